@@ -1,0 +1,96 @@
+//! Named points at which a test can hit a process at the exact moment.
+//!
+//! Without the feature `failpoints` a point is nothing at all. With it, `MAINSPRING_FAILPOINTS` holds a list
+//! `name=action[@n];…`, where `action` is one of
+//!
+//! - `abort`: end the process at once, as `kill -9` does;
+//! - `stall:PATH`: write `PATH.reached`, then wait until the file `PATH` exists;
+//! - `error`: make the step fail as if its connection had died;
+//!
+//! and `@n` lets the first `n - 1` passages through.
+
+use crate::Result;
+
+/// Passes the point `name`, or does what the test wants done there.
+#[cfg(not(feature = "failpoints"))]
+#[inline]
+pub(crate) async fn hit(_name: &'static str) -> Result<()> {
+    Ok(())
+}
+
+#[cfg(feature = "failpoints")]
+pub(crate) use armed::hit;
+
+#[cfg(feature = "failpoints")]
+mod armed {
+    use std::collections::HashMap;
+    use std::path::PathBuf;
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
+
+    use crate::{Error, Result};
+
+    enum Action {
+        Abort,
+        Stall(PathBuf),
+        Error,
+    }
+
+    struct Point {
+        action: Action,
+        from: u64,
+        passed: AtomicU64,
+    }
+
+    fn points() -> &'static HashMap<String, Point> {
+        static POINTS: OnceLock<HashMap<String, Point>> = OnceLock::new();
+        POINTS.get_or_init(|| parse(&std::env::var("MAINSPRING_FAILPOINTS").unwrap_or_default()))
+    }
+
+    fn parse(text: &str) -> HashMap<String, Point> {
+        let mut points = HashMap::new();
+        for entry in text.split(';').filter(|entry| !entry.is_empty()) {
+            let Some((name, action)) = entry.split_once('=') else {
+                continue;
+            };
+            let (action, from) = match action.rsplit_once('@') {
+                Some((action, n)) => (action, n.parse().unwrap_or(1)),
+                None => (action, 1),
+            };
+            let action = match action.split_once(':') {
+                Some(("stall", path)) => Action::Stall(PathBuf::from(path)),
+                _ if action == "abort" => Action::Abort,
+                _ => Action::Error,
+            };
+            points.insert(
+                name.to_owned(),
+                Point {
+                    action,
+                    from,
+                    passed: AtomicU64::new(0),
+                },
+            );
+        }
+        points
+    }
+
+    /// Passes the point `name`, or does what the test wants done there.
+    pub(crate) async fn hit(name: &'static str) -> Result<()> {
+        let Some(point) = points().get(name) else { return Ok(()) };
+        if point.passed.fetch_add(1, Ordering::SeqCst) + 1 < point.from {
+            return Ok(());
+        }
+        match &point.action {
+            Action::Abort => std::process::abort(),
+            Action::Error => Err(Error::unavailable("failpoint", format!("failpoint {name}"))),
+            Action::Stall(path) => {
+                let _ = std::fs::write(path.with_extension("reached"), name);
+                while !path.exists() {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+                Ok(())
+            }
+        }
+    }
+}

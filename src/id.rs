@@ -1,0 +1,183 @@
+//! A type for every id and every counter, so that the compiler sees when two of them are mixed up.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! text_id {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            /// Wraps the text of an id.
+            pub fn new(text: impl Into<String>) -> Self {
+                Self(text.into())
+            }
+
+            /// The text of the id.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                Self(text)
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self(text.to_owned())
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> String {
+                id.0
+            }
+        }
+    )*};
+}
+
+text_id! {
+    /// A tenant; the default tenant is the empty text, as in Elsa.
+    TenantId;
+    /// The id that all versions of a workflow definition share.
+    DefinitionId;
+    /// The id of one version of a workflow definition (Elsa's `id`).
+    VersionId;
+    /// A workflow instance.
+    InstanceId;
+    /// An activity within its definition (Elsa's `id` of an activity).
+    ActivityId;
+    /// One execution of an activity in one instance (Elsa's `activityInstanceId`). It comes from a counter in
+    /// committed state, so that a burst that runs again gives the same ids.
+    ActivityExecutionId;
+    /// A point at which an instance waits.
+    BookmarkId;
+    /// The name of a node, given by the operator or random per process.
+    NodeId;
+}
+
+impl InstanceId {
+    /// A new random id, in Elsa's form: 32 hexadecimal digits.
+    pub fn random() -> Self {
+        Self(uuid::Uuid::new_v4().simple().to_string())
+    }
+}
+
+impl VersionId {
+    /// A new random id, in Elsa's form.
+    pub fn random() -> Self {
+        Self(uuid::Uuid::new_v4().simple().to_string())
+    }
+}
+
+impl DefinitionId {
+    /// A new random id, in Elsa's form.
+    pub fn random() -> Self {
+        Self(uuid::Uuid::new_v4().simple().to_string())
+    }
+}
+
+macro_rules! counter {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub i64);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}", self.0)
+            }
+        }
+    )*};
+}
+
+counter! {
+    /// One registration of a process, from a logged sequence; never used twice in a database.
+    Incarnation;
+    /// Counts the commits of an instance; the fence against a writer that lost its turn.
+    InstanceVersion;
+    /// Counts the claims of a row; the fence against a claimer that lost its claim.
+    ClaimNo;
+    /// An instruction in the work table.
+    WorkId;
+}
+
+/// One attempt to run an instance until it waits. What a commit leaves in `instance.last_burst` when it was the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BurstId(pub uuid::Uuid);
+
+impl BurstId {
+    /// A new random id.
+    pub fn random() -> Self {
+        Self(uuid::Uuid::new_v4())
+    }
+}
+
+impl fmt::Display for BurstId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0.simple())
+    }
+}
+
+/// The SHA-256 hash of what a bookmark or a trigger waits for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct StimulusHash(pub [u8; 32]);
+
+impl StimulusHash {
+    /// The key of the hash in the two-integer space of advisory locks. Two hashes with one key only wait for each
+    /// other, so 32 bits are enough.
+    pub fn lock_key(&self) -> i32 {
+        let [a, b, c, d, ..] = self.0;
+        i32::from_be_bytes([a, b, c, d])
+    }
+}
+
+impl fmt::Display for StimulusHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for StimulusHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StimulusHash({self})")
+    }
+}
+
+impl From<StimulusHash> for String {
+    fn from(hash: StimulusHash) -> String {
+        hash.to_string()
+    }
+}
+
+impl TryFrom<String> for StimulusHash {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let mut bytes = [0u8; 32];
+        let digits = text.as_bytes();
+        if digits.len() != 64 {
+            return Err("a stimulus hash has 64 hexadecimal digits".to_owned());
+        }
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            let pair = std::str::from_utf8(pair).map_err(|error| error.to_string())?;
+            *byte = u8::from_str_radix(pair, 16).map_err(|error| error.to_string())?;
+        }
+        Ok(Self(bytes))
+    }
+}

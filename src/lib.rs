@@ -1,0 +1,8 @@
+//! A clustered workflow engine whose only infrastructure is one PostgreSQL database.
+#![forbid(unsafe_code)]
+
+pub mod error;
+mod failpoint;
+pub mod id;
+
+pub use error::{Error, Result};

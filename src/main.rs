@@ -1,0 +1,3 @@
+//! The program `mainspring`.
+
+fn main() {}
