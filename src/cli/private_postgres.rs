@@ -134,8 +134,9 @@ enum Ready {
 /// The server as our child.
 struct Server {
     child: Child,
-    /// `pg_ctl kill`, as the server's user: the only way to send it a signal without unsafe code.
-    kill: Box<dyn Fn(&str, u32) -> std::process::Command + Send + Sync>,
+    pg_ctl: PathBuf,
+    user: Option<folder::User>,
+    folder: PathBuf,
 }
 
 impl Server {
@@ -155,17 +156,20 @@ impl Server {
         let child = tokio::process::Command::from(command)
             .spawn()
             .map_err(|error| broken("cannot start PostgreSQL").caused_by(error))?;
-        let (pg_ctl, user, path) = (installation.program("pg_ctl"), folder.user(), folder.path().to_owned());
-        let kill = move |signal: &str, pid: u32| {
-            let mut command = folder::command_as(user, &path, &pg_ctl);
-            command.args(["kill", signal, &pid.to_string()]);
-            command.stdout(Stdio::null()).stderr(Stdio::null());
-            command
-        };
         Ok(Self {
             child,
-            kill: Box::new(kill),
+            pg_ctl: installation.program("pg_ctl"),
+            user: folder.user(),
+            folder: folder.path().to_owned(),
         })
+    }
+
+    /// Sends a signal by `pg_ctl kill`, as the server's user: std has no other way without unsafe code.
+    fn signal(&self, name: &str, pid: u32) -> std::process::Command {
+        let mut command = folder::command_as(self.user, &self.folder, &self.pg_ctl);
+        command.args(["kill", name, &pid.to_string()]);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command
     }
 
     /// Waits until the database answers, and makes it if it is missing.
@@ -211,7 +215,7 @@ impl Server {
         for (signal, patience) in [("INT", STOP_PATIENCE), ("QUIT", STOP_NOW_PATIENCE)] {
             let Some(pid) = self.child.id() else { return Ok(()) };
             // It fails if the server has just gone; the wait tells.
-            let _ = tokio::process::Command::from((self.kill)(signal, pid)).status().await;
+            let _ = tokio::process::Command::from(self.signal(signal, pid)).status().await;
             if let Ok(ended) = tokio::time::timeout(patience, self.child.wait()).await {
                 return ended
                     .map(drop)
@@ -228,7 +232,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if let Some(pid) = self.child.id() {
-            let _ = (self.kill)("INT", pid).status();
+            let _ = self.signal("INT", pid).status();
         }
     }
 }
