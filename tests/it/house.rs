@@ -16,7 +16,7 @@ use source::Source;
 const LONGEST: usize = 600;
 
 /// Names that say nothing about what is inside, and so attract everything.
-const EMPTY_NAMES: [&str; 7] = ["utils", "util", "common", "helpers", "helper", "misc", "shared"];
+const EMPTY_NAMES: [&str; 6] = ["utils", "util", "common", "helpers", "helper", "misc"];
 
 /// The rooms that may know the HTTP server.
 const HTTP_ROOMS: [&str; 4] = ["src/api", "src/http", "src/auth", "src/cli"];
