@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod error;
+pub mod expression;
 mod failpoint;
 pub mod id;
 

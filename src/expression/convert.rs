@@ -1,0 +1,1 @@
+//! Values between JSON and JavaScript.

@@ -1,0 +1,1 @@
+//! One JavaScript heap with the functions that Elsa gives its scripts.
