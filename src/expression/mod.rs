@@ -5,12 +5,19 @@
 //!   goes in ([`ScriptScope`]) and what comes out ([`ScriptResult`]).
 //! - `pool`: the bounded threads on which scripts run.
 //! - `realm`: one JavaScript heap with Elsa's functions, its limits, and how it is entered and left.
+//! - `accessor`: which of Elsa's generated functions a script wants.
 //! - `convert`: values between JSON and JavaScript.
 
+mod accessor;
 mod convert;
 mod pool;
 mod realm;
 pub mod script;
+
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+mod tests;
 
 pub use script::{
     ScriptEngine, ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope, ScriptSession, WorkflowFacts,
