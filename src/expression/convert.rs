@@ -61,16 +61,21 @@ pub(super) struct Outbound<'a, 'js> {
     left: usize,
     limit: usize,
     path: Vec<Object<'js>>,
+    over: &'a dyn Fn() -> bool,
+    steps: u8,
 }
 
 impl<'a, 'js> Outbound<'a, 'js> {
-    /// `flatten` is the realm's own function of that name; `limit` counts bytes of JSON, roughly.
-    pub(super) fn new(flatten: &'a Function<'js>, limit: usize) -> Self {
+    /// `flatten` is the realm's own function of that name; `limit` counts bytes of JSON, roughly; `over` says that
+    /// time is up.
+    pub(super) fn new(flatten: &'a Function<'js>, limit: usize, over: &'a dyn Fn() -> bool) -> Self {
         Self {
             flatten,
             left: limit,
             limit,
             path: Vec::new(),
+            over,
+            steps: 0,
         }
     }
 
@@ -157,10 +162,13 @@ impl<'a, 'js> Outbound<'a, 'js> {
 
     fn walk(&mut self, object: Object<'js>) -> Result<Value, Failure> {
         if let Some(array) = object.as_array() {
-            let length = array.len();
+            // Not by `Array::len`, which panics beyond 2^31.
+            let length: f64 = array.as_object().get("length")?;
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            let length = length.max(0.0) as usize;
+            self.pay(length)?;
             let mut list = Vec::with_capacity(length.min(1024));
             for index in 0..length {
-                self.pay(1)?;
                 list.push(self.value(array.get(index)?)?);
             }
             return Ok(Value::Array(list));
@@ -188,6 +196,10 @@ impl<'a, 'js> Outbound<'a, 'js> {
         match self.left.checked_sub(bytes) {
             Some(left) => {
                 self.left = left;
+                self.steps = self.steps.wrapping_add(1);
+                if self.steps == 0 && (self.over)() {
+                    return Err(refuse(ScriptErrorKind::Timeout, "time was up while a result was taken"));
+                }
                 Ok(())
             }
             None => {

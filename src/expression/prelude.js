@@ -181,6 +181,7 @@
   const eachEntry = unbound(map.prototype.forEach), eachMember = unbound(set.prototype.forEach);
   const boxes = [Number, String, Boolean, BigInt, Symbol];
   function flatten(value) {
+    if (isArray(value)) return [1, arrayFrom(value)]; // a proxy of one
     const prototype = getPrototypeOf(value);
     if (prototype === object.prototype || prototype === null) return undefined;
     if (value instanceof date) return [0, time(value) === time(value) ? iso(value) : null];

@@ -9,6 +9,9 @@
 //!   expressions. Out of memory can be caught by a script, and then it goes on within the limit;
 //! - **stack**: the engine's own limit.
 //!
+//! Some native loops of the engine ask nobody; `guards.js` bounds those that could run for long, and what is left is
+//! the pool's to deal with.
+//!
 //! [`Evaluation::spent`] says that the realm is no longer to be trusted: it was interrupted, ran out of memory, or has
 //! changed the language itself. Scripts that reach for prototypes get a realm to themselves too, so that what one
 //! script of a burst does to `Array.prototype` is not there for the next.
@@ -33,6 +36,7 @@ use super::accessor;
 use super::convert::{Failure, Outbound, inbound, same};
 use super::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope};
 
+const GUARDS: &str = include_str!("guards.js");
 const PRELUDE: &str = include_str!("prelude.js");
 const RUNNER: &str = "(__mainspring_source__) => eval(__mainspring_source__)";
 const MAX_MESSAGE: usize = 2_000;
@@ -134,7 +138,7 @@ impl Realm {
         }
         let mut spent = self.clock.fired.get() || accessor::touches_prototypes(script);
         if let Err(error) = &result {
-            spent |= error.kind == ScriptErrorKind::Memory;
+            spent |= error.kind == ScriptErrorKind::Memory || error.message.contains("threw null");
         }
         if !spent {
             let clean = self.context.with(|ctx| {
@@ -224,7 +228,8 @@ impl Realm {
         options: &ScriptOptions,
     ) -> Result<ScriptResult, Failure> {
         let flatten = self.functions.flatten.clone().restore(ctx)?;
-        let mut out = Outbound::new(&flatten, options.max_result_bytes);
+        let over = || self.clock.over();
+        let mut out = Outbound::new(&flatten, options.max_result_bytes, &over);
         let mut result = ScriptResult {
             value: out.value(value)?,
             ..ScriptResult::default()
@@ -269,6 +274,10 @@ impl Realm {
         }
         let (name, message) = describe(&thrown);
         ctx.catch();
+        // Without memory even for an exception, the engine throws null.
+        if thrown.is_null() && !script.contains("throw") && !script.contains("reject") {
+            return out_of_memory();
+        }
         if name == "InternalError" && message.contains("out of memory") {
             return out_of_memory();
         }
@@ -304,7 +313,12 @@ fn optional_text<'js>(
 /// Name and message of whatever was thrown. Getters may run here; the deadline still holds.
 fn describe(thrown: &JsValue<'_>) -> (String, String) {
     let Some(object) = thrown.as_object() else {
-        return (String::new(), format!("the script threw {}", bounded(thrown)));
+        let what = if thrown.is_undefined() {
+            "undefined".to_owned()
+        } else {
+            bounded(thrown)
+        };
+        return (String::new(), format!("the script threw {what}"));
     };
     let name = object
         .get::<_, JsValue<'_>>("name")
@@ -329,6 +343,8 @@ fn bounded(value: &JsValue<'_>) -> String {
         number.to_string()
     } else if let Some(flag) = value.as_bool() {
         flag.to_string()
+    } else if value.is_undefined() || value.is_object() {
+        String::new()
     } else {
         value.type_name().to_owned()
     };
@@ -346,6 +362,9 @@ impl Functions {
         host.set("guid", Function::new(ctx.clone(), || uuid::Uuid::new_v4().to_string())?)?;
         host.set("encode", Function::new(ctx.clone(), encode)?)?;
         host.set("decode", Function::new(ctx.clone(), decode)?)?;
+        let guards: Function<'js> = ctx.eval(GUARDS)?;
+        let is_proxy = Function::new(ctx.clone(), |value: JsValue<'_>| value.is_proxy())?;
+        guards.call::<_, ()>((is_proxy,))?;
         let prelude: Function<'js> = ctx.eval(PRELUDE)?;
         let parts: Array<'js> = prelude.call((host,))?;
         let keep = |index| Ok::<_, Error>(Persistent::save(ctx, parts.get::<Function<'js>>(index)?));
