@@ -1,0 +1,202 @@
+//! JavaScript, as the rest of the crate sees it.
+//!
+//! A [`ScriptEngine`] owns a bounded pool of threads. A burst opens a [`ScriptSession`] and evaluates its scripts with
+//! it, one [`ScriptScope`] each. What must hold, whatever a script does:
+//!
+//! - **A script ends.** After [`ScriptOptions::time_limit`] it is interrupted: in its own code, in a regular
+//!   expression, in a sort, in a promise chain, in a getter that the conversion of its result calls. Should it sit in
+//!   some native loop that does not look up, the caller gets its answer all the same, and the thread is replaced.
+//! - **A script fits.** Its heap, its stack and its result are bounded, and each bound has its own error kind.
+//! - **A script is alone.** It sees its scope and the language, nothing of the host: no files, no network, no modules,
+//!   no settings. Each session has a heap of its own, and what a script leaves in the global object is swept away
+//!   before the next one of the same session. (Were it kept, a script would see it or not, depending on where a burst
+//!   happened to end.)
+//! - **A script changes nothing by itself.** Writes are collected and returned; if the script fails there are none.
+//! - **No bad text gets out.** U+0000 and lone surrogates, which PostgreSQL cannot store, are refused
+//!   ([`ScriptErrorKind::InvalidText`]).
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::pool::{Pool, Seat};
+
+/// What a script can see.
+#[derive(Clone, Debug, Default)]
+pub struct ScriptScope {
+    /// The visible variables by name; where scopes shadow each other, the innermost.
+    pub variables: Map<String, Value>,
+    /// The workflow's inputs by name.
+    pub inputs: Map<String, Value>,
+    /// The outputs of activities: by activity id, and once more by activity name, an object of output name to value.
+    pub outputs: Map<String, Value>,
+    /// The result of the activity that completed last.
+    pub last_result: Option<Value>,
+    /// What is known about the instance.
+    pub workflow: WorkflowFacts,
+}
+
+/// What a script can ask about its own instance.
+#[derive(Clone, Debug, Default)]
+pub struct WorkflowFacts {
+    /// The instance's id.
+    pub instance_id: String,
+    /// The definition's id, the same for all its versions.
+    pub definition_id: String,
+    /// The id of the version that runs.
+    pub definition_version_id: String,
+    /// The number of the version that runs.
+    pub definition_version: i32,
+    /// The correlation id, if one was set.
+    pub correlation_id: Option<String>,
+    /// The instance's name, if one was set.
+    pub name: Option<String>,
+}
+
+/// What a script has returned and asked for. Nothing of it has happened yet: the caller applies it.
+#[derive(Clone, Debug, Default)]
+pub struct ScriptResult {
+    /// The value of the script; `undefined` is null.
+    pub value: Value,
+    /// The variables that it wrote, or whose value it changed in place, in the order of first use.
+    pub variables_set: Vec<(String, Value)>,
+    /// The new correlation id, if it called `setCorrelationId`; the inner `None` clears it.
+    pub correlation_id_set: Option<Option<String>>,
+    /// The new name of the instance, if it called `setWorkflowInstanceName`; the inner `None` clears it.
+    pub name_set: Option<Option<String>>,
+    /// The outcomes, if it called `setOutcome` or `setOutcomes`.
+    pub outcomes: Option<Vec<String>>,
+}
+
+/// The bounds within which scripts run.
+#[derive(Clone, Debug)]
+pub struct ScriptOptions {
+    /// Threads that run scripts, at least 1. They start when first needed. Default: 2.
+    pub threads: usize,
+    /// How long one evaluation may run, from when a thread takes it up. Elsa's default is 30 s; ours is 5 s, because
+    /// scripts do no I/O here, and what computes for 5 s holds up every burst that shares its thread.
+    pub time_limit: Duration,
+    /// Bytes of heap of one session. Default: 64 MiB.
+    pub memory_limit: usize,
+    /// Bytes of stack of one script. Default: 512 KiB, enough for some thousand nested calls.
+    pub stack_limit: usize,
+    /// Evaluations that may wait for each thread. When as many wait, `evaluate` waits for room. Default: 256.
+    pub queue: usize,
+    /// Bytes of JSON that one evaluation may hand back: its value and its variables together. Default: 4 MiB.
+    pub max_result_bytes: usize,
+}
+
+impl Default for ScriptOptions {
+    fn default() -> Self {
+        Self {
+            threads: 2,
+            time_limit: Duration::from_secs(5),
+            memory_limit: 64 << 20,
+            stack_limit: 512 << 10,
+            queue: 256,
+            max_result_bytes: 4 << 20,
+        }
+    }
+}
+
+/// Why a script has no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ScriptErrorKind {
+    /// It is not JavaScript.
+    Syntax,
+    /// It threw, or returned what has no JSON form (a cycle).
+    Thrown,
+    /// It ran longer than [`ScriptOptions::time_limit`].
+    Timeout,
+    /// It wanted more than [`ScriptOptions::memory_limit`].
+    Memory,
+    /// A text that it handed back contains U+0000 or a lone surrogate.
+    InvalidText,
+    /// What it handed back is larger than [`ScriptOptions::max_result_bytes`], or nested too deep.
+    TooLarge,
+    /// Its session or its thread is gone.
+    Closed,
+}
+
+/// Why a script has no result, in words.
+#[derive(Clone, Debug)]
+pub struct ScriptError {
+    /// The class of the failure.
+    pub kind: ScriptErrorKind,
+    /// For a person; bounded, and free of U+0000.
+    pub message: String,
+}
+
+impl ScriptError {
+    pub(super) fn new(kind: ScriptErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+        }
+    }
+}
+
+impl fmt::Display for ScriptError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ScriptError {}
+
+/// Runs scripts on a bounded pool of threads. Clones share the pool; it ends with the last of them and of their
+/// sessions.
+#[derive(Clone)]
+pub struct ScriptEngine {
+    pool: Arc<Pool>,
+}
+
+impl ScriptEngine {
+    /// Makes an engine. No thread starts before the first evaluation.
+    pub fn new(options: ScriptOptions) -> Self {
+        Self {
+            pool: Arc::new(Pool::new(options)),
+        }
+    }
+
+    /// Opens a session, which costs nothing before its first evaluation. One burst, one session.
+    pub fn session(&self) -> ScriptSession {
+        ScriptSession {
+            seat: Pool::seat(&self.pool),
+        }
+    }
+}
+
+impl fmt::Debug for ScriptEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScriptEngine").finish_non_exhaustive()
+    }
+}
+
+/// The scripts of one burst: a heap of its own, on one thread, made at the first evaluation and freed when the session
+/// is dropped. Dropping it while a script runs interrupts the script.
+pub struct ScriptSession {
+    seat: Seat,
+}
+
+impl ScriptSession {
+    /// Evaluates a script: an expression, a program (its value is that of its last expression statement), or a program
+    /// with `return` outside of any function. A promise is awaited.
+    ///
+    /// After a time-out or out of memory the session's heap is thrown away, and the next evaluation gets a fresh one.
+    /// Cancellation safe: dropping the future interrupts the script, and nothing that it did remains.
+    ///
+    /// # Errors
+    /// See [`ScriptErrorKind`].
+    pub async fn evaluate(&self, script: &str, scope: ScriptScope) -> Result<ScriptResult, ScriptError> {
+        self.seat.evaluate(script, scope).await
+    }
+}
+
+impl fmt::Debug for ScriptSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScriptSession").finish_non_exhaustive()
+    }
+}
