@@ -12,6 +12,9 @@ mod failpoint;
 pub mod id;
 mod lock;
 mod store;
+#[cfg(test)]
+#[path = "../tests/it/support/database.rs"]
+mod test_database;
 
 pub use error::{Error, Result};
 pub use store::Violation;

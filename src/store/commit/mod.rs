@@ -17,6 +17,8 @@
 mod batch;
 mod resolve;
 mod row;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 use std::any::Any;
