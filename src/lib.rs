@@ -1,6 +1,7 @@
 //! A clustered workflow engine whose only infrastructure is one PostgreSQL database.
 #![forbid(unsafe_code)]
 
+pub mod definition;
 pub mod error;
 pub mod expression;
 mod failpoint;

@@ -6,12 +6,19 @@
 //! - `pool`: the bounded threads on which scripts run.
 //! - `realm`: one JavaScript heap with Elsa's functions, its limits, and how it is entered and left.
 //! - `convert`: values between JSON and JavaScript.
+//! - `type_name`, `coerce`, `time_span`: Elsa's type names, and conversion of values to them.
 
+mod coerce;
 mod convert;
 mod pool;
 mod realm;
 pub mod script;
+mod time_span;
+mod type_name;
 
+pub use coerce::{Mismatch, coerce, text};
 pub use script::{
     ScriptEngine, ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope, ScriptSession, WorkflowFacts,
 };
+pub use time_span::TimeSpan;
+pub use type_name::TypeName;
