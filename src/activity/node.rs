@@ -32,7 +32,6 @@ pub(crate) struct NodeInput {
 /// An activity at its place in a definition.
 pub struct ActivityNode {
     pub(crate) index: NodeIndex,
-    pub(crate) parent: Option<NodeIndex>,
     pub(crate) id: String,
     pub(crate) node_id: String,
     pub(crate) type_name: String,

@@ -138,6 +138,7 @@ impl Interpreter {
             record: Record::new(),
             executed: 0,
             yielded: false,
+            refused: None,
         };
         let mut unmatched = Vec::new();
         // What an earlier burst left undone comes first.

@@ -140,7 +140,6 @@ impl Compiler<'_> {
         self.registered.push(own.find(WORKFLOW, 1).cloned());
         self.tree.push(ActivityNode {
             index,
-            parent: None,
             id: WORKFLOW_ID.to_owned(),
             node_id: WORKFLOW_ID.to_owned(),
             type_name: WORKFLOW.to_owned(),
@@ -201,7 +200,6 @@ impl Compiler<'_> {
         self.registered.push(registered.clone());
         self.tree.push(ActivityNode {
             index,
-            parent: Some(parent),
             node_id: format!("{parent_path}:{id}"),
             id,
             type_name: raw.type_name().to_owned(),

@@ -37,6 +37,8 @@ pub(super) struct Run<'p> {
     pub(super) record: Record,
     pub(super) executed: usize,
     pub(super) yielded: bool,
+    /// What is wrong with the values that the instance was to begin with.
+    pub(super) refused: Option<Fault>,
 }
 
 /// News for an execution about one of its children.
@@ -104,7 +106,24 @@ impl Run<'_> {
         has_met
     }
 
-    fn start(&mut self, mut input: Map<String, Value>, variables: Map<String, Value>) {
+    fn start(&mut self, mut input: Map<String, Value>, mut variables: Map<String, Value>) {
+        let limit = self.options.max_value_bytes;
+        let given = input.iter().chain(&variables);
+        let payload = self
+            .state
+            .trigger
+            .as_ref()
+            .map_or(&Value::Null, |trigger| &trigger.payload);
+        let admitted = given
+            .map(|(name, value)| admit(&format!("The value of {name}"), value, limit))
+            .chain([admit("The payload", payload, limit)])
+            .collect::<Result<Vec<_>, _>>();
+        if let Err(fault) = admitted {
+            self.refused = Some(fault);
+            self.state.trigger = None;
+            input.clear();
+            variables.clear();
+        }
         for argument in &self.program.inputs {
             let given = input.get(&argument.name).cloned().or_else(|| argument.default.clone());
             let Some(value) = given else { continue };
@@ -147,8 +166,13 @@ impl Run<'_> {
         if bookmark.auto_burn {
             self.state.bookmarks.retain(|other| other.id != bookmark.id);
         }
-        if context.is_none() {
-            return false;
+        let Some(context) = context else { return false };
+        let limit = self.options.max_value_bytes;
+        let admitted = admit("The payload", payload.as_ref().unwrap_or(&Value::Null), limit)
+            .and_then(|_| admit("The input", &Value::Object(input.clone()), limit));
+        if let Err(fault) = admitted {
+            self.fault(context, fault);
+            return true;
         }
         for (name, value) in &input {
             self.state.input.insert(name.clone(), value.clone());
@@ -157,7 +181,7 @@ impl Run<'_> {
         self.state.queue.push_back(WorkItem {
             node_id: bookmark.node_id,
             owner: None,
-            context,
+            context: Some(context),
             variables: Map::new(),
             tag: None,
             payload,
@@ -261,6 +285,9 @@ impl Run<'_> {
                 "The instance has executed {limit} activities without ever waiting: this looks like an endless loop"
             ));
             return self.fault(number, fault.code("execution-limit"));
+        }
+        if let Some(fault) = self.refused.take() {
+            return self.fault(number, fault);
         }
         match evaluated {
             Ok(()) => self.call(number, Call::Execute).await,
