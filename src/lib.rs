@@ -1,12 +1,15 @@
 //! A clustered workflow engine whose only infrastructure is one PostgreSQL database.
 #![forbid(unsafe_code)]
 
+pub mod activity;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
 mod cluster;
 mod db;
+pub mod definition;
 pub mod error;
+pub mod execution;
 pub mod expression;
 mod failpoint;
 pub mod id;

@@ -7,13 +7,18 @@
 //! - `realm`: one JavaScript heap with Elsa's functions, its limits, and how it is entered and left.
 //! - `accessor`: which of Elsa's generated functions a script wants.
 //! - `convert`: values between JSON and JavaScript.
+//! - `type_name`, `coerce`, `time_span`: Elsa's type names, and conversion of values to them.
 
 mod accessor;
+mod coerce;
 mod convert;
 mod pool;
 mod realm;
 pub mod script;
+mod time_span;
+mod type_name;
 
+pub use coerce::{Mismatch, coerce, text};
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
@@ -22,3 +27,5 @@ mod tests;
 pub use script::{
     ScriptEngine, ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope, ScriptSession, WorkflowFacts,
 };
+pub use time_span::TimeSpan;
+pub use type_name::TypeName;

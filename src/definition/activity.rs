@@ -1,0 +1,58 @@
+//! One activity of the tree as JSON, read but not understood.
+
+use serde_json::{Map, Value};
+
+/// A view of an activity's JSON object with the properties that every activity has.
+#[derive(Clone, Copy, Debug)]
+pub struct RawActivity<'a>(&'a Map<String, Value>);
+
+impl<'a> RawActivity<'a> {
+    /// Views a value as an activity; `None` when it is no object.
+    pub fn new(value: &'a Value) -> Option<Self> {
+        value.as_object().map(Self)
+    }
+
+    /// A property as it stands.
+    pub fn get(&self, property: &str) -> Option<&'a Value> {
+        self.0.get(property)
+    }
+
+    /// All properties.
+    pub fn fields(&self) -> &'a Map<String, Value> {
+        self.0
+    }
+
+    fn text(&self, property: &str) -> &'a str {
+        self.get(property).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The id; empty when there is none.
+    pub fn id(&self) -> &'a str {
+        self.text("id")
+    }
+
+    /// The type name, such as `Elsa.WriteLine`; empty when there is none.
+    pub fn type_name(&self) -> &'a str {
+        self.text("type")
+    }
+
+    /// The version of the type; 1 when there is none.
+    pub fn version(&self) -> i32 {
+        let version = self.get("version").and_then(Value::as_i64);
+        version.and_then(|version| i32::try_from(version).ok()).unwrap_or(1)
+    }
+
+    /// The name, if it has one.
+    pub fn name(&self) -> Option<&'a str> {
+        Some(self.text("name")).filter(|name| !name.is_empty())
+    }
+
+    /// Whether an instance may begin here. Older definitions have it beside, newer ones inside `customProperties`.
+    pub fn can_start_workflow(&self) -> bool {
+        let custom = self
+            .get("customProperties")
+            .and_then(|custom| custom.get("canStartWorkflow"));
+        let flag = |value: Option<&Value>| value.and_then(Value::as_bool).unwrap_or(false);
+        flag(custom) || flag(self.get("canStartWorkflow"))
+    }
+}

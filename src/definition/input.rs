@@ -1,0 +1,69 @@
+//! A typed input as Elsa writes it: `{typeName, expression: {type, value}, memoryReference: {id}}`.
+
+use serde_json::Value;
+
+/// How the value of an input is found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expression {
+    /// `Literal`, `Object`, `Variable`, `Input`, `Output`, `JavaScript`, or one that cannot run here.
+    pub kind: String,
+    /// The literal, the script, or the reference.
+    pub value: Value,
+}
+
+/// What an activity has under the name of one of its inputs or outputs.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct InputBinding {
+    /// Elsa's type name, empty when none is given.
+    pub type_name: String,
+    /// The expression, if there is one.
+    pub expression: Option<Expression>,
+    /// The variable that is read or, for an output, written.
+    pub memory_reference: Option<String>,
+}
+
+impl InputBinding {
+    /// Reads an input or output. `null` and a missing one bind nothing; a bare value, as people write by hand, is a
+    /// literal.
+    pub fn parse(value: Option<&Value>) -> Option<Self> {
+        let value = value.filter(|value| !value.is_null())?;
+        let is_wrapped = value.as_object().is_some_and(|fields| {
+            fields.contains_key("expression")
+                || fields.contains_key("memoryReference")
+                || fields.contains_key("typeName")
+        });
+        if !is_wrapped {
+            return Some(Self {
+                type_name: String::new(),
+                expression: Some(Expression {
+                    kind: "Literal".to_owned(),
+                    value: value.clone(),
+                }),
+                memory_reference: None,
+            });
+        }
+        let expression = value
+            .get("expression")
+            .filter(|inner| !inner.is_null())
+            .map(|inner| Expression {
+                kind: match inner.get("type").and_then(Value::as_str) {
+                    Some(kind) if !kind.is_empty() => kind.to_owned(),
+                    _ => "Literal".to_owned(),
+                },
+                value: inner.get("value").cloned().unwrap_or_default(),
+            });
+        let memory_reference = value
+            .get("memoryReference")
+            .and_then(|inner| inner.get("id"))
+            .and_then(Value::as_str);
+        Some(Self {
+            type_name: value
+                .get("typeName")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned(),
+            expression,
+            memory_reference: memory_reference.filter(|id| !id.is_empty()).map(str::to_owned),
+        })
+    }
+}
