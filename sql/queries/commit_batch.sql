@@ -53,7 +53,7 @@ WITH fence_held AS MATERIALIZED (
     FROM instance_held h
     JOIN eligible e ON e.no = h.no
     WHERE i.tenant_id = h.tenant_id AND i.id = h.id
-    RETURNING i.tenant_id, i.id, i.version
+    RETURNING i.tenant_id, i.id, i.version, i.created_at
 ), inserted AS (
     INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status, version,
                           last_burst, correlation_id, name, incident_count, finished_at)
@@ -63,9 +63,9 @@ WITH fence_held AS MATERIALIZED (
     WHERE e.expected = 0
     ORDER BY e.tenant_id, e.instance_id
     ON CONFLICT DO NOTHING
-    RETURNING tenant_id, id, version
+    RETURNING tenant_id, id, version, created_at
 ), winner AS MATERIALIZED (
-    SELECT e.no, e.tenant_id, e.instance_id, e.state, e.elapsed, e.correlation_id, w.version
+    SELECT e.no, e.tenant_id, e.instance_id, e.state, e.elapsed, e.correlation_id, w.version, w.created_at
     FROM (SELECT * FROM updated UNION ALL SELECT * FROM inserted) w
     JOIN eligible e ON e.tenant_id = w.tenant_id AND e.instance_id = w.id
 ), state_written AS (
@@ -132,6 +132,6 @@ WITH fence_held AS MATERIALIZED (
     JOIN winner w ON w.no = c.no
     RETURNING tenant_id, instance_id, id
 )
-SELECT w.no, w.version, c.id AS continued
+SELECT w.no, w.version, c.id AS continued, w.created_at, now() AS committed_at
 FROM winner w
 LEFT JOIN continued c ON c.tenant_id = w.tenant_id AND c.instance_id = w.instance_id

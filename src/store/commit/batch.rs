@@ -6,7 +6,7 @@ use postgres_types::ToSql;
 use tokio_postgres::{Client, Statement};
 
 use super::row::{BookmarkRow, BurnedRow, ClaimRow, ExecutionRow, JournalRow, KeyRow, RequestRow, StimulusRow};
-use super::{Claim, CommitRequest};
+use super::{Claim, Commit, CommitRequest};
 use crate::db::{ANSWER_TIMEOUT, Connector, Failure, Session, within};
 use crate::failpoint;
 use crate::id::{Incarnation, InstanceVersion, WorkId};
@@ -39,8 +39,8 @@ pub(super) struct Channel {
     lock_class: i32,
 }
 
-/// The winners of a batch by place, with their version and the row under which a yielded burst goes on.
-pub(super) type Winners = HashMap<usize, (InstanceVersion, Option<WorkId>)>;
+/// The winners of a batch by place.
+pub(super) type Winners = HashMap<usize, Commit>;
 
 /// Why a whole batch came to nothing.
 #[derive(Debug)]
@@ -190,10 +190,13 @@ fn winners(rows: &[tokio_postgres::Row]) -> Winners {
     rows.iter()
         .filter_map(|row| {
             let no = usize::try_from(row.get::<_, i32>(0)).ok()?;
-            Some((
-                no,
-                (InstanceVersion(row.get(1)), row.get::<_, Option<i64>>(2).map(WorkId)),
-            ))
+            let commit = Commit {
+                version: InstanceVersion(row.get(1)),
+                continued: row.get::<_, Option<i64>>(2).map(WorkId),
+                created_at: row.get(3),
+                committed_at: row.get(4),
+            };
+            Some((no, commit))
         })
         .collect()
 }

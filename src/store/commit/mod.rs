@@ -24,6 +24,8 @@ mod writer;
 use std::any::Any;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+
 pub(crate) use row::{BookmarkRow, ExecutionRow, JournalRow, StimulusRow};
 pub(crate) use writer::{CommitWriter, WRITERS, WriterOptions};
 
@@ -82,16 +84,24 @@ pub(crate) struct CommitRequest {
     pub(crate) keep: Box<dyn Any + Send + Sync>,
 }
 
+/// What is true of an instance once its burst is committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Commit {
+    /// Its version now.
+    pub(crate) version: InstanceVersion,
+    /// The claimed row under which a burst that yielded goes on.
+    pub(crate) continued: Option<WorkId>,
+    /// When it was first committed, by the database's clock.
+    pub(crate) created_at: DateTime<Utc>,
+    /// When this commit was.
+    pub(crate) committed_at: DateTime<Utc>,
+}
+
 /// What became of a burst.
 #[derive(Debug)]
 pub(crate) enum Verdict {
     /// All of it is committed.
-    Won {
-        /// The instance's version now.
-        version: InstanceVersion,
-        /// The claimed row under which a burst that yielded goes on.
-        continued: Option<WorkId>,
-    },
+    Won(Commit),
     /// A row that it was born of is no longer ours. Nothing was written.
     ClaimLost,
     /// Somebody else committed, cancelled or deleted the instance since it was loaded. Nothing was written.

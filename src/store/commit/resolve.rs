@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::batch::{Channel, claim_rows, request_row};
-use super::{CommitRequest, Verdict};
+use super::{Commit, CommitRequest, Verdict};
 use crate::Result;
 use crate::db::{ANSWER_TIMEOUT, within};
 use crate::failpoint;
@@ -12,10 +12,10 @@ use crate::id::{InstanceVersion, WorkId};
 /// What the database shows of a loser.
 struct Evidence {
     fence: bool,
-    version: Option<InstanceVersion>,
+    /// The instance as it stands, if it does.
+    standing: Option<Commit>,
     mine: bool,
     claimed: bool,
-    continued: Option<WorkId>,
 }
 
 /// Classes the losers of a batch, by their places in it; `in_doubt` when an earlier try of the same requests may have
@@ -49,10 +49,14 @@ pub(super) async fn classify<'a>(
             let no = usize::try_from(row.get::<_, i32>(0)).ok()?;
             let evidence = Evidence {
                 fence: row.get(1),
-                version: row.get::<_, Option<i64>>(2).map(InstanceVersion),
+                standing: row.get::<_, Option<i64>>(2).map(|version| Commit {
+                    version: InstanceVersion(version),
+                    continued: row.get::<_, Option<i64>>(5).map(WorkId),
+                    created_at: row.get(6),
+                    committed_at: row.get(7),
+                }),
                 mine: row.get(3),
                 claimed: row.get(4),
-                continued: row.get::<_, Option<i64>>(5).map(WorkId),
             };
             Some((no, judge(losers.get(&no)?, evidence, in_doubt)))
         })
@@ -61,11 +65,13 @@ pub(super) async fn classify<'a>(
 
 /// The order matters: a first try that won has consumed its own claims, and may have been fenced since.
 fn judge(request: &CommitRequest, evidence: Evidence, in_doubt: bool) -> Verdict {
-    if let (true, Some(version)) = (evidence.mine, evidence.version) {
-        let continued = evidence.continued.filter(|_| request.effects.continues);
-        return Verdict::Won { version, continued };
+    if let (true, Some(commit)) = (evidence.mine, evidence.standing) {
+        return Verdict::Won(Commit {
+            continued: commit.continued.filter(|_| request.effects.continues),
+            ..commit
+        });
     }
-    if in_doubt && request.expected.is_some() && evidence.version.is_none() {
+    if in_doubt && request.expected.is_some() && evidence.standing.is_none() {
         return Verdict::Unknown;
     }
     if !evidence.fence {
@@ -74,7 +80,7 @@ fn judge(request: &CommitRequest, evidence: Evidence, in_doubt: bool) -> Verdict
     if !evidence.claimed {
         return Verdict::ClaimLost;
     }
-    if evidence.version != request.expected {
+    if evidence.standing.map(|commit| commit.version) != request.expected {
         return Verdict::VersionConflict;
     }
     Verdict::Busy

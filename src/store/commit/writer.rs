@@ -281,10 +281,7 @@ impl LaneTask {
         }
         let mut busy = Vec::new();
         for (no, pending) in part.drain(..).enumerate() {
-            let won = winners.get(&no).map(|(version, continued)| Verdict::Won {
-                version: *version,
-                continued: *continued,
-            });
+            let won = winners.get(&no).copied().map(Verdict::Won);
             match won.or_else(|| judged.remove(&no)).unwrap_or(Verdict::Unknown) {
                 Verdict::Busy => busy.push(pending),
                 verdict => answer(pending, verdict),

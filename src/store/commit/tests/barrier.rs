@@ -33,10 +33,7 @@ fn event(hash: u8, key: &str) -> NewEvent {
 async fn departing_waits_for_the_commit_in_flight_and_refuses_the_next() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
-    assert_verdict!(
-        writer.write(waiting(burst("i", None), "b", 7)).await,
-        Verdict::Won { .. }
-    );
+    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
     // Somebody holds the state's row, so that the commit stops with its fence row locked.
     let blocker = fixture.session().await;
     blocker
@@ -61,7 +58,7 @@ async fn departing_waits_for_the_commit_in_flight_and_refuses_the_next() {
     .await
     .expect_err("the fence fell while a commit was in flight");
     blocker.client.batch_execute("ROLLBACK").await.unwrap();
-    assert_verdict!(in_flight.await.unwrap(), Verdict::Won { .. });
+    assert_verdict!(in_flight.await.unwrap(), Verdict::Won(_));
     fence.await.unwrap();
     assert_verdict!(writer.write(burst("i", Some(2))).await, Verdict::Fenced);
     assert_eq!(fixture.version("i").await, Some(2));
@@ -71,10 +68,7 @@ async fn departing_waits_for_the_commit_in_flight_and_refuses_the_next() {
 async fn an_event_and_its_bookmark_never_miss_each_other_when_the_wait_comes_first() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
-    assert_verdict!(
-        writer.write(waiting(burst("i", None), "b", 7)).await,
-        Verdict::Won { .. }
-    );
+    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
     let blocker = fixture.session().await;
     blocker
         .client
@@ -104,7 +98,7 @@ async fn an_event_and_its_bookmark_never_miss_each_other_when_the_wait_comes_fir
         tokio::task::yield_now().await;
     }
     blocker.client.batch_execute("ROLLBACK").await.unwrap();
-    assert_verdict!(begins_to_wait.await.unwrap(), Verdict::Won { .. });
+    assert_verdict!(begins_to_wait.await.unwrap(), Verdict::Won(_));
     let fanout = publishes.await.unwrap();
     assert_eq!((fanout.resumed, fanout.kept), (1, false));
     fixture.is_sound().await;
@@ -140,9 +134,9 @@ async fn an_event_and_its_bookmark_never_miss_each_other_when_the_event_comes_fi
     });
     // It goes to the straggler lane; a burst that needs no such key is not held up meanwhile.
     fixture.somebody_waits().await;
-    assert_verdict!(writer.write(burst("other", None)).await, Verdict::Won { .. });
+    assert_verdict!(writer.write(burst("other", None)).await, Verdict::Won(_));
     publisher.client.batch_execute("COMMIT").await.unwrap();
-    assert_verdict!(begins_to_wait.await.unwrap(), Verdict::Won { .. });
+    assert_verdict!(begins_to_wait.await.unwrap(), Verdict::Won(_));
     assert_eq!(fixture.count("SELECT count(*) FROM inbox").await, 0);
     assert_eq!(fixture.count("SELECT count(*) FROM work WHERE kind = 2").await, 1);
     fixture.is_sound().await;
@@ -152,10 +146,7 @@ async fn an_event_and_its_bookmark_never_miss_each_other_when_the_event_comes_fi
 async fn one_event_key_fans_out_once() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
-    assert_verdict!(
-        writer.write(waiting(burst("i", None), "b", 9)).await,
-        Verdict::Won { .. }
-    );
+    assert_verdict!(writer.write(waiting(burst("i", None), "b", 9)).await, Verdict::Won(_));
     let class = fixture.base.schema().lock_class();
     let mut tasks = Vec::new();
     for _ in 0..8 {
@@ -183,7 +174,7 @@ async fn one_locked_instance_does_not_stall_its_batch() {
     for instance in ["a", "b", "c"] {
         assert_verdict!(
             writer.write(waiting(burst(instance, None), "b", 7)).await,
-            Verdict::Won { .. }
+            Verdict::Won(_)
         );
     }
     let blocker = fixture.session().await;
@@ -197,11 +188,11 @@ async fn one_locked_instance_does_not_stall_its_batch() {
         tokio::spawn(async move { writer.write(waiting(burst(instance, Some(1)), "b2", 8)).await })
     };
     let (a, b, c) = (write("a"), write("b"), write("c"));
-    assert_verdict!(a.await.unwrap(), Verdict::Won { .. });
-    assert_verdict!(c.await.unwrap(), Verdict::Won { .. });
+    assert_verdict!(a.await.unwrap(), Verdict::Won(_));
+    assert_verdict!(c.await.unwrap(), Verdict::Won(_));
     assert!(!b.is_finished());
     blocker.client.batch_execute("ROLLBACK").await.unwrap();
-    assert_verdict!(b.await.unwrap(), Verdict::Won { .. });
+    assert_verdict!(b.await.unwrap(), Verdict::Won(_));
     fixture.is_sound().await;
 }
 
@@ -209,10 +200,7 @@ async fn one_locked_instance_does_not_stall_its_batch() {
 async fn a_straggler_is_told_what_beat_it() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
-    assert_verdict!(
-        writer.write(waiting(burst("i", None), "b", 7)).await,
-        Verdict::Won { .. }
-    );
+    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
     let rival = fixture.session().await;
     rival
         .client
@@ -237,10 +225,7 @@ async fn a_row_that_stays_locked_ends_a_stragglers_patience() {
         ..WriterOptions::default()
     };
     let writer = fixture.writer_with(&fixture.base, options).await;
-    assert_verdict!(
-        writer.write(waiting(burst("i", None), "b", 7)).await,
-        Verdict::Won { .. }
-    );
+    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
     let blocker = fixture.session().await;
     blocker
         .client
@@ -265,7 +250,7 @@ async fn two_bursts_of_one_instance_in_one_batch_both_get_their_answer() {
     let mut won = 0;
     for task in tasks {
         match task.await.unwrap() {
-            Verdict::Won { .. } => won += 1,
+            Verdict::Won(_) => won += 1,
             verdict => assert_verdict!(verdict, Verdict::VersionConflict),
         }
     }
@@ -281,7 +266,7 @@ async fn two_writers_over_the_same_instances_neither_deadlock_nor_lose_an_answer
     for n in 0..20 {
         assert_verdict!(
             one.write(waiting(burst(&format!("i{n:02}"), None), "b", n)).await,
-            Verdict::Won { .. }
+            Verdict::Won(_)
         );
     }
     let mut tasks = Vec::new();
@@ -300,7 +285,7 @@ async fn two_writers_over_the_same_instances_neither_deadlock_nor_lose_an_answer
     let mut won = 0;
     for task in tasks {
         match task.await.unwrap() {
-            Verdict::Won { .. } => won += 1,
+            Verdict::Won(_) => won += 1,
             verdict => assert_verdict!(verdict, Verdict::VersionConflict),
         }
     }
@@ -312,10 +297,7 @@ async fn two_writers_over_the_same_instances_neither_deadlock_nor_lose_an_answer
 async fn claims_locked_by_a_dying_commit_are_found_by_the_next_sweep() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
-    assert_verdict!(
-        writer.write(waiting(burst("i", None), "b", 7)).await,
-        Verdict::Won { .. }
-    );
+    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
     for _ in 0..3 {
         fixture.claimed_work("i", writer.incarnation).await;
     }
@@ -356,10 +338,7 @@ async fn claims_locked_by_a_dying_commit_are_found_by_the_next_sweep() {
 async fn an_incarnation_stopped_in_the_middle_of_a_commit_is_ended_first() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
-    assert_verdict!(
-        writer.write(waiting(burst("i", None), "b", 7)).await,
-        Verdict::Won { .. }
-    );
+    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
     // A session of that incarnation that holds its fence row and never goes on.
     let stopped = writer.connector.open().await.unwrap();
     stopped
@@ -393,7 +372,7 @@ async fn only_departed_or_expired_incarnations_can_be_terminated() {
         .unwrap()
         .get(0);
     assert_eq!(ended, 0);
-    assert_verdict!(writer.write(burst("i", None)).await, Verdict::Won { .. });
+    assert_verdict!(writer.write(burst("i", None)).await, Verdict::Won(_));
 }
 
 #[tokio::test]

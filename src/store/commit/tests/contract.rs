@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::fixture::{Fixture, burst, journal, kept, waiting};
 use super::proxy::Proxy;
 use crate::assert_verdict;
-use crate::id::{BookmarkId, ClaimNo, NodeId};
-use crate::store::commit::{Claim, StimulusRow, Verdict, WriterOptions};
+use crate::id::{BookmarkId, ClaimNo, InstanceVersion, NodeId};
+use crate::store::commit::{Claim, Commit, StimulusRow, Verdict, WriterOptions};
 use crate::store::depart;
 
 #[tokio::test]
@@ -16,19 +16,19 @@ async fn a_burst_is_written_whole_and_its_version_grows() {
     let first = waiting(journal(burst("i", None), 1), "b", 7);
     assert_verdict!(
         writer.write(first).await,
-        Verdict::Won {
-            version: crate::id::InstanceVersion(1),
+        Verdict::Won(Commit {
+            version: InstanceVersion(1),
             ..
-        }
+        })
     );
     let mut second = journal(burst("i", Some(1)), 2);
     second.effects.bookmarks_burned = vec![BookmarkId::new("b")];
     assert_verdict!(
         writer.write(second).await,
-        Verdict::Won {
-            version: crate::id::InstanceVersion(2),
+        Verdict::Won(Commit {
+            version: InstanceVersion(2),
             ..
-        }
+        })
     );
     assert_eq!(fixture.count("SELECT count(*) FROM journal").await, 2);
     assert_eq!(fixture.count("SELECT count(*) FROM bookmark").await, 0);
@@ -39,10 +39,7 @@ async fn a_burst_is_written_whole_and_its_version_grows() {
 async fn an_old_version_changes_nothing() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
-    assert_verdict!(
-        writer.write(waiting(burst("i", None), "b", 7)).await,
-        Verdict::Won { .. }
-    );
+    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
     let mut stale = journal(burst("i", Some(9)), 5);
     stale.effects.bookmarks_burned = vec![BookmarkId::new("b")];
     assert_verdict!(writer.write(stale).await, Verdict::VersionConflict);
@@ -59,10 +56,7 @@ async fn an_old_version_changes_nothing() {
 async fn a_lost_claim_loses_the_whole_burst() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
-    assert_verdict!(
-        writer.write(waiting(burst("i", None), "b", 7)).await,
-        Verdict::Won { .. }
-    );
+    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
     let good = fixture.claimed_work("i", writer.incarnation).await;
     let Claim::Work(id, _) = fixture.claimed_work("i", writer.incarnation).await else {
         unreachable!()
@@ -78,7 +72,7 @@ async fn a_lost_claim_loses_the_whole_burst() {
     assert_eq!(fixture.count("SELECT count(*) FROM journal").await, 0);
     let mut request = waiting(journal(burst("i", Some(1)), 1), "b2", 8);
     request.claims = vec![good, Claim::Work(id, ClaimNo(1))];
-    assert_verdict!(writer.write(request).await, Verdict::Won { .. });
+    assert_verdict!(writer.write(request).await, Verdict::Won(_));
     assert_eq!(fixture.count("SELECT count(*) FROM work").await, 0);
     fixture.is_sound().await;
 }
@@ -87,10 +81,7 @@ async fn a_lost_claim_loses_the_whole_burst() {
 async fn a_departed_incarnation_writes_nothing_more() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
-    assert_verdict!(
-        writer.write(waiting(burst("i", None), "b", 7)).await,
-        Verdict::Won { .. }
-    );
+    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
     let session = fixture.session().await;
     depart::depart(&session.client, writer.incarnation, &NodeId::new("test"))
         .await
@@ -119,7 +110,7 @@ async fn one_bad_row_hurts_only_its_own_burst() {
     for task in bursts {
         match task.await.unwrap() {
             (4, verdict) => assert_verdict!(verdict, Verdict::Refused(_)),
-            (_, verdict) => assert_verdict!(verdict, Verdict::Won { .. }),
+            (_, verdict) => assert_verdict!(verdict, Verdict::Won(_)),
         }
     }
     assert_eq!(fixture.count("SELECT count(*) FROM instance").await, 8);
@@ -135,7 +126,7 @@ async fn a_commit_whose_answer_was_lost_is_found_and_not_repeated() {
         .await;
     assert_verdict!(
         writer.write(journal(waiting(burst("i", None), "b", 7), 1)).await,
-        Verdict::Won { .. }
+        Verdict::Won(_)
     );
     let mut request = journal(waiting(burst("i", Some(1)), "b2", 8), 2);
     request.claims = vec![fixture.claimed_work("i", writer.incarnation).await];
@@ -144,7 +135,7 @@ async fn a_commit_whose_answer_was_lost_is_found_and_not_repeated() {
     request.keep = keep;
     proxy.swallow_next_answer();
     let answer = writer.answer(request).await;
-    let Verdict::Won { version, continued } = answer.verdict else {
+    let Verdict::Won(Commit { version, continued, .. }) = answer.verdict else {
         panic!("{:?}", answer.verdict)
     };
     assert_eq!((version.0, fixture.version("i").await), (2, Some(2)), "written once");
@@ -158,10 +149,7 @@ async fn a_commit_whose_answer_was_lost_is_found_and_not_repeated() {
 
     // The same for an instance that is new, with a waiting bookmark (a pipeline of several statements).
     proxy.swallow_next_answer();
-    assert_verdict!(
-        writer.write(waiting(burst("new", None), "b", 9)).await,
-        Verdict::Won { .. }
-    );
+    assert_verdict!(writer.write(waiting(burst("new", None), "b", 9)).await, Verdict::Won(_));
     assert_eq!(fixture.version("new").await, Some(1));
     fixture.is_sound().await;
 }
@@ -173,10 +161,7 @@ async fn a_commit_in_doubt_whose_incarnation_departed_is_still_found() {
     let writer = fixture
         .writer_with(&fixture.through(proxy.port), WriterOptions::default())
         .await;
-    assert_verdict!(
-        writer.write(waiting(burst("i", None), "b", 7)).await,
-        Verdict::Won { .. }
-    );
+    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
     // Whoever departs us does so the moment the commit is done, before we can ask.
     fixture
         .admin
@@ -192,7 +177,7 @@ async fn a_commit_in_doubt_whose_incarnation_departed_is_still_found() {
     proxy.swallow_next_answer();
     assert_verdict!(
         writer.write(waiting(burst("i", Some(1)), "b2", 7)).await,
-        Verdict::Won { .. }
+        Verdict::Won(_)
     );
     assert_verdict!(
         writer.write(waiting(burst("i", Some(2)), "b3", 7)).await,
@@ -208,7 +193,7 @@ async fn an_instance_that_is_gone_while_in_doubt_is_unknown() {
     let writer = fixture
         .writer_with(&fixture.through(proxy.port), WriterOptions::default())
         .await;
-    assert_verdict!(writer.write(burst("i", None)).await, Verdict::Won { .. });
+    assert_verdict!(writer.write(burst("i", None)).await, Verdict::Won(_));
     fixture
         .admin
         .client
@@ -239,16 +224,13 @@ async fn the_inbox_gives_each_stimulus_to_one_bookmark() {
             lifetime: 60_000_000,
         });
     }
-    assert_verdict!(writer.write(request).await, Verdict::Won { .. });
+    assert_verdict!(writer.write(request).await, Verdict::Won(_));
     assert_eq!(fixture.count("SELECT count(*) FROM inbox").await, 2);
     // Another instance: they are targeted at the first one.
-    assert_verdict!(
-        writer.write(waiting(burst("j", None), "b", 9)).await,
-        Verdict::Won { .. }
-    );
+    assert_verdict!(writer.write(waiting(burst("j", None), "b", 9)).await, Verdict::Won(_));
     assert_eq!(fixture.count("SELECT count(*) FROM inbox").await, 2);
     let three = waiting(waiting(waiting(burst("i", Some(1)), "b1", 9), "b2", 9), "b3", 9);
-    assert_verdict!(writer.write(three).await, Verdict::Won { .. });
+    assert_verdict!(writer.write(three).await, Verdict::Won(_));
     assert_eq!(fixture.count("SELECT count(*) FROM inbox").await, 0);
     assert_eq!(
         fixture
@@ -269,15 +251,18 @@ async fn a_yielded_burst_goes_on_under_a_claimed_row() {
         request.effects.sub_status,
         request.effects.continues,
     ) = (0, 1, true);
-    let Verdict::Won {
+    let Verdict::Won(Commit {
         continued: Some(work), ..
-    } = writer.write(request).await
+    }) = writer.write(request).await
     else {
         panic!()
     };
     let mut request = burst("i", Some(1));
     request.claims = vec![Claim::Work(work, ClaimNo(1))];
-    assert_verdict!(writer.write(request).await, Verdict::Won { continued: None, .. });
+    assert_verdict!(
+        writer.write(request).await,
+        Verdict::Won(Commit { continued: None, .. })
+    );
     assert_eq!(fixture.count("SELECT count(*) FROM work").await, 0);
     fixture.is_sound().await;
 }
