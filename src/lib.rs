@@ -14,10 +14,12 @@ pub mod expression;
 mod failpoint;
 pub mod id;
 mod lock;
+pub mod runtime;
 mod store;
 #[cfg(test)]
 #[path = "../tests/it/support/database.rs"]
 mod test_database;
 
 pub use error::{Error, Result};
+pub use runtime::{Engine, EngineBuilder, check, migrate};
 pub use store::Violation;
