@@ -58,7 +58,7 @@ mod tests {
 
     use super::Alarm;
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn the_earliest_time_rings_once() {
         let alarm = Alarm::default();
         alarm.at(Instant::now() + Duration::from_secs(3600));
