@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::activity::{Catalogue, Console};
 use crate::definition::WorkflowDefinition;
 use crate::execution::{
-    Burst, Instruction, InstanceState, Interpreter, InterpreterOptions, JournalEntry, Outcome, Program, event_hash,
+    Burst, InstanceState, Instruction, Interpreter, InterpreterOptions, JournalEntry, Outcome, Program, event_hash,
 };
 use crate::id::InstanceId;
 
@@ -80,7 +80,10 @@ impl Driver {
 
     /// One burst, through the bytes that a database would keep.
     pub(super) async fn burst(&mut self, instructions: Vec<Instruction>) -> Outcome {
-        let state = self.state.take().map(|state| InstanceState::from_bytes(&state.to_bytes().unwrap()).unwrap());
+        let state = self
+            .state
+            .take()
+            .map(|state| InstanceState::from_bytes(&state.to_bytes().unwrap()).unwrap());
         let burst = Burst {
             instance_id: InstanceId::new("instance"),
             state,
@@ -119,7 +122,11 @@ impl Driver {
     pub(super) async fn sleep(&mut self) -> Outcome {
         loop {
             let state = self.state.as_ref().unwrap();
-            let mut delays: Vec<_> = state.bookmarks().iter().filter(|bookmark| bookmark.delay.is_some()).collect();
+            let mut delays: Vec<_> = state
+                .bookmarks()
+                .iter()
+                .filter(|bookmark| bookmark.delay.is_some())
+                .collect();
             delays.sort_by_key(|bookmark| bookmark.delay);
             let Some(next) = delays.first() else {
                 return self.burst(vec![Instruction::Continue]).await;
@@ -136,7 +143,10 @@ impl Driver {
 
     /// The ids of the activities that completed, in order, the workflow itself left out.
     pub(super) fn completed(&self) -> Vec<String> {
-        self.events("Completed").into_iter().filter(|id| id != "Workflow1").collect()
+        self.events("Completed")
+            .into_iter()
+            .filter(|id| id != "Workflow1")
+            .collect()
     }
 
     pub(super) fn events(&self, name: &str) -> Vec<String> {

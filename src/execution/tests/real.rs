@@ -12,7 +12,9 @@ use crate::execution::SubStatus;
 fn load(name: &str) -> Option<Driver> {
     let home = env!("CARGO_MANIFEST_DIR");
     let folders = ["../shared/elsa/workflows", "../../shared/elsa/workflows"];
-    let bytes = folders.iter().find_map(|folder| std::fs::read(format!("{home}/{folder}/{name}.json")).ok())?;
+    let bytes = folders
+        .iter()
+        .find_map(|folder| std::fs::read(format!("{home}/{folder}/{name}.json")).ok())?;
     let definition = WorkflowDefinition::from_json(&bytes).unwrap();
     let driver = Driver::new(&definition);
     assert_eq!(driver.interpreter.validate(&definition), [], "{name}");
@@ -22,7 +24,12 @@ fn load(name: &str) -> Option<Driver> {
 async fn finishes(name: &str, lines: &[&str]) {
     let Some(mut driver) = load(name) else { return };
     let outcome = driver.start().await;
-    assert_eq!(outcome.sub_status, SubStatus::Finished, "{name}: {:?}", outcome.state.incidents());
+    assert_eq!(
+        outcome.sub_status,
+        SubStatus::Finished,
+        "{name}: {:?}",
+        outcome.state.incidents()
+    );
     assert_eq!(driver.lines(), lines, "{name}");
 }
 
@@ -37,7 +44,9 @@ async fn those_that_run_through() {
 
 #[tokio::test]
 async fn the_braided_delays() {
-    let Some(mut driver) = load("flowchart-3-delay") else { return };
+    let Some(mut driver) = load("flowchart-3-delay") else {
+        return;
+    };
     assert_eq!(driver.start().await.sub_status, SubStatus::Suspended);
     driver.sleep().await;
     assert_eq!(driver.state.as_ref().unwrap().sub_status(), SubStatus::Finished);
@@ -49,9 +58,14 @@ async fn the_braided_delays() {
 
 #[tokio::test]
 async fn the_event_in_a_box() {
-    let Some(mut driver) = load("flowchart-5-event") else { return };
+    let Some(mut driver) = load("flowchart-5-event") else {
+        return;
+    };
     let outcome = driver.start().await;
     assert_eq!(outcome.sub_status, SubStatus::Suspended);
     assert_eq!(driver.lines(), ["Intermediary", ""]);
-    assert_eq!(driver.event("Event4", json!(null)).await.sub_status, SubStatus::Finished);
+    assert_eq!(
+        driver.event("Event4", json!(null)).await.sub_status,
+        SubStatus::Finished
+    );
 }

@@ -9,22 +9,37 @@ use crate::execution::{Instruction, Status, SubStatus};
 async fn hello_world_prints_its_line() {
     let mut driver = Driver::sample("hello-world");
     let outcome = driver.start().await;
-    assert_eq!((outcome.status, outcome.sub_status), (Status::Finished, SubStatus::Finished));
+    assert_eq!(
+        (outcome.status, outcome.sub_status),
+        (Status::Finished, SubStatus::Finished)
+    );
     assert_eq!(driver.lines(), ["Hello from Mainspring!"]);
-    let entry = driver.journal.iter().find(|entry| entry.activity_id.as_str() == "Hello").unwrap();
+    let entry = driver
+        .journal
+        .iter()
+        .find(|entry| entry.activity_id.as_str() == "Hello")
+        .unwrap();
     assert_eq!(entry.activity_state, Some(json!({"Text": "Hello from Mainspring!"})));
     assert_eq!(entry.node_id, "Workflow1:Flow:Hello");
     let sequences: Vec<i64> = driver.journal.iter().map(|entry| entry.sequence).collect();
     assert_eq!(sequences, (0..6).collect::<Vec<_>>());
     let execution = outcome.activity_executions.last().unwrap();
-    assert_eq!((execution.status, &execution.activity_state), ("Completed", &json!({"Text": "Hello from Mainspring!"})));
+    assert_eq!(
+        (execution.status, &execution.activity_state),
+        ("Completed", &json!({"Text": "Hello from Mainspring!"}))
+    );
 }
 
 #[tokio::test]
 async fn countdown_loops_by_connection() {
     let mut driver = Driver::sample("countdown");
     let outcome = driver.start().await;
-    assert_eq!(outcome.sub_status, SubStatus::Finished, "{:?}", outcome.state.incidents());
+    assert_eq!(
+        outcome.sub_status,
+        SubStatus::Finished,
+        "{:?}",
+        outcome.state.incidents()
+    );
     assert_eq!(driver.lines(), ["Round 1", "Round 2", "Round 3", "Lift-off"]);
     assert_eq!(outcome.state.variables()["Round"], 3);
 }
@@ -40,8 +55,13 @@ async fn fork_join_waits_for_both() {
 async fn delay_waits() {
     let mut driver = Driver::sample("delay");
     let outcome = driver.start().await;
-    assert_eq!((outcome.status, outcome.sub_status), (Status::Running, SubStatus::Suspended));
-    let [bookmark] = outcome.bookmarks_created.as_slice() else { panic!() };
+    assert_eq!(
+        (outcome.status, outcome.sub_status),
+        (Status::Running, SubStatus::Suspended)
+    );
+    let [bookmark] = outcome.bookmarks_created.as_slice() else {
+        panic!()
+    };
     assert!(!bookmark.publishable);
     assert_eq!(bookmark.delay, Some(std::time::Duration::from_secs(2)));
     assert_eq!(driver.lines(), ["before"]);
@@ -91,8 +111,16 @@ async fn event_starts() {
 async fn shopping_list_loops_and_branches() {
     let mut driver = Driver::sample("shopping-list");
     let outcome = driver.start().await;
-    assert_eq!(outcome.sub_status, SubStatus::Finished, "{:?}", outcome.state.incidents());
-    assert_eq!(driver.lines(), ["bread costs 3", "advice is free", "butter costs 2.5", "Total 5.5"]);
+    assert_eq!(
+        outcome.sub_status,
+        SubStatus::Finished,
+        "{:?}",
+        outcome.state.incidents()
+    );
+    assert_eq!(
+        driver.lines(),
+        ["bread costs 3", "advice is free", "butter costs 2.5", "Total 5.5"]
+    );
     assert_eq!(outcome.state.output()["Total"], 5.5);
 
     let mut driver = Driver::sample("shopping-list");
@@ -105,11 +133,23 @@ async fn shopping_list_loops_and_branches() {
 async fn order_approval_takes_each_path() {
     for (amount, approved, lines, shipped) in [
         (5, None, vec!["Order A1 is shipped"], true),
-        (5000, Some(true), vec!["Order A1 waits for a review", "Order A1 is shipped"], true),
-        (5000, Some(false), vec!["Order A1 waits for a review", "Order A1 is refused"], false),
+        (
+            5000,
+            Some(true),
+            vec!["Order A1 waits for a review", "Order A1 is shipped"],
+            true,
+        ),
+        (
+            5000,
+            Some(false),
+            vec!["Order A1 waits for a review", "Order A1 is refused"],
+            false,
+        ),
     ] {
         let mut driver = Driver::sample("order-approval");
-        let mut outcome = driver.run(start(object(json!({"OrderId": "A1", "Amount": amount})))).await;
+        let mut outcome = driver
+            .run(start(object(json!({"OrderId": "A1", "Amount": amount}))))
+            .await;
         assert_eq!(outcome.correlation_id.as_deref(), Some("A1"));
         assert_eq!(outcome.name.as_deref(), Some("Order A1"));
         if let Some(approved) = approved {
@@ -130,7 +170,12 @@ fn all_samples_may_be_published() {
         let bytes = std::fs::read(entry.unwrap().path()).unwrap();
         let definition = crate::definition::WorkflowDefinition::from_json(&bytes).unwrap();
         let driver = Driver::new(&definition);
-        assert_eq!(driver.interpreter.validate(&definition), [], "{}", definition.definition_id);
+        assert_eq!(
+            driver.interpreter.validate(&definition),
+            [],
+            "{}",
+            definition.definition_id
+        );
         seen += 1;
     }
     assert!(seen >= 7);

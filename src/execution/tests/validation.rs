@@ -10,7 +10,10 @@ fn complaints(value: Value) -> Vec<(String, String)> {
     let (options, _) = options();
     let interpreter = Interpreter::new(Catalogue::standard(), options);
     let errors = interpreter.validate(&definition(value));
-    errors.into_iter().map(|error| (error.activity_id, error.message)).collect()
+    errors
+        .into_iter()
+        .map(|error| (error.activity_id, error.message))
+        .collect()
 }
 
 fn one(value: Value) -> (String, String) {
@@ -64,7 +67,10 @@ fn an_expression_runs_here() {
         let root = json!({"id": "w", "type": "Elsa.WriteLine", "text": {"typeName": "String", "expression": {"type": kind, "value": "1"}}});
         let (activity, message) = one(json!({"root": root}));
         assert_eq!(activity, "w");
-        assert!(message.contains("Text") && message.contains(kind) && message.contains("JavaScript"), "{message}");
+        assert!(
+            message.contains("Text") && message.contains(kind) && message.contains("JavaScript"),
+            "{message}"
+        );
     }
 }
 
@@ -76,8 +82,17 @@ fn token_mode_is_not_there_yet() {
 
 #[test]
 fn ids_are_made_up_as_elsa_does() {
-    let root = json!({"type": "Elsa.Sequence", "activities": [write("WriteLine1"), {"type": "Elsa.WriteLine", "text": null}]});
+    let root =
+        json!({"type": "Elsa.Sequence", "activities": [write("WriteLine1"), {"type": "Elsa.WriteLine", "text": null}]});
     let driver = Driver::new(&definition(json!({"root": root})));
     let paths: Vec<&str> = driver.program.tree().iter().map(|node| node.node_id()).collect();
-    assert_eq!(paths, ["Workflow1", "Workflow1:Sequence1", "Workflow1:Sequence1:WriteLine1", "Workflow1:Sequence1:WriteLine2"]);
+    assert_eq!(
+        paths,
+        [
+            "Workflow1",
+            "Workflow1:Sequence1",
+            "Workflow1:Sequence1:WriteLine1",
+            "Workflow1:Sequence1:WriteLine2"
+        ]
+    );
 }
