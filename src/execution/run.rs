@@ -279,12 +279,8 @@ impl Run<'_> {
         };
         self.record.note(self.program, &mut self.state, number, "Started", note);
         self.state.since_wait += 1;
-        let limit = self.options.executions_without_wait;
-        if self.state.since_wait > limit {
-            let fault = Fault::new(format!(
-                "The instance has executed {limit} activities without ever waiting: this looks like an endless loop"
-            ));
-            return self.fault(number, fault.code("execution-limit"));
+        if let Some(fault) = self.excess() {
+            return self.fault(number, fault);
         }
         if let Some(fault) = self.refused.take() {
             return self.fault(number, fault);
@@ -293,6 +289,23 @@ impl Run<'_> {
             Ok(()) => self.call(number, Call::Execute).await,
             Err(fault) => self.fault(number, fault),
         }
+    }
+
+    /// What the instance has too much of.
+    fn excess(&self) -> Option<Fault> {
+        let (without_wait, open) = (self.options.executions_without_wait, self.options.open_executions);
+        let message = if self.state.since_wait > without_wait {
+            format!(
+                "The instance has executed {without_wait} activities without ever waiting: this looks like an endless loop"
+            )
+        } else if self.state.contexts.len() > open {
+            format!(
+                "More than {open} activities of the instance are under way at once: does a loop fork in each round?"
+            )
+        } else {
+            return None;
+        };
+        Some(Fault::new(message).code("execution-limit"))
     }
 
     /// Evaluates the inputs of a new execution in their order; each sees what scripts of earlier ones have set.

@@ -13,8 +13,6 @@
 mod graph;
 mod nodes;
 mod scope;
-#[cfg(test)]
-mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

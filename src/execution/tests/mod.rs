@@ -2,6 +2,7 @@
 
 mod driver;
 mod faults;
+mod flowchart;
 mod limits;
 mod real;
 mod samples;
