@@ -107,28 +107,24 @@ impl Run<'_> {
     }
 
     fn start(&mut self, mut input: Map<String, Value>, mut variables: Map<String, Value>) {
-        let limit = self.options.max_value_bytes;
-        let given = input.iter().chain(&variables);
-        let payload = self
-            .state
-            .trigger
-            .as_ref()
-            .map_or(&Value::Null, |trigger| &trigger.payload);
-        let admitted = given
-            .map(|(name, value)| admit(&format!("The value of {name}"), value, limit))
-            .chain([admit("The payload", payload, limit)])
-            .collect::<Result<Vec<_>, _>>();
-        if let Err(fault) = admitted {
-            self.refused = Some(fault);
-            self.state.trigger = None;
-            input.clear();
-            variables.clear();
-        }
         for argument in &self.program.inputs {
             let given = input.get(&argument.name).cloned().or_else(|| argument.default.clone());
             let Some(value) = given else { continue };
             let to = TypeName::parse(&argument.type_name, argument.is_array);
             input.insert(argument.name.clone(), coerce(value.clone(), &to).unwrap_or(value));
+        }
+        let payload = self
+            .state
+            .trigger
+            .as_ref()
+            .map_or(&Value::Null, |trigger| &trigger.payload);
+        let payload = admit("The payload", payload, self.options.max_value_bytes).map(drop);
+        let admitted = self.admit_all(&input).and(self.admit_all(&variables)).and(payload);
+        if let Err(fault) = admitted {
+            self.refused = Some(fault);
+            self.state.trigger = None;
+            input.clear();
+            variables.clear();
         }
         self.state.input = input;
         self.state.sub_status = SubStatus::Executing;
@@ -248,6 +244,10 @@ impl Run<'_> {
         for (name, value) in item.variables {
             let declared = node.variables.iter().find(|variable| variable.name == name);
             variables.insert(name, scope::fit(value, declared));
+        }
+        if let Err(fault) = self.admit_all(&variables) {
+            self.refused = Some(fault);
+            variables.clear();
         }
         self.state.contexts.insert(
             number,
@@ -395,7 +395,13 @@ impl Run<'_> {
     }
 
     fn follow(&mut self, number: u64, put_aside: &[String], wishes: Wishes, step: Step) {
-        let admitted = self.admit_properties(number, put_aside);
+        let outcomes = match &step {
+            Step::Outcomes(outcomes) => {
+                admit("The outcomes", &outcomes.clone().into(), self.options.max_value_bytes).map(drop)
+            }
+            Step::Done | Step::Wait => Ok(()),
+        };
+        let admitted = outcomes.and_then(|()| self.admit_properties(number, put_aside));
         if let Err(fault) = admitted.and_then(|()| self.carry_out(number, wishes)) {
             return self.fault(number, fault);
         }
@@ -427,6 +433,14 @@ impl Run<'_> {
         for name in names {
             let value = context.properties.get(name).unwrap_or(&Value::Null);
             admit(&format!("The property {name}"), value, self.options.max_value_bytes)?;
+        }
+        Ok(())
+    }
+
+    fn admit_all(&self, values: &Map<String, Value>) -> Result<(), Fault> {
+        for (name, value) in values {
+            admit("A name", &Value::String(name.clone()), 1024)?;
+            admit(&format!("The value of {name}"), value, self.options.max_value_bytes)?;
         }
         Ok(())
     }
