@@ -1,0 +1,151 @@
+//! The engine as a program sees it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::options::{EngineBuilder, Options};
+use super::programs::Programs;
+use super::request::Readiness;
+use super::shift::Shift;
+use super::supervisor::Supervisor;
+use crate::activity::Catalogue;
+use crate::db::{Connector, DatabaseUrl, SchemaName, migrate};
+use crate::execution::{Interpreter, InterpreterOptions};
+use crate::id::{NodeId, TenantId};
+use crate::{Error, Result};
+
+/// A node of the cluster, in this process. Cheap to clone; [`Engine::shutdown`] ends it in good order, and dropping the
+/// last clone ends it as a crash would, which is safe and leaves its claims to the next start under its node id.
+///
+/// All methods are cancellation safe: dropping a future cancels nothing that was accepted.
+#[derive(Clone)]
+pub struct Engine {
+    pub(super) inner: Arc<Inner>,
+}
+
+pub(super) struct Inner {
+    pub(super) options: Options,
+    pub(super) interpreter: Interpreter,
+    pub(super) tenant: TenantId,
+    current: watch::Receiver<Option<Arc<Shift>>>,
+    closing: CancellationToken,
+    supervisor: Mutex<Option<tokio::task::JoinHandle<()>>>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(task) = self.supervisor.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
+            task.abort();
+        }
+        if let Some(shift) = self.current.borrow().as_ref() {
+            shift.stop.cancel();
+        }
+    }
+}
+
+impl Engine {
+    /// Sets up an engine on a database: `postgres://user:password@host:port/name`, with `?sslmode=require` for TLS.
+    pub fn builder(database_url: impl Into<String>) -> EngineBuilder {
+        EngineBuilder::new(database_url.into())
+    }
+
+    pub(super) async fn start(options: Options, catalogue: Catalogue, limits: InterpreterOptions) -> Result<Self> {
+        let base = connector(&options.database_url, &options.schema)?;
+        if options.migrate {
+            migrate::run(&base).await?;
+        } else {
+            migrate::verify(&base).await?;
+        }
+        let interpreter = Interpreter::new(catalogue, limits);
+        let (sender, current) = watch::channel(None);
+        let closing = CancellationToken::new();
+        let supervisor = Supervisor {
+            base,
+            options: options.clone(),
+            interpreter: interpreter.clone(),
+            programs: Arc::new(Programs::default()),
+            doors: Arc::default(),
+            current: sender,
+            closing: closing.clone(),
+        };
+        let duty = supervisor.register(None).await?;
+        let task = tokio::spawn(supervisor.run(duty));
+        let inner = Inner {
+            options,
+            interpreter,
+            tenant: TenantId::default(),
+            current,
+            closing,
+            supervisor: Mutex::new(Some(task)),
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// The shift on duty.
+    pub(super) fn shift(&self) -> Result<Arc<Shift>> {
+        self.inner.current.borrow().clone().ok_or_else(|| {
+            Error::unavailable(
+                "not-registered",
+                "this node is not registered with the database just now; try again",
+            )
+        })
+    }
+
+    /// Whether this node can take work: it is registered, not draining, and its last check-in is recent.
+    pub fn readiness(&self) -> Readiness {
+        let current = self.inner.current.borrow();
+        let Some(shift) = current.as_ref() else {
+            return Readiness {
+                database: false,
+                registered: false,
+            };
+        };
+        Readiness {
+            database: shift.reports.borrow().is_fresh(),
+            registered: !shift.is_draining() && !shift.stop.is_cancelled(),
+        }
+    }
+
+    /// The name of this node.
+    pub fn node_id(&self) -> NodeId {
+        self.inner.options.node_id.clone()
+    }
+
+    /// Claims nothing new, finishes what runs within the drain timeout, hands the rest back and leaves. Called twice,
+    /// or dropped half-way, the shutdown goes on all the same.
+    pub async fn shutdown(&self) {
+        self.inner.closing.cancel();
+        if let Ok(shift) = self.shift() {
+            shift.drain();
+        }
+        let task = self
+            .inner
+            .supervisor
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(task) = task
+            && let Err(error) = task.await
+        {
+            tracing::error!(%error, "the supervisor failed");
+        }
+    }
+}
+
+fn connector(database_url: &str, schema: &str) -> Result<Connector> {
+    Connector::new(&DatabaseUrl::parse(database_url)?, &SchemaName::parse(schema)?)
+}
+
+/// Brings a schema up to what this library knows; returns what was applied. Any number of processes may do so at once.
+pub async fn migrate(database_url: &str, schema: &str) -> Result<Vec<String>> {
+    migrate::run(&connector(database_url, schema)?).await
+}
+
+/// Proves the invariants of a schema. An empty list is what everybody hopes for.
+pub async fn check(database_url: &str, schema: &str) -> Result<Vec<crate::Violation>> {
+    let connector = connector(database_url, schema)?;
+    migrate::verify(&connector).await?;
+    crate::store::check::check(&connector.open().await?.client).await
+}
