@@ -126,6 +126,8 @@ pub(crate) struct Schedule {
 /// All that an activity asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Wishes {
+    /// Lazy inputs as they were evaluated, for the journal.
+    pub(crate) inputs: Vec<(String, Value)>,
     pub(crate) outputs: Vec<(String, Value)>,
     pub(crate) variables: Vec<(String, Value)>,
     pub(crate) workflow_outputs: Vec<(String, Value)>,
@@ -155,6 +157,8 @@ pub struct ActivityContext<'a> {
     pub(crate) children: Vec<Child>,
     pub(crate) notices_ahead: usize,
     pub(crate) properties: Map<String, Value>,
+    /// Names of properties that were set in this call.
+    pub(crate) put_aside: Vec<String>,
     pub(crate) wishes: Wishes,
 }
 
@@ -217,7 +221,9 @@ impl<'a> ActivityContext<'a> {
     /// # Errors
     /// What the expression failed with.
     pub async fn evaluate(&mut self, input: &str) -> Result<Value, Fault> {
-        self.evaluate_of(self.node, input).await
+        let value = self.evaluate_of(self.node, input).await?;
+        self.wishes.inputs.push((input.to_owned(), value.clone()));
+        Ok(value)
     }
 
     /// Evaluates an input of another activity as seen from here.
@@ -234,7 +240,9 @@ impl<'a> ActivityContext<'a> {
 
     /// Puts a value aside for later calls of this execution (after children, after a wait).
     pub fn set_property(&mut self, name: impl Into<String>, value: impl Into<Value>) {
-        self.properties.insert(name.into(), value.into());
+        let name = name.into();
+        self.put_aside.push(name.clone());
+        self.properties.insert(name, value.into());
     }
 
     /// Sets an output by its name in Pascal case; it also goes to the variable bound to it.

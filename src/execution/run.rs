@@ -12,20 +12,18 @@ use std::panic::AssertUnwindSafe;
 use futures_util::FutureExt;
 use serde_json::{Map, Value};
 
-use super::burst::Instruction;
 use super::evaluate::Evaluator;
 use super::options::InterpreterOptions;
-use super::program::{Program, WORKFLOW_ID};
+use super::program::Program;
 use super::record::{Note, Record};
 use super::scope;
-use super::state::{Context, ContextStatus, InstanceState, StartTrigger, WorkItem};
+use super::state::{Context, ContextStatus, InstanceState, WorkItem};
 use super::status::{Status, SubStatus};
 use super::value::admit;
 use crate::activity::{
     ActivityContext, ActivityNode, Child, ChildStatus, EndedChild, Fault, Host, Resumption, Step, Wishes,
 };
-use crate::expression::{ScriptSession, TypeName, coerce};
-use crate::id::{BookmarkId, StimulusHash};
+use crate::expression::ScriptSession;
 
 pub(super) struct Run<'p> {
     pub(super) program: &'p Program,
@@ -56,142 +54,8 @@ enum Call {
 }
 
 impl Run<'_> {
-    /// Does what an instruction says; `false` when it meets nothing.
-    pub(super) async fn instruct(&mut self, instruction: Instruction, is_new: bool) -> bool {
-        if self.state.status == Status::Finished {
-            return false;
-        }
-        let has_met = match instruction {
-            Instruction::Start {
-                correlation_id,
-                name,
-                input,
-                variables,
-                trigger_activity_id,
-                payload,
-            } if is_new && self.state.sub_status == SubStatus::Pending => {
-                self.state.correlation_id = correlation_id;
-                self.state.name = name;
-                self.state.trigger = trigger_activity_id.map(|activity_id| StartTrigger {
-                    activity_id,
-                    payload: payload.unwrap_or_default(),
-                    is_consumed: false,
-                });
-                self.start(input, variables);
-                true
-            }
-            Instruction::Start { .. } => false,
-            Instruction::Resume { bookmark_id, input } => {
-                let position = self.position_of(Some(&bookmark_id), None);
-                self.take_bookmark(position, None, input)
-            }
-            Instruction::Stimulus {
-                bookmark_id,
-                hash,
-                payload,
-            } => {
-                let position = self.position_of(bookmark_id.as_ref(), Some(hash));
-                self.take_bookmark(position, payload, Map::new())
-            }
-            Instruction::Continue => !self.state.queue.is_empty(),
-            Instruction::Cancel => {
-                self.cancel_instance();
-                true
-            }
-        };
-        // After a yield the rest of the instructions only finds its bookmarks; it runs with the next burst.
-        if has_met && !self.yielded {
-            self.drain().await;
-        }
-        has_met
-    }
-
-    fn start(&mut self, mut input: Map<String, Value>, mut variables: Map<String, Value>) {
-        let limit = self.options.max_value_bytes;
-        let given = input.iter().chain(&variables);
-        let payload = self
-            .state
-            .trigger
-            .as_ref()
-            .map_or(&Value::Null, |trigger| &trigger.payload);
-        let admitted = given
-            .map(|(name, value)| admit(&format!("The value of {name}"), value, limit))
-            .chain([admit("The payload", payload, limit)])
-            .collect::<Result<Vec<_>, _>>();
-        if let Err(fault) = admitted {
-            self.refused = Some(fault);
-            self.state.trigger = None;
-            input.clear();
-            variables.clear();
-        }
-        for argument in &self.program.inputs {
-            let given = input.get(&argument.name).cloned().or_else(|| argument.default.clone());
-            let Some(value) = given else { continue };
-            let to = TypeName::parse(&argument.type_name, argument.is_array);
-            input.insert(argument.name.clone(), coerce(value.clone(), &to).unwrap_or(value));
-        }
-        self.state.input = input;
-        self.state.sub_status = SubStatus::Executing;
-        self.state.queue.push_back(WorkItem {
-            node_id: WORKFLOW_ID.to_owned(),
-            owner: None,
-            context: None,
-            variables,
-            tag: None,
-            payload: None,
-            input: Map::new(),
-        });
-    }
-
-    fn position_of(&self, id: Option<&BookmarkId>, hash: Option<StimulusHash>) -> Option<usize> {
-        let mut bookmarks = self.state.bookmarks.iter();
-        let by_id = id.and_then(|id| bookmarks.position(|bookmark| bookmark.id == *id));
-        by_id.or_else(|| {
-            let hash = hash?;
-            self.state.bookmarks.iter().position(|bookmark| bookmark.hash == hash)
-        })
-    }
-
-    fn take_bookmark(&mut self, position: Option<usize>, payload: Option<Value>, input: Map<String, Value>) -> bool {
-        let Some(bookmark) = position
-            .and_then(|position| self.state.bookmarks.get(position))
-            .cloned()
-        else {
-            return false;
-        };
-        let mut contexts = self.state.contexts.iter();
-        let context = contexts
-            .find(|(_, context)| context.id == bookmark.activity_execution_id)
-            .map(|(number, _)| *number);
-        if bookmark.auto_burn {
-            self.state.bookmarks.retain(|other| other.id != bookmark.id);
-        }
-        let Some(context) = context else { return false };
-        let limit = self.options.max_value_bytes;
-        let admitted = admit("The payload", payload.as_ref().unwrap_or(&Value::Null), limit)
-            .and_then(|_| admit("The input", &Value::Object(input.clone()), limit));
-        if let Err(fault) = admitted {
-            self.fault(context, fault);
-            return true;
-        }
-        for (name, value) in &input {
-            self.state.input.insert(name.clone(), value.clone());
-        }
-        self.state.since_wait = 0;
-        self.state.queue.push_back(WorkItem {
-            node_id: bookmark.node_id,
-            owner: None,
-            context: Some(context),
-            variables: Map::new(),
-            tag: None,
-            payload,
-            input,
-        });
-        true
-    }
-
     /// Runs until there is nothing left to run, or enough was run.
-    async fn drain(&mut self) {
+    pub(super) async fn drain(&mut self) {
         self.state.sub_status = match self.state.status {
             Status::Running => SubStatus::Executing,
             Status::Finished => self.state.sub_status,
@@ -249,6 +113,10 @@ impl Run<'_> {
             let declared = node.variables.iter().find(|variable| variable.name == name);
             variables.insert(name, scope::fit(value, declared));
         }
+        if let Err(fault) = self.admit_all(&variables) {
+            self.refused = Some(fault);
+            variables.clear();
+        }
         self.state.contexts.insert(
             number,
             Context {
@@ -279,12 +147,8 @@ impl Run<'_> {
         };
         self.record.note(self.program, &mut self.state, number, "Started", note);
         self.state.since_wait += 1;
-        let limit = self.options.executions_without_wait;
-        if self.state.since_wait > limit {
-            let fault = Fault::new(format!(
-                "The instance has executed {limit} activities without ever waiting: this looks like an endless loop"
-            ));
-            return self.fault(number, fault.code("execution-limit"));
+        if let Some(fault) = self.excess() {
+            return self.fault(number, fault);
         }
         if let Some(fault) = self.refused.take() {
             return self.fault(number, fault);
@@ -293,6 +157,23 @@ impl Run<'_> {
             Ok(()) => self.call(number, Call::Execute).await,
             Err(fault) => self.fault(number, fault),
         }
+    }
+
+    /// What the instance has too much of.
+    fn excess(&self) -> Option<Fault> {
+        let (without_wait, open) = (self.options.executions_without_wait, self.options.open_executions);
+        let message = if self.state.since_wait > without_wait {
+            format!(
+                "The instance has executed {without_wait} activities without ever waiting: this looks like an endless loop"
+            )
+        } else if self.state.contexts.len() > open {
+            format!(
+                "More than {open} activities of the instance are under way at once: does a loop fork in each round?"
+            )
+        } else {
+            return None;
+        };
+        Some(Fault::new(message).code("execution-limit"))
     }
 
     /// Evaluates the inputs of a new execution in their order; each sees what scripts of earlier ones have set.
@@ -368,27 +249,28 @@ impl Run<'_> {
             AssertUnwindSafe(calling).catch_unwind().await
         };
         let properties = std::mem::take(&mut view.properties);
+        let put_aside = std::mem::take(&mut view.put_aside);
         let wishes = std::mem::take(&mut view.wishes);
         drop(view);
         if let Some(context) = self.state.contexts.get_mut(&number) {
             context.properties = properties;
         }
         match result {
-            Ok(Ok(step)) => self.follow(number, wishes, step),
+            Ok(Ok(step)) => self.follow(number, &put_aside, wishes, step),
             Ok(Err(fault)) => self.fault(number, fault),
             Err(panic) => self.fault(number, Fault::new(panic_message(&*panic)).code("panic")),
         }
     }
 
-    fn follow(&mut self, number: u64, wishes: Wishes, step: Step) {
-        let properties = self
-            .state
-            .contexts
-            .get(&number)
-            .map(|context| Value::Object(context.properties.clone()));
-        let limit = self.options.max_value_bytes;
-        let admitted = properties.map_or(Ok(0), |value| admit("What the activity has put aside", &value, limit));
-        if let Err(fault) = admitted.and_then(|_| self.carry_out(number, wishes)) {
+    fn follow(&mut self, number: u64, put_aside: &[String], wishes: Wishes, step: Step) {
+        let outcomes = match &step {
+            Step::Outcomes(outcomes) => {
+                admit("The outcomes", &outcomes.clone().into(), self.options.max_value_bytes).map(drop)
+            }
+            Step::Done | Step::Wait => Ok(()),
+        };
+        let admitted = outcomes.and_then(|()| self.admit_properties(number, put_aside));
+        if let Err(fault) = admitted.and_then(|()| self.carry_out(number, wishes)) {
             return self.fault(number, fault);
         }
         match step {
@@ -410,6 +292,25 @@ impl Run<'_> {
                 }
             }
         }
+    }
+
+    fn admit_properties(&self, number: u64, names: &[String]) -> Result<(), Fault> {
+        let Some(context) = self.state.contexts.get(&number) else {
+            return Ok(());
+        };
+        for name in names {
+            let value = context.properties.get(name).unwrap_or(&Value::Null);
+            admit(&format!("The property {name}"), value, self.options.max_value_bytes)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn admit_all(&self, values: &Map<String, Value>) -> Result<(), Fault> {
+        for (name, value) in values {
+            admit("A name", &Value::String(name.clone()), 1024)?;
+            admit(&format!("The value of {name}"), value, self.options.max_value_bytes)?;
+        }
+        Ok(())
     }
 
     fn view<'v>(&'v self, number: u64, node: &'v ActivityNode, host: &'v dyn Host) -> Option<ActivityContext<'v>> {
@@ -435,6 +336,7 @@ impl Run<'_> {
             children,
             notices_ahead: self.notices.iter().filter(|notice| notice.to == number).count(),
             properties: Map::new(),
+            put_aside: Vec::new(),
             wishes: Wishes::default(),
         })
     }
