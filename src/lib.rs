@@ -1,6 +1,9 @@
 //! A clustered workflow engine whose only infrastructure is one PostgreSQL database.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod cli;
 pub mod definition;
 pub mod error;
 pub mod expression;

@@ -1,1 +1,6 @@
 //! One binary of integration tests: a module per behaviour.
+// A test that cannot go on panics, also in what it shares with others.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+mod house;
+mod support;

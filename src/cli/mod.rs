@@ -1,0 +1,3 @@
+//! The program: one file per command.
+
+pub(crate) mod private_postgres;

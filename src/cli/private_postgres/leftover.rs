@@ -1,0 +1,91 @@
+//! What an earlier run left behind: a server that still runs, or a process id that now means somebody else.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::folder::Folder;
+use super::installation::Installation;
+use super::{broken, run};
+use crate::Result;
+
+/// Stops a server that an earlier run left running in the folder. We hold the folder's lock, so nobody else uses it.
+pub(super) async fn stop(folder: &Folder, installation: &Installation) -> Result<()> {
+    let cluster = folder.cluster();
+    let file = cluster.join("postmaster.pid");
+    let Some(pid) = recorded_pid(&file) else { return Ok(()) };
+    match arguments(pid) {
+        // Dead. PostgreSQL removes the file itself, once the last backend of that server is gone, too.
+        None => Ok(()),
+        Some(arguments)
+            if arguments.iter().any(|argument| Path::new(argument) == cluster)
+                || works_in(Path::new(&format!("/proc/{pid}")), &cluster) =>
+        {
+            tracing::info!(
+                "stopping the PostgreSQL that an earlier run left in {}",
+                cluster.display()
+            );
+            for mode in ["fast", "immediate"] {
+                let mut command = folder.command(&installation.program("pg_ctl"));
+                command
+                    .arg("stop")
+                    .arg("-D")
+                    .arg(&cluster)
+                    .args(["-w", "-s", "-t", "20", "-m", mode]);
+                match run(command).await {
+                    Ok(()) => return Ok(()),
+                    // It went while we asked.
+                    Err(_) if !file.exists() => return Ok(()),
+                    Err(error) => tracing::warn!("{mode} stop of process {pid}: {error}"),
+                }
+            }
+            Err(broken(format!(
+                "process {pid}, a PostgreSQL that an earlier run left in {}, does not stop",
+                cluster.display()
+            )))
+        }
+        // The id was given to another process since, or to a zombie; PostgreSQL would take it for a server for ever.
+        Some(_) if nobody_works_in(&cluster) => std::fs::remove_file(&file)
+            .map_err(|error| broken(format!("cannot remove {}", file.display())).caused_by(error)),
+        Some(_) => Ok(()),
+    }
+}
+
+/// Whom PostgreSQL's lock file names, in its first line.
+fn recorded_pid(file: &Path) -> Option<u32> {
+    std::fs::read_to_string(file).ok()?.lines().next()?.trim().parse().ok()
+}
+
+/// The arguments of a living process; none if it is a zombie that nobody reaps (init of a container, say).
+fn arguments(pid: u32) -> Option<Vec<String>> {
+    if Path::new("/proc/self/cmdline").exists() {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        let line = String::from_utf8_lossy(&line);
+        let arguments: Vec<String> = line.split('\0').map(str::to_owned).collect();
+        return Some(arguments);
+    }
+    let output = Command::new("ps")
+        .args(["-o", "args=", "-p", &pid.to_string()])
+        .stdin(Stdio::null())
+        .output()
+        .ok()?;
+    let line = String::from_utf8_lossy(&output.stdout);
+    let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+    (!arguments.is_empty()).then_some(arguments)
+}
+
+/// Every process of a server has the cluster as its working directory. Where that cannot be asked, the answer is no.
+fn nobody_works_in(cluster: &Path) -> bool {
+    let Ok(processes) = std::fs::read_dir("/proc") else {
+        return false;
+    };
+    !processes.flatten().any(|process| works_in(&process.path(), cluster))
+}
+
+/// `process` is a folder of /proc.
+fn works_in(process: &Path, cluster: &Path) -> bool {
+    let (Ok(directory), Ok(cluster)) = (std::fs::metadata(process.join("cwd")), std::fs::metadata(cluster)) else {
+        return false;
+    };
+    directory.dev() == cluster.dev() && directory.ino() == cluster.ino()
+}

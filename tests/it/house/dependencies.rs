@@ -1,0 +1,118 @@
+//! Every crate that is linked in may be: its licence stands in `deny.toml`, and it comes from crates.io.
+//!
+//! `cargo deny` says the same and more; this also holds where it is not installed.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use serde_json::Value;
+
+const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
+
+#[test]
+fn every_crate_has_a_licence_that_is_allowed_and_a_known_source() {
+    let root = env!("CARGO_MANIFEST_DIR");
+    let allowed = allowed_licences(&std::fs::read_to_string(format!("{root}/deny.toml")).unwrap());
+    assert!(allowed.contains("MIT") && allowed.contains("Apache-2.0"), "{allowed:?}");
+    let output = Command::new(env!("CARGO"))
+        .args([
+            "metadata",
+            "--format-version",
+            "1",
+            "--all-features",
+            "--locked",
+            "--offline",
+        ])
+        .current_dir(root)
+        .output()
+        .unwrap();
+    // Without a network, crates for other platforms may not be there: then the lock file is all there is to see.
+    let complaints = if output.status.success() {
+        let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+        metadata["packages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|package| complaint(package, &allowed))
+            .collect()
+    } else {
+        sources(&std::fs::read_to_string(format!("{root}/Cargo.lock")).unwrap())
+    };
+    assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
+}
+
+fn complaint(package: &Value, allowed: &BTreeSet<String>) -> Option<String> {
+    let name = package["name"].as_str()?;
+    match package["source"].as_str() {
+        None | Some(CRATES_IO) => {}
+        Some(other) => return Some(format!("{name} comes from {other}")),
+    }
+    match package["license"].as_str() {
+        Some(licence) if may_use(licence, allowed) => None,
+        licence => Some(format!(
+            "{name} has the licence {licence:?}, which deny.toml does not allow"
+        )),
+    }
+}
+
+fn sources(lock: &str) -> Vec<String> {
+    let sources = lock.lines().filter_map(|line| line.strip_prefix("source = "));
+    sources
+        .map(|source| source.trim_matches('"'))
+        .filter(|source| *source != CRATES_IO)
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The strings of `allow = [ … ]` below `[licenses]`.
+fn allowed_licences(deny: &str) -> BTreeSet<String> {
+    let licenses = deny.split_once("[licenses]").map_or("", |(_, rest)| rest);
+    let allow = licenses.split_once("allow = [").map_or("", |(_, rest)| rest);
+    let allow = allow.split_once(']').map_or("", |(list, _)| list);
+    allow.split('"').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+/// An SPDX expression, as crates write them: AND binds closer than OR, `/` is an old OR.
+fn may_use(licence: &str, allowed: &BTreeSet<String>) -> bool {
+    let licence = licence.replace('/', " OR ");
+    // The few that need brackets are of one form: (A OR B) AND C.
+    if let Some((first, rest)) = licence.strip_prefix('(').and_then(|inner| inner.split_once(") AND ")) {
+        return may_use(first, allowed) && may_use(rest, allowed);
+    }
+    licence
+        .split(" OR ")
+        .any(|choice| choice.split(" AND ").all(|one| allowed.contains(one.trim())))
+}
+
+#[test]
+fn a_licence_that_is_not_allowed_is_seen() {
+    let allowed = allowed_licences("[licenses]\nallow = [\n \"MIT\",\n \"ISC\", ]\n[bans]\ndeny = [\"x\"]");
+    assert_eq!(allowed.len(), 2);
+    for (licence, fine) in [
+        ("MIT", true),
+        ("MIT/Apache-2.0", true),
+        ("GPL-3.0 OR ISC", true),
+        ("MIT AND ISC", true),
+        ("(MIT OR GPL-3.0) AND ISC", true),
+        ("(MIT OR ISC) AND GPL-3.0", false),
+        ("MIT AND GPL-3.0", false),
+        ("AGPL-3.0", false),
+    ] {
+        assert_eq!(may_use(licence, &allowed), fine, "{licence}");
+    }
+}
+
+#[test]
+fn a_crate_from_elsewhere_is_seen() {
+    let allowed = BTreeSet::from(["MIT".to_owned()]);
+    let package = |source: &str| serde_json::json!({"name": "a", "license": "MIT", "source": source});
+    assert_eq!(complaint(&package(CRATES_IO), &allowed), None);
+    assert!(complaint(&package("git+https://example.org/a"), &allowed).is_some());
+    assert_eq!(
+        sources(&format!(
+            "source = \"{CRATES_IO}\"\nsource = \"git+https://example.org/a\""
+        ))
+        .len(),
+        1
+    );
+}

@@ -1,0 +1,204 @@
+//! Imports run downward only.
+
+use super::source::Source;
+
+/// The rooms, from the roof to the ground: a room may use those below it and itself. Rooms in one line stand beside
+/// each other.
+const FLOORS: [&[&str]; 10] = [
+    &["main", "cli"],
+    &["api", "http", "auth"],
+    &["runtime"],
+    &["cluster"],
+    &["schedule"],
+    &["lock", "signal", "wake"],
+    &["execution"],
+    &["activity", "expression"],
+    &["definition"],
+    &["store", "db"],
+];
+
+/// The ground, which everybody stands on.
+const GROUND: [&str; 3] = ["error", "id", "failpoint"];
+
+/// Pluggable services: none of them knows another one.
+const STRANGERS: [&str; 3] = ["lock", "signal", "wake"];
+
+/// Rooms that run without any database, though it is below them.
+const WITHOUT_DATABASE: [&str; 4] = ["execution", "activity", "expression", "definition"];
+const DATABASE: [&str; 2] = ["store", "db"];
+
+/// The rule over one file of `src`.
+pub(super) fn check(path: &str, source: &Source) -> Vec<String> {
+    let Some(room) = room_of(path) else { return Vec::new() };
+    let Some(floor) = floor_of(room) else {
+        return vec![format!(
+            "{path}: room `{room}` stands on no floor; give it one in tests/it/house/imports.rs"
+        )];
+    };
+    let mut complaints = Vec::new();
+    for (line, other) in used_rooms(path, source) {
+        if other == room {
+            continue;
+        }
+        // What is no room is an item of the root.
+        let Some(theirs) = floor_of(&other) else { continue };
+        let why = if theirs < floor {
+            "imports run downward only"
+        } else if STRANGERS.contains(&room) && STRANGERS.contains(&other.as_str()) {
+            "these services do not know each other"
+        } else if WITHOUT_DATABASE.contains(&room) && DATABASE.contains(&other.as_str()) {
+            "this room runs without any database"
+        } else {
+            continue;
+        };
+        complaints.push(format!("{path}:{line}: `{room}` uses `{other}`: {why}"));
+    }
+    complaints
+}
+
+/// The room of `src/room.rs` or `src/room/…`; `lib.rs` is the house itself.
+fn room_of(path: &str) -> Option<&str> {
+    let inside = path.strip_prefix("src/")?;
+    let room = inside.split('/').next()?;
+    let room = room.strip_suffix(".rs").unwrap_or(room);
+    (room != "lib").then_some(room)
+}
+
+/// 0 is the roof.
+fn floor_of(room: &str) -> Option<usize> {
+    if GROUND.contains(&room) {
+        return Some(FLOORS.len());
+    }
+    FLOORS.iter().position(|rooms| rooms.contains(&room))
+}
+
+/// How many `super` lead from a file to the root of the crate.
+fn depth(path: &str) -> usize {
+    let parts = path.strip_prefix("src/").unwrap_or(path).split('/').count();
+    if path.ends_with("/mod.rs") || path == "src/main.rs" {
+        parts - 1
+    } else {
+        parts
+    }
+}
+
+/// Every first segment after `crate::`, or after as many `super::` as lead to the root, with its line.
+fn used_rooms(path: &str, source: &Source) -> Vec<(usize, String)> {
+    let code = source.code();
+    let depth = depth(path);
+    let mut found = Vec::new();
+    for word in source.production_words() {
+        let root = match word.text {
+            "crate" => true,
+            "super" => supers_before(&code[..word.end]) == depth,
+            _ => false,
+        };
+        if root && let Some(rest) = code[word.end..].trim_start().strip_prefix("::") {
+            found.extend(first_segments(rest).into_iter().map(|segment| (word.line, segment)));
+        }
+    }
+    found
+}
+
+/// The number of `super` in a path that ends with one.
+fn supers_before(code: &str) -> usize {
+    let mut rest = code.trim_end();
+    let mut count = 0;
+    while let Some(before) = rest.strip_suffix("super") {
+        count += 1;
+        let Some(before) = before.trim_end().strip_suffix("::") else {
+            break;
+        };
+        rest = before.trim_end();
+    }
+    count
+}
+
+/// `room::…` or `{room::…, other, …}`.
+fn first_segments(rest: &str) -> Vec<String> {
+    let identifier = |text: &str| {
+        text.chars()
+            .take_while(|c| c.is_alphanumeric() || *c == '_')
+            .collect::<String>()
+    };
+    let rest = rest.trim_start();
+    let Some(group) = rest.strip_prefix('{') else {
+        return vec![identifier(rest)];
+    };
+    let mut segments = Vec::new();
+    let mut depth = 0;
+    let mut fresh = true;
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            ',' if depth == 0 => fresh = true,
+            c if fresh && !c.is_whitespace() => {
+                segments.push(identifier(&group[at..]));
+                fresh = false;
+            }
+            _ => {}
+        }
+    }
+    segments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complaints(path: &str, code: &str) -> usize {
+        check(path, &Source::read(code)).len()
+    }
+
+    #[test]
+    fn an_upward_import_is_seen_in_every_form() {
+        for code in [
+            "use crate::runtime::Engine;",
+            "pub(crate) use crate::runtime;",
+            "use crate::{Error, runtime::Engine};",
+            "use crate::{\n    db::{Pool, Row},\n    runtime::{Engine, start},\n};",
+            "fn f() { crate::runtime::go(); }",
+            "use super::super::runtime::Engine;",
+            "fn f(a: crate :: runtime :: Engine) {}",
+        ] {
+            assert_eq!(complaints("src/store/commit.rs", code), 1, "{code}");
+        }
+        assert_eq!(complaints("src/store/mod.rs", "use super::runtime::Engine;"), 1);
+        assert_eq!(complaints("src/store.rs", "use super::runtime::Engine;"), 1);
+        assert_eq!(complaints("src/execution/mod.rs", "use crate::cluster;"), 1);
+        assert_eq!(complaints("src/error.rs", "use crate::definition;"), 1);
+    }
+
+    #[test]
+    fn a_downward_import_is_fine() {
+        for code in [
+            "use crate::store::Commit; use crate::{Error, Result, db, id::InstanceId};",
+            "use super::api::x;",
+            "// crate::api\nlet a = \"crate::api\";",
+            "#[cfg(test)]\nmod tests { use crate::api::Door; }",
+            "use crate::runtime::request;",
+        ] {
+            assert_eq!(complaints("src/runtime/start.rs", code), 0, "{code}");
+        }
+        assert_eq!(complaints("src/lib.rs", "pub use crate::api::Door;"), 0);
+        assert_eq!(complaints("src/api/mod.rs", "use crate::{auth, runtime};"), 0);
+    }
+
+    #[test]
+    fn strangers_and_rooms_without_database_are_seen() {
+        assert_eq!(complaints("src/lock/mod.rs", "use crate::signal::Hint;"), 1);
+        assert_eq!(complaints("src/wake/mod.rs", "use crate::{lock, signal};"), 2);
+        assert_eq!(complaints("src/lock/postgres.rs", "use crate::db::Session;"), 0);
+        assert_eq!(complaints("src/execution/state.rs", "use crate::store::Row;"), 1);
+        assert_eq!(complaints("src/store/mod.rs", "use crate::definition::Trigger;"), 1);
+        assert_eq!(complaints("src/definition/mod.rs", "use crate::db;"), 1);
+    }
+
+    #[test]
+    fn a_room_without_a_floor_is_seen() {
+        assert_eq!(complaints("src/attic/mod.rs", ""), 1);
+        assert_eq!(complaints("src/attic.rs", "use crate::Error;"), 1);
+    }
+}

@@ -1,0 +1,211 @@
+//! A database per test, on the server that `scripts/test` started.
+
+use std::ops::Deref;
+use std::sync::OnceLock;
+use std::time::{Duration, SystemTime};
+
+use tokio_postgres::{Client, NoTls};
+
+const PREFIX: &str = "mainspring_test_";
+
+/// Databases of runs that were killed are dropped when they are older than this; younger ones may belong to a run that
+/// goes on beside this one.
+const STRAY_AFTER: Duration = Duration::from_secs(3600);
+
+/// An empty database, dropped at the end, whoever is still connected.
+pub(crate) struct TestDatabase {
+    name: String,
+    dropped: bool,
+}
+
+/// A client with its driver task; both end together.
+pub(crate) struct Connection {
+    client: Client,
+    driver: tokio::task::JoinHandle<()>,
+}
+
+impl TestDatabase {
+    /// Makes one.
+    pub(crate) async fn create() -> Self {
+        drop_strays_once().await;
+        let name = format!("{PREFIX}{}_{}", epoch(), uuid::Uuid::new_v4().simple());
+        let server = connect(server_url()).await;
+        server.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
+        Self { name, dropped: false }
+    }
+
+    /// Its name on the server.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The URL of its superuser.
+    pub(crate) fn url(&self) -> String {
+        url_of(&self.name)
+    }
+
+    /// A new connection.
+    pub(crate) async fn connect(&self) -> Connection {
+        connect(&self.url()).await
+    }
+
+    /// A connection to another database of the same server, to do to this one what an operator could.
+    pub(crate) async fn connect_to_server(&self) -> Connection {
+        connect(server_url()).await
+    }
+
+    /// Drops it now, where a test wants to see the error.
+    pub(crate) async fn drop(mut self) {
+        self.dropped = true;
+        drop_database(&self.name).await.unwrap();
+    }
+}
+
+impl Drop for TestDatabase {
+    fn drop(&mut self) {
+        if self.dropped {
+            return;
+        }
+        // The test's runtime may be single-threaded, and it is busy dropping us.
+        let name = self.name.clone();
+        let helper = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(async { drop_database(&name).await.map_err(std::io::Error::other) })
+        });
+        if !matches!(helper.join(), Ok(Ok(()))) {
+            eprintln!("could not drop the database {}", self.name);
+        }
+    }
+}
+
+impl Deref for Connection {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.client
+    }
+}
+
+impl std::ops::DerefMut for Connection {
+    fn deref_mut(&mut self) -> &mut Client {
+        &mut self.client
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+async fn connect(url: &str) -> Connection {
+    let (client, connection) = tokio_postgres::connect(url, NoTls)
+        .await
+        .expect("connect to the test server");
+    let driver = tokio::spawn(async move {
+        // A test that kills its connection sees that at the client.
+        let _ = connection.await;
+    });
+    Connection { client, driver }
+}
+
+fn server_url() -> &'static str {
+    static URL: OnceLock<String> = OnceLock::new();
+    URL.get_or_init(|| {
+        std::env::var("MAINSPRING_TEST_DATABASE_URL").expect(
+            "MAINSPRING_TEST_DATABASE_URL is not set. Run scripts/test, which starts a PostgreSQL for the tests; or \
+             set it to the URL of a superuser of a PostgreSQL that holds nothing of value",
+        )
+    })
+}
+
+fn url_of(database: &str) -> String {
+    let mut url = reqwest::Url::parse(server_url()).expect("MAINSPRING_TEST_DATABASE_URL is a URL");
+    url.set_path(database);
+    url.into()
+}
+
+async fn drop_database(name: &str) -> Result<(), tokio_postgres::Error> {
+    let server = connect(server_url()).await;
+    server
+        .batch_execute(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"))
+        .await
+}
+
+async fn drop_strays_once() {
+    static DONE: tokio::sync::OnceCell<()> = tokio::sync::OnceCell::const_new();
+    DONE.get_or_init(async || {
+        let server = connect(server_url()).await;
+        let rows = server
+            .query("SELECT datname::text FROM pg_database", &[])
+            .await
+            .unwrap();
+        for name in rows
+            .iter()
+            .map(|row| row.get::<_, String>(0))
+            .filter(|name| is_stray(name, epoch()))
+        {
+            // Another run may drop it at the same moment.
+            let _ = drop_database(&name).await;
+        }
+    })
+    .await;
+}
+
+/// The name holds the second in which the database was made.
+fn is_stray(name: &str, now: u64) -> bool {
+    name.strip_prefix(PREFIX)
+        .and_then(|rest| rest.split_once('_'))
+        .and_then(|(made, _)| made.parse::<u64>().ok())
+        .is_some_and(|made| made + STRAY_AFTER.as_secs() < now)
+}
+
+fn epoch() -> u64 {
+    SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap()
+        .as_secs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_stray;
+    use crate::support::TestDatabase;
+
+    #[tokio::test]
+    async fn a_database_is_fresh_and_gone_at_the_end_even_while_in_use() {
+        let database = TestDatabase::create().await;
+        let server = database.connect_to_server().await;
+        let exists = async |name: &str| {
+            let found = server
+                .query("SELECT 1 FROM pg_database WHERE datname = $1", &[&name])
+                .await;
+            !found.unwrap().is_empty()
+        };
+        let name = database.name().to_owned();
+        let mut client = database.connect().await;
+        let transaction = client.transaction().await.unwrap();
+        let row = transaction
+            .query_one("SELECT current_database()::text", &[])
+            .await
+            .unwrap();
+        assert_eq!(row.get::<_, String>(0), name);
+        assert!(exists(&name).await);
+        std::mem::drop(database);
+        assert!(!exists(&name).await);
+
+        let database = TestDatabase::create().await;
+        let name = database.name().to_owned();
+        let _in_use = database.connect().await;
+        database.drop().await;
+        assert!(!exists(&name).await);
+    }
+
+    #[test]
+    fn only_old_databases_of_tests_are_strays() {
+        assert!(is_stray("mainspring_test_1000_abc", 9000));
+        assert!(!is_stray("mainspring_test_8999_abc", 9000));
+        assert!(!is_stray("mainspring_test_abc", 9000));
+        assert!(!is_stray("postgres", 9000));
+    }
+}

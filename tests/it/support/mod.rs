@@ -1,0 +1,63 @@
+//! What integration tests share: a database each, child processes, an HTTP client, and waiting without sleeping.
+
+mod child;
+mod database;
+mod http;
+
+pub(crate) use child::Child;
+pub(crate) use database::TestDatabase;
+pub(crate) use http::{Answer, Http};
+
+use std::time::{Duration, Instant};
+
+/// Whether `scripts/test --long` runs this.
+pub(crate) fn long() -> bool {
+    std::env::var_os("MAINSPRING_TEST_LONG").is_some_and(|value| !value.is_empty() && value != "0")
+}
+
+/// Asks again and again until the answer is there; past the deadline the test fails and says `what` it waited for.
+pub(crate) async fn poll_until<T>(deadline: Duration, what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    let mut pause = Duration::from_millis(2);
+    loop {
+        // A probe that hangs must not hang the test.
+        let left = deadline.saturating_sub(began.elapsed());
+        match tokio::time::timeout(left, probe()).await {
+            Ok(Some(answer)) => return answer,
+            Ok(None) if began.elapsed() < deadline => {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(Duration::from_millis(50));
+            }
+            _ => panic!("waited {deadline:?} in vain for {what}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn poll_until_gives_the_first_answer() {
+    let mut left = 3;
+    let answer = poll_until(Duration::from_secs(5), "the count to end", async || {
+        left -= 1;
+        (left == 0).then_some("ended")
+    })
+    .await;
+    assert_eq!(answer, "ended");
+}
+
+#[tokio::test]
+#[should_panic(expected = "in vain for what never comes")]
+async fn poll_until_says_what_it_waited_for() {
+    let never = async || {
+        std::future::pending::<()>().await;
+        None::<()>
+    };
+    poll_until(Duration::from_millis(20), "what never comes", never).await;
+}
+
+#[test]
+fn the_long_tests_run_only_when_asked_for() {
+    assert_eq!(
+        long(),
+        std::env::var("MAINSPRING_TEST_LONG").is_ok_and(|value| value == "1")
+    );
+}
