@@ -9,5 +9,6 @@ pub mod error;
 pub mod expression;
 mod failpoint;
 pub mod id;
+pub mod runtime;
 
 pub use error::{Error, Result};
