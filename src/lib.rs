@@ -1,6 +1,8 @@
 //! A clustered workflow engine whose only infrastructure is one PostgreSQL database.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "http")]
+pub mod api;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;

@@ -49,7 +49,9 @@ impl<'a> RawActivity<'a> {
 
     /// Whether an instance may begin here. Older definitions have it beside, newer ones inside `customProperties`.
     pub fn can_start_workflow(&self) -> bool {
-        let custom = self.get("customProperties").and_then(|custom| custom.get("canStartWorkflow"));
+        let custom = self
+            .get("customProperties")
+            .and_then(|custom| custom.get("canStartWorkflow"));
         let flag = |value: Option<&Value>| value.and_then(Value::as_bool).unwrap_or(false);
         flag(custom) || flag(self.get("canStartWorkflow"))
     }

@@ -28,7 +28,9 @@ impl InputBinding {
     pub fn parse(value: Option<&Value>) -> Option<Self> {
         let value = value.filter(|value| !value.is_null())?;
         let is_wrapped = value.as_object().is_some_and(|fields| {
-            fields.contains_key("expression") || fields.contains_key("memoryReference") || fields.contains_key("typeName")
+            fields.contains_key("expression")
+                || fields.contains_key("memoryReference")
+                || fields.contains_key("typeName")
         });
         if !is_wrapped {
             return Some(Self {
@@ -40,16 +42,26 @@ impl InputBinding {
                 memory_reference: None,
             });
         }
-        let expression = value.get("expression").filter(|inner| !inner.is_null()).map(|inner| Expression {
-            kind: match inner.get("type").and_then(Value::as_str) {
-                Some(kind) if !kind.is_empty() => kind.to_owned(),
-                _ => "Literal".to_owned(),
-            },
-            value: inner.get("value").cloned().unwrap_or_default(),
-        });
-        let memory_reference = value.get("memoryReference").and_then(|inner| inner.get("id")).and_then(Value::as_str);
+        let expression = value
+            .get("expression")
+            .filter(|inner| !inner.is_null())
+            .map(|inner| Expression {
+                kind: match inner.get("type").and_then(Value::as_str) {
+                    Some(kind) if !kind.is_empty() => kind.to_owned(),
+                    _ => "Literal".to_owned(),
+                },
+                value: inner.get("value").cloned().unwrap_or_default(),
+            });
+        let memory_reference = value
+            .get("memoryReference")
+            .and_then(|inner| inner.get("id"))
+            .and_then(Value::as_str);
         Some(Self {
-            type_name: value.get("typeName").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            type_name: value
+                .get("typeName")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned(),
             expression,
             memory_reference: memory_reference.filter(|id| !id.is_empty()).map(str::to_owned),
         })

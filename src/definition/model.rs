@@ -84,11 +84,17 @@ impl WorkflowDefinition {
             Ok(_) => {}
             Err(TextProblem::TooDeep) => return Err(too_deep()),
             Err(TextProblem::Nul) => {
-                return Err(Error::invalid("invalid-text", "The definition holds the character U+0000"));
+                return Err(Error::invalid(
+                    "invalid-text",
+                    "The definition holds the character U+0000",
+                ));
             }
         }
         let Value::Object(mut fields) = value else {
-            return Err(Error::invalid("invalid-definition", "A workflow definition is a JSON object"));
+            return Err(Error::invalid(
+                "invalid-definition",
+                "A workflow definition is a JSON object",
+            ));
         };
         let fields = &mut fields;
         let definition = Self {
@@ -125,7 +131,9 @@ impl WorkflowDefinition {
         put("description", self.description.clone().into());
         put(
             "createdAt",
-            self.created_at.map(|at| at.to_rfc3339_opts(SecondsFormat::Micros, false)).into(),
+            self.created_at
+                .map(|at| at.to_rfc3339_opts(SecondsFormat::Micros, false))
+                .into(),
         );
         put("version", self.version.into());
         put("toolVersion", self.tool_version.clone().into());
@@ -165,7 +173,9 @@ impl WorkflowDefinition {
 fn too_deep() -> Error {
     Error::invalid(
         "nesting-too-deep",
-        format!("The definition nests deeper than {MAX_DEPTH} levels of JSON; move inner parts to a workflow of their own"),
+        format!(
+            "The definition nests deeper than {MAX_DEPTH} levels of JSON; move inner parts to a workflow of their own"
+        ),
     )
 }
 

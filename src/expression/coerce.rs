@@ -127,7 +127,10 @@ fn time_span(value: &Value) -> Result<Value, Mismatch> {
     };
     match parsed {
         Some(span) => Ok(span.to_string().into()),
-        None => Err(mismatch(value, "a length of time (write it as \"00:00:05\", \"1.02:03:04\" or \"PT5S\")")),
+        None => Err(mismatch(
+            value,
+            "a length of time (write it as \"00:00:05\", \"1.02:03:04\" or \"PT5S\")",
+        )),
     }
 }
 
@@ -143,7 +146,12 @@ fn date_time(value: &Value) -> Result<Value, Mismatch> {
         .map(|at| at.with_timezone(&Utc))
         .ok()
         .or_else(|| text.parse::<NaiveDateTime>().ok().map(|at| at.and_utc()))
-        .or_else(|| text.parse::<NaiveDate>().ok()?.and_hms_opt(0, 0, 0).map(|at| at.and_utc()));
+        .or_else(|| {
+            text.parse::<NaiveDate>()
+                .ok()?
+                .and_hms_opt(0, 0, 0)
+                .map(|at| at.and_utc())
+        });
     match at {
         Some(at) => Ok(at.to_rfc3339_opts(SecondsFormat::AutoSi, true).into()),
         None => Err(mismatch(value, wanted)),
@@ -162,7 +170,11 @@ fn list(value: Value, item: &TypeName) -> Result<Value, Mismatch> {
         other @ (Value::String(_) | Value::Number(_) | Value::Bool(_)) => vec![other],
         other => return Err(mismatch(&other, "a list")),
     };
-    items.into_iter().map(|value| coerce(value, item)).collect::<Result<Vec<_>, _>>().map(Value::Array)
+    items
+        .into_iter()
+        .map(|value| coerce(value, item))
+        .collect::<Result<Vec<_>, _>>()
+        .map(Value::Array)
 }
 
 #[cfg(test)]
@@ -182,7 +194,10 @@ mod tests {
         assert_eq!(to("Boolean", json!("True")).unwrap(), json!(true));
         assert_eq!(to("Decimal", json!("1.5")).unwrap(), json!(1.5));
         assert_eq!(to("TimeSpan", json!("PT5S")).unwrap(), json!("00:00:05"));
-        assert_eq!(to("DateTime", json!("2026-01-31T13:00:00+01:00")).unwrap(), json!("2026-01-31T12:00:00Z"));
+        assert_eq!(
+            to("DateTime", json!("2026-01-31T13:00:00+01:00")).unwrap(),
+            json!("2026-01-31T12:00:00Z")
+        );
         assert_eq!(to("Int32[]", json!("[1, \"2\"]")).unwrap(), json!([1, 2]));
         assert_eq!(to("String", json!({"a": 1})).unwrap(), json!("{\"a\":1}"));
         assert_eq!(to("String", json!(2.0)).unwrap(), json!("2"));

@@ -46,7 +46,13 @@ impl fmt::Display for TimeSpan {
         if seconds >= 86_400 {
             write!(f, "{}.", seconds / 86_400)?;
         }
-        write!(f, "{:02}:{:02}:{:02}", seconds / 3600 % 24, seconds / 60 % 60, seconds % 60)?;
+        write!(
+            f,
+            "{:02}:{:02}:{:02}",
+            seconds / 3600 % 24,
+            seconds / 60 % 60,
+            seconds % 60
+        )?;
         if fraction > 0 {
             write!(f, ".{fraction:07}")?;
         }
@@ -167,7 +173,18 @@ mod tests {
 
     #[test]
     fn refuses_what_is_none() {
-        for text in ["", "P", "PT", "5 s", "25:00:00", "00:61:00", "1:2:3:4", "P1Y", "99999999999999", "00:00:0é"] {
+        for text in [
+            "",
+            "P",
+            "PT",
+            "5 s",
+            "25:00:00",
+            "00:61:00",
+            "1:2:3:4",
+            "P1Y",
+            "99999999999999",
+            "00:00:0é",
+        ] {
             if text == "PT" {
                 // An empty time part is no length of time at all, but harmless: ISO parsers differ here.
                 continue;

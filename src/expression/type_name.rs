@@ -43,8 +43,14 @@ impl TypeName {
             if outer == "Nullable" {
                 return Self::parse_bounded(argument, levels - 1);
             }
-            let is_list = ["List", "Collection", "Enumerable", "Set"].iter().any(|name| outer.ends_with(name));
-            return if is_list { Self::List(Box::new(Self::parse_bounded(argument, levels - 1))) } else { Self::Any };
+            let is_list = ["List", "Collection", "Enumerable", "Set"]
+                .iter()
+                .any(|name| outer.ends_with(name));
+            return if is_list {
+                Self::List(Box::new(Self::parse_bounded(argument, levels - 1)))
+            } else {
+                Self::Any
+            };
         }
         match short_name(text).trim_end_matches('?') {
             "String" | "string" => Self::Text,
@@ -77,8 +83,14 @@ mod tests {
         let int = TypeName::Integer(i32::MIN.into(), i32::MAX.into());
         assert_eq!(TypeName::parse("Int32", false), int);
         assert_eq!(TypeName::parse("System.Int32, System.Private.CoreLib", false), int);
-        assert_eq!(TypeName::parse("Object[]", false), TypeName::List(Box::new(TypeName::Any)));
-        assert_eq!(TypeName::parse("String", true), TypeName::List(Box::new(TypeName::Text)));
+        assert_eq!(
+            TypeName::parse("Object[]", false),
+            TypeName::List(Box::new(TypeName::Any))
+        );
+        assert_eq!(
+            TypeName::parse("String", true),
+            TypeName::List(Box::new(TypeName::Text))
+        );
         let list = "System.Collections.Generic.List`1[[System.String, System.Private.CoreLib]], System.Private.CoreLib";
         assert_eq!(TypeName::parse(list, false), TypeName::List(Box::new(TypeName::Text)));
         let mode = "Elsa.Workflows.Core.Activities.Flowchart.Models.FlowJoinMode, Elsa.Workflows.Core";

@@ -76,7 +76,10 @@ impl Engine {
         stub()
     }
     pub fn readiness(&self) -> Readiness {
-        Readiness { database: false, registered: false }
+        Readiness {
+            database: false,
+            registered: false,
+        }
     }
     pub fn node_id(&self) -> NodeId {
         NodeId::new("stub")

@@ -122,7 +122,10 @@ pub struct Page {
 
 impl Default for Page {
     fn default() -> Self {
-        Self { page: 0, page_size: 100 }
+        Self {
+            page: 0,
+            page_size: 100,
+        }
     }
 }
 
