@@ -18,8 +18,15 @@ pub(crate) async fn hit(_name: &'static str) -> Result<()> {
     Ok(())
 }
 
+/// Whether a test has set any point whose name begins so.
+#[cfg(not(feature = "failpoints"))]
+#[inline]
+pub(crate) fn armed(_prefix: &str) -> bool {
+    false
+}
+
 #[cfg(feature = "failpoints")]
-pub(crate) use armed::hit;
+pub(crate) use armed::{armed, hit};
 
 #[cfg(feature = "failpoints")]
 mod armed {
@@ -73,6 +80,11 @@ mod armed {
             );
         }
         points
+    }
+
+    /// Whether a test has set any point whose name begins so.
+    pub(crate) fn armed(prefix: &str) -> bool {
+        points().keys().any(|name| name.starts_with(prefix))
     }
 
     /// Passes the point `name`, or does what the test wants done there.

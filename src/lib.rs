@@ -1,16 +1,26 @@
 //! A clustered workflow engine whose only infrastructure is one PostgreSQL database.
 #![forbid(unsafe_code)]
 
+pub mod activity;
 #[cfg(feature = "http")]
 pub mod api;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
+mod cluster;
+mod db;
 pub mod definition;
 pub mod error;
+pub mod execution;
 pub mod expression;
 mod failpoint;
 pub mod id;
+mod lock;
 pub mod runtime;
+mod store;
+#[cfg(test)]
+#[path = "../tests/it/support/database.rs"]
+mod test_database;
 
 pub use error::{Error, Result};
+pub use store::Violation;

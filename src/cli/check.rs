@@ -5,7 +5,7 @@ use serde_json::json;
 use super::failure::Failure;
 use super::say;
 use super::settings::{Check, Common};
-use crate::runtime::{self, Violation};
+use crate::{Violation, runtime};
 
 pub(super) async fn run(common: &Common, settings: &Check) -> Result<(), Failure> {
     let violations = runtime::check(common.database_url()?, &common.schema).await?;

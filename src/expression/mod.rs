@@ -5,9 +5,11 @@
 //!   goes in ([`ScriptScope`]) and what comes out ([`ScriptResult`]).
 //! - `pool`: the bounded threads on which scripts run.
 //! - `realm`: one JavaScript heap with Elsa's functions, its limits, and how it is entered and left.
+//! - `accessor`: which of Elsa's generated functions a script wants.
 //! - `convert`: values between JSON and JavaScript.
 //! - `type_name`, `coerce`, `time_span`: Elsa's type names, and conversion of values to them.
 
+mod accessor;
 mod coerce;
 mod convert;
 mod pool;
@@ -17,6 +19,11 @@ mod time_span;
 mod type_name;
 
 pub use coerce::{Mismatch, coerce, text};
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+mod tests;
+
 pub use script::{
     ScriptEngine, ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope, ScriptSession, WorkflowFacts,
 };

@@ -1,1 +1,443 @@
 //! One JavaScript heap with the functions that Elsa gives its scripts.
+//!
+//! A realm is a QuickJS runtime with one context, made on a pool thread and never leaving it. Its bounds:
+//!
+//! - **time**: an interrupt handler that the engine asks every few thousand steps, in bytecode and inside regular
+//!   expressions; the error it raises cannot be caught by a script, and from then on every further step is refused.
+//!   The deadline covers the whole evaluation: parsing, running, promise jobs, and the conversion of its results;
+//! - **memory**: the engine's own allocator limit, which counts strings, array buffers and the stacks of regular
+//!   expressions. Out of memory can be caught by a script, and then it goes on within the limit;
+//! - **stack**: the engine's own limit.
+//!
+//! Some native loops of the engine ask nobody; `guards.js` bounds those that could run for long, and what is left is
+//! the pool's to deal with.
+//!
+//! [`Evaluation::spent`] says that the realm is no longer to be trusted: it was interrupted, ran out of memory, or has
+//! changed the language itself. Scripts that reach for prototypes get a realm to themselves too, so that what one
+//! script of a burst does to `Array.prototype` is not there for the next.
+//!
+//! A script runs by a direct `eval` in an arrow function at the top: its value is that of its last expression
+//! statement, and its declarations die with it (two scripts of one burst may both say `const x`). Elsa also lets a
+//! script `return`; that one is compiled as a function's body. Which of both it is, is found by compiling it behind a
+//! `throw`, so that nothing of it runs twice.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use rquickjs::context::EvalOptions;
+use rquickjs::promise::PromiseState;
+use rquickjs::{Array, Context, Ctx, Error, Function, Object, Persistent, Runtime, TypedArray, Value as JsValue};
+use serde_json::{Map, Value};
+
+use super::accessor;
+use super::convert::{Failure, Outbound, inbound, same};
+use super::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope};
+
+const GUARDS: &str = include_str!("guards.js");
+const PRELUDE: &str = include_str!("prelude.js");
+const RUNNER: &str = "(__mainspring_source__) => eval(__mainspring_source__)";
+const MAX_MESSAGE: usize = 2_000;
+
+/// What came of one evaluation.
+pub(super) struct Evaluation {
+    /// The answer to the caller.
+    pub(super) result: Result<ScriptResult, ScriptError>,
+    /// The realm must not be used again.
+    pub(super) spent: bool,
+}
+
+/// One heap. Field order is drop order: functions, context, runtime.
+pub(super) struct Realm {
+    functions: Functions,
+    context: Context,
+    runtime: Runtime,
+    clock: Rc<Clock>,
+    scope: Rc<RefCell<ScriptScope>>,
+}
+
+struct Functions {
+    begin: Persistent<Function<'static>>,
+    finish: Persistent<Function<'static>>,
+    sweep: Persistent<Function<'static>>,
+    flatten: Persistent<Function<'static>>,
+    define: Persistent<Function<'static>>,
+    run: Persistent<Function<'static>>,
+}
+
+/// When the running script must stop, and whether it was stopped.
+struct Clock {
+    deadline: Cell<Option<Instant>>,
+    cancelled: RefCell<Arc<AtomicBool>>,
+    fired: Cell<bool>,
+}
+
+impl Clock {
+    fn over(&self) -> bool {
+        let over = self.fired.get()
+            || self.deadline.get().is_some_and(|deadline| Instant::now() >= deadline)
+            || self.cancelled.borrow().load(Ordering::Relaxed);
+        if over {
+            self.fired.set(true);
+        }
+        over
+    }
+}
+
+impl Realm {
+    /// Makes a realm with the limits of `options`, on the thread that will use it.
+    pub(super) fn new(options: &ScriptOptions) -> Result<Self, ScriptError> {
+        Self::build(options).map_err(|error| {
+            ScriptError::new(
+                ScriptErrorKind::Memory,
+                format!("no heap for scripts can be made: {error}"),
+            )
+        })
+    }
+
+    fn build(options: &ScriptOptions) -> rquickjs::Result<Self> {
+        let runtime = Runtime::new()?;
+        runtime.set_memory_limit(options.memory_limit);
+        runtime.set_max_stack_size(options.stack_limit);
+        let clock = Rc::new(Clock {
+            deadline: Cell::new(None),
+            cancelled: RefCell::new(Arc::new(AtomicBool::new(false))),
+            fired: Cell::new(false),
+        });
+        let watch = Rc::clone(&clock);
+        runtime.set_interrupt_handler(Some(Box::new(move || watch.over())));
+        let scope = Rc::new(RefCell::new(ScriptScope::default()));
+        let context = Context::full(&runtime)?;
+        let functions = context.with(|ctx| Functions::install(&ctx, &scope))?;
+        Ok(Self {
+            functions,
+            context,
+            runtime,
+            clock,
+            scope,
+        })
+    }
+
+    /// Runs one script until `deadline`, or until `cancelled`.
+    pub(super) fn evaluate(
+        &self,
+        script: &str,
+        scope: ScriptScope,
+        options: &ScriptOptions,
+        deadline: Instant,
+        cancelled: &Arc<AtomicBool>,
+    ) -> Evaluation {
+        self.clock.deadline.set(Some(deadline));
+        self.clock.cancelled.replace(Arc::clone(cancelled));
+        *self.scope.borrow_mut() = scope;
+        let mut result = self.context.with(|ctx| self.enter(&ctx, script, options));
+        if self.clock.over() {
+            result = Err(self.stopped(options, cancelled));
+        }
+        let mut spent = self.clock.fired.get() || accessor::touches_prototypes(script);
+        if let Err(error) = &result {
+            spent |= error.kind == ScriptErrorKind::Memory || error.message.contains("threw null");
+        }
+        if !spent {
+            let clean = self.context.with(|ctx| {
+                let clean = self
+                    .functions
+                    .sweep
+                    .clone()
+                    .restore(&ctx)
+                    .and_then(|sweep| sweep.call::<_, bool>(()));
+                ctx.catch();
+                clean.unwrap_or(false)
+            });
+            spent = !clean || self.runtime.is_job_pending();
+        }
+        *self.scope.borrow_mut() = ScriptScope::default();
+        Evaluation { result, spent }
+    }
+
+    fn stopped(&self, options: &ScriptOptions, cancelled: &AtomicBool) -> ScriptError {
+        if cancelled.load(Ordering::Relaxed) {
+            return ScriptError::new(ScriptErrorKind::Closed, "the script was cancelled");
+        }
+        let limit = options.time_limit;
+        ScriptError::new(
+            ScriptErrorKind::Timeout,
+            format!("the script ran longer than its limit of {limit:?}"),
+        )
+    }
+
+    fn enter<'js>(&self, ctx: &Ctx<'js>, script: &str, options: &ScriptOptions) -> Result<ScriptResult, ScriptError> {
+        match self.attempt(ctx, script, options) {
+            Ok(result) => Ok(result),
+            Err(Failure::Refused(error)) => {
+                ctx.catch();
+                Err(error)
+            }
+            Err(Failure::Engine(error)) => Err(self.explain(ctx, script, error)),
+        }
+    }
+
+    fn attempt<'js>(&self, ctx: &Ctx<'js>, script: &str, options: &ScriptOptions) -> Result<ScriptResult, Failure> {
+        self.functions.begin.clone().restore(ctx)?.call::<_, ()>(())?;
+        let define = self.functions.define.clone().restore(ctx)?;
+        for accessor in accessor::wanted(script, &self.scope.borrow()) {
+            define.call::<_, ()>((accessor.name, accessor.kind as i32, accessor.target, accessor.part))?;
+        }
+        let mut value = self.run(ctx, script)?;
+        // Jobs run to the end also when nobody waits for them: what they would still do belongs to this script.
+        while !self.clock.over() && ctx.execute_pending_job() {}
+        if let Some(promise) = value.as_promise() {
+            if promise.state() == PromiseState::Pending {
+                let message = "the script returned a promise that nothing can ever settle";
+                return Err(Failure::Refused(ScriptError::new(ScriptErrorKind::Thrown, message)));
+            }
+            value = promise.result::<JsValue<'js>>().unwrap_or(Err(Error::WouldBlock))?;
+        }
+        self.collect(ctx, value, options)
+    }
+
+    fn run<'js>(&self, ctx: &Ctx<'js>, script: &str) -> Result<JsValue<'js>, Failure> {
+        if script.contains("return") && !self.parses(ctx, script)? {
+            let function: Function<'js> = ctx.globals().get("Function")?;
+            // Not a function's body either: then the run below says what is wrong with it.
+            match function.call::<_, Function<'js>>((script,)) {
+                Ok(body) => return Ok(body.call(())?),
+                Err(_) => drop(ctx.catch()),
+            }
+        }
+        let run = self.functions.run.clone().restore(ctx)?;
+        Ok(run.call((script,))?)
+    }
+
+    /// Whether a script is one, without running it: compiled behind a `throw 0`, it can only throw 0.
+    fn parses<'js>(&self, ctx: &Ctx<'js>, script: &str) -> Result<bool, Failure> {
+        let run = self.functions.run.clone().restore(ctx)?;
+        match run.call::<_, JsValue<'js>>((format!("throw 0;{script}"),)) {
+            Ok(_) => Ok(true),
+            Err(Error::Exception) => Ok(ctx.catch().as_int() == Some(0)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn collect<'js>(
+        &self,
+        ctx: &Ctx<'js>,
+        value: JsValue<'js>,
+        options: &ScriptOptions,
+    ) -> Result<ScriptResult, Failure> {
+        let flatten = self.functions.flatten.clone().restore(ctx)?;
+        let over = || self.clock.over();
+        let mut out = Outbound::new(&flatten, options.max_result_bytes, &over);
+        let mut result = ScriptResult {
+            value: out.value(value)?,
+            ..ScriptResult::default()
+        };
+        let finish = self.functions.finish.clone().restore(ctx)?;
+        let Some(report) = finish.call::<_, Option<Array<'js>>>(())? else {
+            return Ok(result);
+        };
+        let touched: Array<'js> = report.get(0)?;
+        for entry in touched.iter::<Array<'js>>() {
+            let entry = entry?;
+            let name = out.text(&entry.get(0)?)?;
+            let value = out.value(entry.get(1)?)?;
+            let written: bool = entry.get(2)?;
+            let before = self.scope.borrow();
+            if written || !before.variables.get(&name).is_some_and(|before| same(before, &value)) {
+                drop(before);
+                result.variables_set.push((name, value));
+            }
+        }
+        result.correlation_id_set = optional_text(&mut out, report.get(1)?)?;
+        result.name_set = optional_text(&mut out, report.get(2)?)?;
+        if let Some(outcomes) = report.get::<Option<Array<'js>>>(3)? {
+            let mut list = Vec::new();
+            for outcome in outcomes.iter() {
+                list.push(out.text(&outcome?)?);
+            }
+            result.outcomes = Some(list);
+        }
+        Ok(result)
+    }
+
+    /// The pending exception as an error of ours.
+    fn explain<'js>(&self, ctx: &Ctx<'js>, script: &str, error: Error) -> ScriptError {
+        if matches!(error, Error::Allocation) {
+            return out_of_memory();
+        }
+        let pending = ctx.has_exception();
+        let thrown = ctx.catch();
+        if !pending && !matches!(error, Error::Exception) {
+            return ScriptError::new(ScriptErrorKind::Thrown, error.to_string());
+        }
+        let (name, message) = describe(&thrown);
+        ctx.catch();
+        // Without memory even for an exception, the engine throws null.
+        if thrown.is_null() && !script.contains("throw") && !script.contains("reject") {
+            return out_of_memory();
+        }
+        if name == "InternalError" && message.contains("out of memory") {
+            return out_of_memory();
+        }
+        let text = if name.is_empty() {
+            message
+        } else {
+            format!("{name}: {message}")
+        };
+        let kind = if name == "SyntaxError" && !self.parses(ctx, script).unwrap_or(true) && !self.clock.over() {
+            ScriptErrorKind::Syntax
+        } else {
+            ScriptErrorKind::Thrown
+        };
+        ScriptError::new(kind, text)
+    }
+}
+
+fn out_of_memory() -> ScriptError {
+    ScriptError::new(ScriptErrorKind::Memory, "the script needs more memory than it may have")
+}
+
+fn optional_text<'js>(
+    out: &mut Outbound<'_, 'js>,
+    cell: Option<Array<'js>>,
+) -> Result<Option<Option<String>>, Failure> {
+    let Some(cell) = cell else { return Ok(None) };
+    match cell.get::<Option<rquickjs::String<'js>>>(0)? {
+        Some(text) => Ok(Some(Some(out.text(&text)?))),
+        None => Ok(Some(None)),
+    }
+}
+
+/// Name and message of whatever was thrown. Getters may run here; the deadline still holds.
+fn describe(thrown: &JsValue<'_>) -> (String, String) {
+    let Some(object) = thrown.as_object() else {
+        let what = if thrown.is_undefined() {
+            "undefined".to_owned()
+        } else {
+            bounded(thrown)
+        };
+        return (String::new(), format!("the script threw {what}"));
+    };
+    let name = object
+        .get::<_, JsValue<'_>>("name")
+        .map(|name| bounded(&name))
+        .unwrap_or_default();
+    let message = object
+        .get::<_, JsValue<'_>>("message")
+        .map(|message| bounded(&message))
+        .unwrap_or_default();
+    if name.is_empty() && message.is_empty() {
+        return (String::new(), "the script threw an object without a message".to_owned());
+    }
+    (name, message)
+}
+
+/// A primitive as a short text that is safe to show and to store.
+fn bounded(value: &JsValue<'_>) -> String {
+    let text = if let Some(text) = value.as_string() {
+        text.to_string()
+            .unwrap_or_else(|_| "a text with a lone surrogate".to_owned())
+    } else if let Some(number) = value.as_number() {
+        number.to_string()
+    } else if let Some(flag) = value.as_bool() {
+        flag.to_string()
+    } else if value.is_undefined() || value.is_object() {
+        String::new()
+    } else {
+        value.type_name().to_owned()
+    };
+    text.chars().filter(|c| *c != '\0').take(MAX_MESSAGE).collect()
+}
+
+impl Functions {
+    fn install<'js>(ctx: &Ctx<'js>, scope: &Rc<RefCell<ScriptScope>>) -> rquickjs::Result<Self> {
+        let host = Object::new(ctx.clone())?;
+        let from = Rc::clone(scope);
+        host.set("pull", Function::new(ctx.clone(), Pull(from).function())?)?;
+        let from = Rc::clone(scope);
+        let names = move || from.borrow().variables.keys().cloned().collect::<Vec<String>>();
+        host.set("names", Function::new(ctx.clone(), names)?)?;
+        host.set("guid", Function::new(ctx.clone(), || uuid::Uuid::new_v4().to_string())?)?;
+        host.set("encode", Function::new(ctx.clone(), encode)?)?;
+        host.set("decode", Function::new(ctx.clone(), decode)?)?;
+        let guards: Function<'js> = ctx.eval(GUARDS)?;
+        let is_proxy = Function::new(ctx.clone(), |value: JsValue<'_>| value.is_proxy())?;
+        guards.call::<_, ()>((is_proxy,))?;
+        let prelude: Function<'js> = ctx.eval(PRELUDE)?;
+        let parts: Array<'js> = prelude.call((host,))?;
+        let keep = |index| Ok::<_, Error>(Persistent::save(ctx, parts.get::<Function<'js>>(index)?));
+        let mut sloppy = EvalOptions::default();
+        sloppy.strict = false;
+        let run: Function<'js> = ctx.eval_with_options(RUNNER, sloppy)?;
+        Ok(Self {
+            begin: keep(0)?,
+            finish: keep(1)?,
+            sweep: keep(2)?,
+            flatten: keep(3)?,
+            define: keep(4)?,
+            run: Persistent::save(ctx, run),
+        })
+    }
+}
+
+/// Hands out single values of the scope, when a script asks for them.
+struct Pull(Rc<RefCell<ScriptScope>>);
+
+impl Pull {
+    fn function(self) -> impl for<'js> Fn(Ctx<'js>, i32, String, Option<String>) -> rquickjs::Result<JsValue<'js>> {
+        move |ctx, kind, name, part| {
+            let scope = self.0.borrow();
+            let found = match kind {
+                0 => scope.variables.get(&name),
+                1 => scope.inputs.get(&name),
+                2 => scope
+                    .outputs
+                    .get(&name)
+                    .and_then(|outputs| output(outputs, part.as_deref())),
+                4 => scope.last_result.as_ref(),
+                _ => return fact(&ctx, &scope, &name),
+            };
+            found.map_or_else(|| Ok(JsValue::new_undefined(ctx.clone())), |value| inbound(&ctx, value))
+        }
+    }
+}
+
+/// One output of an activity: the named one, or the only one, or else `Result`.
+fn output<'a>(outputs: &'a Value, name: Option<&str>) -> Option<&'a Value> {
+    let outputs: &Map<String, Value> = outputs.as_object()?;
+    match name {
+        Some(name) => outputs.get(name),
+        None => outputs
+            .get("Result")
+            .or_else(|| outputs.get("result"))
+            .or_else(|| outputs.values().next()),
+    }
+}
+
+fn fact<'js>(ctx: &Ctx<'js>, scope: &ScriptScope, name: &str) -> rquickjs::Result<JsValue<'js>> {
+    let facts = &scope.workflow;
+    let text = match name {
+        "instanceId" => Some(&facts.instance_id),
+        "definitionId" => Some(&facts.definition_id),
+        "definitionVersionId" => Some(&facts.definition_version_id),
+        "definitionVersion" => return Ok(JsValue::new_int(ctx.clone(), facts.definition_version)),
+        "correlationId" => facts.correlation_id.as_ref(),
+        "name" => facts.name.as_ref(),
+        _ => None,
+    };
+    match text {
+        Some(text) => rquickjs::String::from_str(ctx.clone(), text).map(rquickjs::String::into_value),
+        None => Ok(JsValue::new_null(ctx.clone())),
+    }
+}
+
+fn encode<'js>(ctx: Ctx<'js>, text: String) -> rquickjs::Result<TypedArray<'js, u8>> {
+    TypedArray::new(ctx, text.into_bytes())
+}
+
+/// As .NET does it: what is no UTF-8 becomes U+FFFD.
+fn decode(bytes: Vec<u8>) -> String {
+    String::from_utf8_lossy(&bytes).into_owned()
+}

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
 use serde_json::Value;
 
 use super::request::*;
+use crate::Violation;
 use crate::definition::WorkflowDefinition;
 use crate::id::{DefinitionId, InstanceId, NodeId, VersionId};
 use crate::{Error, Result};
@@ -16,14 +16,6 @@ pub struct Engine(());
 
 #[derive(Clone, Debug, Default)]
 pub struct EngineBuilder(());
-
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Violation {
-    pub invariant: String,
-    pub count: i64,
-    pub sample: Option<String>,
-}
 
 fn stub<T>() -> Result<T> {
     Err(Error::internal("stub"))

@@ -4,5 +4,5 @@ mod engine;
 mod request;
 
 pub use crate::definition::ValidationError;
-pub use engine::{Engine, EngineBuilder, Violation, check, migrate};
+pub use engine::{Engine, EngineBuilder, check, migrate};
 pub use request::*;

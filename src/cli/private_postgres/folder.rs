@@ -320,7 +320,10 @@ fn can_enter((uid, gid): User, path: &Path) -> bool {
 
 fn lock(folder: &Path) -> Result<File> {
     let path = folder.join("lock");
-    let failed = |error: io::Error| broken(format!("cannot lock {}", path.display())).caused_by(error);
+    let failed = |error: io::Error| {
+        let hint = "if another user made the folder, start as that one, or name another folder";
+        broken(format!("cannot lock {}; {hint}", path.display())).caused_by(error)
+    };
     let file = File::options()
         .create(true)
         .truncate(false)

@@ -100,11 +100,26 @@ impl Child {
         }
     }
 
-    /// Kills it as `kill -9` does, and waits until it is gone.
+    /// Kills it as `kill -9` does, and waits until it is gone and its output read.
     pub(crate) fn kill9(&mut self) {
         // An error means that it has ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
+        self.drain();
+    }
+
+    /// Waits until all that it has written is read; a grandchild may hold the pipes open for ever.
+    fn drain(&self) {
+        let lines = self
+            .output
+            .lines
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let patience = Duration::from_secs(2);
+        let _ended = self
+            .output
+            .more
+            .wait_timeout_while(lines, patience, |lines| lines.ended < 2);
     }
 
     /// Sends a signal by name: `TERM`, `INT`, `STOP`, `CONT`.
@@ -121,13 +136,7 @@ impl Child {
         let began = Instant::now();
         loop {
             if let Some(status) = self.process.try_wait().unwrap() {
-                let lines = self.output.lines.lock().unwrap();
-                // A grandchild may hold the pipes open for ever.
-                let patience = Duration::from_secs(5);
-                let _ended = self
-                    .output
-                    .more
-                    .wait_timeout_while(lines, patience, |lines| lines.ended < 2);
+                self.drain();
                 return status;
             }
             let stderr = || self.stderr().join("\n");
@@ -180,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_child_is_watched_and_killed() {
-        let script = "echo starting; echo \"ready $WHERE\"; echo oops >&2; while :; do sleep 1; done";
+        let script = "echo starting; echo oops >&2; echo \"ready $WHERE\"; while :; do sleep 1; done";
         let mut child = Child::program("sh", &["-c", script], &[("WHERE", "http://here")]);
         assert_eq!(child.wait_for_line("ready ", Duration::from_secs(10)), "http://here");
         assert_eq!(child.stdout(), ["starting", "ready http://here"]);

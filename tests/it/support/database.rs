@@ -169,8 +169,7 @@ fn epoch() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::is_stray;
-    use crate::support::TestDatabase;
+    use super::{TestDatabase, is_stray};
 
     #[tokio::test]
     async fn a_database_is_fresh_and_gone_at_the_end_even_while_in_use() {

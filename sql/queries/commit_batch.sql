@@ -1,0 +1,137 @@
+-- purpose: write every burst of a batch whose fences hold, each whole or not at all; returns the winners
+-- caller:  store::commit::batch (the straggler lane runs the same text without SKIP LOCKED)
+-- index:   fence_pkey, work_pkey, timer_pkey, instance_pkey, instance_state_pkey, bookmark_pkey
+-- locks:   fence (key share), work by id, timer by id, instance by id, then dependants of the winners only
+WITH fence_held AS MATERIALIZED (
+    SELECT 1 FROM fence f WHERE f.incarnation = $1 AND f.writer = $2 FOR KEY SHARE
+), missed AS MATERIALIZED (
+    -- What the lock statement before could not get; the requests concerned go to the straggler lane.
+    SELECT DISTINCT k.no
+    FROM unnest($11::commit_key[]) k
+    WHERE k.key = ANY (string_to_array(nullif(current_setting('mainspring.missed', true), ''), ',')::integer[])
+), request AS MATERIALIZED (
+    SELECT r.*
+    FROM unnest($3::commit_request[]) r
+    WHERE EXISTS (SELECT 1 FROM fence_held) AND NOT EXISTS (SELECT 1 FROM missed m WHERE m.no = r.no)
+), work_held AS MATERIALIZED (
+    SELECT c.no, w.tenant_id, w.id
+    FROM unnest($4::commit_claim[]) c
+    JOIN request r ON r.no = c.no
+    JOIN work w ON w.tenant_id = r.tenant_id AND w.id = c.work_id
+    WHERE c.work_id IS NOT NULL AND w.claimed_by = $1 AND w.claim_no = c.claim_no
+    ORDER BY w.tenant_id, w.id
+    FOR UPDATE OF w SKIP LOCKED
+), timer_held AS MATERIALIZED (
+    SELECT c.no, t.tenant_id, t.instance_id, t.id
+    FROM unnest($4::commit_claim[]) c
+    JOIN request r ON r.no = c.no
+    JOIN timer t ON t.tenant_id = r.tenant_id AND t.instance_id = r.instance_id AND t.id = c.timer_id
+    WHERE c.timer_id IS NOT NULL AND t.claimed_by = $1 AND t.claim_no = c.claim_no
+    ORDER BY t.tenant_id, t.instance_id, t.id
+    FOR UPDATE OF t SKIP LOCKED
+), held AS (
+    SELECT h.no, count(*) AS claims
+    FROM (SELECT no FROM work_held UNION ALL SELECT no FROM timer_held) h
+    GROUP BY h.no
+), eligible AS MATERIALIZED (
+    SELECT r.*
+    FROM request r
+    LEFT JOIN held h ON h.no = r.no
+    WHERE coalesce(h.claims, 0) = r.claims
+), instance_held AS MATERIALIZED (
+    SELECT e.no, i.tenant_id, i.id
+    FROM eligible e
+    JOIN instance i ON i.tenant_id = e.tenant_id AND i.id = e.instance_id
+    WHERE e.expected > 0 AND i.version = e.expected
+    ORDER BY i.tenant_id, i.id
+    FOR NO KEY UPDATE OF i SKIP LOCKED
+), updated AS (
+    UPDATE instance i
+    SET version = i.version + 1, last_burst = e.burst, status = e.status, sub_status = e.sub_status,
+        correlation_id = e.correlation_id, name = e.name, incident_count = e.incident_count, updated_at = now(),
+        finished_at = CASE WHEN e.status = 1 THEN coalesce(i.finished_at, now()) END
+    FROM instance_held h
+    JOIN eligible e ON e.no = h.no
+    WHERE i.tenant_id = h.tenant_id AND i.id = h.id
+    RETURNING i.tenant_id, i.id, i.version, i.created_at
+), inserted AS (
+    INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status, version,
+                          last_burst, correlation_id, name, incident_count, finished_at)
+    SELECT e.tenant_id, e.instance_id, e.definition_id, e.version_id, e.definition_version, e.status, e.sub_status, 1,
+           e.burst, e.correlation_id, e.name, e.incident_count, CASE WHEN e.status = 1 THEN now() END
+    FROM eligible e
+    WHERE e.expected = 0
+    ORDER BY e.tenant_id, e.instance_id
+    ON CONFLICT DO NOTHING
+    RETURNING tenant_id, id, version, created_at
+), winner AS MATERIALIZED (
+    SELECT e.no, e.tenant_id, e.instance_id, e.state, e.elapsed, e.correlation_id, w.version, w.created_at
+    FROM (SELECT * FROM updated UNION ALL SELECT * FROM inserted) w
+    JOIN eligible e ON e.tenant_id = w.tenant_id AND e.instance_id = w.id
+), state_written AS (
+    INSERT INTO instance_state (tenant_id, id, state)
+    SELECT w.tenant_id, w.instance_id, w.state FROM winner w ORDER BY w.tenant_id, w.instance_id
+    ON CONFLICT (tenant_id, id) DO UPDATE SET state = excluded.state
+), work_done AS (
+    DELETE FROM work x USING work_held h JOIN winner w ON w.no = h.no
+    WHERE x.tenant_id = h.tenant_id AND x.id = h.id
+), timer_done AS (
+    DELETE FROM timer x
+    USING (SELECT h.no, h.id FROM timer_held h UNION SELECT b.no, b.id FROM unnest($6::commit_burned[]) b) d
+    JOIN winner w ON w.no = d.no
+    WHERE x.tenant_id = w.tenant_id AND x.instance_id = w.instance_id AND x.id = d.id
+), bookmark_burned AS (
+    DELETE FROM bookmark x USING unnest($6::commit_burned[]) b JOIN winner w ON w.no = b.no
+    WHERE x.tenant_id = w.tenant_id AND x.instance_id = w.instance_id AND x.id = b.id
+), bookmark_made AS (
+    INSERT INTO bookmark (tenant_id, instance_id, id, activity_id, node_id, activity_execution_id, name, hash, payload,
+                          publishable, correlation_id)
+    SELECT w.tenant_id, w.instance_id, b.id, b.activity_id, b.node_id, b.activity_execution_id, b.name, b.hash,
+           b.payload, b.publishable, w.correlation_id
+    FROM unnest($5::commit_bookmark[]) b
+    JOIN winner w ON w.no = b.no
+), timer_made AS (
+    INSERT INTO timer (tenant_id, instance_id, id, due, available_at)
+    SELECT w.tenant_id, w.instance_id, b.id, now() + b.delay * interval '1 microsecond',
+           now() + b.delay * interval '1 microsecond'
+    FROM unnest($5::commit_bookmark[]) b
+    JOIN winner w ON w.no = b.no
+    WHERE b.delay IS NOT NULL
+), inbox_made AS (
+    INSERT INTO inbox (tenant_id, hash, name, payload, instance_id, expires_at)
+    SELECT w.tenant_id, s.hash, s.name, s.payload, w.instance_id, now() + s.lifetime * interval '1 microsecond'
+    FROM unnest($7::commit_stimulus[]) s
+    JOIN winner w ON w.no = s.no
+), journal_written AS (
+    INSERT INTO journal (tenant_id, instance_id, sequence, at, version, happened_at, event_name,
+                         activity_execution_id, parent_activity_execution_id, activity_id, activity_type,
+                         activity_type_version, activity_name, node_id, message, source, activity_state, payload)
+    SELECT w.tenant_id, w.instance_id, j.sequence, now(), w.version,
+           now() - (w.elapsed - j.at) * interval '1 microsecond', j.event_name, j.activity_execution_id,
+           j.parent_activity_execution_id, j.activity_id, j.activity_type, j.activity_type_version, j.activity_name,
+           j.node_id, j.message, j.source, j.activity_state, j.payload
+    FROM unnest($8::commit_journal[]) j
+    JOIN winner w ON w.no = j.no
+), execution_written AS (
+    INSERT INTO activity_execution (tenant_id, instance_id, id, version, at, parent_activity_execution_id, activity_id,
+                                    node_id, activity_type, activity_type_version, activity_name, status, started_at,
+                                    completed_at, activity_state, outputs, payload, properties, exception,
+                                    has_bookmarks, fault_count)
+    SELECT w.tenant_id, w.instance_id, a.id, w.version, now(), a.parent_activity_execution_id, a.activity_id,
+           a.node_id, a.activity_type, a.activity_type_version, a.activity_name, a.status,
+           now() - (w.elapsed - a.started) * interval '1 microsecond',
+           now() - (w.elapsed - a.completed) * interval '1 microsecond',
+           a.activity_state, a.outputs, a.payload, a.properties, a.exception, a.has_bookmarks, a.fault_count
+    FROM unnest($9::commit_execution[]) a
+    JOIN winner w ON w.no = a.no
+), continued AS (
+    -- A burst that yielded goes on under a claim of its own, so that a crash now loses nothing.
+    INSERT INTO work (tenant_id, instance_id, kind, body, claimed_by, claim_no)
+    SELECT w.tenant_id, w.instance_id, 4, '{}', $1, 1
+    FROM unnest($10::integer[]) c(no)
+    JOIN winner w ON w.no = c.no
+    RETURNING tenant_id, instance_id, id
+)
+SELECT w.no, w.version, c.id AS continued, w.created_at, now() AS committed_at
+FROM winner w
+LEFT JOIN continued c ON c.tenant_id = w.tenant_id AND c.instance_id = w.instance_id

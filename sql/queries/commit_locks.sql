@@ -1,0 +1,12 @@
+-- purpose: lock the stimulus keys of a batch, shared by who begins to wait, exclusive by who publishes; what cannot be
+--          had at once is left in mainspring.missed for the batch statement, which takes its requests out
+-- caller:  store::commit::batch, an earlier statement of the same pipelined transaction
+-- index:   none
+-- locks:   advisory (schema key, stimulus key), one sorted pass, try only
+SELECT set_config('mainspring.missed', coalesce(string_agg(t.key::text, ',') FILTER (WHERE NOT t.got), ''), true)
+FROM (
+    SELECT k.key,
+           CASE WHEN k.exclusive THEN pg_try_advisory_xact_lock($1::integer, k.key)
+                ELSE pg_try_advisory_xact_lock_shared($1::integer, k.key) END AS got
+    FROM (SELECT * FROM unnest($2::integer[], $3::boolean[]) u(key, exclusive) ORDER BY key OFFSET 0) k
+) t

@@ -1,0 +1,8 @@
+-- purpose: change the body of a draft that was never published
+-- caller:  store::definition, in the transaction that holds the definition's lock
+-- index:   definition_pkey
+-- locks:   definition
+UPDATE definition
+SET name = $3, description = $4, body = $5, is_readonly = $6, is_system = $7
+WHERE tenant_id = $1 AND version_id = $2 AND NOT was_published
+RETURNING created_at

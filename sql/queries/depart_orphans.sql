@@ -1,0 +1,11 @@
+-- purpose: find incarnations that hold claims but are known to nobody, and departures that somebody began and did not end
+-- caller:  store::depart
+-- index:   work_claimed, timer_claimed
+-- locks:   none; the release is a statement of its own, or a node that registers meanwhile would be stripped
+SELECT c.claimed_by
+FROM (SELECT w.claimed_by FROM work w WHERE w.claimed_by IS NOT NULL
+      UNION SELECT t.claimed_by FROM timer t WHERE t.claimed_by IS NOT NULL) c
+WHERE NOT EXISTS (SELECT 1 FROM node n WHERE n.incarnation = c.claimed_by)
+  AND NOT EXISTS (SELECT 1 FROM departed d WHERE d.incarnation = c.claimed_by)
+UNION
+SELECT d.incarnation FROM departed d WHERE d.departed_at < clock_timestamp() - interval '10 seconds'

@@ -1,0 +1,44 @@
+-- purpose: publish an event once: to every bookmark that waits for it, to every published trigger, else into the inbox
+-- caller:  store::event, in the transaction that holds the stimulus key
+-- index:   request_pkey, bookmark_hash, instance_pkey, trigger_hash, definition_published
+-- locks:   request by key, then work, then inbox
+WITH remembered AS (
+    INSERT INTO request (tenant_id, route, key, fingerprint) VALUES ($1, $2, $3, $4)
+    ON CONFLICT DO NOTHING
+    RETURNING 1
+), waiting AS MATERIALIZED (
+    SELECT b.instance_id, b.id
+    FROM bookmark b
+    JOIN instance i ON i.tenant_id = b.tenant_id AND i.id = b.instance_id
+    WHERE EXISTS (SELECT 1 FROM remembered)
+      AND b.tenant_id = $1 AND b.hash = $5 AND b.publishable
+      AND ($8::text IS NULL OR i.correlation_id = $8)
+      AND ($9::text IS NULL OR b.instance_id = $9)
+      AND ($10::text IS NULL OR b.activity_execution_id = $10)
+    ORDER BY b.instance_id, b.id
+), resumed AS (
+    INSERT INTO work (tenant_id, instance_id, kind, body)
+    SELECT $1, w.instance_id, 2, json_build_object('bookmarkId', w.id, 'hash', encode($5, 'hex'), 'name', $6::text,
+                                                   'payload', $7::json)
+    FROM waiting w
+    RETURNING 1
+), started AS (
+    INSERT INTO work (tenant_id, instance_id, kind, definition_id, version_id, definition_version, body)
+    SELECT $1, substr(encode(sha256(convert_to($3 || '|' || t.definition_id || '|' || t.activity_id, 'UTF8')), 'hex'),
+                      1, 32),
+           0, d.definition_id, d.version_id, d.version,
+           json_build_object('triggerActivityId', t.activity_id, 'payload', $7::json, 'correlationId', $8::text)
+    FROM trigger t
+    JOIN definition d ON d.tenant_id = t.tenant_id AND d.definition_id = t.definition_id AND d.is_published
+    WHERE EXISTS (SELECT 1 FROM remembered)
+      AND t.tenant_id = $1 AND t.hash = $5 AND $9::text IS NULL AND $10::text IS NULL
+    RETURNING 1
+), kept AS (
+    INSERT INTO inbox (tenant_id, hash, name, payload, correlation_id, instance_id, activity_execution_id, expires_at)
+    SELECT $1, $5, $6, $7, $8, $9, $10, now() + $11::bigint * interval '1 microsecond'
+    FROM remembered
+    WHERE NOT EXISTS (SELECT 1 FROM waiting) AND NOT EXISTS (SELECT 1 FROM started)
+    RETURNING 1
+)
+SELECT (SELECT count(*) FROM remembered), (SELECT count(*) FROM resumed), (SELECT count(*) FROM started),
+       (SELECT count(*) FROM kept)

@@ -1,0 +1,5 @@
+-- purpose: tell whether the schema has ever been migrated
+-- caller:  db::migrate
+-- index:   none
+-- locks:   none
+SELECT to_regclass(quote_ident(current_schema()) || '.refinery_schema_history') IS NOT NULL

@@ -1,0 +1,5 @@
+-- purpose: let one process migrate at a time
+-- caller:  db::migrate
+-- index:   none
+-- locks:   advisory (schema key, 1), held until the session ends, try only
+SELECT pg_try_advisory_lock($1::integer, 1)

@@ -1,0 +1,5 @@
+-- purpose: take the next incarnation
+-- caller:  store::node
+-- index:   none
+-- locks:   none
+SELECT nextval('incarnation')

@@ -1,0 +1,8 @@
+-- purpose: leave in good order: nothing is claimed any more
+-- caller:  store::node
+-- index:   node_pkey, fence_pkey
+-- locks:   fence, then node
+WITH fences AS (
+    DELETE FROM fence WHERE incarnation = $1
+)
+DELETE FROM node WHERE incarnation = $1

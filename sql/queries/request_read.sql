@@ -1,0 +1,6 @@
+-- purpose: read what an idempotency key stands for
+-- caller:  store::accept, store::event, store::work
+-- index:   request_pkey
+-- locks:   none
+SELECT q.fingerprint, q.instance_id, q.answer FROM request q
+WHERE q.tenant_id = $1 AND q.route = $2 AND q.key = $3 AND q.expires_at > now()

@@ -1,0 +1,5 @@
+-- purpose: the triggers of a definition are those of its published version
+-- caller:  store::definition, in the publishing transaction
+-- index:   trigger_pkey
+-- locks:   trigger
+DELETE FROM trigger WHERE tenant_id = $1 AND definition_id = $2

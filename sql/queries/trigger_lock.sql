@@ -1,0 +1,7 @@
+-- purpose: publishing a trigger counts as beginning to wait: its stimulus keys are shared with other waiters, not with publishers
+-- caller:  store::definition, an earlier statement of the publishing transaction
+-- index:   none
+-- locks:   advisory (schema key, stimulus key) shared, one sorted pass, under lock_timeout
+SELECT count(l.got)
+FROM (SELECT pg_advisory_xact_lock_shared($1::integer, k.key)::text AS got
+      FROM (SELECT DISTINCT key FROM unnest($2::integer[]) u(key) ORDER BY key OFFSET 0) k) l

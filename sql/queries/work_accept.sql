@@ -1,0 +1,14 @@
+-- purpose: accept an instruction for an instance (resume), unless its idempotency key was used before
+-- caller:  store::work
+-- index:   request_pkey
+-- locks:   request by key, then work
+WITH remembered AS (
+    INSERT INTO request (tenant_id, route, key, fingerprint, instance_id)
+    SELECT $1, $5, $6, $7, $2 WHERE $6::text IS NOT NULL
+    ON CONFLICT DO NOTHING
+    RETURNING 1
+)
+INSERT INTO work (tenant_id, instance_id, kind, body)
+SELECT $1, $2, $3, $4
+WHERE $6::text IS NULL OR EXISTS (SELECT 1 FROM remembered)
+RETURNING id

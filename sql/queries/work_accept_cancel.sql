@@ -1,0 +1,16 @@
+-- purpose: accept the cancellation of an instance and fence the burst that may be running it, in one statement
+-- caller:  store::work
+-- index:   instance_pkey, work_start
+-- locks:   instance, then work
+WITH bumped AS (
+    UPDATE instance SET version = version + 1 WHERE tenant_id = $1 AND id = $2 AND status = 0 RETURNING id
+), known AS (
+    SELECT 1 FROM bumped
+    UNION ALL
+    SELECT 1 FROM work w WHERE w.tenant_id = $1 AND w.instance_id = $2 AND w.kind = 0
+), made AS (
+    INSERT INTO work (tenant_id, instance_id, kind, body)
+    SELECT $1, $2, 3, '{}' WHERE EXISTS (SELECT 1 FROM known)
+    RETURNING id
+)
+SELECT (SELECT id FROM made), EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = $1 AND i.id = $2)

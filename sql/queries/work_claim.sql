@@ -1,0 +1,41 @@
+-- purpose: claim what is to be done for instances whose locks we hold: instructions and delays that came due
+-- caller:  store::claim
+-- index:   work_instance, timer_pkey
+-- locks:   work by id, then timer by id; rows that another session has locked are skipped
+WITH target AS MATERIALIZED (
+    SELECT * FROM unnest($2::text[], $3::text[]) u(tenant_id, instance_id)
+), work_free AS MATERIALIZED (
+    SELECT f.tenant_id, f.id
+    FROM target t
+    CROSS JOIN LATERAL (
+        SELECT w.tenant_id, w.id FROM work w
+        WHERE w.tenant_id = t.tenant_id AND w.instance_id = t.instance_id AND w.claimed_by IS NULL
+          AND w.available_at <= now()
+        ORDER BY w.id LIMIT $4
+        FOR NO KEY UPDATE SKIP LOCKED) f
+), timer_free AS MATERIALIZED (
+    SELECT f.tenant_id, f.instance_id, f.id
+    FROM target t
+    CROSS JOIN LATERAL (
+        SELECT m.tenant_id, m.instance_id, m.id FROM timer m
+        WHERE m.tenant_id = t.tenant_id AND m.instance_id = t.instance_id AND m.claimed_by IS NULL
+          AND m.available_at <= now()
+        ORDER BY m.available_at LIMIT $4
+        FOR NO KEY UPDATE SKIP LOCKED) f
+), work_taken AS (
+    UPDATE work w SET claimed_by = $1, claim_no = w.claim_no + 1
+    FROM work_free f WHERE w.tenant_id = f.tenant_id AND w.id = f.id
+    RETURNING w.tenant_id, w.instance_id, w.id, w.claim_no, w.kind, w.body, w.definition_id, w.version_id,
+              w.definition_version, w.failures, w.crashes
+), timer_taken AS (
+    UPDATE timer m SET claimed_by = $1, claim_no = m.claim_no + 1
+    FROM timer_free f WHERE m.tenant_id = f.tenant_id AND m.instance_id = f.instance_id AND m.id = f.id
+    RETURNING m.tenant_id, m.instance_id, m.id, m.claim_no, m.due, m.failures, m.crashes
+)
+SELECT tenant_id, instance_id, id AS work_id, NULL::text AS timer_id, claim_no, kind, body, definition_id, version_id,
+       definition_version, failures, crashes, NULL::timestamptz AS due
+FROM work_taken
+UNION ALL
+SELECT tenant_id, instance_id, NULL, id, claim_no, NULL, NULL, NULL, NULL, NULL, failures, crashes, due
+FROM timer_taken
+ORDER BY due NULLS LAST, work_id

@@ -1,0 +1,7 @@
+-- purpose: tell which rows this incarnation has claimed, for the comparison with what its memory knows
+-- caller:  store::claim
+-- index:   work_claimed, timer_claimed
+-- locks:   none
+SELECT w.tenant_id, w.instance_id, w.id, NULL::text, w.claim_no FROM work w WHERE w.claimed_by = $1
+UNION ALL
+SELECT t.tenant_id, t.instance_id, NULL, t.id, t.claim_no FROM timer t WHERE t.claimed_by = $1

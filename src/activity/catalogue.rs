@@ -1,0 +1,141 @@
+//! The registry of activity types.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::{
+    Activity, ActivityContext, Descriptor, EndedChild, Fault, Resumption, Step, branching, breaking, composition,
+    delay, event, flow_node, flowchart, for_each, milestone, naming, sequence, set_variable, throwing, while_loop,
+    workflow, write_line,
+};
+
+type Stepping<'a> = Pin<Box<dyn Future<Output = Result<Step, Fault>> + Send + 'a>>;
+
+/// [`Activity`] in a form that can be kept in a map: its futures are boxed here, so that implementors need not.
+pub(crate) trait ErasedActivity: Send + Sync {
+    fn execute<'a>(&'a self, context: &'a mut ActivityContext<'_>) -> Stepping<'a>;
+    fn resumed<'a>(&'a self, context: &'a mut ActivityContext<'_>, resumption: Resumption) -> Stepping<'a>;
+    fn child_completed<'a>(&'a self, context: &'a mut ActivityContext<'_>, child: EndedChild) -> Stepping<'a>;
+    fn child_cancelled<'a>(&'a self, context: &'a mut ActivityContext<'_>, child: EndedChild) -> Stepping<'a>;
+    fn trigger_payload(&self, inputs: &Map<String, Value>) -> Option<Value>;
+}
+
+impl<A: Activity> ErasedActivity for A {
+    fn execute<'a>(&'a self, context: &'a mut ActivityContext<'_>) -> Stepping<'a> {
+        Box::pin(Activity::execute(self, context))
+    }
+
+    fn resumed<'a>(&'a self, context: &'a mut ActivityContext<'_>, resumption: Resumption) -> Stepping<'a> {
+        Box::pin(Activity::resumed(self, context, resumption))
+    }
+
+    fn child_completed<'a>(&'a self, context: &'a mut ActivityContext<'_>, child: EndedChild) -> Stepping<'a> {
+        Box::pin(Activity::child_completed(self, context, child))
+    }
+
+    fn child_cancelled<'a>(&'a self, context: &'a mut ActivityContext<'_>, child: EndedChild) -> Stepping<'a> {
+        Box::pin(Activity::child_cancelled(self, context, child))
+    }
+
+    fn trigger_payload(&self, inputs: &Map<String, Value>) -> Option<Value> {
+        Activity::trigger_payload(self, inputs)
+    }
+}
+
+/// A registered type.
+#[derive(Clone)]
+pub(crate) struct Registered {
+    pub(crate) descriptor: Arc<Descriptor>,
+    pub(crate) activity: Arc<dyn ErasedActivity>,
+}
+
+/// The activity types that an engine knows, by name and version.
+#[derive(Clone, Default)]
+pub struct Catalogue {
+    types: HashMap<String, BTreeMap<i32, Registered>>,
+}
+
+impl Catalogue {
+    /// Knows nothing.
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// Knows Elsa's activities.
+    pub fn standard() -> Self {
+        let mut catalogue = Self::empty();
+        catalogue
+            .register(workflow::Workflow)
+            .register(sequence::Sequence)
+            .register(flowchart::Flowchart)
+            .register(flowchart::FlowDecision)
+            .register(flowchart::FlowFork)
+            .register(flowchart::FlowJoin)
+            .register(flow_node::FlowNode)
+            .register(milestone::Start)
+            .register(milestone::End)
+            .register(branching::If)
+            .register(while_loop::While)
+            .register(for_each::ForEach)
+            .register(breaking::Break)
+            .register(breaking::Finish)
+            .register(breaking::Complete)
+            .register(throwing::FaultActivity)
+            .register(set_variable::SetVariable)
+            .register(naming::SetName)
+            .register(naming::Correlate)
+            .register(composition::SetOutput)
+            .register(write_line::WriteLine)
+            .register(delay::Delay)
+            .register(event::Event);
+        catalogue
+    }
+
+    /// Adds an activity type; one of the same name and version is replaced.
+    pub fn register(&mut self, activity: impl Activity) -> &mut Self {
+        let descriptor = activity.descriptor();
+        let versions = self.types.entry(descriptor.type_name.clone()).or_default();
+        versions.insert(
+            descriptor.version,
+            Registered {
+                descriptor: Arc::new(descriptor),
+                activity: Arc::new(activity),
+            },
+        );
+        self
+    }
+
+    /// The type of that name and version or, if that version is unknown, the newest of that name.
+    pub(crate) fn find(&self, type_name: &str, version: i32) -> Option<&Registered> {
+        let versions = self.types.get(type_name)?;
+        versions.get(&version).or_else(|| versions.values().next_back())
+    }
+
+    /// The descriptor of a type, see [`Catalogue::descriptors`].
+    pub fn descriptor(&self, type_name: &str, version: i32) -> Option<&Descriptor> {
+        self.find(type_name, version).map(|registered| &*registered.descriptor)
+    }
+
+    /// All types, sorted by name and version.
+    pub fn descriptors(&self) -> Vec<&Descriptor> {
+        let mut all: Vec<&Descriptor> = self
+            .types
+            .values()
+            .flat_map(BTreeMap::values)
+            .map(|registered| &*registered.descriptor)
+            .collect();
+        all.sort_by(|a, b| a.type_name.cmp(&b.type_name).then(a.version.cmp(&b.version)));
+        all
+    }
+}
+
+impl fmt::Debug for Catalogue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.types.keys()).finish()
+    }
+}

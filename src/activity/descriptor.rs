@@ -1,0 +1,281 @@
+//! What an activity type says about itself: to the designer, to validation, and to the compiler.
+
+use serde_json::Value;
+
+/// How an activity behaves towards the outside.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// It acts and is done.
+    #[default]
+    Action,
+    /// It waits for a stimulus, and an instance can begin with it.
+    Trigger,
+    /// It runs in the background.
+    Job,
+    /// It may run in the background.
+    Task,
+}
+
+impl Kind {
+    /// Elsa's name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Action => "Action",
+            Self::Trigger => "Trigger",
+            Self::Job => "Job",
+            Self::Task => "Task",
+        }
+    }
+}
+
+/// What an activity does when something inside it breaks out of a loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnBreak {
+    /// It hands the break on and takes no note.
+    #[default]
+    Ignore,
+    /// It hands the break on and begins nothing new: containers.
+    Mark,
+    /// It is the loop that is meant.
+    Stop,
+}
+
+/// An input of an activity type.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct InputDescriptor {
+    /// In Pascal case; definitions have it in camel case.
+    pub name: String,
+    /// Elsa's type name, to which values are converted.
+    pub type_name: String,
+    /// The value when the definition gives none.
+    pub default: Option<Value>,
+    /// For the designer.
+    pub description: String,
+    /// For the designer: `single-line`, `multi-line`, `dropdown`, …
+    pub ui_hint: String,
+    /// Evaluated by the activity when it wants it, instead of once before it begins.
+    pub is_lazy: bool,
+    /// No expression: the property is taken as it stands.
+    pub is_raw: bool,
+}
+
+impl InputDescriptor {
+    /// An input of that name and type.
+    pub fn new(name: impl Into<String>, type_name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            type_name: type_name.into(),
+            default: None,
+            description: String::new(),
+            ui_hint: "single-line".to_owned(),
+            is_lazy: false,
+            is_raw: false,
+        }
+    }
+
+    /// Gives the value that counts when the definition has none.
+    #[must_use]
+    pub fn default(mut self, value: impl Into<Value>) -> Self {
+        self.default = Some(value.into());
+        self
+    }
+
+    /// Describes the input.
+    #[must_use]
+    pub fn describe(mut self, text: impl Into<String>) -> Self {
+        self.description = text.into();
+        self
+    }
+
+    /// Names the designer's control.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.ui_hint = hint.into();
+        self
+    }
+
+    /// Leaves the evaluation to the activity, see
+    /// [`ActivityContext::evaluate`](super::ActivityContext::evaluate).
+    #[must_use]
+    pub fn lazy(mut self) -> Self {
+        self.is_lazy = true;
+        self
+    }
+
+    /// Takes the property as it stands.
+    #[must_use]
+    pub fn raw(mut self) -> Self {
+        self.is_raw = true;
+        self
+    }
+}
+
+/// An output of an activity type.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct OutputDescriptor {
+    /// In Pascal case.
+    pub name: String,
+    /// Elsa's type name.
+    pub type_name: String,
+    /// For the designer.
+    pub description: String,
+}
+
+/// An activity type.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Descriptor {
+    /// `Elsa.WriteLine`, or `Greet` for one of your own.
+    pub type_name: String,
+    /// Definitions name the version that they were made with.
+    pub version: i32,
+    /// For the designer.
+    pub category: String,
+    /// For the designer.
+    pub display_name: String,
+    /// For the designer.
+    pub description: String,
+    /// How it behaves towards the outside.
+    pub kind: Kind,
+    /// Its inputs.
+    pub inputs: Vec<InputDescriptor>,
+    /// Its outputs.
+    pub outputs: Vec<OutputDescriptor>,
+    /// Properties that hold an activity each, in Pascal case: `Body`, `Then`.
+    pub ports: Vec<String>,
+    /// The outcomes that a flowchart can connect; `Done` when none are named.
+    pub outcomes: Vec<String>,
+    /// It holds a list of `activities`, variables and perhaps connections.
+    pub is_container: bool,
+    /// A flowchart begins with it.
+    pub is_start: bool,
+    /// A container ends with it.
+    pub is_terminal: bool,
+    /// Not offered in the designer's toolbox.
+    pub is_hidden: bool,
+    /// What it does when something inside breaks out of a loop.
+    pub on_break: OnBreak,
+}
+
+impl Descriptor {
+    /// An activity type of version 1, without inputs and outputs, which completes with `Done`.
+    pub fn new(type_name: impl Into<String>) -> Self {
+        let type_name = type_name.into();
+        let display_name = type_name.rsplit('.').next().unwrap_or_default().to_owned();
+        Self {
+            type_name,
+            version: 1,
+            category: "Custom".to_owned(),
+            display_name,
+            description: String::new(),
+            kind: Kind::Action,
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            ports: Vec::new(),
+            outcomes: Vec::new(),
+            is_container: false,
+            is_start: false,
+            is_terminal: false,
+            is_hidden: false,
+            on_break: OnBreak::Ignore,
+        }
+    }
+
+    /// Sets the version.
+    #[must_use]
+    pub fn version(mut self, version: i32) -> Self {
+        self.version = version;
+        self
+    }
+
+    /// Sets category and description.
+    #[must_use]
+    pub fn describe(mut self, category: impl Into<String>, description: impl Into<String>) -> Self {
+        self.category = category.into();
+        self.description = description.into();
+        self
+    }
+
+    /// Sets the name that the designer shows.
+    #[must_use]
+    pub fn display_name(mut self, name: impl Into<String>) -> Self {
+        self.display_name = name.into();
+        self
+    }
+
+    /// Sets the kind.
+    #[must_use]
+    pub fn kind(mut self, kind: Kind) -> Self {
+        self.kind = kind;
+        self
+    }
+
+    /// Adds an input.
+    #[must_use]
+    pub fn input(mut self, input: InputDescriptor) -> Self {
+        self.inputs.push(input);
+        self
+    }
+
+    /// Adds an output. What is put into `Result` is also what scripts get from `getLastResult()`.
+    #[must_use]
+    pub fn output(mut self, name: impl Into<String>, type_name: impl Into<String>) -> Self {
+        self.outputs.push(OutputDescriptor {
+            name: name.into(),
+            type_name: type_name.into(),
+            description: String::new(),
+        });
+        self
+    }
+
+    /// Adds a property that holds an activity.
+    #[must_use]
+    pub fn port(mut self, name: impl Into<String>) -> Self {
+        self.ports.push(name.into());
+        self
+    }
+
+    /// Adds an outcome.
+    #[must_use]
+    pub fn outcome(mut self, name: impl Into<String>) -> Self {
+        self.outcomes.push(name.into());
+        self
+    }
+
+    pub(crate) fn container(mut self) -> Self {
+        self.is_container = true;
+        self.is_hidden = true;
+        self.on_break(OnBreak::Mark)
+    }
+
+    pub(crate) fn start(mut self) -> Self {
+        self.is_start = true;
+        self
+    }
+
+    pub(crate) fn terminal(mut self) -> Self {
+        self.is_terminal = true;
+        self
+    }
+
+    pub(crate) fn hidden(mut self) -> Self {
+        self.is_hidden = true;
+        self
+    }
+
+    pub(crate) fn on_break(mut self, on_break: OnBreak) -> Self {
+        self.on_break = on_break;
+        self
+    }
+}
+
+/// `TimeSpan` is written `timeSpan` in definitions.
+pub(crate) fn camel_case(name: &str) -> String {
+    let mut chars = name.chars();
+    match chars.next() {
+        Some(first) => first.to_lowercase().chain(chars).collect(),
+        None => String::new(),
+    }
+}

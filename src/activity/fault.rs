@@ -1,0 +1,69 @@
+//! Why an activity failed.
+
+use std::fmt;
+
+/// A failure of an activity. It becomes an incident of the instance; what happens then is up to the incident strategy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Sorts faults for programs: `0` when nobody gave one, as in Elsa.
+    pub code: String,
+    /// `General`, `HTTP`, `Script`, …
+    pub category: String,
+    /// `System`, `Business`, `Integration`, …
+    pub fault_type: String,
+    /// For a person who can act on it.
+    pub message: String,
+}
+
+impl Fault {
+    /// A failure with a message.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self {
+            code: "0".to_owned(),
+            category: "General".to_owned(),
+            fault_type: "System".to_owned(),
+            message: message.into(),
+        }
+    }
+
+    /// Sets the code.
+    #[must_use]
+    pub fn code(mut self, code: impl Into<String>) -> Self {
+        self.code = code.into();
+        self
+    }
+
+    /// Sets the category.
+    #[must_use]
+    pub fn category(mut self, category: impl Into<String>) -> Self {
+        self.category = category.into();
+        self
+    }
+
+    /// Sets the type.
+    #[must_use]
+    pub fn fault_type(mut self, fault_type: impl Into<String>) -> Self {
+        self.fault_type = fault_type.into();
+        self
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// So that `?` works in an activity on the errors of any library.
+impl<E: std::error::Error> From<E> for Fault {
+    fn from(error: E) -> Self {
+        let mut message = error.to_string();
+        let mut cause = error.source();
+        while let Some(inner) = cause {
+            message.push_str(": ");
+            message.push_str(&inner.to_string());
+            cause = inner.source();
+        }
+        Self::new(message)
+    }
+}

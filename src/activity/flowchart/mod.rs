@@ -1,0 +1,267 @@
+//! `Elsa.Flowchart`, counter-based: activities joined by arrows.
+//!
+//! When a child completes, each arrow that leaves it is *passed*: followed if its port is among the outcomes, or not.
+//! Each activity that an arrow leads forward to is then looked at: due, to be skipped (all its arrows passed, none
+//! followed: its own arrows are passed in turn, unfollowed), or not yet. An arrow back that is followed runs its target
+//! at once. What must hold, and is tested with random graphs:
+//!
+//! - without a loop no activity runs twice;
+//! - the flowchart completes when no child is under way, scheduled or about to report, so every run ends or waits.
+//!
+//! Skipping is a list that is worked off, not a recursion: a chain of ten thousand activities costs no stack.
+
+mod graph;
+mod nodes;
+mod scope;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Value, json};
+
+use graph::{Direction, FlowGraph};
+pub(super) use nodes::{FlowDecision, FlowFork, FlowJoin};
+use nodes::{JOIN, JoinMode};
+use scope::FlowScope;
+
+use super::{Activity, ActivityContext, ChildStatus, Descriptor, EndedChild, Fault, NodeIndex, Step};
+
+const SCOPE: &str = "FlowScope";
+
+/// The graphs of one flowchart, by start: a trigger makes its own activity the start.
+type Graphs = Mutex<BTreeMap<NodeIndex, Arc<FlowGraph>>>;
+
+#[derive(Debug)]
+pub(super) struct Flowchart;
+
+impl Activity for Flowchart {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Elsa.Flowchart")
+            .describe("Flow", "Activities and the connections between them.")
+            .container()
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        match start_of(context) {
+            Some(start) => {
+                context.schedule(start);
+                Ok(Step::Wait)
+            }
+            None => Ok(Step::Done),
+        }
+    }
+
+    async fn child_completed(&self, context: &mut ActivityContext<'_>, child: EndedChild) -> Result<Step, Fault> {
+        let Some(node) = context.find(child.index) else {
+            return Ok(Step::Done);
+        };
+        if node.is_terminal || context.is_breaking() {
+            return Ok(Step::Done);
+        }
+        let graph = graph_of(context);
+        if node.type_name == JOIN {
+            // Whoever else was on the way to a join that did not wait for them is no longer needed. A join that waits
+            // has nobody left to cancel.
+            cancel_ancestors(context, &graph, child.index);
+        }
+        let came_back = child
+            .tag
+            .as_ref()
+            .is_some_and(|tag| tag.get("back") == Some(&Value::Bool(true)));
+        spread(context, &graph, child.index, &child.outcomes, came_back).await?;
+        Ok(done_or_waiting(context))
+    }
+
+    async fn child_cancelled(&self, context: &mut ActivityContext<'_>, child: EndedChild) -> Result<Step, Fault> {
+        // A cancelled activity is passed over like a skipped one, so that joins behind it do not wait for it.
+        let graph = graph_of(context);
+        if graph.is_reachable(child.index) {
+            spread(context, &graph, child.index, &[], false).await?;
+        }
+        Ok(done_or_waiting(context))
+    }
+}
+
+fn done_or_waiting(context: &ActivityContext<'_>) -> Step {
+    // A faulted child keeps the flowchart open: somebody may retry it.
+    let is_busy = context.children().next().is_some() || context.notices_ahead > 0;
+    if is_busy { Step::Wait } else { Step::Done }
+}
+
+/// Passes the arrows that leave an activity, and those of all that are skipped because of it.
+async fn spread(
+    context: &mut ActivityContext<'_>,
+    graph: &FlowGraph,
+    from: NodeIndex,
+    outcomes: &[String],
+    came_back: bool,
+) -> Result<(), Fault> {
+    if !graph.is_reachable(from) {
+        let id = context.find(from).map(|node| node.id.clone()).unwrap_or_default();
+        return Err(Fault::new(format!(
+            "The activity {id} cannot be reached from the start of the flowchart"
+        )));
+    }
+    let mut scope: FlowScope = serde_json::from_value(context.property(SCOPE).clone()).unwrap_or_default();
+    // An activity that an arrow back has run keeps its count, or the arrows behind it would seem to be late.
+    if !came_back {
+        scope.visit(from);
+    }
+    // Arrows to pass, the next one last. Only those of the activity that has completed can be followed.
+    let mut pending: Vec<(usize, bool)> = Vec::new();
+    pass_all(&mut pending, graph, from, true);
+    while let Some((position, is_first)) = pending.pop() {
+        let Some(arrow) = graph.arrow(position) else { continue };
+        let followed = is_first && outcomes.contains(&arrow.port);
+        scope.pass(position, followed);
+        let target = arrow.target;
+        match arrow.direction {
+            Direction::Forward => match judge(context, graph, &scope, position, target).await? {
+                Verdict::Due { cancel } => {
+                    context.schedule(target);
+                    if cancel {
+                        cancel_ancestors(context, graph, target);
+                    }
+                }
+                Verdict::Skip => {
+                    scope.visit(target);
+                    pass_all(&mut pending, graph, target, false);
+                }
+                Verdict::NotYet => {}
+            },
+            Direction::Back if followed => {
+                context.schedule_with(target, serde_json::Map::new(), Some(json!({"back": true})));
+            }
+            Direction::InvalidBack if followed => {
+                let id = |index| context.find(index).map(|node| node.id.clone()).unwrap_or_default();
+                return Err(Fault::new(format!(
+                    "The connection from {} back to {} enters a loop in its middle: every way from the start to the \
+                     former must pass through the latter",
+                    id(arrow.source),
+                    id(target)
+                )));
+            }
+            Direction::Back | Direction::InvalidBack | Direction::Unreachable => {}
+        }
+    }
+    let scope = serde_json::to_value(scope).map_err(|error| Fault::new(error.to_string()))?;
+    context.set_property(SCOPE, scope);
+    Ok(())
+}
+
+fn pass_all(pending: &mut Vec<(usize, bool)>, graph: &FlowGraph, source: NodeIndex, is_first: bool) {
+    let mut arrows: Vec<_> = graph
+        .outbound(source)
+        .map(|(position, _)| (position, is_first))
+        .collect();
+    arrows.reverse();
+    pending.extend(arrows);
+}
+
+enum Verdict {
+    Due { cancel: bool },
+    Skip,
+    NotYet,
+}
+
+async fn judge(
+    context: &mut ActivityContext<'_>,
+    graph: &FlowGraph,
+    scope: &FlowScope,
+    arrow: usize,
+    target: NodeIndex,
+) -> Result<Verdict, Fault> {
+    let mode = match context.find(target) {
+        Some(node) if node.type_name == JOIN => JoinMode::read(&context.evaluate_of(node, "Mode").await?)?,
+        _ => JoinMode::WaitAllActive,
+    };
+    let verdict = match mode {
+        JoinMode::WaitAll if !scope.all_passed(graph, target) => Verdict::NotYet,
+        JoinMode::WaitAll if scope.all_followed(graph, target) => Verdict::Due { cancel: false },
+        JoinMode::WaitAllActive if !scope.all_passed(graph, target) => Verdict::NotYet,
+        JoinMode::WaitAllActive if scope.any_followed(graph, target) => Verdict::Due { cancel: false },
+        JoinMode::WaitAll | JoinMode::WaitAllActive => Verdict::Skip,
+        JoinMode::WaitAny => {
+            // Already on its way, or already had: an arrow that comes late changes nothing.
+            let is_open = context
+                .children()
+                .any(|child| child.index == target && child.status != ChildStatus::Faulted);
+            if is_open || scope.is_late(arrow, target) {
+                Verdict::NotYet
+            } else if scope.any_followed(graph, target) {
+                Verdict::Due { cancel: true }
+            } else if scope.all_passed(graph, target) {
+                Verdict::Skip
+            } else {
+                Verdict::NotYet
+            }
+        }
+    };
+    Ok(verdict)
+}
+
+fn cancel_ancestors(context: &mut ActivityContext<'_>, graph: &FlowGraph, activity: NodeIndex) {
+    let ancestors = graph.ancestors(activity);
+    let running: Vec<NodeIndex> = context
+        .children()
+        .filter(|child| child.status == ChildStatus::Running && ancestors.contains(&child.index))
+        .map(|child| child.index)
+        .collect();
+    for child in running {
+        context.cancel(child);
+    }
+}
+
+fn graph_of(context: &ActivityContext<'_>) -> Arc<FlowGraph> {
+    let node = context.node();
+    // A flowchart without activities schedules no child, so nobody asks for the graph of one.
+    let start = start_of(context).unwrap_or(node.index());
+    let graphs = node.cached(Graphs::default);
+    let mut graphs = graphs.lock().unwrap_or_else(PoisonError::into_inner);
+    let graph = graphs.entry(start).or_insert_with(|| {
+        let by_id = |id: &str| {
+            let mut activities = context.activities().iter().copied();
+            activities.find(|index| context.find(*index).is_some_and(|child| child.id() == id))
+        };
+        let connections = node.connections().iter().filter_map(|connection| {
+            let (source, target) = (by_id(&connection.source.activity)?, by_id(&connection.target.activity)?);
+            Some((source, connection.source.port.clone(), target))
+        });
+        Arc::new(FlowGraph::new(connections.collect(), start))
+    });
+    Arc::clone(graph)
+}
+
+/// Where the flowchart begins: the activity that started the instance, the one named `start`, an `Elsa.Start`, one that
+/// can start workflows, one that no arrow leads to, the first.
+fn start_of(context: &ActivityContext<'_>) -> Option<NodeIndex> {
+    let activities = context.activities();
+    let first = |accepts: &dyn Fn(&super::ActivityNode) -> bool| {
+        activities
+            .iter()
+            .copied()
+            .find(|index| context.find(*index).is_some_and(accepts))
+    };
+    let named = match context.node().property("start") {
+        Some(Value::String(id)) => Some(id.as_str()),
+        Some(Value::Object(activity)) => activity.get("id").and_then(Value::as_str),
+        _ => None,
+    };
+    let connections = context.node().connections();
+    context
+        .trigger_activity_id
+        .and_then(|id| first(&|node| node.id() == id))
+        .or_else(|| named.and_then(|id| first(&|node| node.id() == id)))
+        .or_else(|| first(&|node| node.is_start))
+        .or_else(|| first(&|node| node.can_start))
+        .or_else(|| {
+            first(&|node| {
+                connections
+                    .iter()
+                    .all(|connection| connection.target.activity != node.id())
+            })
+        })
+        .or_else(|| activities.first().copied())
+}

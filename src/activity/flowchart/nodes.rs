@@ -1,0 +1,106 @@
+//! `Elsa.FlowDecision`, `Elsa.FlowFork` and `Elsa.FlowJoin`: the activities that only make sense in a flowchart.
+
+use serde_json::Value;
+
+use crate::activity::{Activity, ActivityContext, Descriptor, Fault, InputDescriptor, Step};
+
+pub(super) const JOIN: &str = "Elsa.FlowJoin";
+
+#[derive(Debug)]
+pub(in crate::activity) struct FlowDecision;
+
+impl Activity for FlowDecision {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Elsa.FlowDecision")
+            .describe("Branching", "Evaluates a condition to find the path to take.")
+            .display_name("Decision")
+            .input(
+                InputDescriptor::new("Condition", "Boolean")
+                    .default(false)
+                    .describe("The condition."),
+            )
+            .outcome("True")
+            .outcome("False")
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        let is_true = context.input("Condition") == &Value::Bool(true);
+        Ok(Step::outcome(if is_true { "True" } else { "False" }))
+    }
+}
+
+#[derive(Debug)]
+pub(in crate::activity) struct FlowFork;
+
+impl Activity for FlowFork {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Elsa.FlowFork")
+            .describe("Branching", "Takes several paths at once.")
+            .display_name("Fork (flow)")
+            .input(
+                InputDescriptor::new("Branches", "String[]")
+                    .hint("dynamic-outcomes")
+                    .describe("The paths to take."),
+            )
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        match context.input("Branches") {
+            Value::Array(branches) => Ok(Step::Outcomes(
+                branches
+                    .iter()
+                    .map(|branch| crate::expression::text(branch.clone()))
+                    .collect(),
+            )),
+            _ => Ok(Step::Done),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(in crate::activity) struct FlowJoin;
+
+impl Activity for FlowJoin {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new(JOIN)
+            .describe("Branching", "Merges several paths into one.")
+            .display_name("Join")
+            .input(
+                InputDescriptor::new("Mode", "FlowJoinMode")
+                    .default("WaitAny")
+                    .hint("dropdown")
+                    .describe("WaitAll, WaitAllActive or WaitAny."),
+            )
+    }
+
+    /// The flowchart has done the joining; it also cancels what is still under way, see there.
+    async fn execute(&self, _context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        Ok(Step::Done)
+    }
+}
+
+/// When an activity with several inbound arrows is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum JoinMode {
+    /// All arrows were passed, and all were followed.
+    WaitAll,
+    /// All arrows were passed, and one was followed.
+    WaitAllActive,
+    /// One arrow was followed; the rest is cancelled.
+    WaitAny,
+}
+
+impl JoinMode {
+    pub(super) fn read(value: &Value) -> Result<Self, Fault> {
+        // Elsa's enum, by name or by number.
+        match value {
+            Value::String(name) if name.eq_ignore_ascii_case("WaitAll") => Ok(Self::WaitAll),
+            Value::String(name) if name.eq_ignore_ascii_case("WaitAllActive") => Ok(Self::WaitAllActive),
+            Value::String(name) if name.eq_ignore_ascii_case("WaitAny") => Ok(Self::WaitAny),
+            Value::Null => Ok(Self::WaitAny),
+            other => Err(Fault::new(format!(
+                "{other} is no join mode; use WaitAll, WaitAllActive or WaitAny"
+            ))),
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The compiled tree of activities: what stays the same for all instances of a definition's version.
+//!
+//! Nodes stand in one list in the order of a walk from the root, and point to each other by [`NodeIndex`]. In state
+//! they are known by their node id (the path of activity ids), which survives a change of the order of that walk.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use serde_json::{Map, Value};
+
+use super::descriptor::OnBreak;
+use crate::definition::{Connection, Expression, Variable};
+use crate::expression::TypeName;
+
+/// A node of a [`Tree`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeIndex(pub(crate) usize);
+
+/// An input of a node, ready to be evaluated.
+#[derive(Clone, Debug)]
+pub(crate) struct NodeInput {
+    pub(crate) name: String,
+    pub(crate) expression: Option<Expression>,
+    pub(crate) memory_reference: Option<String>,
+    pub(crate) convert_to: TypeName,
+    pub(crate) default: Option<Value>,
+    pub(crate) is_lazy: bool,
+}
+
+/// An activity at its place in a definition.
+pub struct ActivityNode {
+    pub(crate) index: NodeIndex,
+    pub(crate) id: String,
+    pub(crate) node_id: String,
+    pub(crate) type_name: String,
+    pub(crate) version: i32,
+    pub(crate) name: Option<String>,
+    pub(crate) properties: Map<String, Value>,
+    pub(crate) inputs: Vec<NodeInput>,
+    /// Output name to the id of the variable that takes it.
+    pub(crate) outputs: Vec<(String, String)>,
+    pub(crate) ports: Vec<(String, NodeIndex)>,
+    pub(crate) activities: Vec<NodeIndex>,
+    pub(crate) variables: Vec<Variable>,
+    pub(crate) connections: Vec<Connection>,
+    pub(crate) can_start: bool,
+    pub(crate) is_start: bool,
+    pub(crate) is_terminal: bool,
+    pub(crate) on_break: OnBreak,
+    pub(crate) cache: OnceLock<Arc<dyn Any + Send + Sync>>,
+}
+
+impl ActivityNode {
+    /// Its index in the tree.
+    pub fn index(&self) -> NodeIndex {
+        self.index
+    }
+
+    /// The activity's id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The path of ids from the root, joined by colons.
+    pub fn node_id(&self) -> &str {
+        &self.node_id
+    }
+
+    /// The activity's type.
+    pub fn type_name(&self) -> &str {
+        &self.type_name
+    }
+
+    /// The activity's name, if it has one.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// A property as the definition has it (camel case), children excepted.
+    pub fn property(&self, name: &str) -> Option<&Value> {
+        self.properties.get(name)
+    }
+
+    /// The arrows of a flowchart.
+    pub fn connections(&self) -> &[Connection] {
+        &self.connections
+    }
+
+    /// Something that an activity type derives from the node once and shares between all instances.
+    pub(crate) fn cached<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
+        let cached = self.cache.get_or_init(|| Arc::new(make()));
+        match Arc::clone(cached).downcast::<T>() {
+            Ok(found) => found,
+            // Only one activity type sees a node, so this is never reached twice with different types.
+            Err(_) => unreachable!("a node is cached by its own activity type"),
+        }
+    }
+}
+
+impl fmt::Debug for ActivityNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.node_id, self.type_name)
+    }
+}
+
+/// All activities of a definition.
+#[derive(Debug, Default)]
+pub struct Tree {
+    nodes: Vec<ActivityNode>,
+    by_node_id: HashMap<String, NodeIndex>,
+}
+
+impl Tree {
+    pub(crate) fn push(&mut self, node: ActivityNode) {
+        // The first of two that share a path wins; publishing refuses such definitions.
+        self.by_node_id.entry(node.node_id.clone()).or_insert(node.index);
+        self.nodes.push(node);
+    }
+
+    pub(crate) fn next_index(&self) -> NodeIndex {
+        NodeIndex(self.nodes.len())
+    }
+
+    pub(crate) fn get_mut(&mut self, index: NodeIndex) -> Option<&mut ActivityNode> {
+        self.nodes.get_mut(index.0)
+    }
+
+    /// The node at an index.
+    pub fn get(&self, index: NodeIndex) -> Option<&ActivityNode> {
+        self.nodes.get(index.0)
+    }
+
+    /// The node of a path of ids.
+    pub fn find(&self, node_id: &str) -> Option<&ActivityNode> {
+        self.by_node_id.get(node_id).and_then(|index| self.get(*index))
+    }
+
+    /// All nodes, parents before children.
+    pub fn iter(&self) -> impl Iterator<Item = &ActivityNode> {
+        self.nodes.iter()
+    }
+
+    /// The number of nodes.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there is no node.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+}

@@ -1,0 +1,127 @@
+//! Joining the cluster under a new incarnation, and leaving it.
+
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+use super::pulse::{self, PulseThread, Report};
+use super::sweep::Sweeper;
+use crate::db::{ANSWER_TIMEOUT, Connector, Session, within};
+use crate::id::{Incarnation, NodeId};
+use crate::lock::{LockKey, SessionLocks, SessionTask};
+use crate::store::{depart, node};
+use crate::{Error, Result};
+
+const LOCK_TRY: &str = include_str!("../../sql/queries/lock_try.sql");
+const LOCK_RELEASE: &str = include_str!("../../sql/queries/lock_release.sql");
+
+/// How a node takes part.
+#[derive(Clone, Debug)]
+pub(crate) struct MembershipOptions {
+    pub(crate) node_id: NodeId,
+    /// Between two check-ins.
+    pub(crate) check_in: Duration,
+    /// Without a check-in for this long, others may declare the node dead.
+    pub(crate) tolerance: Duration,
+}
+
+/// One registration of this process. Dropping it closes its connections; [`Membership::leave`] does so in good order.
+pub(crate) struct Membership {
+    pub(crate) incarnation: Incarnation,
+    pub(crate) connector: Connector,
+    pub(crate) locks: SessionLocks,
+    _session: SessionTask,
+    pulse: PulseThread,
+    _sweeper: Sweeper,
+}
+
+impl Membership {
+    /// Registers this process. `base` belongs to no incarnation; `previous` is the registration that this process has
+    /// lost, if any, which is departed first, as are older ones under the same node id.
+    pub(crate) async fn join(
+        base: &Connector,
+        options: &MembershipOptions,
+        previous: Option<Incarnation>,
+    ) -> Result<Self> {
+        let bootstrap = base.open().await?;
+        let client = &bootstrap.client;
+        if let Some(previous) = previous {
+            wait_until_gone(base, &bootstrap, previous, options).await?;
+        }
+        for older in node::by_node_id(client, &options.node_id).await? {
+            wait_until_gone(base, &bootstrap, older, options).await?;
+        }
+        let incarnation = node::next_incarnation(client).await?;
+        let connector = base.of(incarnation, &options.node_id);
+        let liveness = LockKey::liveness(base.schema().as_str(), incarnation);
+        let (locks, session) = SessionLocks::start(&connector, liveness).await?;
+        node::register(client, incarnation, &options.node_id, options.tolerance).await?;
+        let pulse = pulse::start(connector.clone(), incarnation, options.clone())?;
+        let sweeper = Sweeper::start(connector.clone(), options.node_id.clone());
+        tracing::info!(%incarnation, node = %options.node_id, "registered");
+        Ok(Self {
+            incarnation,
+            connector,
+            locks,
+            _session: session,
+            pulse,
+            _sweeper: sweeper,
+        })
+    }
+
+    /// What the last check-in learned.
+    pub(crate) fn reports(&self) -> watch::Receiver<Report> {
+        self.pulse.reports()
+    }
+
+    /// Returns when this registration is over: its session was lost, or it was declared dead. Cancellation safe.
+    pub(crate) async fn ended(&self) -> &'static str {
+        let mut lost = self.locks.lost();
+        let mut reports = self.reports();
+        // A sender that is gone means that its task has ended, which is as bad.
+        tokio::select! {
+            _ = lost.wait_for(|lost| *lost) => "its lock session was lost",
+            _ = reports.wait_for(|report| report.declared_dead) => "it was declared dead",
+        }
+    }
+
+    /// Leaves in good order: nothing may be claimed any more.
+    pub(crate) async fn leave(self, base: &Connector) -> Result<()> {
+        let session = base.open().await?;
+        node::leave(&session.client, self.incarnation).await
+    }
+}
+
+/// Departs an incarnation of this node id whose process is gone. While its liveness lock is held it may only be slow to
+/// die; held past the tolerance, somebody else runs under this node id.
+async fn wait_until_gone(
+    base: &Connector,
+    bootstrap: &Session,
+    older: Incarnation,
+    options: &MembershipOptions,
+) -> Result<()> {
+    let client = &bootstrap.client;
+    let key = LockKey::liveness(base.schema().as_str(), older).0;
+    let began = Instant::now();
+    loop {
+        let rows = within(ANSWER_TIMEOUT, client.query(LOCK_TRY, &[&vec![key]])).await?;
+        if rows.first().is_some_and(|row| row.get(1)) {
+            break;
+        }
+        if began.elapsed() > options.tolerance {
+            return Err(Error::conflict(
+                "node-id-in-use",
+                format!(
+                    "the node id {:?} is in use: another process is registered under it (incarnation {older}); stop \
+                     it, or choose another --node-id",
+                    options.node_id.as_str()
+                ),
+            ));
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let released = depart::depart(client, older, &options.node_id).await?;
+    within(ANSWER_TIMEOUT, client.query(LOCK_RELEASE, &[&vec![key]])).await?;
+    tracing::info!(incarnation = %older, released, "departed an older incarnation of this node");
+    Ok(())
+}

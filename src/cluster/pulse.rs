@@ -1,0 +1,135 @@
+//! Check-ins, on a thread of their own.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Notify, watch};
+
+use super::MembershipOptions;
+use crate::db::{Connector, Session};
+use crate::id::Incarnation;
+use crate::store::node::{self, Pulse};
+use crate::{Error, Result};
+
+/// What the last check-in learned.
+#[derive(Clone, Debug)]
+pub(crate) struct Report {
+    /// When it was sent, by our monotonic clock: what it says is at least this old.
+    pub(crate) sent: Instant,
+    pub(crate) pulse: Pulse,
+    /// This registration is over.
+    pub(crate) declared_dead: bool,
+    tolerance: Duration,
+}
+
+impl Report {
+    /// Whether the last check-in is recent enough for others to believe that we live.
+    pub(crate) fn is_fresh(&self) -> bool {
+        !self.declared_dead && self.sent.elapsed() < self.tolerance
+    }
+}
+
+/// Owns the thread; dropping it stops the check-ins.
+pub(super) struct PulseThread {
+    reports: watch::Receiver<Report>,
+    stop: Arc<Notify>,
+}
+
+impl PulseThread {
+    pub(super) fn reports(&self) -> watch::Receiver<Report> {
+        self.reports.clone()
+    }
+}
+
+impl Drop for PulseThread {
+    fn drop(&mut self) {
+        self.stop.notify_one();
+    }
+}
+
+/// Starts the thread. Its runtime has nothing else to do, so that busy workers do not make it late.
+pub(super) fn start(connector: Connector, incarnation: Incarnation, options: MembershipOptions) -> Result<PulseThread> {
+    let first = Report {
+        sent: Instant::now(),
+        pulse: Pulse {
+            registered: true,
+            revision: 0,
+            next_due: Some(Duration::ZERO),
+            expired: Vec::new(),
+        },
+        declared_dead: false,
+        tolerance: options.tolerance,
+    };
+    let (sender, reports) = watch::channel(first);
+    let stop = Arc::new(Notify::new());
+    let stopped = Arc::clone(&stop);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Error::internal("the check-in thread cannot be started").caused_by(error))?;
+    std::thread::Builder::new()
+        .name("check-in".to_owned())
+        .spawn(move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    () = stopped.notified() => {}
+                    () = beat(connector, incarnation, options, sender) => {}
+                }
+            });
+        })
+        .map_err(|error| Error::internal("the check-in thread cannot be started").caused_by(error))?;
+    Ok(PulseThread { reports, stop })
+}
+
+async fn beat(
+    connector: Connector,
+    incarnation: Incarnation,
+    options: MembershipOptions,
+    sender: watch::Sender<Report>,
+) {
+    let mut line: Option<(Session, tokio_postgres::Statement)> = None;
+    loop {
+        let sent = Instant::now();
+        match check_in(&connector, &mut line, incarnation, &options).await {
+            Ok(pulse) => {
+                let declared_dead = !pulse.registered;
+                sender.send_replace(Report {
+                    sent,
+                    pulse,
+                    declared_dead,
+                    tolerance: options.tolerance,
+                });
+                if declared_dead {
+                    return;
+                }
+            }
+            Err(error) => {
+                line = None;
+                tracing::warn!(%error, "a check-in failed");
+            }
+        }
+        // Jittered, so that a cluster that started together does not check in together.
+        let pause = options.check_in.mul_f64(rand::random_range(0.9..1.0));
+        tokio::time::sleep(pause.saturating_sub(sent.elapsed())).await;
+        if sender.is_closed() {
+            return;
+        }
+    }
+}
+
+async fn check_in(
+    connector: &Connector,
+    line: &mut Option<(Session, tokio_postgres::Statement)>,
+    incarnation: Incarnation,
+    options: &MembershipOptions,
+) -> Result<Pulse> {
+    let (session, statement) = match line {
+        Some(open) => open,
+        None => {
+            let session = connector.open().await?;
+            let statement = node::prepare_pulse(&session.client).await?;
+            line.insert((session, statement))
+        }
+    };
+    node::pulse(&session.client, statement, incarnation, options.tolerance / 2).await
+}

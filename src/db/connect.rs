@@ -1,0 +1,99 @@
+//! Connections that name their incarnation and end with their owner.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio_postgres::Client;
+use tokio_postgres_rustls::MakeRustlsConnect;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{CONNECT_TIMEOUT, DatabaseUrl, STATEMENT_TIMEOUT, SchemaName, within};
+use crate::Result;
+use crate::id::{Incarnation, NodeId};
+
+/// Opens the connections of one incarnation of a node.
+#[derive(Clone)]
+pub(crate) struct Connector {
+    config: tokio_postgres::Config,
+    tls: MakeRustlsConnect,
+    schema: SchemaName,
+}
+
+impl Connector {
+    /// A connector for what belongs to no incarnation: migrations, checks, the registration itself.
+    pub(crate) fn new(url: &DatabaseUrl, schema: &SchemaName) -> Result<Self> {
+        let mut config = url.config().clone();
+        config
+            .application_name("mainspring")
+            .connect_timeout(CONNECT_TIMEOUT)
+            // A peer that vanished without a word is noticed within about 10 s, not after Postgres's two hours.
+            .keepalives(true)
+            .keepalives_idle(Duration::from_secs(3))
+            .keepalives_interval(Duration::from_secs(2))
+            .keepalives_retries(3)
+            .tcp_user_timeout(Duration::from_secs(10));
+        let given = config.get_options().unwrap_or_default().to_owned();
+        config.options(format!(
+            "{given} -c search_path={schema},pg_temp -c statement_timeout={statement} -c lock_timeout={lock} \
+             -c idle_in_transaction_session_timeout={idle} -c tcp_keepalives_idle=3 -c tcp_keepalives_interval=2 \
+             -c tcp_keepalives_count=3 -c jit=off -c timezone=UTC",
+            statement = STATEMENT_TIMEOUT.as_millis(),
+            lock = 5_000,
+            idle = STATEMENT_TIMEOUT.as_millis(),
+        ));
+        Ok(Self {
+            config,
+            tls: url.tls()?,
+            schema: schema.clone(),
+        })
+    }
+
+    /// The same, for an incarnation: `mainspring/<schema key>/<incarnation>/<node>`, cut by Postgres at 63 bytes, so
+    /// that what a take-over matches stands first.
+    pub(crate) fn of(&self, incarnation: Incarnation, node: &NodeId) -> Self {
+        let mut connector = self.clone();
+        connector
+            .config
+            .application_name(format!("mainspring/{}/{incarnation}/{node}", self.schema.key()));
+        connector
+    }
+
+    pub(crate) fn schema(&self) -> &SchemaName {
+        &self.schema
+    }
+
+    pub(crate) fn parts(&self) -> (tokio_postgres::Config, MakeRustlsConnect) {
+        (self.config.clone(), self.tls.clone())
+    }
+
+    /// Opens a connection of its own, outside the pool.
+    pub(crate) async fn open(&self) -> Result<Session> {
+        let (client, connection) = within(CONNECT_TIMEOUT, self.config.connect(self.tls.clone())).await?;
+        let (ended, lost) = watch::channel(false);
+        let driver = tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a connection ended");
+            }
+            ended.send_replace(true);
+        });
+        Ok(Session {
+            client,
+            lost,
+            _driver: AbortOnDropHandle::new(driver),
+        })
+    }
+}
+
+/// A connection with the task that drives it. Dropping it closes the socket at once, whatever was under way.
+pub(crate) struct Session {
+    pub(crate) client: Client,
+    lost: watch::Receiver<bool>,
+    _driver: AbortOnDropHandle<()>,
+}
+
+impl Session {
+    /// Turns true when the connection has ended. Cancellation safe.
+    pub(crate) fn lost(&self) -> watch::Receiver<bool> {
+        self.lost.clone()
+    }
+}

@@ -1,0 +1,117 @@
+//! Brings the schema up to what this binary knows, once, however many nodes start at the same moment.
+
+use std::time::{Duration, Instant};
+
+use super::{ANSWER_TIMEOUT, Connector, within};
+use crate::{Error, Result};
+
+mod embedded {
+    refinery::embed_migrations!("sql/migrations");
+}
+
+/// How long a node waits for another one that migrates.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Runs what is missing. Any number of processes may call it at once: one works, the others wait, bounded, by trying
+/// again (nobody ever waits in the server's lock queue, where a waiter holds back the whole database's clean-up).
+pub(crate) async fn run(connector: &Connector) -> Result<Vec<String>> {
+    let mut session = connector.open().await?;
+    let schema = connector.schema();
+    let began = Instant::now();
+    loop {
+        let got = within(
+            ANSWER_TIMEOUT,
+            session.client.query_one(TRY_LOCK, &[&schema.lock_class()]),
+        )
+        .await?;
+        if got.get::<_, bool>(0) {
+            break;
+        }
+        if began.elapsed() > PATIENCE {
+            return Err(Error::unavailable(
+                "migration-busy",
+                "another process has been migrating this schema for two minutes; look at it, then start again",
+            ));
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    // A migration may take longer than an ordinary statement.
+    within(
+        ANSWER_TIMEOUT,
+        session.client.batch_execute("SET statement_timeout = 0"),
+    )
+    .await?;
+    within(
+        ANSWER_TIMEOUT,
+        session
+            .client
+            .batch_execute(&format!("CREATE SCHEMA IF NOT EXISTS {schema}")),
+    )
+    .await
+    .map_err(|error| {
+        Error::unavailable(
+            "schema-missing",
+            format!("the schema {schema} cannot be made: give the database user CREATE on the database, or make it"),
+        )
+        .caused_by(error)
+    })?;
+    refuse_newer(&session.client).await?;
+    let report = embedded::migrations::runner()
+        .run_async(&mut session.client)
+        .await
+        .map_err(|error| Error::unavailable("migration-failed", "a migration failed").caused_by(error))?;
+    Ok(report
+        .applied_migrations()
+        .iter()
+        .map(|migration| migration.to_string())
+        .collect())
+}
+
+/// Checks that the schema is exactly what this binary knows, for a node that was told not to migrate.
+pub(crate) async fn verify(connector: &Connector) -> Result<()> {
+    let session = connector.open().await?;
+    let applied = refuse_newer(&session.client).await?;
+    if applied < newest() {
+        return Err(Error::unavailable(
+            "schema-outdated",
+            format!(
+                "the schema {} stands at migration {applied}, this binary needs {}: run `mainspring migrate`",
+                connector.schema(),
+                newest()
+            ),
+        ));
+    }
+    Ok(())
+}
+
+const TRY_LOCK: &str = include_str!("../../sql/queries/migrate_try_lock.sql");
+const APPLIED: &str = include_str!("../../sql/queries/migrate_applied.sql");
+const HISTORY: &str = include_str!("../../sql/queries/migrate_history.sql");
+
+fn newest() -> i32 {
+    embedded::migrations::runner()
+        .get_migrations()
+        .iter()
+        .map(|migration| migration.version())
+        .max()
+        .unwrap_or(0)
+}
+
+async fn refuse_newer(client: &tokio_postgres::Client) -> Result<i32> {
+    let exists: bool = within(ANSWER_TIMEOUT, client.query_one(HISTORY, &[])).await?.get(0);
+    if !exists {
+        return Ok(0);
+    }
+    let applied: i32 = within(ANSWER_TIMEOUT, client.query_one(APPLIED, &[])).await?.get(0);
+    if applied > newest() {
+        return Err(Error::conflict(
+            "database-newer",
+            format!(
+                "the database stands at migration {applied}, but this binary knows only {}: install the newer \
+                 mainspring that migrated it",
+                newest()
+            ),
+        ));
+    }
+    Ok(applied)
+}

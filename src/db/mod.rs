@@ -1,0 +1,34 @@
+//! The database as such: settings, connections, the pool, migrations, and what its errors mean.
+//!
+//! # Invariants
+//!
+//! - Every connection names its incarnation in `application_name`, so that a take-over finds all of them and nobody
+//!   else's; see [`connect`].
+//! - Every statement has a deadline twice: `statement_timeout` at the server, and a longer one here for a server that
+//!   does not answer at all. A connection on which the second one fired is thrown away, never pooled again.
+//! - Nothing in here knows a table.
+
+mod connect;
+pub(crate) mod migrate;
+mod pool;
+mod schema;
+mod settings;
+mod sqlstate;
+
+pub(crate) use connect::{Connector, Session};
+pub(crate) use pool::{Pool, discard};
+pub(crate) use schema::SchemaName;
+pub(crate) use settings::DatabaseUrl;
+pub(crate) use sqlstate::{Failure, within};
+
+use std::time::Duration;
+
+/// The longest that the server works on an ordinary statement of ours.
+pub(crate) const STATEMENT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The longest that we wait for the answer to one: longer than the server's own bound, so that it fires only when the
+/// server or the network does not answer at all.
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(13);
+
+/// The longest that we wait for a new connection.
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

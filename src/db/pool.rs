@@ -1,0 +1,93 @@
+//! The pool for ordinary statements.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use deadpool_postgres::{Manager, ManagerConfig, Object, RecyclingMethod, Runtime};
+use postgres_types::ToSql;
+use tokio_postgres::Row;
+
+use super::{ANSWER_TIMEOUT, CONNECT_TIMEOUT, Connector, within};
+use crate::{Error, Result};
+
+/// How long a statement waits for a free connection before its door answers 503.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Connections for statements that stand alone. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Pool {
+    pool: Arc<deadpool_postgres::Pool>,
+}
+
+impl Pool {
+    pub(crate) fn new(connector: &Connector, size: usize) -> Result<Self> {
+        let (config, tls) = connector.parts();
+        let manager = Manager::from_config(
+            config,
+            tls,
+            ManagerConfig {
+                recycling_method: RecyclingMethod::Fast,
+            },
+        );
+        let pool = deadpool_postgres::Pool::builder(manager)
+            .max_size(size)
+            .runtime(Runtime::Tokio1)
+            .wait_timeout(Some(WAIT_TIMEOUT))
+            .create_timeout(Some(CONNECT_TIMEOUT))
+            .build()
+            .map_err(|error| Error::internal("the connection pool cannot be built").caused_by(error))?;
+        Ok(Self { pool: Arc::new(pool) })
+    }
+
+    /// A connection, for what needs more than one statement. See [`discard`] for when it must not come back.
+    pub(crate) async fn client(&self) -> Result<Object> {
+        self.pool.get().await.map_err(|error| match error {
+            deadpool_postgres::PoolError::Backend(error) => Error::from(error),
+            error => Error::unavailable(
+                "database-unavailable",
+                "no connection to the database is free; try again",
+            )
+            .caused_by(error),
+        })
+    }
+
+    /// Runs one statement and returns its rows. The text must be a constant: statements are prepared once a
+    /// connection. Dropped half-way, the server finishes the statement by itself.
+    pub(crate) async fn query(&self, sql: &'static str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+        let client = self.client().await?;
+        let answer = within(ANSWER_TIMEOUT, async {
+            let statement = client.prepare_cached(sql).await?;
+            client.query(&statement, params).await
+        })
+        .await;
+        match answer {
+            Err(error) if error.code() == "database-timeout" => {
+                discard(client);
+                Err(error)
+            }
+            answer => answer,
+        }
+    }
+
+    /// Runs one statement of which at most one row is wanted.
+    pub(crate) async fn query_opt(&self, sql: &'static str, params: &[&(dyn ToSql + Sync)]) -> Result<Option<Row>> {
+        Ok(self.query(sql, params).await?.into_iter().next())
+    }
+
+    /// Runs one statement that always gives a row.
+    pub(crate) async fn query_one(&self, sql: &'static str, params: &[&(dyn ToSql + Sync)]) -> Result<Row> {
+        self.query_opt(sql, params)
+            .await?
+            .ok_or_else(|| Error::internal("a statement gave no row where one was due"))
+    }
+
+    /// Ends all connections; who waits for one gets an error.
+    pub(crate) fn close(&self) {
+        self.pool.close();
+    }
+}
+
+/// Takes a connection in doubt out of the pool for good.
+pub(crate) fn discard(client: Object) {
+    drop(Object::take(client));
+}

@@ -1,0 +1,95 @@
+//! Where the database is, and how it is reached.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use tokio_postgres::config::SslMode;
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::{Error, Result};
+
+/// A checked database URL (`postgres://user:password@host:port/name?sslmode=require`, or `key=value` pairs). Its
+/// password is never shown: what prints it prints host, port and name.
+#[derive(Clone)]
+pub(crate) struct DatabaseUrl {
+    config: tokio_postgres::Config,
+}
+
+impl DatabaseUrl {
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        // The parser's message may quote the text, password and all: only its kind is passed on.
+        let config = tokio_postgres::Config::from_str(text).map_err(|_| {
+            Error::invalid(
+                "invalid-database-url",
+                "the database URL cannot be read: write postgres://USER:PASSWORD@HOST:PORT/NAME, with ?sslmode=require \
+                 for TLS, and percent-encode special characters of the password",
+            )
+        })?;
+        if config.get_hosts().is_empty() {
+            return Err(Error::invalid("invalid-database-url", "the database URL names no host"));
+        }
+        Ok(Self { config })
+    }
+
+    pub(crate) fn config(&self) -> &tokio_postgres::Config {
+        &self.config
+    }
+
+    /// TLS by rustls against the system's certificates (`SSL_CERT_FILE` names others). Nothing is loaded when the URL
+    /// says `sslmode=disable`, or when there are only Unix sockets to talk to.
+    pub(crate) fn tls(&self) -> Result<MakeRustlsConnect> {
+        let mut roots = rustls::RootCertStore::empty();
+        if self.config.get_ssl_mode() != SslMode::Disable {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| Error::internal("TLS cannot be set up").caused_by(error))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(MakeRustlsConnect::new(config))
+    }
+}
+
+impl fmt::Display for DatabaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, host) in self.config.get_hosts().iter().enumerate() {
+            let host = match host {
+                tokio_postgres::config::Host::Tcp(name) => name.clone(),
+                tokio_postgres::config::Host::Unix(path) => path.display().to_string(),
+            };
+            let port = self
+                .config
+                .get_ports()
+                .get(i)
+                .or(self.config.get_ports().first())
+                .copied()
+                .unwrap_or(5432);
+            let separator = if i == 0 { "" } else { "," };
+            write!(f, "{separator}{host}:{port}")?;
+        }
+        write!(f, "/{}", self.config.get_dbname().unwrap_or(""))
+    }
+}
+
+impl fmt::Debug for DatabaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DatabaseUrl({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_never_shown() {
+        let url = DatabaseUrl::parse("postgres://me:s3cr3t@db.example:6000/flows").unwrap();
+        assert_eq!(url.to_string(), "db.example:6000/flows");
+        assert!(!format!("{url:?}").contains("s3cr3t"));
+        let error = DatabaseUrl::parse("postgres://me:s3cr3t@db.example:notaport/flows").unwrap_err();
+        assert!(!format!("{error:?} {error}").contains("s3cr3t"));
+    }
+}

@@ -1,0 +1,193 @@
+//! Evaluates the inputs of an activity.
+
+use serde_json::{Map, Value};
+
+use super::program::Program;
+use super::scope;
+use super::state::InstanceState;
+use crate::activity::{ActivityNode, Evaluated, Evaluating, Fault, Host, NodeInput, ScriptChanges};
+use crate::definition::Expression;
+use crate::expression::{ScriptErrorKind, ScriptScope, ScriptSession, TypeName, WorkflowFacts, coerce};
+
+/// The expression types that run here.
+pub(super) const RUNNABLE: [&str; 6] = ["Literal", "Object", "Variable", "Input", "Output", "JavaScript"];
+
+/// A look at an instance from one of its executions. Nothing changes while it lasts.
+pub(super) struct Evaluator<'a> {
+    pub(super) program: &'a Program,
+    pub(super) state: &'a InstanceState,
+    pub(super) session: &'a ScriptSession,
+    pub(super) context: u64,
+}
+
+impl Host for Evaluator<'_> {
+    fn evaluate<'a>(&'a self, node: &'a ActivityNode, input: &'a str) -> Evaluating<'a> {
+        Box::pin(async move {
+            match node.inputs.iter().find(|candidate| candidate.name == input) {
+                Some(input) => self.input(input).await,
+                None => Err(Fault::new(format!("{} has no input {input}", node.type_name))),
+            }
+        })
+    }
+}
+
+impl Evaluator<'_> {
+    /// Evaluates one input and converts it to its type.
+    pub(super) async fn input(&self, input: &NodeInput) -> Result<Evaluated, Fault> {
+        let mut evaluated = match &input.expression {
+            Some(expression) => self
+                .expression(expression, &input.convert_to)
+                .await
+                .map_err(|fault| Fault {
+                    message: format!("The input {} cannot be evaluated: {}", input.name, fault.message),
+                    ..fault
+                })?,
+            None => {
+                let referred = input.memory_reference.as_deref();
+                let value = referred.and_then(|id| scope::read(self.program, self.state, self.context, id));
+                Evaluated {
+                    value: value.or_else(|| input.default.clone()).unwrap_or_default(),
+                    changes: ScriptChanges::default(),
+                }
+            }
+        };
+        evaluated.value = coerce(evaluated.value, &input.convert_to)
+            .map_err(|mismatch| Fault::new(format!("The input {} is wrong: {mismatch}", input.name)))?;
+        Ok(evaluated)
+    }
+
+    async fn expression(&self, expression: &Expression, to: &TypeName) -> Result<Evaluated, Fault> {
+        let value = match expression.kind.as_str() {
+            "Literal" => expression.value.clone(),
+            "Object" => object(&expression.value, to).map_err(Fault::new)?,
+            "Variable" => {
+                let key = reference(&expression.value, &["id", "name"]);
+                let found = key.and_then(|key| scope::read(self.program, self.state, self.context, key));
+                found.ok_or_else(|| Fault::new(format!("there is no variable {}", key.unwrap_or("without a name"))))?
+            }
+            "Input" => {
+                let name = reference(&expression.value, &["name", "id"]).unwrap_or_default();
+                self.state.input.get(name).cloned().unwrap_or_default()
+            }
+            "Output" => self.output(&expression.value),
+            "JavaScript" => return self.script(&expression.value).await,
+            other => {
+                return Err(Fault::new(format!(
+                    "expressions of type {other} cannot run here; use JavaScript instead"
+                )));
+            }
+        };
+        Ok(Evaluated {
+            value,
+            changes: ScriptChanges::default(),
+        })
+    }
+
+    fn output(&self, value: &Value) -> Value {
+        let activity = reference(value, &["activityId", "activity", "id"]).unwrap_or_default();
+        let name = value
+            .get("outputName")
+            .or_else(|| value.get("name"))
+            .and_then(Value::as_str)
+            .unwrap_or("Result");
+        let outputs = self.state.activity_outputs.get(activity);
+        outputs
+            .and_then(|outputs| outputs.get(name))
+            .cloned()
+            .unwrap_or_default()
+    }
+
+    async fn script(&self, script: &Value) -> Result<Evaluated, Fault> {
+        let script = match script {
+            Value::String(script) => script.clone(),
+            Value::Null => return Ok(Evaluated::default()),
+            other => other.to_string(),
+        };
+        if script.trim().is_empty() {
+            return Ok(Evaluated::default());
+        }
+        let result = self
+            .session
+            .evaluate(&script, self.script_scope())
+            .await
+            .map_err(|error| {
+                let code = match error.kind {
+                    ScriptErrorKind::Syntax => "script-syntax",
+                    ScriptErrorKind::Thrown => "script-error",
+                    ScriptErrorKind::Timeout => "script-timeout",
+                    ScriptErrorKind::Memory => "script-memory",
+                    ScriptErrorKind::InvalidText => "invalid-text",
+                    ScriptErrorKind::TooLarge => "value-too-large",
+                    ScriptErrorKind::Closed => "script-closed",
+                };
+                Fault::new(error.message).code(code).category("Script")
+            })?;
+        Ok(Evaluated {
+            value: result.value,
+            changes: ScriptChanges {
+                variables: result.variables_set,
+                correlation_id: result.correlation_id_set,
+                name: result.name_set,
+            },
+        })
+    }
+
+    fn script_scope(&self) -> ScriptScope {
+        let state = self.state;
+        let mut outputs = Map::new();
+        if self.program.needs_outputs {
+            for node in self.program.tree.iter() {
+                let Some(values) = state.activity_outputs.get(&node.id) else {
+                    continue;
+                };
+                if let Some(name) = &node.name {
+                    outputs.insert(name.clone(), values.clone());
+                }
+            }
+            // Ids are unique, names need not be: an id wins over a name that reads the same.
+            outputs.extend(
+                state
+                    .activity_outputs
+                    .iter()
+                    .map(|(id, values)| (id.clone(), values.clone())),
+            );
+        }
+        ScriptScope {
+            variables: scope::visible(state, self.context),
+            inputs: state.input.clone(),
+            outputs,
+            last_result: state.last_result.clone(),
+            workflow: WorkflowFacts {
+                instance_id: state.instance_id.to_string(),
+                definition_id: state.definition_id.to_string(),
+                definition_version_id: state.version_id.to_string(),
+                definition_version: state.version,
+                correlation_id: state.correlation_id.clone(),
+                name: state.name.clone(),
+            },
+        }
+    }
+}
+
+/// An `Object` expression: JSON as text, or JSON as it stands.
+pub(super) fn object(value: &Value, to: &TypeName) -> Result<Value, String> {
+    match value {
+        Value::String(text) if *to == TypeName::Text => Ok(Value::String(text.clone())),
+        Value::String(text) if text.trim().is_empty() => Ok(Value::Null),
+        Value::String(text) => {
+            serde_json::from_str(text).map_err(|error| format!("the object is not valid JSON: {error}"))
+        }
+        other => Ok(other.clone()),
+    }
+}
+
+/// A reference is the thing's name, or the thing.
+fn reference<'v>(value: &'v Value, keys: &[&str]) -> Option<&'v str> {
+    match value {
+        Value::String(name) => Some(name),
+        Value::Object(fields) => keys
+            .iter()
+            .find_map(|key| fields.get(*key).and_then(Value::as_str).filter(|text| !text.is_empty())),
+        _ => None,
+    }
+}

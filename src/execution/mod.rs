@@ -1,0 +1,42 @@
+//! The interpreter: runs an instance until nothing is left to do but wait.
+//!
+//! It is a function from state and instructions to state and effects. It knows no database, no network and no clock
+//! (of time it only measures how long a burst takes), and between the results of activities it is deterministic: the
+//! same burst on the same state gives the same executions under the same ids. That is what lets the rest of the house
+//! throw a burst away and run it again.
+//!
+//! # Layout
+//! - `interpreter`: the public face; `burst`: what goes in and comes out; `options`: bounds.
+//! - `program`: a definition made ready; `validate`: what keeps one from being published.
+//! - `state`, `workflow_state`: what is kept of an instance, and how Elsa's API shows it; `scope`: its variables.
+//! - `run`, `wishes`, `transitions`: a burst in progress; `evaluate`: its expressions; `record`: its journal.
+//! - `stimulus`: hashes; `value`: what may enter state.
+
+mod burst;
+mod evaluate;
+mod interpreter;
+mod options;
+mod program;
+mod record;
+mod run;
+mod scope;
+mod state;
+mod status;
+mod stimulus;
+#[cfg(test)]
+mod tests;
+mod transitions;
+mod validate;
+mod value;
+mod wishes;
+mod workflow_state;
+
+pub use burst::{ActivityExecution, Bookmark, Burst, Instruction, JournalEntry, Outcome};
+pub use interpreter::Interpreter;
+pub use options::InterpreterOptions;
+pub use program::Program;
+pub use state::{Incident, InstanceState};
+pub use status::{Status, SubStatus};
+pub use stimulus::{event_hash, stimulus_hash};
+pub use value::check_value;
+pub use workflow_state::StateMeta;

@@ -1,0 +1,49 @@
+//! The bounds of the interpreter, and what it writes to.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::activity::{Console, Stdout};
+use crate::expression::ScriptOptions;
+
+/// How far a burst may go.
+#[derive(Clone)]
+pub struct InterpreterOptions {
+    /// Activities that one burst executes before it yields. Default: 1000.
+    pub activities_per_burst: usize,
+    /// Bytes of journal (about) that one burst gathers before it yields. Default: 4 MiB.
+    pub bytes_per_burst: usize,
+    /// Activities that an instance executes without ever waiting, over all its bursts, before it is taken for an
+    /// endless loop and faulted. Default: 100,000.
+    pub executions_without_wait: u64,
+    /// Bytes of JSON of one value that enters state or journal; a larger one faults its activity. Default: 1 MiB.
+    pub max_value_bytes: usize,
+    /// Where `Elsa.WriteLine` writes. Default: standard output.
+    pub console: Arc<dyn Console>,
+    /// The bounds of scripts.
+    pub script: ScriptOptions,
+}
+
+impl Default for InterpreterOptions {
+    fn default() -> Self {
+        Self {
+            activities_per_burst: 1000,
+            bytes_per_burst: 4 << 20,
+            executions_without_wait: 100_000,
+            max_value_bytes: 1 << 20,
+            console: Arc::new(Stdout),
+            script: ScriptOptions::default(),
+        }
+    }
+}
+
+impl fmt::Debug for InterpreterOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InterpreterOptions")
+            .field("activities_per_burst", &self.activities_per_burst)
+            .field("bytes_per_burst", &self.bytes_per_burst)
+            .field("executions_without_wait", &self.executions_without_wait)
+            .field("max_value_bytes", &self.max_value_bytes)
+            .finish_non_exhaustive()
+    }
+}

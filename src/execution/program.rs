@@ -1,0 +1,316 @@
+//! A definition made ready to run.
+//!
+//! The tree's first node is the workflow itself, `Workflow1`, as in Elsa; the definition's root hangs below it. A type
+//! that the catalogue does not know becomes a leaf that faults when it is reached: on a node that does not know it yet
+//! the rest of the workflow still runs.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use serde_json::{Map, Value};
+
+use crate::activity::{
+    ActivityNode, Catalogue, Descriptor, ErasedActivity, NodeIndex, NodeInput, OnBreak, Registered, Tree, WORKFLOW,
+    Workflow, camel_case,
+};
+use crate::definition::{Argument, Connection, InputBinding, RawActivity, Variable, WorkflowDefinition};
+use crate::expression::TypeName;
+use crate::id::{DefinitionId, VersionId};
+use crate::{Error, Result};
+
+pub(super) const WORKFLOW_ID: &str = "Workflow1";
+
+/// A compiled definition. Shared by all bursts of its instances.
+pub struct Program {
+    pub(super) definition_id: DefinitionId,
+    pub(super) version_id: VersionId,
+    pub(super) version: i32,
+    pub(super) tree: Tree,
+    pub(super) inputs: Vec<Argument>,
+    /// Elsa's `ContinueWithIncidentsStrategy`: other branches go on.
+    pub(super) continues_with_incidents: bool,
+    /// Some expression asks for outputs of activities.
+    pub(super) needs_outputs: bool,
+    registered: Vec<Option<Registered>>,
+}
+
+impl Program {
+    /// The definition.
+    pub fn definition_id(&self) -> &DefinitionId {
+        &self.definition_id
+    }
+
+    /// The version of it.
+    pub fn version_id(&self) -> &VersionId {
+        &self.version_id
+    }
+
+    /// The number of the version.
+    pub fn version(&self) -> i32 {
+        self.version
+    }
+
+    /// All activities.
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    pub(super) fn activity(&self, index: NodeIndex) -> Option<&Arc<dyn ErasedActivity>> {
+        self.registered
+            .get(index.0)?
+            .as_ref()
+            .map(|registered| &registered.activity)
+    }
+
+    pub(super) fn descriptor(&self, index: NodeIndex) -> Option<&Descriptor> {
+        self.registered
+            .get(index.0)?
+            .as_ref()
+            .map(|registered| &*registered.descriptor)
+    }
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Program({} {}, {} activities)",
+            self.definition_id,
+            self.version,
+            self.tree.len()
+        )
+    }
+}
+
+/// Compiles a definition.
+///
+/// # Errors
+/// `missing-root` when there is no root activity.
+pub(super) fn compile(catalogue: &Catalogue, definition: &WorkflowDefinition) -> Result<Program> {
+    let Some(root) = definition.root.as_ref() else {
+        return Err(Error::invalid("missing-root", "The definition has no root activity").field("root", "is missing"));
+    };
+    let mut taken = HashSet::from([WORKFLOW_ID.to_owned()]);
+    collect_ids(root, &mut taken);
+    let mut compiler = Compiler {
+        catalogue,
+        tree: Tree::default(),
+        registered: Vec::new(),
+        taken,
+        counters: HashMap::new(),
+        needs_outputs: false,
+    };
+    let workflow = compiler.push_workflow(definition);
+    let root = compiler.push(root, workflow);
+    if let (Some(root), Some(node)) = (root, compiler.tree.get_mut(workflow)) {
+        node.ports.push(("Root".to_owned(), root));
+    }
+    let strategy = definition
+        .options
+        .get("incidentStrategyType")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    Ok(Program {
+        definition_id: definition.definition_id.clone(),
+        version_id: definition.id.clone(),
+        version: definition.version,
+        inputs: definition.declared_inputs(),
+        continues_with_incidents: strategy.contains("ContinueWithIncidents"),
+        needs_outputs: compiler.needs_outputs,
+        tree: compiler.tree,
+        registered: compiler.registered,
+    })
+}
+
+struct Compiler<'a> {
+    catalogue: &'a Catalogue,
+    tree: Tree,
+    registered: Vec<Option<Registered>>,
+    taken: HashSet<String>,
+    counters: HashMap<String, usize>,
+    needs_outputs: bool,
+}
+
+impl Compiler<'_> {
+    fn push_workflow(&mut self, definition: &WorkflowDefinition) -> NodeIndex {
+        let mut own = Catalogue::empty();
+        own.register(Workflow);
+        let index = self.tree.next_index();
+        self.registered.push(own.find(WORKFLOW, 1).cloned());
+        self.tree.push(ActivityNode {
+            index,
+            id: WORKFLOW_ID.to_owned(),
+            node_id: WORKFLOW_ID.to_owned(),
+            type_name: WORKFLOW.to_owned(),
+            version: definition.version,
+            name: definition.name.clone(),
+            properties: Map::new(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            ports: Vec::new(),
+            activities: Vec::new(),
+            variables: definition.declared_variables(),
+            connections: Vec::new(),
+            can_start: false,
+            is_start: false,
+            is_terminal: false,
+            on_break: OnBreak::Ignore,
+            cache: OnceLock::new(),
+        });
+        index
+    }
+
+    /// Adds an activity and what is in it. The recursion is as deep as the JSON, which the model bounds.
+    fn push(&mut self, value: &Value, parent: NodeIndex) -> Option<NodeIndex> {
+        let raw = RawActivity::new(value)?;
+        let registered = self.catalogue.find(raw.type_name(), raw.version()).cloned();
+        let descriptor = registered.as_ref().map(|registered| Arc::clone(&registered.descriptor));
+        let descriptor = descriptor.as_deref();
+        let id = if raw.id().is_empty() {
+            self.make_id(raw.type_name())
+        } else {
+            raw.id().to_owned()
+        };
+        let parent_path = self
+            .tree
+            .get(parent)
+            .map(|node| node.node_id.clone())
+            .unwrap_or_default();
+        let index = self.tree.next_index();
+        let ports: Vec<(String, String)> = descriptor
+            .iter()
+            .flat_map(|d| &d.ports)
+            .map(|port| (port.clone(), camel_case(port)))
+            .collect();
+        let is_container = descriptor.is_some_and(|descriptor| descriptor.is_container);
+        let is_child = |name: &str| (is_container && name == "activities") || ports.iter().any(|(_, key)| key == name);
+        let own = raw
+            .fields()
+            .iter()
+            .filter(|(name, _)| !is_child(name) && name.as_str() != "metadata");
+        let properties: Map<String, Value> = own.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let inputs = descriptor
+            .map(|descriptor| inputs(descriptor, &properties))
+            .unwrap_or_default();
+        self.needs_outputs |= inputs.iter().any(asks_for_outputs);
+        let outputs = descriptor
+            .map(|descriptor| outputs(descriptor, &properties))
+            .unwrap_or_default();
+        self.registered.push(registered.clone());
+        self.tree.push(ActivityNode {
+            index,
+            node_id: format!("{parent_path}:{id}"),
+            id,
+            type_name: raw.type_name().to_owned(),
+            version: raw.version(),
+            name: raw.name().map(str::to_owned),
+            inputs,
+            outputs,
+            ports: Vec::new(),
+            activities: Vec::new(),
+            variables: Variable::list(raw.get("variables")),
+            connections: if is_container {
+                Connection::list(raw.get("connections"))
+            } else {
+                Vec::new()
+            },
+            can_start: raw.can_start_workflow(),
+            is_start: descriptor.is_some_and(|descriptor| descriptor.is_start),
+            is_terminal: descriptor.is_some_and(|descriptor| descriptor.is_terminal),
+            on_break: descriptor.map(|descriptor| descriptor.on_break).unwrap_or_default(),
+            properties,
+            cache: OnceLock::new(),
+        });
+        for (port, key) in ports {
+            let child = raw.get(&key).and_then(|value| self.push(value, index));
+            if let (Some(child), Some(node)) = (child, self.tree.get_mut(index)) {
+                node.ports.push((port, child));
+            }
+        }
+        if is_container {
+            for child in raw.get("activities").and_then(Value::as_array).into_iter().flatten() {
+                let child = self.push(child, index);
+                if let (Some(child), Some(node)) = (child, self.tree.get_mut(index)) {
+                    node.activities.push(child);
+                }
+            }
+        }
+        Some(index)
+    }
+
+    /// `WriteLine1`, `WriteLine2`, … as Elsa names activities without an id.
+    fn make_id(&mut self, type_name: &str) -> String {
+        let short = type_name.rsplit('.').next().unwrap_or_default().to_owned();
+        loop {
+            let counter = self.counters.entry(short.clone()).or_default();
+            *counter += 1;
+            let id = format!("{short}{counter}");
+            if self.taken.insert(id.clone()) {
+                return id;
+            }
+        }
+    }
+}
+
+fn inputs(descriptor: &Descriptor, properties: &Map<String, Value>) -> Vec<NodeInput> {
+    let expressions = descriptor.inputs.iter().filter(|input| !input.is_raw);
+    expressions
+        .map(|input| {
+            let binding = InputBinding::parse(property(properties, &input.name)).unwrap_or_default();
+            // What the activity type says counts; only where it takes anything, the definition may narrow it.
+            let convert_to = match TypeName::parse(&input.type_name, false) {
+                TypeName::Any => TypeName::parse(&binding.type_name, false),
+                known => known,
+            };
+            NodeInput {
+                name: input.name.clone(),
+                expression: binding.expression,
+                memory_reference: binding.memory_reference,
+                convert_to,
+                default: input.default.clone(),
+                is_lazy: input.is_lazy,
+            }
+        })
+        .collect()
+}
+
+fn outputs(descriptor: &Descriptor, properties: &Map<String, Value>) -> Vec<(String, String)> {
+    let bound = descriptor.outputs.iter().filter_map(|output| {
+        let binding = InputBinding::parse(property(properties, &output.name))?;
+        Some((output.name.clone(), binding.memory_reference?))
+    });
+    bound.collect()
+}
+
+pub(super) fn property<'a>(properties: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    properties.get(&camel_case(name)).or_else(|| properties.get(name))
+}
+
+/// `getOutputFrom(…)`, `getLastResult()`, `getTextFromWriteLine1()`. Too much is kept rather than too little.
+fn asks_for_outputs(input: &NodeInput) -> bool {
+    input
+        .expression
+        .as_ref()
+        .is_some_and(|expression| match expression.kind.as_str() {
+            "Output" => true,
+            "JavaScript" => {
+                let script = expression.value.as_str().unwrap_or_default();
+                script.contains("From") || script.contains("LastResult")
+            }
+            _ => false,
+        })
+}
+
+fn collect_ids(value: &Value, into: &mut HashSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            if let Some(Value::String(id)) = fields.get("id") {
+                into.insert(id.clone());
+            }
+            fields.values().for_each(|field| collect_ids(field, into));
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect_ids(item, into)),
+        _ => {}
+    }
+}

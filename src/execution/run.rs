@@ -1,0 +1,476 @@
+//! A burst in progress: the loop that takes work items until nothing is left to do but wait.
+//!
+//! - Work items stand in a queue; one activity runs at a time, so that what "parallel" branches do is one sequence.
+//! - What an activity wishes is carried out after it has returned (`wishes`), and what follows from that (completion,
+//!   cancellation, faults) is in `transitions`. A parent is not called from within its child's call: the news goes
+//!   through `notices`, which are all delivered before the next work item. So nothing here recurses.
+//! - Between two work items the state is whole and could be committed: that is where a burst yields.
+
+use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt;
+use serde_json::{Map, Value};
+
+use super::burst::Instruction;
+use super::evaluate::Evaluator;
+use super::options::InterpreterOptions;
+use super::program::{Program, WORKFLOW_ID};
+use super::record::{Note, Record};
+use super::scope;
+use super::state::{Context, ContextStatus, InstanceState, StartTrigger, WorkItem};
+use super::status::{Status, SubStatus};
+use super::value::admit;
+use crate::activity::{
+    ActivityContext, ActivityNode, Child, ChildStatus, EndedChild, Fault, Host, Resumption, Step, Wishes,
+};
+use crate::expression::{ScriptSession, TypeName, coerce};
+use crate::id::{BookmarkId, StimulusHash};
+
+pub(super) struct Run<'p> {
+    pub(super) program: &'p Program,
+    pub(super) options: &'p InterpreterOptions,
+    pub(super) session: ScriptSession,
+    pub(super) state: InstanceState,
+    pub(super) attempt: u32,
+    pub(super) notices: VecDeque<Notice>,
+    pub(super) record: Record,
+    pub(super) executed: usize,
+    pub(super) yielded: bool,
+    /// What is wrong with the values that the instance was to begin with.
+    pub(super) refused: Option<Fault>,
+}
+
+/// News for an execution about one of its children.
+pub(super) struct Notice {
+    pub(super) to: u64,
+    pub(super) child: EndedChild,
+    pub(super) was_cancelled: bool,
+}
+
+enum Call {
+    Execute,
+    Resume(Resumption),
+    Completed(EndedChild),
+    Cancelled(EndedChild),
+}
+
+impl Run<'_> {
+    /// Does what an instruction says; `false` when it meets nothing.
+    pub(super) async fn instruct(&mut self, instruction: Instruction, is_new: bool) -> bool {
+        if self.state.status == Status::Finished {
+            return false;
+        }
+        let has_met = match instruction {
+            Instruction::Start {
+                correlation_id,
+                name,
+                input,
+                variables,
+                trigger_activity_id,
+                payload,
+            } if is_new && self.state.sub_status == SubStatus::Pending => {
+                self.state.correlation_id = correlation_id;
+                self.state.name = name;
+                self.state.trigger = trigger_activity_id.map(|activity_id| StartTrigger {
+                    activity_id,
+                    payload: payload.unwrap_or_default(),
+                    is_consumed: false,
+                });
+                self.start(input, variables);
+                true
+            }
+            Instruction::Start { .. } => false,
+            Instruction::Resume { bookmark_id, input } => {
+                let position = self.position_of(Some(&bookmark_id), None);
+                self.take_bookmark(position, None, input)
+            }
+            Instruction::Stimulus {
+                bookmark_id,
+                hash,
+                payload,
+            } => {
+                let position = self.position_of(bookmark_id.as_ref(), Some(hash));
+                self.take_bookmark(position, payload, Map::new())
+            }
+            Instruction::Continue => !self.state.queue.is_empty(),
+            Instruction::Cancel => {
+                self.cancel_instance();
+                true
+            }
+        };
+        // After a yield the rest of the instructions only finds its bookmarks; it runs with the next burst.
+        if has_met && !self.yielded {
+            self.drain().await;
+        }
+        has_met
+    }
+
+    fn start(&mut self, mut input: Map<String, Value>, mut variables: Map<String, Value>) {
+        let limit = self.options.max_value_bytes;
+        let given = input.iter().chain(&variables);
+        let payload = self
+            .state
+            .trigger
+            .as_ref()
+            .map_or(&Value::Null, |trigger| &trigger.payload);
+        let admitted = given
+            .map(|(name, value)| admit(&format!("The value of {name}"), value, limit))
+            .chain([admit("The payload", payload, limit)])
+            .collect::<Result<Vec<_>, _>>();
+        if let Err(fault) = admitted {
+            self.refused = Some(fault);
+            self.state.trigger = None;
+            input.clear();
+            variables.clear();
+        }
+        for argument in &self.program.inputs {
+            let given = input.get(&argument.name).cloned().or_else(|| argument.default.clone());
+            let Some(value) = given else { continue };
+            let to = TypeName::parse(&argument.type_name, argument.is_array);
+            input.insert(argument.name.clone(), coerce(value.clone(), &to).unwrap_or(value));
+        }
+        self.state.input = input;
+        self.state.sub_status = SubStatus::Executing;
+        self.state.queue.push_back(WorkItem {
+            node_id: WORKFLOW_ID.to_owned(),
+            owner: None,
+            context: None,
+            variables,
+            tag: None,
+            payload: None,
+            input: Map::new(),
+        });
+    }
+
+    fn position_of(&self, id: Option<&BookmarkId>, hash: Option<StimulusHash>) -> Option<usize> {
+        let mut bookmarks = self.state.bookmarks.iter();
+        let by_id = id.and_then(|id| bookmarks.position(|bookmark| bookmark.id == *id));
+        by_id.or_else(|| {
+            let hash = hash?;
+            self.state.bookmarks.iter().position(|bookmark| bookmark.hash == hash)
+        })
+    }
+
+    fn take_bookmark(&mut self, position: Option<usize>, payload: Option<Value>, input: Map<String, Value>) -> bool {
+        let Some(bookmark) = position
+            .and_then(|position| self.state.bookmarks.get(position))
+            .cloned()
+        else {
+            return false;
+        };
+        let mut contexts = self.state.contexts.iter();
+        let context = contexts
+            .find(|(_, context)| context.id == bookmark.activity_execution_id)
+            .map(|(number, _)| *number);
+        if bookmark.auto_burn {
+            self.state.bookmarks.retain(|other| other.id != bookmark.id);
+        }
+        let Some(context) = context else { return false };
+        let limit = self.options.max_value_bytes;
+        let admitted = admit("The payload", payload.as_ref().unwrap_or(&Value::Null), limit)
+            .and_then(|_| admit("The input", &Value::Object(input.clone()), limit));
+        if let Err(fault) = admitted {
+            self.fault(context, fault);
+            return true;
+        }
+        for (name, value) in &input {
+            self.state.input.insert(name.clone(), value.clone());
+        }
+        self.state.since_wait = 0;
+        self.state.queue.push_back(WorkItem {
+            node_id: bookmark.node_id,
+            owner: None,
+            context: Some(context),
+            variables: Map::new(),
+            tag: None,
+            payload,
+            input,
+        });
+        true
+    }
+
+    /// Runs until there is nothing left to run, or enough was run.
+    async fn drain(&mut self) {
+        self.state.sub_status = match self.state.status {
+            Status::Running => SubStatus::Executing,
+            Status::Finished => self.state.sub_status,
+        };
+        loop {
+            while let Some(notice) = self.notices.pop_front() {
+                let call = if notice.was_cancelled {
+                    Call::Cancelled(notice.child)
+                } else {
+                    Call::Completed(notice.child)
+                };
+                self.call(notice.to, call).await;
+            }
+            if self.state.status == Status::Finished || self.state.queue.is_empty() {
+                return;
+            }
+            let is_enough = self.executed >= self.options.activities_per_burst
+                || self.record.weight >= self.options.bytes_per_burst;
+            if is_enough {
+                self.yielded = true;
+                return;
+            }
+            if let Some(item) = self.state.queue.pop_front() {
+                self.executed += 1;
+                self.work(item).await;
+            }
+        }
+    }
+
+    async fn work(&mut self, mut item: WorkItem) {
+        let Some(number) = item.context else {
+            return self.begin(item).await;
+        };
+        if self
+            .state
+            .contexts
+            .get(&number)
+            .is_none_or(|context| context.status != ContextStatus::Running)
+        {
+            return;
+        }
+        let resumption = item.resumption();
+        self.record
+            .note(self.program, &mut self.state, number, "Resumed", Note::default());
+        self.call(number, Call::Resume(resumption)).await;
+    }
+
+    async fn begin(&mut self, item: WorkItem) {
+        let Some(node) = self.program.tree.find(&item.node_id) else {
+            return;
+        };
+        let (number, id) = self.state.next_execution();
+        let mut variables = scope::defaults(&node.variables);
+        for (name, value) in item.variables {
+            let declared = node.variables.iter().find(|variable| variable.name == name);
+            variables.insert(name, scope::fit(value, declared));
+        }
+        self.state.contexts.insert(
+            number,
+            Context {
+                id,
+                node_id: item.node_id,
+                parent: item.owner,
+                status: ContextStatus::Running,
+                properties: Map::new(),
+                variables,
+                inputs: Map::new(),
+                outputs: Map::new(),
+                tag: item.tag,
+                is_breaking: false,
+                faults: 0,
+            },
+        );
+        self.record.begin(self.program, &self.state, number);
+        let evaluated = self.evaluate_inputs(number, node).await;
+        let inputs = self
+            .state
+            .contexts
+            .get(&number)
+            .map(|context| context.inputs.clone())
+            .unwrap_or_default();
+        let note = Note {
+            activity_state: Some(Value::Object(inputs)),
+            ..Note::default()
+        };
+        self.record.note(self.program, &mut self.state, number, "Started", note);
+        self.state.since_wait += 1;
+        let limit = self.options.executions_without_wait;
+        if self.state.since_wait > limit {
+            let fault = Fault::new(format!(
+                "The instance has executed {limit} activities without ever waiting: this looks like an endless loop"
+            ));
+            return self.fault(number, fault.code("execution-limit"));
+        }
+        if let Some(fault) = self.refused.take() {
+            return self.fault(number, fault);
+        }
+        match evaluated {
+            Ok(()) => self.call(number, Call::Execute).await,
+            Err(fault) => self.fault(number, fault),
+        }
+    }
+
+    /// Evaluates the inputs of a new execution in their order; each sees what scripts of earlier ones have set.
+    async fn evaluate_inputs(&mut self, number: u64, node: &ActivityNode) -> Result<(), Fault> {
+        for input in node.inputs.iter().filter(|input| !input.is_lazy) {
+            let evaluator = Evaluator {
+                program: self.program,
+                state: &self.state,
+                session: &self.session,
+                context: number,
+            };
+            let evaluated = evaluator.input(input).await?;
+            admit(
+                &format!("The input {}", input.name),
+                &evaluated.value,
+                self.options.max_value_bytes,
+            )?;
+            self.apply_script(number, evaluated.changes)?;
+            if let Some(context) = self.state.contexts.get_mut(&number) {
+                context.inputs.insert(input.name.clone(), evaluated.value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls an activity and carries out what it wishes.
+    async fn call(&mut self, number: u64, call: Call) {
+        let Some(context) = self.state.contexts.get_mut(&number) else {
+            return;
+        };
+        if context.status != ContextStatus::Running {
+            return;
+        }
+        let Some(node) = self.program.tree.find(&context.node_id) else {
+            return;
+        };
+        let Some(activity) = self.program.activity(node.index) else {
+            let message = format!(
+                "The activity type {} (version {}) is not known here",
+                node.type_name, node.version
+            );
+            return self.fault(number, Fault::new(message).code("unknown-activity-type"));
+        };
+        let trigger_payload = match (&mut self.state.trigger, &call) {
+            (Some(trigger), Call::Execute) if !trigger.is_consumed && trigger.activity_id.as_str() == node.id => {
+                trigger.is_consumed = true;
+                Some(trigger.payload.clone())
+            }
+            _ => None,
+        };
+        let properties = std::mem::take(&mut context.properties);
+        let host = Evaluator {
+            program: self.program,
+            state: &self.state,
+            session: &self.session,
+            context: number,
+        };
+        let Some(mut view) = self.view(number, node, &host) else {
+            return;
+        };
+        view.trigger_payload = trigger_payload;
+        view.properties = properties;
+        let result = {
+            let view = &mut view;
+            let calling = async move {
+                match call {
+                    Call::Execute => activity.execute(view).await,
+                    Call::Resume(resumption) => activity.resumed(view, resumption).await,
+                    Call::Completed(child) => activity.child_completed(view, child).await,
+                    Call::Cancelled(child) => activity.child_cancelled(view, child).await,
+                }
+            };
+            AssertUnwindSafe(calling).catch_unwind().await
+        };
+        let properties = std::mem::take(&mut view.properties);
+        let wishes = std::mem::take(&mut view.wishes);
+        drop(view);
+        if let Some(context) = self.state.contexts.get_mut(&number) {
+            context.properties = properties;
+        }
+        match result {
+            Ok(Ok(step)) => self.follow(number, wishes, step),
+            Ok(Err(fault)) => self.fault(number, fault),
+            Err(panic) => self.fault(number, Fault::new(panic_message(&*panic)).code("panic")),
+        }
+    }
+
+    fn follow(&mut self, number: u64, wishes: Wishes, step: Step) {
+        let properties = self
+            .state
+            .contexts
+            .get(&number)
+            .map(|context| Value::Object(context.properties.clone()));
+        let limit = self.options.max_value_bytes;
+        let admitted = properties.map_or(Ok(0), |value| admit("What the activity has put aside", &value, limit));
+        if let Err(fault) = admitted.and_then(|_| self.carry_out(number, wishes)) {
+            return self.fault(number, fault);
+        }
+        match step {
+            Step::Done => self.complete(number, vec!["Done".to_owned()]),
+            Step::Outcomes(outcomes) => self.complete(number, outcomes),
+            Step::Wait => {
+                self.record.touch(self.program, &self.state, number);
+                let Some(context) = self.state.contexts.get(&number) else {
+                    return;
+                };
+                let waits = self
+                    .state
+                    .bookmarks
+                    .iter()
+                    .any(|bookmark| bookmark.activity_execution_id == context.id);
+                if waits && context.status == ContextStatus::Running {
+                    self.record
+                        .note(self.program, &mut self.state, number, "Suspended", Note::default());
+                }
+            }
+        }
+    }
+
+    fn view<'v>(&'v self, number: u64, node: &'v ActivityNode, host: &'v dyn Host) -> Option<ActivityContext<'v>> {
+        let context = self.state.contexts.get(&number)?;
+        let may_have_children = !node.ports.is_empty() || !node.activities.is_empty();
+        let children = if may_have_children {
+            self.children(number)
+        } else {
+            Vec::new()
+        };
+        Some(ActivityContext {
+            node,
+            tree: &self.program.tree,
+            host,
+            console: &*self.options.console,
+            inputs: &context.inputs,
+            instance_id: &self.state.instance_id,
+            execution_id: &context.id,
+            attempt: self.attempt,
+            trigger_activity_id: self.state.trigger.as_ref().map(|trigger| trigger.activity_id.as_str()),
+            trigger_payload: None,
+            is_breaking: context.is_breaking,
+            children,
+            notices_ahead: self.notices.iter().filter(|notice| notice.to == number).count(),
+            properties: Map::new(),
+            wishes: Wishes::default(),
+        })
+    }
+
+    fn children(&self, number: u64) -> Vec<Child> {
+        let begun = self
+            .state
+            .contexts
+            .values()
+            .filter(|context| context.parent == Some(number))
+            .filter_map(|context| {
+                let status = match context.status {
+                    ContextStatus::Running => ChildStatus::Running,
+                    ContextStatus::Faulted => ChildStatus::Faulted,
+                    ContextStatus::Completed | ContextStatus::Canceled => return None,
+                };
+                Some((&context.node_id, status))
+            });
+        let scheduled = self
+            .state
+            .queue
+            .iter()
+            .filter(|item| item.context.is_none() && item.owner == Some(number));
+        let scheduled = scheduled.map(|item| (&item.node_id, ChildStatus::Scheduled));
+        let known = begun.chain(scheduled).filter_map(|(node_id, status)| {
+            let index = self.program.tree.find(node_id)?.index;
+            Some(Child { index, status })
+        });
+        known.collect()
+    }
+}
+
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("The activity panicked: {}", text.unwrap_or("without a message"))
+}

@@ -1,0 +1,329 @@
+//! The state of an instance: all that a burst needs to go on where the last one ended.
+//!
+//! It stays bounded in loops: an execution that has ended leaves the state at once (its record is in the journal), of
+//! outputs only the newest per activity is kept, and only if the definition can ask for it. Everything in it comes from
+//! instructions, definitions and activity results; ids and sequence numbers come from counters in it. No clock and no
+//! chance takes part, so a burst that is run again on the same state does the same.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+use super::burst::Bookmark;
+use super::status::{Status, SubStatus};
+use crate::activity::Resumption;
+use crate::id::{ActivityExecutionId, ActivityId, BookmarkId, DefinitionId, InstanceId, VersionId};
+use crate::{Error, Result};
+
+/// The form of the bytes. A newer binary reads older forms; an older one refuses newer forms.
+const FORMAT: u32 = 1;
+
+/// What is kept of an instance between two bursts.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InstanceState {
+    pub(super) format: u32,
+    pub(super) instance_id: InstanceId,
+    pub(super) definition_id: DefinitionId,
+    pub(super) version_id: VersionId,
+    pub(super) version: i32,
+    pub(super) status: Status,
+    pub(super) sub_status: SubStatus,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) correlation_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) name: Option<String>,
+    /// Feeds ids; grows by one with each execution and each bookmark.
+    pub(super) counter: u64,
+    /// The next journal entry.
+    pub(super) sequence: i64,
+    /// Executions since the instance last waited.
+    pub(super) since_wait: u64,
+    #[serde(default)]
+    pub(super) input: Map<String, Value>,
+    #[serde(default)]
+    pub(super) output: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) outcomes: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) trigger: Option<StartTrigger>,
+    pub(super) contexts: BTreeMap<u64, Context>,
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    pub(super) queue: VecDeque<WorkItem>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) bookmarks: Vec<Bookmark>,
+    /// The newest outputs by activity id.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub(super) activity_outputs: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) last_result: Option<Value>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) incidents: Vec<Incident>,
+}
+
+/// The trigger that an instance began with.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct StartTrigger {
+    pub(super) activity_id: ActivityId,
+    pub(super) payload: Value,
+    pub(super) is_consumed: bool,
+}
+
+/// How far an execution is. Ended ones stay in state only if they failed, or are the workflow itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum ContextStatus {
+    Running,
+    Completed,
+    Canceled,
+    Faulted,
+}
+
+impl ContextStatus {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "Running",
+            Self::Completed => "Completed",
+            Self::Canceled => "Canceled",
+            Self::Faulted => "Faulted",
+        }
+    }
+}
+
+/// An execution of an activity.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Context {
+    pub(super) id: ActivityExecutionId,
+    pub(super) node_id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) parent: Option<u64>,
+    pub(super) status: ContextStatus,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub(super) properties: Map<String, Value>,
+    /// By name.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub(super) variables: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub(super) inputs: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub(super) outputs: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) tag: Option<Value>,
+    #[serde(default)]
+    pub(super) is_breaking: bool,
+    #[serde(default)]
+    pub(super) faults: i32,
+}
+
+/// An activity to execute or resume.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct WorkItem {
+    pub(super) node_id: String,
+    /// The execution that asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) owner: Option<u64>,
+    /// The execution to resume; none: a new one begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) context: Option<u64>,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub(super) variables: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) tag: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) payload: Option<Value>,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub(super) input: Map<String, Value>,
+}
+
+impl WorkItem {
+    pub(super) fn resumption(&mut self) -> Resumption {
+        Resumption {
+            payload: self.payload.take(),
+            input: std::mem::take(&mut self.input),
+        }
+    }
+}
+
+/// A failure of an activity or, with the workflow's ids, of the instance as a whole.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Incident {
+    /// The activity.
+    pub activity_id: ActivityId,
+    /// Its place in the tree.
+    pub activity_node_id: String,
+    /// Its type.
+    pub activity_type: String,
+    /// The execution that failed.
+    pub activity_instance_id: ActivityExecutionId,
+    /// For people.
+    pub message: String,
+    /// `{type, message, code, category, faultType}`.
+    pub exception: Value,
+}
+
+impl InstanceState {
+    pub(super) fn new(
+        instance_id: InstanceId,
+        definition_id: DefinitionId,
+        version_id: VersionId,
+        version: i32,
+    ) -> Self {
+        Self {
+            format: FORMAT,
+            instance_id,
+            definition_id,
+            version_id,
+            version,
+            status: Status::Running,
+            sub_status: SubStatus::Pending,
+            correlation_id: None,
+            name: None,
+            counter: 0,
+            sequence: 0,
+            since_wait: 0,
+            input: Map::new(),
+            output: Map::new(),
+            outcomes: Vec::new(),
+            trigger: None,
+            contexts: BTreeMap::new(),
+            queue: VecDeque::new(),
+            bookmarks: Vec::new(),
+            activity_outputs: Map::new(),
+            last_result: None,
+            incidents: Vec::new(),
+        }
+    }
+
+    /// The state as bytes for the database.
+    ///
+    /// # Errors
+    /// `internal-error` if it cannot be written, which would be a defect.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        serde_json::to_vec(self).map_err(|error| Error::internal("The state cannot be written").caused_by(error))
+    }
+
+    /// The state from the database.
+    ///
+    /// # Errors
+    /// `internal-error` if the bytes are damaged or of a newer form.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let state: Self = serde_json::from_slice(bytes)
+            .map_err(|error| Error::internal("The state of the instance cannot be read").caused_by(error))?;
+        if state.format > FORMAT {
+            return Err(Error::internal(format!(
+                "The state of the instance has form {}, this binary knows forms up to {FORMAT}",
+                state.format
+            )));
+        }
+        Ok(state)
+    }
+
+    /// The instance.
+    pub fn instance_id(&self) -> &InstanceId {
+        &self.instance_id
+    }
+
+    /// The version of the definition on which the instance stays.
+    pub fn version_id(&self) -> &VersionId {
+        &self.version_id
+    }
+
+    /// Whether there is anything left to happen.
+    pub fn status(&self) -> Status {
+        self.status
+    }
+
+    /// More precisely.
+    pub fn sub_status(&self) -> SubStatus {
+        self.sub_status
+    }
+
+    /// Where the instance waits.
+    pub fn bookmarks(&self) -> &[Bookmark] {
+        &self.bookmarks
+    }
+
+    /// What went wrong so far.
+    pub fn incidents(&self) -> &[Incident] {
+        &self.incidents
+    }
+
+    /// The workflow's inputs.
+    pub fn input(&self) -> &Map<String, Value> {
+        &self.input
+    }
+
+    /// The workflow's outputs so far.
+    pub fn output(&self) -> &Map<String, Value> {
+        &self.output
+    }
+
+    /// The workflow's own variables, by name.
+    pub fn variables(&self) -> Map<String, Value> {
+        let root = self.contexts.values().find(|context| context.parent.is_none());
+        root.map(|root| root.variables.clone()).unwrap_or_default()
+    }
+
+    /// The next number and the id made of it.
+    fn next_id(&mut self) -> (u64, String) {
+        self.counter += 1;
+        let mut hasher = Sha256::new();
+        hasher.update(self.instance_id.as_str().as_bytes());
+        hasher.update(b"|");
+        hasher.update(self.counter.to_string().as_bytes());
+        let hash: [u8; 32] = hasher.finalize().into();
+        let id = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        (self.counter, id)
+    }
+
+    pub(super) fn next_execution(&mut self) -> (u64, ActivityExecutionId) {
+        let (number, id) = self.next_id();
+        (number, ActivityExecutionId::new(id))
+    }
+
+    pub(super) fn next_bookmark(&mut self) -> BookmarkId {
+        BookmarkId::new(self.next_id().1)
+    }
+
+    /// The number of the workflow's own execution, once it has begun.
+    pub(super) fn root(&self) -> Option<u64> {
+        self.contexts
+            .iter()
+            .find(|(_, context)| context.parent.is_none())
+            .map(|(number, _)| *number)
+    }
+
+    /// An execution and all that it is a part of, innermost first.
+    pub(super) fn chain(&self, number: u64) -> Vec<u64> {
+        let mut chain = Vec::new();
+        let mut next = Some(number);
+        while let Some(number) = next {
+            let Some(context) = self.contexts.get(&number) else {
+                break;
+            };
+            chain.push(number);
+            next = context.parent;
+        }
+        chain
+    }
+
+    /// The executions that are part of another, and of those in turn; parents first.
+    pub(super) fn descendants(&self, number: u64) -> Vec<u64> {
+        let mut found = vec![];
+        let mut pending = VecDeque::from([number]);
+        while let Some(parent) = pending.pop_front() {
+            for (child, context) in &self.contexts {
+                if context.parent == Some(parent) {
+                    found.push(*child);
+                    pending.push_back(*child);
+                }
+            }
+        }
+        found
+    }
+}

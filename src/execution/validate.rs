@@ -1,0 +1,156 @@
+//! Everything that a publish refuses.
+//!
+//! A draft may be anything that parses; what is published must be able to run. Each complaint names the activity and
+//! says what to do.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+
+use super::evaluate::{RUNNABLE, object};
+use super::program::{self, Program, WORKFLOW_ID};
+use crate::activity::{ActivityNode, Catalogue};
+use crate::definition::{ValidationError, Variable, WorkflowDefinition};
+use crate::expression::{TypeName, coerce};
+
+pub(super) fn validate(catalogue: &Catalogue, definition: &WorkflowDefinition) -> Vec<ValidationError> {
+    let mut errors = Vec::new();
+    let program = match program::compile(catalogue, definition) {
+        Ok(program) => program,
+        Err(error) => return vec![ValidationError::of("", error.message())],
+    };
+    mode(definition, &mut errors);
+    identities(&program, &mut errors);
+    for node in program.tree.iter() {
+        variables(node, &mut errors);
+        if program.activity(node.index).is_none() {
+            let known = if node.type_name.is_empty() {
+                "it has no type".to_owned()
+            } else {
+                node.type_name.clone()
+            };
+            errors.push(ValidationError::of(
+                &node.id,
+                format!("The activity {} is of a type that is not known here: {known}", node.id),
+            ));
+            continue;
+        }
+        inputs(node, &mut errors);
+        connections(&program, node, &mut errors);
+    }
+    errors
+}
+
+fn mode(definition: &WorkflowDefinition, errors: &mut Vec<ValidationError>) {
+    let mode = definition.custom_properties.get("Flowchart:ExecutionMode");
+    if mode
+        .and_then(Value::as_str)
+        .is_some_and(|mode| mode.eq_ignore_ascii_case("TokenBased"))
+    {
+        errors.push(ValidationError::of(
+            "",
+            "The custom property Flowchart:ExecutionMode asks for TokenBased, which cannot run here yet; use CounterBased \
+             (the default)",
+        ));
+    }
+}
+
+fn identities(program: &Program, errors: &mut Vec<ValidationError>) {
+    let mut seen: HashMap<&str, usize> = HashMap::new();
+    for node in program.tree.iter() {
+        let count = seen.entry(&node.id).or_default();
+        *count += 1;
+        if *count == 2 {
+            errors.push(ValidationError::of(
+                &node.id,
+                format!(
+                    "The id {} is used by more than one activity; each needs an id of its own",
+                    node.id
+                ),
+            ));
+        }
+    }
+}
+
+fn variables(node: &ActivityNode, errors: &mut Vec<ValidationError>) {
+    let owner = if node.id == WORKFLOW_ID { "" } else { &node.id };
+    for variable in &node.variables {
+        let Variable {
+            name,
+            type_name,
+            is_array,
+            default: Some(value),
+            ..
+        } = variable
+        else {
+            continue;
+        };
+        if let Err(mismatch) = coerce(value.clone(), &TypeName::parse(type_name, *is_array)) {
+            errors.push(ValidationError::of(
+                owner,
+                format!("The value of the variable {name} is wrong: {mismatch}"),
+            ));
+        }
+    }
+}
+
+fn inputs(node: &ActivityNode, errors: &mut Vec<ValidationError>) {
+    for input in &node.inputs {
+        let Some(expression) = &input.expression else { continue };
+        let value = match expression.kind.as_str() {
+            "Literal" => Ok(expression.value.clone()),
+            "Object" => object(&expression.value, &input.convert_to),
+            kind if RUNNABLE.contains(&kind) => continue,
+            kind => {
+                errors.push(ValidationError::of(
+                    &node.id,
+                    format!(
+                        "The input {} of the activity {} is an expression of type {kind}, which cannot run here; use \
+                         JavaScript instead",
+                        input.name, node.id
+                    ),
+                ));
+                continue;
+            }
+        };
+        let value = value.and_then(|value| coerce(value, &input.convert_to).map_err(|mismatch| mismatch.to_string()));
+        if let Err(problem) = value {
+            errors.push(ValidationError::of(
+                &node.id,
+                format!(
+                    "The input {} of the activity {} is wrong: {problem}",
+                    input.name, node.id
+                ),
+            ));
+        }
+    }
+}
+
+fn connections(program: &Program, node: &ActivityNode, errors: &mut Vec<ValidationError>) {
+    if node.connections.is_empty() {
+        return;
+    }
+    let children: HashSet<&str> = node
+        .activities
+        .iter()
+        .filter_map(|index| program.tree.get(*index))
+        .map(|child| child.id.as_str())
+        .collect();
+    for connection in &node.connections {
+        for (end, activity) in [
+            ("comes from", &connection.source.activity),
+            ("leads to", &connection.target.activity),
+        ] {
+            if !children.contains(activity.as_str()) {
+                let shown = if activity.is_empty() { "nothing" } else { activity };
+                errors.push(ValidationError::of(
+                    &node.id,
+                    format!(
+                        "A connection of the flowchart {} {end} {shown}, which is not one of its activities",
+                        node.id
+                    ),
+                ));
+            }
+        }
+    }
+}

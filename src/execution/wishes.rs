@@ -1,0 +1,226 @@
+//! Carries out what an activity asked for, in a fixed order: values first, then control.
+
+use serde_json::{Map, Value};
+
+use super::burst::Bookmark;
+use super::run::Run;
+use super::scope;
+use super::state::WorkItem;
+use super::stimulus::stimulus_hash;
+use super::value::admit;
+use crate::activity::{BookmarkRequest, Fault, NodeIndex, OnBreak, Schedule, ScriptChanges, Wishes};
+use crate::id::ActivityId;
+
+impl Run<'_> {
+    pub(super) fn carry_out(&mut self, number: u64, wishes: Wishes) -> Result<(), Fault> {
+        for changes in wishes.script {
+            self.apply_script(number, changes)?;
+        }
+        for (name, value) in wishes.outputs {
+            self.set_output(number, name, value)?;
+        }
+        for (key, value) in wishes.variables {
+            self.set_variable(number, &key, value)?;
+        }
+        for (name, value) in wishes.workflow_outputs {
+            admit(&format!("The output {name}"), &value, self.options.max_value_bytes)?;
+            self.state.output.insert(name, value);
+        }
+        if let Some(id) = wishes.correlation_id {
+            self.set_correlation_id(id)?;
+        }
+        if let Some(name) = wishes.name {
+            self.set_name(name)?;
+        }
+        if wishes.breaks {
+            self.break_loop(number);
+        }
+        for child in wishes.cancel {
+            self.cancel_child(number, child);
+        }
+        for request in wishes.bookmarks {
+            self.make_bookmark(number, request)?;
+        }
+        for schedule in wishes.schedule {
+            self.schedule(number, schedule)?;
+        }
+        if let Some(outcomes) = wishes.complete_workflow {
+            self.complete_workflow(number, outcomes);
+        }
+        Ok(())
+    }
+
+    pub(super) fn apply_script(&mut self, number: u64, changes: ScriptChanges) -> Result<(), Fault> {
+        for (name, value) in changes.variables {
+            admit(&format!("The variable {name}"), &value, self.options.max_value_bytes)?;
+            match scope::find(self.program, &self.state, number, &name) {
+                Some(place) => self.write(&place, value),
+                // As in Elsa, a script makes the variables that it sets; they are the workflow's.
+                None => {
+                    let root = self.state.root().unwrap_or(number);
+                    if let Some(context) = self.state.contexts.get_mut(&root) {
+                        context.variables.insert(name, value);
+                    }
+                }
+            }
+        }
+        if let Some(id) = changes.correlation_id {
+            self.set_correlation_id(id)?;
+        }
+        if let Some(name) = changes.name {
+            self.set_name(name)?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, place: &scope::Place<'_>, value: Value) {
+        let value = scope::fit(value, place.declared);
+        if let Some(context) = self.state.contexts.get_mut(&place.context) {
+            context.variables.insert(place.name.clone(), value);
+        }
+    }
+
+    fn set_variable(&mut self, number: u64, key: &str, value: Value) -> Result<(), Fault> {
+        let place = scope::find(self.program, &self.state, number, key)
+            .ok_or_else(|| Fault::new(format!("There is no variable {key} in reach of this activity")))?;
+        admit(
+            &format!("The variable {}", place.name),
+            &value,
+            self.options.max_value_bytes,
+        )?;
+        self.write(&place, value);
+        Ok(())
+    }
+
+    fn set_output(&mut self, number: u64, name: String, value: Value) -> Result<(), Fault> {
+        admit(&format!("The output {name}"), &value, self.options.max_value_bytes)?;
+        let Some(context) = self.state.contexts.get_mut(&number) else {
+            return Ok(());
+        };
+        let Some(node) = self.program.tree.find(&context.node_id) else {
+            return Ok(());
+        };
+        context.outputs.insert(name.clone(), value.clone());
+        if self.program.needs_outputs {
+            let kept = self
+                .state
+                .activity_outputs
+                .entry(node.id.clone())
+                .or_insert_with(|| Value::Object(Map::new()));
+            if let Value::Object(kept) = kept {
+                kept.insert(name.clone(), value.clone());
+            }
+            if name == "Result" {
+                self.state.last_result = Some(value.clone());
+            }
+        }
+        // A binding that leads to no variable is Elsa's own name for the output; nobody reads it.
+        let bound = node.outputs.iter().find(|(output, _)| *output == name);
+        let place = bound.and_then(|(_, id)| scope::find(self.program, &self.state, number, id));
+        if let Some(place) = place {
+            self.write(&place, value);
+        }
+        Ok(())
+    }
+
+    fn set_correlation_id(&mut self, id: Option<String>) -> Result<(), Fault> {
+        self.state.correlation_id = self.admit_name("The correlation id", id)?;
+        Ok(())
+    }
+
+    fn set_name(&mut self, name: Option<String>) -> Result<(), Fault> {
+        self.state.name = self.admit_name("The name of the instance", name)?;
+        Ok(())
+    }
+
+    /// Ids and names are indexed by the database, so they are short.
+    fn admit_name(&self, what: &str, name: Option<String>) -> Result<Option<String>, Fault> {
+        if let Some(name) = &name {
+            admit(what, &Value::String(name.clone()), 1024)?;
+        }
+        Ok(name.filter(|name| !name.is_empty()))
+    }
+
+    fn break_loop(&mut self, number: u64) {
+        for ancestor in self.state.chain(number).into_iter().skip(1) {
+            let Some(context) = self.state.contexts.get_mut(&ancestor) else {
+                return;
+            };
+            let node = self.program.tree.find(&context.node_id);
+            match node.map(|node| node.on_break).unwrap_or_default() {
+                OnBreak::Ignore => {}
+                OnBreak::Mark => context.is_breaking = true,
+                OnBreak::Stop => {
+                    context.is_breaking = true;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn cancel_child(&mut self, parent: u64, child: NodeIndex) {
+        let Some(node) = self.program.tree.get(child) else {
+            return;
+        };
+        let running: Vec<u64> = self
+            .state
+            .contexts
+            .iter()
+            .filter(|(_, context)| context.parent == Some(parent) && context.node_id == node.node_id)
+            .map(|(number, _)| *number)
+            .collect();
+        for number in running {
+            self.cancel(number, true);
+        }
+    }
+
+    fn make_bookmark(&mut self, number: u64, request: BookmarkRequest) -> Result<(), Fault> {
+        admit(
+            "The payload of the bookmark",
+            &request.payload,
+            self.options.max_value_bytes,
+        )?;
+        let Some(context) = self.state.contexts.get(&number) else {
+            return Ok(());
+        };
+        let Some(node) = self.program.tree.find(&context.node_id) else {
+            return Ok(());
+        };
+        let execution = context.id.clone();
+        let name = request.name.unwrap_or_else(|| node.type_name.clone());
+        let own = (!request.publishable).then_some(&execution);
+        let hash = stimulus_hash(&name, &request.payload, own);
+        let id = self.state.next_bookmark();
+        self.state.bookmarks.push(Bookmark {
+            id,
+            activity_id: ActivityId::new(node.id.clone()),
+            node_id: node.node_id.clone(),
+            activity_execution_id: execution,
+            name,
+            hash,
+            payload: request.payload,
+            publishable: request.publishable,
+            delay: request.delay,
+            auto_burn: request.auto_burn,
+        });
+        Ok(())
+    }
+
+    fn schedule(&mut self, owner: u64, schedule: Schedule) -> Result<(), Fault> {
+        for (name, value) in &schedule.variables {
+            admit(&format!("The variable {name}"), value, self.options.max_value_bytes)?;
+        }
+        if let Some(node) = self.program.tree.get(schedule.index) {
+            self.state.queue.push_back(WorkItem {
+                node_id: node.node_id.clone(),
+                owner: Some(owner),
+                context: None,
+                variables: schedule.variables,
+                tag: schedule.tag,
+                payload: None,
+                input: Map::new(),
+            });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,102 @@
+//! Elsa's `workflowState`: the state of an instance as its API shows it.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde_json::{Map, Value, json};
+
+use super::state::{Context, InstanceState};
+
+/// What the database knows about an instance beside its state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateMeta {
+    /// When the instance was first committed.
+    pub created_at: DateTime<Utc>,
+    /// When it was last committed.
+    pub updated_at: DateTime<Utc>,
+    /// When it finished.
+    pub finished_at: Option<DateTime<Utc>>,
+}
+
+impl InstanceState {
+    /// The state as Elsa's API shows it.
+    pub fn workflow_state(&self, meta: StateMeta) -> Value {
+        let time = |at: DateTime<Utc>| Value::String(at.to_rfc3339_opts(SecondsFormat::Micros, false));
+        let bookmarks = self.bookmarks.iter().map(|bookmark| {
+            json!({
+                "id": bookmark.id,
+                "name": bookmark.name,
+                "hash": bookmark.hash,
+                "payload": bookmark.payload,
+                "activityId": bookmark.activity_id,
+                "activityNodeId": bookmark.node_id,
+                "activityInstanceId": bookmark.activity_execution_id,
+                "createdAt": time(meta.updated_at),
+                "autoBurn": bookmark.auto_burn,
+                "autoComplete": true,
+            })
+        });
+        let incidents = self.incidents.iter().map(|incident| {
+            json!({
+                "activityId": incident.activity_id,
+                "activityNodeId": incident.activity_node_id,
+                "activityType": incident.activity_type,
+                "activityInstanceId": incident.activity_instance_id,
+                "message": incident.message,
+                "exception": incident.exception,
+                "timestamp": time(meta.finished_at.unwrap_or(meta.updated_at)),
+            })
+        });
+        let mut properties = Map::new();
+        properties.insert("Variables".to_owned(), Value::Object(self.variables()));
+        if !self.outcomes.is_empty() {
+            properties.insert("Outcomes".to_owned(), self.outcomes.clone().into());
+        }
+        json!({
+            "id": self.instance_id,
+            "definitionId": self.definition_id,
+            "definitionVersionId": self.version_id,
+            "definitionVersion": self.version,
+            "parentWorkflowInstanceId": null,
+            "correlationId": self.correlation_id,
+            "name": self.name,
+            "status": self.status,
+            "subStatus": self.sub_status,
+            "isExecuting": false,
+            "bookmarks": bookmarks.collect::<Vec<_>>(),
+            "incidents": incidents.collect::<Vec<_>>(),
+            "isSystem": false,
+            "completionCallbacks": [],
+            "activityExecutionContexts": self.contexts.values().rev().map(|context| self.context_state(context)).collect::<Vec<_>>(),
+            "scheduledActivities": self.queue.iter().map(|item| json!({
+                "activityNodeId": item.node_id,
+                "ownerContextId": item.owner.and_then(|owner| self.contexts.get(&owner)).map(|owner| &owner.id),
+                "existingActivityExecutionContextId": item.context.and_then(|number| self.contexts.get(&number)).map(|context| &context.id),
+                "input": item.input,
+            })).collect::<Vec<_>>(),
+            "executionLogSequence": self.sequence,
+            "input": self.input,
+            "output": self.output,
+            "properties": properties,
+            "createdAt": time(meta.created_at),
+            "updatedAt": time(meta.updated_at),
+            "finishedAt": meta.finished_at.map(time),
+        })
+    }
+
+    fn context_state(&self, context: &Context) -> Value {
+        let parent = context.parent.and_then(|parent| self.contexts.get(&parent));
+        json!({
+            "id": context.id,
+            "parentContextId": parent.map(|parent| &parent.id),
+            "scheduledActivityNodeId": context.node_id,
+            "ownerActivityNodeId": parent.map(|parent| &parent.node_id),
+            "properties": context.properties,
+            "metadata": {},
+            "activityState": context.inputs,
+            "dynamicVariables": context.variables.iter().map(|(name, value)| json!({"name": name, "value": value})).collect::<Vec<_>>(),
+            "status": context.status.as_str(),
+            "isExecuting": false,
+            "faultCount": context.faults,
+            "tag": context.tag,
+        })
+    }
+}

@@ -1,0 +1,206 @@
+//! Which generated functions a script wants: `getCounter()`, `setCounter(v)`, `getName()` of an input,
+//! `getResultFromHttpRequest()`.
+//!
+//! Elsa offers one per variable, input and output. Making them all for every evaluation would cost more than the
+//! scripts themselves, so a script's text is searched for words that look like one. Where a script can make up names
+//! while it runs (`eval`, `Function`, `globalThis`), all of them are made.
+
+use std::collections::HashSet;
+
+use super::script::ScriptScope;
+
+/// What a generated function does; the numbers are shared with the prelude.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Reads a variable.
+    Read = 0,
+    /// Reads an input of the workflow.
+    Input = 1,
+    /// Reads an output of an activity.
+    Output = 2,
+    /// Writes a variable.
+    Write = 5,
+}
+
+/// A function to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Accessor {
+    /// Its name in the global object.
+    pub(super) name: String,
+    pub(super) kind: Kind,
+    /// The variable, input, or activity.
+    pub(super) target: String,
+    /// The output.
+    pub(super) part: Option<String>,
+}
+
+/// The functions that `script` may call, later ones replacing earlier ones of the same name. As in Elsa, an input wins
+/// over a variable, and an output over both.
+pub(super) fn wanted(script: &str, scope: &ScriptScope) -> Vec<Accessor> {
+    let mut list = Vec::new();
+    let mut seen = HashSet::new();
+    let mut dynamic = false;
+    for word in script.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$')) {
+        dynamic |= matches!(word, "eval" | "Function" | "globalThis");
+        let Some(rest) = word.strip_prefix("get").or_else(|| word.strip_prefix("set")) else {
+            continue;
+        };
+        if !rest.is_empty() && seen.insert(word) {
+            resolve(word, rest, scope, &mut list);
+        }
+    }
+    if dynamic {
+        everything(scope, &mut list);
+    }
+    list.retain(|accessor| !FIXED.contains(&accessor.name.as_str()));
+    list
+}
+
+/// Whether a script may change what all scripts of its realm share.
+pub(super) fn touches_prototypes(script: &str) -> bool {
+    ["prototype", "__proto__", "PrototypeOf", "constructor"]
+        .iter()
+        .any(|word| script.contains(word))
+}
+
+/// Elsa's own functions, which no variable can replace.
+const FIXED: &[&str] = &[
+    "getVariable",
+    "setVariable",
+    "getInput",
+    "getOutputFrom",
+    "getLastResult",
+    "getWorkflowInstanceId",
+    "getWorkflowDefinitionId",
+    "getWorkflowDefinitionVersionId",
+    "getWorkflowDefinitionVersion",
+    "getCorrelationId",
+    "setCorrelationId",
+    "getWorkflowInstanceName",
+    "setWorkflowInstanceName",
+    "setOutcome",
+    "setOutcomes",
+    "getGuidString",
+    "getShortGuid",
+];
+
+fn resolve(word: &str, rest: &str, scope: &ScriptScope, list: &mut Vec<Accessor>) {
+    let write = word.starts_with("set");
+    let kind = if write { Kind::Write } else { Kind::Read };
+    let add = |kind, target: &str, part| Accessor {
+        name: word.to_owned(),
+        kind,
+        target: target.to_owned(),
+        part,
+    };
+    if let Some(name) = scope.variables.keys().find(|name| is_pascal_of(rest, name)) {
+        list.push(add(kind, name, None));
+    }
+    if write {
+        return;
+    }
+    if let Some(name) = scope
+        .inputs
+        .keys()
+        .find(|name| *name == rest || is_pascal_of(rest, name))
+    {
+        list.push(add(Kind::Input, name, None));
+    }
+    if let Some(found) = output(word, rest, scope) {
+        list.push(found);
+    }
+}
+
+/// `ResultFromHttpRequest`: which of its "From"s is the one, only the outputs can tell. An activity that has not run
+/// yet has none, and reads as null, as in Elsa; unless the word already means a variable or an input.
+fn output(word: &str, rest: &str, scope: &ScriptScope) -> Option<Accessor> {
+    let mut unknown = None;
+    for (at, from) in rest.match_indices("From") {
+        let (Some(part), Some(activity)) = (rest.get(..at), rest.get(at + from.len()..)) else {
+            continue;
+        };
+        if part.is_empty() || activity.is_empty() {
+            continue;
+        }
+        let make = |target: &str, part: &str| Accessor {
+            name: word.to_owned(),
+            kind: Kind::Output,
+            target: target.to_owned(),
+            part: Some(part.to_owned()),
+        };
+        for (target, outputs) in scope.outputs.iter().filter(|(name, _)| is_pascal_of(activity, name)) {
+            let name = outputs
+                .as_object()
+                .and_then(|outputs| outputs.keys().find(|name| is_pascal_of(part, name)));
+            if let Some(name) = name {
+                return Some(make(target, name));
+            }
+        }
+        unknown.get_or_insert_with(|| make(activity, part));
+    }
+    let taken = scope
+        .variables
+        .keys()
+        .chain(scope.inputs.keys())
+        .any(|name| is_pascal_of(rest, name));
+    unknown.filter(|_| !taken)
+}
+
+fn everything(scope: &ScriptScope, list: &mut Vec<Accessor>) {
+    for name in scope.variables.keys() {
+        let pascal = pascal(name);
+        list.push(Accessor {
+            name: format!("get{pascal}"),
+            kind: Kind::Read,
+            target: name.clone(),
+            part: None,
+        });
+        list.push(Accessor {
+            name: format!("set{pascal}"),
+            kind: Kind::Write,
+            target: name.clone(),
+            part: None,
+        });
+    }
+    for name in scope.inputs.keys() {
+        list.push(Accessor {
+            name: format!("get{name}"),
+            kind: Kind::Input,
+            target: name.clone(),
+            part: None,
+        });
+    }
+    for (activity, outputs) in &scope.outputs {
+        for output in outputs.as_object().into_iter().flat_map(|outputs| outputs.keys()) {
+            let name = format!("get{}From{}", pascal(output), pascal(activity));
+            list.push(Accessor {
+                name,
+                kind: Kind::Output,
+                target: activity.clone(),
+                part: Some(output.clone()),
+            });
+        }
+    }
+}
+
+/// Elsa's name for a thing inside the name of a function: the first letter, and each one after spaces, dashes or
+/// underscores, in upper case, without those.
+fn pascal(name: &str) -> String {
+    pascal_chars(name).collect()
+}
+
+fn is_pascal_of(word: &str, name: &str) -> bool {
+    word.chars().eq(pascal_chars(name))
+}
+
+fn pascal_chars(name: &str) -> impl Iterator<Item = char> + '_ {
+    let mut start = true;
+    name.chars().filter_map(move |c| match c {
+        ' ' | '-' | '_' => {
+            start = true;
+            None
+        }
+        _ if std::mem::take(&mut start) => Some(c.to_uppercase().next().unwrap_or(c)),
+        _ => Some(c),
+    })
+}

@@ -1,0 +1,356 @@
+//! Scripts that mean harm: each is stopped in bounded time and memory, with the right kind, and the same engine works
+//! right afterwards.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::ScriptErrorKind::{Closed, InvalidText, Memory, Thrown, Timeout, TooLarge};
+use super::{ScriptEngine, ScriptErrorKind, ScriptOptions, ScriptScope};
+
+const LIMIT: Duration = Duration::from_millis(200);
+
+fn engine() -> ScriptEngine {
+    ScriptEngine::new(ScriptOptions {
+        threads: 1,
+        time_limit: LIMIT,
+        ..ScriptOptions::default()
+    })
+}
+
+/// Resident memory of this process, in bytes.
+fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/statm").expect("statm");
+    let pages: usize = status
+        .split(' ')
+        .nth(1)
+        .and_then(|pages| pages.parse().ok())
+        .expect("pages");
+    pages * 4096
+}
+
+async fn still_works(engine: &ScriptEngine, script: &str) {
+    let two = engine.session().evaluate("1+1", ScriptScope::default()).await;
+    assert_eq!(two.expect(script).value, json!(2), "{script}");
+}
+
+/// A script and the kinds it may end with; none: it may also succeed.
+#[rustfmt::skip]
+const SCRIPTS: &[(&str, &str, &[ScriptErrorKind])] = &[
+    ("endless loop", "while (true) {}", &[Timeout]),
+    ("endless for", "for (;;);", &[Timeout]),
+    ("regex backtracking", "/(a+)+$/.test('a'.repeat(40) + 'b')", &[Timeout]),
+    ("regex in replace", "('a'.repeat(40) + 'b').replace(/(a|aa)+$/g, 'x')", &[Timeout]),
+    ("regex in split", "('a'.repeat(40) + 'b').split(/(?:a+)+$/)", &[Timeout]),
+    ("regex in matchAll", "[...('x'.repeat(99999)).matchAll(/(x+x+)+y/g)]", &[Timeout]),
+    ("regex back reference", "/^(.*)*\\1*c$/.test('ab'.repeat(30))", &[Timeout]),
+    ("array push", "const a = []; while (true) a.push({x: [1, 2, 3]})", &[Memory, Timeout]),
+    ("string doubling", "let s = 'x'; while (true) s += s + 'y'", &[Memory, Thrown]),
+    ("string doubling, kept", "let s = 'x', a = []; while (true) { s += s; a.push(s + 'z', s.split('')) }", &[Memory, Thrown]),
+    ("huge ArrayBuffer", "new ArrayBuffer(1e12)", &[Memory, Thrown]),
+    ("many ArrayBuffers", "const a = []; while (true) a.push(new Uint8Array(1 << 20).fill(1))", &[Memory]),
+    ("huge repeat", "'x'.repeat(2 ** 30)", &[Memory, Thrown]),
+    ("large repeat", "'x'.repeat(2 ** 29)", &[Memory, Thrown]),
+    ("out of memory, caught", "const a = []; while (true) try { a.push(new Uint8Array(1e6)) } catch (e) {}", &[Timeout, Memory]),
+    ("deep recursion", "(function f() { return f() + 1 })()", &[Thrown]),
+    ("deep recursion, caught", "function f() { try { f() } catch (e) { f() } } f()", &[Timeout]),
+    ("swallowed interrupt", "while (true) try { while (true) {} } catch (e) {}", &[Timeout]),
+    ("try finally", "while (true) try { while (true) {} } finally { continue }", &[Timeout]),
+    ("promise chain", "const f = () => Promise.resolve().then(f); f()", &[Timeout]),
+    ("promise flood", "const f = () => { Promise.resolve().then(f); Promise.resolve().then(f) }; f()", &[Timeout, Memory]),
+    ("async loop", "(async () => { while (true) await null })()", &[Timeout]),
+    ("async loop, swallowed", "(async () => { while (true) try { while (true); } catch (e) { await null } })()", &[Timeout]),
+    ("loop in a job", "Promise.resolve().then(() => { while (true) {} }); 1", &[Timeout]),
+    ("getter in the result", "({ get x() { while (true) {} } })", &[Timeout]),
+    ("toJSON", "toJson({ toJSON() { while (true) {} } })", &[Timeout]),
+    ("proxy in the result", "new Proxy({}, { ownKeys() { while (true) {} } })", &[Timeout]),
+    ("endless proxy", "const p = () => new Proxy({}, { ownKeys: () => ['x'], getOwnPropertyDescriptor: () => ({ value: 1, enumerable: true, configurable: true }), get: p }); p()", &[TooLarge, Timeout, Thrown]),
+    ("getter in a variable", "setVariable('v', { get x() { while (true) {} } })", &[Timeout]),
+    ("getter in an error", "throw { get message() { while (true) {} } }", &[Timeout]),
+    ("coercion", "throw { name: { toString() { while (true) {} } } }", &[Thrown]),
+    ("deep result", "let a = []; for (let i = 0; i < 1e5; i++) a = [a]; a", &[TooLarge]),
+    ("deep JSON", "JSON.parse('['.repeat(1e6))", &[Thrown]),
+    ("deep stringify", "let a = []; for (let i = 0; i < 1e5; i++) a = [a]; toJson(a)", &[Thrown]),
+    ("wide DAG", "let a = [1]; for (let i = 0; i < 60; i++) a = [a, a]; a", &[TooLarge, Timeout]),
+    ("sort comparator", "[3, 2, 1].sort(() => { while (true) {} })", &[Timeout]),
+    ("random sort", "while (true) Array.from({length: 1e4}, Math.random).sort(() => Math.random() - .5)", &[Timeout]),
+    ("generator", "function* g() { while (true) yield 1 } for (const x of g());", &[Timeout]),
+    ("spread generator", "function* g() { while (true) yield 1 } [...g()]", &[Timeout, Memory]),
+    ("generator return", "function* g() { try { while (true) yield 1 } finally { while (true); } } for (const x of g()) break", &[Timeout]),
+    ("array-like search", "Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1)", &[Timeout]),
+    ("array-like reverse", "Array.prototype.reverse.call({ length: 2 ** 53 - 1 })", &[Thrown]),
+    ("array-like last", "Array.prototype.lastIndexOf.call({ length: 2 ** 53 - 1 }, 1)", &[Timeout]),
+    ("array-like includes", "Array.prototype.includes.call({ length: 2 ** 53 - 1 }, 1)", &[Timeout]),
+    ("array-like fill", "Array.prototype.fill.call(new Proxy({ length: 2 ** 53 - 1 }, { set: () => true }), 1)", &[Thrown]),
+    ("array-like shift", "Array.prototype.shift.call({ length: 2 ** 53 - 1 })", &[Thrown]),
+    ("array-like unshift", "Array.prototype.unshift.call({ length: 2 ** 53 - 2 }, 1)", &[Thrown]),
+    ("array-like splice", "Array.prototype.splice.call({ length: 2 ** 53 - 2 }, 0, 1)", &[Timeout, Thrown]),
+    ("array-like copyWithin", "Array.prototype.copyWithin.call({ length: 2 ** 53 - 1 }, 0, 1)", &[Thrown]),
+    ("array-like join", "Array.prototype.join.call({ length: 2 ** 53 - 1 })", &[Timeout, Memory, Thrown]),
+    ("array-like sort", "Array.prototype.sort.call({ length: 2 ** 53 - 1 })", &[Timeout, Thrown, Memory]),
+    ("array-like concat", "const a = { length: 2 ** 53 - 1, [Symbol.isConcatSpreadable]: true }; [].concat(a)", &[Timeout, Thrown]),
+    ("array-like forEach", "Array.prototype.forEach.call({ length: 2 ** 53 - 1 }, Math.abs)", &[Timeout]),
+    ("array-like flat", "Array.prototype.flat.call({ length: 2 ** 53 - 1 })", &[Thrown]),
+    ("array-like at", "Array.prototype.findLast.call({ length: 2 ** 53 - 1 }, Boolean.bind(null, 0))", &[Timeout]),
+    ("array of holes", "Array(4e9).indexOf(1)", &[Timeout]),
+    ("slice of holes", "Array(4e9).slice()", &[Timeout, Memory, Thrown]),
+    ("holes as result", "Array(4e9)", &[TooLarge]),
+    ("holes as array-like", "Array.from({ length: 4e9 })", &[Timeout, Memory]),
+    ("apply", "Math.max.apply(null, { length: 4e9 })", &[Thrown, Memory, Timeout]),
+    ("needle", "'a'.repeat(2e7).indexOf('a'.repeat(1e7) + 'b')", &[Thrown]),
+    ("last needle", "'a'.repeat(2e7).lastIndexOf('b' + 'a'.repeat(1e7))", &[Thrown]),
+    ("needle in replaceAll", "'a'.repeat(2e7).replaceAll('a'.repeat(1e7) + 'b', '')", &[Thrown]),
+    ("needle in split", "'a'.repeat(2e7).split('a'.repeat(1e7) + 'b')", &[Thrown]),
+    ("needle in includes", "'a'.repeat(2e7).includes('a'.repeat(1e7) + 'b')", &[Thrown]),
+    ("big power", "let x = 3n; while (true) x = x ** 3n", &[Thrown, Timeout, Memory]),
+    ("big text", "(7n ** 350000n).toString()", &[]),
+    ("big parse", "BigInt('7'.repeat(300000)) > 1n", &[]),
+    ("big texts", "let x = 7n ** 350000n; while (true) x.toString()", &[Timeout]),
+    ("padded", "'x'.padStart(2 ** 29, 'abc')", &[Memory, Thrown]),
+    ("normalise", "while (true) 'ﷺ'.repeat(1e5).normalize('NFKD')", &[Timeout, Memory]),
+    ("regex source", "new RegExp('(?:a{0,1000}){0,1000}'.repeat(100))", &[]),
+    ("regex quantifiers", "/(?:(?:a{0,9}){0,9}){0,9}$/.test('a'.repeat(5000) + 'b')", &[]),
+    ("property keys", "const o = {}; for (let i = 0; ; i++) o['k' + i] = i", &[Memory, Timeout]),
+    ("weak references", "const a = []; while (true) a.push(new WeakRef({}), Symbol('x' + a.length))", &[Memory, Timeout]),
+    ("closures", "let f = () => 1; while (true) { const g = f; f = () => g() }", &[Memory, Timeout]),
+    ("parser depth", "eval('('.repeat(1e6))", &[Thrown, Memory]),
+    ("parser length", "eval('1+'.repeat(3e6) + '1')", &[]),
+    ("Function", "Function('while (true) {}')()", &[Timeout]),
+    ("date texts", "while (true) new Date(8.64e15).toLocaleString()", &[Timeout]),
+    ("huge result", "'x'.repeat(5 << 20)", &[TooLarge, Timeout]),
+    ("huge list", "Array(2e6).fill(1)", &[TooLarge, Timeout]),
+    ("huge variable", "setVariable('v', 'x'.repeat(5 << 20)); 1", &[TooLarge, Timeout]),
+    ("U+0000", "'a\\u0000b'", &[InvalidText]),
+    ("U+0000 in a key", "({ ['a\\0']: 1 })", &[InvalidText]),
+    ("lone surrogate", "'\\ud800'", &[InvalidText]),
+    ("lone surrogate, cut", "'😀'.slice(0, 1)", &[InvalidText]),
+    ("lone surrogate in a key", "({ ['\\udc00']: 1 })", &[InvalidText]),
+    ("lone surrogate, nested", "[{ a: ['\\udc00'] }]", &[InvalidText]),
+    ("U+0000 in a variable", "setVariable('v', ['\\0']); 1", &[InvalidText]),
+    ("U+0000 in a name", "setVariable('\\0', 1)", &[InvalidText, Thrown]),
+    ("lone surrogate in a name", "setVariable('\\ud800', 1)", &[InvalidText, Thrown]),
+    ("lone surrogate, in place", "variables.v = {}; getVariable('v').x = '\\ud800'; 1", &[InvalidText]),
+    ("U+0000 as correlation id", "setCorrelationId('\\0')", &[InvalidText]),
+    ("lone surrogate as a name", "setWorkflowInstanceName('\\ud800')", &[InvalidText]),
+    ("U+0000 as outcome", "setOutcome('\\0')", &[InvalidText]),
+];
+
+#[tokio::test]
+async fn every_hostile_script_is_stopped() {
+    let engine = engine();
+    let mut wrong = Vec::new();
+    for (name, script, kinds) in SCRIPTS {
+        let began = Instant::now();
+        let result = engine.session().evaluate(script, ScriptScope::default()).await;
+        let took = began.elapsed();
+        let memory = resident() >> 20;
+        let outcome = result
+            .as_ref()
+            .map(|_| ())
+            .map_err(|error| (error.kind, error.message.clone()));
+        println!("{name} | {outcome:?} | {} ms | {memory} MiB", took.as_millis());
+        let right = match &result {
+            Ok(_) => kinds.is_empty(),
+            Err(error) => kinds.contains(&error.kind) || kinds.is_empty() && error.kind != Closed,
+        };
+        if !right || took > LIMIT * 10 || memory > 600 {
+            wrong.push(format!("{name}: {outcome:?} after {took:?} at {memory} MiB"));
+        }
+        still_works(&engine, script).await;
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// With time enough, it is memory that stops them.
+#[tokio::test]
+async fn memory_is_bounded() {
+    let options = ScriptOptions {
+        threads: 1,
+        memory_limit: 8 << 20,
+        ..ScriptOptions::default()
+    };
+    let engine = ScriptEngine::new(options);
+    let session = engine.session();
+    let scripts = [
+        "const a = []; while (true) a.push({ x: [1, 2, 3] })",
+        "let s = 'x', a = []; while (true) { s += s; a.push(s + 'z', s.split('')) }",
+        "const o = {}; for (let i = 0; ; i++) o['k' + i] = i",
+        "let f = () => 1; while (true) { const g = f; f = () => g() }",
+        "function* g() { while (true) yield 1 } [...g()]",
+        "Array.from({ length: 4e9 })",
+        "const a = []; while (true) a.push(/x*y?/.exec('x'.repeat(20)), new Date(), Symbol('x'))",
+        "'x'.repeat(1e7)",
+    ];
+    for script in scripts {
+        let error = session
+            .evaluate(script, ScriptScope::default())
+            .await
+            .expect_err(script);
+        assert_eq!(error.kind, Memory, "{script}: {error}");
+        // The same session goes on, with a fresh heap.
+        let two = session.evaluate("1+1", ScriptScope::default()).await;
+        assert_eq!(two.expect(script).value, json!(2), "{script}");
+    }
+    assert!(resident() < 300 << 20, "{} MiB", resident() >> 20);
+}
+
+#[tokio::test]
+async fn nothing_leaks_into_another_script() {
+    let engine = engine();
+    let (one, other) = (engine.session(), engine.session());
+    let dirt = [
+        "Object.prototype.x = 1",
+        "Array.prototype.join = () => 'mine'; [].__proto__.y = 2",
+        "globalThis.JSON = null; Math = 1",
+        "leak = 1; var leak2 = 2; function leak3() {}",
+        "Object.defineProperty(globalThis, 'stuck', { value: 1 })",
+        "Object.freeze(globalThis)",
+        "globalThis.__proto__ = { z: 1 }",
+        "delete globalThis.Map",
+        "Promise.resolve().then(() => { late = 1 }); 1",
+        "getVariable = 1; variables = 2; globalThis.getInput = 3",
+        "Function('fromFunction = 1')()",
+    ];
+    let probe = "[({}).x, [].y, typeof JSON, typeof Math, typeof leak, typeof leak2, typeof leak3, typeof stuck, typeof z, \
+                 typeof Map, typeof late, typeof getVariable, typeof variables, typeof fromFunction, [1, 2].join()]";
+    let clean = json!([
+        null,
+        null,
+        "object",
+        "object",
+        "undefined",
+        "undefined",
+        "undefined",
+        "undefined",
+        "undefined",
+        "function",
+        "undefined",
+        "function",
+        "object",
+        "undefined",
+        "1,2"
+    ]);
+    for script in dirt {
+        let _ = one.evaluate(script, ScriptScope::default()).await;
+        for session in [&one, &other] {
+            let seen = session.evaluate(probe, ScriptScope::default()).await.expect(script);
+            assert_eq!(seen.value, clean, "{script}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_dropped_caller_frees_the_thread() {
+    let options = ScriptOptions {
+        threads: 1,
+        time_limit: Duration::from_secs(600),
+        ..ScriptOptions::default()
+    };
+    let engine = ScriptEngine::new(options);
+    let session = engine.session();
+    let endless = session.evaluate("while (true) {}", ScriptScope::default());
+    assert!(tokio::time::timeout(Duration::from_millis(50), endless).await.is_err());
+    let began = Instant::now();
+    still_works(&engine, "the caller left").await;
+    let two = session
+        .evaluate("1+1", ScriptScope::default())
+        .await
+        .expect("same session");
+    assert_eq!(two.value, json!(2));
+    let endless = tokio::spawn(async move { session.evaluate("for (;;);", ScriptScope::default()).await });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    endless.abort();
+    still_works(&engine, "the session left").await;
+    assert!(began.elapsed() < Duration::from_secs(5));
+}
+
+#[tokio::test]
+async fn a_full_queue_makes_callers_wait() {
+    let options = ScriptOptions {
+        threads: 1,
+        queue: 1,
+        ..ScriptOptions::default()
+    };
+    let engine = ScriptEngine::new(options);
+    let mut tasks = Vec::new();
+    for n in 0..50 {
+        let session = engine.session();
+        tasks.push(tokio::spawn(async move {
+            session.evaluate(&format!("{n} + 1"), ScriptScope::default()).await
+        }));
+    }
+    for (n, task) in tasks.into_iter().enumerate() {
+        assert_eq!(task.await.expect("task").expect("result").value, json!(n + 1));
+    }
+}
+
+#[tokio::test]
+async fn a_thousand_sessions_leave_no_memory_behind() {
+    let engine = ScriptEngine::new(ScriptOptions {
+        threads: 2,
+        ..ScriptOptions::default()
+    });
+    let mut after_warm_up = 0;
+    for n in 0..1_000 {
+        let session = engine.session();
+        let script =
+            "const a = []; for (let i = 0; i < 100; i++) a.push({ i, self: a }); setVariable('v', a.length); 1";
+        session.evaluate(script, ScriptScope::default()).await.expect("result");
+        if n % 100 == 0 {
+            let error = session
+                .evaluate("'x'.repeat(2 ** 29)", ScriptScope::default())
+                .await
+                .expect_err("too much");
+            assert_eq!(error.kind, Memory);
+        }
+        if n == 100 {
+            after_warm_up = resident();
+        }
+    }
+    let grown = resident().saturating_sub(after_warm_up);
+    println!("grown by {} KiB over 900 sessions", grown >> 10);
+    assert!(grown < 64 << 20, "{} MiB", grown >> 20);
+}
+
+/// Rough costs; run by hand: `cargo test --lib costs -- --ignored --nocapture`.
+#[tokio::test]
+#[ignore = "a measurement"]
+async fn costs() {
+    let engine = ScriptEngine::new(ScriptOptions {
+        threads: 1,
+        ..ScriptOptions::default()
+    });
+    let scope = || {
+        let mut scope = ScriptScope::default();
+        scope.variables.insert("counter".into(), json!(1));
+        scope
+    };
+    for (name, script) in [
+        ("1+1", "1+1"),
+        ("getter", "getCounter() + 1"),
+        ("setter", "variables.counter = getCounter() + 1"),
+    ] {
+        let session = engine.session();
+        session.evaluate(script, scope()).await.expect("result");
+        let began = Instant::now();
+        for _ in 0..2_000 {
+            session.evaluate(script, scope()).await.expect("result");
+        }
+        println!("{name}, in a session: {:?}", began.elapsed() / 2_000);
+    }
+    let began = Instant::now();
+    for _ in 0..500 {
+        engine
+            .session()
+            .evaluate("getCounter() + 1", scope())
+            .await
+            .expect("result");
+    }
+    println!("fresh session: {:?}", began.elapsed() / 500);
+    let before = resident();
+    let sessions: Vec<_> = (0..100).map(|_| engine.session()).collect();
+    for session in &sessions {
+        session.evaluate("1", scope()).await.expect("result");
+    }
+    println!("one realm: {} KiB", (resident().saturating_sub(before) >> 10) / 100);
+}

@@ -1,0 +1,216 @@
+// What every realm is given: the functions of Elsa's scripts, over a few host functions that never leave this closure.
+// Evaluated once per realm. Returns [begin, finish, sweep, flatten, define], for the host alone.
+//
+// Names are kept in objects without a prototype, so that no name a user chooses means anything here, and built-ins are
+// taken before a script can replace them.
+(function (host) {
+  'use strict';
+  const VARIABLE = 0, INPUT = 1, OUTPUT = 2, FACT = 3, LAST = 4, WRITE = 5;
+  const { pull, names, guid, encode, decode } = host;
+  const { ownKeys, deleteProperty, defineProperty, get: reflectGet, getPrototypeOf } = Reflect;
+  const root = globalThis, text = String, object = Object, stringify = JSON.stringify, failure = Error;
+  const bytes = Uint8Array, isArray = Array.isArray, arrayFrom = Array.from;
+  const unbound = Function.prototype.call.bind.bind(Function.prototype.call);
+  const trim = unbound(text.prototype.trim), replace = unbound(text.prototype.replace);
+  const matches = unbound(RegExp.prototype.test);
+  const toBase64 = unbound(bytes.prototype.toBase64), fromBase64 = bytes.fromBase64.bind(bytes);
+  const lower = unbound(text.prototype.toLowerCase), slice = unbound(text.prototype.slice);
+
+  let cells, written, known, order, changes;
+
+  // Variables: taken from the host when first read, kept so that reads see writes and changes in place.
+  function read(name) {
+    if (name in cells) return cells[name];
+    const value = pull(VARIABLE, name, undefined);
+    if (value === undefined) return undefined;
+    order[order.length] = name;
+    return (cells[name] = value);
+  }
+  function write(name, value) {
+    if (!(name in cells)) order[order.length] = name;
+    written[name] = true;
+    cells[name] = value === undefined ? null : value;
+  }
+  function has(name) {
+    return name in cells || pull(VARIABLE, name, undefined) !== undefined;
+  }
+  function kept(kind, name, part) {
+    const key = kind + ':' + name.length + ':' + name + (part === undefined ? '' : ':' + part);
+    if (key in known) return known[key];
+    const value = pull(kind, name, part);
+    return (known[key] = value === undefined ? null : value);
+  }
+  const optional = (value) => (value === undefined || value === null ? undefined : text(value));
+  const orNull = (value) => (value === undefined ? null : value);
+
+  const variables = new Proxy({}, {
+    __proto__: null,
+    get: (target, key) => {
+      if (typeof key !== 'string') return reflectGet(target, key);
+      const value = read(key);
+      return value === undefined ? reflectGet(target, key) : value;
+    },
+    set: (target, key, value) => (typeof key === 'string' ? (write(key, value), true) : false),
+    has: (target, key) => (typeof key === 'string' && has(key)) || key in target,
+    deleteProperty: () => true,
+    ownKeys: () => {
+      const all = names();
+      const seen = { __proto__: null };
+      for (let i = 0; i < all.length; i++) seen[all[i]] = true;
+      for (let i = 0; i < order.length; i++) if (!(order[i] in seen)) all[all.length] = order[i];
+      return all;
+    },
+    getOwnPropertyDescriptor: (target, key) => {
+      const value = typeof key === 'string' ? read(key) : undefined;
+      return value === undefined ? undefined : { value, writable: true, enumerable: true, configurable: true };
+    },
+    defineProperty: (target, key, descriptor) =>
+      typeof key === 'string' && 'value' in descriptor ? (write(key, descriptor.value), true) : false,
+    setPrototypeOf: () => false,
+    preventExtensions: () => false,
+  });
+
+  // Bytes: a variable that holds bytes is Base64 in JSON, and is taken as such.
+  function asBytes(value) {
+    if (value instanceof bytes) return value;
+    if (typeof value === 'string') return fromBase64(value);
+    if (isArray(value)) return new bytes(value);
+    throw new failure('bytes expected');
+  }
+  function parseGuid(value) {
+    const hex = replace(lower(trim(text(value))), /[-{}()]/g, '');
+    if (!matches(/^[0-9a-f]{32}$/, hex)) throw new failure('not a GUID: ' + text(value));
+    return slice(hex, 0, 8) + '-' + slice(hex, 8, 12) + '-' + slice(hex, 12, 16) + '-' + slice(hex, 16, 20) + '-' +
+      slice(hex, 20);
+  }
+  function shortGuid() {
+    const hex = replace(guid(), /-/g, '');
+    const raw = new bytes(16);
+    for (let i = 0; i < 16; i++) raw[i] = parseInt(slice(hex, 2 * i, 2 * i + 2), 16);
+    return replace(toBase64(raw), /[/+=]/g, '');
+  }
+  const fact = (name) => kept(FACT, name, undefined);
+  const outcomes = (list) => { changes.outcomes = arrayFrom(list, (one) => text(one)); };
+
+  const functions = {
+    getVariable: (name) => orNull(read(text(name))),
+    setVariable: (name, value) => write(text(name), value),
+    getInput: (name) => kept(INPUT, text(name), undefined),
+    getOutputFrom: (activity, output) => kept(OUTPUT, text(activity), optional(output)),
+    getLastResult: () => kept(LAST, '', undefined),
+    getWorkflowInstanceId: () => fact('instanceId'),
+    getWorkflowDefinitionId: () => fact('definitionId'),
+    getWorkflowDefinitionVersionId: () => fact('definitionVersionId'),
+    getWorkflowDefinitionVersion: () => fact('definitionVersion'),
+    getCorrelationId: () => (changes.correlation ? changes.correlation[0] : fact('correlationId')),
+    setCorrelationId: (value) => { changes.correlation = [orNull(optional(value))]; },
+    getWorkflowInstanceName: () => (changes.name ? changes.name[0] : fact('name')),
+    setWorkflowInstanceName: (value) => { changes.name = [orNull(optional(value))]; },
+    setOutcome: (value) => outcomes([value]),
+    setOutcomes: (values) => outcomes(values),
+    isNullOrWhiteSpace: (value) => value === undefined || value === null || trim(text(value)) === '',
+    isNullOrEmpty: (value) => value === undefined || value === null || text(value) === '',
+    toJson: (value) => orNull(stringify(orNull(value))),
+    parseGuid,
+    newGuid: () => guid(),
+    newGuidString: () => guid(),
+    getGuidString: () => guid(),
+    newShortGuid: shortGuid,
+    getShortGuid: shortGuid,
+    bytesToString: (value) => decode(arrayFrom(asBytes(value))),
+    bytesFromString: (value) => encode(text(value)),
+    bytesToBase64: (value) => toBase64(asBytes(value)),
+    bytesFromBase64: (value) => fromBase64(text(value)),
+    stringToBase64: (value) => toBase64(encode(text(value))),
+    stringFromBase64: (value) => decode(arrayFrom(fromBase64(text(value)))),
+  };
+  const fixed = (name, value) =>
+    defineProperty(root, name, { value, writable: false, enumerable: false, configurable: false });
+  for (const name of ownKeys(functions)) fixed(name, functions[name]);
+  fixed('variables', variables);
+
+  // What the global object looks like when nobody has touched it.
+  const baseline = { __proto__: null };
+  let size = 0;
+  for (const name of ownKeys(root)) {
+    size++;
+    if (typeof name === 'string') baseline[name] = root[name];
+  }
+
+  function begin() {
+    cells = { __proto__: null };
+    written = { __proto__: null };
+    known = { __proto__: null };
+    order = [];
+    changes = { __proto__: null };
+  }
+
+  // Null when nothing was touched that could have changed.
+  function finish() {
+    const touched = [];
+    for (let i = 0; i < order.length; i++) {
+      const name = order[i], value = cells[name], type = typeof value;
+      if (written[name] || (value !== null && (type === 'object' || type === 'function'))) {
+        touched[touched.length] = [name, value, written[name] === true];
+      }
+    }
+    if (touched.length === 0 && !changes.correlation && !changes.name && !changes.outcomes) return null;
+    return [touched, changes.correlation, changes.name, changes.outcomes];
+  }
+
+  // Takes away what a script left behind. False: it has changed what belongs to the language, and the realm must go.
+  function sweep() {
+    begin();
+    const keys = ownKeys(root);
+    let seen = 0;
+    for (let i = 0; i < keys.length; i++) {
+      const name = keys[i];
+      if (typeof name !== 'string' || name in baseline) {
+        seen++;
+        if (typeof name === 'string' && baseline[name] !== root[name] && baseline[name] === baseline[name]) return false;
+      } else if (!deleteProperty(root, name)) return false;
+    }
+    return seen === size;
+  }
+
+  // An object that JSON has no form for, as one that it has: [0, value] stands for itself, [1, value] is to be looked
+  // at again. Anything else is walked by its own enumerable properties: undefined.
+  const map = Map, set = Set, date = Date, expression = RegExp, view = ArrayBuffer.isView, buffer = ArrayBuffer;
+  const iso = unbound(date.prototype.toISOString), time = unbound(date.prototype.getTime);
+  const source = unbound(expression.prototype.toString);
+  const eachEntry = unbound(map.prototype.forEach), eachMember = unbound(set.prototype.forEach);
+  const boxes = [Number, String, Boolean, BigInt, Symbol];
+  function flatten(value) {
+    if (isArray(value)) return [1, arrayFrom(value)]; // a proxy of one
+    const prototype = getPrototypeOf(value);
+    if (prototype === object.prototype || prototype === null) return undefined;
+    if (value instanceof date) return [0, time(value) === time(value) ? iso(value) : null];
+    if (value instanceof map) {
+      const plain = { __proto__: null };
+      eachEntry(value, (item, key) => { plain[typeof key === 'object' ? stringify(key) : text(key)] = item; });
+      return [1, plain];
+    }
+    if (value instanceof set) {
+      const list = [];
+      eachMember(value, (item) => { list[list.length] = item; });
+      return [1, list];
+    }
+    if (value instanceof buffer) return [0, toBase64(new bytes(value))];
+    if (value instanceof bytes) return [0, toBase64(value)];
+    if (view(value)) return [1, arrayFrom(value)];
+    if (value instanceof expression) return [0, source(value)];
+    if (value instanceof failure) return [1, { __proto__: null, name: value.name, message: value.message }];
+    for (let i = 0; i < boxes.length; i++) if (value instanceof boxes[i]) return [1, value.valueOf()];
+    return undefined;
+  }
+
+  function define(name, kind, target, part) {
+    const value =
+      kind === VARIABLE ? () => orNull(read(target)) : kind === WRITE ? (next) => write(target, next) :
+      () => kept(kind, target, part);
+    defineProperty(root, name, { value, writable: true, enumerable: false, configurable: true });
+  }
+
+  begin();
+  return [begin, finish, sweep, flatten, define];
+})

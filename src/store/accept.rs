@@ -1,0 +1,332 @@
+//! Starts become durable, many in one statement.
+//!
+//! # Invariants
+//!
+//! - The statement that accepts a start resolves the published version: a start after a publish never runs the old one.
+//! - A start that will be run at once is born claimed, with `synchronous_commit = off`: its door answers only after the
+//!   burst's commit, whose flush covers it. A start that is only accepted is flushed before its door answers.
+//! - When the connection dies, whether the batch was accepted is unknown, and said so. A claimed start that was
+//!   accepted all the same is found by the comparison of claims with memory, and released.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::time::Duration;
+
+use postgres_types::ToSql;
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+use tokio_postgres::Statement;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::commit::DefinitionRef;
+use crate::db::{ANSWER_TIMEOUT, Connector, Pool, Session, within};
+use crate::failpoint;
+use crate::id::{DefinitionId, Incarnation, InstanceId, TenantId, VersionId, WorkId};
+use crate::{Error, Result};
+
+const ACCEPT: &str = include_str!("../../sql/queries/accept_start.sql");
+const REQUEST_READ: &str = include_str!("../../sql/queries/request_read.sql");
+
+/// The most starts in one statement.
+const BATCH: usize = 256;
+
+/// What a client's idempotency key stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RequestKey {
+    pub(crate) route: &'static str,
+    pub(crate) key: String,
+    pub(crate) fingerprint: Vec<u8>,
+}
+
+/// A start on its way in.
+#[derive(Clone, Debug)]
+pub(crate) struct NewStart {
+    pub(crate) tenant: TenantId,
+    pub(crate) instance: InstanceId,
+    pub(crate) definition_id: DefinitionId,
+    pub(crate) body: Value,
+    pub(crate) request: Option<RequestKey>,
+}
+
+/// What became of a start.
+#[derive(Clone, Debug)]
+pub(crate) enum Accepted {
+    /// It will be run, by us if it was born claimed.
+    New { work: WorkId, definition: DefinitionRef },
+    /// The same request was accepted before, and made this instance.
+    Before { instance: InstanceId },
+}
+
+#[derive(Debug, ToSql)]
+#[postgres(name = "accept_start")]
+struct StartRow<'a> {
+    no: i32,
+    tenant_id: &'a str,
+    instance_id: &'a str,
+    definition_id: &'a str,
+    body: &'a Value,
+    route: Option<&'a str>,
+    key: Option<&'a str>,
+    fingerprint: Option<&'a [u8]>,
+}
+
+type Pending = (NewStart, oneshot::Sender<Result<Outcome>>);
+
+enum Outcome {
+    Made { work: WorkId, definition: DefinitionRef },
+    NoDefinition,
+    Refused,
+}
+
+/// Accepts starts in batches of what piled up. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Acceptor {
+    sender: mpsc::Sender<Pending>,
+    pool: Pool,
+}
+
+impl Acceptor {
+    /// Starts the lane. `claimed`: starts are born claimed by `incarnation`, and are not flushed.
+    pub(crate) async fn start(
+        connector: &Connector,
+        pool: &Pool,
+        incarnation: Incarnation,
+        claimed: bool,
+    ) -> Result<(Self, AbortOnDropHandle<()>)> {
+        let (sender, queue) = mpsc::channel(BATCH * 2);
+        let channel = Channel::open(connector, claimed).await?;
+        let lane = Lane {
+            connector: connector.clone(),
+            incarnation,
+            claimed,
+            channel,
+        };
+        let task = AbortOnDropHandle::new(tokio::spawn(lane.run(queue)));
+        Ok((
+            Self {
+                sender,
+                pool: pool.clone(),
+            },
+            task,
+        ))
+    }
+
+    /// Accepts one start. Dropped half-way, it may be accepted all the same.
+    pub(crate) async fn accept(&self, start: NewStart) -> Result<Accepted> {
+        let unknown = || {
+            Error::unknown_outcome("the database went away while the start was accepted; look the instance up")
+                .instance(start.instance.as_str())
+        };
+        let (reply, answer) = oneshot::channel();
+        self.sender.send((start.clone(), reply)).await.map_err(|_| unknown())?;
+        match answer.await.map_err(|_| unknown())?? {
+            Outcome::Made { work, definition } => Ok(Accepted::New { work, definition }),
+            Outcome::NoDefinition => Err(Error::not_found(
+                "definition-not-found",
+                format!(
+                    "no published workflow definition has the id {:?}; publish it first",
+                    start.definition_id.as_str()
+                ),
+            )),
+            Outcome::Refused => {
+                if let Some(request) = &start.request
+                    && let Some(before) = read_request(&self.pool, &start.tenant, request).await?
+                {
+                    return match before {
+                        Some(instance) => Ok(Accepted::Before { instance }),
+                        None => Err(Error::internal("a remembered start names no instance")),
+                    };
+                }
+                Err(Error::conflict(
+                    "instance-id-taken",
+                    format!("the instance id {:?} is taken; choose another", start.instance.as_str()),
+                ))
+            }
+        }
+    }
+}
+
+/// What an idempotency key stands for, if it was used: the instance it made, if any. Another fingerprint is refused.
+pub(crate) async fn read_request(
+    pool: &Pool,
+    tenant: &TenantId,
+    request: &RequestKey,
+) -> Result<Option<Option<InstanceId>>> {
+    let params: [&(dyn ToSql + Sync); 3] = [&tenant.as_str(), &request.route, &request.key];
+    let Some(row) = pool.query_opt(REQUEST_READ, &params).await? else {
+        return Ok(None);
+    };
+    if row.get::<_, Vec<u8>>(0) != request.fingerprint {
+        return Err(Error::unprocessable(
+            "idempotency-key-reused",
+            format!(
+                "the Idempotency-Key {:?} was used with another request; use a new key",
+                request.key
+            ),
+        ));
+    }
+    Ok(Some(row.get::<_, Option<String>>(1).map(InstanceId::from)))
+}
+
+struct Channel {
+    session: Session,
+    accept: Statement,
+}
+
+impl Channel {
+    async fn open(connector: &Connector, claimed: bool) -> Result<Self> {
+        let session = connector.open().await?;
+        let setup = if claimed {
+            "SET enable_seqscan = off; SET synchronous_commit = off"
+        } else {
+            "SET enable_seqscan = off"
+        };
+        within(ANSWER_TIMEOUT, session.client.batch_execute(setup)).await?;
+        let accept = within(ANSWER_TIMEOUT, session.client.prepare(ACCEPT)).await?;
+        Ok(Self { session, accept })
+    }
+}
+
+struct Lane {
+    connector: Connector,
+    incarnation: Incarnation,
+    claimed: bool,
+    channel: Channel,
+}
+
+impl Lane {
+    async fn run(mut self, mut queue: mpsc::Receiver<Pending>) {
+        let mut backlog = VecDeque::new();
+        loop {
+            if backlog.is_empty() {
+                let mut arrived = Vec::new();
+                if queue.recv_many(&mut arrived, BATCH).await == 0 {
+                    return;
+                }
+                backlog.extend(arrived);
+            }
+            let batch = take_batch(&mut backlog);
+            self.write(batch).await;
+        }
+    }
+
+    /// Writes a batch and answers everybody in it; a batch that fails as a whole is tried one by one, so that one bad
+    /// start hurts only its own door.
+    async fn write(&mut self, batch: Vec<Pending>) {
+        match self.send(&batch).await {
+            Ok(mut outcomes) => {
+                for (no, (_, reply)) in batch.into_iter().enumerate() {
+                    let _ = reply.send(Ok(outcomes.remove(&no).unwrap_or(Outcome::Refused)));
+                }
+            }
+            Err(error) if error.is_unavailable() && error.code() != "database-busy" => {
+                for (start, reply) in batch {
+                    let lost = Error::unknown_outcome(
+                        "the database went away while the start was accepted; look the instance up, or try again \
+                         with the same Idempotency-Key",
+                    );
+                    let _ = reply.send(Err(lost.instance(start.instance.as_str()).caused_by(error.to_string())));
+                }
+                self.reopen().await;
+            }
+            Err(_) if batch.len() > 1 => {
+                for pending in batch {
+                    Box::pin(self.write(vec![pending])).await;
+                }
+            }
+            Err(error) => {
+                for (_, reply) in batch {
+                    let again =
+                        Error::unavailable("database-busy", "the start could not be accepted just now; try again");
+                    let _ = reply.send(Err(again.caused_by(error.to_string())));
+                }
+            }
+        }
+    }
+
+    async fn send(&self, batch: &[Pending]) -> Result<HashMap<usize, Outcome>> {
+        failpoint::hit("accept.before").await?;
+        let rows: Vec<StartRow<'_>> = batch
+            .iter()
+            .enumerate()
+            .map(|(no, (start, _))| StartRow {
+                no: no as i32,
+                tenant_id: start.tenant.as_str(),
+                instance_id: start.instance.as_str(),
+                definition_id: start.definition_id.as_str(),
+                body: &start.body,
+                route: start.request.as_ref().map(|request| request.route),
+                key: start.request.as_ref().map(|request| request.key.as_str()),
+                fingerprint: start.request.as_ref().map(|request| request.fingerprint.as_slice()),
+            })
+            .collect();
+        let params: [&(dyn ToSql + Sync); 3] = [&self.incarnation.0, &rows, &self.claimed];
+        let answer = within(
+            ANSWER_TIMEOUT,
+            self.channel.session.client.query(&self.channel.accept, &params),
+        )
+        .await?;
+        failpoint::hit("accept.after").await?;
+        Ok(answer
+            .iter()
+            .filter_map(|row| {
+                let no = usize::try_from(row.get::<_, i32>(0)).ok()?;
+                let start = &batch.get(no)?.0;
+                let outcome = match (row.get::<_, Option<String>>(1), row.get::<_, Option<i64>>(3)) {
+                    (None, _) => Outcome::NoDefinition,
+                    (Some(_), None) => Outcome::Refused,
+                    (Some(version_id), Some(work)) => Outcome::Made {
+                        work: WorkId(work),
+                        definition: DefinitionRef {
+                            definition_id: start.definition_id.clone(),
+                            version_id: VersionId::from(version_id),
+                            version: row.get(2),
+                        },
+                    },
+                };
+                Some((no, outcome))
+            })
+            .collect())
+    }
+
+    /// A new connection in place of a dead one. Senders wait meanwhile, bounded by their channel and their doors.
+    async fn reopen(&mut self) {
+        let mut pause = Duration::from_millis(20);
+        loop {
+            match Channel::open(&self.connector, self.claimed).await {
+                Ok(channel) => {
+                    self.channel = channel;
+                    return;
+                }
+                Err(error) => tracing::debug!(%error, "no connection for accepting yet"),
+            }
+            tokio::time::sleep(pause.mul_f64(rand::random_range(0.5..1.0))).await;
+            pause = (pause * 2).min(Duration::from_secs(1));
+        }
+    }
+}
+
+/// Takes what may stand in one statement: an instance id, and a key, at most once.
+fn take_batch(backlog: &mut VecDeque<Pending>) -> Vec<Pending> {
+    let mut seen = HashSet::new();
+    let mut batch = Vec::new();
+    let mut left = VecDeque::new();
+    while let Some(pending) = backlog.pop_front() {
+        let tenant = pending.0.tenant.as_str().to_owned();
+        let instance = (tenant.clone(), "", pending.0.instance.as_str().to_owned());
+        let key = pending
+            .0
+            .request
+            .as_ref()
+            .map(|request| (tenant, request.route, request.key.clone()));
+        let fresh = !seen.contains(&instance) && key.as_ref().is_none_or(|key| !seen.contains(key));
+        if batch.len() < BATCH && fresh {
+            seen.insert(instance);
+            seen.extend(key);
+            batch.push(pending);
+        } else {
+            left.push_back(pending);
+        }
+    }
+    *backlog = left;
+    batch
+}

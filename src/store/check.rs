@@ -1,0 +1,38 @@
+//! The invariants, as one statement.
+
+use serde::Serialize;
+use tokio_postgres::Client;
+
+use crate::Result;
+use crate::db::within;
+
+const CHECK: &str = include_str!("../../sql/queries/check.sql");
+
+/// The scan of a large database takes its time.
+const DEADLINE: std::time::Duration = std::time::Duration::from_secs(600);
+
+/// An invariant that is broken.
+#[derive(Clone, Debug, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct Violation {
+    /// Which one.
+    pub invariant: String,
+    /// How many rows break it.
+    pub count: i64,
+    /// One of them.
+    pub sample: Option<String>,
+}
+
+/// Proves the invariants; an empty list is what everybody hopes for.
+pub(crate) async fn check(client: &Client) -> Result<Vec<Violation>> {
+    within(DEADLINE, client.batch_execute("SET statement_timeout = 0")).await?;
+    let rows = within(DEADLINE, client.query(CHECK, &[])).await?;
+    Ok(rows
+        .iter()
+        .map(|row| Violation {
+            invariant: row.get(0),
+            count: row.get(1),
+            sample: row.get(2),
+        })
+        .collect())
+}

@@ -1,0 +1,257 @@
+//! What is to be done, and by whom: peek, claim, load, hand back.
+//!
+//! # Invariants
+//!
+//! - A peek locks and claims nothing. Only rows of instances whose lock the caller holds are claimed, so nothing is
+//!   ever handed back because somebody else had the lock.
+//! - The load is a statement after the claim, whose snapshot sees every commit that came before the lock was ours.
+//! - `claim_no` grows with each claim; whoever was stripped of a row finds another number there.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use postgres_types::ToSql;
+use serde_json::Value;
+
+use super::commit::{Claim, DefinitionRef};
+use super::work::WorkKind;
+use crate::db::{ANSWER_TIMEOUT, Pool, discard, within};
+use crate::failpoint;
+use crate::id::{
+    BookmarkId, ClaimNo, DefinitionId, Incarnation, InstanceId, InstanceVersion, TenantId, VersionId, WorkId,
+};
+use crate::{Error, Result};
+
+const PEEK: &str = include_str!("../../sql/queries/work_peek.sql");
+const CLAIM: &str = include_str!("../../sql/queries/work_claim.sql");
+const LOAD: &str = include_str!("../../sql/queries/instance_load.sql");
+const RELEASE: &str = include_str!("../../sql/queries/work_release.sql");
+const DISCARD: &str = include_str!("../../sql/queries/work_discard.sql");
+const MINE: &str = include_str!("../../sql/queries/work_mine.sql");
+
+/// The most rows of one instance that one burst consumes.
+const PER_BURST: i64 = 100;
+
+/// Which instance of which tenant.
+pub(crate) type InstanceKey = (TenantId, InstanceId);
+
+/// A claimed row with what it says.
+#[derive(Clone, Debug)]
+pub(crate) struct ClaimedRow {
+    pub(crate) claim: Claim,
+    /// None: a delay that came due.
+    pub(crate) instruction: Option<(WorkKind, Value)>,
+    /// Of a start: what it runs.
+    pub(crate) definition: Option<DefinitionRef>,
+    pub(crate) failures: i32,
+    pub(crate) crashes: i32,
+}
+
+/// An instance as it stands in the database.
+#[derive(Clone, Debug)]
+pub(crate) struct LoadedRow {
+    pub(crate) version: InstanceVersion,
+    pub(crate) finished: bool,
+    pub(crate) definition: DefinitionRef,
+    pub(crate) state: Vec<u8>,
+}
+
+/// What a claim brought for one instance.
+#[derive(Debug, Default)]
+pub(crate) struct ClaimedInstance {
+    pub(crate) rows: Vec<ClaimedRow>,
+    pub(crate) loaded: Option<LoadedRow>,
+}
+
+fn columns(keys: &[InstanceKey]) -> (Vec<&str>, Vec<&str>) {
+    keys.iter()
+        .map(|(tenant, instance)| (tenant.as_str(), instance.as_str()))
+        .unzip()
+}
+
+/// Instances that have something to do now, oldest first, without those that `except` names.
+pub(crate) async fn peek(pool: &Pool, limit: usize, except: &[InstanceKey]) -> Result<Vec<InstanceKey>> {
+    failpoint::hit("claim.peek").await?;
+    let (tenants, instances) = columns(except);
+    let limit = limit as i64;
+    let rows = pool.query(PEEK, &[&limit, &tenants, &instances]).await?;
+    Ok(rows
+        .iter()
+        .map(|row| {
+            (
+                TenantId::new(row.get::<_, String>(0)),
+                InstanceId::new(row.get::<_, String>(1)),
+            )
+        })
+        .collect())
+}
+
+/// Claims what is to be done for these instances, and loads them. The caller holds their locks.
+pub(crate) async fn claim(
+    pool: &Pool,
+    incarnation: Incarnation,
+    keys: &[InstanceKey],
+) -> Result<HashMap<InstanceKey, ClaimedInstance>> {
+    failpoint::hit("claim.before").await?;
+    let (tenants, instances) = columns(keys);
+    let client = pool.client().await?;
+    let sent = within(ANSWER_TIMEOUT, async {
+        let claim = client.prepare_cached(CLAIM).await?;
+        let load = client.prepare_cached(LOAD).await?;
+        let claim_params: [&(dyn ToSql + Sync); 4] = [&incarnation.0, &tenants, &instances, &PER_BURST];
+        let load_params: [&(dyn ToSql + Sync); 2] = [&tenants, &instances];
+        // A lost claim after a crash of the server is only claimed again: no flush.
+        let (relaxed, claimed, loaded, strict) = futures_util::join!(
+            client.batch_execute("SET synchronous_commit = off"),
+            client.query(&claim, &claim_params),
+            client.query(&load, &load_params),
+            client.batch_execute("SET synchronous_commit = on"),
+        );
+        relaxed?;
+        strict?;
+        Ok::<_, tokio_postgres::Error>((claimed?, loaded?))
+    })
+    .await;
+    let (claimed, loaded) = match sent {
+        Ok(rows) => rows,
+        Err(error) => {
+            discard(client);
+            return Err(error);
+        }
+    };
+    drop(client);
+    failpoint::hit("claim.after").await?;
+    let mut found: HashMap<InstanceKey, ClaimedInstance> = HashMap::new();
+    for row in &claimed {
+        let key = (
+            TenantId::new(row.get::<_, String>(0)),
+            InstanceId::new(row.get::<_, String>(1)),
+        );
+        found.entry(key).or_default().rows.push(claimed_row(row)?);
+    }
+    for row in &loaded {
+        let key = (
+            TenantId::new(row.get::<_, String>(0)),
+            InstanceId::new(row.get::<_, String>(1)),
+        );
+        found.entry(key).or_default().loaded = Some(LoadedRow {
+            version: InstanceVersion(row.get(2)),
+            finished: row.get::<_, i16>(3) == 1,
+            definition: DefinitionRef {
+                definition_id: DefinitionId::new(row.get::<_, String>(4)),
+                version_id: VersionId::new(row.get::<_, String>(5)),
+                version: row.get(6),
+            },
+            state: row.get(7),
+        });
+    }
+    found.retain(|_, instance| !instance.rows.is_empty());
+    Ok(found)
+}
+
+fn claimed_row(row: &tokio_postgres::Row) -> Result<ClaimedRow> {
+    let claim_no = ClaimNo(row.get(4));
+    let claim = match (row.get::<_, Option<i64>>(2), row.get::<_, Option<String>>(3)) {
+        (Some(id), _) => Claim::Work(WorkId(id), claim_no),
+        (None, Some(id)) => Claim::Timer(BookmarkId::new(id), claim_no),
+        (None, None) => return Err(Error::internal("a claim names neither work nor timer")),
+    };
+    let instruction = row
+        .get::<_, Option<i16>>(5)
+        .map(|kind| {
+            WorkKind::from_number(kind)
+                .ok_or_else(|| Error::internal(format!("work of the unknown kind {kind}; a newer node wrote it")))
+        })
+        .transpose()?
+        .map(|kind| (kind, row.get::<_, Option<Value>>(6).unwrap_or(Value::Null)));
+    let definition = row.get::<_, Option<String>>(8).map(|version_id| DefinitionRef {
+        definition_id: DefinitionId::new(row.get::<_, Option<String>>(7).unwrap_or_default()),
+        version_id: VersionId::new(version_id),
+        version: row.get::<_, Option<i32>>(9).unwrap_or_default(),
+    });
+    Ok(ClaimedRow {
+        claim,
+        instruction,
+        definition,
+        failures: row.get(10),
+        crashes: row.get(11),
+    })
+}
+
+/// Hands rows back: at once and without blame, or after a pause with one more failure. Rows that are no longer ours
+/// are left alone.
+pub(crate) async fn release(
+    pool: &Pool,
+    incarnation: Incarnation,
+    key: &InstanceKey,
+    claims: &[Claim],
+    blame: Option<Duration>,
+) -> Result<()> {
+    failpoint::hit("claim.release").await?;
+    let (mut works, mut timers, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
+    for claim in claims {
+        let (work, timer, number) = match claim {
+            Claim::Work(id, number) => (Some(id.0), None, number.0),
+            Claim::Timer(id, number) => (None, Some(id.as_str()), number.0),
+        };
+        works.push(work);
+        timers.push(timer);
+        numbers.push(number);
+    }
+    let tenants = vec![key.0.as_str(); claims.len()];
+    let instances = vec![key.1.as_str(); claims.len()];
+    let failures = i32::from(blame.is_some());
+    let pause = blame.map_or(0, |pause| i64::try_from(pause.as_micros()).unwrap_or(i64::MAX));
+    let params: [&(dyn ToSql + Sync); 8] = [
+        &incarnation.0,
+        &tenants,
+        &instances,
+        &works,
+        &timers,
+        &numbers,
+        &failures,
+        &pause,
+    ];
+    pool.query(RELEASE, &params).await?;
+    Ok(())
+}
+
+/// Throws away claimed instructions that can have no effect.
+pub(crate) async fn discard_work(
+    pool: &Pool,
+    incarnation: Incarnation,
+    tenant: &TenantId,
+    claims: &[Claim],
+) -> Result<()> {
+    let (ids, numbers): (Vec<i64>, Vec<i64>) = claims
+        .iter()
+        .filter_map(|claim| match claim {
+            Claim::Work(id, number) => Some((id.0, number.0)),
+            Claim::Timer(..) => None,
+        })
+        .unzip();
+    let tenants = vec![tenant.as_str(); ids.len()];
+    pool.query(DISCARD, &[&incarnation.0, &tenants, &ids, &numbers]).await?;
+    Ok(())
+}
+
+/// Every row that the database shows as claimed by this incarnation.
+pub(crate) async fn mine(pool: &Pool, incarnation: Incarnation) -> Result<Vec<(InstanceKey, Claim)>> {
+    let rows = pool.query(MINE, &[&incarnation.0]).await?;
+    Ok(rows
+        .iter()
+        .filter_map(|row| {
+            let key = (
+                TenantId::new(row.get::<_, String>(0)),
+                InstanceId::new(row.get::<_, String>(1)),
+            );
+            let number = ClaimNo(row.get(4));
+            let claim = match (row.get::<_, Option<i64>>(2), row.get::<_, Option<String>>(3)) {
+                (Some(id), _) => Claim::Work(WorkId(id), number),
+                (None, Some(id)) => Claim::Timer(BookmarkId::new(id), number),
+                (None, None) => return None,
+            };
+            Some((key, claim))
+        })
+        .collect())
+}

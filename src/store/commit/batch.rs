@@ -1,0 +1,325 @@
+//! One batch on one connection: encode, send as one pipeline, read who won.
+
+use std::collections::{BTreeMap, HashMap};
+
+use postgres_types::ToSql;
+use tokio_postgres::{Client, Statement};
+
+use super::row::{BookmarkRow, BurnedRow, ClaimRow, ExecutionRow, JournalRow, KeyRow, RequestRow, StimulusRow};
+use super::{Claim, Commit, CommitRequest};
+use crate::db::{ANSWER_TIMEOUT, Connector, Failure, Session, within};
+use crate::failpoint;
+use crate::id::{Incarnation, InstanceVersion, WorkId};
+use crate::{Error, Result};
+
+const BATCH: &str = include_str!("../../../sql/queries/commit_batch.sql");
+const LOCKS: &str = include_str!("../../../sql/queries/commit_locks.sql");
+const LOCKS_WAITING: &str = include_str!("../../../sql/queries/commit_locks_waiting.sql");
+const MATCH: &str = include_str!("../../../sql/queries/commit_match.sql");
+const CLASSIFY: &str = include_str!("../../../sql/queries/commit_classify.sql");
+
+/// How the lane meets a row that somebody else has locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lane {
+    /// Steps over it: one locked row must not stall the batch.
+    Fast,
+    /// Waits for it, under the connection's `lock_timeout`.
+    Straggler,
+}
+
+/// A connection that commits.
+pub(super) struct Channel {
+    session: Session,
+    batch: Statement,
+    locks: Statement,
+    matching: Statement,
+    pub(super) classify: Statement,
+    incarnation: Incarnation,
+    writer: i16,
+    lock_class: i32,
+}
+
+/// The winners of a batch by place.
+pub(super) type Winners = HashMap<usize, Commit>;
+
+/// Why a whole batch came to nothing.
+#[derive(Debug)]
+pub(super) struct Broken {
+    pub(super) failure: Failure,
+    pub(super) error: Error,
+}
+
+impl From<tokio_postgres::Error> for Broken {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self {
+            failure: Failure::of(&error),
+            error: error.into(),
+        }
+    }
+}
+
+impl From<Error> for Broken {
+    /// An error of our own on the way (a deadline, a failpoint) says nothing about the server: in doubt.
+    fn from(error: Error) -> Self {
+        Self {
+            failure: Failure::Connection,
+            error,
+        }
+    }
+}
+
+impl Channel {
+    pub(super) async fn open(connector: &Connector, incarnation: Incarnation, writer: i16, lane: Lane) -> Result<Self> {
+        let session = connector.open().await?;
+        let client = &session.client;
+        // Every statement of the contract finds its rows by key; a plan made while a table was empty must not scan it
+        // when it is full.
+        let lock_timeout = if lane == Lane::Fast { 2_000 } else { 500 };
+        let setup = format!("SET enable_seqscan = off; SET lock_timeout = {lock_timeout}");
+        within(ANSWER_TIMEOUT, client.batch_execute(&setup)).await?;
+        let (batch, locks) = match lane {
+            Lane::Fast => (BATCH.to_owned(), LOCKS),
+            Lane::Straggler => (BATCH.replace(" SKIP LOCKED", ""), LOCKS_WAITING),
+        };
+        Ok(Self {
+            batch: within(ANSWER_TIMEOUT, client.prepare(&batch)).await?,
+            locks: within(ANSWER_TIMEOUT, client.prepare(locks)).await?,
+            matching: within(ANSWER_TIMEOUT, client.prepare(MATCH)).await?,
+            classify: within(ANSWER_TIMEOUT, client.prepare(CLASSIFY)).await?,
+            lock_class: connector.schema().lock_class(),
+            session,
+            incarnation,
+            writer,
+        })
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.session.client
+    }
+
+    pub(super) fn writer(&self) -> (i64, i16) {
+        (self.incarnation.0, self.writer)
+    }
+
+    /// Writes a batch. At most one request per instance may be in it. An error means that all of it came to nothing,
+    /// or, for [`Failure::Connection`], that nobody knows yet.
+    pub(super) async fn write<'a>(
+        &self,
+        requests: impl Iterator<Item = &'a mut CommitRequest>,
+    ) -> Result<Winners, Broken> {
+        failpoint::hit("commit.gathered").await?;
+        let rows = Rows::of(requests);
+        let winners = match tokio::time::timeout(ANSWER_TIMEOUT, self.send(&rows)).await {
+            Ok(result) => result?,
+            Err(_) => {
+                return Err(Error::unavailable("database-timeout", "the database did not answer to a commit").into());
+            }
+        };
+        failpoint::hit("commit.answered").await?;
+        Ok(winners)
+    }
+
+    async fn send(&self, rows: &Rows<'_>) -> Result<Winners, Broken> {
+        let client = self.client();
+        let params = rows.params(&self.incarnation.0, &self.writer);
+        if failpoint::armed("commit.") {
+            return self.send_stepwise(rows).await;
+        }
+        if rows.keys.is_empty() {
+            // One statement is its own transaction: its rows are complete only when its commit is.
+            let answer = client.query(&self.batch, &params).await?;
+            return Ok(winners(&answer));
+        }
+        let (keys, exclusive) = rows.lock_pass();
+        let (tenants, instances, bookmarks) = &rows.waiting;
+        let lock_params: [&(dyn ToSql + Sync); 3] = [&self.lock_class, &keys, &exclusive];
+        let match_params: [&(dyn ToSql + Sync); 3] = [tenants, instances, bookmarks];
+        // Polled in this order, so they leave in this order, in one round trip.
+        let (begun, locked, written, matched, committed) = futures_util::join!(
+            client.batch_execute("BEGIN"),
+            client.query(&self.locks, &lock_params),
+            client.query(&self.batch, &params),
+            client.query(&self.matching, &match_params),
+            client.batch_execute("COMMIT"),
+        );
+        // The statement that failed first is the cause; those after it only say that the transaction is over.
+        begun?;
+        locked?;
+        let answer = written?;
+        matched?;
+        committed?;
+        Ok(winners(&answer))
+    }
+
+    /// The same, statement by statement, with a failpoint at every boundary.
+    async fn send_stepwise(&self, rows: &Rows<'_>) -> Result<Winners, Broken> {
+        let client = self.client();
+        client.batch_execute("BEGIN").await?;
+        failpoint::hit("commit.begun").await?;
+        let steps = async {
+            if !rows.keys.is_empty() {
+                let (keys, exclusive) = rows.lock_pass();
+                client
+                    .query(&self.locks, &[&self.lock_class, &keys, &exclusive])
+                    .await?;
+                failpoint::hit("commit.locked").await?;
+            }
+            let answer = client
+                .query(&self.batch, &rows.params(&self.incarnation.0, &self.writer))
+                .await?;
+            failpoint::hit("commit.written").await?;
+            if !rows.keys.is_empty() {
+                let (tenants, instances, bookmarks) = &rows.waiting;
+                client.query(&self.matching, &[tenants, instances, bookmarks]).await?;
+                failpoint::hit("commit.matched").await?;
+            }
+            Ok::<_, Broken>(winners(&answer))
+        }
+        .await;
+        if steps.is_err() {
+            client.batch_execute("ROLLBACK").await?;
+            return steps;
+        }
+        client.batch_execute("COMMIT").await?;
+        failpoint::hit("commit.committed").await?;
+        steps
+    }
+}
+
+fn winners(rows: &[tokio_postgres::Row]) -> Winners {
+    rows.iter()
+        .filter_map(|row| {
+            let no = usize::try_from(row.get::<_, i32>(0)).ok()?;
+            let commit = Commit {
+                version: InstanceVersion(row.get(1)),
+                continued: row.get::<_, Option<i64>>(2).map(WorkId),
+                created_at: row.get(3),
+                committed_at: row.get(4),
+            };
+            Some((no, commit))
+        })
+        .collect()
+}
+
+/// A request without its effects.
+pub(super) fn request_row(no: i32, request: &CommitRequest) -> RequestRow<'_> {
+    let effects = &request.effects;
+    RequestRow {
+        no,
+        tenant_id: request.tenant.as_str(),
+        instance_id: request.instance.as_str(),
+        expected: request.expected.map_or(0, |version| version.0),
+        burst: request.burst.0,
+        claims: request.claims.len() as i32,
+        definition_id: request.definition.definition_id.as_str(),
+        version_id: request.definition.version_id.as_str(),
+        definition_version: request.definition.version,
+        status: effects.status,
+        sub_status: effects.sub_status,
+        correlation_id: effects.correlation_id.as_deref(),
+        name: effects.name.as_deref(),
+        incident_count: effects.incident_count,
+        state: &effects.state,
+        elapsed: i64::try_from(effects.elapsed.as_micros()).unwrap_or(i64::MAX),
+    }
+}
+
+/// What a request was born of.
+pub(super) fn claim_rows(no: i32, request: &CommitRequest) -> impl Iterator<Item = ClaimRow<'_>> {
+    request.claims.iter().map(move |claim| match claim {
+        Claim::Work(id, claim_no) => ClaimRow {
+            no,
+            work_id: Some(id.0),
+            timer_id: None,
+            claim_no: claim_no.0,
+        },
+        Claim::Timer(id, claim_no) => ClaimRow {
+            no,
+            work_id: None,
+            timer_id: Some(id.as_str()),
+            claim_no: claim_no.0,
+        },
+    })
+}
+
+/// A batch as arrays of composites.
+#[derive(Default)]
+struct Rows<'a> {
+    requests: Vec<RequestRow<'a>>,
+    claims: Vec<ClaimRow<'a>>,
+    bookmarks: Vec<&'a BookmarkRow>,
+    burned: Vec<BurnedRow<'a>>,
+    stimuli: Vec<&'a StimulusRow>,
+    journal: Vec<&'a JournalRow>,
+    executions: Vec<&'a ExecutionRow>,
+    continued: Vec<i32>,
+    keys: Vec<KeyRow>,
+    modes: BTreeMap<i32, bool>,
+    waiting: (Vec<&'a str>, Vec<&'a str>, Vec<&'a str>),
+}
+
+impl<'a> Rows<'a> {
+    fn of(requests: impl Iterator<Item = &'a mut CommitRequest>) -> Self {
+        let mut rows = Rows::default();
+        for (no, request) in requests.enumerate() {
+            let no = no as i32;
+            request.effects.bookmarks_made.iter_mut().for_each(|row| row.no = no);
+            request.effects.stimuli.iter_mut().for_each(|row| row.no = no);
+            request.effects.journal.iter_mut().for_each(|row| row.no = no);
+            request.effects.executions.iter_mut().for_each(|row| row.no = no);
+            rows.add(no, request);
+        }
+        rows
+    }
+
+    fn add(&mut self, no: i32, request: &'a CommitRequest) {
+        let effects = &request.effects;
+        self.requests.push(request_row(no, request));
+        self.claims.extend(claim_rows(no, request));
+        self.burned.extend(
+            effects
+                .bookmarks_burned
+                .iter()
+                .map(|id| BurnedRow { no, id: id.as_str() }),
+        );
+        self.stimuli.extend(&effects.stimuli);
+        self.journal.extend(&effects.journal);
+        self.executions.extend(&effects.executions);
+        if effects.continues {
+            self.continued.push(no);
+        }
+        for (key, exclusive) in request.keys() {
+            self.keys.push(KeyRow { no, key });
+            *self.modes.entry(key).or_default() |= exclusive;
+        }
+        for bookmark in &effects.bookmarks_made {
+            self.bookmarks.push(bookmark);
+            if bookmark.publishable {
+                self.waiting.0.push(request.tenant.as_str());
+                self.waiting.1.push(request.instance.as_str());
+                self.waiting.2.push(&bookmark.id);
+            }
+        }
+    }
+
+    /// The distinct keys in one sorted pass, each with its mode: all of one mode first would deadlock.
+    fn lock_pass(&self) -> (Vec<i32>, Vec<bool>) {
+        self.modes.iter().map(|(key, exclusive)| (*key, *exclusive)).unzip()
+    }
+
+    fn params<'b>(&'b self, incarnation: &'b i64, writer: &'b i16) -> [&'b (dyn ToSql + Sync); 11] {
+        [
+            incarnation,
+            writer,
+            &self.requests,
+            &self.claims,
+            &self.bookmarks,
+            &self.burned,
+            &self.stimuli,
+            &self.journal,
+            &self.executions,
+            &self.continued,
+            &self.keys,
+        ]
+    }
+}

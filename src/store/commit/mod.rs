@@ -1,0 +1,150 @@
+//! The commit contract: how the outcome of a burst reaches the database, or changes nothing.
+//!
+//! # Invariants
+//!
+//! 1. Nobody writes a row of an instance without this writer, save those who only add work.
+//! 2. A batch is one statement (with a lock statement before it where stimuli are concerned) and one flush; a lone
+//!    burst waits for nobody. While it is in flight the next batch gathers.
+//! 3. Three fences stand in that statement: the writer's row in `fence`, the claims that the burst was born of, and
+//!    the version of the instance. Each burst wins or loses whole, and gets an answer of its own.
+//! 4. A batch knows only its winners. Why the others lost is asked by a second statement with a newer snapshot.
+//! 5. Committed means that every statement of the pipeline succeeded, COMMIT among them: COMMIT of a failed
+//!    transaction succeeds too, as a ROLLBACK, so its own success proves nothing.
+//! 6. When the connection dies at commit the same request is sent again, never only read: the old backend may still be
+//!    committing. After any answer but *won*, `last_burst` tells whether the first try had won.
+//! 7. What must outlive the outcome (the instance's lock) travels in the request and comes back with the answer.
+
+mod batch;
+mod resolve;
+mod row;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::any::Any;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+pub(crate) use row::{BookmarkRow, ExecutionRow, JournalRow, StimulusRow};
+pub(crate) use writer::{CommitWriter, WRITERS, WriterOptions};
+
+use crate::Error;
+use crate::id::{BookmarkId, BurstId, ClaimNo, DefinitionId, InstanceId, InstanceVersion, TenantId, VersionId, WorkId};
+
+/// A row that the burst was born of. It is consumed by the commit, or the burst loses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Claim {
+    /// An instruction.
+    Work(WorkId, ClaimNo),
+    /// A delay that came due, by the bookmark that it ends.
+    Timer(BookmarkId, ClaimNo),
+}
+
+/// Which version of which definition an instance runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DefinitionRef {
+    pub(crate) definition_id: DefinitionId,
+    pub(crate) version_id: VersionId,
+    pub(crate) version: i32,
+}
+
+/// What a burst changes. Netted: a bookmark made and burned in one burst is in neither list.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Effects {
+    pub(crate) status: i16,
+    pub(crate) sub_status: i16,
+    pub(crate) correlation_id: Option<String>,
+    pub(crate) name: Option<String>,
+    pub(crate) incident_count: i32,
+    pub(crate) state: Vec<u8>,
+    /// From the burst's begin to its end, by a monotonic clock; times in journal and executions count from its begin.
+    pub(crate) elapsed: Duration,
+    pub(crate) bookmarks_made: Vec<BookmarkRow>,
+    pub(crate) bookmarks_burned: Vec<BookmarkId>,
+    /// Stimuli that met nothing, for the inbox, targeted at this instance.
+    pub(crate) stimuli: Vec<StimulusRow>,
+    pub(crate) journal: Vec<JournalRow>,
+    pub(crate) executions: Vec<ExecutionRow>,
+    /// The burst yielded: it goes on under a claimed row of work that the commit makes.
+    pub(crate) continues: bool,
+}
+
+/// The outcome of one burst, on its way to the database.
+pub(crate) struct CommitRequest {
+    pub(crate) tenant: TenantId,
+    pub(crate) instance: InstanceId,
+    /// The version that was loaded, or none for a new instance.
+    pub(crate) expected: Option<InstanceVersion>,
+    pub(crate) burst: BurstId,
+    pub(crate) definition: DefinitionRef,
+    pub(crate) claims: Vec<Claim>,
+    pub(crate) effects: Effects,
+    /// What must live until the outcome is known.
+    pub(crate) keep: Box<dyn Any + Send + Sync>,
+}
+
+/// What is true of an instance once its burst is committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Commit {
+    /// Its version now.
+    pub(crate) version: InstanceVersion,
+    /// The claimed row under which a burst that yielded goes on.
+    pub(crate) continued: Option<WorkId>,
+    /// When it was first committed, by the database's clock.
+    pub(crate) created_at: DateTime<Utc>,
+    /// When this commit was.
+    pub(crate) committed_at: DateTime<Utc>,
+}
+
+/// What became of a burst.
+#[derive(Debug)]
+pub(crate) enum Verdict {
+    /// All of it is committed.
+    Won(Commit),
+    /// A row that it was born of is no longer ours. Nothing was written.
+    ClaimLost,
+    /// Somebody else committed, cancelled or deleted the instance since it was loaded. Nothing was written.
+    VersionConflict,
+    /// A row stayed locked by somebody else past all patience. Nothing was written.
+    Busy,
+    /// This incarnation was declared dead. Nothing was written, nor will be.
+    Fenced,
+    /// The database refuses this burst's own rows. Nothing was written.
+    Refused(Error),
+    /// Nobody can say: the connection died at commit, and the instance is gone.
+    Unknown,
+}
+
+/// A verdict, with what had to live until it was known.
+pub(crate) struct Answer {
+    pub(crate) verdict: Verdict,
+    pub(crate) keep: Box<dyn Any + Send + Sync>,
+}
+
+impl CommitRequest {
+    /// Roughly how many bytes travel, for the bound on a batch.
+    fn size(&self) -> usize {
+        let effects = &self.effects;
+        effects.state.len()
+            + effects.journal.iter().map(JournalRow::size).sum::<usize>()
+            + effects.executions.iter().map(ExecutionRow::size).sum::<usize>()
+            + 256 * (1 + effects.bookmarks_made.len() + self.claims.len())
+    }
+
+    /// The stimulus keys to lock, exclusive for those that it publishes.
+    fn keys(&self) -> impl Iterator<Item = (i32, bool)> + '_ {
+        let waits = self
+            .effects
+            .bookmarks_made
+            .iter()
+            .filter(|bookmark| bookmark.publishable);
+        let waits = waits.map(|bookmark| (row::lock_key(&bookmark.hash), false));
+        waits.chain(
+            self.effects
+                .stimuli
+                .iter()
+                .map(|stimulus| (row::lock_key(&stimulus.hash), true)),
+        )
+    }
+}

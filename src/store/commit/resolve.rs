@@ -1,0 +1,87 @@
+//! Why a burst lost, asked by a statement whose snapshot is newer than the batch's.
+
+use std::collections::HashMap;
+
+use super::batch::{Channel, claim_rows, request_row};
+use super::{Commit, CommitRequest, Verdict};
+use crate::Result;
+use crate::db::{ANSWER_TIMEOUT, within};
+use crate::failpoint;
+use crate::id::{InstanceVersion, WorkId};
+
+/// What the database shows of a loser.
+struct Evidence {
+    fence: bool,
+    /// The instance as it stands, if it does.
+    standing: Option<Commit>,
+    mine: bool,
+    claimed: bool,
+}
+
+/// Classes the losers of a batch, by their places in it; `in_doubt` when an earlier try of the same requests may have
+/// been committed.
+pub(super) async fn classify<'a>(
+    channel: &Channel,
+    losers: impl Iterator<Item = (usize, &'a CommitRequest)>,
+    in_doubt: bool,
+) -> Result<HashMap<usize, Verdict>> {
+    failpoint::hit("resolve.before").await?;
+    let losers: HashMap<usize, &CommitRequest> = losers.collect();
+    let requests: Vec<_> = losers
+        .iter()
+        .map(|(no, request)| request_row(*no as i32, request))
+        .collect();
+    let claims: Vec<_> = losers
+        .iter()
+        .flat_map(|(no, request)| claim_rows(*no as i32, request))
+        .collect();
+    let (incarnation, writer) = channel.writer();
+    let answer = within(
+        ANSWER_TIMEOUT,
+        channel
+            .client()
+            .query(&channel.classify, &[&incarnation, &writer, &requests, &claims]),
+    )
+    .await?;
+    Ok(answer
+        .iter()
+        .filter_map(|row| {
+            let no = usize::try_from(row.get::<_, i32>(0)).ok()?;
+            let evidence = Evidence {
+                fence: row.get(1),
+                standing: row.get::<_, Option<i64>>(2).map(|version| Commit {
+                    version: InstanceVersion(version),
+                    continued: row.get::<_, Option<i64>>(5).map(WorkId),
+                    created_at: row.get(6),
+                    committed_at: row.get(7),
+                }),
+                mine: row.get(3),
+                claimed: row.get(4),
+            };
+            Some((no, judge(losers.get(&no)?, evidence, in_doubt)))
+        })
+        .collect())
+}
+
+/// The order matters: a first try that won has consumed its own claims, and may have been fenced since.
+fn judge(request: &CommitRequest, evidence: Evidence, in_doubt: bool) -> Verdict {
+    if let (true, Some(commit)) = (evidence.mine, evidence.standing) {
+        return Verdict::Won(Commit {
+            continued: commit.continued.filter(|_| request.effects.continues),
+            ..commit
+        });
+    }
+    if in_doubt && request.expected.is_some() && evidence.standing.is_none() {
+        return Verdict::Unknown;
+    }
+    if !evidence.fence {
+        return Verdict::Fenced;
+    }
+    if !evidence.claimed {
+        return Verdict::ClaimLost;
+    }
+    if evidence.standing.map(|commit| commit.version) != request.expected {
+        return Verdict::VersionConflict;
+    }
+    Verdict::Busy
+}

@@ -1,0 +1,418 @@
+//! Two open sessions for each race that a commit can lose.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::fixture::{Fixture, burst, journal, waiting};
+use crate::assert_verdict;
+use crate::id::{NodeId, StimulusHash, TenantId};
+use crate::store::accept::RequestKey;
+use crate::store::commit::{Verdict, WriterOptions};
+use crate::store::depart;
+use crate::store::event::{self, NewEvent};
+
+fn event(hash: u8, key: &str) -> NewEvent {
+    NewEvent {
+        tenant: TenantId::default(),
+        request: RequestKey {
+            route: "event",
+            key: key.to_owned(),
+            fingerprint: vec![0; 32],
+        },
+        hash: StimulusHash([hash; 32]),
+        name: "Elsa.Event".to_owned(),
+        payload: None,
+        correlation_id: None,
+        instance: None,
+        activity_execution_id: None,
+        lifetime: Duration::from_secs(60),
+    }
+}
+
+#[tokio::test]
+async fn departing_waits_for_the_commit_in_flight_and_refuses_the_next() {
+    let fixture = Fixture::new().await;
+    let writer = Arc::new(fixture.writer().await);
+    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    // Somebody holds the state's row, so that the commit stops with its fence row locked.
+    let blocker = fixture.session().await;
+    blocker
+        .client
+        .batch_execute("BEGIN; SELECT 1 FROM instance_state FOR UPDATE")
+        .await
+        .unwrap();
+    let in_flight = tokio::spawn({
+        let writer = Arc::clone(&writer);
+        async move { writer.write(journal(waiting(burst("i", Some(1)), "b2", 8), 1)).await }
+    });
+    fixture.somebody_waits().await;
+    let departing = fixture.session().await;
+    let fence = tokio::spawn(async move {
+        departing.client.execute("DELETE FROM fence", &[]).await.unwrap();
+    });
+    tokio::time::timeout(Duration::from_millis(300), async {
+        while !fence.is_finished() {
+            tokio::task::yield_now().await
+        }
+    })
+    .await
+    .expect_err("the fence fell while a commit was in flight");
+    blocker.client.batch_execute("ROLLBACK").await.unwrap();
+    assert_verdict!(in_flight.await.unwrap(), Verdict::Won(_));
+    fence.await.unwrap();
+    assert_verdict!(writer.write(burst("i", Some(2))).await, Verdict::Fenced);
+    assert_eq!(fixture.version("i").await, Some(2));
+}
+
+#[tokio::test]
+async fn an_event_and_its_bookmark_never_miss_each_other_when_the_wait_comes_first() {
+    let fixture = Fixture::new().await;
+    let writer = Arc::new(fixture.writer().await);
+    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    let blocker = fixture.session().await;
+    blocker
+        .client
+        .batch_execute("BEGIN; SELECT 1 FROM instance_state FOR UPDATE")
+        .await
+        .unwrap();
+    let begins_to_wait = tokio::spawn({
+        let writer = Arc::clone(&writer);
+        async move { writer.write(waiting(burst("i", Some(1)), "b9", 9)).await }
+    });
+    fixture.somebody_waits().await;
+    let publishes = tokio::spawn({
+        let (pool, class) = (writer.pool.clone(), fixture.base.schema().lock_class());
+        async move { event::publish(&pool, class, &event(9, "k")).await.unwrap() }
+    });
+    // The publisher must wait for the commit; only then it looks.
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(5);
+    while fixture
+        .count("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+        .await
+        == 0
+    {
+        assert!(
+            tokio::time::Instant::now() < deadline && !publishes.is_finished(),
+            "the publisher did not wait"
+        );
+        tokio::task::yield_now().await;
+    }
+    blocker.client.batch_execute("ROLLBACK").await.unwrap();
+    assert_verdict!(begins_to_wait.await.unwrap(), Verdict::Won(_));
+    let fanout = publishes.await.unwrap();
+    assert_eq!((fanout.resumed, fanout.kept), (1, false));
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn an_event_and_its_bookmark_never_miss_each_other_when_the_event_comes_first() {
+    let fixture = Fixture::new().await;
+    let writer = Arc::new(fixture.writer().await);
+    // A publisher that has looked, found nobody, and not yet committed its row in the inbox.
+    let publisher = fixture.session().await;
+    let hash = StimulusHash([9; 32]);
+    publisher.client.batch_execute("BEGIN").await.unwrap();
+    publisher
+        .client
+        .query(
+            "SELECT pg_advisory_xact_lock($1, $2)",
+            &[&fixture.base.schema().lock_class(), &hash.lock_key()],
+        )
+        .await
+        .unwrap();
+    publisher
+        .client
+        .execute(
+            "INSERT INTO inbox (tenant_id, hash, name, expires_at) VALUES ('', $1, 'Elsa.Event', now() + '1 h')",
+            &[&hash.0.as_slice()],
+        )
+        .await
+        .unwrap();
+    let begins_to_wait = tokio::spawn({
+        let writer = Arc::clone(&writer);
+        async move { writer.write(waiting(burst("i", None), "b", 9)).await }
+    });
+    // It goes to the straggler lane; a burst that needs no such key is not held up meanwhile.
+    fixture.somebody_waits().await;
+    assert_verdict!(writer.write(burst("other", None)).await, Verdict::Won(_));
+    publisher.client.batch_execute("COMMIT").await.unwrap();
+    assert_verdict!(begins_to_wait.await.unwrap(), Verdict::Won(_));
+    assert_eq!(fixture.count("SELECT count(*) FROM inbox").await, 0);
+    assert_eq!(fixture.count("SELECT count(*) FROM work WHERE kind = 2").await, 1);
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn one_event_key_fans_out_once() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    assert_verdict!(writer.write(waiting(burst("i", None), "b", 9)).await, Verdict::Won(_));
+    let class = fixture.base.schema().lock_class();
+    let mut tasks = Vec::new();
+    for _ in 0..8 {
+        let pool = writer.pool.clone();
+        tasks.push(tokio::spawn(async move {
+            event::publish(&pool, class, &event(9, "same")).await.unwrap().resumed
+        }));
+    }
+    let mut resumed = 0;
+    for task in tasks {
+        resumed += task.await.unwrap();
+    }
+    assert_eq!(resumed, 1);
+    let mut other = event(9, "same");
+    other.request.fingerprint = vec![1; 32];
+    let error = event::publish(&writer.pool, class, &other).await.unwrap_err();
+    assert!(error.is_unprocessable(), "{error}");
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn one_locked_instance_does_not_stall_its_batch() {
+    let fixture = Fixture::new().await;
+    let writer = Arc::new(fixture.writer().await);
+    for instance in ["a", "b", "c"] {
+        assert_verdict!(
+            writer.write(waiting(burst(instance, None), "b", 7)).await,
+            Verdict::Won(_)
+        );
+    }
+    let blocker = fixture.session().await;
+    blocker
+        .client
+        .batch_execute("BEGIN; SELECT 1 FROM instance WHERE id = 'b' FOR UPDATE")
+        .await
+        .unwrap();
+    let write = |instance: &'static str| {
+        let writer = Arc::clone(&writer);
+        tokio::spawn(async move { writer.write(waiting(burst(instance, Some(1)), "b2", 8)).await })
+    };
+    let (a, b, c) = (write("a"), write("b"), write("c"));
+    assert_verdict!(a.await.unwrap(), Verdict::Won(_));
+    assert_verdict!(c.await.unwrap(), Verdict::Won(_));
+    assert!(!b.is_finished());
+    blocker.client.batch_execute("ROLLBACK").await.unwrap();
+    assert_verdict!(b.await.unwrap(), Verdict::Won(_));
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_straggler_is_told_what_beat_it() {
+    let fixture = Fixture::new().await;
+    let writer = Arc::new(fixture.writer().await);
+    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    let rival = fixture.session().await;
+    rival
+        .client
+        .batch_execute("BEGIN; UPDATE instance SET version = version + 1")
+        .await
+        .unwrap();
+    let loses = tokio::spawn({
+        let writer = Arc::clone(&writer);
+        async move { writer.write(waiting(burst("i", Some(1)), "b2", 8)).await }
+    });
+    fixture.somebody_waits().await;
+    rival.client.batch_execute("COMMIT").await.unwrap();
+    assert_verdict!(loses.await.unwrap(), Verdict::VersionConflict);
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_row_that_stays_locked_ends_a_stragglers_patience() {
+    let fixture = Fixture::new().await;
+    let options = WriterOptions {
+        patience: Duration::from_millis(100),
+        ..WriterOptions::default()
+    };
+    let writer = fixture.writer_with(&fixture.base, options).await;
+    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    let blocker = fixture.session().await;
+    blocker
+        .client
+        .batch_execute("BEGIN; SELECT 1 FROM instance FOR UPDATE")
+        .await
+        .unwrap();
+    assert_verdict!(writer.write(waiting(burst("i", Some(1)), "b2", 8)).await, Verdict::Busy);
+    assert_eq!(fixture.version("i").await, Some(1));
+}
+
+#[tokio::test]
+async fn two_bursts_of_one_instance_in_one_batch_both_get_their_answer() {
+    let fixture = Fixture::new().await;
+    let writer = Arc::new(fixture.writer().await);
+    let mut tasks = Vec::new();
+    for _ in 0..16 {
+        let writer = Arc::clone(&writer);
+        tasks.push(tokio::spawn(async move {
+            writer.write(journal(burst("same", None), 1)).await
+        }));
+    }
+    let mut won = 0;
+    for task in tasks {
+        match task.await.unwrap() {
+            Verdict::Won(_) => won += 1,
+            verdict => assert_verdict!(verdict, Verdict::VersionConflict),
+        }
+    }
+    assert_eq!((won, fixture.count("SELECT count(*) FROM journal").await), (1, 1));
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn two_writers_over_the_same_instances_neither_deadlock_nor_lose_an_answer() {
+    let fixture = Fixture::new().await;
+    let one = Arc::new(fixture.writer().await);
+    let two = Arc::new(fixture.writer().await);
+    for n in 0..20 {
+        assert_verdict!(
+            one.write(waiting(burst(&format!("i{n:02}"), None), "b", n)).await,
+            Verdict::Won(_)
+        );
+    }
+    let mut tasks = Vec::new();
+    for n in 0..40u8 {
+        for (round, writer) in [&one, &two].into_iter().enumerate() {
+            // One comes from below, the other from above; every stimulus key is shared by both.
+            let number = if round == 0 { n % 20 } else { 19 - n % 20 };
+            let (writer, name) = (Arc::clone(writer), format!("x{round}{n}"));
+            tasks.push(tokio::spawn(async move {
+                writer
+                    .write(waiting(burst(&format!("i{number:02}"), Some(1)), &name, number))
+                    .await
+            }));
+        }
+    }
+    let mut won = 0;
+    for task in tasks {
+        match task.await.unwrap() {
+            Verdict::Won(_) => won += 1,
+            verdict => assert_verdict!(verdict, Verdict::VersionConflict),
+        }
+    }
+    assert_eq!(won, 20, "each instance went from version 1 to 2 once");
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn claims_locked_by_a_dying_commit_are_found_by_the_next_sweep() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    for _ in 0..3 {
+        fixture.claimed_work("i", writer.incarnation).await;
+    }
+    let dying = fixture.session().await;
+    dying
+        .client
+        .batch_execute("BEGIN; SELECT 1 FROM work ORDER BY id LIMIT 1 FOR UPDATE")
+        .await
+        .unwrap();
+    let session = fixture.session().await;
+    let incarnation = writer.incarnation;
+    let departs = tokio::spawn(async move {
+        depart::depart(&session.client, incarnation, &NodeId::new("test"))
+            .await
+            .unwrap()
+    });
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(5);
+    while fixture
+        .count("SELECT count(*) FROM work WHERE claimed_by IS NULL")
+        .await
+        < 2
+    {
+        assert!(tokio::time::Instant::now() < deadline);
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(
+        fixture.count("SELECT count(*) FROM departed").await,
+        1,
+        "not forgotten while a claim is left"
+    );
+    dying.client.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(departs.await.unwrap(), 3);
+    assert_eq!(fixture.count("SELECT count(*) FROM departed").await, 0);
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn an_incarnation_stopped_in_the_middle_of_a_commit_is_ended_first() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    // A session of that incarnation that holds its fence row and never goes on.
+    let stopped = writer.connector.open().await.unwrap();
+    stopped
+        .client
+        .batch_execute("BEGIN; SELECT 1 FROM fence WHERE writer = 0 FOR KEY SHARE")
+        .await
+        .unwrap();
+    let session = fixture.session().await;
+    session.client.batch_execute("SET lock_timeout = 200").await.unwrap();
+    depart::depart(&session.client, writer.incarnation, &NodeId::new("test"))
+        .await
+        .unwrap();
+    let mut lost = stopped.lost();
+    tokio::time::timeout(Duration::from_secs(5), lost.wait_for(|lost| *lost))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_verdict!(writer.write(burst("i", Some(1))).await, Verdict::Fenced);
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn only_departed_or_expired_incarnations_can_be_terminated() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    let ended: i32 = fixture
+        .admin
+        .client
+        .query_one("SELECT terminate_incarnation($1)", &[&writer.incarnation.0])
+        .await
+        .unwrap()
+        .get(0);
+    assert_eq!(ended, 0);
+    assert_verdict!(writer.write(burst("i", None)).await, Verdict::Won(_));
+}
+
+#[tokio::test]
+async fn a_node_that_registers_during_the_sweep_for_orphans_keeps_its_claims() {
+    let fixture = Fixture::new().await;
+    let gone = fixture.writer().await;
+    fixture
+        .admin
+        .client
+        .batch_execute("DELETE FROM fence; DELETE FROM node")
+        .await
+        .unwrap();
+    let starts =
+        "INSERT INTO work (tenant_id, instance_id, kind, body, claimed_by, claim_no) VALUES ('', $1, 0, '{}', $2, 1)";
+    fixture
+        .admin
+        .client
+        .execute(starts, &[&"a", &gone.incarnation.0])
+        .await
+        .unwrap();
+    let orphans = depart::orphans(&fixture.admin.client).await.unwrap();
+    assert_eq!(orphans, [gone.incarnation]);
+    let fresh = fixture.writer().await;
+    fixture
+        .admin
+        .client
+        .execute(starts, &[&"b", &fresh.incarnation.0])
+        .await
+        .unwrap();
+    for orphan in orphans {
+        depart::depart(&fixture.admin.client, orphan, &NodeId::new("x"))
+            .await
+            .unwrap();
+    }
+    assert_eq!(
+        fixture
+            .count("SELECT count(*) FROM work WHERE claimed_by IS NULL")
+            .await,
+        1
+    );
+    assert!(depart::orphans(&fixture.admin.client).await.unwrap().is_empty());
+    fixture.is_sound().await;
+}

@@ -1,0 +1,233 @@
+//! A migrated database, registered incarnations with real commit writers, and bursts that nobody ran.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::db::{Connector, DatabaseUrl, Pool, SchemaName, Session, migrate};
+use crate::id::{
+    BurstId, ClaimNo, DefinitionId, Incarnation, InstanceId, InstanceVersion, NodeId, TenantId, VersionId, WorkId,
+};
+use crate::store::commit::writer::WriterTasks;
+use crate::store::commit::{
+    Answer, BookmarkRow, Claim, CommitRequest, CommitWriter, DefinitionRef, Effects, JournalRow, Verdict, WriterOptions,
+};
+use crate::store::{check, housekeeping, node};
+use crate::test_database::{Connection, TestDatabase};
+
+pub(crate) struct Fixture {
+    pub(crate) base: Connector,
+    pub(crate) admin: Session,
+    database: TestDatabase,
+}
+
+/// An incarnation with its writer.
+pub(crate) struct Writer {
+    pub(crate) incarnation: Incarnation,
+    pub(crate) connector: Connector,
+    pub(crate) pool: Pool,
+    pub(crate) commit: CommitWriter,
+    _tasks: WriterTasks,
+}
+
+impl Fixture {
+    pub(crate) async fn new() -> Self {
+        let database = TestDatabase::create().await;
+        let schema = SchemaName::parse("mainspring").unwrap();
+        let base = Connector::new(&DatabaseUrl::parse(&database.url()).unwrap(), &schema).unwrap();
+        migrate::run(&base).await.unwrap();
+        housekeeping::ensure_partitions(&Pool::new(&base, 1).unwrap())
+            .await
+            .unwrap();
+        let admin = base.open().await.unwrap();
+        Self { base, admin, database }
+    }
+
+    /// The database's URL with another port, for what goes through a proxy.
+    pub(crate) fn through(&self, port: u16) -> Connector {
+        let mut url = reqwest::Url::parse(&self.database.url()).unwrap();
+        url.set_port(Some(port)).unwrap();
+        url.set_host(Some("127.0.0.1")).unwrap();
+        Connector::new(
+            &DatabaseUrl::parse(url.as_str()).unwrap(),
+            &SchemaName::parse("mainspring").unwrap(),
+        )
+        .unwrap()
+    }
+
+    pub(crate) fn server_port(&self) -> u16 {
+        reqwest::Url::parse(&self.database.url()).unwrap().port().unwrap()
+    }
+
+    pub(crate) async fn writer(&self) -> Writer {
+        self.writer_with(&self.base, WriterOptions::default()).await
+    }
+
+    pub(crate) async fn writer_with(&self, base: &Connector, options: WriterOptions) -> Writer {
+        let client = &self.admin.client;
+        let node_id = NodeId::new("test");
+        let incarnation = node::next_incarnation(client).await.unwrap();
+        node::register(client, incarnation, &node_id, Duration::from_secs(5))
+            .await
+            .unwrap();
+        let connector = base.of(incarnation, &node_id);
+        let (commit, tasks) = CommitWriter::start(&connector, incarnation, options).await.unwrap();
+        let pool = Pool::new(&self.base, 4).unwrap();
+        Writer {
+            incarnation,
+            connector,
+            pool,
+            commit,
+            _tasks: tasks,
+        }
+    }
+
+    /// A session of somebody else, in our schema.
+    pub(crate) async fn session(&self) -> Session {
+        self.base.open().await.unwrap()
+    }
+
+    pub(crate) async fn superuser(&self) -> Connection {
+        self.database.connect().await
+    }
+
+    pub(crate) async fn count(&self, sql: &str) -> i64 {
+        self.admin.client.query_one(sql, &[]).await.unwrap().get(0)
+    }
+
+    pub(crate) async fn version(&self, instance: &str) -> Option<i64> {
+        let row = self
+            .admin
+            .client
+            .query_opt("SELECT version FROM instance WHERE id = $1", &[&instance])
+            .await
+            .unwrap();
+        row.map(|row| row.get(0))
+    }
+
+    /// A row of work for an instance, claimed by an incarnation.
+    pub(crate) async fn claimed_work(&self, instance: &str, incarnation: Incarnation) -> Claim {
+        let row = self
+            .admin
+            .client
+            .query_one(
+                "INSERT INTO work (tenant_id, instance_id, kind, body, claimed_by, claim_no)
+                 VALUES ('', $1, 1, '{}', $2, 1) RETURNING id",
+                &[&instance, &incarnation.0],
+            )
+            .await
+            .unwrap();
+        Claim::Work(WorkId(row.get(0)), ClaimNo(1))
+    }
+
+    /// Waits until a statement of another session waits for a lock.
+    pub(crate) async fn somebody_waits(&self) {
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(5);
+        loop {
+            let waiting = self
+                .count("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+                .await;
+            if waiting > 0 {
+                return;
+            }
+            assert!(tokio::time::Instant::now() < deadline, "nobody came to wait for a lock");
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Every test ends with this.
+    pub(crate) async fn is_sound(&self) {
+        assert_eq!(check::check(&self.admin.client).await.unwrap(), []);
+    }
+}
+
+impl Writer {
+    pub(crate) async fn write(&self, request: CommitRequest) -> Verdict {
+        self.answer(request).await.verdict
+    }
+
+    pub(crate) async fn answer(&self, request: CommitRequest) -> Answer {
+        tokio::time::timeout(Duration::from_secs(20), self.commit.commit(request))
+            .await
+            .unwrap()
+            .unwrap()
+    }
+}
+
+/// A finished burst of an instance that suspends, or, without bookmarks, finishes.
+pub(crate) fn burst(instance: &str, expected: Option<i64>) -> CommitRequest {
+    CommitRequest {
+        tenant: TenantId::default(),
+        instance: InstanceId::new(instance),
+        expected: expected.map(InstanceVersion),
+        burst: BurstId::random(),
+        definition: DefinitionRef {
+            definition_id: DefinitionId::new("d"),
+            version_id: VersionId::new("d1"),
+            version: 1,
+        },
+        claims: Vec::new(),
+        effects: Effects {
+            status: 1,
+            sub_status: 3,
+            state: b"{}".to_vec(),
+            ..Effects::default()
+        },
+        keep: Box::new(()),
+    }
+}
+
+/// Makes a burst wait for a stimulus.
+pub(crate) fn waiting(mut request: CommitRequest, bookmark: &str, hash: u8) -> CommitRequest {
+    request.effects.status = 0;
+    request.effects.sub_status = 2;
+    request.effects.bookmarks_made.push(BookmarkRow {
+        no: 0,
+        id: bookmark.to_owned(),
+        activity_id: "a".to_owned(),
+        node_id: "w:a".to_owned(),
+        activity_execution_id: "e".to_owned(),
+        name: "Elsa.Event".to_owned(),
+        hash: vec![hash; 32],
+        payload: serde_json::json!({}),
+        publishable: true,
+        delay: None,
+    });
+    request
+}
+
+pub(crate) fn journal(mut request: CommitRequest, sequence: i64) -> CommitRequest {
+    request.effects.journal.push(JournalRow {
+        no: 0,
+        sequence,
+        at: 0,
+        event_name: "Started".to_owned(),
+        activity_execution_id: format!("e{sequence}"),
+        parent_activity_execution_id: None,
+        activity_id: "a".to_owned(),
+        activity_type: "Elsa.WriteLine".to_owned(),
+        activity_type_version: 1,
+        activity_name: None,
+        node_id: "w:a".to_owned(),
+        message: None,
+        source: None,
+        activity_state: Some(serde_json::json!({"Text": "x"})),
+        payload: None,
+    });
+    request
+}
+
+/// Something that travels with a request, and tells whether it is still held.
+pub(crate) fn kept() -> (Box<dyn Any + Send + Sync>, Arc<()>) {
+    let token = Arc::new(());
+    (Box::new(Arc::clone(&token)), token)
+}
+
+#[macro_export]
+#[doc(hidden)]
+macro_rules! assert_verdict {
+    ($verdict:expr, $pattern:pat) => {{
+        let verdict = $verdict;
+        assert!(matches!(verdict, $pattern), "{verdict:?}");
+    }};
+}

@@ -1,0 +1,6 @@
+//! The commit contract with bursts that nobody ran, against a real server; each race with two open sessions.
+
+mod barrier;
+mod contract;
+pub(crate) mod fixture;
+mod proxy;

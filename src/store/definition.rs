@@ -1,0 +1,357 @@
+//! Workflow definitions: immutable versions once published, drafts until then.
+//!
+//! A save or a publish holds the lock of its definition id, so that versions count without gaps and one draft is the
+//! newest. A publish counts the revision in its own transaction: a sequence would show 2 before 1 is committed.
+
+use chrono::{DateTime, Utc};
+use deadpool_postgres::Object;
+use postgres_types::ToSql;
+use serde_json::Value;
+
+use crate::db::{ANSWER_TIMEOUT, Pool, discard, within};
+use crate::failpoint;
+use crate::id::{DefinitionId, StimulusHash, TenantId, VersionId};
+use crate::{Error, Result};
+
+const LOCK: &str = include_str!("../../sql/queries/definition_lock.sql");
+const HEAD: &str = include_str!("../../sql/queries/definition_head.sql");
+const UPDATE_DRAFT: &str = include_str!("../../sql/queries/definition_update_draft.sql");
+const UNLATEST: &str = include_str!("../../sql/queries/definition_unlatest.sql");
+const INSERT_DRAFT: &str = include_str!("../../sql/queries/definition_insert_draft.sql");
+const PUBLISH: &str = include_str!("../../sql/queries/definition_publish.sql");
+const PUBLISH_MARK: &str = include_str!("../../sql/queries/definition_publish_mark.sql");
+const TRIGGER_LOCK: &str = include_str!("../../sql/queries/trigger_lock.sql");
+const TRIGGER_CLEAR: &str = include_str!("../../sql/queries/trigger_clear.sql");
+const TRIGGER_WRITE: &str = include_str!("../../sql/queries/trigger_write.sql");
+const TRIGGER_MATCH: &str = include_str!("../../sql/queries/trigger_match_inbox.sql");
+const FIND: &str = include_str!("../../sql/queries/definition_find.sql");
+const BODY: &str = include_str!("../../sql/queries/definition_body.sql");
+const LIST: &str = include_str!("../../sql/queries/definition_list.sql");
+
+/// A version as it is kept. Whether it is the newest or the published one stands beside the body, not in it.
+#[derive(Clone, Debug)]
+pub(crate) struct DefinitionRow {
+    pub(crate) version_id: VersionId,
+    pub(crate) definition_id: DefinitionId,
+    pub(crate) version: i32,
+    pub(crate) name: Option<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) is_latest: bool,
+    pub(crate) is_published: bool,
+    pub(crate) is_readonly: bool,
+    pub(crate) created_at: DateTime<Utc>,
+    /// The definition's JSON; null in a list.
+    pub(crate) body: Value,
+}
+
+/// A definition on its way in.
+#[derive(Clone, Debug)]
+pub(crate) struct NewDefinition {
+    pub(crate) tenant: TenantId,
+    /// The id that it came with, used if it is free.
+    pub(crate) version_id: Option<VersionId>,
+    pub(crate) definition_id: DefinitionId,
+    /// The version that it came with; a first draft keeps it.
+    pub(crate) version: i32,
+    pub(crate) name: Option<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) is_readonly: bool,
+    pub(crate) is_system: bool,
+    pub(crate) body: Value,
+}
+
+/// What a published version is started by.
+#[derive(Clone, Debug)]
+pub(crate) struct TriggerRow {
+    pub(crate) activity_id: String,
+    pub(crate) hash: StimulusHash,
+    pub(crate) name: String,
+    pub(crate) payload: Value,
+}
+
+/// What a publish came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PublishOutcome {
+    /// It is published now.
+    Published,
+    /// The draft changed since the caller looked: nothing was done.
+    Changed,
+}
+
+/// Saves a draft: changes the newest version if that was never published, else adds one. With `publish`, publishes it
+/// in the same transaction, with these triggers.
+pub(crate) async fn save(
+    pool: &Pool,
+    lock_class: i32,
+    new: &NewDefinition,
+    publish: Option<&[TriggerRow]>,
+) -> Result<DefinitionRow> {
+    let client = pool.client().await?;
+    let saved = within(ANSWER_TIMEOUT * 2, save_within(&client, lock_class, new, publish)).await;
+    settle(client, saved)
+}
+
+/// Publishes the newest version, if its body still is the one that was validated.
+pub(crate) async fn publish(
+    pool: &Pool,
+    lock_class: i32,
+    tenant: &TenantId,
+    validated: &DefinitionRow,
+    triggers: &[TriggerRow],
+) -> Result<PublishOutcome> {
+    let client = pool.client().await?;
+    let done = within(ANSWER_TIMEOUT * 2, async {
+        let id = &validated.definition_id;
+        begin(&client, lock_class, tenant, id).await?;
+        let head = head(&client, tenant, id).await?;
+        if head.is_none_or(|head| head.version_id != validated.version_id || head.body != validated.body) {
+            client.batch_execute("ROLLBACK").await?;
+            return Ok(PublishOutcome::Changed);
+        }
+        mark_published(&client, lock_class, tenant, id, &validated.version_id, triggers).await?;
+        client.batch_execute("COMMIT").await?;
+        failpoint::hit("publish.committed").await?;
+        Ok::<_, Error>(PublishOutcome::Published)
+    })
+    .await;
+    settle(client, done)
+}
+
+/// After an error the connection goes, and its transaction with it.
+fn settle<T>(client: Object, result: Result<T>) -> Result<T> {
+    if result.is_err() {
+        discard(client);
+    }
+    result
+}
+
+async fn begin(client: &Object, lock_class: i32, tenant: &TenantId, id: &DefinitionId) -> Result<()> {
+    client.batch_execute("BEGIN").await?;
+    client
+        .execute(LOCK, &[&lock_class, &tenant.as_str(), &id.as_str()])
+        .await?;
+    Ok(())
+}
+
+struct Head {
+    version_id: VersionId,
+    version: i32,
+    was_published: bool,
+    body: Value,
+    published_version: Option<i32>,
+    max_version: i32,
+}
+
+async fn head(client: &Object, tenant: &TenantId, id: &DefinitionId) -> Result<Option<Head>> {
+    let row = client.query_opt(HEAD, &[&tenant.as_str(), &id.as_str()]).await?;
+    Ok(row.map(|row| Head {
+        version_id: VersionId::new(row.get::<_, String>(0)),
+        version: row.get(1),
+        was_published: row.get(3),
+        body: row.get(4),
+        published_version: row.get(5),
+        max_version: row.get::<_, Option<i32>>(6).unwrap_or_default(),
+    }))
+}
+
+async fn save_within(
+    client: &Object,
+    lock_class: i32,
+    new: &NewDefinition,
+    publish: Option<&[TriggerRow]>,
+) -> Result<DefinitionRow> {
+    let (tenant, id) = (&new.tenant, &new.definition_id);
+    begin(client, lock_class, tenant, id).await?;
+    let head = head(client, tenant, id).await?;
+    if let (Some(_), Some(published)) = (publish, head.as_ref().and_then(|head| head.published_version))
+        && new.version > 0
+        && new.version < published
+    {
+        return Err(Error::conflict(
+            "newer-version-published",
+            format!(
+                "version {} of {:?} cannot be published: version {published} already is; save without a version, or \
+                 with a newer one",
+                new.version,
+                id.as_str()
+            ),
+        ));
+    }
+    let row = match head {
+        Some(head) if !head.was_published => {
+            let params: [&(dyn ToSql + Sync); 7] = [
+                &tenant.as_str(),
+                &head.version_id.as_str(),
+                &new.name,
+                &new.description,
+                &new.body,
+                &new.is_readonly,
+                &new.is_system,
+            ];
+            let row = client.query_one(UPDATE_DRAFT, &params).await?;
+            saved_row(new, head.version_id, head.version, row.get(0))
+        }
+        head => {
+            let version = head.map_or(new.version.max(1), |head| head.max_version + 1);
+            client.execute(UNLATEST, &[&tenant.as_str(), &id.as_str()]).await?;
+            let spare = VersionId::random();
+            let wanted = new.version_id.as_ref().unwrap_or(&spare);
+            let params: [&(dyn ToSql + Sync); 10] = [
+                &tenant.as_str(),
+                &wanted.as_str(),
+                &spare.as_str(),
+                &id.as_str(),
+                &version,
+                &new.name,
+                &new.description,
+                &new.body,
+                &new.is_readonly,
+                &new.is_system,
+            ];
+            let row = client.query_one(INSERT_DRAFT, &params).await?;
+            saved_row(new, VersionId::new(row.get::<_, String>(0)), version, row.get(1))
+        }
+    };
+    if let Some(triggers) = publish {
+        mark_published(client, lock_class, tenant, id, &row.version_id, triggers).await?;
+    }
+    client.batch_execute("COMMIT").await?;
+    failpoint::hit("publish.committed").await?;
+    Ok(DefinitionRow {
+        is_published: publish.is_some(),
+        ..row
+    })
+}
+
+fn saved_row(new: &NewDefinition, version_id: VersionId, version: i32, created_at: DateTime<Utc>) -> DefinitionRow {
+    DefinitionRow {
+        version_id,
+        definition_id: new.definition_id.clone(),
+        version,
+        name: new.name.clone(),
+        description: new.description.clone(),
+        is_latest: true,
+        is_published: false,
+        is_readonly: new.is_readonly,
+        created_at,
+        body: new.body.clone(),
+    }
+}
+
+async fn mark_published(
+    client: &Object,
+    lock_class: i32,
+    tenant: &TenantId,
+    id: &DefinitionId,
+    version_id: &VersionId,
+    triggers: &[TriggerRow],
+) -> Result<()> {
+    let (tenant, id, version_id) = (tenant.as_str(), id.as_str(), version_id.as_str());
+    if !triggers.is_empty() {
+        // Publishing a trigger counts as beginning to wait: in a statement before the match.
+        let keys: Vec<i32> = triggers.iter().map(|trigger| trigger.hash.lock_key()).collect();
+        client.execute(TRIGGER_LOCK, &[&lock_class, &keys]).await?;
+    }
+    client.execute(PUBLISH, &[&tenant, &id, &version_id]).await?;
+    client.execute(PUBLISH_MARK, &[&tenant, &version_id]).await?;
+    client.execute(TRIGGER_CLEAR, &[&tenant, &id]).await?;
+    if !triggers.is_empty() {
+        let activities: Vec<&str> = triggers.iter().map(|trigger| trigger.activity_id.as_str()).collect();
+        let hashes: Vec<&[u8]> = triggers.iter().map(|trigger| trigger.hash.0.as_slice()).collect();
+        let names: Vec<&str> = triggers.iter().map(|trigger| trigger.name.as_str()).collect();
+        let payloads: Vec<&Value> = triggers.iter().map(|trigger| &trigger.payload).collect();
+        client
+            .execute(TRIGGER_WRITE, &[&tenant, &id, &activities, &hashes, &names, &payloads])
+            .await?;
+        client.execute(TRIGGER_MATCH, &[&tenant, &id]).await?;
+    }
+    failpoint::hit("publish.written").await?;
+    Ok(())
+}
+
+/// Which version of a definition to find.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wanted {
+    pub(crate) definition_id: Option<DefinitionId>,
+    pub(crate) version_id: Option<VersionId>,
+    pub(crate) version: Option<i32>,
+    pub(crate) published: bool,
+    pub(crate) latest: bool,
+    pub(crate) draft: bool,
+}
+
+/// Finds one version; the published one first, then the newest.
+pub(crate) async fn find(pool: &Pool, tenant: &TenantId, wanted: &Wanted) -> Result<Option<DefinitionRow>> {
+    let params: [&(dyn ToSql + Sync); 7] = [
+        &tenant.as_str(),
+        &wanted.definition_id.as_ref().map(DefinitionId::as_str),
+        &wanted.version_id.as_ref().map(VersionId::as_str),
+        &wanted.version,
+        &wanted.published,
+        &wanted.latest,
+        &wanted.draft,
+    ];
+    Ok(pool
+        .query_opt(FIND, &params)
+        .await?
+        .map(|row| definition_row(&row, 0, row.get(9))))
+}
+
+fn definition_row(row: &tokio_postgres::Row, from: usize, body: Value) -> DefinitionRow {
+    DefinitionRow {
+        version_id: VersionId::new(row.get::<_, String>(from)),
+        definition_id: DefinitionId::new(row.get::<_, String>(from + 1)),
+        version: row.get(from + 2),
+        name: row.get(from + 3),
+        description: row.get(from + 4),
+        is_latest: row.get(from + 5),
+        is_published: row.get(from + 6),
+        is_readonly: row.get(from + 7),
+        created_at: row.get(from + 8),
+        body,
+    }
+}
+
+/// The body of a version, for compiling it.
+pub(crate) async fn body(
+    pool: &Pool,
+    tenant: &TenantId,
+    version: &VersionId,
+) -> Result<Option<(DefinitionId, i32, Value)>> {
+    let row = pool.query_opt(BODY, &[&tenant.as_str(), &version.as_str()]).await?;
+    Ok(row.map(|row| (DefinitionId::new(row.get::<_, String>(0)), row.get(1), row.get(2))))
+}
+
+/// Which versions to list.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ListFilter<'a> {
+    pub(crate) wanted: Wanted,
+    /// The newest and the published one.
+    pub(crate) latest_and_published: bool,
+    pub(crate) definition_ids: Vec<&'a str>,
+    pub(crate) search: Option<&'a str>,
+    pub(crate) limit: i64,
+    pub(crate) offset: i64,
+}
+
+/// Lists a page, with how many there are in all.
+pub(crate) async fn list(pool: &Pool, tenant: &TenantId, filter: &ListFilter<'_>) -> Result<(u64, Vec<DefinitionRow>)> {
+    let params: [&(dyn ToSql + Sync); 10] = [
+        &tenant.as_str(),
+        &filter.wanted.published,
+        &filter.wanted.latest,
+        &filter.latest_and_published,
+        &filter.wanted.draft,
+        &filter.wanted.version,
+        &filter.definition_ids,
+        &filter.search,
+        &filter.limit,
+        &filter.offset,
+    ];
+    let rows = pool.query(LIST, &params).await?;
+    let total = rows
+        .first()
+        .map_or(0, |row| u64::try_from(row.get::<_, i64>(0)).unwrap_or(0));
+    let items = rows.iter().filter(|row| row.get::<_, Option<String>>(1).is_some());
+    Ok((total, items.map(|row| definition_row(row, 1, Value::Null)).collect()))
+}

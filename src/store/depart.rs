@@ -1,0 +1,109 @@
+//! What becomes of an incarnation that is no more: fence, terminate, release, sweep, forget.
+//!
+//! # Invariants
+//!
+//! - Its fence rows go first: that waits for its commit in flight and refuses every later one.
+//! - Claims are released only after its sessions were ended, and swept until nothing of it is found: rows locked by its
+//!   dying commit are skipped by the first sweep.
+//! - `departed` forgets it last, so that whoever crashes in the middle leaves it to be found.
+//! - Any number of nodes may do it at once.
+
+use std::time::{Duration, Instant};
+
+use tokio_postgres::Client;
+
+use crate::db::{ANSWER_TIMEOUT, within};
+use crate::failpoint;
+use crate::id::{Incarnation, NodeId};
+use crate::{Error, Result};
+
+const FENCE: &str = include_str!("../../sql/queries/depart_fence.sql");
+const MARK: &str = include_str!("../../sql/queries/depart_mark.sql");
+const TERMINATE: &str = include_str!("../../sql/queries/depart_terminate.sql");
+const RELEASE: &str = include_str!("../../sql/queries/depart_release.sql");
+const REMAINING: &str = include_str!("../../sql/queries/depart_remaining.sql");
+const FORGET: &str = include_str!("../../sql/queries/depart_forget.sql");
+const ORPHANS: &str = include_str!("../../sql/queries/depart_orphans.sql");
+
+/// How long a departure may take before it is left for the next one who looks.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Sees an incarnation off. `node` names it where the database no longer knows it.
+pub(crate) async fn depart(client: &Client, incarnation: Incarnation, node: &NodeId) -> Result<u64> {
+    failpoint::hit("depart.before").await?;
+    let name = node.as_str();
+    let fenced = within(ANSWER_TIMEOUT, client.execute(FENCE, &[&incarnation.0, &name])).await;
+    match fenced {
+        Ok(_) => {}
+        Err(error) if error.code() == "database-busy" => {
+            // It was stopped in the middle of a commit and holds its fence row: its backends are ended first.
+            within(ANSWER_TIMEOUT, client.execute(MARK, &[&incarnation.0, &name])).await?;
+            terminate(client, incarnation).await?;
+            within(ANSWER_TIMEOUT, client.execute(FENCE, &[&incarnation.0, &name])).await?;
+        }
+        Err(error) => return Err(error),
+    }
+    failpoint::hit("depart.fenced").await?;
+    terminate(client, incarnation).await?;
+    failpoint::hit("depart.terminated").await?;
+    let released = release(client, incarnation).await?;
+    failpoint::hit("depart.released").await?;
+    within(ANSWER_TIMEOUT, client.execute(FORGET, &[&incarnation.0])).await?;
+    failpoint::hit("depart.forgotten").await?;
+    Ok(released)
+}
+
+async fn terminate(client: &Client, incarnation: Incarnation) -> Result<()> {
+    match within(ANSWER_TIMEOUT, client.query_one(TERMINATE, &[&incarnation.0])).await {
+        Ok(row) => {
+            let ended: i32 = row.get(0);
+            if ended > 0 {
+                tracing::info!(%incarnation, ended, "ended the sessions of a departed incarnation");
+            }
+            Ok(())
+        }
+        Err(error) if error.is_unavailable() => Err(error),
+        Err(error) => {
+            tracing::warn!(
+                %incarnation, %error,
+                "the sessions of a departed incarnation cannot be ended, only the fence protects: make the owner of \
+                 the schema a member of the role that the nodes log in as, or of pg_signal_backend"
+            );
+            Ok(())
+        }
+    }
+}
+
+async fn release(client: &Client, incarnation: Incarnation) -> Result<u64> {
+    let began = Instant::now();
+    let mut released = 0;
+    loop {
+        let count: i64 = within(ANSWER_TIMEOUT, client.query_one(RELEASE, &[&incarnation.0]))
+            .await?
+            .get(0);
+        released += u64::try_from(count).unwrap_or(0);
+        failpoint::hit("depart.releasing").await?;
+        if count > 0 {
+            continue;
+        }
+        let remaining: bool = within(ANSWER_TIMEOUT, client.query_one(REMAINING, &[&incarnation.0]))
+            .await?
+            .get(0);
+        if !remaining {
+            return Ok(released);
+        }
+        if began.elapsed() > PATIENCE {
+            return Err(Error::unavailable(
+                "departure-busy",
+                format!("rows claimed by incarnation {incarnation} stay locked by another session"),
+            ));
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Incarnations that hold claims but are known to nobody, and departures that somebody began and did not end.
+pub(crate) async fn orphans(client: &Client) -> Result<Vec<Incarnation>> {
+    let rows = within(ANSWER_TIMEOUT, client.query(ORPHANS, &[])).await?;
+    Ok(rows.iter().map(|row| Incarnation(row.get(0))).collect())
+}

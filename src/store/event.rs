@@ -1,0 +1,111 @@
+//! An event is published once: to every bookmark that waits for it, to every trigger, else into the inbox.
+//!
+//! The stimulus key is locked exclusively in a statement before the one that matches: whoever begins to wait holds it
+//! shared in its commit, so that either we see the bookmark, or it sees our row in the inbox. In one statement the
+//! snapshot would be older than the lock, and both would miss.
+
+use std::time::Duration;
+
+use postgres_types::ToSql;
+use serde_json::Value;
+
+use super::accept::{RequestKey, read_request};
+use crate::db::{self, ANSWER_TIMEOUT, Pool, within};
+use crate::failpoint;
+use crate::id::{InstanceId, StimulusHash, TenantId};
+use crate::{Error, Result};
+
+const LOCK: &str = include_str!("../../sql/queries/event_lock.sql");
+const PUBLISH: &str = include_str!("../../sql/queries/event_publish.sql");
+
+/// An event on its way in.
+#[derive(Clone, Debug)]
+pub(crate) struct NewEvent {
+    pub(crate) tenant: TenantId,
+    /// The client's, or a random one, so that the fan-out happens once.
+    pub(crate) request: RequestKey,
+    pub(crate) hash: StimulusHash,
+    /// The activity type that waits for such a stimulus.
+    pub(crate) name: String,
+    pub(crate) payload: Option<Value>,
+    pub(crate) correlation_id: Option<String>,
+    pub(crate) instance: Option<InstanceId>,
+    pub(crate) activity_execution_id: Option<String>,
+    /// How long the inbox keeps it.
+    pub(crate) lifetime: Duration,
+}
+
+/// How many rows an event became.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Fanout {
+    pub(crate) resumed: u64,
+    pub(crate) started: u64,
+    pub(crate) kept: bool,
+}
+
+/// Publishes; an event whose key was used before changes nothing.
+pub(crate) async fn publish(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<Fanout> {
+    failpoint::hit("accept.before").await?;
+    let client = pool.client().await?;
+    let lifetime = i64::try_from(event.lifetime.as_micros()).unwrap_or(i64::MAX);
+    let hash = event.hash.0.as_slice();
+    let key = event.hash.lock_key();
+    let params: [&(dyn ToSql + Sync); 11] = [
+        &event.tenant.as_str(),
+        &event.request.route,
+        &event.request.key,
+        &event.request.fingerprint,
+        &hash,
+        &event.name,
+        &event.payload,
+        &event.correlation_id,
+        &event.instance.as_ref().map(InstanceId::as_str),
+        &event.activity_execution_id,
+        &lifetime,
+    ];
+    let sent = within(ANSWER_TIMEOUT, async {
+        let lock = client.prepare_cached(LOCK).await?;
+        let publish = client.prepare_cached(PUBLISH).await?;
+        let lock_params: [&(dyn ToSql + Sync); 2] = [&lock_class, &key];
+        // One round trip; polled in this order, so they leave in this order.
+        let (begun, locked, published, committed) = futures_util::join!(
+            client.batch_execute("BEGIN"),
+            client.query(&lock, &lock_params),
+            client.query(&publish, &params),
+            client.batch_execute("COMMIT"),
+        );
+        begun?;
+        locked?;
+        let rows = published?;
+        committed?;
+        Ok::<_, tokio_postgres::Error>(rows)
+    })
+    .await;
+    failpoint::hit("accept.after").await?;
+    let rows = match sent {
+        Ok(rows) => rows,
+        Err(error) => {
+            db::discard(client);
+            return Err(match error.code() {
+                "database-unavailable" | "database-timeout" => Error::unknown_outcome(
+                    "the database went away while the event was accepted; publish it again with the same \
+                     Idempotency-Key",
+                )
+                .caused_by(error),
+                _ => error,
+            });
+        }
+    };
+    drop(client);
+    let row = rows.first().ok_or_else(|| Error::internal("an event gave no row"))?;
+    let count = |place: usize| u64::try_from(row.get::<_, i64>(place)).unwrap_or(0);
+    if count(0) == 0 {
+        // Published before under this key; another fingerprint is refused.
+        read_request(pool, &event.tenant, &event.request).await?;
+    }
+    Ok(Fanout {
+        resumed: count(1),
+        started: count(2),
+        kept: count(3) > 0,
+    })
+}

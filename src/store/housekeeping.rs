@@ -1,0 +1,21 @@
+//! What must be done now and then: partitions ahead of time, and what has expired.
+
+use crate::Result;
+use crate::db::Pool;
+
+const PARTITIONS: &str = include_str!("../../sql/queries/partitions.sql");
+const EXPIRE: &str = include_str!("../../sql/queries/expire.sql");
+
+/// How many days ahead of today there are partitions.
+const DAYS_AHEAD: i32 = 7;
+
+/// Makes the partitions of today and a week ahead. A node is not ready before that.
+pub(crate) async fn ensure_partitions(pool: &Pool) -> Result<()> {
+    pool.query(PARTITIONS, &[&DAYS_AHEAD]).await?;
+    Ok(())
+}
+
+/// Forgets what has expired, a bounded batch at a time; returns how much.
+pub(crate) async fn expire(pool: &Pool) -> Result<i64> {
+    Ok(pool.query_one(EXPIRE, &[]).await?.get(0))
+}

@@ -1,0 +1,133 @@
+//! Instances as the API reads them.
+
+use chrono::{DateTime, Utc};
+use postgres_types::ToSql;
+use serde_json::Value;
+use tokio_postgres::Row;
+
+use super::commit::DefinitionRef;
+use crate::Result;
+use crate::db::Pool;
+use crate::id::{BookmarkId, DefinitionId, InstanceId, InstanceVersion, TenantId, VersionId};
+
+const FIND: &str = include_str!("../../sql/queries/instance_find.sql");
+const PENDING: &str = include_str!("../../sql/queries/instance_pending.sql");
+const LIST: &str = include_str!("../../sql/queries/instance_list.sql");
+const BOOKMARKS: &str = include_str!("../../sql/queries/bookmark_list.sql");
+
+/// The narrow row of an instance. `status` and `sub_status` are the numbers of the migration.
+#[derive(Clone, Debug)]
+pub(crate) struct InstanceRow {
+    pub(crate) id: InstanceId,
+    pub(crate) definition: DefinitionRef,
+    pub(crate) status: i16,
+    pub(crate) sub_status: i16,
+    pub(crate) correlation_id: Option<String>,
+    pub(crate) name: Option<String>,
+    pub(crate) incident_count: i32,
+    pub(crate) created_at: DateTime<Utc>,
+    pub(crate) updated_at: DateTime<Utc>,
+    pub(crate) finished_at: Option<DateTime<Utc>>,
+}
+
+fn instance_row(row: &Row, from: usize) -> InstanceRow {
+    InstanceRow {
+        id: InstanceId::new(row.get::<_, String>(from)),
+        definition: DefinitionRef {
+            definition_id: DefinitionId::new(row.get::<_, String>(from + 1)),
+            version_id: VersionId::new(row.get::<_, String>(from + 2)),
+            version: row.get(from + 3),
+        },
+        status: row.get(from + 4),
+        sub_status: row.get(from + 5),
+        correlation_id: row.get(from + 6),
+        name: row.get(from + 7),
+        incident_count: row.get(from + 8),
+        created_at: row.get(from + 9),
+        updated_at: row.get(from + 10),
+        finished_at: row.get(from + 11),
+    }
+}
+
+/// Reads an instance with its state.
+pub(crate) async fn find(
+    pool: &Pool,
+    tenant: &TenantId,
+    id: &InstanceId,
+) -> Result<Option<(InstanceRow, Vec<u8>, InstanceVersion)>> {
+    let row = pool.query_opt(FIND, &[&tenant.as_str(), &id.as_str()]).await?;
+    Ok(row.map(|row| (instance_row(&row, 0), row.get(12), InstanceVersion(row.get(13)))))
+}
+
+/// Reads a start that was accepted and not yet committed by its first burst, as the instance that it will be.
+pub(crate) async fn pending(pool: &Pool, tenant: &TenantId, id: &InstanceId) -> Result<Option<InstanceRow>> {
+    let row = pool.query_opt(PENDING, &[&tenant.as_str(), &id.as_str()]).await?;
+    Ok(row.map(|row| {
+        let created_at: DateTime<Utc> = row.get(3);
+        let body: Value = row.get(4);
+        let text = |field: &str| body.get(field).and_then(Value::as_str).map(str::to_owned);
+        InstanceRow {
+            id: id.clone(),
+            definition: DefinitionRef {
+                definition_id: DefinitionId::new(row.get::<_, Option<String>>(0).unwrap_or_default()),
+                version_id: VersionId::new(row.get::<_, Option<String>>(1).unwrap_or_default()),
+                version: row.get::<_, Option<i32>>(2).unwrap_or_default(),
+            },
+            status: 0,
+            sub_status: 0,
+            correlation_id: text("correlationId"),
+            name: text("name"),
+            incident_count: 0,
+            created_at,
+            updated_at: created_at,
+            finished_at: None,
+        }
+    }))
+}
+
+/// Which instances to list; an empty list means any.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ListFilter<'a> {
+    pub(crate) definition_ids: Vec<&'a str>,
+    pub(crate) correlation_id: Option<&'a str>,
+    pub(crate) name: Option<&'a str>,
+    pub(crate) version: Option<i32>,
+    pub(crate) has_incidents: Option<bool>,
+    pub(crate) statuses: Vec<i16>,
+    pub(crate) sub_statuses: Vec<i16>,
+    pub(crate) search: Option<&'a str>,
+    pub(crate) limit: i64,
+    pub(crate) offset: i64,
+}
+
+/// Lists a page, newest first, with how many there are in all.
+pub(crate) async fn list(pool: &Pool, tenant: &TenantId, filter: &ListFilter<'_>) -> Result<(u64, Vec<InstanceRow>)> {
+    let params: [&(dyn ToSql + Sync); 11] = [
+        &tenant.as_str(),
+        &filter.definition_ids,
+        &filter.correlation_id,
+        &filter.name,
+        &filter.version,
+        &filter.has_incidents,
+        &filter.statuses,
+        &filter.sub_statuses,
+        &filter.search,
+        &filter.limit,
+        &filter.offset,
+    ];
+    let rows = pool.query(LIST, &params).await?;
+    let total = rows
+        .first()
+        .map_or(0, |row| u64::try_from(row.get::<_, i64>(0)).unwrap_or(0));
+    let items = rows.iter().filter(|row| row.get::<_, Option<String>>(1).is_some());
+    Ok((total, items.map(|row| instance_row(row, 1)).collect()))
+}
+
+/// The bookmarks of an instance.
+pub(crate) async fn bookmarks(pool: &Pool, tenant: &TenantId, id: &InstanceId) -> Result<Vec<BookmarkId>> {
+    let rows = pool.query(BOOKMARKS, &[&tenant.as_str(), &id.as_str()]).await?;
+    Ok(rows
+        .iter()
+        .map(|row| BookmarkId::new(row.get::<_, String>(0)))
+        .collect())
+}

@@ -1,0 +1,27 @@
+//! Rows and SQL: what the engine keeps in the database, and (with `db`) the only place that speaks SQL.
+//!
+//! # Layout
+//!
+//! - `commit`: how the outcome of a burst is written; see there for the contract.
+//! - `accept`: starts become durable; `work`: so do resumes and cancels; `event`: so do events.
+//! - `claim`: what is to be done, taken by one node at a time.
+//! - `node`, `depart`: who is there, and what becomes of the claims of who is not.
+//! - `definition`, `instance`, `journal`: what the API reads and saves.
+//! - `housekeeping`: partitions and expiry. `check`: the invariants.
+//!
+//! Nothing here knows an activity: rows go in and out as text, JSON and bytes.
+
+pub(crate) mod accept;
+pub(crate) mod check;
+pub(crate) mod claim;
+pub(crate) mod commit;
+pub(crate) mod definition;
+pub(crate) mod depart;
+pub(crate) mod event;
+pub(crate) mod housekeeping;
+pub(crate) mod instance;
+pub(crate) mod journal;
+pub(crate) mod node;
+pub(crate) mod work;
+
+pub use check::Violation;

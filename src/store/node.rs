@@ -1,0 +1,90 @@
+//! Who is there: registration, check-in, leave.
+
+use std::time::Duration;
+
+use tokio_postgres::{Client, Statement};
+
+use super::commit::WRITERS;
+use crate::Result;
+use crate::db::{ANSWER_TIMEOUT, within};
+use crate::failpoint;
+use crate::id::{Incarnation, NodeId};
+
+const INCARNATION: &str = include_str!("../../sql/queries/node_incarnation.sql");
+const REGISTER: &str = include_str!("../../sql/queries/node_register.sql");
+const PULSE: &str = include_str!("../../sql/queries/node_pulse.sql");
+const BY_ID: &str = include_str!("../../sql/queries/node_by_id.sql");
+const LEAVE: &str = include_str!("../../sql/queries/node_leave.sql");
+
+/// Takes the next incarnation: never used before in this database.
+pub(crate) async fn next_incarnation(client: &Client) -> Result<Incarnation> {
+    Ok(Incarnation(
+        within(ANSWER_TIMEOUT, client.query_one(INCARNATION, &[])).await?.get(0),
+    ))
+}
+
+/// Registers an incarnation, with a fence row for each of its commit writers.
+pub(crate) async fn register(
+    client: &Client,
+    incarnation: Incarnation,
+    node: &NodeId,
+    tolerance: Duration,
+) -> Result<()> {
+    failpoint::hit("node.register").await?;
+    let tolerance = i64::try_from(tolerance.as_micros()).unwrap_or(i64::MAX);
+    let writers = WRITERS.to_vec();
+    within(
+        ANSWER_TIMEOUT,
+        client.execute(REGISTER, &[&incarnation.0, &node.as_str(), &tolerance, &writers]),
+    )
+    .await?;
+    Ok(())
+}
+
+/// The incarnations that are registered, or departing, under a node id; oldest first.
+pub(crate) async fn by_node_id(client: &Client, node: &NodeId) -> Result<Vec<Incarnation>> {
+    let rows = within(ANSWER_TIMEOUT, client.query(BY_ID, &[&node.as_str()])).await?;
+    Ok(rows.iter().map(|row| Incarnation(row.get(0))).collect())
+}
+
+/// Leaves in good order, when nothing is claimed any more.
+pub(crate) async fn leave(client: &Client, incarnation: Incarnation) -> Result<()> {
+    within(ANSWER_TIMEOUT, client.execute(LEAVE, &[&incarnation.0])).await?;
+    Ok(())
+}
+
+/// What a check-in learned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Pulse {
+    /// False: this incarnation was declared dead, or the server crashed and forgot everybody.
+    pub(crate) registered: bool,
+    /// Counts publishes.
+    pub(crate) revision: i64,
+    /// Until something is to be done that nobody has claimed, zero if it is late; none if there is nothing.
+    pub(crate) next_due: Option<Duration>,
+    /// Nodes that missed their check-in.
+    pub(crate) expired: Vec<Incarnation>,
+}
+
+/// Prepares the check-in on its own connection.
+pub(crate) async fn prepare_pulse(client: &Client) -> Result<Statement> {
+    within(ANSWER_TIMEOUT, client.prepare(PULSE)).await
+}
+
+/// Checks in.
+pub(crate) async fn pulse(
+    client: &Client,
+    statement: &Statement,
+    incarnation: Incarnation,
+    deadline: Duration,
+) -> Result<Pulse> {
+    let row = within(deadline, client.query_one(statement, &[&incarnation.0])).await?;
+    Ok(Pulse {
+        registered: row.get(0),
+        revision: row.get(1),
+        next_due: row
+            .get::<_, Option<i64>>(2)
+            .map(|micros| Duration::from_micros(u64::try_from(micros).unwrap_or(0))),
+        expired: row.get::<_, Vec<i64>>(3).into_iter().map(Incarnation).collect(),
+    })
+}
