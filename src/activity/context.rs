@@ -155,6 +155,8 @@ pub struct ActivityContext<'a> {
     pub(crate) children: Vec<Child>,
     pub(crate) notices_ahead: usize,
     pub(crate) properties: Map<String, Value>,
+    /// Names of properties that were set in this call.
+    pub(crate) put_aside: Vec<String>,
     pub(crate) wishes: Wishes,
 }
 
@@ -234,7 +236,9 @@ impl<'a> ActivityContext<'a> {
 
     /// Puts a value aside for later calls of this execution (after children, after a wait).
     pub fn set_property(&mut self, name: impl Into<String>, value: impl Into<Value>) {
-        self.properties.insert(name.into(), value.into());
+        let name = name.into();
+        self.put_aside.push(name.clone());
+        self.properties.insert(name, value.into());
     }
 
     /// Sets an output by its name in Pascal case; it also goes to the variable bound to it.

@@ -16,6 +16,9 @@ pub struct InterpreterOptions {
     /// Activities that an instance executes without ever waiting, over all its bursts, before it is taken for an
     /// endless loop and faulted. Default: 100,000.
     pub executions_without_wait: u64,
+    /// Executions of activities that an instance may have begun and not ended; one more faults. A loop that forks in
+    /// each round grows without ever being endless. Default: 10,000.
+    pub open_executions: usize,
     /// Bytes of JSON of one value that enters state or journal; a larger one faults its activity. Default: 1 MiB.
     pub max_value_bytes: usize,
     /// Where `Elsa.WriteLine` writes. Default: standard output.
@@ -30,6 +33,7 @@ impl Default for InterpreterOptions {
             activities_per_burst: 1000,
             bytes_per_burst: 4 << 20,
             executions_without_wait: 100_000,
+            open_executions: 10_000,
             max_value_bytes: 1 << 20,
             console: Arc::new(Stdout),
             script: ScriptOptions::default(),
@@ -43,6 +47,7 @@ impl fmt::Debug for InterpreterOptions {
             .field("activities_per_burst", &self.activities_per_burst)
             .field("bytes_per_burst", &self.bytes_per_burst)
             .field("executions_without_wait", &self.executions_without_wait)
+            .field("open_executions", &self.open_executions)
             .field("max_value_bytes", &self.max_value_bytes)
             .finish_non_exhaustive()
     }

@@ -279,12 +279,8 @@ impl Run<'_> {
         };
         self.record.note(self.program, &mut self.state, number, "Started", note);
         self.state.since_wait += 1;
-        let limit = self.options.executions_without_wait;
-        if self.state.since_wait > limit {
-            let fault = Fault::new(format!(
-                "The instance has executed {limit} activities without ever waiting: this looks like an endless loop"
-            ));
-            return self.fault(number, fault.code("execution-limit"));
+        if let Some(fault) = self.excess() {
+            return self.fault(number, fault);
         }
         if let Some(fault) = self.refused.take() {
             return self.fault(number, fault);
@@ -293,6 +289,23 @@ impl Run<'_> {
             Ok(()) => self.call(number, Call::Execute).await,
             Err(fault) => self.fault(number, fault),
         }
+    }
+
+    /// What the instance has too much of.
+    fn excess(&self) -> Option<Fault> {
+        let (without_wait, open) = (self.options.executions_without_wait, self.options.open_executions);
+        let message = if self.state.since_wait > without_wait {
+            format!(
+                "The instance has executed {without_wait} activities without ever waiting: this looks like an endless loop"
+            )
+        } else if self.state.contexts.len() > open {
+            format!(
+                "More than {open} activities of the instance are under way at once: does a loop fork in each round?"
+            )
+        } else {
+            return None;
+        };
+        Some(Fault::new(message).code("execution-limit"))
     }
 
     /// Evaluates the inputs of a new execution in their order; each sees what scripts of earlier ones have set.
@@ -368,27 +381,22 @@ impl Run<'_> {
             AssertUnwindSafe(calling).catch_unwind().await
         };
         let properties = std::mem::take(&mut view.properties);
+        let put_aside = std::mem::take(&mut view.put_aside);
         let wishes = std::mem::take(&mut view.wishes);
         drop(view);
         if let Some(context) = self.state.contexts.get_mut(&number) {
             context.properties = properties;
         }
         match result {
-            Ok(Ok(step)) => self.follow(number, wishes, step),
+            Ok(Ok(step)) => self.follow(number, &put_aside, wishes, step),
             Ok(Err(fault)) => self.fault(number, fault),
             Err(panic) => self.fault(number, Fault::new(panic_message(&*panic)).code("panic")),
         }
     }
 
-    fn follow(&mut self, number: u64, wishes: Wishes, step: Step) {
-        let properties = self
-            .state
-            .contexts
-            .get(&number)
-            .map(|context| Value::Object(context.properties.clone()));
-        let limit = self.options.max_value_bytes;
-        let admitted = properties.map_or(Ok(0), |value| admit("What the activity has put aside", &value, limit));
-        if let Err(fault) = admitted.and_then(|_| self.carry_out(number, wishes)) {
+    fn follow(&mut self, number: u64, put_aside: &[String], wishes: Wishes, step: Step) {
+        let admitted = self.admit_properties(number, put_aside);
+        if let Err(fault) = admitted.and_then(|()| self.carry_out(number, wishes)) {
             return self.fault(number, fault);
         }
         match step {
@@ -410,6 +418,17 @@ impl Run<'_> {
                 }
             }
         }
+    }
+
+    fn admit_properties(&self, number: u64, names: &[String]) -> Result<(), Fault> {
+        let Some(context) = self.state.contexts.get(&number) else {
+            return Ok(());
+        };
+        for name in names {
+            let value = context.properties.get(name).unwrap_or(&Value::Null);
+            admit(&format!("The property {name}"), value, self.options.max_value_bytes)?;
+        }
+        Ok(())
     }
 
     fn view<'v>(&'v self, number: u64, node: &'v ActivityNode, host: &'v dyn Host) -> Option<ActivityContext<'v>> {
@@ -435,6 +454,7 @@ impl Run<'_> {
             children,
             notices_ahead: self.notices.iter().filter(|notice| notice.to == number).count(),
             properties: Map::new(),
+            put_aside: Vec::new(),
             wishes: Wishes::default(),
         })
     }

@@ -9,7 +9,7 @@
 //! An arrow back is *valid* when every way from the start to its source passes through its target (the target
 //! dominates the source): then the loop has one entrance and counts stay in step. Elsa faults on others, and so do we.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use crate::activity::NodeIndex;
 
@@ -38,33 +38,50 @@ pub(super) enum Direction {
 pub(super) struct FlowGraph {
     start: NodeIndex,
     arrows: Vec<Arrow>,
+    outbound: HashMap<NodeIndex, Vec<usize>>,
+    forward_inbound: HashMap<NodeIndex, Vec<usize>>,
 }
 
 impl FlowGraph {
     pub(super) fn new(connections: Vec<(NodeIndex, String, NodeIndex)>, start: NodeIndex) -> Self {
-        let mut arrows: Vec<Arrow> = connections
-            .into_iter()
-            .map(|(source, port, target)| Arrow {
-                source,
-                port,
-                target,
-                direction: Direction::Unreachable,
-            })
-            .collect();
-        let forward = forward_edges(&arrows, start);
-        for arrow in &mut arrows {
-            if forward.contains(&(arrow.source, arrow.target)) {
-                arrow.direction = Direction::Forward;
-            } else if leads_to(&forward, start, arrow.source, None) {
-                let has_other_way = leads_to(&forward, start, arrow.source, Some(arrow.target));
-                arrow.direction = if has_other_way {
-                    Direction::InvalidBack
-                } else {
-                    Direction::Back
-                };
-            }
+        let mut outbound: HashMap<NodeIndex, Vec<usize>> = HashMap::new();
+        for (position, (source, ..)) in connections.iter().enumerate() {
+            outbound.entry(*source).or_default().push(position);
         }
-        Self { start, arrows }
+        let forward = Edges::forward(&connections, &outbound, start);
+        let reachable = forward.reach(start, None);
+        let mut forward_inbound: HashMap<NodeIndex, Vec<usize>> = HashMap::new();
+        let direct = |position: usize, source: NodeIndex, target: NodeIndex| {
+            if forward.contains(source, target) {
+                forward_inbound.entry(target).or_default().push(position);
+                Direction::Forward
+            } else if !reachable.contains(&source) {
+                Direction::Unreachable
+            } else if forward.reach(start, Some(target)).contains(&source) {
+                Direction::InvalidBack
+            } else {
+                Direction::Back
+            }
+        };
+        let arrows = connections
+            .into_iter()
+            .enumerate()
+            .scan(direct, |direct, (position, (source, port, target))| {
+                let direction = direct(position, source, target);
+                Some(Arrow {
+                    port,
+                    target,
+                    source,
+                    direction,
+                })
+            });
+        let arrows = arrows.collect();
+        Self {
+            start,
+            arrows,
+            outbound,
+            forward_inbound,
+        }
     }
 
     pub(super) fn arrow(&self, position: usize) -> Option<&Arrow> {
@@ -72,34 +89,35 @@ impl FlowGraph {
     }
 
     /// The arrows that leave an activity, in the order of the definition.
-    pub(super) fn outbound(&self, activity: NodeIndex) -> impl Iterator<Item = (usize, &Arrow)> {
-        self.arrows
-            .iter()
-            .enumerate()
-            .filter(move |(_, arrow)| arrow.source == activity)
+    pub(super) fn outbound(&self, activity: NodeIndex) -> &[usize] {
+        self.outbound.get(&activity).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// The forward arrows that enter an activity.
-    pub(super) fn inbound(&self, activity: NodeIndex) -> impl Iterator<Item = usize> {
-        let all = self.arrows.iter().enumerate();
-        all.filter(move |(_, arrow)| arrow.target == activity && arrow.direction == Direction::Forward)
-            .map(|(position, _)| position)
+    pub(super) fn inbound(&self, activity: NodeIndex) -> &[usize] {
+        self.forward_inbound
+            .get(&activity)
+            .map(Vec::as_slice)
+            .unwrap_or_default()
     }
 
     /// Whether the start leads to an activity.
     pub(super) fn is_reachable(&self, activity: NodeIndex) -> bool {
-        activity == self.start || self.inbound(activity).next().is_some()
+        activity == self.start || !self.inbound(activity).is_empty()
     }
 
     /// All activities from which forward arrows lead to one.
-    pub(super) fn ancestors(&self, activity: NodeIndex) -> Vec<NodeIndex> {
-        let mut found: Vec<NodeIndex> = Vec::new();
+    pub(super) fn ancestors(&self, activity: NodeIndex) -> HashSet<NodeIndex> {
+        let mut found = HashSet::new();
         let mut pending = vec![activity];
         while let Some(current) = pending.pop() {
-            for arrow in self.arrows.iter().filter(|arrow| arrow.target == current) {
-                if arrow.direction == Direction::Forward && !found.contains(&arrow.source) {
-                    found.push(arrow.source);
-                    pending.push(arrow.source);
+            let sources = self
+                .inbound(current)
+                .iter()
+                .filter_map(|position| self.arrow(*position));
+            for source in sources.map(|arrow| arrow.source) {
+                if found.insert(source) {
+                    pending.push(source);
                 }
             }
         }
@@ -107,45 +125,54 @@ impl FlowGraph {
     }
 }
 
-fn forward_edges(arrows: &[Arrow], start: NodeIndex) -> Vec<(NodeIndex, NodeIndex)> {
-    let mut edges: Vec<(NodeIndex, NodeIndex)> = Vec::new();
-    let mut seen = vec![start];
-    let mut pending = VecDeque::from([start]);
-    while let Some(source) = pending.pop_front() {
-        for arrow in arrows.iter().filter(|arrow| arrow.source == source) {
-            let edge = (source, arrow.target);
-            if edges.contains(&edge) || leads_to(&edges, arrow.target, source, None) {
-                continue;
-            }
-            edges.push(edge);
-            if !seen.contains(&arrow.target) {
-                seen.push(arrow.target);
-                pending.push_back(arrow.target);
-            }
-        }
-    }
-    edges
-}
+/// Pairs of activities joined by forward arrows.
+#[derive(Default)]
+struct Edges(HashMap<NodeIndex, Vec<NodeIndex>>);
 
-/// Whether the edges lead from one activity to another without touching a third.
-fn leads_to(edges: &[(NodeIndex, NodeIndex)], from: NodeIndex, to: NodeIndex, without: Option<NodeIndex>) -> bool {
-    if Some(from) == without || Some(to) == without {
-        return false;
-    }
-    let mut seen = vec![from];
-    let mut pending = vec![from];
-    while let Some(current) = pending.pop() {
-        if current == to {
-            return true;
-        }
-        for (_, next) in edges.iter().filter(|(source, _)| *source == current) {
-            if Some(*next) != without && !seen.contains(next) {
-                seen.push(*next);
-                pending.push(*next);
+impl Edges {
+    fn forward(
+        connections: &[(NodeIndex, String, NodeIndex)],
+        outbound: &HashMap<NodeIndex, Vec<usize>>,
+        start: NodeIndex,
+    ) -> Self {
+        let mut edges = Self::default();
+        let mut seen = HashSet::from([start]);
+        let mut pending = VecDeque::from([start]);
+        while let Some(source) = pending.pop_front() {
+            let leaving = outbound.get(&source).map(Vec::as_slice).unwrap_or_default();
+            for (_, _, target) in leaving.iter().filter_map(|position| connections.get(*position)) {
+                if edges.contains(source, *target) || edges.reach(*target, None).contains(&source) {
+                    continue;
+                }
+                edges.0.entry(source).or_default().push(*target);
+                if seen.insert(*target) {
+                    pending.push_back(*target);
+                }
             }
         }
+        edges
     }
-    false
+
+    fn contains(&self, source: NodeIndex, target: NodeIndex) -> bool {
+        self.0.get(&source).is_some_and(|targets| targets.contains(&target))
+    }
+
+    /// All that can be reached from an activity, itself included, without touching a certain other.
+    fn reach(&self, from: NodeIndex, without: Option<NodeIndex>) -> HashSet<NodeIndex> {
+        if Some(from) == without {
+            return HashSet::new();
+        }
+        let mut seen = HashSet::from([from]);
+        let mut pending = vec![from];
+        while let Some(current) = pending.pop() {
+            for next in self.0.get(&current).into_iter().flatten() {
+                if Some(*next) != without && seen.insert(*next) {
+                    pending.push(*next);
+                }
+            }
+        }
+        seen
+    }
 }
 
 #[cfg(test)]
@@ -192,7 +219,7 @@ mod tests {
     #[test]
     fn ancestors_follow_forward_arrows_only() {
         let graph = graph(&[(0, 1), (1, 2), (2, 1), (2, 3)]);
-        let mut ancestors = graph.ancestors(NodeIndex(3));
+        let mut ancestors: Vec<_> = graph.ancestors(NodeIndex(3)).into_iter().collect();
         ancestors.sort();
         assert_eq!(ancestors, [NodeIndex(0), NodeIndex(1), NodeIndex(2)]);
     }

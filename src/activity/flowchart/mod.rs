@@ -13,8 +13,6 @@
 mod graph;
 mod nodes;
 mod scope;
-#[cfg(test)]
-mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -104,7 +102,7 @@ async fn spread(
             "The activity {id} cannot be reached from the start of the flowchart"
         )));
     }
-    let mut scope: FlowScope = serde_json::from_value(context.property(SCOPE).clone()).unwrap_or_default();
+    let mut scope = FlowScope::read(context.properties.get_mut(SCOPE).map(Value::take));
     // An activity that an arrow back has run keeps its count, or the arrows behind it would seem to be late.
     if !came_back {
         scope.visit(from);
@@ -146,18 +144,18 @@ async fn spread(
             Direction::Back | Direction::InvalidBack | Direction::Unreachable => {}
         }
     }
-    let scope = serde_json::to_value(scope).map_err(|error| Fault::new(error.to_string()))?;
-    context.set_property(SCOPE, scope);
+    context.properties.insert(SCOPE.to_owned(), scope.write());
     Ok(())
 }
 
 fn pass_all(pending: &mut Vec<(usize, bool)>, graph: &FlowGraph, source: NodeIndex, is_first: bool) {
-    let mut arrows: Vec<_> = graph
-        .outbound(source)
-        .map(|(position, _)| (position, is_first))
-        .collect();
-    arrows.reverse();
-    pending.extend(arrows);
+    pending.extend(
+        graph
+            .outbound(source)
+            .iter()
+            .rev()
+            .map(|position| (*position, is_first)),
+    );
 }
 
 enum Verdict {

@@ -1,1 +1,10 @@
+//! The interpreter in memory: no database, and time passes when the test says so.
 
+mod driver;
+mod faults;
+mod flowchart;
+mod limits;
+mod real;
+mod samples;
+mod validation;
+mod waiting;

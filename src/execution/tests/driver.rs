@@ -1,0 +1,174 @@
+//! Runs definitions as the rest of the house would, with everything kept in memory.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::activity::{Catalogue, Console};
+use crate::definition::WorkflowDefinition;
+use crate::execution::{
+    Burst, InstanceState, Instruction, Interpreter, InterpreterOptions, JournalEntry, Outcome, Program, event_hash,
+};
+use crate::id::InstanceId;
+
+#[derive(Default)]
+pub(super) struct Lines(Mutex<Vec<String>>);
+
+impl Console for Lines {
+    fn write_line(&self, line: &str) {
+        self.0.lock().unwrap().push(line.to_owned());
+    }
+}
+
+/// One instance and what came of it.
+pub(super) struct Driver {
+    pub(super) interpreter: Interpreter,
+    pub(super) program: Arc<Program>,
+    lines: Arc<Lines>,
+    pub(super) state: Option<InstanceState>,
+    pub(super) journal: Vec<JournalEntry>,
+    pub(super) slept: Duration,
+}
+
+pub(super) fn options() -> (InterpreterOptions, Arc<Lines>) {
+    let lines = Arc::new(Lines::default());
+    let options = InterpreterOptions {
+        console: lines.clone(),
+        ..InterpreterOptions::default()
+    };
+    (options, lines)
+}
+
+pub(super) fn definition(value: Value) -> WorkflowDefinition {
+    WorkflowDefinition::from_value(value).unwrap()
+}
+
+impl Driver {
+    pub(super) fn new(definition: &WorkflowDefinition) -> Self {
+        Self::with(definition, Catalogue::standard(), |_| {})
+    }
+
+    pub(super) fn with(
+        definition: &WorkflowDefinition,
+        catalogue: Catalogue,
+        change: impl FnOnce(&mut InterpreterOptions),
+    ) -> Self {
+        let (mut options, lines) = options();
+        change(&mut options);
+        let interpreter = Interpreter::new(catalogue, options);
+        let program = Arc::new(interpreter.compile(definition).unwrap());
+        Self {
+            interpreter,
+            program,
+            lines,
+            state: None,
+            journal: Vec::new(),
+            slept: Duration::ZERO,
+        }
+    }
+
+    pub(super) fn sample(name: &str) -> Self {
+        let path = format!("{}/samples/{name}.json", env!("CARGO_MANIFEST_DIR"));
+        let definition = WorkflowDefinition::from_json(&std::fs::read(path).unwrap()).unwrap();
+        Self::new(&definition)
+    }
+
+    pub(super) fn lines(&self) -> Vec<String> {
+        self.lines.0.lock().unwrap().clone()
+    }
+
+    /// One burst, through the bytes that a database would keep.
+    pub(super) async fn burst(&mut self, instructions: Vec<Instruction>) -> Outcome {
+        let state = self
+            .state
+            .take()
+            .map(|state| InstanceState::from_bytes(&state.to_bytes().unwrap()).unwrap());
+        let burst = Burst {
+            instance_id: InstanceId::new("instance"),
+            state,
+            instructions,
+            attempt: 1,
+        };
+        let outcome = self.interpreter.run(&self.program, burst).await;
+        self.state = Some(outcome.state.clone());
+        self.journal.extend(outcome.journal.iter().cloned());
+        outcome
+    }
+
+    /// Bursts until nothing is left to do but wait.
+    pub(super) async fn run(&mut self, instruction: Instruction) -> Outcome {
+        let mut outcome = self.burst(vec![instruction]).await;
+        while outcome.yielded {
+            outcome = self.burst(vec![Instruction::Continue]).await;
+        }
+        outcome
+    }
+
+    pub(super) async fn start(&mut self) -> Outcome {
+        self.run(start(Map::new())).await
+    }
+
+    pub(super) async fn event(&mut self, name: &str, payload: Value) -> Outcome {
+        self.run(Instruction::Stimulus {
+            bookmark_id: None,
+            hash: event_hash(name),
+            payload: Some(payload),
+        })
+        .await
+    }
+
+    /// Lets time pass until no delay is left.
+    pub(super) async fn sleep(&mut self) -> Outcome {
+        loop {
+            let state = self.state.as_ref().unwrap();
+            let mut delays: Vec<_> = state
+                .bookmarks()
+                .iter()
+                .filter(|bookmark| bookmark.delay.is_some())
+                .collect();
+            delays.sort_by_key(|bookmark| bookmark.delay);
+            let Some(next) = delays.first() else {
+                return self.burst(vec![Instruction::Continue]).await;
+            };
+            self.slept += next.delay.unwrap();
+            let instruction = Instruction::Stimulus {
+                bookmark_id: Some(next.id.clone()),
+                hash: next.hash,
+                payload: None,
+            };
+            self.run(instruction).await;
+        }
+    }
+
+    /// The ids of the activities that completed, in order, the workflow itself left out.
+    pub(super) fn completed(&self) -> Vec<String> {
+        self.events("Completed")
+            .into_iter()
+            .filter(|id| id != "Workflow1")
+            .collect()
+    }
+
+    pub(super) fn events(&self, name: &str) -> Vec<String> {
+        let entries = self.journal.iter().filter(|entry| entry.event_name == name);
+        entries.map(|entry| entry.activity_id.to_string()).collect()
+    }
+}
+
+pub(super) fn start(input: Map<String, Value>) -> Instruction {
+    Instruction::Start {
+        correlation_id: None,
+        name: None,
+        input,
+        variables: Map::new(),
+        trigger_activity_id: None,
+        payload: None,
+    }
+}
+
+pub(super) fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(fields) => fields,
+        other => panic!("{other} is no object"),
+    }
+}

@@ -1,0 +1,158 @@
+//! Flowcharts at random: without a loop no activity runs twice, and every run ends or waits.
+
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::driver::{Driver, definition};
+use crate::activity::Catalogue;
+use crate::definition::WorkflowDefinition;
+use crate::execution::{Outcome, Status, SubStatus};
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Line,
+    Decision(bool),
+    Fork(bool),
+    Join(&'static str),
+    Event,
+    Box,
+    End,
+}
+
+fn kind() -> impl Strategy<Value = Kind> {
+    prop_oneof![
+        3 => Just(Kind::Line),
+        2 => any::<bool>().prop_map(Kind::Decision),
+        2 => any::<bool>().prop_map(Kind::Fork),
+        3 => prop_oneof![Just("WaitAll"), Just("WaitAllActive"), Just("WaitAny")].prop_map(Kind::Join),
+        2 => Just(Kind::Event),
+        1 => Just(Kind::Box),
+        1 => Just(Kind::End),
+    ]
+}
+
+fn activity(id: usize, kind: Kind) -> Value {
+    let id = format!("n{id}");
+    match kind {
+        Kind::Line => json!({"id": id, "type": "Elsa.WriteLine", "text": id}),
+        Kind::Decision(condition) => json!({"id": id, "type": "Elsa.FlowDecision", "condition": condition}),
+        Kind::Fork(both) => {
+            json!({"id": id, "type": "Elsa.FlowFork", "branches": if both { json!(["True", "False"]) } else { json!(["Done"]) }})
+        }
+        Kind::Join(mode) => json!({"id": id, "type": "Elsa.FlowJoin", "mode": mode}),
+        Kind::Event => json!({"id": id, "type": "Elsa.Event", "eventName": id}),
+        Kind::Box => {
+            let inner = json!({"id": format!("{id}-event"), "type": "Elsa.Event", "eventName": id});
+            json!({"id": id, "type": "Elsa.FlowNode", "body": inner})
+        }
+        Kind::End => json!({"id": id, "type": "Elsa.End"}),
+    }
+}
+
+fn flowchart(kinds: &[Kind], edges: &[(usize, usize, u8)]) -> WorkflowDefinition {
+    let activities: Vec<Value> = kinds.iter().enumerate().map(|(id, kind)| activity(id, *kind)).collect();
+    let connections: Vec<Value> = edges
+        .iter()
+        .map(|(source, target, port)| {
+            let port = match (kinds[*source], port % 3) {
+                (Kind::Decision(_) | Kind::Fork(true), 0) => "True",
+                (Kind::Decision(_) | Kind::Fork(true), 1) => "False",
+                _ => "Done",
+            };
+            json!({"source": {"activity": format!("n{source}"), "port": port}, "target": {"activity": format!("n{target}"), "port": "In"}})
+        })
+        .collect();
+    definition(
+        json!({"root": {"id": "f", "type": "Elsa.Flowchart", "start": "n0", "activities": activities, "connections": connections}}),
+    )
+}
+
+/// Starts it and meets its bookmarks until it ends, in an order that depends on `choice`.
+async fn play(driver: &mut Driver, choice: usize) -> Outcome {
+    let mut outcome = driver.start().await;
+    for round in 0..40 {
+        check(&outcome);
+        if outcome.status == Status::Finished {
+            break;
+        }
+        let bookmarks = outcome.state.bookmarks();
+        let bookmark = &bookmarks[(choice + round) % bookmarks.len()];
+        let name = bookmark.payload["eventName"].as_str().unwrap().to_owned();
+        outcome = driver.event(&name, json!(null)).await;
+    }
+    outcome
+}
+
+/// It ended, or it waits for something.
+fn check(outcome: &Outcome) {
+    match outcome.sub_status {
+        SubStatus::Suspended => assert!(!outcome.state.bookmarks().is_empty()),
+        SubStatus::Finished => assert_eq!(outcome.incident_count, 0),
+        SubStatus::Faulted => {
+            let code = &outcome.state.incidents()[0].exception["code"];
+            assert_ne!(code, "nothing-to-wait-for");
+        }
+        other => panic!("a burst ended {other}"),
+    }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().build().unwrap()
+}
+
+fn graph(size: usize) -> impl Strategy<Value = (Vec<Kind>, Vec<(usize, usize, u8)>)> {
+    (2..size).prop_flat_map(|count| {
+        let kinds = prop::collection::vec(kind(), count);
+        let edges = prop::collection::vec((0..count, 0..count, any::<u8>()), 0..count * 2);
+        (kinds, edges)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn without_a_loop_nothing_runs_twice((kinds, edges) in graph(14), choice in 0..7usize) {
+        let forward: Vec<_> = edges.into_iter().filter(|(a, b, _)| a != b).map(|(a, b, p)| (a.min(b), a.max(b), p)).collect();
+        let mut driver = Driver::new(&flowchart(&kinds, &forward));
+        let outcome = runtime().block_on(play(&mut driver, choice));
+        prop_assert_eq!(outcome.sub_status, SubStatus::Finished, "{:?}", outcome.state.incidents());
+        let mut runs: HashMap<String, usize> = HashMap::new();
+        for id in driver.events("Started") {
+            *runs.entry(id).or_default() += 1;
+        }
+        prop_assert!(runs.values().all(|count| *count == 1), "{:?}", runs);
+        // Whatever began has come to an end.
+        prop_assert_eq!(runs.len(), driver.events("Completed").len() + driver.events("Canceled").len());
+    }
+
+    #[test]
+    fn every_run_ends_or_waits((kinds, edges) in graph(10), choice in 0..7usize) {
+        let mut driver = Driver::with(&flowchart(&kinds, &edges), Catalogue::standard(), |options| {
+            options.executions_without_wait = 300;
+        });
+        let outcome = runtime().block_on(play(&mut driver, choice));
+        check(&outcome);
+    }
+
+    #[test]
+    fn where_a_burst_yields_does_not_matter((kinds, edges) in graph(10), choice in 0..7usize) {
+        let definition = flowchart(&kinds, &edges);
+        let run = |per_burst: usize| {
+            let mut driver = Driver::with(&definition, Catalogue::standard(), |options| {
+                options.executions_without_wait = 100;
+                options.activities_per_burst = per_burst;
+            });
+            let outcome = runtime().block_on(play(&mut driver, choice));
+            let journal: Vec<_> = driver
+                .journal
+                .iter()
+                .map(|entry| (entry.sequence, entry.event_name, entry.activity_execution_id.clone()))
+                .collect();
+            (journal, outcome.state.to_bytes().unwrap())
+        };
+        prop_assert_eq!(run(1000), run(1));
+    }
+}

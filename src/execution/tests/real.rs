@@ -1,0 +1,71 @@
+//! Elsa's own definitions, when they lie beside the repository.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::driver::Driver;
+use crate::definition::WorkflowDefinition;
+use crate::execution::SubStatus;
+
+/// The driver of a definition; `None` when the folder is not there.
+fn load(name: &str) -> Option<Driver> {
+    let home = env!("CARGO_MANIFEST_DIR");
+    let folders = ["../shared/elsa/workflows", "../../shared/elsa/workflows"];
+    let bytes = folders
+        .iter()
+        .find_map(|folder| std::fs::read(format!("{home}/{folder}/{name}.json")).ok())?;
+    let definition = WorkflowDefinition::from_json(&bytes).unwrap();
+    let driver = Driver::new(&definition);
+    assert_eq!(driver.interpreter.validate(&definition), [], "{name}");
+    Some(driver)
+}
+
+async fn finishes(name: &str, lines: &[&str]) {
+    let Some(mut driver) = load(name) else { return };
+    let outcome = driver.start().await;
+    assert_eq!(
+        outcome.sub_status,
+        SubStatus::Finished,
+        "{name}: {:?}",
+        outcome.state.incidents()
+    );
+    assert_eq!(driver.lines(), lines, "{name}");
+}
+
+#[tokio::test]
+async fn those_that_run_through() {
+    finishes("hello-world", &["Hello World!"]).await;
+    finishes("implicit-loop", &["Do something", "Retry", "Do something", "Done"]).await;
+    finishes("join-all-1", &["Start", "Line 1", "Line 2", "End"]).await;
+    finishes("flowchart-1", &["WriteLine1", "WriteLine2", "WriteLine3"]).await;
+    finishes("child-workflow", &["Child: Executing"]).await;
+}
+
+#[tokio::test]
+async fn the_braided_delays() {
+    let Some(mut driver) = load("flowchart-3-delay") else {
+        return;
+    };
+    assert_eq!(driver.start().await.sub_status, SubStatus::Suspended);
+    driver.sleep().await;
+    assert_eq!(driver.state.as_ref().unwrap().sub_status(), SubStatus::Finished);
+    assert_eq!(driver.slept, Duration::from_secs(15));
+    let mut lines = driver.lines();
+    lines.sort();
+    assert_eq!(lines, (1..=9).map(|n| format!("WriteLine{n}")).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn the_event_in_a_box() {
+    let Some(mut driver) = load("flowchart-5-event") else {
+        return;
+    };
+    let outcome = driver.start().await;
+    assert_eq!(outcome.sub_status, SubStatus::Suspended);
+    assert_eq!(driver.lines(), ["Intermediary", ""]);
+    assert_eq!(
+        driver.event("Event4", json!(null)).await.sub_status,
+        SubStatus::Finished
+    );
+}
