@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 pub mod activity;
+#[cfg(feature = "http")]
+pub mod api;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;

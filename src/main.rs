@@ -1,3 +1,5 @@
 //! The program `mainspring`.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    mainspring::cli::main()
+}

@@ -1,3 +1,89 @@
-//! The program: one file per command.
+//! The program: `mainspring dev | serve | migrate | check`, one file per command.
+//!
+//! What scripts may rely on, whatever the command:
+//!
+//! - exit codes: 0 done, 1 failed or found something, 2 usage, 3 no database;
+//! - standard output holds results alone: what workflows write, `ready URL`, the outcome of a check. Logs and complaints
+//!   go to standard error;
+//! - a password or a key is never printed, also not inside an error that somebody else worded ([`secret`]).
 
-pub(crate) mod private_postgres;
+mod check;
+mod dev;
+mod failure;
+mod migrate;
+mod private_postgres;
+mod samples;
+mod secret;
+mod serve;
+mod settings;
+mod stop;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+use tracing_subscriber::EnvFilter;
+
+use failure::Failure;
+use settings::{Command, Program};
+
+/// Runs the program with the arguments and the environment of this process.
+pub fn main() -> ExitCode {
+    let program = match Program::try_parse() {
+        Ok(program) => program,
+        Err(error) => return refuse_usage(&error),
+    };
+    match run(program) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(program: Program) -> Result<(), Failure> {
+    let Program { common, command } = program;
+    log_to_stderr(&common.log)?;
+    // One worker thread per core, which is tokio's default.
+    let runtime = tokio::runtime::Runtime::new().map_err(|error| Failure::failed(format!("no runtime: {error}")))?;
+    runtime.block_on(async {
+        match command {
+            Command::Dev(settings) => dev::run(&common, &settings).await,
+            Command::Serve(settings) => serve::run(&common, &settings).await,
+            Command::Migrate => migrate::run(&common).await,
+            Command::Check(settings) => check::run(&common, &settings).await,
+        }
+    })
+}
+
+/// Prints what clap has to say: help and version are no failure.
+fn refuse_usage(error: &clap::Error) -> ExitCode {
+    let text = error.render().to_string();
+    let safe = secret::redact(&text);
+    // Nothing to hide: then with clap's colours.
+    let printed = if safe == text {
+        error.print()
+    } else {
+        io::stderr().write_all(safe.as_bytes())
+    };
+    drop(printed);
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+fn log_to_stderr(filter: &str) -> Result<(), Failure> {
+    let filter = EnvFilter::try_new(filter).map_err(|error| {
+        Failure::usage(format!(
+            "--log is not understood: {error}; try `info` or `mainspring=debug`"
+        ))
+    })?;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_target(false)
+        .with_writer(|| secret::Redacting(io::stderr()))
+        .try_init()
+        .map_err(|error| Failure::failed(format!("cannot log: {error}")))
+}
+
+/// Prints one line on standard output, at once. Nobody reading it is no reason to stop.
+fn say(line: &str) {
+    let mut out = io::stdout().lock();
+    drop(writeln!(out, "{line}").and_then(|()| out.flush()));
+}

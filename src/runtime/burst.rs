@@ -336,6 +336,13 @@ impl Finished {
             request,
         } = self;
         let key = (request.tenant.clone(), request.instance.clone());
+        if request.keep.downcast_ref::<LockGuard>().is_some_and(LockGuard::is_lost) {
+            // The fences would refuse it or not; whoever has the lock now has the better right.
+            return Ok(Settled::Lost {
+                verdict: Verdict::ClaimLost,
+                rows,
+            });
+        }
         let answer = shift.writer.commit(request).await?;
         let guard = answer
             .keep

@@ -51,14 +51,6 @@ impl Doors {
             .unwrap_or_else(PoisonError::into_inner)
             .remove(&work)
     }
-
-    /// Puts back who waits for a row that will be consumed by another burst.
-    pub(super) fn put_back(&self, work: WorkId, door: oneshot::Sender<Tidings>) {
-        self.waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(work, door);
-    }
 }
 
 /// The error of a door whose outcome nobody knows.

@@ -1,0 +1,323 @@
+//! A request's body: read whole within its bounds, and turned into JSON that the engine can store.
+//!
+//! Bounds are of bytes ([`MAX_BODY`]), of time, and of memory: a body that outgrows what is usual waits for one of a
+//! few places, because JSON grows tenfold and more when it is parsed, and a hundred bodies of 10 MiB at once would
+//! take the process down with everybody's work.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{FromRef, FromRequest, Request};
+use axum::http::{HeaderMap, StatusCode, header};
+use futures_util::StreamExt;
+use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::MAX_BODY;
+use super::idempotency;
+use super::refusal::Refusal;
+use crate::definition::{MAX_DEPTH, TextProblem, inspect};
+use crate::runtime::Idempotency;
+
+/// Above this, in bytes, a body takes one of the places for large ones.
+const LARGE: usize = 1024 * 1024;
+/// Large bodies that are held and worked on at the same time.
+const LARGE_PLACES: usize = 8;
+/// What is still read of a body that is too large, in bytes: a client that is cut off while it sends sees a broken
+/// connection instead of the 413.
+const DISCARDED: usize = 64 * 1024 * 1024;
+
+/// The bounds of all bodies of one server.
+#[derive(Debug)]
+pub(super) struct Bounds {
+    timeout: Duration,
+    large: Arc<Semaphore>,
+}
+
+impl Bounds {
+    pub(super) fn new(timeout: Duration) -> Self {
+        Self {
+            timeout,
+            large: Arc::new(Semaphore::new(LARGE_PLACES)),
+        }
+    }
+}
+
+/// What a client sent.
+#[derive(Debug)]
+pub(super) struct Sent {
+    /// The JSON of the body; nothing if the body was empty.
+    pub(super) value: Option<Value>,
+    /// The `Idempotency-Key`, with the fingerprint of this request.
+    pub(super) idempotency: Option<Idempotency>,
+    /// Held for as long as the body is worked on.
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+impl<S: Send + Sync> FromRequest<S> for Sent
+where
+    Arc<Bounds>: FromRef<S>,
+{
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
+        let bounds = Arc::<Bounds>::from_ref(state);
+        let (parts, body) = request.into_parts();
+        let (bytes, place) = read(body, &parts.headers, &bounds).await?;
+        let idempotency = idempotency::of(&parts, &bytes)?;
+        let value = if bytes.is_empty() {
+            None
+        } else {
+            check_type(&parts.headers)?;
+            parse(&bytes)?
+        };
+        Ok(Self {
+            value,
+            idempotency,
+            _place: place,
+        })
+    }
+}
+
+/// Reads all of a body, within the bounds.
+async fn read(
+    body: Body,
+    headers: &HeaderMap,
+    bounds: &Bounds,
+) -> Result<(Vec<u8>, Option<OwnedSemaphorePermit>), Refusal> {
+    let declared = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    let over = declared.is_some_and(|length| length > MAX_BODY as u64);
+    // Whoever waits for "100 Continue" has not begun to send, and shall not.
+    if over && headers.contains_key(header::EXPECT) {
+        return Err(too_large());
+    }
+    let mut stream = body.into_data_stream();
+    let mut bytes = Vec::new();
+    let mut place = None;
+    let mut discarded = 0;
+    let all = async {
+        while let Some(part) = stream.next().await {
+            let part = part.map_err(|_| {
+                Refusal::bad(
+                    "incomplete-body",
+                    "The connection ended before the whole body had come.",
+                )
+            })?;
+            if over || discarded > 0 || bytes.len() + part.len() > MAX_BODY {
+                bytes = Vec::new();
+                discarded += part.len();
+                if discarded > DISCARDED {
+                    return Err(too_large());
+                }
+            } else {
+                if place.is_none() && bytes.len() + part.len() > LARGE {
+                    let free = Arc::clone(&bounds.large).acquire_owned().await;
+                    place = Some(free.map_err(|_| Refusal::defect())?);
+                }
+                bytes.extend_from_slice(&part);
+            }
+        }
+        if over || discarded > 0 {
+            Err(too_large())
+        } else {
+            Ok(())
+        }
+    };
+    match tokio::time::timeout(bounds.timeout, all).await {
+        Ok(Ok(())) => Ok((bytes, place)),
+        Ok(Err(refusal)) => Err(refusal),
+        Err(_) => Err(Refusal::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "body-timeout",
+            format!("The body had not come after {} s.", bounds.timeout.as_secs_f64()),
+        )
+        .header(header::CONNECTION, "close")),
+    }
+}
+
+fn too_large() -> Refusal {
+    Refusal::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        "body-too-large",
+        format!("A body may have {MAX_BODY} bytes and no more."),
+    )
+}
+
+/// Only JSON, and only as it is: a form of a web page can send neither this type nor ask for leave to.
+fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
+    let refused = |code, message: &str| Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, code, message);
+    let encoding = headers
+        .get(header::CONTENT_ENCODING)
+        .map(|value| value.to_str().unwrap_or("?"));
+    if encoding.is_some_and(|encoding| !encoding.eq_ignore_ascii_case("identity")) {
+        return Err(refused(
+            "unsupported-encoding",
+            "Send the body without Content-Encoding.",
+        ));
+    }
+    let wanted = "Send the body as JSON in UTF-8, with the header `Content-Type: application/json`.";
+    let Some(kind) = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()) else {
+        return Err(refused("json-required", wanted));
+    };
+    let mut parts = kind.split(';').map(|part| part.trim().to_ascii_lowercase());
+    let essence = parts.next().unwrap_or_default();
+    let json = essence == "application/json" || essence.starts_with("application/") && essence.ends_with("+json");
+    let utf8 = parts
+        .filter_map(|part| part.strip_prefix("charset=").map(str::to_owned))
+        .all(|charset| {
+            let charset = charset.trim_matches('"');
+            charset == "utf-8" || charset == "utf8"
+        });
+    if json && utf8 {
+        Ok(())
+    } else {
+        Err(refused("json-required", wanted))
+    }
+}
+
+/// Reads JSON text; nothing but white space (and a byte order mark) is no value.
+fn parse(bytes: &[u8]) -> Result<Option<Value>, Refusal> {
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        Refusal::bad(
+            "invalid-text",
+            format!("The body is not UTF-8 from byte {} on.", error.valid_up_to() + 1),
+        )
+    })?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
+    let value: Value = serde_json::from_str(text).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        let words = error.to_string();
+        let place = format!(" at line {line} column {column}");
+        let words = words.strip_suffix(&place).unwrap_or(&words);
+        if words.contains("recursion limit") {
+            too_deep()
+        } else if words.contains("surrogate") || words == "unexpected end of hex escape" {
+            Refusal::bad(
+                "invalid-text",
+                format!("The JSON holds half a surrogate pair at line {line}, column {column}."),
+            )
+        } else {
+            Refusal::bad(
+                "invalid-json",
+                format!("The body is not valid JSON at line {line}, column {column}: {words}."),
+            )
+        }
+    })?;
+    match inspect(&value, MAX_DEPTH) {
+        Ok(_) => Ok(Some(value)),
+        Err(TextProblem::TooDeep) => Err(too_deep()),
+        Err(TextProblem::Nul) => Err(nul("The body")),
+    }
+}
+
+/// Refuses text that the database cannot store.
+pub(super) fn nul(what: &str) -> Refusal {
+    Refusal::bad(
+        "invalid-text",
+        format!("{what} holds the character U+0000, which cannot be stored."),
+    )
+}
+
+fn too_deep() -> Refusal {
+    Refusal::bad(
+        "nesting-too-deep",
+        format!("The JSON nests deeper than {MAX_DEPTH} levels."),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(bytes: &[u8]) -> &'static str {
+        parse(bytes).unwrap_err().told().1
+    }
+
+    #[test]
+    fn text_that_is_no_json_is_told_with_its_place() {
+        let message = format!("{:?}", parse(b"{\n  \"a\": }").unwrap_err());
+        assert!(
+            message.contains("invalid-json") && message.contains("line 2, column 8"),
+            "{message}"
+        );
+        assert_eq!(refused(b"{} x"), "invalid-json");
+        assert_eq!(refused(b"{\"a\": 1e999}"), "invalid-json");
+        assert_eq!(refused(b"\"\\u12"), "invalid-json");
+    }
+
+    #[test]
+    fn text_that_cannot_be_stored_is_refused() {
+        assert_eq!(refused(br#"{"a": "x\u0000"}"#), "invalid-text");
+        assert_eq!(refused(br#"{"a\u0000": 1}"#), "invalid-text");
+        assert_eq!(refused(br#"["\ud800"]"#), "invalid-text");
+        assert_eq!(refused(br#"["\ud800x"]"#), "invalid-text");
+        assert_eq!(refused(br#"["\ud800\u0041"]"#), "invalid-text");
+        assert_eq!(refused(br#"["\udc00"]"#), "invalid-text");
+        assert_eq!(refused(b"[\"\xed\xa0\x80\"]"), "invalid-text");
+        assert_eq!(parse(br#"["\ud83d\ude00"]"#).unwrap(), Some(serde_json::json!(["😀"])));
+    }
+
+    #[test]
+    fn nesting_is_bounded_without_a_stack() {
+        assert_eq!(refused("[".repeat(10_000).as_bytes()), "nesting-too-deep");
+        assert_eq!(
+            refused(("[".repeat(10_000) + &"]".repeat(10_000)).as_bytes()),
+            "nesting-too-deep"
+        );
+        assert_eq!(refused("{\"a\":".repeat(10_000).as_bytes()), "nesting-too-deep");
+        assert!(parse(("[".repeat(127) + &"]".repeat(127)).as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn a_byte_order_mark_and_nothing_at_all_are_fine() {
+        assert_eq!(
+            parse("\u{feff}{\"a\":1}".as_bytes()).unwrap(),
+            Some(serde_json::json!({"a": 1}))
+        );
+        assert_eq!(parse(b" \r\n").unwrap(), None);
+        assert_eq!(parse("\u{feff}".as_bytes()).unwrap(), None);
+    }
+
+    #[test]
+    fn only_json_in_utf8_is_read() {
+        let checked = |pairs: &[(header::HeaderName, &str)]| {
+            let mut headers = HeaderMap::new();
+            for (name, value) in pairs {
+                headers.append(name, value.parse().unwrap());
+            }
+            check_type(&headers).map_err(|refusal| refusal.told())
+        };
+        for good in [
+            "application/json",
+            "Application/JSON; charset=UTF-8",
+            "application/vnd.api+json; charset=\"utf-8\"",
+        ] {
+            assert_eq!(checked(&[(header::CONTENT_TYPE, good)]), Ok(()), "{good}");
+        }
+        for bad in [
+            "text/plain",
+            "application/x-www-form-urlencoded",
+            "application/json; charset=utf-16",
+            "json",
+            "",
+        ] {
+            assert_eq!(
+                checked(&[(header::CONTENT_TYPE, bad)]),
+                Err((415, "json-required")),
+                "{bad}"
+            );
+        }
+        assert_eq!(checked(&[]), Err((415, "json-required")));
+        let zipped = [
+            (header::CONTENT_TYPE, "application/json"),
+            (header::CONTENT_ENCODING, "gzip"),
+        ];
+        assert_eq!(checked(&zipped), Err((415, "unsupported-encoding")));
+    }
+}

@@ -1,0 +1,151 @@
+//! Workflow definitions: save, import, publish, get, list.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+use super::body::Sent;
+use super::fields::Fields;
+use super::links::{self, linked};
+use super::path::Id;
+use super::refusal::{Answer, Refusal};
+use super::{Api, PREFIX, paging, versions};
+use crate::definition::WorkflowDefinition;
+use crate::id::{DefinitionId, VersionId};
+use crate::runtime::{DefinitionFilter, Published, VersionOptions};
+
+/// What definitions can be ordered by.
+const ORDERS: [&str; 3] = ["Created", "Name", "Version"];
+pub(super) const DIRECTIONS: [&str; 2] = ["Ascending", "Descending"];
+
+/// `GET /workflow-definitions`
+pub(super) async fn list(State(api): State<Api>, uri: Uri) -> Answer {
+    let mut fields = Fields::of_query(&uri)?;
+    let page = paging::page(&mut fields)?;
+    let filter = DefinitionFilter {
+        // Without the option, Elsa lists every version of every definition.
+        versions: versions::take(&mut fields)?.unwrap_or(VersionOptions::All),
+        definition_ids: fields
+            .texts("definitionIds")?
+            .into_iter()
+            .map(DefinitionId::new)
+            .collect(),
+        search_term: fields
+            .text("searchTerm")?
+            .map(|term| term.trim().to_owned())
+            .filter(|term| !term.is_empty()),
+    };
+    let materializer = fields.text("materializer")?;
+    let labels = fields.texts("label")?;
+    fields.word("orderBy", &ORDERS)?;
+    fields.word("orderDirection", &DIRECTIONS)?;
+    fields.flag("isSystem")?;
+    if !fields.texts("ids")?.is_empty() {
+        let message = "Filtering by ids of versions is not possible here; use by-id/{id}.";
+        return Err(Refusal::bad("not-supported", message).field("ids", message));
+    }
+    // All of ours are materialized from JSON, and none has a label.
+    if materializer.is_some_and(|name| !name.eq_ignore_ascii_case("Json")) || !labels.is_empty() {
+        return Ok(Json(json!({"items": [], "totalCount": 0})).into_response());
+    }
+    let listed = api.engine.definitions(&filter, page).await?;
+    let items = listed.items.iter().map(|item| serde_json::to_value(item).map(summary));
+    let items: Vec<Value> = items.collect::<Result<_, _>>().map_err(|_| Refusal::defect())?;
+    Ok(Json(json!({"items": items, "totalCount": listed.total_count})).into_response())
+}
+
+/// A definition in a list, with what Elsa says of where it comes from.
+fn summary(item: Value) -> Value {
+    let mut item = linked(item);
+    if let Some(fields) = item.as_object_mut() {
+        fields.insert("providerName".to_owned(), Value::Null);
+        fields.insert("materializerName".to_owned(), "Json".into());
+        fields.insert("isMaterializerAvailable".to_owned(), true.into());
+    }
+    item
+}
+
+/// `GET /workflow-definitions/by-definition-id/{id}` and `GET /workflow-definitions/{id}`
+pub(super) async fn by_definition_id(State(api): State<Api>, Id(id): Id, uri: Uri) -> Answer {
+    let which = versions::take(&mut Fields::of_query(&uri)?)?.unwrap_or(VersionOptions::Latest);
+    let definition = api.engine.definition(&DefinitionId::new(id), which).await?;
+    Ok(Json(linked(definition)).into_response())
+}
+
+/// `GET /workflow-definitions/by-id/{id}`
+pub(super) async fn by_version_id(State(api): State<Api>, Id(id): Id) -> Answer {
+    let definition = api.engine.definition_version(&VersionId::new(id)).await?;
+    Ok(Json(linked(definition)).into_response())
+}
+
+/// `POST /workflow-definitions`: saves a draft, and publishes it if asked to.
+pub(super) async fn save(State(api): State<Api>, sent: Sent) -> Answer {
+    let mut fields = Fields::of_body(sent.value)?;
+    let publish = fields.flag("publish")?.unwrap_or(false);
+    let Some(model) = fields.object("model")? else {
+        let message = "The body must have a `model`, the workflow definition.";
+        return Err(Refusal::bad("missing-field", message).field("model", message));
+    };
+    let saved = api.engine.save(read(Value::Object(model))?, publish).await?;
+    Ok(published(saved))
+}
+
+/// `POST|PUT /workflow-definitions/import`: saves a draft, whatever the definition says of itself.
+pub(super) async fn import_new(State(api): State<Api>, sent: Sent) -> Answer {
+    take_in(&api, None, sent).await
+}
+
+/// `POST|PUT /workflow-definitions/{id}/import`: the id in the path wins over the one in the body.
+pub(super) async fn import(State(api): State<Api>, Id(id): Id, sent: Sent) -> Answer {
+    take_in(&api, Some(DefinitionId::new(id)), sent).await
+}
+
+async fn take_in(api: &Api, id: Option<DefinitionId>, sent: Sent) -> Answer {
+    let Some(model) = sent.value else {
+        return Err(Refusal::bad("missing-body", "The body must be a workflow definition."));
+    };
+    let mut definition = read(model)?;
+    if let Some(id) = id {
+        definition.definition_id = id;
+    }
+    let new = definition.definition_id.as_str().trim().is_empty();
+    let definition = api.engine.import(definition).await?;
+    let place = definition
+        .get("definitionId")
+        .and_then(Value::as_str)
+        .map(|id| HeaderValue::try_from(format!("{PREFIX}/workflow-definitions/by-definition-id/{id}")));
+    let mut response = Json(linked(definition)).into_response();
+    if new {
+        *response.status_mut() = StatusCode::CREATED;
+        if let Some(Ok(place)) = place {
+            response.headers_mut().insert(header::LOCATION, place);
+        }
+    }
+    Ok(response)
+}
+
+/// `POST /workflow-definitions/{id}/publish`
+pub(super) async fn publish(State(api): State<Api>, Id(id): Id, _sent: Sent) -> Answer {
+    Ok(published(api.engine.publish(&DefinitionId::new(id)).await?))
+}
+
+fn read(mut model: Value) -> Result<WorkflowDefinition, Refusal> {
+    if let Some(fields) = model.as_object_mut() {
+        fields.shift_remove(links::PROPERTY);
+    }
+    Ok(WorkflowDefinition::from_value(model)?)
+}
+
+/// What Elsa answers to a save and to a publish.
+fn published(published: Published) -> Response {
+    let body = json!({
+        "workflowDefinition": linked(published.definition),
+        "alreadyPublished": published.already_published,
+        // Workflows that use this one as an activity follow it when that is built.
+        "consumingWorkflowCount": 0,
+        "validationErrors": [],
+    });
+    Json(body).into_response()
+}

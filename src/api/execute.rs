@@ -1,0 +1,170 @@
+//! Starting a workflow: run it now and answer with its state, or accept it durably and answer with its id.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+use super::Api;
+use super::body::Sent;
+use super::fields::Fields;
+use super::path::Id;
+use super::refusal::{Answer, INSTANCE_HEADER, Refusal};
+use super::versions;
+use crate::id::{ActivityId, DefinitionId, InstanceId};
+use crate::runtime::{Executed, Idempotency, StartRequest};
+
+/// Says that the activation strategy of the workflow refused the start.
+const CANNOT_START: HeaderName = HeaderName::from_static("x-elsa-workflow-cannot-start");
+/// The code of the engine's error for that.
+const CANNOT_START_CODE: &str = "cannot-start";
+/// Tells an answer of the API from one that the workflow itself wrote.
+const ELSA_RESPONSE: HeaderName = HeaderName::from_static("x-elsa-response");
+
+/// `POST /workflow-definitions/{id}/execute`
+pub(super) async fn execute(State(api): State<Api>, Id(id): Id, sent: Sent) -> Answer {
+    let fields = Fields::of_body(sent.value)?;
+    run(&api, start(id, fields, sent.idempotency)?).await
+}
+
+/// `GET /workflow-definitions/{id}/execute`: the same with the fields in the query, `input` and `variables` as JSON.
+pub(super) async fn execute_by_get(State(api): State<Api>, method: Method, Id(id): Id, uri: Uri, sent: Sent) -> Answer {
+    // Whoever asks for the headers of a GET does not mean to start anything.
+    if method == Method::HEAD {
+        let message = "HEAD is not possible here, as a GET starts a workflow.";
+        return Err(
+            Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", message)
+                .header(header::ALLOW, "GET,POST"),
+        );
+    }
+    run(&api, start(id, Fields::of_query(&uri)?, sent.idempotency)?).await
+}
+
+/// `POST /workflow-definitions/{id}/dispatch`
+pub(super) async fn dispatch(State(api): State<Api>, Id(id): Id, sent: Sent) -> Answer {
+    let mut fields = Fields::of_body(sent.value)?;
+    let instance_id = fields.text("instanceId")?;
+    let mut request = start(id, fields, sent.idempotency)?;
+    request.instance_id = instance_id.filter(|id| !id.is_empty()).map(InstanceId::new);
+    accept(&api, request).await
+}
+
+/// What all ways to start have in common.
+pub(super) fn start(
+    definition_id: String,
+    mut fields: Fields,
+    idempotency: Option<Idempotency>,
+) -> Result<StartRequest, Refusal> {
+    versions::take_published(&mut fields)?;
+    if fields.any("activityHandle").is_some() {
+        let message = "Starting at an activity handle is not possible here; use triggerActivityId.";
+        return Err(Refusal::bad("not-supported", message).field("activityHandle", message));
+    }
+    Ok(StartRequest {
+        definition_id: DefinitionId::new(definition_id),
+        instance_id: None,
+        correlation_id: fields.text("correlationId")?,
+        name: fields.text("name")?,
+        input: fields.object("input")?.unwrap_or_default(),
+        variables: fields.object("variables")?.unwrap_or_default(),
+        trigger_activity_id: fields
+            .text("triggerActivityId")?
+            .filter(|id| !id.is_empty())
+            .map(ActivityId::new),
+        idempotency,
+    })
+}
+
+/// Accepts a start durably and answers with the instance's id.
+pub(super) async fn accept(api: &Api, request: StartRequest) -> Answer {
+    let id = api.engine.dispatch(request).await?;
+    let mut response = Json(json!({"workflowInstanceId": id.as_str()})).into_response();
+    name_instance(&mut response, &id);
+    Ok(response)
+}
+
+async fn run(api: &Api, request: StartRequest) -> Answer {
+    match api.engine.execute(request).await {
+        Ok(executed) => Ok(came_to(executed)),
+        // As Elsa: no error, and nothing was started.
+        Err(error) if error.is_conflict() && error.code() == CANNOT_START_CODE => {
+            Ok([(CANNOT_START, HeaderValue::from_static("true"))].into_response())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// 200 with the state; 500 with the same body if the run faulted; 202 if it goes on beyond the deadline.
+pub(super) fn came_to(executed: Executed) -> Response {
+    let status = if executed.pending {
+        StatusCode::ACCEPTED
+    } else if executed.faulted {
+        StatusCode::INTERNAL_SERVER_ERROR
+    } else {
+        StatusCode::OK
+    };
+    let mut response = (status, Json(json!({"workflowState": executed.workflow_state}))).into_response();
+    name_instance(&mut response, &executed.instance_id);
+    response
+        .headers_mut()
+        .insert(ELSA_RESPONSE, HeaderValue::from_static("true"));
+    response
+}
+
+fn name_instance(response: &mut Response, id: &InstanceId) {
+    // An id that a caller chose may hold what no header can; the body has it in any case.
+    if let Ok(id) = HeaderValue::try_from(id.as_str()) {
+        response.headers_mut().insert(INSTANCE_HEADER, id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn of(body: Value) -> Result<StartRequest, (u16, &'static str)> {
+        let fields = Fields::of_body(Some(body)).unwrap();
+        start("d".to_owned(), fields, None).map_err(|refusal| refusal.told())
+    }
+
+    #[test]
+    fn a_start_is_read_and_typed() {
+        let request = of(json!({
+            "correlationId": "c", "name": "n", "triggerActivityId": "", "input": {"a": 1}, "variables": {"v": 2},
+            "versionOptions": "Published", "activityHandle": null, "unknown": [],
+        }));
+        let request = request.unwrap();
+        assert_eq!(request.correlation_id.as_deref(), Some("c"));
+        assert_eq!(request.input["a"], 1);
+        assert_eq!(request.variables["v"], 2);
+        assert_eq!(request.trigger_activity_id, None);
+        assert_eq!(of(json!({"input": [1]})).unwrap_err(), (400, "invalid-field"));
+        assert_eq!(of(json!({"correlationId": 1})).unwrap_err(), (400, "invalid-field"));
+        assert_eq!(
+            of(json!({"activityHandle": {"activityId": "a"}})).unwrap_err(),
+            (400, "not-supported")
+        );
+    }
+
+    #[test]
+    fn what_a_run_came_to_is_its_status() {
+        let status = |faulted, pending| {
+            let instance_id = InstanceId::new("i1");
+            let response = came_to(Executed {
+                instance_id,
+                workflow_state: json!({}),
+                faulted,
+                pending,
+            });
+            assert_eq!(response.headers()[INSTANCE_HEADER], "i1");
+            response.status().as_u16()
+        };
+        assert_eq!(
+            [status(false, false), status(true, false), status(false, true)],
+            [200, 500, 202]
+        );
+    }
+}

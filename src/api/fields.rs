@@ -1,0 +1,229 @@
+//! Known fields, typed: of a JSON body, or of a query.
+//!
+//! As with Elsa, the case of a name does not matter, `null` is as good as absent, and unknown fields are ignored. A
+//! known field of the wrong type is refused by name. A query knows only text, so there numbers and truth values are
+//! read from it, a repeated name makes a list, and an empty value is absent.
+
+use axum::extract::Query;
+use axum::http::Uri;
+use serde_json::{Map, Value};
+
+use super::body;
+use super::refusal::Refusal;
+
+/// Fields to be taken out one by one.
+#[derive(Debug)]
+pub(super) struct Fields {
+    values: Map<String, Value>,
+    of_query: bool,
+}
+
+impl Fields {
+    /// The fields of a body; an empty body has none.
+    pub(super) fn of_body(value: Option<Value>) -> Result<Self, Refusal> {
+        match value {
+            None | Some(Value::Null) => Ok(Self {
+                values: Map::new(),
+                of_query: false,
+            }),
+            Some(Value::Object(values)) => Ok(Self {
+                values,
+                of_query: false,
+            }),
+            Some(_) => Err(Refusal::bad("invalid-body", "The body must be a JSON object.")),
+        }
+    }
+
+    /// The fields of a query.
+    pub(super) fn of_query(uri: &Uri) -> Result<Self, Refusal> {
+        let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri)
+            .map_err(|_| Refusal::bad("invalid-query", "The query is not made of name=value in UTF-8."))?;
+        let mut values: Map<String, Value> = Map::new();
+        for (name, text) in pairs {
+            if name.contains('\0') || text.contains('\0') {
+                return Err(body::nul("The query"));
+            }
+            let known = values.keys().find(|known| known.eq_ignore_ascii_case(&name)).cloned();
+            match known.and_then(|known| values.get_mut(&known)) {
+                _ if text.is_empty() => {}
+                None => drop(values.insert(name, text.into())),
+                Some(Value::Array(texts)) => texts.push(text.into()),
+                Some(first) => *first = Value::Array(vec![first.take(), text.into()]),
+            }
+        }
+        Ok(Self { values, of_query: true })
+    }
+
+    /// The names that are there.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.values.keys().map(String::as_str)
+    }
+
+    /// Any value.
+    pub(super) fn any(&mut self, name: &str) -> Option<Value> {
+        let found = match self.values.get(name) {
+            Some(_) => self.values.shift_remove(name),
+            None => {
+                let known = self
+                    .values
+                    .keys()
+                    .find(|known| known.eq_ignore_ascii_case(name))
+                    .cloned();
+                known.and_then(|known| self.values.shift_remove(&known))
+            }
+        };
+        found.filter(|value| !value.is_null())
+    }
+
+    /// Text.
+    pub(super) fn text(&mut self, name: &str) -> Result<Option<String>, Refusal> {
+        self.any(name).map(|value| text(name, value)).transpose()
+    }
+
+    /// A list of texts; none if it is absent. A single text is a list of one.
+    pub(super) fn texts(&mut self, name: &str) -> Result<Vec<String>, Refusal> {
+        match self.any(name) {
+            None => Ok(Vec::new()),
+            Some(Value::Array(items)) => items.into_iter().map(|item| text(name, item)).collect(),
+            Some(Value::String(text)) if self.of_query => Ok(vec![text]),
+            Some(_) => Err(Refusal::wrong_field(name, format!("{name} must be a list of texts."))),
+        }
+    }
+
+    /// An object.
+    pub(super) fn object(&mut self, name: &str) -> Result<Option<Map<String, Value>>, Refusal> {
+        match self.any(name) {
+            None => Ok(None),
+            Some(Value::Object(fields)) => Ok(Some(fields)),
+            // Elsa's GET routes carry JSON in a parameter.
+            Some(Value::String(text)) if self.of_query => {
+                let value: Value = serde_json::from_str(&text)
+                    .map_err(|error| Refusal::wrong_field(name, format!("{name} is not valid JSON: {error}.")))?;
+                match (crate::definition::inspect(&value, crate::definition::MAX_DEPTH), value) {
+                    (Err(_), _) => Err(body::nul(name)),
+                    (Ok(_), Value::Object(fields)) => Ok(Some(fields)),
+                    (Ok(_), _) => Err(Refusal::wrong_field(name, format!("{name} must be a JSON object."))),
+                }
+            }
+            Some(_) => Err(Refusal::wrong_field(name, format!("{name} must be a JSON object."))),
+        }
+    }
+
+    /// A whole number from `least` on.
+    pub(super) fn number(&mut self, name: &str, least: u32) -> Result<Option<u32>, Refusal> {
+        let Some(value) = self.any(name) else { return Ok(None) };
+        let number = match &value {
+            Value::String(text) if self.of_query => text.parse::<u64>().ok(),
+            value => value.as_u64(),
+        };
+        // What Elsa takes is a positive 32-bit number.
+        match number.and_then(|number| u32::try_from(number).ok()) {
+            Some(number) if number >= least && number <= i32::MAX.unsigned_abs() => Ok(Some(number)),
+            _ => Err(Refusal::wrong_field(
+                name,
+                format!("{name} must be a whole number from {least} on."),
+            )),
+        }
+    }
+
+    /// True or false.
+    pub(super) fn flag(&mut self, name: &str) -> Result<Option<bool>, Refusal> {
+        match self.any(name) {
+            None => Ok(None),
+            Some(Value::Bool(flag)) => Ok(Some(flag)),
+            Some(Value::String(text)) if self.of_query && text.eq_ignore_ascii_case("true") => Ok(Some(true)),
+            Some(Value::String(text)) if self.of_query && text.eq_ignore_ascii_case("false") => Ok(Some(false)),
+            Some(_) => Err(Refusal::wrong_field(name, format!("{name} must be true or false."))),
+        }
+    }
+
+    /// One of these words, whatever its case.
+    pub(super) fn word(&mut self, name: &str, words: &[&'static str]) -> Result<Option<&'static str>, Refusal> {
+        self.text(name)?.map(|text| one_of(name, &text, words)).transpose()
+    }
+
+    /// A list of these words.
+    pub(super) fn words(&mut self, name: &str, words: &[&'static str]) -> Result<Vec<String>, Refusal> {
+        let texts = self.texts(name)?.into_iter();
+        texts
+            .map(|text| one_of(name, &text, words).map(str::to_owned))
+            .collect()
+    }
+}
+
+fn text(name: &str, value: Value) -> Result<String, Refusal> {
+    match value {
+        Value::String(text) => Ok(text),
+        _ => Err(Refusal::wrong_field(name, format!("{name} must be text."))),
+    }
+}
+
+fn one_of(name: &str, text: &str, words: &[&'static str]) -> Result<&'static str, Refusal> {
+    let known = words.iter().find(|word| word.eq_ignore_ascii_case(text));
+    known
+        .copied()
+        .ok_or_else(|| Refusal::wrong_field(name, format!("{name} must be one of {}.", words.join(", "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn body(value: Value) -> Fields {
+        Fields::of_body(Some(value)).unwrap()
+    }
+
+    fn query(query: &str) -> Fields {
+        Fields::of_query(&format!("/x?{query}").parse().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn fields_of_the_wrong_type_are_named() {
+        let wrong = |refusal: Refusal| {
+            assert_eq!(refusal.told(), (400, "invalid-field"));
+            assert!(format!("{refusal:?}").contains("(\"f\", "), "{refusal:?}");
+        };
+        wrong(body(json!({"f": 1})).text("f").unwrap_err());
+        wrong(body(json!({"f": ["a", 1]})).texts("f").unwrap_err());
+        wrong(body(json!({"f": "a"})).texts("f").unwrap_err());
+        wrong(body(json!({"f": [1]})).object("f").unwrap_err());
+        wrong(body(json!({"f": "1"})).number("f", 0).unwrap_err());
+        wrong(body(json!({"f": -1})).number("f", 0).unwrap_err());
+        wrong(body(json!({"f": 0})).number("f", 1).unwrap_err());
+        wrong(body(json!({"f": 3_000_000_000u32})).number("f", 0).unwrap_err());
+        wrong(body(json!({"f": "true"})).flag("f").unwrap_err());
+        wrong(body(json!({"f": "x"})).word("f", &["A", "B"]).unwrap_err());
+        wrong(query("f=x").number("f", 0).unwrap_err());
+        wrong(query("f=%7B").object("f").unwrap_err());
+        assert_eq!(
+            Fields::of_body(Some(json!([]))).unwrap_err().told(),
+            (400, "invalid-body")
+        );
+    }
+
+    #[test]
+    fn names_are_found_whatever_their_case_and_null_is_absent() {
+        let mut fields = body(json!({"CorrelationId": "c", "name": null}));
+        assert_eq!(fields.text("correlationId").unwrap().as_deref(), Some("c"));
+        assert_eq!(fields.text("name").unwrap(), None);
+    }
+
+    #[test]
+    fn a_query_is_read_as_elsa_writes_it() {
+        let mut fields = query("page=2&ids=a&Ids=b&versionOptions=&isSystem=False&input=%7B%22a%22%3A1%7D&one=x");
+        assert_eq!(fields.number("page", 0).unwrap(), Some(2));
+        assert_eq!(fields.texts("ids").unwrap(), ["a", "b"]);
+        assert_eq!(fields.texts("one").unwrap(), ["x"]);
+        assert_eq!(fields.text("versionOptions").unwrap(), None);
+        assert_eq!(fields.flag("isSystem").unwrap(), Some(false));
+        assert_eq!(fields.object("input").unwrap().unwrap()["a"], 1);
+        let nul = Fields::of_query(&"/x?a=%00".parse().unwrap()).unwrap_err();
+        assert_eq!(nul.told(), (400, "invalid-text"));
+        let no_text = query("input=%7B%22a%22%3A%22%5Cu0000%22%7D")
+            .object("input")
+            .unwrap_err();
+        assert_eq!(no_text.told(), (400, "invalid-text"));
+    }
+}

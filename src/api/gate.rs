@@ -1,0 +1,119 @@
+//! What every request passes before its route: is it meant for us, does a foreign web page send it, who sends it, and
+//! is there room. The routes of health are open, so that a supervisor needs no key and learns nothing of use.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
+use tokio::sync::Semaphore;
+
+use super::ApiOptions;
+use super::credentials::ApiKey;
+use super::health;
+use super::hosts::Hosts;
+use super::refusal::Refusal;
+
+/// What the gate checks against.
+#[derive(Debug)]
+pub(super) struct Gate {
+    hosts: Hosts,
+    key: Option<ApiKey>,
+    room: Semaphore,
+}
+
+impl Gate {
+    pub(super) fn new(options: ApiOptions) -> Self {
+        Self {
+            hosts: Hosts::new(options.listen, &options.allowed_hosts),
+            key: options.api_key,
+            room: Semaphore::new(options.requests.min(Semaphore::MAX_PERMITS)),
+        }
+    }
+
+    /// Says why a request may not go on.
+    fn check(&self, request: &Request) -> Result<(), Refusal> {
+        let headers = request.headers();
+        let text = |name| {
+            headers
+                .get(name)
+                .map(|value: &axum::http::HeaderValue| value.to_str().unwrap_or_default())
+        };
+        // A request line may hold an absolute URL, whose host then counts; no browser does that, so both must be ours.
+        let host = text(header::HOST).unwrap_or_default();
+        let target = request.uri().authority().map_or(host, |authority| authority.as_str());
+        if headers.get_all(header::HOST).iter().count() != 1 || !self.hosts.admits(host) || !self.hosts.admits(target) {
+            return Err(Refusal::new(
+                StatusCode::FORBIDDEN,
+                "host-not-allowed",
+                "The host that the request names is not one of this server's; call it by its address, or let it start \
+                 with --allowed-host and the name.",
+            ));
+        }
+        let foreign_site = text(header::HeaderName::from_static("sec-fetch-site"))
+            .is_some_and(|site| site != "same-origin" && site != "none");
+        let foreign_origin = text(header::ORIGIN).is_some_and(|origin| !self.hosts.admits_origin(origin, host));
+        if foreign_site || foreign_origin {
+            return Err(Refusal::new(
+                StatusCode::FORBIDDEN,
+                "cross-site-request",
+                "A web page of another origin may not call this server.",
+            ));
+        }
+        if self.key.as_ref().is_some_and(|key| !key.is_shown(headers)) {
+            return Err(Refusal::new(
+                StatusCode::UNAUTHORIZED,
+                "unauthorized",
+                "Send the API key of this server in the header `Authorization: ApiKey KEY`.",
+            )
+            .header(header::WWW_AUTHENTICATE, "ApiKey"));
+        }
+        Ok(())
+    }
+}
+
+/// The middleware around all routes.
+pub(super) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
+    if health::is_health(request.uri().path()) {
+        return next.run(request).await;
+    }
+    if let Err(refusal) = gate.check(&request) {
+        return refusal.into_response();
+    }
+    let Ok(_place) = gate.room.try_acquire() else {
+        return Refusal::busy(
+            "too-many-requests",
+            "This server works on as many requests as it may; try again.",
+        )
+        .into_response();
+    };
+    // A panic is a defect; it must not look like a broken network to the client.
+    match AssertUnwindSafe(next.run(request)).catch_unwind().await {
+        Ok(response) => response,
+        Err(_) => {
+            tracing::error!("a request's handler panicked");
+            Refusal::defect().into_response()
+        }
+    }
+}
+
+/// Answers what no route answers.
+pub(super) async fn no_such_route(request: Request) -> Refusal {
+    Refusal::new(
+        StatusCode::NOT_FOUND,
+        "no-such-route",
+        format!("There is nothing at {}.", request.uri().path()),
+    )
+}
+
+/// Answers a known path with an unknown method.
+pub(super) async fn wrong_method(request: Request) -> Refusal {
+    Refusal::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "method-not-allowed",
+        format!("{} is not possible at {}.", request.method(), request.uri().path()),
+    )
+}

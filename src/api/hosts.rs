@@ -1,0 +1,127 @@
+//! Which names in `Host` are ours, and which origins a browser may call from.
+//!
+//! A web page can make its own name resolve to 127.0.0.1 (DNS rebinding), and its scripts then reach a local engine as
+//! "same origin". They cannot change the `Host` that the browser sends, which is the page's own name: so only names
+//! that are known to be ours are admitted. An address written in digits cannot be rebound; it is admitted when it is
+//! the loopback, or one that we listen on.
+
+use std::net::{IpAddr, SocketAddr};
+
+use axum::http::uri::Authority;
+
+/// The names that are ours.
+#[derive(Debug)]
+pub(super) struct Hosts {
+    listen: IpAddr,
+    names: Vec<String>,
+    any: bool,
+}
+
+impl Hosts {
+    /// The loopback, the address listened on, and what the operator allows.
+    pub(super) fn new(listen: SocketAddr, allowed: &[String]) -> Self {
+        Self {
+            listen: listen.ip(),
+            names: allowed.iter().map(|name| normal(name)).collect(),
+            any: allowed.iter().any(|name| name == "*"),
+        }
+    }
+
+    /// Whether a request that says this `Host` is meant for us.
+    pub(super) fn admits(&self, host: &str) -> bool {
+        let Some(name) = name_of(host) else { return false };
+        if self.any || name == "localhost" || self.names.contains(&name) {
+            return true;
+        }
+        let Ok(address) = name.parse::<IpAddr>() else {
+            return false;
+        };
+        let address = address.to_canonical();
+        address.is_loopback() || address == self.listen.to_canonical() || self.listen.is_unspecified()
+    }
+
+    /// Whether a page of this `Origin` may call us under this `Host`: it is our own, or of a host that the operator
+    /// allows by name. Other programs of this machine have pages, too, so `localhost` on another port is a stranger.
+    pub(super) fn admits_origin(&self, origin: &str, host: &str) -> bool {
+        let Some((_, authority)) = origin.split_once("://") else {
+            return false;
+        };
+        authority.eq_ignore_ascii_case(host) || name_of(authority).is_some_and(|name| self.names.contains(&name))
+    }
+}
+
+/// The name without port, brackets and a final dot, in lower case.
+fn name_of(host: &str) -> Option<String> {
+    let authority: Authority = host.parse().ok().filter(|_| !host.contains('@'))?;
+    let name = normal(authority.host());
+    (!name.is_empty()).then_some(name)
+}
+
+fn normal(name: &str) -> String {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    bare.unwrap_or(name).to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hosts(listen: &str, allowed: &[&str]) -> Hosts {
+        let allowed: Vec<String> = allowed.iter().map(|&name| name.to_owned()).collect();
+        Hosts::new(listen.parse().unwrap(), &allowed)
+    }
+
+    #[test]
+    fn only_our_own_names_are_admitted() {
+        let local = hosts("127.0.0.1:5001", &[]);
+        for ours in [
+            "localhost",
+            "LOCALHOST:5001",
+            "localhost.:1",
+            "127.0.0.1:5001",
+            "127.9.9.9",
+            "[::1]:5001",
+        ] {
+            assert!(local.admits(ours), "{ours}");
+        }
+        for foreign in [
+            "evil.example",
+            "localhost.evil.example",
+            "evil.localhost",
+            "192.168.0.7",
+            "",
+            ":80",
+            "localhost@evil.example",
+            "127.0.0.1.nip.io",
+            "user@localhost",
+            "[::2]",
+            "a b",
+        ] {
+            assert!(!local.admits(foreign), "{foreign}");
+        }
+        let named = hosts("10.0.0.7:80", &["Workflows.Example"]);
+        assert!(named.admits("10.0.0.7") && named.admits("workflows.example:8443"));
+        assert!(!named.admits("10.0.0.8") && !named.admits("other.example"));
+        let everywhere = hosts("0.0.0.0:80", &[]);
+        assert!(everywhere.admits("10.0.0.8:80") && !everywhere.admits("evil.example"));
+        assert!(hosts("0.0.0.0:80", &["*"]).admits("what.ever"));
+    }
+
+    #[test]
+    fn a_page_of_another_origin_is_a_stranger() {
+        let local = hosts("127.0.0.1:5001", &["studio.example"]);
+        assert!(local.admits_origin("http://localhost:5001", "localhost:5001"));
+        assert!(local.admits_origin("https://studio.example", "localhost:5001"));
+        for stranger in [
+            "null",
+            "http://localhost:3000",
+            "https://evil.example",
+            "http://127.0.0.1:5001",
+            "",
+        ] {
+            assert!(!local.admits_origin(stranger, "localhost:5001"), "{stranger}");
+        }
+        assert!(!hosts("0.0.0.0:80", &["*"]).admits_origin("https://evil.example", "localhost"));
+    }
+}

@@ -1,0 +1,86 @@
+//! `Idempotency-Key`: makes a client's retry safe.
+
+use axum::http::request::Parts;
+use sha2::{Digest, Sha256};
+
+use super::refusal::Refusal;
+use crate::runtime::Idempotency;
+
+/// The longest key, in characters.
+const LONGEST: usize = 255;
+
+/// The key of a request, with the fingerprint that tells it from another request under the same key: SHA-256 over the
+/// method, the path with its query, and the body as it came.
+pub(super) fn of(parts: &Parts, body: &[u8]) -> Result<Option<Idempotency>, Refusal> {
+    let mut keys = parts.headers.get_all("idempotency-key").iter();
+    let Some(key) = keys.next() else { return Ok(None) };
+    let visible = |key: &&str| (1..=LONGEST).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic());
+    let (Some(key), None) = (key.to_str().ok().filter(visible), keys.next()) else {
+        return Err(Refusal::bad(
+            "invalid-idempotency-key",
+            format!("An Idempotency-Key is one header of 1 to {LONGEST} visible ASCII characters."),
+        ));
+    };
+    let mut hash = Sha256::new();
+    // No method and no path holds a line feed, so nothing can move from one part into the next.
+    for part in [
+        parts.method.as_str().as_bytes(),
+        b"\n",
+        parts.uri.path().as_bytes(),
+        b"?",
+    ] {
+        hash.update(part);
+    }
+    hash.update(parts.uri.query().unwrap_or_default().as_bytes());
+    hash.update(b"\n");
+    hash.update(body);
+    Ok(Some(Idempotency {
+        key: key.to_owned(),
+        fingerprint: hash.finalize().into(),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::Request;
+
+    use super::*;
+
+    fn of_request(method: &str, uri: &str, keys: &[&str], body: &str) -> Result<Option<Idempotency>, &'static str> {
+        let request = keys
+            .iter()
+            .fold(Request::builder().method(method).uri(uri), |request, key| {
+                request.header("Idempotency-Key", *key)
+            });
+        let parts = request.body(()).unwrap().into_parts().0;
+        of(&parts, body.as_bytes()).map_err(|refusal| refusal.told().1)
+    }
+
+    #[test]
+    fn a_key_is_short_and_visible() {
+        assert!(of_request("POST", "/a", &[], "").unwrap().is_none());
+        assert_eq!(of_request("POST", "/a", &["k-1"], "").unwrap().unwrap().key, "k-1");
+        assert!(of_request("POST", "/a", &[&"k".repeat(255)], "").is_ok());
+        for bad in [&[""][..], &["a b"], &["schlüssel"], &["a", "b"], &[&"k".repeat(256)]] {
+            assert_eq!(
+                of_request("POST", "/a", bad, "").unwrap_err(),
+                "invalid-idempotency-key"
+            );
+        }
+    }
+
+    #[test]
+    fn another_request_has_another_fingerprint() {
+        let print = |method, uri, body| of_request(method, uri, &["k"], body).unwrap().unwrap().fingerprint;
+        let first = print("POST", "/a", "{}");
+        assert_eq!(first, print("POST", "/a", "{}"));
+        for other in [
+            print("PUT", "/a", "{}"),
+            print("POST", "/b", "{}"),
+            print("POST", "/a", "{ }"),
+            print("POST", "/a?x", "{}"),
+        ] {
+            assert_ne!(first, other);
+        }
+    }
+}

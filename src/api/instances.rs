@@ -1,0 +1,179 @@
+//! Workflow instances: list, get, cancel, and the start that shares its route with the list.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{StatusCode, Uri};
+use axum::response::IntoResponse;
+use serde_json::{Value, json};
+
+use super::Api;
+use super::body::Sent;
+use super::definitions::DIRECTIONS;
+use super::execute;
+use super::fields::Fields;
+use super::paging;
+use super::path::Id;
+use super::refusal::{Answer, Refusal};
+use crate::id::{DefinitionId, InstanceId};
+use crate::runtime::InstanceFilter;
+
+const STATUSES: [&str; 2] = ["Running", "Finished"];
+const SUB_STATUSES: [&str; 6] = ["Pending", "Executing", "Suspended", "Finished", "Cancelled", "Faulted"];
+const ORDERS: [&str; 5] = ["Created", "UpdatedAt", "LastExecuted", "Finished", "Name"];
+
+/// The only keys of a body that starts an instance instead of listing them.
+const START_KEYS: [&str; 7] = [
+    "definitionId",
+    "versionOptions",
+    "input",
+    "variables",
+    "correlationId",
+    "name",
+    "triggerActivityId",
+];
+
+/// `GET /workflow-instances`
+pub(super) async fn list(State(api): State<Api>, uri: Uri) -> Answer {
+    listed(&api, Fields::of_query(&uri)?).await
+}
+
+/// `POST /workflow-instances`: the list, as Elsa's clients mean it; a start, if the body can be nothing else.
+pub(super) async fn list_or_start(State(api): State<Api>, sent: Sent) -> Answer {
+    let start = sent.value.as_ref().is_some_and(means_start);
+    let mut fields = Fields::of_body(sent.value)?;
+    if start {
+        let definition_id = fields.text("definitionId")?.unwrap_or_default();
+        return execute::accept(&api, execute::start(definition_id, fields, sent.idempotency)?).await;
+    }
+    listed(&api, fields).await
+}
+
+/// Elsa's clients always send more keys than these when they list.
+fn means_start(body: &Value) -> bool {
+    let Some(fields) = body.as_object() else { return false };
+    fields.get("definitionId").is_some_and(Value::is_string)
+        && fields.keys().all(|key| START_KEYS.contains(&key.as_str()))
+}
+
+async fn listed(api: &Api, mut fields: Fields) -> Answer {
+    let page = paging::page(&mut fields)?;
+    let Some(filter) = filter(&mut fields)? else {
+        return Ok(Json(json!({"items": [], "totalCount": 0})).into_response());
+    };
+    Ok(Json(api.engine.instances(&filter, page).await?).into_response())
+}
+
+/// The filter, or nothing if no instance can meet it.
+fn filter(fields: &mut Fields) -> Result<Option<InstanceFilter>, Refusal> {
+    fields.word("orderBy", &ORDERS)?;
+    fields.word("orderDirection", &DIRECTIONS)?;
+    fields.flag("isSystem")?;
+    match fields.any("timestampFilters") {
+        None => {}
+        Some(Value::Array(filters)) if filters.is_empty() => {}
+        Some(_) => {
+            let message = "Filtering by timestamps is not possible here.";
+            return Err(Refusal::bad("not-supported", message).field("timestampFilters", message));
+        }
+    }
+    let status = fields.word("status", &STATUSES)?.map(str::to_owned);
+    let sub_status = fields.word("subStatus", &SUB_STATUSES)?.map(str::to_owned);
+    let lists = (
+        both(fields.text("definitionId")?, fields.texts("definitionIds")?),
+        both(status, fields.words("statuses", &STATUSES)?),
+        both(sub_status, fields.words("subStatuses", &SUB_STATUSES)?),
+    );
+    let version = fields.number("version", 0)?.map(i32::try_from).transpose();
+    let filter = InstanceFilter {
+        definition_ids: Vec::new(),
+        correlation_id: fields.text("correlationId")?,
+        name: fields.text("name")?,
+        version: version.map_err(|_| Refusal::defect())?,
+        has_incidents: fields.flag("hasIncidents")?,
+        statuses: Vec::new(),
+        sub_statuses: Vec::new(),
+        search_term: fields.text("searchTerm")?.filter(|term| !term.trim().is_empty()),
+    };
+    let (Some(definitions), Some(statuses), Some(sub_statuses)) = lists else {
+        return Ok(None);
+    };
+    let definition_ids = definitions.into_iter().map(DefinitionId::new).collect();
+    Ok(Some(InstanceFilter {
+        definition_ids,
+        statuses,
+        sub_statuses,
+        ..filter
+    }))
+}
+
+/// Elsa has each of these as one and as many, and both must hold. An empty list means any, so that nothing is left
+/// of two that exclude each other.
+fn both(one: Option<String>, many: Vec<String>) -> Option<Vec<String>> {
+    match one {
+        None => Some(many),
+        Some(one) if many.is_empty() || many.contains(&one) => Some(vec![one]),
+        Some(_) => None,
+    }
+}
+
+/// `GET /workflow-instances/{id}`
+pub(super) async fn get(State(api): State<Api>, Id(id): Id) -> Answer {
+    Ok(Json(api.engine.instance(&InstanceId::new(id)).await?).into_response())
+}
+
+/// `POST /cancel/workflow-instances/{id}`: 200 and empty, also if it had finished.
+pub(super) async fn cancel(State(api): State<Api>, Id(id): Id, _sent: Sent) -> Answer {
+    api.engine.cancel(&InstanceId::new(id)).await?;
+    Ok(StatusCode::OK.into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_body_that_can_be_nothing_else_starts() {
+        for start in [
+            json!({"definitionId": "d"}),
+            json!({"definitionId": "d", "correlationId": null, "input": {}, "name": "n", "versionOptions": "Published"}),
+        ] {
+            assert!(means_start(&start), "{start}");
+        }
+        for list in [
+            json!({}),
+            json!(null),
+            json!({"definitionId": null}),
+            json!({"definitionId": ["d"]}),
+            json!({"definitionId": "d", "page": 0}),
+            json!({"definitionId": "d", "status": null}),
+            json!({"input": {}}),
+        ] {
+            assert!(!means_start(&list), "{list}");
+        }
+    }
+
+    #[test]
+    fn one_and_many_must_both_hold() {
+        let read = |body: Value| filter(&mut Fields::of_body(Some(body)).unwrap());
+        let ids = |body| read(body).unwrap().map(|filter| filter.definition_ids.len());
+        assert_eq!(ids(json!({"definitionIds": ["a", "b"]})), Some(2));
+        assert_eq!(ids(json!({"definitionId": "a", "definitionIds": ["a", "b"]})), Some(1));
+        assert_eq!(ids(json!({"definitionId": "c", "definitionIds": ["a", "b"]})), None);
+        let filter = read(json!({"status": "running", "subStatuses": ["SUSPENDED"], "version": 2}))
+            .unwrap()
+            .unwrap();
+        assert_eq!(
+            (filter.statuses, filter.sub_statuses),
+            (vec!["Running".to_owned()], vec!["Suspended".to_owned()])
+        );
+        assert_eq!(filter.version, Some(2));
+        assert_eq!(
+            read(json!({"status": "Idle"})).unwrap_err().told(),
+            (400, "invalid-field")
+        );
+        assert_eq!(
+            read(json!({"timestampFilters": [{}]})).unwrap_err().told(),
+            (400, "not-supported")
+        );
+    }
+}

@@ -1,0 +1,188 @@
+//! The journal of an instance.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::Uri;
+use axum::response::IntoResponse;
+
+use super::Api;
+use super::body::Sent;
+use super::fields::Fields;
+use super::paging::{self, Pages, Window};
+use super::path::Id;
+use super::refusal::Answer;
+use crate::id::InstanceId;
+use crate::runtime::{Engine, JournalRecord, Listed, Page};
+use crate::{Error, Result};
+
+/// Entries that a filter looks at before it gives up.
+const MOST_FILTERED: usize = 200_000;
+/// Entries read at a time, as many as a page may have.
+const STEP: u32 = 1000;
+
+/// The journal of one instance.
+struct Journal {
+    engine: Engine,
+    id: InstanceId,
+}
+
+impl Pages<JournalRecord> for Journal {
+    async fn page(&self, page: Page) -> Result<Listed<JournalRecord>> {
+        self.engine.journal(&self.id, page).await
+    }
+}
+
+/// Which entries are wanted; an empty list means any.
+#[derive(Debug, Default)]
+struct Wanted {
+    activity_ids: Vec<String>,
+    node_ids: Vec<String>,
+    excluded_types: Vec<String>,
+    events: Vec<String>,
+}
+
+/// `GET /workflow-instances/{id}/journal`
+pub(super) async fn list(State(api): State<Api>, Id(id): Id, uri: Uri) -> Answer {
+    let window = paging::window(&mut Fields::of_query(&uri)?)?;
+    answer(api, id, window, &Wanted::default()).await
+}
+
+/// `POST /workflow-instances/{id}/journal`: the same with a filter. Elsa's client puts the paging into the query.
+pub(super) async fn filtered(State(api): State<Api>, Id(id): Id, uri: Uri, sent: Sent) -> Answer {
+    let mut fields = Fields::of_body(sent.value)?;
+    let paged = |fields: &Fields| {
+        let names = ["page", "pageSize", "skip", "take"];
+        fields
+            .names()
+            .any(|name| names.iter().any(|paging| paging.eq_ignore_ascii_case(name)))
+    };
+    let window = if paged(&fields) {
+        paging::window(&mut fields)?
+    } else {
+        paging::window(&mut Fields::of_query(&uri)?)?
+    };
+    let mut filter = Fields::of_body(fields.object("filter")?.map(Into::into))?;
+    let wanted = Wanted {
+        activity_ids: filter.texts("activityIds")?,
+        node_ids: filter.texts("activityNodeIds")?,
+        excluded_types: filter.texts("excludedActivityTypes")?,
+        events: filter.texts("eventNames")?,
+    };
+    answer(api, id, window, &wanted).await
+}
+
+async fn answer(api: Api, id: String, window: Window, wanted: &Wanted) -> Answer {
+    let journal = Journal {
+        engine: api.engine,
+        id: InstanceId::new(id),
+    };
+    let listed = if wanted.is_everything() {
+        window.read(&journal).await?
+    } else {
+        wanted.read(window, &journal).await?
+    };
+    Ok(Json(listed).into_response())
+}
+
+impl Wanted {
+    fn is_everything(&self) -> bool {
+        [&self.activity_ids, &self.node_ids, &self.excluded_types, &self.events]
+            .iter()
+            .all(|list| list.is_empty())
+    }
+
+    fn takes(&self, record: &JournalRecord) -> bool {
+        let among = |list: &[String], text: &str| list.is_empty() || list.iter().any(|wanted| wanted == text);
+        among(&self.activity_ids, &record.activity_id)
+            && among(&self.node_ids, &record.node_id)
+            && among(&self.events, record.event_name.as_deref().unwrap_or_default())
+            && !self.excluded_types.contains(&record.activity_type)
+    }
+
+    /// Reads all of a journal, page by page, and keeps the window of what is wanted: the count must be right, too.
+    async fn read(&self, window: Window, list: &impl Pages<JournalRecord>) -> Result<Listed<JournalRecord>> {
+        let mut kept = Listed {
+            items: Vec::new(),
+            total_count: 0,
+        };
+        let mut seen = 0;
+        for page in 0.. {
+            let part = list.page(Page { page, page_size: STEP }).await?;
+            let length = part.items.len();
+            for record in part.items.into_iter().filter(|record| self.takes(record)) {
+                if kept.total_count >= window.skip && kept.items.len() < window.take as usize {
+                    kept.items.push(record);
+                }
+                kept.total_count += 1;
+            }
+            seen += length;
+            if length < STEP as usize {
+                break;
+            }
+            if seen >= MOST_FILTERED {
+                return Err(Error::too_large(
+                    "journal-too-long",
+                    format!("The journal has more than {MOST_FILTERED} entries; read it without a filter, by pages."),
+                ));
+            }
+        }
+        Ok(kept)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    struct Long;
+
+    impl Pages<JournalRecord> for Long {
+        async fn page(&self, page: Page) -> Result<Listed<JournalRecord>> {
+            let from = page.page * page.page_size;
+            let items = (from..(from + page.page_size).min(2500)).map(record).collect();
+            Ok(Listed {
+                items,
+                total_count: 2500,
+            })
+        }
+    }
+
+    fn record(n: u32) -> JournalRecord {
+        JournalRecord {
+            id: n.to_string(),
+            activity_instance_id: String::new(),
+            parent_activity_instance_id: None,
+            activity_id: format!("a{}", n % 3),
+            activity_type: format!("t{}", n % 2),
+            activity_type_version: 1,
+            activity_name: None,
+            node_id: String::new(),
+            timestamp: chrono::DateTime::UNIX_EPOCH,
+            sequence: n.into(),
+            event_name: Some("Started".to_owned()),
+            message: None,
+            source: None,
+            activity_state: Some(json!({})),
+            payload: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_filter_counts_all_and_keeps_its_window() {
+        let wanted = Wanted {
+            activity_ids: vec!["a1".to_owned()],
+            excluded_types: vec!["t1".to_owned()],
+            events: vec!["Started".to_owned()],
+            ..Wanted::default()
+        };
+        let read = wanted.read(Window { skip: 2, take: 2 }, &Long).await.unwrap();
+        let expected: Vec<i64> = (0..2500).filter(|n| n % 3 == 1 && n % 2 == 0).collect();
+        assert_eq!(read.total_count, expected.len() as u64);
+        assert_eq!(
+            read.items.iter().map(|record| record.sequence).collect::<Vec<_>>(),
+            expected[2..4]
+        );
+    }
+}

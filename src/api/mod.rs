@@ -1,0 +1,174 @@
+//! The REST door: Elsa's routes, casing and envelopes over the [`Engine`].
+//!
+//! Every request takes the same way in, and each step has a file of its own:
+//!
+//! ```text
+//! connection ─▶ gate ─▶ route ─▶ body ─▶ fields ─▶ engine ─▶ answer
+//! (server)      (who may  (404, 405)  (bounds, JSON)  (types)         (or a refusal)
+//! ```
+//!
+//! What holds here, whatever the route:
+//!
+//! - **A web page cannot drive a local engine.** The name in `Host` must be one of ours (a name that was rebound to
+//!   127.0.0.1 is not), a request that a browser calls cross-site is refused even where it is a GET, and a body must
+//!   say that it is JSON, which no plain form can. So a developer's engine needs no key on 127.0.0.1.
+//! - **Bad input changes nothing and says what is wrong.** All of it is read, bounded and typed before the engine
+//!   hears of it. Nothing that the engine cannot store (U+0000, half a surrogate pair) and nothing too deep to walk
+//!   gets past [`body`].
+//! - **Errors have one shape** and are made in one place, [`refusal`]; every code stands in `docs/api.md`.
+//! - **A client that hangs up cancels nothing.** Its handler is dropped; what the engine has accepted goes on, because
+//!   the engine's methods promise that.
+//!
+//! Nothing here knows SQL or holds state beside the engine: any node may answer any request.
+
+mod body;
+mod credentials;
+mod definitions;
+mod events;
+mod execute;
+mod fields;
+mod gate;
+mod health;
+mod hosts;
+mod idempotency;
+mod instances;
+mod journal;
+mod links;
+mod paging;
+mod path;
+mod refusal;
+mod resume;
+mod server;
+mod versions;
+
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::FromRef;
+use axum::middleware::from_fn_with_state;
+use axum::routing::{get, post};
+
+pub use credentials::ApiKey;
+pub use server::serve;
+
+use crate::runtime::Engine;
+
+/// The largest body that is accepted, in bytes (10 MiB).
+pub const MAX_BODY: usize = 10_485_760;
+
+/// Where Elsa's clients expect the API.
+const PREFIX: &str = "/elsa/api";
+
+/// How the REST door behaves.
+#[derive(Clone)]
+pub struct ApiOptions {
+    /// The address that the server listens on. Its name and the names of the loopback are admitted in `Host`.
+    pub listen: SocketAddr,
+    /// Further host names that are admitted, without a port; `*` admits every name.
+    pub allowed_hosts: Vec<String>,
+    /// The key that every request must show, but for those for health.
+    pub api_key: Option<ApiKey>,
+    /// Requests that are worked on at the same time; one more is answered with 503. 1,024 unless told otherwise.
+    pub requests: usize,
+    /// How long a client may take to send its body; 30 s unless told otherwise.
+    pub body_timeout: Duration,
+}
+
+impl Default for ApiOptions {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 5001)),
+            allowed_hosts: Vec::new(),
+            api_key: None,
+            requests: 1024,
+            body_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+impl fmt::Debug for ApiOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ApiOptions")
+            .field("listen", &self.listen)
+            .field("allowed_hosts", &self.allowed_hosts)
+            .field("api_key", &self.api_key)
+            .field("requests", &self.requests)
+            .field("body_timeout", &self.body_timeout)
+            .finish()
+    }
+}
+
+/// What every handler can reach.
+#[derive(Clone)]
+struct Api {
+    engine: Engine,
+    bodies: Arc<body::Bounds>,
+}
+
+impl FromRef<Api> for Arc<body::Bounds> {
+    fn from_ref(api: &Api) -> Self {
+        Arc::clone(&api.bodies)
+    }
+}
+
+/// The whole API of one engine, to be given to [`serve`] or to be nested in a server of one's own.
+pub fn router(engine: Engine, options: ApiOptions) -> Router {
+    let api = Api {
+        engine,
+        bodies: Arc::new(body::Bounds::new(options.body_timeout)),
+    };
+    let elsa = Router::new()
+        .route("/workflow-definitions", get(definitions::list).post(definitions::save))
+        .route(
+            "/workflow-definitions/import",
+            post(definitions::import_new).put(definitions::import_new),
+        )
+        .route(
+            "/workflow-definitions/by-definition-id/{id}",
+            get(definitions::by_definition_id),
+        )
+        .route("/workflow-definitions/by-id/{id}", get(definitions::by_version_id))
+        .route("/workflow-definitions/{id}", get(definitions::by_definition_id))
+        .route(
+            "/workflow-definitions/{id}/import",
+            post(definitions::import).put(definitions::import),
+        )
+        .route("/workflow-definitions/{id}/publish", post(definitions::publish))
+        .route(
+            "/workflow-definitions/{id}/execute",
+            get(execute::execute_by_get).post(execute::execute),
+        )
+        .route("/workflow-definitions/{id}/dispatch", post(execute::dispatch))
+        .route(
+            "/workflow-instances",
+            get(instances::list).post(instances::list_or_start),
+        )
+        .route("/workflow-instances/{id}", get(instances::get))
+        .route(
+            "/workflow-instances/{id}/journal",
+            get(journal::list).post(journal::filtered),
+        )
+        .route("/workflow-instances/{id}/resume", post(resume::resume))
+        .route("/cancel/workflow-instances/{id}", post(instances::cancel))
+        .route("/events/{id}/trigger", post(events::trigger));
+    let routes = Router::new()
+        .nest(PREFIX, elsa)
+        .route(health::LIVE, get(health::live))
+        .route(health::READY, get(health::ready))
+        .with_state(api);
+    protect(routes, options)
+}
+
+/// Puts the gate before the routes, and makes what no route answers look like everything else.
+fn protect(routes: Router, options: ApiOptions) -> Router {
+    routes
+        .fallback(gate::no_such_route)
+        .method_not_allowed_fallback(gate::wrong_method)
+        .layer(from_fn_with_state(Arc::new(gate::Gate::new(options)), gate::pass))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+//! Pages: `page` (from 0) and `pageSize`, or `skip` and `take` where Elsa has them.
+
+use std::future::Future;
+
+use super::fields::Fields;
+use super::refusal::Refusal;
+use crate::Result;
+use crate::runtime::{Listed, Page};
+
+/// The largest page, in rows.
+const LARGEST: u32 = 1000;
+
+/// A list that can be read by pages.
+pub(super) trait Pages<T>: Sync {
+    /// One page, and how many rows there are in all.
+    fn page(&self, page: Page) -> impl Future<Output = Result<Listed<T>>> + Send;
+}
+
+/// A stretch of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Window {
+    pub(super) skip: u64,
+    pub(super) take: u32,
+}
+
+/// `page` and `pageSize`; Elsa's default where one is absent.
+pub(super) fn page(fields: &mut Fields) -> Result<Page, Refusal> {
+    let page = fields.number("page", 0)?;
+    let size = size(fields, "pageSize")?;
+    Ok(Page {
+        page: page.unwrap_or(0),
+        page_size: size.unwrap_or(Page::default().page_size),
+    })
+}
+
+/// `page` and `pageSize`, else `skip` and `take`, else the first 100 rows.
+pub(super) fn window(fields: &mut Fields) -> Result<Window, Refusal> {
+    let (page, page_size) = (fields.number("page", 0)?, size(fields, "pageSize")?);
+    let (skip, take) = (fields.number("skip", 0)?, size(fields, "take")?);
+    let default = Page::default().page_size;
+    Ok(if page.is_some() || page_size.is_some() {
+        let take = page_size.unwrap_or(default);
+        Window {
+            skip: u64::from(page.unwrap_or(0)) * u64::from(take),
+            take,
+        }
+    } else {
+        Window {
+            skip: skip.unwrap_or(0).into(),
+            take: take.unwrap_or(default),
+        }
+    })
+}
+
+fn size(fields: &mut Fields, name: &str) -> Result<Option<u32>, Refusal> {
+    match fields.number(name, 1)? {
+        Some(size) if size > LARGEST => Err(Refusal::wrong_field(
+            name,
+            format!("{name} must be a whole number from 1 to {LARGEST}."),
+        )),
+        size => Ok(size),
+    }
+}
+
+impl Window {
+    /// Reads the window from a list that only has pages: it lies in one page of its size, or across two.
+    pub(super) async fn read<T>(self, list: &impl Pages<T>) -> Result<Listed<T>> {
+        let take = u64::from(self.take);
+        let first = u32::try_from(self.skip / take).unwrap_or(u32::MAX);
+        let inside = usize::try_from(self.skip % take).unwrap_or(usize::MAX);
+        let mut listed = list
+            .page(Page {
+                page: first,
+                page_size: self.take,
+            })
+            .await?;
+        if inside > 0 {
+            listed.items.drain(..inside.min(listed.items.len()));
+            let next = list
+                .page(Page {
+                    page: first.saturating_add(1),
+                    page_size: self.take,
+                })
+                .await?;
+            listed.items.extend(next.items.into_iter().take(inside));
+        }
+        Ok(listed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Numbers;
+
+    impl Pages<u32> for Numbers {
+        async fn page(&self, page: Page) -> Result<Listed<u32>> {
+            let from = page.page * page.page_size;
+            let items = (0..25).skip(from as usize).take(page.page_size as usize).collect();
+            Ok(Listed { items, total_count: 25 })
+        }
+    }
+
+    fn query(query: &str) -> Fields {
+        Fields::of_query(&format!("/x?{query}").parse().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn pages_have_bounds() {
+        let page = |text| {
+            page(&mut query(text))
+                .map(|page| (page.page, page.page_size))
+                .map_err(|r| r.told().1)
+        };
+        assert_eq!(page(""), Ok((0, 100)));
+        assert_eq!(page("page=3&pageSize=7"), Ok((3, 7)));
+        for bad in ["page=-1", "page=x", "pageSize=0", "pageSize=1001", "page=4294967296"] {
+            assert_eq!(page(bad), Err("invalid-field"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn windows_are_pages_or_stretches() {
+        let window = |text| window(&mut query(text)).unwrap();
+        assert_eq!(window(""), Window { skip: 0, take: 100 });
+        assert_eq!(window("page=2&pageSize=10"), Window { skip: 20, take: 10 });
+        assert_eq!(window("skip=5&take=3"), Window { skip: 5, take: 3 });
+        assert_eq!(window("skip=5&take=3&page=1"), Window { skip: 100, take: 100 });
+    }
+
+    #[tokio::test]
+    async fn a_window_across_pages_is_read_whole() {
+        for (skip, take) in [
+            (0, 10),
+            (10, 10),
+            (3, 10),
+            (20, 10),
+            (24, 3),
+            (25, 5),
+            (100, 7),
+            (7, 20),
+        ] {
+            let read = Window { skip, take }.read(&Numbers).await.unwrap();
+            let expected: Vec<u32> = (0..25).skip(skip as usize).take(take as usize).collect();
+            assert_eq!(read.items, expected, "{skip} {take}");
+            assert_eq!(read.total_count, 25);
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The one shape of an error on the wire: `{statusCode, code, message, errors: {field: [message]}}`.
+//!
+//! Here alone is decided which status an [`Error`] of the engine has. A message is written for whoever called; what
+//! only helps whoever runs the engine (the causes of an error, defects) goes to the log and never to the client.
+
+use axum::Json;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value, json};
+
+use crate::Error;
+
+/// What a handler gives.
+pub(super) type Answer = Result<Response, Refusal>;
+
+/// Names the instance that a request started or was about.
+pub(super) const INSTANCE_HEADER: HeaderName = HeaderName::from_static("x-elsa-workflow-instance-id");
+
+/// An answer that says no.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    status: StatusCode,
+    code: &'static str,
+    message: String,
+    fields: Vec<(String, String)>,
+    instance: Option<String>,
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl Refusal {
+    /// A refusal that the door itself decides on.
+    pub(super) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            code,
+            message: message.into(),
+            fields: Vec::new(),
+            instance: None,
+            headers: Vec::new(),
+        }
+    }
+
+    /// The input is wrong.
+    pub(super) fn bad(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, code, message)
+    }
+
+    /// A known field or parameter has the wrong type or value. The message is a whole sentence.
+    pub(super) fn wrong_field(name: &str, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self::new(StatusCode::BAD_REQUEST, "invalid-field", message.clone()).field(name, message)
+    }
+
+    /// Says which field is concerned.
+    pub(super) fn field(mut self, name: impl Into<String>, message: impl Into<String>) -> Self {
+        self.fields.push((name.into(), message.into()));
+        self
+    }
+
+    /// Adds a header to the answer.
+    pub(super) fn header(mut self, name: HeaderName, value: &'static str) -> Self {
+        self.headers.push((name, HeaderValue::from_static(value)));
+        self
+    }
+
+    /// The same call may succeed in a moment.
+    pub(super) fn busy(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, code, message).header(header::RETRY_AFTER, "1")
+    }
+
+    /// A defect. What it was stands in the log.
+    pub(super) fn defect() -> Self {
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "internal-error",
+            "Something went wrong inside the engine; its log says more.",
+        )
+    }
+
+    #[cfg(test)]
+    pub(super) fn told(&self) -> (u16, &'static str) {
+        (self.status.as_u16(), self.code)
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        let status = status_of(&error);
+        if status == StatusCode::INTERNAL_SERVER_ERROR {
+            tracing::error!(error = %error, code = error.code(), "a request failed inside the engine");
+            return Self {
+                instance: error.instance_id().map(str::to_owned),
+                ..Self::defect()
+            };
+        }
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            tracing::warn!(error = %error, code = error.code(), "a request could not be served");
+        }
+        let mut refusal = Self::new(status, error.code(), error.message());
+        refusal.fields = error.fields().to_vec();
+        refusal.instance = error.instance_id().map(str::to_owned);
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            refusal = refusal.header(header::RETRY_AFTER, "1");
+        }
+        refusal
+    }
+}
+
+/// The mapping from the questions that an error answers to a status.
+fn status_of(error: &Error) -> StatusCode {
+    if error.is_invalid() {
+        StatusCode::BAD_REQUEST
+    } else if error.is_not_found() {
+        StatusCode::NOT_FOUND
+    } else if error.is_conflict() {
+        StatusCode::CONFLICT
+    } else if error.is_unprocessable() {
+        StatusCode::UNPROCESSABLE_ENTITY
+    } else if error.is_too_large() {
+        StatusCode::PAYLOAD_TOO_LARGE
+    } else if error.is_transient() || error.is_unknown_outcome() {
+        StatusCode::SERVICE_UNAVAILABLE
+    } else {
+        StatusCode::INTERNAL_SERVER_ERROR
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let mut errors = Map::new();
+        for (field, message) in self.fields {
+            if let Value::Array(messages) = errors.entry(field).or_insert_with(|| json!([])) {
+                messages.push(message.into());
+            }
+        }
+        let mut body = json!({
+            "statusCode": self.status.as_u16(),
+            "code": self.code,
+            "message": self.message,
+            "errors": errors,
+        });
+        if let (Some(instance), Some(body)) = (&self.instance, body.as_object_mut()) {
+            body.insert("workflowInstanceId".to_owned(), instance.as_str().into());
+        }
+        let mut response = (self.status, Json(body)).into_response();
+        response.headers_mut().extend(self.headers);
+        // An id that a caller chose may hold what no header can; the body has it in any case.
+        if let Some(instance) = self.instance.and_then(|id| HeaderValue::try_from(id).ok()) {
+            response.headers_mut().insert(INSTANCE_HEADER, instance);
+        }
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(error: Error) -> (u16, Response) {
+        let response = Refusal::from(error).into_response();
+        (response.status().as_u16(), response)
+    }
+
+    async fn body(response: Response) -> Value {
+        let bytes = axum::body::to_bytes(response.into_body(), 10_000).await.unwrap();
+        serde_json::from_slice(&bytes).unwrap()
+    }
+
+    #[tokio::test]
+    async fn each_kind_of_error_has_its_status() {
+        for (error, status) in [
+            (Error::invalid("x", "m"), 400),
+            (Error::not_found("x", "m"), 404),
+            (Error::conflict("x", "m"), 409),
+            (Error::too_large("x", "m"), 413),
+            (Error::unprocessable("x", "m"), 422),
+            (Error::internal("m"), 500),
+            (Error::unavailable("x", "m"), 503),
+            (Error::lost_lock("m"), 503),
+            (Error::fenced("m"), 503),
+            (Error::unknown_outcome("m"), 503),
+        ] {
+            let code = error.code();
+            let (seen, response) = shown(error);
+            assert_eq!(seen, status);
+            assert_eq!(response.headers().contains_key(header::RETRY_AFTER), status == 503);
+            let body = body(response).await;
+            assert_eq!(body["statusCode"], status);
+            assert_eq!(body["code"], code);
+        }
+    }
+
+    #[tokio::test]
+    async fn fields_are_grouped_in_their_order() {
+        let error = Error::invalid("invalid-definition", "m")
+            .field("b", "1")
+            .field("a", "2")
+            .field("b", "3");
+        let body = body(shown(error).1).await;
+        assert_eq!(body["errors"].to_string(), r#"{"b":["1","3"],"a":["2"]}"#);
+    }
+
+    #[tokio::test]
+    async fn an_unknown_outcome_names_its_instance() {
+        let (_, response) = shown(Error::unknown_outcome("m").instance("i1"));
+        assert_eq!(response.headers()[INSTANCE_HEADER], "i1");
+        assert_eq!(body(response).await["workflowInstanceId"], "i1");
+    }
+
+    #[tokio::test]
+    async fn a_defect_keeps_its_secrets() {
+        let body = body(shown(Error::internal("the password is 42").caused_by("secret")).1).await;
+        assert!(
+            !body.to_string().contains("42") && !body.to_string().contains("secret"),
+            "{body}"
+        );
+        let error = Error::unavailable("database-unavailable", "The database is away.").caused_by("host db7");
+        assert!(!self::body(shown(error).1).await.to_string().contains("db7"));
+    }
+}

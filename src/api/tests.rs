@@ -1,0 +1,330 @@
+//! The door in front of toy routes, over real connections: what it refuses before any engine would hear of it.
+
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+
+use super::body::{Bounds, Sent};
+use super::path::Id;
+use super::*;
+
+struct Door {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    server: tokio::task::JoinHandle<std::io::Result<()>>,
+}
+
+async fn echo(sent: Sent) -> Response {
+    axum::Json(json!({"got": sent.value, "key": sent.idempotency.map(|key| key.key)})).into_response()
+}
+
+async fn slow() -> &'static str {
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    "slow"
+}
+
+use axum::response::Response;
+
+impl Door {
+    async fn open(change: impl FnOnce(&mut ApiOptions)) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut options = ApiOptions {
+            listen: address,
+            ..ApiOptions::default()
+        };
+        change(&mut options);
+        let bounds = Arc::new(Bounds::new(options.body_timeout));
+        let routes = Router::new()
+            .route("/echo", post(echo).get(echo))
+            .route("/id/{id}", get(async |Id(id): Id| id))
+            .route("/slow", get(slow))
+            .route(
+                "/panic",
+                get(async || {
+                    if true {
+                        panic!("a defect");
+                    }
+                }),
+            )
+            .route(health::LIVE, get(health::live))
+            .with_state(bounds);
+        let (stop, stopped) = oneshot::channel();
+        let shutdown = async { drop(stopped.await) };
+        let server = tokio::spawn(serve(
+            listener,
+            protect(routes, options),
+            shutdown,
+            Duration::from_secs(5),
+        ));
+        Self {
+            address,
+            stop: Some(stop),
+            server,
+        }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    async fn answer(&self, request: reqwest::RequestBuilder) -> (u16, Value) {
+        let response = request.send().await.unwrap();
+        let status = response.status().as_u16();
+        let text = response.text().await.unwrap();
+        (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
+    }
+
+    /// The status and the code of a refusal.
+    async fn refusal(&self, request: reqwest::RequestBuilder) -> (u16, String) {
+        let (status, body) = self.answer(request).await;
+        assert_eq!(body["statusCode"], status, "{body}");
+        assert!(
+            body["message"].as_str().is_some_and(|message| !message.is_empty()),
+            "{body}"
+        );
+        assert!(body["errors"].is_object(), "{body}");
+        (status, body["code"].as_str().unwrap_or_default().to_owned())
+    }
+
+    fn get(&self, path: &str) -> reqwest::RequestBuilder {
+        client().get(self.url(path))
+    }
+
+    fn post(&self, body: impl Into<reqwest::Body>) -> reqwest::RequestBuilder {
+        client()
+            .post(self.url("/echo"))
+            .header("content-type", "application/json")
+            .body(body)
+    }
+
+    /// Sends bytes as they are, and gives all that comes back until the connection ends.
+    async fn raw(&self, parts: &[&[u8]]) -> String {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        for part in parts {
+            // A server that has heard enough may have closed.
+            let _ = stream.write_all(part).await;
+            let _ = stream.flush().await;
+        }
+        let mut answer = Vec::new();
+        let read = tokio::time::timeout(Duration::from_secs(10), stream.read_to_end(&mut answer));
+        let _ = read.await.expect("the server closes the connection");
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+}
+
+fn client() -> reqwest::Client {
+    reqwest::Client::builder().no_proxy().build().unwrap()
+}
+
+fn is(status: u16, code: &str) -> (u16, String) {
+    (status, code.to_owned())
+}
+
+#[tokio::test]
+async fn what_no_route_answers_is_json_too() {
+    let door = Door::open(|_| {}).await;
+    assert_eq!(door.refusal(door.get("/nowhere")).await, is(404, "no-such-route"));
+    assert_eq!(door.refusal(door.get("/")).await, is(404, "no-such-route"));
+    let deleted = client().delete(door.url("/echo")).send().await.unwrap();
+    assert_eq!(deleted.status(), StatusCode::METHOD_NOT_ALLOWED);
+    assert_eq!(deleted.headers()["allow"], "POST,GET,HEAD");
+    let body: Value = serde_json::from_str(&deleted.text().await.unwrap()).unwrap();
+    assert_eq!(body["code"], "method-not-allowed");
+    assert_eq!(door.refusal(door.get("/panic")).await, is(500, "internal-error"));
+    assert_eq!(door.refusal(door.get("/id/%FF")).await, is(400, "invalid-path"));
+    assert_eq!(door.refusal(door.get("/id/a%00b")).await, is(400, "invalid-text"));
+    assert_eq!(door.answer(door.get("/id/a%2Fb%20c")).await, (200, json!("a/b c")));
+}
+
+#[tokio::test]
+async fn a_foreign_page_cannot_get_through() {
+    let door = Door::open(|_| {}).await;
+    for (name, value, code) in [
+        ("host", "evil.example", "host-not-allowed"),
+        ("sec-fetch-site", "cross-site", "cross-site-request"),
+        ("sec-fetch-site", "same-site", "cross-site-request"),
+        ("origin", "https://evil.example", "cross-site-request"),
+        ("origin", "null", "cross-site-request"),
+    ] {
+        assert_eq!(
+            door.refusal(door.get("/echo").header(name, value)).await,
+            is(403, code),
+            "{value}"
+        );
+        assert_eq!(
+            door.get("/health/live")
+                .header(name, value)
+                .send()
+                .await
+                .unwrap()
+                .status(),
+            200
+        );
+    }
+    for (name, value) in [
+        ("host", "localhost:1"),
+        ("sec-fetch-site", "same-origin"),
+        ("sec-fetch-site", "none"),
+    ] {
+        assert_eq!(
+            door.answer(door.get("/echo").header(name, value)).await.0,
+            200,
+            "{value}"
+        );
+    }
+    let own = format!("http://{}", door.address);
+    assert_eq!(door.answer(door.get("/echo").header("origin", own)).await.0, 200);
+    let twice =
+        door.raw(&[b"GET /echo HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nConnection: close\r\n\r\n"]);
+    assert!(twice.await.starts_with("HTTP/1.1 403 "));
+    let absolute =
+        door.raw(&[b"GET http://evil.example/echo HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"]);
+    assert!(absolute.await.starts_with("HTTP/1.1 403 "));
+    let none = door.raw(&[b"GET /echo HTTP/1.0\r\n\r\n"]).await;
+    assert!(none.starts_with("HTTP/1.0 403 "), "{none}");
+}
+
+#[tokio::test]
+async fn with_a_key_only_its_holder_gets_through() {
+    let door = Door::open(|options| options.api_key = Some(ApiKey::new("s3cret"))).await;
+    let refused = door.get("/echo").send().await.unwrap();
+    assert_eq!(refused.status(), 401);
+    assert_eq!(refused.headers()["www-authenticate"], "ApiKey");
+    assert_eq!(door.refusal(door.get("/nowhere")).await, is(401, "unauthorized"));
+    assert_eq!(
+        door.refusal(door.get("/echo").header("authorization", "ApiKey no"))
+            .await,
+        is(401, "unauthorized")
+    );
+    assert_eq!(
+        door.answer(door.get("/echo").header("authorization", "ApiKey s3cret"))
+            .await
+            .0,
+        200
+    );
+    assert_eq!(
+        door.answer(door.get("/health/live")).await,
+        (200, json!({"status": "live"}))
+    );
+}
+
+#[tokio::test]
+async fn bad_bodies_are_told_apart() {
+    let door = Door::open(|_| {}).await;
+    assert_eq!(
+        door.answer(door.post("{\"a\": 1}")).await,
+        (200, json!({"got": {"a": 1}, "key": null}))
+    );
+    assert_eq!(door.answer(door.post("\u{feff}[1]")).await.1["got"], json!([1]));
+    assert_eq!(
+        door.answer(client().post(door.url("/echo"))).await,
+        (200, json!({"got": null, "key": null}))
+    );
+    assert_eq!(
+        door.refusal(client().post(door.url("/echo")).body("{}")).await,
+        is(415, "json-required")
+    );
+    let form = client()
+        .post(door.url("/echo"))
+        .header("content-type", "text/plain")
+        .body("{}");
+    assert_eq!(door.refusal(form).await, is(415, "json-required"));
+    assert_eq!(door.refusal(door.post("{\"a\":")).await, is(400, "invalid-json"));
+    assert_eq!(
+        door.refusal(door.post(r#"{"a": "\u0000"}"#)).await,
+        is(400, "invalid-text")
+    );
+    assert_eq!(
+        door.refusal(door.post(r#"{"a": "\ud800"}"#)).await,
+        is(400, "invalid-text")
+    );
+    assert_eq!(
+        door.refusal(door.post("[".repeat(10_000) + &"]".repeat(10_000))).await,
+        is(400, "nesting-too-deep")
+    );
+    assert_eq!(
+        door.answer(door.post("1").header("idempotency-key", "k")).await.1["key"],
+        "k"
+    );
+    assert_eq!(
+        door.refusal(door.post("1").header("idempotency-key", "k k")).await,
+        is(400, "invalid-idempotency-key")
+    );
+}
+
+/// A JSON string that is a body of so many bytes.
+fn sized(bytes: usize) -> String {
+    format!("\"{}\"", "x".repeat(bytes - 2))
+}
+
+#[tokio::test]
+async fn a_body_has_ten_mebibytes_and_no_more() {
+    let door = Door::open(|_| {}).await;
+    assert_eq!(door.answer(door.post(sized(MAX_BODY))).await.0, 200);
+    assert_eq!(
+        door.refusal(door.post(sized(MAX_BODY + 1))).await,
+        is(413, "body-too-large")
+    );
+    // Without a length: the bytes count, not what is said of them.
+    for (bytes, status) in [(MAX_BODY, 200), (MAX_BODY + 1, 413)] {
+        let head = "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n\
+                    Transfer-Encoding: chunked\r\n\r\n";
+        let chunks = format!("{:x}\r\n{}\r\n0\r\n\r\n", bytes, sized(bytes));
+        let answer = door.raw(&[head.as_bytes(), chunks.as_bytes()]).await;
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{}",
+            answer.get(..200).unwrap_or(&answer)
+        );
+    }
+    // Whoever asks before sending is told before sending.
+    let asks = b"POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n\
+                 Content-Length: 10485761\r\nExpect: 100-continue\r\n\r\n";
+    assert!(door.raw(&[asks]).await.starts_with("HTTP/1.1 413 "));
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_come_is_given_up() {
+    let door = Door::open(|options| options.body_timeout = Duration::from_millis(100)).await;
+    let lies =
+        b"POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{}";
+    let answer = door.raw(&[lies]).await;
+    assert!(
+        answer.starts_with("HTTP/1.1 408 ") && answer.contains("body-timeout"),
+        "{answer}"
+    );
+}
+
+#[tokio::test]
+async fn beyond_its_room_a_server_says_so() {
+    let door = Door::open(|options| options.requests = 1).await;
+    let first = tokio::spawn(door.get("/slow").send());
+    let mut seen = 200;
+    while seen == 200 && !first.is_finished() {
+        let response = door.get("/echo").send().await.unwrap();
+        seen = response.status().as_u16();
+        assert!(seen == 200 || response.headers()["retry-after"] == "1");
+    }
+    assert_eq!(seen, 503);
+    assert_eq!(door.answer(door.get("/health/live")).await.0, 200);
+    assert_eq!(first.await.unwrap().unwrap().status(), 200);
+    assert_eq!(door.answer(door.get("/echo")).await.0, 200);
+}
+
+#[tokio::test]
+async fn a_server_that_stops_ends_what_it_works_on() {
+    let mut door = Door::open(|_| {}).await;
+    let request = tokio::spawn(door.get("/slow").send());
+    let idle = client();
+    assert_eq!(idle.get(door.url("/echo")).send().await.unwrap().status(), 200);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    drop(door.stop.take());
+    let ended = tokio::time::timeout(Duration::from_secs(3), &mut door.server).await;
+    assert!(matches!(ended, Ok(Ok(Ok(())))));
+    assert_eq!(request.await.unwrap().unwrap().text().await.unwrap(), "slow");
+    assert!(idle.get(door.url("/echo")).send().await.is_err());
+}

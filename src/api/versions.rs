@@ -1,0 +1,99 @@
+//! Elsa's `versionOptions`: a word, or the number of a version.
+
+use serde_json::Value;
+
+use super::fields::Fields;
+use super::refusal::Refusal;
+use crate::runtime::VersionOptions;
+
+const NAME: &str = "versionOptions";
+
+/// Takes the field out, if it is there.
+pub(super) fn take(fields: &mut Fields) -> Result<Option<VersionOptions>, Refusal> {
+    match fields.any(NAME) {
+        None => Ok(None),
+        Some(Value::String(text)) => read(&text).map(Some),
+        Some(Value::Number(number)) => read(&number.to_string()).map(Some),
+        Some(_) => Err(wrong()),
+    }
+}
+
+/// Takes the field out where only the published version can be meant, as what is started.
+pub(super) fn take_published(fields: &mut Fields) -> Result<(), Refusal> {
+    match take(fields)? {
+        None | Some(VersionOptions::Published) => Ok(()),
+        Some(_) => {
+            let message = "Only the published version can be started; publish the one that is meant.";
+            Err(Refusal::bad("version-not-startable", message).field(NAME, message))
+        }
+    }
+}
+
+fn read(text: &str) -> Result<VersionOptions, Refusal> {
+    let words = [
+        ("Latest", VersionOptions::Latest),
+        ("Published", VersionOptions::Published),
+        ("LatestOrPublished", VersionOptions::LatestOrPublished),
+        ("LatestAndPublished", VersionOptions::LatestAndPublished),
+        ("Draft", VersionOptions::Draft),
+        ("AllVersions", VersionOptions::All),
+    ];
+    if let Some((_, which)) = words.into_iter().find(|(word, _)| word.eq_ignore_ascii_case(text)) {
+        return Ok(which);
+    }
+    let number = text.parse::<i32>().ok().filter(|number| *number >= 1);
+    number.map(VersionOptions::Specific).ok_or_else(wrong)
+}
+
+fn wrong() -> Refusal {
+    Refusal::wrong_field(
+        NAME,
+        "versionOptions must be Latest, Published, LatestOrPublished, LatestAndPublished, Draft, AllVersions or the \
+         number of a version.",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn words_and_numbers_are_understood() {
+        for (value, which) in [
+            (json!("Latest"), VersionOptions::Latest),
+            (json!("published"), VersionOptions::Published),
+            (json!("LatestOrPublished"), VersionOptions::LatestOrPublished),
+            (json!("LatestAndPublished"), VersionOptions::LatestAndPublished),
+            (json!("Draft"), VersionOptions::Draft),
+            (json!("AllVersions"), VersionOptions::All),
+            (json!("3"), VersionOptions::Specific(3)),
+            (json!(4), VersionOptions::Specific(4)),
+        ] {
+            let mut fields = Fields::of_body(Some(json!({"versionOptions": value}))).unwrap();
+            assert_eq!(take(&mut fields).unwrap(), Some(which));
+        }
+        for bad in [
+            json!("newest"),
+            json!("0"),
+            json!(-1),
+            json!(1.5),
+            json!("99999999999"),
+            json!([]),
+        ] {
+            let mut fields = Fields::of_body(Some(json!({"versionOptions": bad}))).unwrap();
+            assert_eq!(take(&mut fields).unwrap_err().told(), (400, "invalid-field"));
+        }
+    }
+
+    #[test]
+    fn only_the_published_version_starts() {
+        let start = |value| take_published(&mut Fields::of_body(Some(json!({"versionOptions": value}))).unwrap());
+        assert!(start(json!(null)).is_ok() && start(json!("Published")).is_ok());
+        assert_eq!(
+            start(json!("Draft")).unwrap_err().told(),
+            (400, "version-not-startable")
+        );
+    }
+}

@@ -1,0 +1,176 @@
+//! `mainspring dev`: everything at once for somebody who looks around. A private PostgreSQL, the sample workflows, one
+//! of them run and its journal shown, an engine that answers, and what can be tried next. Ctrl-C stops all of it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::failure::Failure;
+use super::private_postgres::{self, Options, PrivatePostgres};
+use super::serve::{address_of, answer, listen, url_of};
+use super::settings::{Common, Dev, is_local};
+use super::{samples, say, stop};
+use crate::Result as EngineResult;
+use crate::api::ApiOptions;
+use crate::id::{DefinitionId, InstanceId};
+use crate::runtime::{Engine, JournalRecord, Page, StartRequest};
+
+/// How long work may take to end after Ctrl-C.
+const DRAIN: Duration = Duration::from_secs(10);
+
+pub(super) async fn run(common: &Common, settings: &Dev) -> Result<(), Failure> {
+    if !is_local(settings.listen) {
+        return Err(Failure::usage(format!(
+            "`mainspring dev` answers this machine alone, and {} can be reached by others; `mainspring serve` is for that",
+            settings.listen
+        )));
+    }
+    if common.given_database_url().is_some() {
+        eprintln!("`mainspring dev` uses a private PostgreSQL; the database that is given is left alone");
+    }
+    let stop = stop::on_signals()?;
+    let listener = listen(settings.listen).await?;
+    eprintln!("starting a private PostgreSQL in {} …", settings.data_dir.display());
+    let mut postgres = tokio::select! {
+        started = private_postgres::start(Options { folder: settings.data_dir.clone() }) => started?,
+        () = stop.cancelled() => return Ok(()),
+    };
+    if let Some(notice) = postgres.notice() {
+        eprintln!("{notice}");
+    }
+    let outcome = serve_on(&mut postgres, common, listener, &stop).await;
+    // Also after a failure: the server is ours to stop.
+    let stopped = postgres.stop().await.map_err(Failure::from);
+    outcome.and(stopped)
+}
+
+async fn serve_on(
+    postgres: &mut PrivatePostgres,
+    common: &Common,
+    listener: tokio::net::TcpListener,
+    stop: &CancellationToken,
+) -> Result<(), Failure> {
+    let url = postgres.url().to_owned();
+    let folder = postgres.folder().to_owned();
+    let work = async {
+        let starting = async {
+            let engine = Engine::builder(url)
+                .schema(&common.schema)
+                .migrate(true)
+                .start()
+                .await?;
+            let ids = samples::load(&engine).await?;
+            show_first(&engine).await?;
+            Ok::<_, crate::Error>((engine, ids))
+        };
+        let (engine, ids) = tokio::select! {
+            started = starting => started?,
+            () = stop.cancelled() => return Ok(()),
+        };
+        let options = ApiOptions {
+            listen: address_of(&listener)?,
+            ..ApiOptions::default()
+        };
+        let base = url_of(options.listen);
+        say(&format!("ready {base}"));
+        say(&what_next(&base, &ids, &folder));
+        answer(engine, listener, options, stop, DRAIN).await
+    };
+    tokio::select! {
+        outcome = work => outcome,
+        error = postgres.died() => Err(error.into()),
+    }
+}
+
+/// Runs the first sample and shows its journal.
+async fn show_first(engine: &Engine) -> EngineResult<()> {
+    say(&format!("running the workflow {}, which says:", samples::FIRST));
+    let request = StartRequest {
+        definition_id: DefinitionId::new(samples::FIRST),
+        ..StartRequest::default()
+    };
+    let executed = engine.execute(request).await?;
+    let id: InstanceId = executed.instance_id;
+    let journal = engine.journal(&id, Page::default()).await?;
+    say(&format!(
+        "its journal, as GET /elsa/api/workflow-instances/{id}/journal gives it:"
+    ));
+    for line in table(&journal.items) {
+        say(&line);
+    }
+    Ok(())
+}
+
+fn table(records: &[JournalRecord]) -> Vec<String> {
+    let head = ["#", "activity", "type", "event"].map(str::to_owned);
+    let row = |record: &JournalRecord| {
+        let event = record.event_name.clone().unwrap_or_default();
+        [
+            record.sequence.to_string(),
+            record.activity_id.clone(),
+            record.activity_type.clone(),
+            event,
+        ]
+    };
+    let rows: Vec<[String; 4]> = std::iter::once(head).chain(records.iter().map(row)).collect();
+    let width = |at: usize| {
+        rows.iter()
+            .filter_map(|row| row.get(at))
+            .map(|cell| cell.chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    let widths = [width(0), width(1), width(2), width(3)];
+    let line = |row: &[String; 4]| {
+        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));
+        format!("  {}", cells.collect::<Vec<_>>().join("  "))
+            .trim_end()
+            .to_owned()
+    };
+    rows.iter().map(line).collect()
+}
+
+/// Lines that can be pasted into another terminal as they are.
+fn what_next(base: &str, samples: &[String], folder: &Path) -> String {
+    let api = format!("{base}/elsa/api");
+    let samples = samples.join(", ");
+    let folder = folder.display();
+    let waiting = r#"{"publish": true, "model": {"definitionId": "waits", "name": "Waits", "root": {"id": "steps",
+    "type": "Elsa.Sequence", "activities": [
+      {"id": "wait", "type": "Elsa.Event",
+        "eventName": {"typeName": "String", "expression": {"type": "Literal", "value": "Go"}}},
+      {"id": "tell", "type": "Elsa.WriteLine",
+        "text": {"typeName": "String", "expression": {"type": "Literal", "value": "Off we go"}}}]}}}"#;
+    format!(
+        "\nPublished: {samples}. Try in another terminal:
+
+  # run a workflow
+  curl -X POST {api}/workflow-definitions/{first}/execute
+
+  # publish one that waits for an event, start it, and let it go on (it says so here)
+  curl -X POST {api}/workflow-definitions -H 'Content-Type: application/json' -d '{waiting}'
+  curl -X POST {api}/workflow-definitions/waits/dispatch
+  curl -X POST {api}/events/Go/trigger
+
+  # what ran
+  curl {api}/workflow-instances
+
+The data is in {folder}; Ctrl-C stops everything and keeps it.",
+        first = samples::FIRST,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_inline_workflow_is_a_definition() {
+        let text = what_next("http://h", &["a".to_owned()], Path::new("f"));
+        let json = text.split_once("-d '").unwrap().1.split_once('\'').unwrap().0;
+        let body: serde_json::Value = serde_json::from_str(json).unwrap();
+        let definition = crate::definition::WorkflowDefinition::from_value(body["model"].clone()).unwrap();
+        assert_eq!(definition.definition_id.as_str(), "waits");
+    }
+}

@@ -1,0 +1,292 @@
+//! All settings of the program, in one table. A setting `--a-b` is `MAINSPRING_A_B` in the environment, and the flag
+//! wins. The same table, for people, is in `docs/api.md`; a test below compares the two.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::FalseyValueParser;
+use clap::{Args, Parser, Subcommand};
+
+use super::failure::Failure;
+use super::secret::Secret;
+
+const AFTER_HELP: &str = "\
+Every setting --a-b can also be given as MAINSPRING_A_B in the environment; the flag wins.
+Durations are a number with its unit: 500ms, 3s, 2m, 1h.
+
+To look around:       mainspring dev
+On a database of yours: mainspring serve --database-url postgres://user@host/database
+
+Exit codes: 0 done, 1 failed or found something, 2 wrong usage, 3 no database.";
+
+/// Runs Elsa 3 workflows on one PostgreSQL database, on as many nodes as you start.
+#[derive(Debug, Parser)]
+#[command(name = "mainspring", version, after_help = AFTER_HELP)]
+pub(super) struct Program {
+    #[command(flatten)]
+    pub(super) common: Common,
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+/// What the program can do.
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Try it: a private PostgreSQL, the sample workflows, and an engine that answers on this machine
+    Dev(Dev),
+    /// Run a node of the engine on a database
+    Serve(Serve),
+    /// Bring the database up to this version of the engine
+    Migrate,
+    /// Check that what is in the database agrees with itself
+    Check(Check),
+}
+
+/// Settings of all commands.
+#[derive(Debug, Args)]
+pub(super) struct Common {
+    /// The PostgreSQL database, as postgres://user:password@host:port/database (`dev` has its own)
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        env = "MAINSPRING_DATABASE_URL",
+        hide_env_values = true
+    )]
+    database_url: Option<Secret>,
+    /// The schema in the database that holds everything
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAME",
+        env = "MAINSPRING_SCHEMA",
+        hide_env_values = true,
+        default_value = "mainspring"
+    )]
+    pub(super) schema: String,
+    /// What to log on standard error: error, warn, info, debug, trace, or by module (mainspring::runtime=debug)
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILTER",
+        env = "MAINSPRING_LOG",
+        hide_env_values = true,
+        default_value = "info"
+    )]
+    pub(super) log: String,
+}
+
+impl Common {
+    /// The database, which all commands but `dev` need.
+    pub(super) fn database_url(&self) -> Result<&str, Failure> {
+        self.given_database_url().ok_or_else(|| {
+            Failure::usage(
+                "which database? Give --database-url postgres://user:password@host:port/database, or set \
+                 MAINSPRING_DATABASE_URL (it keeps the password out of the list of processes). Without a database of \
+                 your own, try `mainspring dev`.",
+            )
+        })
+    }
+
+    /// The database, if one is given.
+    pub(super) fn given_database_url(&self) -> Option<&str> {
+        self.database_url
+            .as_ref()
+            .map(Secret::reveal)
+            .filter(|url| !url.trim().is_empty())
+    }
+}
+
+/// Settings of `dev`.
+#[derive(Debug, Args)]
+pub(super) struct Dev {
+    /// The address to answer on; one of this machine alone
+    #[arg(
+        long,
+        value_name = "ADDRESS:PORT",
+        env = "MAINSPRING_LISTEN",
+        hide_env_values = true,
+        default_value = "127.0.0.1:5001",
+        value_parser = address
+    )]
+    pub(super) listen: SocketAddr,
+    /// The folder of the private PostgreSQL
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        env = "MAINSPRING_DATA_DIR",
+        hide_env_values = true,
+        default_value = ".mainspring"
+    )]
+    pub(super) data_dir: PathBuf,
+}
+
+/// Settings of `serve`.
+#[derive(Debug, Args)]
+pub(super) struct Serve {
+    /// The address to answer on; any that others can reach needs an --api-key. Port 0: any free one
+    #[arg(
+        long,
+        value_name = "ADDRESS:PORT",
+        env = "MAINSPRING_LISTEN",
+        hide_env_values = true,
+        default_value = "127.0.0.1:5001",
+        value_parser = address
+    )]
+    pub(super) listen: SocketAddr,
+    /// The key that every request must show, in the header `Authorization: ApiKey KEY`
+    #[arg(long, value_name = "KEY", env = "MAINSPRING_API_KEY", hide_env_values = true)]
+    pub(super) api_key: Option<Secret>,
+    /// A further host name that requests may be for; can be repeated, or hold several with commas. `*`: any name
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "MAINSPRING_ALLOWED_HOST",
+        hide_env_values = true,
+        value_delimiter = ','
+    )]
+    pub(super) allowed_host: Vec<String>,
+    /// The name of this node, unique in the cluster; random unless given. A node that comes back under its name goes
+    /// on with its work at once
+    #[arg(long, value_name = "NAME", env = "MAINSPRING_NODE_ID", hide_env_values = true)]
+    pub(super) node_id: Option<String>,
+    /// How many bursts run at the same time; the engine's own default unless given
+    #[arg(long, value_name = "COUNT", env = "MAINSPRING_WORKERS", hide_env_values = true, value_parser = count)]
+    pub(super) workers: Option<usize>,
+    /// How many pooled connections to the database; the engine's own default unless given
+    #[arg(long, value_name = "COUNT", env = "MAINSPRING_POOL_SIZE", hide_env_values = true, value_parser = count)]
+    pub(super) pool_size: Option<usize>,
+    /// How many requests are worked on at the same time; one more gets 503
+    #[arg(
+        long,
+        value_name = "COUNT",
+        env = "MAINSPRING_MAX_REQUESTS",
+        hide_env_values = true,
+        default_value = "1024",
+        value_parser = count
+    )]
+    pub(super) max_requests: usize,
+    /// Do not migrate the database at the start; then `mainspring migrate` must have been run
+    #[arg(long, env = "MAINSPRING_NO_MIGRATE", hide_env_values = true, value_parser = FalseyValueParser::new())]
+    pub(super) no_migrate: bool,
+    /// How often this node shows that it lives; the engine's own default unless given
+    #[arg(long, value_name = "DURATION", env = "MAINSPRING_CHECK_IN", hide_env_values = true, value_parser = duration)]
+    pub(super) check_in: Option<Duration>,
+    /// How long a node may be silent before others take over its work; the engine's own default unless given
+    #[arg(long, value_name = "DURATION", env = "MAINSPRING_TOLERANCE", hide_env_values = true, value_parser = duration)]
+    pub(super) tolerance: Option<Duration>,
+    /// How long an execute waits for the workflow before it answers 202; the engine's own default unless given
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "MAINSPRING_ANSWER_TIMEOUT",
+        hide_env_values = true,
+        value_parser = duration
+    )]
+    pub(super) answer_timeout: Option<Duration>,
+    /// How long an event that nothing waits for is kept; the engine's own default unless given
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "MAINSPRING_INBOX_LIFETIME",
+        hide_env_values = true,
+        value_parser = duration
+    )]
+    pub(super) inbox_lifetime: Option<Duration>,
+    /// How long a client may take to send a request's body
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "MAINSPRING_BODY_TIMEOUT",
+        hide_env_values = true,
+        default_value = "30s",
+        value_parser = duration
+    )]
+    pub(super) body_timeout: Duration,
+    /// How long work may take to end after Ctrl-C or SIGTERM
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "MAINSPRING_DRAIN_TIMEOUT",
+        hide_env_values = true,
+        default_value = "30s",
+        value_parser = duration
+    )]
+    pub(super) drain_timeout: Duration,
+}
+
+impl Serve {
+    /// What no single setting shows: whether together they are safe.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        let key = self.api_key.as_ref().map(Secret::reveal);
+        if key.is_some_and(|key| key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic())) {
+            return Err(Failure::usage(
+                "an --api-key has at least one character, all of them visible ASCII",
+            ));
+        }
+        if key.is_none() && !is_local(self.listen) {
+            return Err(Failure::usage(format!(
+                "{} can be reached by others: give an --api-key (MAINSPRING_API_KEY), or listen on 127.0.0.1",
+                self.listen
+            )));
+        }
+        if key.is_none() && self.allowed_host.iter().any(|host| host == "*") {
+            return Err(Failure::usage(
+                "--allowed-host '*' lets any web page drive this engine: give an --api-key, or the names that are meant",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Settings of `check`.
+#[derive(Debug, Args)]
+pub(super) struct Check {
+    /// Print {ok, violations: [{invariant, count, sample}]}
+    #[arg(long, env = "MAINSPRING_JSON", hide_env_values = true, value_parser = FalseyValueParser::new())]
+    pub(super) json: bool,
+}
+
+/// Whether only this machine can reach the address.
+pub(super) fn is_local(address: SocketAddr) -> bool {
+    address.ip().to_canonical().is_loopback()
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let numeric = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+    let numeric = numeric.as_deref().unwrap_or(text);
+    numeric
+        .parse()
+        .map_err(|_| "give an address and a port, as 127.0.0.1:5001 or [::1]:5001".to_owned())
+}
+
+fn count(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=100_000).contains(number));
+    number.ok_or_else(|| "give a whole number from 1 on".to_owned())
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let unknown = || "give a number with its unit, as 500ms, 3s, 2m or 1h".to_owned();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(unknown)?;
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().map_err(|_| unknown())?;
+    let millis = match unit {
+        "ms" => Some(1),
+        "s" => Some(1000),
+        "m" => Some(60_000),
+        "h" => Some(3_600_000),
+        _ => None,
+    };
+    let millis = millis
+        .and_then(|unit: u64| number.checked_mul(unit))
+        .ok_or_else(unknown)?;
+    if millis == 0 || millis > 365 * 24 * 3_600_000 {
+        return Err("give a duration that is longer than nothing and shorter than a year".to_owned());
+    }
+    Ok(Duration::from_millis(millis))
+}
+
+#[cfg(test)]
+#[path = "settings/tests.rs"]
+mod tests;

@@ -1,0 +1,105 @@
+//! The settings: their names, their documentation, and which source wins.
+
+use clap::CommandFactory;
+
+use super::*;
+
+const DOCS: &str = include_str!("../../../docs/api.md");
+
+fn each_setting(mut visit: impl FnMut(&str, &clap::Arg)) {
+    let program = Program::command();
+    let commands = program.get_subcommands().chain(std::iter::once(&program));
+    for command in commands {
+        for argument in command.get_arguments() {
+            if argument.get_id() != "help" && argument.get_id() != "version" {
+                visit(command.get_name(), argument);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_setting_has_its_name_in_the_environment() {
+    Program::command().debug_assert();
+    let mut count = 0;
+    each_setting(|command, argument| {
+        count += 1;
+        let flag = argument
+            .get_long()
+            .unwrap_or_else(|| panic!("{command}: {} has no flag", argument.get_id()));
+        let name = format!("MAINSPRING_{}", flag.replace('-', "_").to_uppercase());
+        assert_eq!(
+            argument.get_env(),
+            Some(std::ffi::OsStr::new(&name)),
+            "{command} --{flag}"
+        );
+        // Help would print it, be it a password or not.
+        assert!(argument.is_hide_env_values_set(), "{command} --{flag}");
+    });
+    assert!(count > 15);
+}
+
+#[test]
+fn every_setting_is_documented_with_its_default() {
+    each_setting(|command, argument| {
+        let flag = argument.get_long().unwrap_or_default();
+        let row = DOCS.lines().find(|line| line.starts_with(&format!("| `--{flag}` |")));
+        let row = row.unwrap_or_else(|| panic!("docs/api.md has no row for --{flag} of {command}"));
+        assert!(
+            row.contains(&format!("`MAINSPRING_{}`", flag.replace('-', "_").to_uppercase())),
+            "{row}"
+        );
+        if argument.get_action().takes_values() {
+            for value in argument.get_default_values() {
+                assert!(row.contains(&format!("`{}`", value.to_string_lossy())), "{row}");
+            }
+        }
+    });
+}
+
+fn serve(arguments: &[&str]) -> Serve {
+    let all = ["mainspring", "serve"].iter().chain(arguments);
+    match Program::try_parse_from(all).unwrap().command {
+        Command::Serve(serve) => serve,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_address_for_others_needs_a_key() {
+    assert!(serve(&[]).check().is_ok());
+    assert!(serve(&["--listen", "[::1]:0"]).check().is_ok());
+    assert!(serve(&["--listen", "localhost:80"]).check().is_ok());
+    for open in ["0.0.0.0:5001", "[::]:5001", "10.0.0.7:80"] {
+        assert!(serve(&["--listen", open]).check().is_err(), "{open}");
+        assert!(serve(&["--listen", open, "--api-key", ""]).check().is_err(), "{open}");
+        assert!(serve(&["--listen", open, "--api-key", "k"]).check().is_ok(), "{open}");
+    }
+    assert!(serve(&["--allowed-host", "*"]).check().is_err());
+    assert!(serve(&["--allowed-host", "a,b", "--allowed-host", "c"]).allowed_host == ["a", "b", "c"]);
+    assert!(serve(&["--api-key", "with space"]).check().is_err());
+}
+
+#[test]
+fn a_database_is_asked_for_by_name() {
+    let common = |arguments: &[&str]| Program::try_parse_from(arguments).unwrap().common;
+    let given = common(&["mainspring", "migrate", "--database-url", "postgres://u:p@h/d"]);
+    assert_eq!(given.database_url().unwrap(), "postgres://u:p@h/d");
+    assert!(!format!("{given:?}").contains(":p@"));
+    assert_eq!(common(&["mainspring", "--schema", "other", "migrate"]).schema, "other");
+    let failure = common(&["mainspring", "migrate", "--database-url", ""])
+        .database_url()
+        .unwrap_err();
+    assert!(format!("{failure:?}").contains("MAINSPRING_DATABASE_URL"));
+}
+
+#[test]
+fn durations_have_a_unit() {
+    assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+    assert_eq!(duration("3s"), Ok(Duration::from_secs(3)));
+    assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+    assert_eq!(duration("1h"), Ok(Duration::from_secs(3600)));
+    for bad in ["", "3", "s", "0s", "-1s", "1.5s", "3 s", "9999999999h", "1y"] {
+        assert!(duration(bad).is_err(), "{bad}");
+    }
+}
