@@ -2,5 +2,6 @@
 // A test that cannot go on panics, also in what it shares with others.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod docs;
 mod house;
 mod support;
