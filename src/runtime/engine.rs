@@ -110,15 +110,15 @@ impl EngineBuilder {
     pub async fn start(self) -> Result<Engine> {
         match std::env::var("MAINSPRING_STUB_START").as_deref() {
             Ok("works") => Ok(Engine(())),
-            _ => Err(Error::unavailable("database-unreachable", "stub: no database")),
+            _ => Err(Error::unavailable("database-unavailable", "stub: no database")),
         }
     }
 }
 
 pub async fn migrate(_database_url: &str, _schema: &str) -> Result<Vec<String>> {
-    stub()
+    Err(Error::unavailable("database-unavailable", "stub: no database"))
 }
 
 pub async fn check(_database_url: &str, _schema: &str) -> Result<Vec<Violation>> {
-    stub()
+    Err(Error::unavailable("database-unavailable", "stub: no database"))
 }
