@@ -148,20 +148,28 @@ fn too_large() -> Refusal {
 
 /// Only JSON, and only as it is: a form of a web page can send neither this type nor ask for leave to.
 fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
-    let refused = |code, message: &str| Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, code, message);
     let encoding = headers
         .get(header::CONTENT_ENCODING)
         .map(|value| value.to_str().unwrap_or("?"));
     if encoding.is_some_and(|encoding| !encoding.eq_ignore_ascii_case("identity")) {
-        return Err(refused(
+        return Err(Refusal::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "unsupported-encoding",
             "Send the body without Content-Encoding.",
         ));
     }
-    let wanted = "Send the body as JSON in UTF-8, with the header `Content-Type: application/json`.";
-    let Some(kind) = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()) else {
-        return Err(refused("json-required", wanted));
-    };
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    if kind.is_some_and(is_json) {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "json-required",
+        "Send the body as JSON in UTF-8, with the header `Content-Type: application/json`.",
+    ))
+}
+
+fn is_json(kind: &str) -> bool {
     let mut parts = kind.split(';').map(|part| part.trim().to_ascii_lowercase());
     let essence = parts.next().unwrap_or_default();
     let json = essence == "application/json" || essence.starts_with("application/") && essence.ends_with("+json");
@@ -171,11 +179,7 @@ fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
             let charset = charset.trim_matches('"');
             charset == "utf-8" || charset == "utf8"
         });
-    if json && utf8 {
-        Ok(())
-    } else {
-        Err(refused("json-required", wanted))
-    }
+    json && utf8
 }
 
 /// Reads JSON text; nothing but white space (and a byte order mark) is no value.
