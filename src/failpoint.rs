@@ -9,12 +9,10 @@
 //!
 //! and `@n` lets the first `n - 1` passages through.
 
-use crate::Result;
-
 /// Passes the point `name`, or does what the test wants done there.
 #[cfg(not(feature = "failpoints"))]
 #[inline]
-pub(crate) async fn hit(_name: &'static str) -> Result<()> {
+pub(crate) async fn hit(_name: &'static str) -> crate::Result<()> {
     Ok(())
 }
 

@@ -23,4 +23,5 @@ mod store;
 mod test_database;
 
 pub use error::{Error, Result};
+pub use runtime::{Engine, EngineBuilder, check, migrate};
 pub use store::Violation;

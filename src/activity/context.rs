@@ -126,6 +126,8 @@ pub(crate) struct Schedule {
 /// All that an activity asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Wishes {
+    /// Lazy inputs as they were evaluated, for the journal.
+    pub(crate) inputs: Vec<(String, Value)>,
     pub(crate) outputs: Vec<(String, Value)>,
     pub(crate) variables: Vec<(String, Value)>,
     pub(crate) workflow_outputs: Vec<(String, Value)>,
@@ -219,7 +221,9 @@ impl<'a> ActivityContext<'a> {
     /// # Errors
     /// What the expression failed with.
     pub async fn evaluate(&mut self, input: &str) -> Result<Value, Fault> {
-        self.evaluate_of(self.node, input).await
+        let value = self.evaluate_of(self.node, input).await?;
+        self.wishes.inputs.push((input.to_owned(), value.clone()));
+        Ok(value)
     }
 
     /// Evaluates an input of another activity as seen from here.

@@ -61,7 +61,7 @@ pub struct InputDescriptor {
 }
 
 impl InputDescriptor {
-    /// An input of that name and type.
+    /// An input of that name and type. `Id`, `Name`, `Type` and `Version` are taken: every activity has them.
     pub fn new(name: impl Into<String>, type_name: impl Into<String>) -> Self {
         Self {
             name: name.into(),

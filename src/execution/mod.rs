@@ -9,11 +9,12 @@
 //! - `interpreter`: the public face; `burst`: what goes in and comes out; `options`: bounds.
 //! - `program`: a definition made ready; `validate`: what keeps one from being published.
 //! - `state`, `workflow_state`: what is kept of an instance, and how Elsa's API shows it; `scope`: its variables.
-//! - `run`, `wishes`, `transitions`: a burst in progress; `evaluate`: its expressions; `record`: its journal.
+//! - `instruct`, `run`, `wishes`, `transitions`: a burst in progress; `evaluate`: its expressions; `record`: its journal.
 //! - `stimulus`: hashes; `value`: what may enter state.
 
 mod burst;
 mod evaluate;
+mod instruct;
 mod interpreter;
 mod options;
 mod program;

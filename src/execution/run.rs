@@ -12,20 +12,18 @@ use std::panic::AssertUnwindSafe;
 use futures_util::FutureExt;
 use serde_json::{Map, Value};
 
-use super::burst::Instruction;
 use super::evaluate::Evaluator;
 use super::options::InterpreterOptions;
-use super::program::{Program, WORKFLOW_ID};
+use super::program::Program;
 use super::record::{Note, Record};
 use super::scope;
-use super::state::{Context, ContextStatus, InstanceState, StartTrigger, WorkItem};
+use super::state::{Context, ContextStatus, InstanceState, WorkItem};
 use super::status::{Status, SubStatus};
 use super::value::admit;
 use crate::activity::{
     ActivityContext, ActivityNode, Child, ChildStatus, EndedChild, Fault, Host, Resumption, Step, Wishes,
 };
-use crate::expression::{ScriptSession, TypeName, coerce};
-use crate::id::{BookmarkId, StimulusHash};
+use crate::expression::ScriptSession;
 
 pub(super) struct Run<'p> {
     pub(super) program: &'p Program,
@@ -56,142 +54,8 @@ enum Call {
 }
 
 impl Run<'_> {
-    /// Does what an instruction says; `false` when it meets nothing.
-    pub(super) async fn instruct(&mut self, instruction: Instruction, is_new: bool) -> bool {
-        if self.state.status == Status::Finished {
-            return false;
-        }
-        let has_met = match instruction {
-            Instruction::Start {
-                correlation_id,
-                name,
-                input,
-                variables,
-                trigger_activity_id,
-                payload,
-            } if is_new && self.state.sub_status == SubStatus::Pending => {
-                self.state.correlation_id = correlation_id;
-                self.state.name = name;
-                self.state.trigger = trigger_activity_id.map(|activity_id| StartTrigger {
-                    activity_id,
-                    payload: payload.unwrap_or_default(),
-                    is_consumed: false,
-                });
-                self.start(input, variables);
-                true
-            }
-            Instruction::Start { .. } => false,
-            Instruction::Resume { bookmark_id, input } => {
-                let position = self.position_of(Some(&bookmark_id), None);
-                self.take_bookmark(position, None, input)
-            }
-            Instruction::Stimulus {
-                bookmark_id,
-                hash,
-                payload,
-            } => {
-                let position = self.position_of(bookmark_id.as_ref(), Some(hash));
-                self.take_bookmark(position, payload, Map::new())
-            }
-            Instruction::Continue => !self.state.queue.is_empty(),
-            Instruction::Cancel => {
-                self.cancel_instance();
-                true
-            }
-        };
-        // After a yield the rest of the instructions only finds its bookmarks; it runs with the next burst.
-        if has_met && !self.yielded {
-            self.drain().await;
-        }
-        has_met
-    }
-
-    fn start(&mut self, mut input: Map<String, Value>, mut variables: Map<String, Value>) {
-        let limit = self.options.max_value_bytes;
-        let given = input.iter().chain(&variables);
-        let payload = self
-            .state
-            .trigger
-            .as_ref()
-            .map_or(&Value::Null, |trigger| &trigger.payload);
-        let admitted = given
-            .map(|(name, value)| admit(&format!("The value of {name}"), value, limit))
-            .chain([admit("The payload", payload, limit)])
-            .collect::<Result<Vec<_>, _>>();
-        if let Err(fault) = admitted {
-            self.refused = Some(fault);
-            self.state.trigger = None;
-            input.clear();
-            variables.clear();
-        }
-        for argument in &self.program.inputs {
-            let given = input.get(&argument.name).cloned().or_else(|| argument.default.clone());
-            let Some(value) = given else { continue };
-            let to = TypeName::parse(&argument.type_name, argument.is_array);
-            input.insert(argument.name.clone(), coerce(value.clone(), &to).unwrap_or(value));
-        }
-        self.state.input = input;
-        self.state.sub_status = SubStatus::Executing;
-        self.state.queue.push_back(WorkItem {
-            node_id: WORKFLOW_ID.to_owned(),
-            owner: None,
-            context: None,
-            variables,
-            tag: None,
-            payload: None,
-            input: Map::new(),
-        });
-    }
-
-    fn position_of(&self, id: Option<&BookmarkId>, hash: Option<StimulusHash>) -> Option<usize> {
-        let mut bookmarks = self.state.bookmarks.iter();
-        let by_id = id.and_then(|id| bookmarks.position(|bookmark| bookmark.id == *id));
-        by_id.or_else(|| {
-            let hash = hash?;
-            self.state.bookmarks.iter().position(|bookmark| bookmark.hash == hash)
-        })
-    }
-
-    fn take_bookmark(&mut self, position: Option<usize>, payload: Option<Value>, input: Map<String, Value>) -> bool {
-        let Some(bookmark) = position
-            .and_then(|position| self.state.bookmarks.get(position))
-            .cloned()
-        else {
-            return false;
-        };
-        let mut contexts = self.state.contexts.iter();
-        let context = contexts
-            .find(|(_, context)| context.id == bookmark.activity_execution_id)
-            .map(|(number, _)| *number);
-        if bookmark.auto_burn {
-            self.state.bookmarks.retain(|other| other.id != bookmark.id);
-        }
-        let Some(context) = context else { return false };
-        let limit = self.options.max_value_bytes;
-        let admitted = admit("The payload", payload.as_ref().unwrap_or(&Value::Null), limit)
-            .and_then(|_| admit("The input", &Value::Object(input.clone()), limit));
-        if let Err(fault) = admitted {
-            self.fault(context, fault);
-            return true;
-        }
-        for (name, value) in &input {
-            self.state.input.insert(name.clone(), value.clone());
-        }
-        self.state.since_wait = 0;
-        self.state.queue.push_back(WorkItem {
-            node_id: bookmark.node_id,
-            owner: None,
-            context: Some(context),
-            variables: Map::new(),
-            tag: None,
-            payload,
-            input,
-        });
-        true
-    }
-
     /// Runs until there is nothing left to run, or enough was run.
-    async fn drain(&mut self) {
+    pub(super) async fn drain(&mut self) {
         self.state.sub_status = match self.state.status {
             Status::Running => SubStatus::Executing,
             Status::Finished => self.state.sub_status,
@@ -248,6 +112,10 @@ impl Run<'_> {
         for (name, value) in item.variables {
             let declared = node.variables.iter().find(|variable| variable.name == name);
             variables.insert(name, scope::fit(value, declared));
+        }
+        if let Err(fault) = self.admit_all(&variables) {
+            self.refused = Some(fault);
+            variables.clear();
         }
         self.state.contexts.insert(
             number,
@@ -395,7 +263,13 @@ impl Run<'_> {
     }
 
     fn follow(&mut self, number: u64, put_aside: &[String], wishes: Wishes, step: Step) {
-        let admitted = self.admit_properties(number, put_aside);
+        let outcomes = match &step {
+            Step::Outcomes(outcomes) => {
+                admit("The outcomes", &outcomes.clone().into(), self.options.max_value_bytes).map(drop)
+            }
+            Step::Done | Step::Wait => Ok(()),
+        };
+        let admitted = outcomes.and_then(|()| self.admit_properties(number, put_aside));
         if let Err(fault) = admitted.and_then(|()| self.carry_out(number, wishes)) {
             return self.fault(number, fault);
         }
@@ -427,6 +301,14 @@ impl Run<'_> {
         for name in names {
             let value = context.properties.get(name).unwrap_or(&Value::Null);
             admit(&format!("The property {name}"), value, self.options.max_value_bytes)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn admit_all(&self, values: &Map<String, Value>) -> Result<(), Fault> {
+        for (name, value) in values {
+            admit("A name", &Value::String(name.clone()), 1024)?;
+            admit(&format!("The value of {name}"), value, self.options.max_value_bytes)?;
         }
         Ok(())
     }

@@ -178,7 +178,16 @@ impl Run<'_> {
     pub(super) fn finish(&mut self, sub_status: SubStatus) {
         self.state.status = Status::Finished;
         self.state.sub_status = sub_status;
-        self.state.bookmarks.clear();
+        let burned = std::mem::take(&mut self.state.bookmarks);
+        let waiting = self.state.contexts.iter().filter(|(_, context)| {
+            burned
+                .iter()
+                .any(|bookmark| bookmark.activity_execution_id == context.id)
+        });
+        let waiting: Vec<u64> = waiting.map(|(number, _)| *number).collect();
+        for number in waiting {
+            self.record.touch(self.program, &self.state, number);
+        }
         self.state.queue.clear();
         self.notices.clear();
     }

@@ -16,6 +16,12 @@ impl Run<'_> {
         for changes in wishes.script {
             self.apply_script(number, changes)?;
         }
+        for (name, value) in wishes.inputs {
+            admit(&format!("The input {name}"), &value, self.options.max_value_bytes)?;
+            if let Some(context) = self.state.contexts.get_mut(&number) {
+                context.inputs.insert(name, value);
+            }
+        }
         for (name, value) in wishes.outputs {
             self.set_output(number, name, value)?;
         }
@@ -180,6 +186,7 @@ impl Run<'_> {
             &request.payload,
             self.options.max_value_bytes,
         )?;
+        let given_name = self.admit_name("The name of the bookmark", request.name)?;
         let Some(context) = self.state.contexts.get(&number) else {
             return Ok(());
         };
@@ -187,7 +194,7 @@ impl Run<'_> {
             return Ok(());
         };
         let execution = context.id.clone();
-        let name = request.name.unwrap_or_else(|| node.type_name.clone());
+        let name = given_name.unwrap_or_else(|| node.type_name.clone());
         let own = (!request.publishable).then_some(&execution);
         let hash = stimulus_hash(&name, &request.payload, own);
         let id = self.state.next_bookmark();
@@ -209,6 +216,9 @@ impl Run<'_> {
     fn schedule(&mut self, owner: u64, schedule: Schedule) -> Result<(), Fault> {
         for (name, value) in &schedule.variables {
             admit(&format!("The variable {name}"), value, self.options.max_value_bytes)?;
+        }
+        if let Some(tag) = &schedule.tag {
+            admit("The tag of the child", tag, self.options.max_value_bytes)?;
         }
         if let Some(node) = self.program.tree.get(schedule.index) {
             self.state.queue.push_back(WorkItem {

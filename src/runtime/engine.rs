@@ -1,124 +1,151 @@
-//! STUB of the engine.
-#![allow(missing_docs, clippy::unused_async)]
+//! The engine as a program sees it.
 
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use serde_json::Value;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
-use super::request::*;
-use crate::Violation;
-use crate::definition::WorkflowDefinition;
-use crate::id::{DefinitionId, InstanceId, NodeId, VersionId};
+use super::options::{EngineBuilder, Options};
+use super::programs::Programs;
+use super::request::Readiness;
+use super::shift::Shift;
+use super::supervisor::Supervisor;
+use crate::activity::Catalogue;
+use crate::db::{Connector, DatabaseUrl, SchemaName, migrate};
+use crate::execution::{Interpreter, InterpreterOptions};
+use crate::id::{NodeId, TenantId};
 use crate::{Error, Result};
 
-#[derive(Clone, Debug)]
-pub struct Engine(());
+/// A node of the cluster, in this process. Cheap to clone; [`Engine::shutdown`] ends it in good order, and dropping the
+/// last clone ends it as a crash would, which is safe and leaves its claims to the next start under its node id.
+///
+/// All methods are cancellation safe: dropping a future cancels nothing that was accepted.
+#[derive(Clone)]
+pub struct Engine {
+    pub(super) inner: Arc<Inner>,
+}
 
-#[derive(Clone, Debug, Default)]
-pub struct EngineBuilder(());
+pub(super) struct Inner {
+    pub(super) options: Options,
+    pub(super) interpreter: Interpreter,
+    pub(super) tenant: TenantId,
+    current: watch::Receiver<Option<Arc<Shift>>>,
+    closing: CancellationToken,
+    supervisor: Mutex<Option<tokio::task::JoinHandle<()>>>,
+}
 
-fn stub<T>() -> Result<T> {
-    Err(Error::internal("stub"))
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(task) = self.supervisor.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
+            task.abort();
+        }
+        if let Some(shift) = self.current.borrow().as_ref() {
+            shift.stop.cancel();
+        }
+    }
 }
 
 impl Engine {
-    pub fn builder(_database_url: impl Into<String>) -> EngineBuilder {
-        EngineBuilder(())
+    /// Sets up an engine on a database: `postgres://user:password@host:port/name`, with `?sslmode=require` for TLS.
+    pub fn builder(database_url: impl Into<String>) -> EngineBuilder {
+        EngineBuilder::new(database_url.into())
     }
-    pub async fn import(&self, _definition: WorkflowDefinition) -> Result<Value> {
-        stub()
+
+    pub(super) async fn start(options: Options, catalogue: Catalogue, limits: InterpreterOptions) -> Result<Self> {
+        let base = connector(&options.database_url, &options.schema)?;
+        if options.migrate {
+            migrate::run(&base).await?;
+        } else {
+            migrate::verify(&base).await?;
+        }
+        let interpreter = Interpreter::new(catalogue, limits);
+        let (sender, current) = watch::channel(None);
+        let closing = CancellationToken::new();
+        let supervisor = Supervisor {
+            base,
+            options: options.clone(),
+            interpreter: interpreter.clone(),
+            programs: Arc::new(Programs::default()),
+            doors: Arc::default(),
+            current: sender,
+            closing: closing.clone(),
+        };
+        let duty = supervisor.register(None).await?;
+        let task = tokio::spawn(supervisor.run(duty));
+        let inner = Inner {
+            options,
+            interpreter,
+            tenant: TenantId::default(),
+            current,
+            closing,
+            supervisor: Mutex::new(Some(task)),
+        };
+        Ok(Self { inner: Arc::new(inner) })
     }
-    pub async fn save(&self, _definition: WorkflowDefinition, _publish: bool) -> Result<Published> {
-        stub()
+
+    /// The shift on duty.
+    pub(super) fn shift(&self) -> Result<Arc<Shift>> {
+        self.inner.current.borrow().clone().ok_or_else(|| {
+            Error::unavailable(
+                "not-registered",
+                "this node is not registered with the database just now; try again",
+            )
+        })
     }
-    pub async fn publish(&self, _id: &DefinitionId) -> Result<Published> {
-        stub()
-    }
-    pub async fn definition(&self, _id: &DefinitionId, _which: VersionOptions) -> Result<Value> {
-        stub()
-    }
-    pub async fn definition_version(&self, _id: &VersionId) -> Result<Value> {
-        stub()
-    }
-    pub async fn definitions(&self, _filter: &DefinitionFilter, _page: Page) -> Result<Listed<DefinitionSummary>> {
-        stub()
-    }
-    pub async fn execute(&self, _request: StartRequest) -> Result<Executed> {
-        stub()
-    }
-    pub async fn dispatch(&self, _request: StartRequest) -> Result<InstanceId> {
-        stub()
-    }
-    pub async fn resume(&self, _request: ResumeRequest) -> Result<Executed> {
-        stub()
-    }
-    pub async fn trigger_event(&self, _request: EventRequest) -> Result<EventAccepted> {
-        stub()
-    }
-    pub async fn cancel(&self, _id: &InstanceId) -> Result<bool> {
-        stub()
-    }
-    pub async fn instances(&self, _filter: &InstanceFilter, _page: Page) -> Result<Listed<InstanceSummary>> {
-        stub()
-    }
-    pub async fn instance(&self, _id: &InstanceId) -> Result<InstanceDetail> {
-        stub()
-    }
-    pub async fn journal(&self, _id: &InstanceId, _page: Page) -> Result<Listed<JournalRecord>> {
-        stub()
-    }
+
+    /// Whether this node can take work: it is registered, not draining, and its last check-in is recent.
     pub fn readiness(&self) -> Readiness {
+        let current = self.inner.current.borrow();
+        let Some(shift) = current.as_ref() else {
+            return Readiness {
+                database: false,
+                registered: false,
+            };
+        };
         Readiness {
-            database: false,
-            registered: false,
+            database: shift.reports.borrow().is_fresh(),
+            registered: !shift.is_draining() && !shift.stop.is_cancelled(),
         }
     }
+
+    /// The name of this node.
     pub fn node_id(&self) -> NodeId {
-        NodeId::new("stub")
+        self.inner.options.node_id.clone()
     }
-    pub async fn shutdown(&self) {}
-}
 
-impl EngineBuilder {
-    pub fn schema(self, _schema: &str) -> Self {
-        self
-    }
-    pub fn node_id(self, _id: &str) -> Self {
-        self
-    }
-    pub fn migrate(self, _yes: bool) -> Self {
-        self
-    }
-    pub fn workers(self, _count: usize) -> Self {
-        self
-    }
-    pub fn pool_size(self, _count: usize) -> Self {
-        self
-    }
-    pub fn check_in(self, _every: Duration) -> Self {
-        self
-    }
-    pub fn tolerance(self, _bound: Duration) -> Self {
-        self
-    }
-    pub fn answer_timeout(self, _bound: Duration) -> Self {
-        self
-    }
-    pub fn inbox_lifetime(self, _bound: Duration) -> Self {
-        self
-    }
-    pub async fn start(self) -> Result<Engine> {
-        match std::env::var("MAINSPRING_STUB_START").as_deref() {
-            Ok("works") => Ok(Engine(())),
-            _ => Err(Error::unavailable("database-unavailable", "stub: no database")),
+    /// Claims nothing new, finishes what runs within the drain timeout, hands the rest back and leaves. Called twice,
+    /// or dropped half-way, the shutdown goes on all the same.
+    pub async fn shutdown(&self) {
+        self.inner.closing.cancel();
+        if let Ok(shift) = self.shift() {
+            shift.drain();
+        }
+        let task = self
+            .inner
+            .supervisor
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(task) = task
+            && let Err(error) = task.await
+        {
+            tracing::error!(%error, "the supervisor failed");
         }
     }
 }
 
-pub async fn migrate(_database_url: &str, _schema: &str) -> Result<Vec<String>> {
-    Err(Error::unavailable("database-unavailable", "stub: no database"))
+fn connector(database_url: &str, schema: &str) -> Result<Connector> {
+    Connector::new(&DatabaseUrl::parse(database_url)?, &SchemaName::parse(schema)?)
 }
 
-pub async fn check(_database_url: &str, _schema: &str) -> Result<Vec<Violation>> {
-    Err(Error::unavailable("database-unavailable", "stub: no database"))
+/// Brings a schema up to what this library knows; returns what was applied. Any number of processes may do so at once.
+pub async fn migrate(database_url: &str, schema: &str) -> Result<Vec<String>> {
+    migrate::run(&connector(database_url, schema)?).await
+}
+
+/// Proves the invariants of a schema. An empty list is what everybody hopes for.
+pub async fn check(database_url: &str, schema: &str) -> Result<Vec<crate::Violation>> {
+    let connector = connector(database_url, schema)?;
+    migrate::verify(&connector).await?;
+    crate::store::check::check(&connector.open().await?.client).await
 }

@@ -1,8 +1,36 @@
-//! STUB of the runtime: the contract's signatures, so that the doors compile. Thrown away at the merge.
+//! The engine: doors that accept, a loop that claims, bursts that run and commit.
+//!
+//! # Layout
+//!
+//! - `engine`, `options`: what a program holds; `request`: what it asks and gets.
+//! - `definitions`, `start`, `resume`, `read`: its methods, by subject.
+//! - `supervisor`: keeps a registration; `shift`: everything that works under one.
+//! - `claiming`: finds what is to be done; `burst`: does it, one consuming type per step.
+//! - `doors`, `in_flight`, `alarm`, `programs`: who waits, what runs, when to look, what is compiled.
+//! - `instruction`, `effects`: between rows and the interpreter.
 
+mod alarm;
+mod burst;
+mod claiming;
+mod definitions;
+mod doors;
+mod effects;
 mod engine;
+mod in_flight;
+mod instruction;
+mod options;
+mod programs;
+mod read;
 mod request;
+mod resume;
+mod shift;
+mod start;
+mod supervisor;
 
-pub use crate::definition::ValidationError;
-pub use engine::{Engine, EngineBuilder, check, migrate};
-pub use request::*;
+pub use engine::{Engine, check, migrate};
+pub use options::EngineBuilder;
+pub use request::{
+    DefinitionFilter, DefinitionSummary, EventAccepted, EventRequest, Executed, Idempotency, InstanceDetail,
+    InstanceFilter, InstanceSummary, JournalRecord, Listed, Page, Published, Readiness, ResumeRequest, StartRequest,
+    VersionOptions,
+};

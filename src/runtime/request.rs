@@ -291,3 +291,10 @@ pub struct Readiness {
     /// This incarnation is registered and not draining.
     pub registered: bool,
 }
+
+impl Readiness {
+    /// Whether it can.
+    pub fn ready(self) -> bool {
+        self.database && self.registered
+    }
+}

@@ -51,7 +51,6 @@ pub(crate) struct ClaimedRow {
 #[derive(Clone, Debug)]
 pub(crate) struct LoadedRow {
     pub(crate) version: InstanceVersion,
-    pub(crate) finished: bool,
     pub(crate) definition: DefinitionRef,
     pub(crate) state: Vec<u8>,
 }
@@ -136,13 +135,12 @@ pub(crate) async fn claim(
         );
         found.entry(key).or_default().loaded = Some(LoadedRow {
             version: InstanceVersion(row.get(2)),
-            finished: row.get::<_, i16>(3) == 1,
             definition: DefinitionRef {
-                definition_id: DefinitionId::new(row.get::<_, String>(4)),
-                version_id: VersionId::new(row.get::<_, String>(5)),
-                version: row.get(6),
+                definition_id: DefinitionId::new(row.get::<_, String>(3)),
+                version_id: VersionId::new(row.get::<_, String>(4)),
+                version: row.get(5),
             },
-            state: row.get(7),
+            state: row.get(6),
         });
     }
     found.retain(|_, instance| !instance.rows.is_empty());
@@ -178,14 +176,30 @@ fn claimed_row(row: &tokio_postgres::Row) -> Result<ClaimedRow> {
     })
 }
 
-/// Hands rows back: at once and without blame, or after a pause with one more failure. Rows that are no longer ours
-/// are left alone.
+/// How rows are handed back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Return {
+    /// One more failure is counted.
+    pub(crate) blame: bool,
+    /// Nobody claims them before that.
+    pub(crate) pause: Duration,
+}
+
+impl Return {
+    /// At once, and nobody is to blame.
+    pub(crate) const FREELY: Self = Self {
+        blame: false,
+        pause: Duration::ZERO,
+    };
+}
+
+/// Hands rows back. Rows that are no longer ours are left alone.
 pub(crate) async fn release(
     pool: &Pool,
     incarnation: Incarnation,
     key: &InstanceKey,
     claims: &[Claim],
-    blame: Option<Duration>,
+    how: Return,
 ) -> Result<()> {
     failpoint::hit("claim.release").await?;
     let (mut works, mut timers, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
@@ -200,8 +214,8 @@ pub(crate) async fn release(
     }
     let tenants = vec![key.0.as_str(); claims.len()];
     let instances = vec![key.1.as_str(); claims.len()];
-    let failures = i32::from(blame.is_some());
-    let pause = blame.map_or(0, |pause| i64::try_from(pause.as_micros()).unwrap_or(i64::MAX));
+    let failures = i32::from(how.blame);
+    let pause = i64::try_from(how.pause.as_micros()).unwrap_or(i64::MAX);
     let params: [&(dyn ToSql + Sync); 8] = [
         &incarnation.0,
         &tenants,

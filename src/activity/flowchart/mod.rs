@@ -173,15 +173,15 @@ async fn judge(
 ) -> Result<Verdict, Fault> {
     let mode = match context.find(target) {
         Some(node) if node.type_name == JOIN => JoinMode::read(&context.evaluate_of(node, "Mode").await?)?,
-        _ => JoinMode::WaitAllActive,
+        _ => JoinMode::AllActive,
     };
     let verdict = match mode {
-        JoinMode::WaitAll if !scope.all_passed(graph, target) => Verdict::NotYet,
-        JoinMode::WaitAll if scope.all_followed(graph, target) => Verdict::Due { cancel: false },
-        JoinMode::WaitAllActive if !scope.all_passed(graph, target) => Verdict::NotYet,
-        JoinMode::WaitAllActive if scope.any_followed(graph, target) => Verdict::Due { cancel: false },
-        JoinMode::WaitAll | JoinMode::WaitAllActive => Verdict::Skip,
-        JoinMode::WaitAny => {
+        JoinMode::All if !scope.all_passed(graph, target) => Verdict::NotYet,
+        JoinMode::All if scope.all_followed(graph, target) => Verdict::Due { cancel: false },
+        JoinMode::AllActive if !scope.all_passed(graph, target) => Verdict::NotYet,
+        JoinMode::AllActive if scope.any_followed(graph, target) => Verdict::Due { cancel: false },
+        JoinMode::All | JoinMode::AllActive => Verdict::Skip,
+        JoinMode::Any => {
             // Already on its way, or already had: an arrow that comes late changes nothing.
             let is_open = context
                 .children()

@@ -83,21 +83,21 @@ impl Activity for FlowJoin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum JoinMode {
     /// All arrows were passed, and all were followed.
-    WaitAll,
+    All,
     /// All arrows were passed, and one was followed.
-    WaitAllActive,
+    AllActive,
     /// One arrow was followed; the rest is cancelled.
-    WaitAny,
+    Any,
 }
 
 impl JoinMode {
     pub(super) fn read(value: &Value) -> Result<Self, Fault> {
         // Elsa's enum, by name or by number.
         match value {
-            Value::String(name) if name.eq_ignore_ascii_case("WaitAll") => Ok(Self::WaitAll),
-            Value::String(name) if name.eq_ignore_ascii_case("WaitAllActive") => Ok(Self::WaitAllActive),
-            Value::String(name) if name.eq_ignore_ascii_case("WaitAny") => Ok(Self::WaitAny),
-            Value::Null => Ok(Self::WaitAny),
+            Value::String(name) if name.eq_ignore_ascii_case("WaitAll") => Ok(Self::All),
+            Value::String(name) if name.eq_ignore_ascii_case("WaitAllActive") => Ok(Self::AllActive),
+            Value::String(name) if name.eq_ignore_ascii_case("WaitAny") => Ok(Self::Any),
+            Value::Null => Ok(Self::Any),
             other => Err(Fault::new(format!(
                 "{other} is no join mode; use WaitAll, WaitAllActive or WaitAny"
             ))),

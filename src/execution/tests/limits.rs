@@ -150,6 +150,49 @@ async fn bad_values_at_the_start_are_an_incident() {
 }
 
 #[tokio::test]
+async fn nesting_up_to_the_bound_runs() {
+    let depth = 60;
+    let text = format!(
+        "{{\"root\":{}{{\"id\":\"w\",\"type\":\"Elsa.WriteLine\",\"text\":\"deep\"}}{}}}",
+        (0..depth)
+            .map(|n| format!("{{\"id\":\"n{n}\",\"type\":\"Elsa.FlowNode\",\"body\":"))
+            .collect::<String>(),
+        "}".repeat(depth)
+    );
+    let deep = crate::definition::WorkflowDefinition::from_json(text.as_bytes()).unwrap();
+    let mut driver = Driver::new(&deep);
+    assert_eq!(driver.start().await.sub_status, SubStatus::Finished);
+    assert_eq!(driver.lines(), ["deep"]);
+}
+
+#[tokio::test]
+async fn a_default_that_is_too_deep_faults() {
+    let mut deep = json!(1);
+    for _ in 0..110 {
+        deep = json!([deep]);
+    }
+    let value = json!({"root": line(), "variables": [{"id": "v", "name": "V", "typeName": "Object", "value": deep}]});
+    let mut driver = Driver::new(&definition(value));
+    assert_eq!(driver.start().await.sub_status, SubStatus::Faulted);
+    let bytes = driver.state.unwrap().to_bytes().unwrap();
+    assert!(crate::execution::InstanceState::from_bytes(&bytes).is_ok());
+}
+
+#[test]
+fn a_burst_may_move_between_threads() {
+    fn is_send<T: Send>(_: &T) {}
+    let driver = Driver::sample("hello-world");
+    let burst = crate::execution::Burst {
+        instance_id: "i".into(),
+        state: None,
+        instructions: Vec::new(),
+        attempt: 1,
+    };
+    is_send(&driver.interpreter.run(&driver.program, burst));
+    is_send(&driver.interpreter.triggers(&driver.program));
+}
+
+#[tokio::test]
 async fn long_chains_cost_no_stack() {
     let activities: Vec<Value> = (0..3000)
         .map(|n| json!({"id": format!("a{n}"), "type": "Elsa.FlowDecision"}))

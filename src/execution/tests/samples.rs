@@ -180,3 +180,28 @@ fn all_samples_may_be_published() {
     }
     assert!(seen >= 7);
 }
+
+#[tokio::test]
+async fn workflow_state_reads_as_elsas() {
+    let mut driver = Driver::sample("event");
+    let outcome = driver.start().await;
+    let at = chrono::DateTime::UNIX_EPOCH;
+    let meta = crate::execution::StateMeta {
+        created_at: at,
+        updated_at: at,
+        finished_at: None,
+    };
+    let state = outcome.state.workflow_state(meta);
+    assert_eq!(
+        (&state["status"], &state["subStatus"]),
+        (&json!("Running"), &json!("Suspended"))
+    );
+    assert_eq!(state["definitionVersionId"], "event-1");
+    assert_eq!(state["bookmarks"][0]["name"], "Elsa.Event");
+    assert_eq!(state["bookmarks"][0]["payload"], json!({"eventName": "Greeting"}));
+    assert_eq!(
+        state["activityExecutionContexts"][0]["scheduledActivityNodeId"],
+        "Workflow1:Flow:Wait"
+    );
+    assert_eq!(state["executionLogSequence"], outcome.journal.len());
+}

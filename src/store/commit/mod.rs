@@ -27,13 +27,13 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 pub(crate) use row::{BookmarkRow, ExecutionRow, JournalRow, StimulusRow};
-pub(crate) use writer::{CommitWriter, WRITERS, WriterOptions};
+pub(crate) use writer::{CommitWriter, WRITERS, WriterOptions, WriterTasks};
 
 use crate::Error;
 use crate::id::{BookmarkId, BurstId, ClaimNo, DefinitionId, InstanceId, InstanceVersion, TenantId, VersionId, WorkId};
 
 /// A row that the burst was born of. It is consumed by the commit, or the burst loses.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Claim {
     /// An instruction.
     Work(WorkId, ClaimNo),

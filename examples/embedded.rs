@@ -1,0 +1,37 @@
+//! An engine in your own program, with an activity of your own.
+//!
+//! `DATABASE_URL=postgres://user:password@localhost/name cargo run --example embedded`
+
+use mainspring::activity::{Activity, ActivityContext, Descriptor, Fault, InputDescriptor, Step};
+use mainspring::{Engine, Result, definition::WorkflowDefinition, runtime::StartRequest};
+
+struct Greet;
+
+impl Activity for Greet {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Greet").input(InputDescriptor::new("Name", "String"))
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> std::result::Result<Step, Fault> {
+        context.write_line(&format!("Hello, {}!", context.text("Name").unwrap_or_default()));
+        Ok(Step::Done)
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let url = std::env::var("DATABASE_URL").unwrap_or_else(|_| "postgres://localhost/postgres".to_owned());
+    let engine = Engine::builder(url).activity(Greet).start().await?;
+    let greeting = br#"{"definitionId": "greeting", "root": {"type": "Greet", "id": "greet1",
+        "name": {"typeName": "String", "expression": {"type": "Literal", "value": "world"}}}}"#;
+    engine.save(WorkflowDefinition::from_json(greeting)?, true).await?;
+    let run = engine
+        .execute(StartRequest {
+            definition_id: "greeting".into(),
+            ..StartRequest::default()
+        })
+        .await?;
+    println!("{} is {}", run.instance_id, run.workflow_state["subStatus"]);
+    engine.shutdown().await;
+    Ok(())
+}

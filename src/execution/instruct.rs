@@ -1,0 +1,148 @@
+//! Turns instructions into work items.
+//!
+//! Instructions are taken one after the other, and what follows from one has settled before the next is looked at: an
+//! event that makes an instance wait for the next one can be followed by that one in the same burst. What meets nothing
+//! is handed back, never kept.
+
+use serde_json::{Map, Value};
+
+use super::burst::Instruction;
+use super::program::WORKFLOW_ID;
+use super::run::Run;
+use super::state::{StartTrigger, WorkItem};
+use super::status::{Status, SubStatus};
+use super::value::admit;
+use crate::expression::{TypeName, coerce};
+use crate::id::{BookmarkId, StimulusHash};
+
+impl Run<'_> {
+    /// Does what an instruction says; `false` when it meets nothing.
+    pub(super) async fn instruct(&mut self, instruction: Instruction, is_new: bool) -> bool {
+        if self.state.status == Status::Finished {
+            return false;
+        }
+        let has_met = match instruction {
+            Instruction::Start {
+                correlation_id,
+                name,
+                input,
+                variables,
+                trigger_activity_id,
+                payload,
+            } if is_new && self.state.sub_status == SubStatus::Pending => {
+                self.state.correlation_id = correlation_id;
+                self.state.name = name;
+                self.state.trigger = trigger_activity_id.map(|activity_id| StartTrigger {
+                    activity_id,
+                    payload: payload.unwrap_or_default(),
+                    is_consumed: false,
+                });
+                self.start(input, variables);
+                true
+            }
+            Instruction::Start { .. } => false,
+            Instruction::Resume { bookmark_id, input } => {
+                let position = self.position_of(Some(&bookmark_id), None);
+                self.take_bookmark(position, None, input)
+            }
+            Instruction::Stimulus {
+                bookmark_id,
+                hash,
+                payload,
+            } => {
+                let position = self.position_of(bookmark_id.as_ref(), Some(hash));
+                self.take_bookmark(position, payload, Map::new())
+            }
+            Instruction::Continue => !self.state.queue.is_empty(),
+            Instruction::Cancel => {
+                self.cancel_instance();
+                true
+            }
+        };
+        // After a yield the rest of the instructions only finds its bookmarks; it runs with the next burst.
+        if has_met && !self.yielded {
+            self.drain().await;
+        }
+        has_met
+    }
+
+    fn start(&mut self, mut input: Map<String, Value>, mut variables: Map<String, Value>) {
+        for argument in &self.program.inputs {
+            let given = input.get(&argument.name).cloned().or_else(|| argument.default.clone());
+            let Some(value) = given else { continue };
+            let to = TypeName::parse(&argument.type_name, argument.is_array);
+            input.insert(argument.name.clone(), coerce(value.clone(), &to).unwrap_or(value));
+        }
+        let payload = self
+            .state
+            .trigger
+            .as_ref()
+            .map_or(&Value::Null, |trigger| &trigger.payload);
+        let payload = admit("The payload", payload, self.options.max_value_bytes).map(drop);
+        let admitted = self.admit_all(&input).and(self.admit_all(&variables)).and(payload);
+        if let Err(fault) = admitted {
+            self.refused = Some(fault);
+            self.state.trigger = None;
+            input.clear();
+            variables.clear();
+        }
+        self.state.input = input;
+        self.state.sub_status = SubStatus::Executing;
+        self.state.queue.push_back(WorkItem {
+            node_id: WORKFLOW_ID.to_owned(),
+            owner: None,
+            context: None,
+            variables,
+            tag: None,
+            payload: None,
+            input: Map::new(),
+        });
+    }
+
+    fn position_of(&self, id: Option<&BookmarkId>, hash: Option<StimulusHash>) -> Option<usize> {
+        let mut bookmarks = self.state.bookmarks.iter();
+        let by_id = id.and_then(|id| bookmarks.position(|bookmark| bookmark.id == *id));
+        by_id.or_else(|| {
+            let hash = hash?;
+            self.state.bookmarks.iter().position(|bookmark| bookmark.hash == hash)
+        })
+    }
+
+    fn take_bookmark(&mut self, position: Option<usize>, payload: Option<Value>, input: Map<String, Value>) -> bool {
+        let Some(bookmark) = position
+            .and_then(|position| self.state.bookmarks.get(position))
+            .cloned()
+        else {
+            return false;
+        };
+        let mut contexts = self.state.contexts.iter();
+        let context = contexts
+            .find(|(_, context)| context.id == bookmark.activity_execution_id)
+            .map(|(number, _)| *number);
+        if bookmark.auto_burn {
+            self.state.bookmarks.retain(|other| other.id != bookmark.id);
+        }
+        let Some(context) = context else { return false };
+        let limit = self.options.max_value_bytes;
+        let admitted = admit("The payload", payload.as_ref().unwrap_or(&Value::Null), limit)
+            .and_then(|_| admit("The input", &Value::Object(input.clone()), limit));
+        if let Err(fault) = admitted {
+            self.fault(context, fault);
+            return true;
+        }
+        for (name, value) in &input {
+            self.state.input.insert(name.clone(), value.clone());
+        }
+        self.state.since_wait = 0;
+        self.state.queue.push_back(WorkItem {
+            node_id: bookmark.node_id,
+            owner: None,
+            context: Some(context),
+            variables: Map::new(),
+            tag: None,
+            payload,
+            input,
+        });
+        true
+    }
+}

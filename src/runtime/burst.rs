@@ -1,0 +1,469 @@
+//! A burst from its lock to its commit, one consuming type per step: only [`Locked`] loads, only [`Finished`] reaches
+//! the writer, and whatever a step drops it gives back.
+//!
+//! Any of the futures here may be dropped at any await: before the commit nothing was done that matters, after it the
+//! writer goes on by itself. The lock travels with the request, and comes back with the verdict.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::doors::Tidings;
+use super::shift::Shift;
+use super::{effects, instruction};
+use crate::execution::{Burst, InstanceState, Instruction, Outcome, Program, StateMeta, Status};
+use crate::failpoint;
+use crate::id::{BurstId, ClaimNo, InstanceVersion, WorkId};
+use crate::lock::LockGuard;
+use crate::store::claim::{self, ClaimedRow, InstanceKey, LoadedRow, Return};
+use crate::store::commit::{Claim, Commit, CommitRequest, DefinitionRef, Verdict};
+use crate::store::work::WorkKind;
+use crate::{Error, Result};
+
+/// The longest pause before a burst that failed is tried again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// How long a row waits for the start of its instance, which somebody else has claimed.
+const BEHIND_START: Duration = Duration::from_millis(200);
+
+/// An instance whose lock this node holds.
+pub(super) struct Locked {
+    pub(super) key: InstanceKey,
+    guard: LockGuard,
+}
+
+impl Locked {
+    pub(super) fn new(key: InstanceKey, guard: LockGuard) -> Self {
+        Self { key, guard }
+    }
+
+    /// Claims what is to be done for these instances and loads them. Those with nothing to do are dropped, which frees
+    /// their locks.
+    pub(super) async fn load(shift: &Shift, locked: Vec<Self>) -> Result<Vec<Loaded>> {
+        let keys: Vec<InstanceKey> = locked.iter().map(|locked| locked.key.clone()).collect();
+        let mut found = claim::claim(&shift.pool, shift.incarnation, &keys).await?;
+        Ok(locked
+            .into_iter()
+            .filter_map(|locked| {
+                let claimed = found.remove(&locked.key)?;
+                Some(Loaded {
+                    locked,
+                    rows: claimed.rows,
+                    standing: claimed.loaded,
+                })
+            })
+            .collect())
+    }
+
+    /// A start that was accepted claimed: there is nothing to load.
+    pub(super) fn begin(self, start: ClaimedRow) -> Loaded {
+        Loaded {
+            locked: self,
+            rows: vec![start],
+            standing: None,
+        }
+    }
+}
+
+/// An instance with what is to be done, all of it claimed.
+pub(super) struct Loaded {
+    pub(super) locked: Locked,
+    pub(super) rows: Vec<ClaimedRow>,
+    standing: Option<LoadedRow>,
+}
+
+/// What to run.
+struct Prepared {
+    locked: Locked,
+    rows: Vec<ClaimedRow>,
+    instructions: Vec<Instruction>,
+    program: Arc<Program>,
+    definition: DefinitionRef,
+    expected: Option<InstanceVersion>,
+    state: Option<InstanceState>,
+    attempt: u32,
+}
+
+/// A burst that came to its end, in memory.
+struct Finished {
+    rows: Vec<ClaimedRow>,
+    unmatched: Vec<usize>,
+    program: Arc<Program>,
+    definition: DefinitionRef,
+    state: InstanceState,
+    yielded: bool,
+    delay: Option<Duration>,
+    request: CommitRequest,
+}
+
+/// What a verdict leaves to do.
+enum Settled {
+    /// Committed, and done.
+    Done {
+        guard: Box<LockGuard>,
+        told: Vec<(WorkId, bool)>,
+        state: InstanceState,
+        commit: Commit,
+    },
+    /// Committed, and there is more to do.
+    GoesOn {
+        next: Box<Prepared>,
+        told: Vec<(WorkId, bool)>,
+    },
+    /// Nothing was written.
+    Lost { verdict: Verdict, rows: Vec<ClaimedRow> },
+}
+
+/// Runs an instance until it waits or ends, and tells the doors.
+pub(super) async fn attend(shift: &Shift, loaded: Loaded) {
+    let key = loaded.locked.key.clone();
+    let claims: Vec<Claim> = loaded.rows.iter().map(|row| row.claim.clone()).collect();
+    if let Err(error) = drive(shift, loaded).await {
+        tracing::error!(%error, "a burst could not be run; it is tried again later");
+        give_back(
+            shift,
+            &key,
+            &claims,
+            Return {
+                blame: true,
+                pause: Duration::from_secs(1),
+            },
+        )
+        .await;
+    }
+}
+
+async fn drive(shift: &Shift, loaded: Loaded) -> Result<()> {
+    let key = loaded.locked.key.clone();
+    let Some(mut prepared) = prepare(shift, loaded).await? else {
+        return Ok(());
+    };
+    let mut told: Vec<(WorkId, bool)> = Vec::new();
+    loop {
+        failpoint::hit("burst.before").await?;
+        let finished = run(shift, prepared).await?;
+        failpoint::hit("burst.after").await?;
+        match finished.commit(shift).await? {
+            Settled::Done {
+                guard,
+                told: last,
+                state,
+                commit,
+            } => {
+                told.extend(last);
+                let finished_at = (state.status() == Status::Finished).then_some(commit.committed_at);
+                let meta = StateMeta {
+                    created_at: commit.created_at,
+                    updated_at: commit.committed_at,
+                    finished_at,
+                };
+                for (work, matched) in told {
+                    if let Some(door) = shift.doors.take(work) {
+                        let _ = door.send(Tidings::Committed {
+                            state: Box::new(state.clone()),
+                            meta,
+                            matched,
+                        });
+                    }
+                }
+                drop(guard);
+                return Ok(());
+            }
+            Settled::GoesOn { next, told: more } => {
+                told.extend(more);
+                prepared = *next;
+            }
+            Settled::Lost { verdict, rows } => {
+                settle_loss(shift, &key, verdict, rows).await;
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Sorts out rows that can have no effect, and finds what to run. None: nothing is left to do.
+async fn prepare(shift: &Shift, loaded: Loaded) -> Result<Option<Prepared>> {
+    let Loaded { locked, rows, standing } = loaded;
+    let is_start = |row: &ClaimedRow| matches!(row.instruction, Some((WorkKind::Start, _)));
+    let (starts, others): (Vec<_>, Vec<_>) = rows.into_iter().partition(is_start);
+    let (rows, definition, state) = match (&standing, starts.first()) {
+        (Some(standing), _) => {
+            // An instance starts once; this start lost the race for its id.
+            discard(shift, &locked.key, &starts).await?;
+            (
+                others,
+                standing.definition.clone(),
+                Some(InstanceState::from_bytes(&standing.state)?),
+            )
+        }
+        (None, Some(start)) => {
+            let definition = start
+                .definition
+                .clone()
+                .ok_or_else(|| Error::internal("a start names no definition"))?;
+            (starts.into_iter().chain(others).collect(), definition, None)
+        }
+        (None, None) => {
+            orphaned(shift, &locked.key, &others).await?;
+            return Ok(None);
+        }
+    };
+    if rows.is_empty() {
+        return Ok(None);
+    }
+    let instructions = rows.iter().map(instruction::of).collect::<Result<Vec<_>>>()?;
+    let tenant = &locked.key.0;
+    let program = shift
+        .programs
+        .get(&shift.pool, &shift.interpreter, tenant, &definition.version_id)
+        .await?;
+    let tried = rows.iter().map(|row| row.failures + row.crashes).max().unwrap_or(0);
+    Ok(Some(Prepared {
+        attempt: u32::try_from(tried).unwrap_or(0) + 1,
+        expected: standing.map(|standing| standing.version),
+        locked,
+        rows,
+        instructions,
+        program,
+        definition,
+        state,
+    }))
+}
+
+async fn discard(shift: &Shift, key: &InstanceKey, rows: &[ClaimedRow]) -> Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let claims: Vec<Claim> = rows.iter().map(|row| row.claim.clone()).collect();
+    claim::discard_work(&shift.pool, shift.incarnation, &key.0, &claims).await
+}
+
+/// Rows for an instance that does not exist: its start may still be on its way, in somebody else's hands.
+async fn orphaned(shift: &Shift, key: &InstanceKey, rows: &[ClaimedRow]) -> Result<()> {
+    if crate::store::instance::pending(&shift.pool, &key.0, &key.1)
+        .await?
+        .is_some()
+    {
+        let claims: Vec<Claim> = rows.iter().map(|row| row.claim.clone()).collect();
+        give_back(
+            shift,
+            key,
+            &claims,
+            Return {
+                blame: false,
+                pause: BEHIND_START,
+            },
+        )
+        .await;
+        return Ok(());
+    }
+    discard(shift, key, rows).await?;
+    for row in rows {
+        if let Claim::Work(work, _) = row.claim
+            && let Some(door) = shift.doors.take(work)
+        {
+            let _ = door.send(Tidings::NoInstance);
+        }
+    }
+    Ok(())
+}
+
+async fn run(shift: &Shift, prepared: Prepared) -> Result<Finished> {
+    let Prepared {
+        locked,
+        rows,
+        instructions,
+        program,
+        definition,
+        expected,
+        state,
+        attempt,
+    } = prepared;
+    let burst = Burst {
+        instance_id: locked.key.1.clone(),
+        state,
+        instructions,
+        attempt,
+    };
+    let outcome = shift.interpreter.run(&program, burst).await;
+    let Outcome {
+        yielded, ref unmatched, ..
+    } = outcome;
+    let mut stimuli = Vec::new();
+    if outcome.status == Status::Running {
+        for row in unmatched.iter().filter_map(|place| rows.get(*place)) {
+            stimuli.extend(instruction::for_inbox(row, shift.inbox_lifetime)?);
+        }
+    }
+    let effects = effects::of(&outcome, stimuli)?;
+    let delay = outcome
+        .bookmarks_created
+        .iter()
+        .filter_map(|bookmark| bookmark.delay)
+        .min();
+    let request = CommitRequest {
+        tenant: locked.key.0,
+        instance: locked.key.1,
+        expected,
+        burst: BurstId::random(),
+        definition: definition.clone(),
+        claims: rows.iter().map(|row| row.claim.clone()).collect(),
+        effects,
+        keep: Box::new(locked.guard),
+    };
+    let Outcome { state, unmatched, .. } = outcome;
+    Ok(Finished {
+        rows,
+        unmatched,
+        program,
+        definition,
+        state,
+        yielded,
+        delay,
+        request,
+    })
+}
+
+impl Finished {
+    async fn commit(self, shift: &Shift) -> Result<Settled> {
+        let Self {
+            rows,
+            unmatched,
+            program,
+            definition,
+            state,
+            yielded,
+            delay,
+            request,
+        } = self;
+        let key = (request.tenant.clone(), request.instance.clone());
+        if request.keep.downcast_ref::<LockGuard>().is_some_and(LockGuard::is_lost) {
+            // The fences would refuse it or not; whoever has the lock now has the better right.
+            return Ok(Settled::Lost {
+                verdict: Verdict::ClaimLost,
+                rows,
+            });
+        }
+        let answer = shift.writer.commit(request).await?;
+        let guard = answer
+            .keep
+            .downcast::<LockGuard>()
+            .map_err(|_| Error::internal("a commit came back without its lock"))?;
+        let commit = match answer.verdict {
+            Verdict::Won(commit) => commit,
+            verdict => return Ok(Settled::Lost { verdict, rows }),
+        };
+        if let Some(delay) = delay {
+            // The row is due by the database's clock; ours is at most late, as the answer took its time.
+            shift.alarm.at(std::time::Instant::now() + delay);
+        }
+        let told = rows
+            .iter()
+            .enumerate()
+            .filter_map(|(place, row)| match row.claim {
+                Claim::Work(work, _) => Some((work, !unmatched.contains(&place))),
+                Claim::Timer(..) => None,
+            })
+            .collect();
+        if !yielded {
+            return Ok(Settled::Done {
+                guard,
+                told,
+                state,
+                commit,
+            });
+        }
+        let work = commit
+            .continued
+            .ok_or_else(|| Error::internal("a burst that yielded has no row to go on under"))?;
+        let claim = Claim::Work(work, ClaimNo(1));
+        shift.in_flight.add(&key, [claim.clone()]);
+        let row = ClaimedRow {
+            claim,
+            instruction: Some((WorkKind::Continue, serde_json::Value::Null)),
+            definition: None,
+            failures: 0,
+            crashes: 0,
+        };
+        let next = Prepared {
+            locked: Locked::new(key, *guard),
+            rows: vec![row],
+            instructions: vec![Instruction::Continue],
+            program,
+            definition,
+            expected: Some(commit.version),
+            state: Some(state),
+            attempt: 1,
+        };
+        Ok(Settled::GoesOn {
+            next: Box::new(next),
+            told,
+        })
+    }
+}
+
+/// A burst that wrote nothing gives back what it was born of, with the blame that it earned.
+async fn settle_loss(shift: &Shift, key: &InstanceKey, verdict: Verdict, rows: Vec<ClaimedRow>) {
+    let claims: Vec<Claim> = rows.iter().map(|row| row.claim.clone()).collect();
+    let failures = rows.iter().map(|row| row.failures).max().unwrap_or(0);
+    match verdict {
+        Verdict::Won(_) => {}
+        Verdict::ClaimLost | Verdict::VersionConflict => {
+            tracing::debug!(instance = %key.1, ?verdict, "a burst lost to another writer; nothing was written");
+            give_back(shift, key, &claims, Return::FREELY).await;
+        }
+        Verdict::Busy => {
+            give_back(
+                shift,
+                key,
+                &claims,
+                Return {
+                    blame: true,
+                    pause: pause(failures),
+                },
+            )
+            .await
+        }
+        Verdict::Refused(error) => {
+            tracing::error!(instance = %key.1, %error, "the database refuses what a burst would write");
+            give_back(
+                shift,
+                key,
+                &claims,
+                Return {
+                    blame: true,
+                    pause: pause(failures),
+                },
+            )
+            .await;
+        }
+        Verdict::Fenced => {
+            tracing::warn!(instance = %key.1, "this incarnation was declared dead; a burst was refused");
+            shift.stop.cancel();
+        }
+        Verdict::Unknown => {
+            for work in rows.iter().filter_map(|row| match row.claim {
+                Claim::Work(work, _) => Some(work),
+                Claim::Timer(..) => None,
+            }) {
+                if let Some(door) = shift.doors.take(work) {
+                    let _ = door.send(Tidings::Unknown);
+                }
+            }
+            give_back(shift, key, &claims, Return::FREELY).await;
+        }
+    }
+}
+
+/// Twice as long with each failure, and a little different each time.
+fn pause(failures: i32) -> Duration {
+    let doubled = Duration::from_millis(100) * 2u32.saturating_pow(u32::try_from(failures).unwrap_or(0).min(16));
+    doubled.min(LONGEST_PAUSE).mul_f64(rand::random_range(0.75..1.25))
+}
+
+pub(super) async fn give_back(shift: &Shift, key: &InstanceKey, claims: &[Claim], how: Return) {
+    if let Err(error) = claim::release(&shift.pool, shift.incarnation, key, claims, how).await {
+        // The comparison of claims with memory finds them once the database is back.
+        tracing::warn!(instance = %key.1, %error, "claimed rows could not be handed back yet");
+    }
+    shift.alarm.at(std::time::Instant::now() + how.pause);
+}

@@ -1,0 +1,252 @@
+//! Definitions as a program saves, publishes and reads them.
+
+use serde_json::Value;
+
+use super::Engine;
+use super::read::window;
+use super::request::{DefinitionFilter, DefinitionSummary, Listed, Page, Published, VersionOptions};
+use crate::definition::{ValidationError, WorkflowDefinition};
+use crate::id::{DefinitionId, VersionId};
+use crate::store::definition::{self, DefinitionRow, ListFilter, NewDefinition, PublishOutcome, TriggerRow, Wanted};
+use crate::{Error, Result};
+
+/// How often a publish is tried while others keep changing the draft.
+const PUBLISH_ATTEMPTS: usize = 5;
+
+/// The most validation errors that an answer carries.
+const MOST_ERRORS: usize = 100;
+
+impl Engine {
+    /// Saves a definition as a draft, whatever it says of itself; gives it as it now stands. A draft may be unfinished:
+    /// only a publish validates.
+    pub async fn import(&self, definition: WorkflowDefinition) -> Result<Value> {
+        let shift = self.shift()?;
+        let new = self.new_definition(&definition)?;
+        let row = definition::save(&shift.pool, shift.lock_class, &new, None).await?;
+        shown(&row)
+    }
+
+    /// Saves a draft and, if asked to, publishes it in the same transaction; an invalid one is then not even saved.
+    pub async fn save(&self, definition: WorkflowDefinition, publish: bool) -> Result<Published> {
+        if !publish {
+            return Ok(Published {
+                definition: self.import(definition).await?,
+                already_published: false,
+            });
+        }
+        let shift = self.shift()?;
+        let new = self.new_definition(&definition)?;
+        let triggers = self.validated(&definition).await?;
+        let row = definition::save(&shift.pool, shift.lock_class, &new, Some(&triggers)).await?;
+        shift.alarm.now();
+        Ok(Published {
+            definition: shown(&row)?,
+            already_published: false,
+        })
+    }
+
+    /// Publishes the newest version: the next start anywhere runs it; instances that run stay on theirs. An invalid
+    /// definition is refused with code `invalid-definition`, and [`Error::fields`] names activities and problems.
+    pub async fn publish(&self, id: &DefinitionId) -> Result<Published> {
+        for _ in 0..PUBLISH_ATTEMPTS {
+            let shift = self.shift()?;
+            let wanted = Wanted {
+                definition_id: Some(id.clone()),
+                latest: true,
+                ..Wanted::default()
+            };
+            let row = definition::find(&shift.pool, &self.inner.tenant, &wanted)
+                .await?
+                .ok_or_else(|| not_found(id))?;
+            if row.is_published {
+                return Ok(Published {
+                    definition: shown(&row)?,
+                    already_published: true,
+                });
+            }
+            let triggers = self.validated(&model(&row)?).await?;
+            let outcome =
+                definition::publish(&shift.pool, shift.lock_class, &self.inner.tenant, &row, &triggers).await?;
+            if outcome == PublishOutcome::Published {
+                shift.alarm.now();
+                let row = DefinitionRow {
+                    is_published: true,
+                    ..row
+                };
+                return Ok(Published {
+                    definition: shown(&row)?,
+                    already_published: false,
+                });
+            }
+        }
+        Err(Error::conflict(
+            "definition-changing",
+            "the draft keeps changing while it is published; try again",
+        ))
+    }
+
+    /// Reads one version of a definition.
+    pub async fn definition(&self, id: &DefinitionId, which: VersionOptions) -> Result<Value> {
+        let wanted = Wanted {
+            definition_id: Some(id.clone()),
+            ..wanted(which)
+        };
+        let row = definition::find(&self.shift()?.pool, &self.inner.tenant, &wanted).await?;
+        shown(&row.ok_or_else(|| not_found(id))?)
+    }
+
+    /// Reads a version by its own id.
+    pub async fn definition_version(&self, id: &VersionId) -> Result<Value> {
+        let wanted = Wanted {
+            version_id: Some(id.clone()),
+            ..Wanted::default()
+        };
+        let row = definition::find(&self.shift()?.pool, &self.inner.tenant, &wanted).await?;
+        shown(&row.ok_or_else(|| {
+            Error::not_found(
+                "definition-not-found",
+                format!("no workflow definition has the version id {:?}", id.as_str()),
+            )
+        })?)
+    }
+
+    /// Lists definitions by name.
+    pub async fn definitions(&self, filter: &DefinitionFilter, page: Page) -> Result<Listed<DefinitionSummary>> {
+        let (limit, offset) = window(page);
+        let latest_and_published = matches!(filter.versions, VersionOptions::LatestAndPublished);
+        let list = ListFilter {
+            wanted: if matches!(filter.versions, VersionOptions::LatestOrPublished) {
+                Wanted {
+                    latest: true,
+                    ..Wanted::default()
+                }
+            } else {
+                wanted(filter.versions)
+            },
+            latest_and_published,
+            definition_ids: filter.definition_ids.iter().map(DefinitionId::as_str).collect(),
+            search: filter.search_term.as_deref().filter(|term| !term.is_empty()),
+            limit,
+            offset,
+        };
+        let (total_count, rows) = definition::list(&self.shift()?.pool, &self.inner.tenant, &list).await?;
+        let items = rows
+            .into_iter()
+            .map(|row| DefinitionSummary {
+                id: row.version_id,
+                definition_id: row.definition_id,
+                name: row.name,
+                description: row.description,
+                version: row.version,
+                is_latest: row.is_latest,
+                is_published: row.is_published,
+                is_readonly: row.is_readonly,
+                created_at: row.created_at,
+            })
+            .collect();
+        Ok(Listed { items, total_count })
+    }
+
+    fn new_definition(&self, definition: &WorkflowDefinition) -> Result<NewDefinition> {
+        let given = &definition.definition_id;
+        let definition_id = if given.as_str().is_empty() {
+            DefinitionId::random()
+        } else {
+            given.clone()
+        };
+        for (field, id) in [("definitionId", definition_id.as_str()), ("id", definition.id.as_str())] {
+            if id.len() > 255 || id.chars().any(char::is_control) {
+                return Err(Error::invalid(
+                    "invalid-definition-id",
+                    format!("{field} has at most 255 plain characters"),
+                )
+                .field(field, "must have at most 255 bytes and no control characters"));
+            }
+        }
+        Ok(NewDefinition {
+            tenant: self.inner.tenant.clone(),
+            version_id: Some(definition.id.clone()).filter(|id| !id.as_str().is_empty()),
+            definition_id,
+            version: definition.version,
+            name: definition.name.clone(),
+            description: definition.description.clone(),
+            is_readonly: definition.is_readonly,
+            is_system: definition.is_system,
+            body: definition.to_value(),
+        })
+    }
+
+    /// The triggers of a definition that can be published.
+    async fn validated(&self, definition: &WorkflowDefinition) -> Result<Vec<TriggerRow>> {
+        let problems = self.inner.interpreter.validate(definition);
+        if !problems.is_empty() {
+            return Err(invalid(problems));
+        }
+        let program = self.inner.interpreter.compile(definition)?;
+        let triggers = self.inner.interpreter.triggers(&program).await?;
+        Ok(triggers
+            .into_iter()
+            .map(|trigger| TriggerRow {
+                activity_id: trigger.activity_id.into(),
+                hash: trigger.hash,
+                name: trigger.activity_type,
+                payload: trigger.payload,
+            })
+            .collect())
+    }
+}
+
+fn invalid(problems: Vec<ValidationError>) -> Error {
+    let error = Error::invalid("invalid-definition", "the workflow definition cannot be published");
+    problems.into_iter().take(MOST_ERRORS).fold(error, |error, problem| {
+        error.field(problem.activity_id, problem.message)
+    })
+}
+
+fn not_found(id: &DefinitionId) -> Error {
+    Error::not_found(
+        "definition-not-found",
+        format!("no workflow definition has the id {:?}", id.as_str()),
+    )
+}
+
+fn wanted(which: VersionOptions) -> Wanted {
+    match which {
+        VersionOptions::Latest => Wanted {
+            latest: true,
+            ..Wanted::default()
+        },
+        VersionOptions::Published => Wanted {
+            published: true,
+            ..Wanted::default()
+        },
+        VersionOptions::Draft => Wanted {
+            draft: true,
+            ..Wanted::default()
+        },
+        VersionOptions::Specific(version) => Wanted {
+            version: Some(version),
+            ..Wanted::default()
+        },
+        VersionOptions::LatestOrPublished | VersionOptions::LatestAndPublished | VersionOptions::All => {
+            Wanted::default()
+        }
+    }
+}
+
+/// The model of a row: what stands beside the body is put into it.
+fn model(row: &DefinitionRow) -> Result<WorkflowDefinition> {
+    let mut model = WorkflowDefinition::from_value(row.body.clone())?;
+    model.id = row.version_id.clone();
+    model.definition_id = row.definition_id.clone();
+    model.version = row.version;
+    model.is_latest = row.is_latest;
+    model.is_published = row.is_published;
+    model.created_at = Some(row.created_at);
+    Ok(model)
+}
+
+/// A definition as the API shows it.
+fn shown(row: &DefinitionRow) -> Result<Value> {
+    Ok(model(row)?.to_value())
+}

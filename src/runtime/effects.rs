@@ -1,0 +1,129 @@
+//! What a burst did, as the rows that the commit writer takes.
+
+use std::time::Duration;
+
+use crate::Result;
+use crate::execution::{ActivityExecution, Bookmark, JournalEntry, Outcome, Status, SubStatus};
+use crate::store::commit::{BookmarkRow, Effects, ExecutionRow, JournalRow, StimulusRow};
+
+/// The number of a status in the database.
+pub(super) fn status_number(status: Status) -> i16 {
+    match status {
+        Status::Running => 0,
+        Status::Finished => 1,
+    }
+}
+
+/// The number of a sub-status in the database.
+pub(super) fn sub_status_number(sub_status: SubStatus) -> i16 {
+    SUB_STATUSES
+        .iter()
+        .position(|known| *known == sub_status)
+        .map_or(0, |place| place as i16)
+}
+
+/// The word for a number of the database.
+pub(super) fn status_word(number: i16) -> &'static str {
+    if number == 0 {
+        Status::Running.as_str()
+    } else {
+        Status::Finished.as_str()
+    }
+}
+
+/// The word for a number of the database.
+pub(super) fn sub_status_word(number: i16) -> &'static str {
+    let place = usize::try_from(number).unwrap_or_default();
+    SUB_STATUSES.get(place).unwrap_or(&SubStatus::Pending).as_str()
+}
+
+const SUB_STATUSES: [SubStatus; 6] = [
+    SubStatus::Pending,
+    SubStatus::Executing,
+    SubStatus::Suspended,
+    SubStatus::Finished,
+    SubStatus::Cancelled,
+    SubStatus::Faulted,
+];
+
+fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
+/// The rows of an outcome. `stimuli` met nothing and go into the inbox.
+pub(super) fn of(outcome: &Outcome, stimuli: Vec<StimulusRow>) -> Result<Effects> {
+    Ok(Effects {
+        status: status_number(outcome.status),
+        sub_status: sub_status_number(outcome.sub_status),
+        correlation_id: outcome.correlation_id.clone(),
+        name: outcome.name.clone(),
+        incident_count: outcome.incident_count,
+        state: outcome.state.to_bytes()?,
+        elapsed: outcome.elapsed,
+        bookmarks_made: outcome.bookmarks_created.iter().map(bookmark).collect(),
+        bookmarks_burned: outcome.bookmarks_burned.clone(),
+        stimuli,
+        journal: outcome.journal.iter().map(entry).collect(),
+        executions: outcome.activity_executions.iter().map(execution).collect(),
+        continues: outcome.yielded,
+    })
+}
+
+fn bookmark(bookmark: &Bookmark) -> BookmarkRow {
+    BookmarkRow {
+        no: 0,
+        id: bookmark.id.as_str().to_owned(),
+        activity_id: bookmark.activity_id.as_str().to_owned(),
+        node_id: bookmark.node_id.clone(),
+        activity_execution_id: bookmark.activity_execution_id.as_str().to_owned(),
+        name: bookmark.name.clone(),
+        hash: bookmark.hash.0.to_vec(),
+        payload: bookmark.payload.clone(),
+        publishable: bookmark.publishable,
+        // Upwards: a timer may be late, never early.
+        delay: bookmark.delay.map(|delay| micros(delay + Duration::from_nanos(999))),
+    }
+}
+
+fn entry(entry: &JournalEntry) -> JournalRow {
+    JournalRow {
+        no: 0,
+        sequence: entry.sequence,
+        at: micros(entry.at),
+        event_name: entry.event_name.to_owned(),
+        activity_execution_id: entry.activity_execution_id.as_str().to_owned(),
+        parent_activity_execution_id: entry.parent_activity_execution_id.clone().map(String::from),
+        activity_id: entry.activity_id.as_str().to_owned(),
+        activity_type: entry.activity_type.clone(),
+        activity_type_version: entry.activity_type_version,
+        activity_name: entry.activity_name.clone(),
+        node_id: entry.node_id.clone(),
+        message: entry.message.clone(),
+        source: entry.source.clone(),
+        activity_state: entry.activity_state.clone(),
+        payload: entry.payload.clone(),
+    }
+}
+
+fn execution(execution: &ActivityExecution) -> ExecutionRow {
+    ExecutionRow {
+        no: 0,
+        id: execution.id.as_str().to_owned(),
+        parent_activity_execution_id: execution.parent_id.clone().map(String::from),
+        activity_id: execution.activity_id.as_str().to_owned(),
+        node_id: execution.node_id.clone(),
+        activity_type: execution.activity_type.clone(),
+        activity_type_version: execution.activity_type_version,
+        activity_name: execution.activity_name.clone(),
+        status: execution.status.to_owned(),
+        started: execution.started.map(micros),
+        completed: execution.completed.map(micros),
+        activity_state: Some(execution.activity_state.clone()),
+        outputs: Some(execution.outputs.clone()),
+        payload: execution.payload.clone(),
+        properties: execution.properties.clone(),
+        exception: execution.exception.clone(),
+        has_bookmarks: execution.has_bookmarks,
+        fault_count: execution.fault_count,
+    }
+}

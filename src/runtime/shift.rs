@@ -1,0 +1,159 @@
+//! Everything that works under one incarnation. When the incarnation is over, so is its shift: bursts that have not
+//! reached the writer are dropped, those that have wait for their verdict.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::{Semaphore, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+
+use super::alarm::Alarm;
+use super::doors::Doors;
+use super::in_flight::InFlight;
+use super::options::Options;
+use super::programs::Programs;
+use super::{burst, claiming};
+use crate::Result;
+use crate::cluster::{Membership, Report};
+use crate::db::Pool;
+use crate::execution::Interpreter;
+use crate::id::Incarnation;
+use crate::lock::{LockKey, SessionLocks};
+use crate::store::accept::Acceptor;
+use crate::store::claim::InstanceKey;
+use crate::store::commit::{CommitWriter, WriterOptions, WriterTasks};
+use crate::store::housekeeping;
+
+/// One incarnation at work.
+pub(super) struct Shift {
+    pub(super) incarnation: Incarnation,
+    pub(super) pool: Pool,
+    pub(super) locks: SessionLocks,
+    pub(super) writer: CommitWriter,
+    /// Starts that will be run at once.
+    pub(super) express: Acceptor,
+    /// Starts that somebody will run.
+    pub(super) durable: Acceptor,
+    pub(super) interpreter: Interpreter,
+    pub(super) programs: Arc<Programs>,
+    pub(super) doors: Arc<Doors>,
+    pub(super) alarm: Arc<Alarm>,
+    pub(super) in_flight: InFlight,
+    /// One permit per burst that may run at once.
+    pub(super) permits: Arc<Semaphore>,
+    pub(super) workers: usize,
+    /// All work of this incarnation must end.
+    pub(super) stop: CancellationToken,
+    pub(super) tasks: TaskTracker,
+    pub(super) reports: watch::Receiver<Report>,
+    /// In microseconds.
+    pub(super) inbox_lifetime: i64,
+    pub(super) lock_class: i32,
+    schema: String,
+    draining: AtomicBool,
+}
+
+/// The tasks of a shift, for its owner.
+pub(super) struct ShiftTasks {
+    pub(super) writer: WriterTasks,
+    pub(super) express: AbortOnDropHandle<()>,
+    pub(super) durable: AbortOnDropHandle<()>,
+    pub(super) claiming: AbortOnDropHandle<()>,
+    pub(super) housekeeping: AbortOnDropHandle<()>,
+}
+
+impl Shift {
+    /// Opens the connections of an incarnation and sets it to work.
+    pub(super) async fn start(
+        membership: &Membership,
+        options: &Options,
+        interpreter: &Interpreter,
+        programs: &Arc<Programs>,
+        doors: &Arc<Doors>,
+    ) -> Result<(Arc<Self>, ShiftTasks)> {
+        let (connector, incarnation) = (&membership.connector, membership.incarnation);
+        let pool = Pool::new(connector, options.pool_size)?;
+        housekeeping::ensure_partitions(&pool).await?;
+        let (writer, writer_tasks) = CommitWriter::start(connector, incarnation, WriterOptions::default()).await?;
+        let (express, express_task) = Acceptor::start(connector, &pool, incarnation, true).await?;
+        let (durable, durable_task) = Acceptor::start(connector, &pool, incarnation, false).await?;
+        let shift = Arc::new(Self {
+            incarnation,
+            pool,
+            locks: membership.locks.clone(),
+            writer,
+            express,
+            durable,
+            interpreter: interpreter.clone(),
+            programs: Arc::clone(programs),
+            doors: Arc::clone(doors),
+            alarm: Arc::default(),
+            in_flight: InFlight::default(),
+            permits: Arc::new(Semaphore::new(options.workers)),
+            workers: options.workers,
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            reports: membership.reports(),
+            inbox_lifetime: i64::try_from(options.inbox_lifetime.as_micros()).unwrap_or(i64::MAX),
+            lock_class: connector.schema().lock_class(),
+            schema: connector.schema().to_string(),
+            draining: AtomicBool::new(false),
+        });
+        let tasks = ShiftTasks {
+            writer: writer_tasks,
+            express: express_task,
+            durable: durable_task,
+            claiming: AbortOnDropHandle::new(tokio::spawn(claiming::run(Arc::clone(&shift)))),
+            housekeeping: AbortOnDropHandle::new(tokio::spawn(claiming::keep_house(Arc::clone(&shift)))),
+        };
+        Ok((shift, tasks))
+    }
+
+    pub(super) fn lock_key(&self, key: &InstanceKey) -> LockKey {
+        LockKey::instance(&self.schema, &key.0, &key.1)
+    }
+
+    /// Nothing new is claimed from now on; the claiming task ends.
+    pub(super) fn drain(&self) {
+        self.draining.store(true, Ordering::SeqCst);
+        self.alarm.now();
+    }
+
+    pub(super) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::SeqCst)
+    }
+
+    /// Gives a burst a task of its own, which nobody's hanging up ends. It ends with the shift.
+    pub(super) fn attend(self: &Arc<Self>, loaded: burst::Loaded, permit: tokio::sync::OwnedSemaphorePermit) {
+        let shift = Arc::clone(self);
+        let key = loaded.locked.key.clone();
+        shift
+            .in_flight
+            .add(&key, loaded.rows.iter().map(|row| row.claim.clone()));
+        let span = tracing::debug_span!("burst", instance = %key.1, incarnation = %shift.incarnation);
+        let task = async move {
+            let over = Over {
+                shift: &shift,
+                key: &key,
+            };
+            burst::attend(&shift, loaded).await;
+            drop(over);
+            drop(permit);
+        };
+        self.tasks.spawn(tracing::Instrument::instrument(task, span));
+    }
+}
+
+/// Forgets a burst however it ends, also when its task is dropped or panics, and looks for what came meanwhile.
+struct Over<'a> {
+    shift: &'a Shift,
+    key: &'a InstanceKey,
+}
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.shift.in_flight.remove(self.key);
+        self.shift.alarm.now();
+    }
+}

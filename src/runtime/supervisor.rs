@@ -1,0 +1,173 @@
+//! Keeps one shift at work: registers, and when the registration is over, registers anew.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::doors::Doors;
+use super::options::Options;
+use super::programs::Programs;
+use super::shift::{Shift, ShiftTasks};
+use crate::Result;
+use crate::cluster::{Membership, MembershipOptions};
+use crate::db::Connector;
+use crate::execution::Interpreter;
+use crate::id::Incarnation;
+use crate::store::claim::{self, Return};
+
+/// How long an ended shift may wait for verdicts that are in doubt.
+const VERDICTS: Duration = Duration::from_secs(70);
+
+/// The longest pause between two attempts to register.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// What the supervisor works with.
+pub(super) struct Supervisor {
+    pub(super) base: Connector,
+    pub(super) options: Options,
+    pub(super) interpreter: Interpreter,
+    pub(super) programs: Arc<Programs>,
+    pub(super) doors: Arc<Doors>,
+    pub(super) current: watch::Sender<Option<Arc<Shift>>>,
+    /// The engine is shutting down.
+    pub(super) closing: CancellationToken,
+}
+
+/// A registration with its shift.
+pub(super) struct OnDuty {
+    membership: Membership,
+    shift: Arc<Shift>,
+    tasks: ShiftTasks,
+}
+
+impl Supervisor {
+    /// Registers and sets a shift to work.
+    pub(super) async fn register(&self, previous: Option<Incarnation>) -> Result<OnDuty> {
+        let options = MembershipOptions {
+            node_id: self.options.node_id.clone(),
+            check_in: self.options.check_in,
+            tolerance: self.options.tolerance,
+        };
+        let membership = Membership::join(&self.base, &options, previous).await?;
+        let (shift, tasks) = Shift::start(
+            &membership,
+            &self.options,
+            &self.interpreter,
+            &self.programs,
+            &self.doors,
+        )
+        .await?;
+        self.current.send_replace(Some(Arc::clone(&shift)));
+        Ok(OnDuty {
+            membership,
+            shift,
+            tasks,
+        })
+    }
+
+    /// Runs until the engine closes.
+    pub(super) async fn run(self, mut duty: OnDuty) {
+        loop {
+            let incarnation = duty.shift.incarnation;
+            let reason = tokio::select! {
+                () = self.closing.cancelled() => {
+                    self.close(duty).await;
+                    return;
+                }
+                reason = watch_over(&mut duty) => reason,
+            };
+            tracing::warn!(%incarnation, reason, "this registration is over; all its work stops");
+            self.current.send_replace(None);
+            retire(duty);
+            let Some(next) = self.register_again(incarnation).await else {
+                return;
+            };
+            duty = next;
+        }
+    }
+
+    /// Tries until it works, or the engine closes.
+    async fn register_again(&self, previous: Incarnation) -> Option<OnDuty> {
+        let mut pause = Duration::from_millis(50);
+        loop {
+            tokio::select! {
+                () = self.closing.cancelled() => return None,
+                outcome = self.register(Some(previous)) => match outcome {
+                    Ok(duty) => return Some(duty),
+                    Err(error) => tracing::warn!(%error, "this node cannot register yet"),
+                },
+            }
+            tokio::time::sleep(pause.mul_f64(rand::random_range(0.75..1.25))).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Finishes what runs, within the deadline; hands back what does not finish; leaves.
+    async fn close(&self, duty: OnDuty) {
+        let OnDuty {
+            membership,
+            shift,
+            tasks,
+        } = duty;
+        shift.drain();
+        shift.tasks.close();
+        if tokio::time::timeout(self.options.drain_timeout, shift.tasks.wait())
+            .await
+            .is_err()
+        {
+            tracing::warn!("some bursts did not end in time; they are handed back");
+        }
+        shift.stop.cancel();
+        // Those that have reached the writer still get their verdict.
+        let _ = tokio::time::timeout(Duration::from_secs(5), shift.tasks.wait()).await;
+        let left = async {
+            for (key, claim) in claim::mine(&shift.pool, shift.incarnation).await? {
+                claim::release(&shift.pool, shift.incarnation, &key, &[claim], Return::FREELY).await?;
+            }
+            membership.leave(&self.base).await
+        };
+        match left.await {
+            Ok(()) => tracing::info!("left in good order"),
+            Err(error) => tracing::warn!(%error, "this node could not leave in good order; the next start cleans up"),
+        }
+        self.current.send_replace(None);
+        drop(tasks);
+        shift.pool.close();
+    }
+}
+
+/// Returns when a shift must end, and why.
+async fn watch_over(duty: &mut OnDuty) -> &'static str {
+    let tasks = &mut duty.tasks;
+    // Waiting for a task is cancellation safe, and a task that ended on its own has failed.
+    tokio::select! {
+        reason = duty.membership.ended() => reason,
+        () = duty.shift.stop.cancelled() => "one of its commits was refused",
+        _ = &mut tasks.writer.fast => "its commit writer ended",
+        _ = &mut tasks.writer.straggler => "its commit writer for stragglers ended",
+        _ = &mut tasks.express => "its acceptor ended",
+        _ = &mut tasks.durable => "its acceptor ended",
+        _ = &mut tasks.claiming => "its claim loop ended",
+        _ = &mut tasks.housekeeping => "its housekeeping ended",
+    }
+}
+
+/// Ends a shift: bursts stop, verdicts in doubt are waited for in the background, then its connections close.
+fn retire(duty: OnDuty) {
+    let OnDuty {
+        membership,
+        shift,
+        tasks,
+    } = duty;
+    shift.stop.cancel();
+    shift.tasks.close();
+    // Its session and its check-ins end now: others may take over.
+    drop(membership);
+    tokio::spawn(async move {
+        let _ = tokio::time::timeout(VERDICTS, shift.tasks.wait()).await;
+        drop(tasks);
+        shift.pool.close();
+    });
+}
