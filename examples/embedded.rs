@@ -31,7 +31,7 @@ async fn main() -> Result<()> {
             ..StartRequest::default()
         })
         .await?;
-    println!("{} is {}", run.instance_id, run.workflow_state["subStatus"]);
+    println!("{} is {}", run.instance_id, run.sub_status().unwrap_or("unknown"));
     engine.shutdown().await;
     Ok(())
 }

@@ -21,7 +21,7 @@ use crate::definition::{MAX_DEPTH, TextProblem, inspect};
 use crate::runtime::Idempotency;
 
 /// Above this, in bytes, a body takes one of the places for large ones.
-const LARGE: usize = 1024 * 1024;
+const LARGE: usize = 256 * 1024;
 /// Large bodies that are held and worked on at the same time.
 const LARGE_PLACES: usize = 8;
 /// What is still read of a body that is too large, in bytes: a client that is cut off while it sends sees a broken
@@ -66,10 +66,14 @@ where
         let (parts, body) = request.into_parts();
         let (bytes, place) = read(body, &parts.headers, &bounds).await?;
         let idempotency = idempotency::of(&parts, &bytes)?;
-        let value = if bytes.is_empty() {
-            None
-        } else {
+        if !bytes.is_empty() {
             check_type(&parts.headers)?;
+        }
+        let value = if bytes.len() > LARGE {
+            // Longer than other tasks of this thread should wait.
+            let parsed = tokio::task::spawn_blocking(move || parse(&bytes)).await;
+            parsed.map_err(|_| Refusal::defect())??
+        } else {
             parse(&bytes)?
         };
         Ok(Self {
@@ -98,6 +102,7 @@ async fn read(
     let mut bytes = Vec::new();
     let mut place = None;
     let mut discarded = 0;
+    let mut waits_for_place = false;
     let all = async {
         while let Some(part) = stream.next().await {
             let part = part.map_err(|_| {
@@ -114,8 +119,10 @@ async fn read(
                 }
             } else {
                 if place.is_none() && bytes.len() + part.len() > LARGE {
+                    waits_for_place = true;
                     let free = Arc::clone(&bounds.large).acquire_owned().await;
                     place = Some(free.map_err(|_| Refusal::defect())?);
+                    waits_for_place = false;
                 }
                 bytes.extend_from_slice(&part);
             }
@@ -129,6 +136,10 @@ async fn read(
     match tokio::time::timeout(bounds.timeout, all).await {
         Ok(Ok(())) => Ok((bytes, place)),
         Ok(Err(refusal)) => Err(refusal),
+        Err(_) if waits_for_place => Err(Refusal::busy(
+            "too-many-requests",
+            "This server works on as many large requests as it may; try again.",
+        )),
         Err(_) => Err(Refusal::new(
             StatusCode::REQUEST_TIMEOUT,
             "body-timeout",
@@ -148,20 +159,28 @@ fn too_large() -> Refusal {
 
 /// Only JSON, and only as it is: a form of a web page can send neither this type nor ask for leave to.
 fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
-    let refused = |code, message: &str| Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, code, message);
     let encoding = headers
         .get(header::CONTENT_ENCODING)
         .map(|value| value.to_str().unwrap_or("?"));
     if encoding.is_some_and(|encoding| !encoding.eq_ignore_ascii_case("identity")) {
-        return Err(refused(
+        return Err(Refusal::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "unsupported-encoding",
             "Send the body without Content-Encoding.",
         ));
     }
-    let wanted = "Send the body as JSON in UTF-8, with the header `Content-Type: application/json`.";
-    let Some(kind) = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()) else {
-        return Err(refused("json-required", wanted));
-    };
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    if kind.is_some_and(is_json) {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "json-required",
+        "Send the body as JSON in UTF-8, with the header `Content-Type: application/json`.",
+    ))
+}
+
+fn is_json(kind: &str) -> bool {
     let mut parts = kind.split(';').map(|part| part.trim().to_ascii_lowercase());
     let essence = parts.next().unwrap_or_default();
     let json = essence == "application/json" || essence.starts_with("application/") && essence.ends_with("+json");
@@ -171,11 +190,7 @@ fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
             let charset = charset.trim_matches('"');
             charset == "utf-8" || charset == "utf8"
         });
-    if json && utf8 {
-        Ok(())
-    } else {
-        Err(refused("json-required", wanted))
-    }
+    json && utf8
 }
 
 /// Reads JSON text; nothing but white space (and a byte order mark) is no value.
@@ -237,6 +252,22 @@ mod tests {
 
     fn refused(bytes: &[u8]) -> &'static str {
         parse(bytes).unwrap_err().told().1
+    }
+
+    #[tokio::test]
+    async fn a_large_body_waits_for_a_place_and_is_told_so() {
+        let bounds = Bounds::new(Duration::from_millis(50));
+        let large = || Body::from(vec![b' '; LARGE + 1]);
+        let headers = HeaderMap::new();
+        let mut held = Vec::new();
+        for _ in 0..LARGE_PLACES {
+            held.push(read(large(), &headers, &bounds).await.unwrap());
+        }
+        let refused = read(large(), &headers, &bounds).await.unwrap_err();
+        assert_eq!(refused.told(), (503, "too-many-requests"));
+        assert!(read(Body::from("{}"), &headers, &bounds).await.is_ok());
+        drop(held.pop());
+        assert!(read(large(), &headers, &bounds).await.is_ok());
     }
 
     #[test]

@@ -136,27 +136,30 @@ fn what_next(base: &str, samples: &[String], folder: &Path) -> String {
     let api = format!("{base}/elsa/api");
     let samples = samples.join(", ");
     let folder = folder.display();
-    let waiting = r#"{"publish": true, "model": {"definitionId": "waits", "name": "Waits", "root": {"id": "steps",
-    "type": "Elsa.Sequence", "activities": [
-      {"id": "wait", "type": "Elsa.Event",
-        "eventName": {"typeName": "String", "expression": {"type": "Literal", "value": "Go"}}},
-      {"id": "tell", "type": "Elsa.WriteLine",
-        "text": {"typeName": "String", "expression": {"type": "Literal", "value": "Off we go"}}}]}}}"#;
+    let own = r#"{"publish": true, "model": {"definitionId": "mine", "root": {"id": "say", "type": "Elsa.WriteLine",
+    "text": {"typeName": "String", "expression": {"type": "JavaScript", "value": "`Hello ${getInput(\"Name\")}`"}}}}}"#;
+    let json = "-H 'Content-Type: application/json'";
     format!(
-        "\nPublished: {samples}. Try in another terminal:
+        r#"
+Published: {samples}. Try in another terminal:
 
   # run a workflow
   curl -X POST {api}/workflow-definitions/{first}/execute
 
-  # publish one that waits for an event, start it, and let it go on (it says so here)
-  curl -X POST {api}/workflow-definitions -H 'Content-Type: application/json' -d '{waiting}'
-  curl -X POST {api}/workflow-definitions/waits/dispatch
-  curl -X POST {api}/events/Go/trigger
+  # start one that waits for a review of a large order, and review it
+  curl -X POST {api}/workflow-definitions/order-approval/execute {json} \
+    -d '{{"input": {{"OrderId": "42", "Amount": 5000}}}}'
+  curl -X POST {api}/events/OrderReviewed/trigger {json} \
+    -d '{{"correlationId": "42", "input": {{"approved": true}}}}'
+
+  # publish one of your own and run it
+  curl -X POST {api}/workflow-definitions {json} -d '{own}'
+  curl -X POST {api}/workflow-definitions/mine/execute {json} -d '{{"input": {{"Name": "world"}}}}'
 
   # what ran
   curl {api}/workflow-instances
 
-The data is in {folder}; Ctrl-C stops everything and keeps it.",
+The data is in {folder}; Ctrl-C stops everything and keeps it."#,
         first = samples::FIRST,
     )
 }
@@ -166,11 +169,44 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_inline_workflow_is_a_definition() {
+    fn what_is_to_be_pasted_is_json() {
         let text = what_next("http://h", &["a".to_owned()], Path::new("f"));
-        let json = text.split_once("-d '").unwrap().1.split_once('\'').unwrap().0;
-        let body: serde_json::Value = serde_json::from_str(json).unwrap();
-        let definition = crate::definition::WorkflowDefinition::from_value(body["model"].clone()).unwrap();
-        assert_eq!(definition.definition_id.as_str(), "waits");
+        let bodies: Vec<serde_json::Value> = text
+            .split("-d '")
+            .skip(1)
+            .map(|rest| serde_json::from_str(rest.split_once('\'').unwrap().0).unwrap())
+            .collect();
+        assert_eq!(bodies.len(), 4, "{text}");
+        let own = crate::definition::WorkflowDefinition::from_value(bodies[2]["model"].clone()).unwrap();
+        assert_eq!(own.definition_id.as_str(), "mine");
+    }
+
+    #[test]
+    fn a_table_has_straight_columns() {
+        let record = |sequence: i64, activity: &str| JournalRecord {
+            id: String::new(),
+            activity_instance_id: String::new(),
+            parent_activity_instance_id: None,
+            activity_id: activity.to_owned(),
+            activity_type: "Elsa.WriteLine".to_owned(),
+            activity_type_version: 1,
+            activity_name: None,
+            node_id: String::new(),
+            timestamp: chrono::DateTime::UNIX_EPOCH,
+            sequence,
+            event_name: Some("Started".to_owned()),
+            message: None,
+            source: None,
+            activity_state: None,
+            payload: None,
+        };
+        assert_eq!(
+            table(&[record(1, "a"), record(10, "long-activity")]),
+            [
+                "  #   activity       type            event",
+                "  1   a              Elsa.WriteLine  Started",
+                "  10  long-activity  Elsa.WriteLine  Started",
+            ]
+        );
     }
 }

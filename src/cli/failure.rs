@@ -53,7 +53,7 @@ impl From<Error> for Failure {
         } else {
             1
         };
-        let hint = if code == 3 {
+        let hint = if error.code() == "database-unavailable" {
             " (is PostgreSQL running there, and may this machine and user connect?)"
         } else {
             ""

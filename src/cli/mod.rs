@@ -58,8 +58,8 @@ fn run(program: Program) -> Result<(), Failure> {
 fn refuse_usage(error: &clap::Error) -> ExitCode {
     let text = error.render().to_string();
     let safe = secret::redact(&text);
-    // Nothing to hide: then with clap's colours.
-    let printed = if safe == text {
+    // Help holds no values, and where there is nothing to hide clap prints in its colours.
+    let printed = if error.exit_code() == 0 || safe == text {
         error.print()
     } else {
         io::stderr().write_all(safe.as_bytes())

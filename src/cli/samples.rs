@@ -7,7 +7,22 @@ use crate::{Error, Result};
 /// The definition id of the sample that is run at the start.
 pub(super) const FIRST: &str = "hello-world";
 
-const SAMPLES: [(&str, &str); 1] = [("hello-world", include_str!("../../samples/hello-world.json"))];
+/// A sample in the folder `samples` by its name, which is its definition id as well.
+macro_rules! sample {
+    ($name:literal) => {
+        ($name, include_str!(concat!("../../samples/", $name, ".json")))
+    };
+}
+
+const SAMPLES: [(&str, &str); 7] = [
+    sample!("hello-world"),
+    sample!("shopping-list"),
+    sample!("countdown"),
+    sample!("fork-join"),
+    sample!("delay"),
+    sample!("event"),
+    sample!("order-approval"),
+];
 
 /// Imports and publishes those that the engine does not have yet: what a user changed stays as it is.
 pub(super) async fn load(engine: &Engine) -> Result<Vec<String>> {
@@ -34,15 +49,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_sample_is_a_definition_and_the_first_is_among_them() {
-        let ids = SAMPLES.map(|(_, text)| {
-            WorkflowDefinition::from_json(text.as_bytes())
-                .unwrap()
-                .definition_id
-                .as_str()
-                .to_owned()
-        });
-        assert!(ids.contains(&FIRST.to_owned()));
-        assert!(ids.iter().all(|id| !id.is_empty()));
+    fn every_sample_of_the_folder_is_brought_along_under_its_name() {
+        for (name, text) in SAMPLES {
+            let definition = WorkflowDefinition::from_json(text.as_bytes()).unwrap();
+            assert_eq!(definition.definition_id.as_str(), name);
+        }
+        assert_eq!(SAMPLES[0].0, FIRST);
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/samples");
+        assert_eq!(std::fs::read_dir(folder).unwrap().count(), SAMPLES.len());
     }
 }

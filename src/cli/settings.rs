@@ -82,8 +82,8 @@ impl Common {
     pub(super) fn database_url(&self) -> Result<&str, Failure> {
         self.given_database_url().ok_or_else(|| {
             Failure::usage(
-                "which database? Give --database-url postgres://user:password@host:port/database, or set \
-                 MAINSPRING_DATABASE_URL (it keeps the password out of the list of processes). Without a database of \
+                "which database? Give --database-url postgres://user@host:port/database, or set \
+                 MAINSPRING_DATABASE_URL (there a password does not show in the list of processes). Without a database of \
                  your own, try `mainspring dev`.",
             )
         })

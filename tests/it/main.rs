@@ -2,6 +2,9 @@
 // A test that cannot go on panics, also in what it shares with others.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod api;
 mod cluster;
+mod docs;
 mod house;
+mod program;
 mod support;

@@ -1,0 +1,450 @@
+//! The REST door in front of a real node: Elsa's envelopes, and every bad input of the book.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Child, Http, TestDatabase, poll_until};
+
+const SOON: Duration = Duration::from_secs(30);
+
+struct Node {
+    http: Http,
+    base: String,
+    child: Child,
+    _database: TestDatabase,
+}
+
+impl Node {
+    async fn start() -> Self {
+        let database = TestDatabase::create().await;
+        let arguments = ["serve", "--listen", "127.0.0.1:0", "--database-url", &database.url()];
+        let child = Child::start(&arguments, &[]);
+        let base = child.wait_for_line("ready ", SOON);
+        Self {
+            http: Http::new(&base),
+            base,
+            child,
+            _database: database,
+        }
+    }
+
+    /// Saves and publishes a workflow with this root.
+    async fn publish(&self, id: &str, root: Value) -> Answer {
+        let model = json!({"definitionId": id, "name": id, "root": root});
+        self.http
+            .post("workflow-definitions", &json!({"model": model, "publish": true}))
+            .await
+    }
+
+    /// Sends a body as it is.
+    async fn send(&self, path: &str, content_type: &str, body: impl Into<reqwest::Body>) -> (u16, Value) {
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let request = client
+            .post(format!("{}/elsa/api/{path}", self.base))
+            .header("content-type", content_type);
+        let response = request.body(body).send().await.unwrap();
+        let status = response.status().as_u16();
+        (status, serde_json::from_str(&response.text().await.unwrap()).unwrap())
+    }
+
+    async fn count(&self, list: &str) -> u64 {
+        self.http.get(list).await.expect(200)["totalCount"].as_u64().unwrap()
+    }
+}
+
+fn literal(kind: &str, value: impl Into<Value>) -> Value {
+    json!({"typeName": kind, "expression": {"type": "Literal", "value": value.into()}})
+}
+
+fn script(kind: &str, code: &str) -> Value {
+    json!({"typeName": kind, "expression": {"type": "JavaScript", "value": code}})
+}
+
+fn write_line(id: &str, text: &str) -> Value {
+    json!({"id": id, "type": "Elsa.WriteLine", "text": literal("String", text)})
+}
+
+#[track_caller]
+fn refused(answer: &Answer, status: u16, code: &str) {
+    assert_eq!(
+        (answer.status, answer.body["code"].as_str()),
+        (status, Some(code)),
+        "{}",
+        answer.body
+    );
+    assert_eq!(answer.body["statusCode"], status);
+    assert!(
+        answer.body["message"]
+            .as_str()
+            .is_some_and(|message| !message.is_empty())
+    );
+    assert!(answer.body["errors"].is_object());
+}
+
+#[tokio::test]
+async fn a_workflow_is_saved_published_run_and_read_back() {
+    let node = Node::start().await;
+    let http = &node.http;
+    let model = json!({"definitionId": "hello", "name": "Hello", "isPublished": true, "root": write_line("w", "Hello!"),
+        "ourOwn": {"kept": 1}});
+    let imported = http.post("workflow-definitions/import", &model).await.expect(200);
+    assert_eq!(imported["isPublished"], false);
+    assert_eq!(imported["ourOwn"]["kept"], 1);
+    refused(
+        &http.post("workflow-definitions/hello/execute", &json!({})).await,
+        404,
+        "definition-not-found",
+    );
+
+    let published = http
+        .post("workflow-definitions/hello/publish", &json!({}))
+        .await
+        .expect(200);
+    assert_eq!(published["alreadyPublished"], false);
+    assert_eq!(published["workflowDefinition"]["isPublished"], true);
+    let again = http
+        .post("workflow-definitions/hello/publish", &json!({}))
+        .await
+        .expect(200);
+    assert_eq!(again["alreadyPublished"], true);
+
+    let version = published["workflowDefinition"]["id"].as_str().unwrap();
+    for path in [
+        "workflow-definitions/hello".to_owned(),
+        "workflow-definitions/by-definition-id/hello?versionOptions=Published".to_owned(),
+        format!("workflow-definitions/by-id/{version}"),
+    ] {
+        assert_eq!(http.get(&path).await.expect(200)["definitionId"], "hello", "{path}");
+    }
+    let list = http
+        .get("workflow-definitions?versionOptions=Latest&page=0&pageSize=10")
+        .await
+        .expect(200);
+    assert_eq!(list["totalCount"], 1);
+    assert_eq!(list["items"][0]["definitionId"], "hello");
+
+    let executed = http
+        .post("workflow-definitions/hello/execute", &json!({"correlationId": "c"}))
+        .await;
+    let instance = executed.header("x-elsa-workflow-instance-id").to_owned();
+    let state = executed.expect(200)["workflowState"].clone();
+    assert_eq!(
+        (state["status"].as_str(), state["subStatus"].as_str()),
+        (Some("Finished"), Some("Finished"))
+    );
+    assert_eq!(state["id"], instance.as_str());
+    assert!(node.child.stdout().contains(&"Hello!".to_owned()));
+
+    let shown = http.get(&format!("workflow-instances/{instance}")).await.expect(200);
+    assert_eq!(
+        (shown["definitionId"].as_str(), shown["correlationId"].as_str()),
+        (Some("hello"), Some("c"))
+    );
+    let journal = http
+        .get(&format!("workflow-instances/{instance}/journal"))
+        .await
+        .expect(200);
+    let texts = journal["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| &entry["activityState"]["Text"]);
+    assert!(texts.into_iter().any(|text| text == "Hello!"), "{journal}");
+    let filter = json!({"filter": {"activityIds": ["w"], "eventNames": ["Completed"]}});
+    let filtered = http
+        .post(&format!("workflow-instances/{instance}/journal?skip=0&take=5"), &filter)
+        .await
+        .expect(200);
+    assert_eq!(filtered["totalCount"], 1, "{filtered}");
+
+    let by_get = http.get("workflow-definitions/hello/execute").await;
+    assert_eq!(by_get.expect(200)["workflowState"]["status"], "Finished");
+    assert_eq!(
+        node.count("workflow-instances?definitionId=hello&status=Finished")
+            .await,
+        2
+    );
+    let dispatched = http
+        .post("workflow-definitions/hello/dispatch", &json!({"instanceId": "mine"}))
+        .await;
+    assert_eq!(dispatched.expect(200), json!({"workflowInstanceId": "mine"}));
+    let taken = http
+        .post("workflow-definitions/hello/dispatch", &json!({"instanceId": "mine"}))
+        .await;
+    refused(&taken, 409, "instance-id-taken");
+    let started = http
+        .post("workflow-instances", &json!({"definitionId": "hello", "name": "n"}))
+        .await
+        .expect(200);
+    assert!(started["workflowInstanceId"].is_string(), "{started}");
+}
+
+#[tokio::test]
+async fn waiting_instances_are_resumed_met_by_events_and_cancelled() {
+    let node = Node::start().await;
+    let http = &node.http;
+    let wait = json!({"id": "e", "type": "Elsa.Event", "eventName": literal("String", "Go")});
+    let root = json!({"id": "s", "type": "Elsa.Sequence", "activities": [wait, write_line("w", "gone")]});
+    node.publish("waits", root).await.expect(200);
+    let start = async || {
+        let answer = http.post("workflow-definitions/waits/execute", &json!({})).await;
+        let id = answer.header("x-elsa-workflow-instance-id").to_owned();
+        assert_eq!(answer.expect(200)["workflowState"]["subStatus"], "Suspended");
+        id
+    };
+    let status = async |id: &str| {
+        let shown = http.get(&format!("workflow-instances/{id}")).await.expect(200);
+        shown["subStatus"].as_str().unwrap().to_owned()
+    };
+
+    let (first, second) = (start().await, start().await);
+    let resumed = http
+        .post(
+            &format!("workflow-instances/{first}/resume"),
+            &json!({"input": {"a": 1}}),
+        )
+        .await;
+    assert_eq!(resumed.expect(200)["workflowState"]["status"], "Finished");
+    assert_eq!(
+        http.post(&format!("workflow-instances/{first}/resume"), &json!({}))
+            .await
+            .status,
+        409
+    );
+
+    let event = http
+        .post(
+            "events/Go/trigger",
+            &json!({"workflowInstanceId": second, "input": {"a": 1}}),
+        )
+        .await;
+    assert_eq!((event.status, event.body.clone()), (200, Value::Null));
+    poll_until(SOON, "the event to be met", async || {
+        (status(&second).await == "Finished").then_some(())
+    })
+    .await;
+
+    let third = start().await;
+    let cancelled = http
+        .send(Method::POST, &format!("cancel/workflow-instances/{third}"), &[], None)
+        .await
+        .unwrap();
+    assert_eq!((cancelled.status, cancelled.body), (200, Value::Null));
+    poll_until(SOON, "the cancel", async || {
+        (status(&third).await == "Cancelled").then_some(())
+    })
+    .await;
+    assert_eq!(
+        http.post(&format!("cancel/workflow-instances/{third}"), &json!({}))
+            .await
+            .status,
+        200
+    );
+}
+
+#[tokio::test]
+async fn a_retry_under_its_key_starts_nothing_twice() {
+    let node = Node::start().await;
+    node.publish("hello", write_line("w", "once")).await.expect(200);
+    let post = async |body: Value| {
+        let headers = [("idempotency-key", "k-1")];
+        node.http
+            .send(
+                Method::POST,
+                "workflow-definitions/hello/dispatch",
+                &headers,
+                Some(&body),
+            )
+            .await
+            .unwrap()
+    };
+    let first = post(json!({"name": "a"})).await.expect(200);
+    assert_eq!(post(json!({"name": "a"})).await.expect(200), first);
+    refused(&post(json!({"name": "b"})).await, 422, "idempotency-key-reused");
+    let spaces = [("idempotency-key", "k 1")];
+    let bad = node
+        .http
+        .send(Method::POST, "workflow-definitions/hello/dispatch", &spaces, None)
+        .await
+        .unwrap();
+    refused(&bad, 400, "invalid-idempotency-key");
+    poll_until(SOON, "one run", async || {
+        (node.count("workflow-instances").await == 1).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn bad_bodies_change_nothing() {
+    let node = Node::start().await;
+    let json = "application/json";
+    let deep = format!("{{\"model\": {}1{}}}", "[".repeat(10_000), "]".repeat(10_000));
+    let large = format!("\"{}\"", "x".repeat(10_485_759));
+    for (kind, body, status, code) in [
+        (json, "{\"model\": ".to_owned(), 400, "invalid-json"),
+        (json, "[]".to_owned(), 400, "invalid-body"),
+        (json, "{}".to_owned(), 400, "missing-field"),
+        (json, "{\"model\": 1}".to_owned(), 400, "invalid-field"),
+        (
+            json,
+            "{\"model\": {}, \"publish\": \"yes\"}".to_owned(),
+            400,
+            "invalid-field",
+        ),
+        (
+            json,
+            "{\"model\": {\"name\": \"a\\u0000b\"}}".to_owned(),
+            400,
+            "invalid-text",
+        ),
+        (
+            json,
+            "{\"model\": {\"name\": \"a\\ud800b\"}}".to_owned(),
+            400,
+            "invalid-text",
+        ),
+        (
+            json,
+            "{\"model\": {\"variables\": 1}}".to_owned(),
+            400,
+            "invalid-definition",
+        ),
+        (json, deep, 400, "nesting-too-deep"),
+        (json, large, 413, "body-too-large"),
+        ("text/plain", "{}".to_owned(), 415, "json-required"),
+    ] {
+        let shown = body.chars().take(60).collect::<String>();
+        let (seen, answer) = node.send("workflow-definitions", kind, body).await;
+        assert_eq!(
+            (seen, answer["code"].as_str()),
+            (status, Some(code)),
+            "{shown}: {answer}"
+        );
+    }
+    assert_eq!(node.count("workflow-definitions").await, 0);
+    refused(&node.http.get("workflow-instances?page=-1").await, 400, "invalid-field");
+    refused(
+        &node.http.get("workflow-definitions?versionOptions=newest").await,
+        400,
+        "invalid-field",
+    );
+    refused(&node.http.get("nowhere").await, 404, "no-such-route");
+    refused(
+        &node.http.delete("workflow-definitions/import").await,
+        405,
+        "method-not-allowed",
+    );
+}
+
+#[tokio::test]
+async fn what_is_unknown_is_not_found() {
+    let node = Node::start().await;
+    for path in [
+        "workflow-definitions/nobody",
+        "workflow-definitions/by-definition-id/nobody",
+        "workflow-definitions/by-id/nobody",
+        "workflow-definitions/nobody/execute",
+        "workflow-instances/nobody",
+        "workflow-instances/nobody/journal",
+    ] {
+        assert_eq!(node.http.get(path).await.status, 404, "{path}");
+    }
+    for path in [
+        "workflow-definitions/nobody/publish",
+        "workflow-definitions/nobody/execute",
+        "workflow-definitions/nobody/dispatch",
+        "workflow-instances/nobody/resume",
+        "cancel/workflow-instances/nobody",
+    ] {
+        assert_eq!(node.http.post(path, &json!({})).await.status, 404, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_bad_definition_is_a_draft_and_is_not_published() {
+    let node = Node::start().await;
+    let (unknown, twice) = (
+        json!({"id": "u", "type": "Acme.Unknown"}),
+        json!([write_line("w", "a"), write_line("w", "b")]),
+    );
+    let wire = json!([{"source": {"activity": "w", "port": "Done"}, "target": {"activity": "gone", "port": "In"}}]);
+    let typed = json!({"id": "d", "type": "Elsa.Delay", "timeSpan": literal("TimeSpan", "soon")});
+    for (id, root, word) in [
+        ("unknown-type", unknown, "Acme.Unknown"),
+        (
+            "twice",
+            json!({"id": "s", "type": "Elsa.Sequence", "activities": twice}),
+            "w",
+        ),
+        (
+            "nowhere",
+            json!({"id": "f", "type": "Elsa.Flowchart", "activities": [write_line("w", "a")], "connections": wire}),
+            "gone",
+        ),
+        ("wrongly-typed", typed, "imeSpan"),
+        ("no-root", Value::Null, "root"),
+    ] {
+        let draft = json!({"definitionId": id, "root": root});
+        node.http.post("workflow-definitions/import", &draft).await.expect(200);
+        let refusal = node
+            .http
+            .post(&format!("workflow-definitions/{id}/publish"), &json!({}))
+            .await;
+        refused(&refusal, 400, "invalid-definition");
+        assert!(
+            !refusal.body["errors"].as_object().unwrap().is_empty(),
+            "{}",
+            refusal.body
+        );
+        assert!(refusal.body.to_string().contains(word), "{}", refusal.body);
+        let shown = node.http.get(&format!("workflow-definitions/{id}")).await.expect(200);
+        assert_eq!(shown["isPublished"], false);
+    }
+}
+
+#[tokio::test]
+async fn an_older_version_is_not_published_over_a_newer_one() {
+    let node = Node::start().await;
+    let save = async |version: i32| {
+        let model = json!({"definitionId": "d", "version": version, "root": write_line("w", "v")});
+        node.http
+            .post("workflow-definitions", &json!({"model": model, "publish": true}))
+            .await
+    };
+    save(5).await.expect(200);
+    refused(&save(4).await, 409, "newer-version-published");
+    assert_eq!(node.http.get("workflow-definitions/d").await.expect(200)["version"], 5);
+}
+
+#[tokio::test]
+async fn endless_and_unstorable_work_is_stopped_and_the_node_goes_on() {
+    let node = Node::start().await;
+    let loops = json!({"id": "l", "type": "Elsa.While", "condition": literal("Boolean", true),
+        "body": {"id": "v", "type": "Elsa.SetName", "value": literal("String", "n")}});
+    let spins = json!({"id": "w", "type": "Elsa.WriteLine", "text": script("String", "while (true) {}")});
+    let nul = json!({"id": "w", "type": "Elsa.SetName", "value": script("String", "'a\\u0000b'")});
+    let half = json!({"id": "w", "type": "Elsa.SetName", "value": script("String", "'a\\ud800b'")});
+    for (id, root) in [("loops", loops), ("spins", spins), ("nul", nul), ("half", half)] {
+        node.publish(id, root).await.expect(200);
+        let answer = node
+            .http
+            .post(&format!("workflow-definitions/{id}/execute"), &json!({}))
+            .await;
+        let instance = answer.header("x-elsa-workflow-instance-id").to_owned();
+        assert!(
+            [500, 202].contains(&answer.status),
+            "{id}: {} {}",
+            answer.status,
+            answer.body
+        );
+        let faulted = async || {
+            let shown = node.http.get(&format!("workflow-instances/{instance}")).await;
+            (shown.status == 200 && shown.body["subStatus"] == "Faulted").then_some(shown.body)
+        };
+        let shown = poll_until(Duration::from_secs(55), id, faulted).await;
+        assert!(shown["incidentCount"].as_i64().unwrap() > 0, "{shown}");
+    }
+    assert_eq!(node.http.get("/health/ready").await.status, 200);
+}

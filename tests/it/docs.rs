@@ -1,0 +1,97 @@
+//! Every error code in the source stands in docs/api.md, and nothing else does.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// What a code follows as the first literal: a constructor of the error, or of the door's refusal.
+const MAKERS: [&str; 11] = [
+    "Error::invalid(",
+    "Error::too_large(",
+    "Error::not_found(",
+    "Error::conflict(",
+    "Error::unprocessable(",
+    "Error::unavailable(",
+    "Self::new(Kind::",
+    "Refusal::bad(",
+    "Refusal::busy(",
+    "Refusal::new(",
+    "Self::new(StatusCode::",
+];
+
+#[test]
+fn every_code_is_documented() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut made = BTreeMap::new();
+    collect(&root.join("src"), &mut made);
+    assert!(made.len() > 30, "the codes were not found: {made:?}");
+    let docs = std::fs::read_to_string(root.join("docs/api.md")).unwrap();
+    let section = docs
+        .split_once("\n## Codes\n")
+        .unwrap()
+        .1
+        .split_once("\n## ")
+        .unwrap()
+        .0;
+    let documented: Vec<&str> = section
+        .lines()
+        .filter_map(|line| Some(line.strip_prefix("| `")?.split_once('`')?.0))
+        .collect();
+    let missing: Vec<_> = made
+        .iter()
+        .filter(|(code, _)| !documented.contains(&code.as_str()))
+        .collect();
+    assert!(missing.is_empty(), "docs/api.md lacks {missing:?}");
+    let stale: Vec<_> = documented.iter().filter(|code| !made.contains_key(**code)).collect();
+    assert!(stale.is_empty(), "docs/api.md has codes that nothing makes: {stale:?}");
+    let sorted: BTreeSet<_> = documented.iter().collect();
+    assert_eq!(
+        sorted.into_iter().collect::<Vec<_>>(),
+        documented.iter().collect::<Vec<_>>(),
+        "sorted, each once"
+    );
+}
+
+fn collect(folder: &Path, made: &mut BTreeMap<String, String>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            if path.file_name().is_some_and(|name| name != "tests") {
+                collect(&path, made);
+            }
+        } else if path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("tests.rs") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let production = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+            for code in codes(production) {
+                made.entry(code).or_insert_with(|| path.display().to_string());
+            }
+        }
+    }
+}
+
+/// The literals that follow a maker, if nothing but white space, a status or a kind stands between.
+fn codes(text: &str) -> Vec<String> {
+    let after = |maker: &'static str| text.match_indices(maker).map(move |(at, _)| &text[at + maker.len()..]);
+    let rests = MAKERS.into_iter().flat_map(after);
+    rests
+        .filter_map(|rest| {
+            let rest = rest.trim_start();
+            let rest = rest.strip_prefix("StatusCode::").unwrap_or(rest);
+            let rest = rest.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_');
+            let rest = rest.trim_start_matches(|c: char| c == ',' || c.is_whitespace());
+            let code = rest.strip_prefix('"')?.split_once('"')?.0;
+            (code.contains(|c: char| c.is_ascii_lowercase())
+                && code.chars().all(|c| c.is_ascii_lowercase() || c == '-'))
+            .then(|| code.to_owned())
+        })
+        .collect()
+}
+
+#[test]
+fn codes_are_found_in_every_form() {
+    let text =
+        "Error::invalid(\"a-b\", x) Error::conflict(\n    \"c\",\n) Refusal::new(\n StatusCode::BAD_REQUEST,\n \"d-e\", m)
+        Self::new(Kind::Unknown, \"f\", m) Error::invalid(code, \"not this\") (StatusCode::OK, \"not this\")";
+    let mut found = codes(text);
+    found.sort();
+    assert_eq!(found, ["a-b", "c", "d-e", "f"]);
+}
