@@ -140,7 +140,12 @@ async fn drive(shift: &Shift, loaded: Loaded) -> Result<()> {
     let mut told: Vec<(WorkId, bool)> = Vec::new();
     loop {
         failpoint::hit("burst.before").await?;
-        let finished = run(shift, prepared).await?;
+        // Before the commit nothing was done that matters: the rows go to whoever comes next.
+        let finished = tokio::select! {
+            biased;
+            () = shift.stop.cancelled() => return Ok(()),
+            finished = run(shift, prepared) => finished?,
+        };
         failpoint::hit("burst.after").await?;
         match finished.commit(shift).await? {
             Settled::Done {

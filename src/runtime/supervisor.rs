@@ -120,6 +120,7 @@ impl Supervisor {
             tracing::warn!("some bursts did not end in time; they are handed back");
         }
         shift.stop.cancel();
+        shift.tasks.close();
         // Those that have reached the writer still get their verdict.
         let _ = tokio::time::timeout(Duration::from_secs(5), shift.tasks.wait()).await;
         let left = async {

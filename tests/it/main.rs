@@ -5,6 +5,7 @@
 mod api;
 mod cluster;
 mod docs;
+mod engine;
 mod house;
 mod program;
 mod support;

@@ -1,0 +1,544 @@
+//! The engine as a library: doors, events in both orders, versions, cancellation, faults of the database.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use mainspring::Engine;
+use mainspring::activity::{Activity, ActivityContext, Descriptor, Fault, Step};
+use mainspring::definition::WorkflowDefinition;
+use mainspring::id::InstanceId;
+use mainspring::runtime::{EventRequest, Executed, Idempotency, ResumeRequest, StartRequest};
+use serde_json::{Map, Value, json};
+use tokio::sync::Semaphore;
+
+use crate::support::{TestDatabase, poll_until};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+struct Bench {
+    database: TestDatabase,
+    engine: Engine,
+}
+
+impl Bench {
+    async fn new() -> Self {
+        let database = TestDatabase::create().await;
+        let engine = Engine::builder(database.url()).node_id("one").start().await.unwrap();
+        Self { database, engine }
+    }
+
+    async fn publish(&self, definition: Value) {
+        let definition = WorkflowDefinition::from_value(definition).unwrap();
+        self.engine.save(definition, true).await.unwrap();
+    }
+
+    async fn finishes(&self, id: &InstanceId) -> Value {
+        self.reaches(id, "Finished").await
+    }
+
+    async fn reaches(&self, id: &InstanceId, sub_status: &str) -> Value {
+        poll_until(PATIENCE, sub_status, async || {
+            let detail = self.engine.instance(id).await.ok()?;
+            (detail.summary.sub_status == sub_status).then_some(detail.workflow_state)
+        })
+        .await
+    }
+
+    async fn ends_well(self) {
+        self.engine.shutdown().await;
+        assert_eq!(mainspring::check(&self.database.url(), "mainspring").await.unwrap(), []);
+        let client = self.database.connect().await;
+        let left = "SELECT (SELECT count(*) FROM mainspring.node) + (SELECT count(*) FROM mainspring.work WHERE claimed_by IS NOT NULL)";
+        assert_eq!(client.query_one(left, &[]).await.unwrap().get::<_, i64>(0), 0);
+    }
+}
+
+fn start(definition: &str) -> StartRequest {
+    StartRequest {
+        definition_id: definition.into(),
+        ..StartRequest::default()
+    }
+}
+
+fn event(name: &str, input: Value) -> EventRequest {
+    EventRequest {
+        name: name.to_owned(),
+        input: Some(input),
+        ..EventRequest::default()
+    }
+}
+
+fn waits_for(definition: &str, event: &str, can_start: bool) -> Value {
+    json!({
+        "definitionId": definition,
+        "variables": [{"id": "v", "name": "Word", "typeName": "Object"}],
+        "outputs": [{"name": "Word", "type": "Object"}],
+        "root": {"type": "Elsa.Sequence", "id": "root", "activities": [
+            {"type": "Elsa.Event", "id": "event", "canStartWorkflow": can_start,
+             "eventName": {"typeName": "String", "expression": {"type": "Literal", "value": event}},
+             "result": {"typeName": "Object", "memoryReference": {"id": "v"}}},
+            {"type": "Elsa.SetOutput", "id": "out",
+             "outputName": {"typeName": "String", "expression": {"type": "Literal", "value": "Word"}},
+             "outputValue": {"typeName": "Object", "expression": {"type": "JavaScript", "value": "getWord()"}}}
+        ]}
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_meets_who_waits_and_who_begins_to_wait_later() {
+    let bench = Bench::new().await;
+    bench.publish(waits_for("waiter", "Word", false)).await;
+    let waiting = bench.engine.execute(start("waiter")).await.unwrap();
+    assert_eq!(waiting.sub_status(), Some("Suspended"));
+    let met = bench
+        .engine
+        .trigger_event(event("Word", json!({"n": 1})))
+        .await
+        .unwrap();
+    assert_eq!((met.resumed, met.started, met.kept), (1, 0, false));
+    assert_eq!(
+        bench.finishes(&waiting.instance_id).await["output"]["Word"],
+        json!({"n": 1})
+    );
+    // Case matters, and nobody waits: it is kept until somebody does.
+    let kept = bench.engine.trigger_event(event("word", json!(0))).await.unwrap();
+    assert_eq!((kept.resumed, kept.started, kept.kept), (0, 0, true));
+    assert!(
+        bench
+            .engine
+            .trigger_event(event("Word", json!({"n": 2})))
+            .await
+            .unwrap()
+            .kept
+    );
+    let late = bench.engine.execute(start("waiter")).await.unwrap();
+    assert_eq!(
+        bench.finishes(&late.instance_id).await["output"]["Word"],
+        json!({"n": 2})
+    );
+    bench.ends_well().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_starts_what_it_triggers_once_and_so_does_one_that_came_before_the_publish() {
+    let bench = Bench::new().await;
+    assert!(
+        bench
+            .engine
+            .trigger_event(event("Begin", json!("early")))
+            .await
+            .unwrap()
+            .kept
+    );
+    bench.publish(waits_for("triggered", "Begin", true)).await;
+    let mut late = event("Begin", json!("late"));
+    late.idempotency = Some(Idempotency {
+        key: "k".to_owned(),
+        fingerprint: [1; 32],
+    });
+    assert_eq!(bench.engine.trigger_event(late.clone()).await.unwrap().started, 1);
+    assert_eq!(bench.engine.trigger_event(late).await.unwrap().started, 0);
+    let words = poll_until(PATIENCE, "both instances to finish", async || {
+        let listed = bench
+            .engine
+            .instances(&Default::default(), Default::default())
+            .await
+            .ok()?;
+        let mut words = Vec::new();
+        for item in listed.items.iter().filter(|item| item.status == "Finished") {
+            words.push(bench.engine.instance(&item.id).await.ok()?.workflow_state["output"]["Word"].clone());
+        }
+        words.sort_by_key(Value::to_string);
+        (words.len() == 2).then_some(words)
+    })
+    .await;
+    assert_eq!(words, [json!("early"), json!("late")]);
+    bench.ends_well().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bookmark_is_resumed_once() {
+    let bench = Bench::new().await;
+    bench.publish(waits_for("waiter", "Never", false)).await;
+    let waiting = bench.engine.execute(start("waiter")).await.unwrap();
+    let resume = ResumeRequest {
+        instance_id: waiting.instance_id.clone(),
+        ..ResumeRequest::default()
+    };
+    let both = tokio::join!(bench.engine.resume(resume.clone()), bench.engine.resume(resume.clone()));
+    let conflicts = [both.0, both.1]
+        .into_iter()
+        .filter(|one| one.as_ref().is_err_and(|error| error.is_conflict()))
+        .count();
+    assert_eq!(conflicts, 1);
+    assert_eq!(bench.engine.resume(resume).await.unwrap_err().code(), "already-resumed");
+    let unknown = ResumeRequest {
+        instance_id: "nobody".into(),
+        ..ResumeRequest::default()
+    };
+    assert!(bench.engine.resume(unknown).await.unwrap_err().is_not_found());
+    bench.ends_well().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_instance_stays_on_its_version_and_the_next_start_runs_the_new_one() {
+    let bench = Bench::new().await;
+    let version = |word: &str| {
+        json!({"definitionId": "v", "outputs": [{"name": "Word", "type": "String"}],
+            "root": {"type": "Elsa.Sequence", "id": "root", "activities": [
+            {"type": "Elsa.Event", "id": "e", "eventName": {"typeName": "String", "expression": {"type": "Literal", "value": "Go"}}},
+            {"type": "Elsa.SetOutput", "id": "o",
+             "outputName": {"typeName": "String", "expression": {"type": "Literal", "value": "Word"}},
+             "outputValue": {"typeName": "Object", "expression": {"type": "Literal", "value": word}}}]}})
+    };
+    bench.publish(version("old")).await;
+    let old = bench.engine.execute(start("v")).await.unwrap();
+    bench
+        .engine
+        .import(WorkflowDefinition::from_value(version("draft")).unwrap())
+        .await
+        .unwrap();
+    let still_old = bench.engine.execute(start("v")).await.unwrap();
+    bench.publish(version("new")).await;
+    let new = bench.engine.execute(start("v")).await.unwrap();
+    assert_eq!(
+        bench
+            .engine
+            .trigger_event(event("Go", Value::Null))
+            .await
+            .unwrap()
+            .resumed,
+        3
+    );
+    for (run, word) in [(old, "old"), (still_old, "old"), (new, "new")] {
+        assert_eq!(bench.finishes(&run.instance_id).await["output"]["Word"], word);
+    }
+    bench.ends_well().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_idempotency_key_starts_one_instance() {
+    let bench = Bench::new().await;
+    bench.publish(waits_for("waiter", "Never", false)).await;
+    let keyed = |print: u8| StartRequest {
+        idempotency: Some(Idempotency {
+            key: "same".to_owned(),
+            fingerprint: [print; 32],
+        }),
+        ..start("waiter")
+    };
+    let mut runs = Vec::new();
+    for _ in 0..8 {
+        let (engine, request) = (bench.engine.clone(), keyed(1));
+        runs.push(tokio::spawn(async move {
+            engine.execute(request).await.unwrap().instance_id
+        }));
+    }
+    let mut ids = std::collections::HashSet::new();
+    for run in runs {
+        ids.insert(run.await.unwrap());
+    }
+    assert_eq!(ids.len(), 1);
+    assert!(bench.engine.execute(keyed(2)).await.unwrap_err().is_unprocessable());
+    assert_eq!(
+        bench
+            .engine
+            .instances(&Default::default(), Default::default())
+            .await
+            .unwrap()
+            .total_count,
+        1
+    );
+    bench.ends_well().await;
+}
+
+/// Counts its executions, and waits for a permit in each.
+struct Gate {
+    entered: Arc<AtomicUsize>,
+    permits: Arc<Semaphore>,
+}
+
+impl Activity for Gate {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Gate")
+    }
+
+    async fn execute(&self, _: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        self.entered.fetch_add(1, Ordering::SeqCst);
+        self.permits.acquire().await?.forget();
+        Ok(Step::Done)
+    }
+}
+
+async fn gated() -> (Bench, Arc<AtomicUsize>, Arc<Semaphore>) {
+    let database = TestDatabase::create().await;
+    let (entered, permits) = (Arc::<AtomicUsize>::default(), Arc::new(Semaphore::new(0)));
+    let gate = Gate {
+        entered: Arc::clone(&entered),
+        permits: Arc::clone(&permits),
+    };
+    let engine = Engine::builder(database.url())
+        .activity(gate)
+        .check_in(Duration::from_millis(100))
+        .answer_timeout(Duration::from_secs(20))
+        .start()
+        .await
+        .unwrap();
+    let bench = Bench { database, engine };
+    bench
+        .publish(json!({"definitionId": "gated", "root": {"type": "Gate", "id": "gate"}}))
+        .await;
+    (bench, entered, permits)
+}
+
+async fn entered(count: &AtomicUsize, wanted: usize) {
+    poll_until(PATIENCE, "the activity to begin", async || {
+        (count.load(Ordering::SeqCst) >= wanted).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_door_that_goes_away_cancels_nothing() {
+    let (bench, count, permits) = gated().await;
+    let request = StartRequest {
+        instance_id: Some("left".into()),
+        ..start("gated")
+    };
+    let door = tokio::spawn({
+        let engine = bench.engine.clone();
+        async move { engine.execute(request).await }
+    });
+    entered(&count, 1).await;
+    door.abort();
+    assert!(door.await.unwrap_err().is_cancelled());
+    permits.add_permits(1);
+    bench.finishes(&"left".into()).await;
+    assert_eq!(count.load(Ordering::SeqCst), 1);
+    bench.ends_well().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancel_wins_over_the_burst_that_runs() {
+    let (bench, count, permits) = gated().await;
+    let id = bench.engine.dispatch(start("gated")).await.unwrap();
+    entered(&count, 1).await;
+    let cancel = tokio::spawn({
+        let (engine, id) = (bench.engine.clone(), id.clone());
+        async move { engine.cancel(&id).await.unwrap() }
+    });
+    let client = bench.database.connect().await;
+    poll_until(PATIENCE, "the cancel to be accepted", async || {
+        let kinds = client
+            .query("SELECT 1 FROM mainspring.work WHERE kind = 3", &[])
+            .await
+            .ok()?;
+        (!kinds.is_empty()).then_some(())
+    })
+    .await;
+    permits.add_permits(1);
+    cancel.await.unwrap();
+    // It had not been committed before: the start that runs again is followed by the cancel in the same burst, or the
+    // first burst won, and there was nothing left to cancel.
+    permits.add_permits(1);
+    let state = poll_until(PATIENCE, "an end", async || {
+        let detail = bench.engine.instance(&id).await.ok()?;
+        (detail.summary.status == "Finished").then_some(detail.summary.sub_status)
+    })
+    .await;
+    assert!(state == "Cancelled" || state == "Finished", "{state}");
+    assert!(!bench.engine.cancel(&id).await.unwrap());
+    assert!(bench.engine.cancel(&"nobody".into()).await.unwrap_err().is_not_found());
+    bench.ends_well().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn when_the_database_is_gone_doors_say_so_and_all_recovers_by_itself() {
+    let (bench, count, permits) = gated().await;
+    let run = tokio::spawn({
+        let engine = bench.engine.clone();
+        async move {
+            engine
+                .execute(StartRequest {
+                    instance_id: Some("through".into()),
+                    ..start("gated")
+                })
+                .await
+        }
+    });
+    entered(&count, 1).await;
+    let server = bench.database.connect_to_server().await;
+    let name = bench.database.name();
+    server
+        .batch_execute(&format!("ALTER DATABASE {name} ALLOW_CONNECTIONS false"))
+        .await
+        .unwrap();
+    server
+        .execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1",
+            &[&name],
+        )
+        .await
+        .unwrap();
+    poll_until(PATIENCE, "the node to notice", async || {
+        (!bench.engine.readiness().ready()).then_some(())
+    })
+    .await;
+    let refused = bench.engine.dispatch(start("gated")).await.unwrap_err();
+    assert!(refused.is_unavailable() || refused.is_unknown_outcome(), "{refused:?}");
+    server
+        .batch_execute(&format!("ALTER DATABASE {name} ALLOW_CONNECTIONS true"))
+        .await
+        .unwrap();
+    permits.add_permits(8);
+    poll_until(PATIENCE, "the node to be ready again", async || {
+        bench.engine.readiness().ready().then_some(())
+    })
+    .await;
+    bench.finishes(&"through".into()).await;
+    let executed: Executed = run.await.unwrap().unwrap();
+    assert_eq!(executed.instance_id.as_str(), "through");
+    let again = bench.engine.execute(start("gated")).await.unwrap();
+    assert_eq!(again.sub_status(), Some("Finished"));
+    bench.ends_well().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_finishes_what_runs_and_a_late_one_hands_it_back() {
+    let (bench, count, permits) = gated().await;
+    let id = bench.engine.dispatch(start("gated")).await.unwrap();
+    entered(&count, 1).await;
+    let engine = bench.engine.clone();
+    let shutdown = tokio::spawn(async move { engine.shutdown().await });
+    poll_until(PATIENCE, "the drain to begin", async || {
+        (!bench.engine.readiness().ready()).then_some(())
+    })
+    .await;
+    permits.add_permits(1);
+    shutdown.await.unwrap();
+    let client = bench.database.connect().await;
+    let status = client
+        .query_one("SELECT status FROM mainspring.instance WHERE id = $1", &[&id.as_str()])
+        .await
+        .unwrap();
+    assert_eq!(status.get::<_, i16>(0), 1);
+    bench.ends_well().await;
+
+    let (bench, count, permits) = gated().await;
+    let url = bench.database.url();
+    let gate = Gate {
+        entered: Arc::clone(&count),
+        permits: Arc::clone(&permits),
+    };
+    let hasty = Engine::builder(&url)
+        .activity(gate)
+        .drain_timeout(Duration::from_millis(10))
+        .start()
+        .await
+        .unwrap();
+    bench.engine.shutdown().await;
+    let id = hasty.dispatch(start("gated")).await.unwrap();
+    entered(&count, 1).await;
+    hasty.shutdown().await;
+    let client = bench.database.connect().await;
+    let free = "SELECT claimed_by IS NULL FROM mainspring.work WHERE instance_id = $1";
+    assert!(client.query_one(free, &[&id.as_str()]).await.unwrap().get::<_, bool>(0));
+    bench.ends_well().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_run_yields_and_goes_on() {
+    let bench = Bench::new().await;
+    let set = json!({"type": "Elsa.SetVariable", "id": "set", "variable": {"id": "n", "name": "N"},
+        "value": {"typeName": "Object", "expression": {"type": "JavaScript", "value": "getN() + 1"}}});
+    bench
+        .publish(
+            json!({"definitionId": "long", "variables": [{"id": "n", "name": "N", "typeName": "Int32", "value": 0}],
+            "root": {"type": "Elsa.While", "id": "while", "body": set,
+            "condition": {"typeName": "Boolean", "expression": {"type": "JavaScript", "value": "getN() < 2500"}}}}),
+        )
+        .await;
+    let run = bench.engine.execute(start("long")).await.unwrap();
+    assert_eq!(run.sub_status(), Some("Finished"));
+    let client = bench.database.connect().await;
+    let row = client
+        .query_one("SELECT version FROM mainspring.instance", &[])
+        .await
+        .unwrap();
+    assert!(row.get::<_, i64>(0) >= 3, "it yielded");
+    bench.ends_well().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_id_is_used_by_one_process() {
+    let bench = Bench::new().await;
+    let refused = Engine::builder(bench.database.url())
+        .node_id("one")
+        .tolerance(Duration::from_millis(300))
+        .start()
+        .await
+        .err()
+        .unwrap();
+    assert_eq!(refused.code(), "node-id-in-use");
+    let other = Engine::builder(bench.database.url())
+        .node_id("two")
+        .start()
+        .await
+        .unwrap();
+    assert!(other.readiness().ready());
+    other.shutdown().await;
+    bench.ends_well().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_that_is_dropped_leaves_its_work_to_the_next_under_its_name() {
+    let (bench, count, permits) = gated().await;
+    let url = bench.database.url();
+    bench.engine.shutdown().await;
+    let named = |count: &Arc<AtomicUsize>, permits: &Arc<Semaphore>| {
+        let gate = Gate {
+            entered: Arc::clone(count),
+            permits: Arc::clone(permits),
+        };
+        Engine::builder(&url).node_id("again").activity(gate)
+    };
+    let first = named(&count, &permits).start().await.unwrap();
+    let input = Map::from_iter([("n".to_owned(), json!(1))]);
+    let id = first
+        .dispatch(StartRequest {
+            input,
+            ..start("gated")
+        })
+        .await
+        .unwrap();
+    entered(&count, 1).await;
+    drop(first);
+    let second = named(&count, &permits).start().await.unwrap();
+    permits.add_permits(2);
+    let bench = Bench {
+        database: bench.database,
+        engine: second,
+    };
+    bench.finishes(&id).await;
+    bench.ends_well().await;
+}
+
+#[test]
+fn the_example_runs() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let database = runtime.block_on(TestDatabase::create());
+    let binary = std::path::Path::new(env!("CARGO_BIN_EXE_mainspring"))
+        .with_file_name("examples")
+        .join("embedded");
+    let output = std::process::Command::new(binary)
+        .env("DATABASE_URL", database.url())
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        said.starts_with("Hello, world!\n") && said.ends_with(" is Finished\n"),
+        "{said}"
+    );
+}
