@@ -433,10 +433,11 @@ async fn endless_and_unstorable_work_is_stopped_and_the_node_goes_on() {
             .post(&format!("workflow-definitions/{id}/execute"), &json!({}))
             .await;
         let instance = answer.header("x-elsa-workflow-instance-id").to_owned();
+        // A long burst yields, and the answer is what it had come to by then.
+        assert!([500, 202, 200].contains(&answer.status), "{id}: {}", answer.body);
         assert!(
-            [500, 202].contains(&answer.status),
-            "{id}: {} {}",
-            answer.status,
+            answer.status != 200 || answer.body["workflowState"]["subStatus"] == "Executing",
+            "{id}: {}",
             answer.body
         );
         let faulted = async || {
