@@ -27,7 +27,6 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
         engine = builder(url, common, settings).start() => engine?,
         () = stop.cancelled() => return Ok(()),
     };
-    tracing::info!(node = %engine.node_id(), schema = common.schema, "the node is registered");
     let options = ApiOptions {
         listen: address_of(&listener)?,
         allowed_hosts: settings.allowed_host.clone(),
