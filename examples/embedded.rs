@@ -9,11 +9,11 @@ struct Greet;
 
 impl Activity for Greet {
     fn descriptor(&self) -> Descriptor {
-        Descriptor::new("Greet").input(InputDescriptor::new("Name", "String"))
+        Descriptor::new("Greet").input(InputDescriptor::new("Who", "String"))
     }
 
     async fn execute(&self, context: &mut ActivityContext<'_>) -> std::result::Result<Step, Fault> {
-        context.write_line(&format!("Hello, {}!", context.text("Name").unwrap_or_default()));
+        context.write_line(&format!("Hello, {}!", context.text("Who").unwrap_or_default()));
         Ok(Step::Done)
     }
 }
@@ -23,7 +23,7 @@ async fn main() -> Result<()> {
     let url = std::env::var("DATABASE_URL").unwrap_or_else(|_| "postgres://localhost/postgres".to_owned());
     let engine = Engine::builder(url).activity(Greet).start().await?;
     let greeting = br#"{"definitionId": "greeting", "root": {"type": "Greet", "id": "greet1",
-        "name": {"typeName": "String", "expression": {"type": "Literal", "value": "world"}}}}"#;
+        "who": {"typeName": "String", "expression": {"type": "Literal", "value": "world"}}}}"#;
     engine.save(WorkflowDefinition::from_json(greeting)?, true).await?;
     let run = engine
         .execute(StartRequest {
@@ -31,7 +31,7 @@ async fn main() -> Result<()> {
             ..StartRequest::default()
         })
         .await?;
-    println!("{} is {}", run.instance_id, run.workflow_state["subStatus"]);
+    println!("{} is {}", run.instance_id, run.sub_status().unwrap_or("unknown"));
     engine.shutdown().await;
     Ok(())
 }

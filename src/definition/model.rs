@@ -17,7 +17,7 @@ pub struct WorkflowDefinition {
     pub id: VersionId,
     /// What all versions share; empty when the sender leaves it to us.
     pub definition_id: DefinitionId,
-    /// Counts from 1.
+    /// Counts from 1; 0 when the sender leaves it to us.
     pub version: i32,
     /// For people.
     pub name: Option<String>,
@@ -222,7 +222,7 @@ fn object(fields: &mut Map<String, Value>, name: &str) -> Result<Map<String, Val
 
 fn version(fields: &mut Map<String, Value>) -> Result<i32> {
     match take(fields, "version") {
-        None => Ok(1),
+        None => Ok(0),
         Some(value) => value
             .as_i64()
             .and_then(|version| i32::try_from(version).ok())

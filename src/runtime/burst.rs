@@ -101,7 +101,7 @@ enum Settled {
     Done {
         guard: Box<LockGuard>,
         told: Vec<(WorkId, bool)>,
-        state: InstanceState,
+        state: Box<InstanceState>,
         commit: Commit,
     },
     /// Committed, and there is more to do.
@@ -159,7 +159,7 @@ async fn drive(shift: &Shift, loaded: Loaded) -> Result<()> {
                 for (work, matched) in told {
                     if let Some(door) = shift.doors.take(work) {
                         let _ = door.send(Tidings::Committed {
-                            state: Box::new(state.clone()),
+                            state: state.clone(),
                             meta,
                             matched,
                         });
@@ -368,7 +368,7 @@ impl Finished {
             return Ok(Settled::Done {
                 guard,
                 told,
-                state,
+                state: Box::new(state),
                 commit,
             });
         }

@@ -50,6 +50,13 @@ pub struct Executed {
     pub pending: bool,
 }
 
+impl Executed {
+    /// Elsa's word for where the instance stands.
+    pub fn sub_status(&self) -> Option<&str> {
+        self.workflow_state.get("subStatus").and_then(Value::as_str)
+    }
+}
+
 /// Resumes an instance at one of its bookmarks.
 #[derive(Clone, Debug, Default)]
 pub struct ResumeRequest {

@@ -123,17 +123,7 @@ impl Engine {
         loop {
             tokio::select! {
                 heard = &mut tidings, if !told => match heard {
-                    Ok(Tidings::Committed { state, meta, matched }) => {
-                        let executed = Executed {
-                            faulted: state.sub_status() == SubStatus::Faulted,
-                            workflow_state: state.workflow_state(meta),
-                            instance_id: instance,
-                            pending: false,
-                        };
-                        return Ok((executed, matched));
-                    }
-                    Ok(Tidings::NoInstance) => return Err(super::read::no_instance(&instance)),
-                    Ok(Tidings::Unknown) => return Err(unknown(instance.as_str())),
+                    Ok(tidings) => return answer(instance, tidings),
                     Err(_) => told = true,
                 },
                 () = tokio::time::sleep(LOOK) => {
@@ -141,10 +131,14 @@ impl Engine {
                     if let Ok(shift) = self.shift()
                         && let Ok(false) = work::exists(&shift.pool, &self.inner.tenant, work).await
                     {
-                        // Told by the burst in the meantime, or consumed by another node.
-                        match tidings.try_recv() {
-                            Ok(Tidings::Committed { matched, .. }) => return Ok((self.executed(&instance).await?, matched)),
-                            _ => return Ok((self.executed(&instance).await?, true)),
+                        // A burst of this node that has just been committed tells more than the row does.
+                        if !told && let Ok(Ok(tidings)) = tokio::time::timeout(LOOK / 2, &mut tidings).await {
+                            return answer(instance, tidings);
+                        }
+                        // A burst that yielded has consumed the row, and goes on.
+                        let executed = self.executed(&instance).await?;
+                        if executed.sub_status() != Some(SubStatus::Executing.as_str()) {
+                            return Ok((executed, true));
                         }
                     }
                 }
@@ -189,6 +183,23 @@ impl Engine {
             faulted: false,
             pending: true,
         })
+    }
+}
+
+/// What a door makes of its tidings.
+fn answer(instance: InstanceId, tidings: Tidings) -> Result<(Executed, bool)> {
+    match tidings {
+        Tidings::Committed { state, meta, matched } => {
+            let executed = Executed {
+                faulted: state.sub_status() == SubStatus::Faulted,
+                workflow_state: state.workflow_state(meta),
+                instance_id: instance,
+                pending: false,
+            };
+            Ok((executed, matched))
+        }
+        Tidings::NoInstance => Err(super::read::no_instance(&instance)),
+        Tidings::Unknown => Err(unknown(instance.as_str())),
     }
 }
 

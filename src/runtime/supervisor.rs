@@ -141,8 +141,10 @@ impl Supervisor {
 /// Returns when a shift must end, and why.
 async fn watch_over(duty: &mut OnDuty) -> &'static str {
     let tasks = &mut duty.tasks;
-    // Waiting for a task is cancellation safe, and a task that ended on its own has failed.
+    // Waiting for a task is cancellation safe, and a task that ended on its own has failed. In this order, as a cause
+    // has consequences.
     tokio::select! {
+        biased;
         reason = duty.membership.ended() => reason,
         () = duty.shift.stop.cancelled() => "one of its commits was refused",
         _ = &mut tasks.writer.fast => "its commit writer ended",

@@ -122,6 +122,11 @@ impl Child {
             .wait_timeout_while(lines, patience, |lines| lines.ended < 2);
     }
 
+    /// Whether it has ended by now.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.process.try_wait().unwrap().is_some()
+    }
+
     /// Sends a signal by name: `TERM`, `INT`, `STOP`, `CONT`.
     pub(crate) fn signal(&self, name: &str) {
         let line = format!("kill -s {name} {}", self.id());

@@ -5,7 +5,7 @@ mod database;
 mod http;
 
 pub(crate) use child::Child;
-pub(crate) use database::TestDatabase;
+pub(crate) use database::{Connection, TestDatabase};
 pub(crate) use http::{Answer, Http};
 
 use std::time::{Duration, Instant};

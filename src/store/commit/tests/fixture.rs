@@ -13,7 +13,7 @@ use crate::store::commit::{
     Answer, BookmarkRow, Claim, CommitRequest, CommitWriter, DefinitionRef, Effects, JournalRow, Verdict, WriterOptions,
 };
 use crate::store::{check, housekeeping, node};
-use crate::test_database::{Connection, TestDatabase};
+use crate::test_database::TestDatabase;
 
 pub(crate) struct Fixture {
     pub(crate) base: Connector,
@@ -85,10 +85,6 @@ impl Fixture {
     /// A session of somebody else, in our schema.
     pub(crate) async fn session(&self) -> Session {
         self.base.open().await.unwrap()
-    }
-
-    pub(crate) async fn superuser(&self) -> Connection {
-        self.database.connect().await
     }
 
     pub(crate) async fn count(&self, sql: &str) -> i64 {

@@ -1,0 +1,194 @@
+//! kill -9, at random moments and at every failpoint, with work in flight.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use serde_json::json;
+use tokio::task::JoinHandle;
+
+use super::nodes::{Node, all_finish, definition, each_exactly_once, insist, publish};
+use crate::support::{Http, TestDatabase, long};
+
+/// Every point at which a process can be hit while it works.
+const AT_WORK: [&str; 17] = [
+    "accept.before",
+    "accept.after",
+    "claim.peek",
+    "claim.before",
+    "claim.locked",
+    "claim.after",
+    "burst.before",
+    "burst.after",
+    "commit.gathered",
+    "commit.begun",
+    "commit.locked",
+    "commit.written",
+    "commit.matched",
+    "commit.committed",
+    "commit.answered",
+    "publish.written",
+    "publish.committed",
+];
+
+/// Every point at which it can be hit while it takes over what it left behind.
+const AT_START: [&str; 7] = [
+    "node.register",
+    "depart.before",
+    "depart.fenced",
+    "depart.terminated",
+    "depart.releasing",
+    "depart.released",
+    "depart.forgotten",
+];
+
+/// The nodes as clients see them: none while a node is dead.
+type Addresses = Arc<Mutex<Vec<Option<Http>>>>;
+
+/// Starts instances and publishes their events, each in an order of its own, through whichever node answers. Every
+/// request carries an idempotency key, so that a retry after a lost answer is safe.
+fn load(addresses: &Addresses, count: usize) -> Vec<JoinHandle<()>> {
+    const LANES: usize = 10;
+    let lane = |lane: usize| {
+        let addresses = Arc::clone(addresses);
+        let mut turn = lane;
+        let mut next = move || {
+            turn += 1;
+            let addresses = addresses.lock().unwrap();
+            addresses.get(turn % addresses.len()).cloned().flatten()
+        };
+        async move {
+            for n in (lane..count).step_by(LANES) {
+                let start = json!({"input": {"n": n}});
+                let (start_key, event_key, event) =
+                    (format!("s{n}"), format!("e{n}"), format!("events/go-{n}/trigger"));
+                if n % 3 == 0 {
+                    insist(&event, &event_key, &json!({}), &mut next).await;
+                }
+                insist("workflow-definitions/walk/dispatch", &start_key, &start, &mut next).await;
+                if n % 3 != 0 {
+                    insist(&event, &event_key, &json!({}), &mut next).await;
+                }
+            }
+        }
+    };
+    (0..LANES).map(|n| tokio::spawn(lane(n))).collect()
+}
+
+/// Two nodes, and the one way to kill and restart them.
+struct Pair {
+    database: TestDatabase,
+    nodes: Vec<Node>,
+    addresses: Addresses,
+}
+
+impl Pair {
+    async fn start() -> Self {
+        let database = TestDatabase::create().await;
+        // Both at once, on an empty database.
+        let nodes = std::thread::scope(|scope| {
+            let starts = ["one", "two"].map(|name| scope.spawn(|| Node::start(&database, name)));
+            starts.map(|start| start.join().unwrap())
+        });
+        let addresses = Arc::new(Mutex::new(nodes.iter().map(|node| node.http.clone()).collect()));
+        publish(nodes[0].http.as_ref().unwrap()).await;
+        Self {
+            database,
+            nodes: nodes.into(),
+            addresses,
+        }
+    }
+
+    /// Kills a node and starts it again under its name, armed or not.
+    async fn restart(&mut self, victim: usize, failpoints: &str) {
+        self.addresses.lock().unwrap()[victim] = None;
+        self.nodes[victim].child.kill9();
+        let name = self.nodes[victim].name;
+        self.nodes[victim] = Node::start_armed(&self.database, name, failpoints).await;
+        self.addresses.lock().unwrap()[victim] = self.nodes[victim].http.clone();
+    }
+
+    /// Publishes through a node that is armed to die of it; the same definition again and again.
+    async fn publish_until_dead(&self, victim: usize) {
+        let http = self.nodes[victim].http.clone().unwrap();
+        let save = json!({"model": definition(), "publish": true});
+        while let Ok(answer) = http
+            .send(reqwest::Method::POST, "workflow-definitions", &[], Some(&save))
+            .await
+        {
+            assert!(answer.status == 200 || answer.status == 503, "{answer:?}");
+        }
+    }
+
+    /// A node that was armed dies of it; false if it did not come past the point in time.
+    async fn dies(&mut self, victim: usize) -> bool {
+        let child = &mut self.nodes[victim].child;
+        let began = std::time::Instant::now();
+        while began.elapsed() < Duration::from_secs(3) {
+            if child.has_ended() {
+                return true;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        false
+    }
+
+    async fn ends_well(self, count: usize, load: Vec<JoinHandle<()>>) {
+        for lane in load {
+            lane.await.unwrap();
+        }
+        let client = self.database.connect().await;
+        all_finish(&client, count as i64).await;
+        each_exactly_once(&self.database, &client, count as i64).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_instance_runs_once_through_kills_at_every_failpoint() {
+    let count = 500;
+    let mut pair = Pair::start().await;
+    let load = load(&pair.addresses, count);
+    let mut missed = Vec::new();
+    for (round, point) in AT_WORK.into_iter().enumerate() {
+        let victim = round % 2;
+        pair.restart(victim, &format!("{point}=abort@{}", 1 + round % 4)).await;
+        if point.starts_with("publish") {
+            pair.publish_until_dead(victim).await;
+        }
+        if !pair.dies(victim).await {
+            missed.push(point);
+        }
+    }
+    // Those are passed by a process that takes over what its own older incarnation left behind.
+    for (round, point) in AT_START.into_iter().enumerate() {
+        let victim = round % 2;
+        // Alive once more, so that there is something to take over.
+        pair.restart(victim, "").await;
+        pair.restart(victim, &format!("{point}=abort")).await;
+        if !pair.dies(victim).await {
+            missed.push(point);
+        }
+    }
+    for victim in [0, 1] {
+        pair.restart(victim, "").await;
+    }
+    assert_eq!(missed, [""; 0], "points at which nobody died");
+    pair.ends_well(count, load).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_instance_runs_once_through_kills_at_random_moments() {
+    let (count, kills) = if long() { (5_000, 200) } else { (500, 12) };
+    let seed = if long() { rand::random() } else { 7 };
+    println!("seed {seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut pair = Pair::start().await;
+    let load = load(&pair.addresses, count);
+    for _ in 0..kills {
+        // The moment is the point of it.
+        tokio::time::sleep(Duration::from_millis(random.random_range(0..400))).await;
+        pair.restart(random.random_range(0..2), "").await;
+    }
+    pair.ends_well(count, load).await;
+}

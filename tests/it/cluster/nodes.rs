@@ -1,0 +1,169 @@
+//! A cluster of processes, and work for it.
+
+use std::time::{Duration, Instant};
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::{Child, Connection, Http, TestDatabase, poll_until};
+
+/// How long anything may take on a busy machine.
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A node under its own name.
+pub(super) struct Node {
+    pub(super) name: &'static str,
+    pub(super) child: Child,
+    /// None: it did not live long enough to listen.
+    pub(super) http: Option<Http>,
+}
+
+impl Node {
+    /// Starts it and waits until it serves.
+    pub(super) fn start(database: &TestDatabase, name: &'static str) -> Self {
+        let child = spawn(database, name, "");
+        let http = Http::new(&child.wait_for_line("ready ", PATIENCE));
+        Self {
+            name,
+            child,
+            http: Some(http),
+        }
+    }
+
+    /// Starts it with failpoints set. It may die before it serves.
+    pub(super) async fn start_armed(database: &TestDatabase, name: &'static str, failpoints: &str) -> Self {
+        let mut child = spawn(database, name, failpoints);
+        let ready = poll_until(PATIENCE, "an armed node to serve or to die", async || {
+            let line = child
+                .stdout()
+                .into_iter()
+                .find_map(|line| line.strip_prefix("ready ").map(str::to_owned));
+            line.map(Some).or_else(|| child.has_ended().then_some(None))
+        })
+        .await;
+        Self {
+            name,
+            child,
+            http: ready.map(|url| Http::new(&url)),
+        }
+    }
+}
+
+fn spawn(database: &TestDatabase, name: &str, failpoints: &str) -> Child {
+    let url = database.url();
+    let arguments = [
+        "serve",
+        "--database-url",
+        &url,
+        "--listen",
+        "127.0.0.1:0",
+        "--node-id",
+        name,
+        "--check-in",
+        "200ms",
+    ];
+    Child::start(&arguments, &[("MAINSPRING_FAILPOINTS", failpoints)])
+}
+
+/// Two lines with a delay between them and an event after.
+pub(super) fn definition() -> Value {
+    let script = |type_name: &str, text: &str| json!({"typeName": type_name, "expression": {"type": "JavaScript", "value": text}});
+    json!({
+        "definitionId": "walk",
+        "name": "Walk",
+        "root": {"type": "Elsa.Sequence", "id": "root", "activities": [
+            {"type": "Elsa.WriteLine", "id": "first", "text": script("String", "'first ' + getInput('n')")},
+            {"type": "Elsa.Delay", "id": "rest", "timeSpan": script("TimeSpan", "'00:00:00.' + (100 + getInput('n') % 800)")},
+            {"type": "Elsa.WriteLine", "id": "second", "text": script("String", "'second ' + getInput('n')")},
+            {"type": "Elsa.Event", "id": "word", "eventName": script("String", "'go-' + getInput('n')")},
+            {"type": "Elsa.WriteLine", "id": "third", "text": script("String", "'third ' + getInput('n')")}
+        ]}
+    })
+}
+
+/// Publishes the definition through a node.
+pub(super) async fn publish(http: &Http) {
+    http.post("workflow-definitions", &json!({"model": definition(), "publish": true}))
+        .await
+        .expect(200);
+}
+
+/// Sends a request that a retry makes no worse, until one node has answered it. `node` gives the node to try next.
+pub(super) async fn insist(path: &str, key: &str, body: &Value, node: &mut (impl FnMut() -> Option<Http> + Send)) {
+    let began = Instant::now();
+    loop {
+        if let Some(http) = node()
+            && let Ok(answer) = http
+                .send(Method::POST, path, &[("idempotency-key", key)], Some(body))
+                .await
+        {
+            match answer.status {
+                200 => return,
+                503 => {}
+                status => panic!("{path} answered {status}: {}", answer.body),
+            }
+        }
+        assert!(began.elapsed() < PATIENCE * 2, "no node has answered {path}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Waits until so many instances are finished.
+pub(super) async fn all_finish(client: &Connection, count: i64) {
+    let query = "SELECT count(*) FROM mainspring.instance WHERE status = 1 AND sub_status = 3";
+    let probe = async || {
+        let finished: i64 = client.query_one(query, &[]).await.ok()?.get(0);
+        (finished >= count).then_some(())
+    };
+    let waited = tokio::time::timeout(PATIENCE * 2, poll_until(PATIENCE * 2, "all instances to finish", probe)).await;
+    if waited.is_err() {
+        panic!("not all finished: {:?}", unfinished(client).await);
+    }
+}
+
+async fn unfinished(client: &Connection) -> Vec<String> {
+    let query = "SELECT i.id || ' v' || i.version || ' work ' || (SELECT count(*) FROM mainspring.work w WHERE w.instance_id = i.id)
+                 || ' timers ' || (SELECT count(*) FROM mainspring.timer t WHERE t.instance_id = i.id)
+                 FROM mainspring.instance i WHERE status = 0 LIMIT 5";
+    client
+        .query(query, &[])
+        .await
+        .unwrap()
+        .iter()
+        .map(|row| row.get(0))
+        .collect()
+}
+
+/// Each activity of each instance was begun and ended exactly once, and the invariants hold.
+pub(super) async fn each_exactly_once(database: &TestDatabase, client: &Connection, count: i64) {
+    let query = "SELECT activity_id, event_name, count(*), count(DISTINCT instance_id) FROM mainspring.journal
+                 WHERE event_name IN ('Started', 'Completed') GROUP BY 1, 2 ORDER BY 1, 2";
+    let rows = client.query(query, &[]).await.unwrap();
+    let seen: Vec<(String, String, i64, i64)> = rows
+        .iter()
+        .map(|row| (row.get(0), row.get(1), row.get(2), row.get(3)))
+        .collect();
+    for activity in ["Workflow1", "root", "first", "rest", "second", "word", "third"] {
+        for event in ["Completed", "Started"] {
+            let wanted = (activity.to_owned(), event.to_owned(), count, count);
+            assert!(
+                seen.contains(&wanted),
+                "{activity} {event} is not there once for each of {count}: {seen:?}"
+            );
+        }
+    }
+    is_sound(database).await;
+}
+
+/// `mainspring check` finds nothing.
+async fn is_sound(database: &TestDatabase) {
+    let url = database.url();
+    let mut check = Child::start(&["check", "--json", "--database-url", &url], &[]);
+    let status = check.wait(PATIENCE);
+    let report = check.stdout().join("\n");
+    assert!(status.success(), "{report}");
+    assert_eq!(
+        serde_json::from_str::<Value>(&report).unwrap(),
+        json!({"ok": true, "violations": []})
+    );
+}
