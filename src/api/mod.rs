@@ -14,8 +14,8 @@
 //!   say that it is JSON, which no plain form can. So a developer's engine needs no key on 127.0.0.1.
 //! - **Bad input changes nothing and says what is wrong.** All of it is read, bounded and typed before the engine
 //!   hears of it. Nothing that the engine cannot store (U+0000, half a surrogate pair) and nothing too deep to walk
-//!   gets past [`body`].
-//! - **Errors have one shape** and are made in one place, [`refusal`]; every code stands in `docs/api.md`.
+//!   gets past `body`.
+//! - **Errors have one shape** and are made in one place, `refusal`; every code stands in `docs/api.md`.
 //! - **A client that hangs up cancels nothing.** Its handler is dropped; what the engine has accepted goes on, because
 //!   the engine's methods promise that.
 //!

@@ -5,7 +5,7 @@
 //! - exit codes: 0 done, 1 failed or found something, 2 usage, 3 no database;
 //! - standard output holds results alone: what workflows write, `ready URL`, the outcome of a check. Logs and complaints
 //!   go to standard error;
-//! - a password or a key is never printed, also not inside an error that somebody else worded ([`secret`]).
+//! - a password or a key is never printed, also not inside an error that somebody else worded (`secret`).
 
 mod check;
 mod dev;

@@ -27,7 +27,6 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
         engine = builder(url, common, settings).start() => engine?,
         () = stop.cancelled() => return Ok(()),
     };
-    tracing::info!(node = %engine.node_id(), schema = common.schema, "the node is registered");
     let options = ApiOptions {
         listen: address_of(&listener)?,
         allowed_hosts: settings.allowed_host.clone(),
@@ -40,31 +39,20 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
 }
 
 fn builder(url: &str, common: &Common, settings: &Serve) -> EngineBuilder {
-    let mut builder = Engine::builder(url)
+    let builder = Engine::builder(url)
         .schema(&common.schema)
-        .migrate(!settings.no_migrate);
-    if let Some(name) = &settings.node_id {
-        builder = builder.node_id(name);
+        .migrate(!settings.no_migrate)
+        .workers(settings.workers)
+        .pool_size(settings.pool_size)
+        .check_in(settings.check_in)
+        .tolerance(settings.tolerance)
+        .answer_timeout(settings.answer_timeout)
+        .drain_timeout(settings.drain_timeout)
+        .inbox_lifetime(settings.inbox_lifetime);
+    match &settings.node_id {
+        Some(name) => builder.node_id(name),
+        None => builder,
     }
-    if let Some(count) = settings.workers {
-        builder = builder.workers(count);
-    }
-    if let Some(count) = settings.pool_size {
-        builder = builder.pool_size(count);
-    }
-    if let Some(every) = settings.check_in {
-        builder = builder.check_in(every);
-    }
-    if let Some(bound) = settings.tolerance {
-        builder = builder.tolerance(bound);
-    }
-    if let Some(bound) = settings.answer_timeout {
-        builder = builder.answer_timeout(bound);
-    }
-    if let Some(lifetime) = settings.inbox_lifetime {
-        builder = builder.inbox_lifetime(lifetime);
-    }
-    builder
 }
 
 /// Takes the address.

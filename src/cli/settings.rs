@@ -151,12 +151,12 @@ pub(super) struct Serve {
     /// on with its work at once
     #[arg(long, value_name = "NAME", env = "MAINSPRING_NODE_ID", hide_env_values = true)]
     pub(super) node_id: Option<String>,
-    /// How many bursts run at the same time; the engine's own default unless given
-    #[arg(long, value_name = "COUNT", env = "MAINSPRING_WORKERS", hide_env_values = true, value_parser = count)]
-    pub(super) workers: Option<usize>,
-    /// How many pooled connections to the database; the engine's own default unless given
-    #[arg(long, value_name = "COUNT", env = "MAINSPRING_POOL_SIZE", hide_env_values = true, value_parser = count)]
-    pub(super) pool_size: Option<usize>,
+    /// How many bursts run at the same time
+    #[arg(long, value_name = "COUNT", env = "MAINSPRING_WORKERS", hide_env_values = true, default_value = "64", value_parser = count)]
+    pub(super) workers: usize,
+    /// How many pooled connections to the database
+    #[arg(long, value_name = "COUNT", env = "MAINSPRING_POOL_SIZE", hide_env_values = true, default_value = "8", value_parser = count)]
+    pub(super) pool_size: usize,
     /// How many requests are worked on at the same time; one more gets 503
     #[arg(
         long,
@@ -170,30 +170,30 @@ pub(super) struct Serve {
     /// Do not migrate the database at the start; then `mainspring migrate` must have been run
     #[arg(long, env = "MAINSPRING_NO_MIGRATE", hide_env_values = true, value_parser = FalseyValueParser::new())]
     pub(super) no_migrate: bool,
-    /// How often this node shows that it lives; the engine's own default unless given
-    #[arg(long, value_name = "DURATION", env = "MAINSPRING_CHECK_IN", hide_env_values = true, value_parser = duration)]
-    pub(super) check_in: Option<Duration>,
-    /// How long a node may be silent before others take over its work; the engine's own default unless given
-    #[arg(long, value_name = "DURATION", env = "MAINSPRING_TOLERANCE", hide_env_values = true, value_parser = duration)]
-    pub(super) tolerance: Option<Duration>,
-    /// How long an execute waits for the workflow before it answers 202; the engine's own default unless given
+    /// How often this node shows that it lives
+    #[arg(long, value_name = "DURATION", env = "MAINSPRING_CHECK_IN", hide_env_values = true, default_value = "1s", value_parser = duration)]
+    pub(super) check_in: Duration,
+    /// How long a node may be silent before others take over its work
+    #[arg(long, value_name = "DURATION", env = "MAINSPRING_TOLERANCE", hide_env_values = true, default_value = "5s", value_parser = duration)]
+    pub(super) tolerance: Duration,
+    /// How long an execute waits for the workflow before it answers 202
     #[arg(
         long,
         value_name = "DURATION",
         env = "MAINSPRING_ANSWER_TIMEOUT",
-        hide_env_values = true,
+        hide_env_values = true, default_value = "30s",
         value_parser = duration
     )]
-    pub(super) answer_timeout: Option<Duration>,
-    /// How long an event that nothing waits for is kept; the engine's own default unless given
+    pub(super) answer_timeout: Duration,
+    /// How long an event that nothing waits for is kept
     #[arg(
         long,
         value_name = "DURATION",
         env = "MAINSPRING_INBOX_LIFETIME",
-        hide_env_values = true,
+        hide_env_values = true, default_value = "24h",
         value_parser = duration
     )]
-    pub(super) inbox_lifetime: Option<Duration>,
+    pub(super) inbox_lifetime: Duration,
     /// How long a client may take to send a request's body
     #[arg(
         long,
@@ -210,7 +210,7 @@ pub(super) struct Serve {
         value_name = "DURATION",
         env = "MAINSPRING_DRAIN_TIMEOUT",
         hide_env_values = true,
-        default_value = "30s",
+        default_value = "20s",
         value_parser = duration
     )]
     pub(super) drain_timeout: Duration,

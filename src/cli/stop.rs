@@ -1,9 +1,14 @@
 //! Ctrl-C and SIGTERM: the first one asks for an end in good order, the second one ends at once.
 
+use std::time::{Duration, Instant};
+
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::failure::Failure;
+
+/// A signal that follows another one so soon is the same one.
+const ECHO: Duration = Duration::from_secs(1);
 
 /// Listens from now on; the token is cancelled by the first signal.
 pub(super) fn on_signals() -> Result<CancellationToken, Failure> {
@@ -14,7 +19,11 @@ pub(super) fn on_signals() -> Result<CancellationToken, Failure> {
     tokio::spawn(async move {
         either(&mut interrupt, &mut terminate).await;
         stop.cancel();
-        either(&mut interrupt, &mut terminate).await;
+        let asked = Instant::now();
+        // One Ctrl-C may come twice: by the terminal, and by a program that started us and passes it on.
+        while asked.elapsed() < ECHO {
+            either(&mut interrupt, &mut terminate).await;
+        }
         eprintln!("mainspring: stopped at once");
         // Nothing that is accepted is lost by this; another node or the next start goes on with it.
         std::process::exit(1);

@@ -72,6 +72,8 @@ impl Supervisor {
         loop {
             let incarnation = duty.shift.incarnation;
             let reason = tokio::select! {
+                // First: a drain ends the claim loop, which is no failure then.
+                biased;
                 () = self.closing.cancelled() => {
                     self.close(duty).await;
                     return;

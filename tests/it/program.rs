@@ -133,3 +133,40 @@ async fn a_node_is_ready_answers_and_stops_in_good_order() {
     assert_eq!(check.wait(SOON).code(), Some(0));
     assert_eq!(check.stdout(), [r#"{"ok":true,"violations":[]}"#]);
 }
+
+#[tokio::test]
+async fn dev_brings_everything_along_and_comes_back_after_a_kill() {
+    let folder = std::env::temp_dir().join(format!("mainspring-dev-{}", uuid::Uuid::new_v4().simple()));
+    let data = folder.to_string_lossy().into_owned();
+    let start = || Child::start(&["dev", "--listen", "127.0.0.1:0", "--data-dir", &data], &[]);
+    let patience = Duration::from_secs(120);
+
+    let mut child = start();
+    let http = Http::new(&child.wait_for_line("ready ", patience));
+    let shown = child.stdout().join("\n");
+    assert!(
+        shown.contains("Elsa.WriteLine") && shown.contains("Completed"),
+        "{shown}"
+    );
+    let executed = http
+        .post("workflow-definitions/hello-world/execute", &serde_json::json!({}))
+        .await;
+    assert_eq!(executed.expect(200)["workflowState"]["status"], "Finished");
+    child.kill9();
+
+    let mut child = start();
+    let http = Http::new(&child.wait_for_line("ready ", patience));
+    let listed = http.get("workflow-instances").await.expect(200);
+    assert_eq!(
+        listed["totalCount"], 3,
+        "two greetings of dev and one of ours: {listed}"
+    );
+    let definitions = http
+        .get("workflow-definitions?definitionIds=hello-world")
+        .await
+        .expect(200);
+    assert_eq!(definitions["totalCount"], 1, "a sample is imported once: {definitions}");
+    child.signal("INT");
+    assert_eq!(child.wait(patience).code(), Some(0), "{}", child.stderr().join("\n"));
+    std::fs::remove_dir_all(&folder).unwrap();
+}
