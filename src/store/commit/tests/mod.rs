@@ -4,3 +4,4 @@ mod barrier;
 mod contract;
 pub(crate) mod fixture;
 mod proxy;
+mod resend;
