@@ -14,6 +14,8 @@
 mod membership;
 mod pulse;
 mod sweep;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use membership::{Membership, MembershipOptions};
 pub(crate) use pulse::Report;

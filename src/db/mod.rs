@@ -14,6 +14,8 @@ mod pool;
 mod schema;
 mod settings;
 mod sqlstate;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use connect::{Connector, Session};
 pub(crate) use pool::{Pool, discard};

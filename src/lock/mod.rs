@@ -4,6 +4,8 @@
 //! them when the session ends, however it ends.
 
 mod postgres;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use postgres::{LockGuard, SessionLocks, SessionTask};
 

@@ -22,6 +22,8 @@ pub(crate) mod housekeeping;
 pub(crate) mod instance;
 pub(crate) mod journal;
 pub(crate) mod node;
+#[cfg(test)]
+mod tests;
 pub(crate) mod work;
 
 pub use check::Violation;

@@ -18,7 +18,7 @@ mod batch;
 mod resolve;
 mod row;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod writer;
 
 use std::any::Any;

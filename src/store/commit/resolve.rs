@@ -66,7 +66,10 @@ pub(super) async fn classify<'a>(
 /// The order matters: a first try that won has consumed its own claims, and may have been fenced since.
 fn judge(request: &CommitRequest, evidence: Evidence, in_doubt: bool) -> Verdict {
     if let (true, Some(commit)) = (evidence.mine, evidence.standing) {
+        // What it won, not what stands there now: a cancel accepted since has grown it to fence what comes next.
+        let version = request.expected.map_or(1, |expected| expected.0 + 1);
         return Verdict::Won(Commit {
+            version: InstanceVersion(version),
             continued: commit.continued.filter(|_| request.effects.continues),
             ..commit
         });

@@ -116,6 +116,29 @@ impl Fixture {
         Claim::Work(WorkId(row.get(0)), ClaimNo(1))
     }
 
+    /// Waits until a query that counts gives this number.
+    pub(crate) async fn until(&self, expected: i64, sql: &str) {
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
+        loop {
+            let count = self.count(sql).await;
+            if count == expected {
+                return;
+            }
+            assert!(
+                tokio::time::Instant::now() < deadline,
+                "{count} instead of {expected}: {sql}"
+            );
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Waits until so many statements of other sessions wait for locks at the same moment.
+    pub(crate) async fn so_many_wait(&self, expected: i64) {
+        let waiting = "SELECT count(*) FROM pg_stat_activity
+                       WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        self.until(expected, waiting).await;
+    }
+
     /// Waits until a statement of another session waits for a lock.
     pub(crate) async fn somebody_waits(&self) {
         let deadline = tokio::time::Instant::now() + Duration::from_secs(5);

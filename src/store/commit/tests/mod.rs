@@ -4,3 +4,5 @@ mod barrier;
 mod contract;
 pub(crate) mod fixture;
 mod proxy;
+mod races;
+mod resend;

@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 
 pub(super) struct Proxy {
     pub(super) port: u16,
     deaf: Arc<AtomicBool>,
+    cut: Arc<Notify>,
     _task: tokio_util::task::AbortOnDropHandle<()>,
 }
 
@@ -17,18 +19,31 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let deaf = Arc::new(AtomicBool::new(false));
-        let flag = Arc::clone(&deaf);
+        let cut = Arc::new(Notify::new());
+        let (flag, scissors) = (Arc::clone(&deaf), Arc::clone(&cut));
         let task = tokio::spawn(async move {
             while let Ok((near, _)) = listener.accept().await {
                 let far = TcpStream::connect(("127.0.0.1", server)).await.unwrap();
-                tokio::spawn(carry(near, far, Arc::clone(&flag)));
+                let (flag, scissors) = (Arc::clone(&flag), Arc::clone(&scissors));
+                tokio::spawn(async move {
+                    tokio::select! {
+                        () = carry(near, far, flag) => {}
+                        () = scissors.notified() => {}
+                    }
+                });
             }
         });
         Self {
             port,
             deaf,
+            cut,
             _task: tokio_util::task::AbortOnDropHandle::new(task),
         }
+    }
+
+    /// Every connection is cut now, while the server may still be working for it.
+    pub(super) fn cut(&self) {
+        self.cut.notify_waiters();
     }
 
     /// The next answer of the server is swallowed, and its connection cut.

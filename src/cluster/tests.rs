@@ -1,0 +1,232 @@
+//! Who may register under a node id, and how a registration ends.
+
+use std::time::Duration;
+
+use super::{Membership, MembershipOptions};
+use crate::id::{Incarnation, NodeId};
+use crate::lock::LockKey;
+use crate::store::commit::tests::fixture::Fixture;
+use crate::store::node;
+
+fn options(node: &str) -> MembershipOptions {
+    MembershipOptions {
+        node_id: NodeId::new(node),
+        check_in: Duration::from_millis(50),
+        tolerance: Duration::from_secs(2),
+    }
+}
+
+async fn join(fixture: &Fixture, node: &str) -> crate::Result<Membership> {
+    Membership::join(&fixture.base, &options(node), None).await
+}
+
+async fn ended(membership: &Membership) -> &'static str {
+    tokio::time::timeout(Duration::from_secs(10), membership.ended())
+        .await
+        .expect("the registration goes on")
+}
+
+/// A registration whose process has gone without a word, with a claim.
+async fn forsaken(fixture: &Fixture, node: &str) -> Incarnation {
+    let client = &fixture.admin.client;
+    let incarnation = node::next_incarnation(client).await.unwrap();
+    node::register(client, incarnation, &NodeId::new(node), Duration::from_secs(60))
+        .await
+        .unwrap();
+    fixture
+        .admin
+        .client
+        .execute(
+            "INSERT INTO work (tenant_id, instance_id, kind, body, claimed_by, claim_no) VALUES ('', 'i' || $1::bigint, 0, '{}', $1, 1)",
+            &[&incarnation.0],
+        )
+        .await
+        .unwrap();
+    incarnation
+}
+
+#[tokio::test]
+async fn the_liveness_lock_is_held_before_anybody_can_see_the_node() {
+    let fixture = Fixture::new().await;
+    fixture
+        .admin
+        .client
+        .batch_execute(
+            "CREATE FUNCTION stop_here() RETURNS trigger LANGUAGE plpgsql AS
+             'BEGIN PERFORM pg_advisory_xact_lock_shared(4711); RETURN NEW; END';
+             CREATE TRIGGER stop_here BEFORE INSERT ON node FOR EACH ROW EXECUTE FUNCTION stop_here()",
+        )
+        .await
+        .unwrap();
+    let blocker = fixture.session().await;
+    blocker
+        .client
+        .batch_execute("BEGIN; SELECT pg_advisory_xact_lock(4711)")
+        .await
+        .unwrap();
+    let base = fixture.base.clone();
+    let joins = tokio::spawn(async move { Membership::join(&base, &options("n"), None).await });
+    fixture.somebody_waits().await;
+    let incarnation = Incarnation(fixture.count("SELECT last_value FROM incarnation").await);
+    let key = LockKey::liveness(fixture.base.schema().as_str(), incarnation);
+    let free = format!("SELECT pg_try_advisory_xact_lock({})::integer::bigint", key.0);
+    assert_eq!(fixture.count(&free).await, 0, "it registers without its liveness lock");
+    blocker.client.batch_execute("ROLLBACK").await.unwrap();
+    let membership = joins.await.unwrap().unwrap();
+    assert_eq!(membership.incarnation, incarnation);
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_process_departs_the_one_that_died_under_its_node_id() {
+    let fixture = Fixture::new().await;
+    let older = forsaken(&fixture, "n").await;
+    let stranger = forsaken(&fixture, "m").await;
+    let membership = join(&fixture, "n").await.unwrap();
+    assert!(membership.incarnation > older);
+    assert_eq!(
+        fixture
+            .count(&format!("SELECT count(*) FROM work WHERE claimed_by = {older}"))
+            .await,
+        0
+    );
+    assert_eq!(
+        fixture
+            .count(&format!("SELECT count(*) FROM work WHERE claimed_by = {stranger}"))
+            .await,
+        1,
+        "another node's claims are none of its business"
+    );
+    assert_eq!(fixture.count("SELECT count(*) FROM node").await, 2);
+    assert_eq!(fixture.count("SELECT count(*) FROM departed").await, 0);
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_node_id_whose_process_lives_is_refused() {
+    let fixture = Fixture::new().await;
+    let first = join(&fixture, "n").await.unwrap();
+    let mut second = options("n");
+    second.tolerance = Duration::from_millis(200);
+    let refused = Membership::join(&fixture.base, &second, None).await;
+    assert_eq!(refused.err().unwrap().code(), "node-id-in-use");
+    assert_eq!(
+        fixture.count("SELECT incarnation FROM node").await,
+        first.incarnation.0,
+        "the one that lives is left alone"
+    );
+    assert_eq!(fixture.count("SELECT count(*) FROM fence").await, 2);
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_predecessor_that_is_slow_to_die_is_waited_for() {
+    let fixture = Fixture::new().await;
+    let older = forsaken(&fixture, "n").await;
+    let key = LockKey::liveness(fixture.base.schema().as_str(), older).0;
+    let dying = fixture.session().await;
+    dying
+        .client
+        .batch_execute(&format!("SELECT pg_advisory_lock({key})"))
+        .await
+        .unwrap();
+    let base = fixture.base.clone();
+    let joins = tokio::spawn(async move {
+        let mut options = options("n");
+        options.tolerance = Duration::from_secs(20);
+        Membership::join(&base, &options, None).await
+    });
+    // It has tried at least once.
+    fixture
+        .until(
+            1,
+            "SELECT count(*) FROM pg_stat_activity
+             WHERE datname = current_database() AND query LIKE '%SELECT k, pg_try_advisory_lock(k)%'
+               AND pid <> pg_backend_pid()",
+        )
+        .await;
+    assert!(!joins.is_finished());
+    assert_eq!(
+        fixture
+            .count("SELECT count(*) FROM work WHERE claimed_by IS NULL")
+            .await,
+        0
+    );
+    drop(dying);
+    let membership = joins.await.unwrap().unwrap();
+    assert_eq!(
+        fixture.count("SELECT incarnation FROM node").await,
+        membership.incarnation.0
+    );
+    assert_eq!(
+        fixture
+            .count("SELECT count(*) FROM work WHERE claimed_by IS NULL")
+            .await,
+        1
+    );
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn whoever_is_declared_dead_learns_it() {
+    let fixture = Fixture::new().await;
+    for taken in ["DELETE FROM node", "DELETE FROM fence"] {
+        let membership = join(&fixture, "n").await.unwrap();
+        let mut reports = membership.reports();
+        reports.wait_for(|report| report.is_fresh()).await.unwrap();
+        fixture.admin.client.batch_execute(taken).await.unwrap();
+        assert_eq!(ended(&membership).await, "it was declared dead", "{taken}");
+        assert!(!membership.reports().borrow().is_fresh());
+        // The same process registers anew.
+        let previous = membership.incarnation;
+        drop(membership);
+        let anew = Membership::join(&fixture.base, &options("n"), Some(previous))
+            .await
+            .unwrap();
+        assert!(anew.incarnation > previous);
+        anew.leave(&fixture.base).await.unwrap();
+        fixture.until(0, "SELECT count(*) FROM node").await;
+    }
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_lost_lock_session_ends_the_registration() {
+    let fixture = Fixture::new().await;
+    let membership = join(&fixture, "n").await.unwrap();
+    let key = LockKey::liveness(fixture.base.schema().as_str(), membership.incarnation).0;
+    let ended_sessions = fixture
+        .count(&format!(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_locks
+             WHERE locktype = 'advisory' AND objsubid = 1 AND ((classid::bigint << 32) | objid::bigint) = {key}
+               AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        ))
+        .await;
+    assert_eq!(ended_sessions, 1);
+    assert_eq!(ended(&membership).await, "its lock session was lost");
+}
+
+#[tokio::test]
+async fn a_check_in_tells_who_is_late() {
+    let fixture = Fixture::new().await;
+    let late = forsaken(&fixture, "late").await;
+    let _fresh = forsaken(&fixture, "fresh").await;
+    fixture
+        .admin
+        .client
+        .execute(
+            "UPDATE node SET last_seen = clock_timestamp() - interval '2 minutes' WHERE incarnation = $1",
+            &[&late.0],
+        )
+        .await
+        .unwrap();
+    let membership = join(&fixture, "n").await.unwrap();
+    let mut reports = membership.reports();
+    let told = reports.wait_for(|report| !report.pulse.expired.is_empty());
+    let told = tokio::time::timeout(Duration::from_secs(10), told)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(told.pulse.expired, [late]);
+    assert!(told.pulse.registered);
+}

@@ -1,0 +1,72 @@
+//! Migrations: once, however many start at the same moment, and never backwards.
+
+use crate::db::{Connector, DatabaseUrl, SchemaName, migrate};
+use crate::test_database::TestDatabase;
+
+fn connector(database: &TestDatabase, schema: &str) -> Connector {
+    Connector::new(
+        &DatabaseUrl::parse(&database.url()).unwrap(),
+        &SchemaName::parse(schema).unwrap(),
+    )
+    .unwrap()
+}
+
+#[tokio::test]
+async fn processes_that_migrate_at_once_all_succeed() {
+    let database = TestDatabase::create().await;
+    let mut tasks = Vec::new();
+    for _ in 0..4 {
+        let base = connector(&database, "mainspring");
+        tasks.push(tokio::spawn(async move { migrate::run(&base).await }));
+    }
+    let mut applied = 0;
+    for task in tasks {
+        applied += usize::from(!task.await.unwrap().unwrap().is_empty());
+    }
+    assert_eq!(applied, 1, "one works, the others find it done");
+    migrate::verify(&connector(&database, "mainspring")).await.unwrap();
+}
+
+#[tokio::test]
+async fn two_schemas_of_one_database_do_not_meet() {
+    let database = TestDatabase::create().await;
+    for schema in ["one", "two"] {
+        migrate::run(&connector(&database, schema)).await.unwrap();
+        migrate::verify(&connector(&database, schema)).await.unwrap();
+    }
+    let missing = migrate::verify(&connector(&database, "three")).await.unwrap_err();
+    assert_eq!(missing.code(), "schema-outdated");
+}
+
+#[tokio::test]
+async fn a_database_newer_than_this_binary_is_refused() {
+    let database = TestDatabase::create().await;
+    let base = connector(&database, "mainspring");
+    migrate::run(&base).await.unwrap();
+    database
+        .connect()
+        .await
+        .batch_execute(
+            "INSERT INTO mainspring.refinery_schema_history (version, name, applied_on, checksum)
+             VALUES (999, 'from_the_future', '2126-01-01T00:00:00Z', '0')",
+        )
+        .await
+        .unwrap();
+    assert_eq!(migrate::run(&base).await.unwrap_err().code(), "database-newer");
+    assert_eq!(migrate::verify(&base).await.unwrap_err().code(), "database-newer");
+}
+
+#[test]
+fn a_schema_name_carries_no_statement_with_it() {
+    for hostile in [
+        "x; DROP SCHEMA public",
+        "x\"",
+        "x,public",
+        "x -c statement_timeout=0",
+        "pg_catalog",
+        "x\0",
+    ] {
+        let error = SchemaName::parse(hostile).unwrap_err();
+        assert_eq!(error.code(), "invalid-schema", "{hostile}");
+    }
+}

@@ -1,0 +1,450 @@
+//! Who may commit what, and in which order locks are taken: each of these fails when its remedy is taken out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+
+use super::fixture::{Fixture, Writer, burst, journal, waiting};
+use crate::assert_verdict;
+use crate::db::Session;
+use crate::id::{BookmarkId, ClaimNo, Incarnation, NodeId, StimulusHash};
+use crate::store::commit::{Claim, CommitRequest, StimulusRow, Verdict};
+use crate::store::depart;
+use crate::store::work::{self, CancelAccepted};
+
+fn stimulus(mut request: CommitRequest, hash: u8) -> CommitRequest {
+    request.effects.stimuli.push(StimulusRow {
+        no: 0,
+        hash: vec![hash; 32],
+        name: "Elsa.Event".to_owned(),
+        payload: None,
+        lifetime: 60_000_000,
+    });
+    request
+}
+
+/// A delay that came due long ago, in place of a stimulus that can be published.
+fn delay(request: CommitRequest, bookmark: &str) -> CommitRequest {
+    let mut request = waiting(request, bookmark, 7);
+    let row = request.effects.bookmarks_made.last_mut().unwrap();
+    (row.name, row.publishable, row.delay) = ("Elsa.Delay".to_owned(), false, Some(-60_000_000));
+    request
+}
+
+fn spawn(writer: &Arc<Writer>, request: CommitRequest) -> JoinHandle<Verdict> {
+    let writer = Arc::clone(writer);
+    tokio::spawn(async move { writer.write(request).await })
+}
+
+/// Keeps the fast lane of a writer in flight until the session that comes back is rolled back: what is sent meanwhile
+/// travels together, in the order in which it was sent.
+async fn occupy(fixture: &Fixture, writer: &Arc<Writer>) -> (Session, JoinHandle<Verdict>) {
+    assert_verdict!(
+        writer.write(waiting(burst("occupied", None), "b", 7)).await,
+        Verdict::Won(_)
+    );
+    let blocker = fixture.session().await;
+    blocker
+        .client
+        .batch_execute("BEGIN; SELECT 1 FROM instance_state WHERE id = 'occupied' FOR UPDATE")
+        .await
+        .unwrap();
+    let in_flight = spawn(writer, waiting(burst("occupied", Some(1)), "b2", 7));
+    fixture.somebody_waits().await;
+    (blocker, in_flight)
+}
+
+async fn execute(session: &Session, sql: &str) {
+    session.client.batch_execute(sql).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_claim_that_another_incarnation_has_now_is_lost() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    let other = fixture.writer().await;
+    assert_verdict!(writer.write(delay(burst("i", None), "d")).await, Verdict::Won(_));
+    let work = fixture.claimed_work("i", other.incarnation).await;
+    execute(
+        &fixture.admin,
+        &format!("UPDATE timer SET claimed_by = {}, claim_no = 1", other.incarnation),
+    )
+    .await;
+    for claim in [work, Claim::Timer(BookmarkId::new("d"), ClaimNo(1))] {
+        let mut request = journal(burst("i", Some(1)), 1);
+        request.effects.bookmarks_burned = vec![BookmarkId::new("d")];
+        request.claims = vec![claim];
+        assert_verdict!(writer.write(request).await, Verdict::ClaimLost);
+    }
+    assert_eq!(fixture.version("i").await, Some(1));
+    assert_eq!(fixture.count("SELECT count(*) FROM work").await, 1);
+    assert_eq!(fixture.count("SELECT count(*) FROM timer").await, 1);
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_delay_claimed_once_more_since_is_lost() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    assert_verdict!(writer.write(delay(burst("i", None), "d")).await, Verdict::Won(_));
+    execute(
+        &fixture.admin,
+        &format!("UPDATE timer SET claimed_by = {}, claim_no = 2", writer.incarnation),
+    )
+    .await;
+    let wakes = |number| {
+        let mut request = journal(burst("i", Some(1)), 1);
+        request.effects.bookmarks_burned = vec![BookmarkId::new("d")];
+        request.claims = vec![Claim::Timer(BookmarkId::new("d"), ClaimNo(number))];
+        request
+    };
+    assert_verdict!(writer.write(wakes(1)).await, Verdict::ClaimLost);
+    assert_eq!(fixture.count("SELECT count(*) FROM journal").await, 0);
+    assert_verdict!(writer.write(wakes(2)).await, Verdict::Won(_));
+    assert_eq!(fixture.count("SELECT count(*) FROM timer").await, 0);
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn one_locked_row_does_not_stall_its_batch() {
+    let fixture = Fixture::new().await;
+    let writer = Arc::new(fixture.writer().await);
+    for instance in ["a", "b", "c", "d"] {
+        assert_verdict!(writer.write(delay(burst(instance, None), "d")).await, Verdict::Won(_));
+    }
+    let work = fixture.claimed_work("a", writer.incarnation).await;
+    execute(
+        &fixture.admin,
+        &format!("UPDATE timer SET claimed_by = {}, claim_no = 1", writer.incarnation),
+    )
+    .await;
+    let (occupier, occupied) = occupy(&fixture, &writer).await;
+    let blocker = fixture.session().await;
+    execute(
+        &blocker,
+        "BEGIN; SELECT 1 FROM work FOR UPDATE; SELECT 1 FROM timer WHERE instance_id = 'b' FOR UPDATE;
+         SELECT 1 FROM instance WHERE id = 'c' FOR UPDATE",
+    )
+    .await;
+    let wake = |instance: &str, claim: Claim| {
+        let mut request = burst(instance, Some(1));
+        request.effects.bookmarks_burned = vec![BookmarkId::new("d")];
+        request.claims = vec![claim];
+        spawn(&writer, request)
+    };
+    let due = Claim::Timer(BookmarkId::new("d"), ClaimNo(1));
+    let (a, b) = (wake("a", work), wake("b", due.clone()));
+    let (c, d) = (wake("c", due.clone()), wake("d", due));
+    execute(&occupier, "ROLLBACK").await;
+    assert_verdict!(occupied.await.unwrap(), Verdict::Won(_));
+    // Less than the lock_timeout of the fast lane, after which a stalled batch would be split.
+    let d = tokio::time::timeout(Duration::from_millis(1500), d).await;
+    assert_verdict!(d.expect("stalled by rows of others").unwrap(), Verdict::Won(_));
+    assert!(!a.is_finished() && !b.is_finished() && !c.is_finished());
+    execute(&blocker, "ROLLBACK").await;
+    for straggler in [a, b, c] {
+        assert_verdict!(straggler.await.unwrap(), Verdict::Won(_));
+    }
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn new_instances_are_inserted_in_the_order_of_their_ids() {
+    let fixture = Fixture::new().await;
+    let writer = Arc::new(fixture.writer().await);
+    let (occupier, occupied) = occupy(&fixture, &writer).await;
+    // Another writer is inserting the first one. Whoever waits for it must not have inserted the second, for which the
+    // other may come to wait.
+    let insert = |id: &str| {
+        format!(
+            "BEGIN; SET LOCAL lock_timeout = 200;
+             INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status, version)
+             VALUES ('', '{id}', 'd', 'd1', 1, 1, 3, 1)"
+        )
+    };
+    let rival = fixture.session().await;
+    execute(&rival, &insert("a")).await;
+    let second = spawn(&writer, burst("b", None));
+    let first = spawn(&writer, burst("a", None));
+    execute(&occupier, "ROLLBACK").await;
+    assert_verdict!(occupied.await.unwrap(), Verdict::Won(_));
+    fixture.somebody_waits().await;
+    let probe = fixture.session().await;
+    probe
+        .client
+        .batch_execute(&insert("b"))
+        .await
+        .expect("the second was inserted before the first could be");
+    execute(&probe, "ROLLBACK").await;
+    execute(&rival, "ROLLBACK").await;
+    assert_verdict!(first.await.unwrap(), Verdict::Won(_));
+    assert_verdict!(second.await.unwrap(), Verdict::Won(_));
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn stragglers_take_their_stimulus_keys_in_one_order() {
+    let fixture = Fixture::new().await;
+    let one = Arc::new(fixture.writer().await);
+    let two = Arc::new(fixture.writer().await);
+    let rival = fixture.session().await;
+    let class = fixture.base.schema().lock_class();
+    let (low, high) = (StimulusHash([1; 32]).lock_key(), StimulusHash([2; 32]).lock_key());
+    execute(
+        &rival,
+        &format!("BEGIN; SELECT pg_advisory_xact_lock({class}, {low}), pg_advisory_xact_lock({class}, {high})"),
+    )
+    .await;
+    // Each waits for the stimulus that the other publishes: by mode first, each would hold what the other wants.
+    let a = spawn(&one, stimulus(waiting(burst("a", None), "b", 1), 2));
+    let b = spawn(&two, stimulus(waiting(burst("b", None), "b", 2), 1));
+    let waiters = format!(
+        "SELECT CASE WHEN count(*) = 2 THEN count(*) FILTER (WHERE objid::bigint = {low}) ELSE -1 END
+         FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database
+                                                                                  WHERE datname = current_database())"
+    );
+    fixture.until(2, &waiters).await;
+    execute(&rival, "ROLLBACK").await;
+    assert_verdict!(a.await.unwrap(), Verdict::Won(_));
+    assert_verdict!(b.await.unwrap(), Verdict::Won(_));
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_commit_that_publishes_waits_for_those_who_begin_to_wait() {
+    let fixture = Fixture::new().await;
+    let writer = Arc::new(fixture.writer().await);
+    let begins_to_wait = fixture.session().await;
+    let (class, key) = (fixture.base.schema().lock_class(), StimulusHash([9; 32]).lock_key());
+    execute(
+        &begins_to_wait,
+        &format!("BEGIN; SELECT pg_advisory_xact_lock_shared({class}, {key})"),
+    )
+    .await;
+    let publishes = spawn(&writer, stimulus(waiting(burst("i", None), "b", 7), 9));
+    fixture
+        .until(
+            1,
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND mode = 'ExclusiveLock'
+             AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
+        )
+        .await;
+    // Two who begin to wait for one stimulus do not hinder each other.
+    let also_waits = tokio::time::timeout(Duration::from_secs(5), writer.write(waiting(burst("j", None), "b", 8)));
+    assert_verdict!(also_waits.await.unwrap(), Verdict::Won(_));
+    assert_eq!(fixture.version("i").await, None);
+    execute(&begins_to_wait, "ROLLBACK").await;
+    assert_verdict!(publishes.await.unwrap(), Verdict::Won(_));
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_burst_whose_inbox_cannot_be_matched_is_not_called_won() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    // The statement after the batch fails; COMMIT succeeds all the same, as a ROLLBACK.
+    execute(
+        &fixture.admin,
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no''; END';
+         CREATE TRIGGER refuse BEFORE DELETE ON inbox FOR EACH ROW EXECUTE FUNCTION refuse();
+         INSERT INTO inbox (tenant_id, hash, name, expires_at)
+         VALUES ('', decode(repeat('09', 32), 'hex'), 'Elsa.Event', now() + '1 h')",
+    )
+    .await;
+    assert_verdict!(
+        writer.write(waiting(burst("i", None), "b", 9)).await,
+        Verdict::Refused(_)
+    );
+    assert_eq!(fixture.version("i").await, None);
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_burst_that_fails_at_the_very_commit_is_not_called_won() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    execute(
+        &fixture.admin,
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no''; END';
+         CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON instance DEFERRABLE INITIALLY DEFERRED
+         FOR EACH ROW EXECUTE FUNCTION refuse()",
+    )
+    .await;
+    // As one statement, and as a pipeline.
+    assert_verdict!(writer.write(burst("i", None)).await, Verdict::Refused(_));
+    assert_verdict!(
+        writer.write(waiting(burst("j", None), "b", 9)).await,
+        Verdict::Refused(_)
+    );
+    assert_eq!(fixture.count("SELECT count(*) FROM instance").await, 0);
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn one_bad_row_of_a_full_batch_hurts_only_its_own_burst() {
+    let fixture = Fixture::new().await;
+    let writer = Arc::new(fixture.writer().await);
+    let (occupier, occupied) = occupy(&fixture, &writer).await;
+    let mut bursts = Vec::new();
+    for n in 0..5 {
+        let mut request = waiting(journal(burst(&format!("i{n}"), None), 1), "b", n);
+        if n == 2 {
+            // A date that no timestamptz can hold: the whole statement fails.
+            request.effects.elapsed = Duration::from_micros(i64::MAX as u64);
+        }
+        bursts.push(spawn(&writer, request));
+    }
+    execute(&occupier, "ROLLBACK").await;
+    assert_verdict!(occupied.await.unwrap(), Verdict::Won(_));
+    for (n, burst) in bursts.into_iter().enumerate() {
+        match (n, burst.await.unwrap()) {
+            (2, verdict) => assert_verdict!(verdict, Verdict::Refused(_)),
+            (_, verdict) => assert_verdict!(verdict, Verdict::Won(_)),
+        }
+    }
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn two_bursts_of_one_instance_never_share_a_batch() {
+    let fixture = Fixture::new().await;
+    let writer = Arc::new(fixture.writer().await);
+    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    let (occupier, occupied) = occupy(&fixture, &writer).await;
+    // In one statement one of them would win and both would write: the version would grow once, the bookmarks twice.
+    let one = spawn(&writer, waiting(journal(burst("i", Some(1)), 1), "b1", 7));
+    let two = spawn(&writer, waiting(journal(burst("i", Some(1)), 2), "b2", 7));
+    execute(&occupier, "ROLLBACK").await;
+    assert_verdict!(occupied.await.unwrap(), Verdict::Won(_));
+    assert_verdict!(one.await.unwrap(), Verdict::Won(_));
+    assert_verdict!(two.await.unwrap(), Verdict::VersionConflict);
+    assert_eq!(fixture.version("i").await, Some(2));
+    let made = "SELECT count(*) FROM bookmark WHERE instance_id = 'i'";
+    assert_eq!(fixture.count(made).await, 2);
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn an_accepted_cancel_fences_the_burst_that_runs() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    let running = waiting(journal(burst("i", Some(1)), 1), "b2", 7);
+    let accepted = work::accept_cancel(&writer.pool, &running.tenant, &running.instance).await;
+    assert!(matches!(accepted.unwrap(), CancelAccepted::Accepted(_)));
+    assert_verdict!(writer.write(running).await, Verdict::VersionConflict);
+    assert_eq!(fixture.version("i").await, Some(2));
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn claims_are_released_only_after_the_fence_has_fallen() {
+    let fixture = Fixture::new().await;
+    let writer = Arc::new(fixture.writer().await);
+    let (occupier, occupied) = occupy(&fixture, &writer).await;
+    fixture.claimed_work("occupied", writer.incarnation).await;
+    let session = fixture.session().await;
+    let incarnation = writer.incarnation;
+    let departs = tokio::spawn(async move { depart::depart(&session.client, incarnation, &NodeId::new("test")).await });
+    fixture.so_many_wait(2).await;
+    let released = "SELECT count(*) FROM work WHERE claimed_by IS NULL";
+    assert_eq!(fixture.count(released).await, 0, "released while a commit is in flight");
+    execute(&occupier, "ROLLBACK").await;
+    assert_verdict!(occupied.await.unwrap(), Verdict::Won(_));
+    assert_eq!(departs.await.unwrap().unwrap(), 1);
+    assert_eq!(fixture.count(released).await, 1);
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_departed_incarnation_loses_its_sessions_and_bears_the_blame_for_its_death() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    fixture.claimed_work("i", writer.incarnation).await;
+    let idle = writer.connector.open().await.unwrap();
+    let session = fixture.session().await;
+    let node = NodeId::new("test");
+    depart::depart(&session.client, writer.incarnation, &node)
+        .await
+        .unwrap();
+    let mut lost = idle.lost();
+    tokio::time::timeout(Duration::from_secs(5), lost.wait_for(|lost| *lost))
+        .await
+        .expect("a session of a departed incarnation lives on")
+        .unwrap();
+    assert_eq!(fixture.count("SELECT sum(crashes) FROM work").await, 1);
+    // Of an incarnation that nobody knows (the server crashed) nobody can say that its process died.
+    fixture.claimed_work("i", Incarnation(4711)).await;
+    depart::depart(&session.client, Incarnation(4711), &node).await.unwrap();
+    assert_eq!(fixture.count("SELECT sum(crashes) FROM work").await, 1);
+    assert_eq!(fixture.count("SELECT count(*) FROM departed").await, 0);
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_departure_that_nobody_ended_is_found() {
+    let fixture = Fixture::new().await;
+    execute(
+        &fixture.admin,
+        "INSERT INTO departed (incarnation, node_id, crashed, departed_at)
+         VALUES (41, 'old', true, clock_timestamp() - interval '1 minute'), (42, 'fresh', true, clock_timestamp())",
+    )
+    .await;
+    assert_eq!(depart::orphans(&fixture.admin.client).await.unwrap(), [Incarnation(41)]);
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_session_lock_never_stands_in_the_way_of_a_stimulus() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    let holder = fixture.session().await;
+    let class = i64::from(fixture.base.schema().lock_class());
+    let key = i64::from(StimulusHash([9; 32]).lock_key());
+    // The same 64 bits, in the space of session locks, and a lock of the stimulus in another schema.
+    execute(
+        &holder,
+        &format!(
+            "SELECT pg_advisory_lock({}), pg_advisory_lock({}, {key})",
+            (class << 32) | key,
+            class ^ 1
+        ),
+    )
+    .await;
+    let request = waiting(burst("i", None), "b", 9);
+    let verdict = tokio::time::timeout(Duration::from_millis(1500), writer.write(request)).await;
+    assert_verdict!(verdict.expect("a session lock was in the way"), Verdict::Won(_));
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_departure_does_not_end_while_a_claim_of_it_is_locked() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    for _ in 0..3 {
+        fixture.claimed_work("i", writer.incarnation).await;
+    }
+    let dying = fixture.session().await;
+    execute(&dying, "BEGIN; SELECT 1 FROM work ORDER BY id LIMIT 1 FOR UPDATE").await;
+    let session = fixture.session().await;
+    let incarnation = writer.incarnation;
+    let departs = tokio::spawn(async move { depart::depart(&session.client, incarnation, &NodeId::new("test")).await });
+    // It has found nothing more that it could release, and asks whether that was all.
+    let asks = "SELECT count(*) FROM pg_stat_activity
+                WHERE datname = current_database() AND query LIKE '%whether anything is still claimed%'
+                  AND pid <> pg_backend_pid()";
+    fixture.until(1, asks).await;
+    assert!(!departs.is_finished());
+    assert_eq!(
+        fixture.count("SELECT count(*) FROM departed").await,
+        1,
+        "forgotten too early"
+    );
+    execute(&dying, "ROLLBACK").await;
+    assert_eq!(departs.await.unwrap().unwrap(), 3);
+    assert_eq!(fixture.count("SELECT count(*) FROM departed").await, 0);
+    fixture.is_sound().await;
+}

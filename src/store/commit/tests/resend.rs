@@ -1,0 +1,143 @@
+//! A commit in doubt is sent again, never only read; and what it finds then.
+
+use std::sync::Arc;
+
+use super::fixture::{Fixture, burst, journal, waiting};
+use super::proxy::Proxy;
+use crate::assert_verdict;
+use crate::id::{ClaimNo, InstanceVersion};
+use crate::store::commit::{Claim, Commit, Verdict, WriterOptions};
+
+#[tokio::test]
+async fn a_commit_whose_session_died_before_it_was_done_is_sent_again() {
+    let fixture = Fixture::new().await;
+    let writer = Arc::new(fixture.writer().await);
+    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    let blocker = fixture.session().await;
+    blocker
+        .client
+        .batch_execute("BEGIN; SELECT 1 FROM instance_state FOR UPDATE")
+        .await
+        .unwrap();
+    let in_doubt = tokio::spawn({
+        let writer = Arc::clone(&writer);
+        async move { writer.write(journal(waiting(burst("i", Some(1)), "b2", 8), 1)).await }
+    });
+    fixture.somebody_waits().await;
+    let ended = fixture
+        .count(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+             WHERE datname = current_database() AND wait_event_type = 'Lock'",
+        )
+        .await;
+    assert_eq!(ended, 1);
+    blocker.client.batch_execute("ROLLBACK").await.unwrap();
+    assert_verdict!(
+        in_doubt.await.unwrap(),
+        Verdict::Won(Commit {
+            version: InstanceVersion(2),
+            ..
+        })
+    );
+    assert_eq!(fixture.count("SELECT count(*) FROM journal").await, 1);
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_commit_whose_old_session_is_still_committing_is_not_repeated() {
+    let fixture = Fixture::new().await;
+    let proxy = Proxy::start(fixture.server_port()).await;
+    let writer = fixture
+        .writer_with(&fixture.through(proxy.port), WriterOptions::default())
+        .await;
+    let writer = Arc::new(writer);
+    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    let claim = fixture.claimed_work("i", writer.incarnation).await;
+    let blocker = fixture.session().await;
+    blocker
+        .client
+        .batch_execute("BEGIN; SELECT 1 FROM instance_state FOR UPDATE")
+        .await
+        .unwrap();
+    let mut request = journal(waiting(burst("i", Some(1)), "b2", 8), 1);
+    request.claims = vec![claim];
+    let in_doubt = tokio::spawn({
+        let writer = Arc::clone(&writer);
+        async move { writer.write(request).await }
+    });
+    fixture.somebody_waits().await;
+    // We hear nothing more of it, but the server goes on, and holds the rows.
+    proxy.cut();
+    fixture.so_many_wait(2).await;
+    assert!(!in_doubt.is_finished(), "told an outcome that nobody can know yet");
+    blocker.client.batch_execute("ROLLBACK").await.unwrap();
+    assert_verdict!(
+        in_doubt.await.unwrap(),
+        Verdict::Won(Commit {
+            version: InstanceVersion(2),
+            ..
+        })
+    );
+    assert_eq!(fixture.version("i").await, Some(2));
+    assert_eq!(fixture.count("SELECT count(*) FROM journal").await, 1);
+    assert_eq!(fixture.count("SELECT count(*) FROM work").await, 0);
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_commit_in_doubt_is_found_though_its_claims_are_consumed() {
+    let fixture = Fixture::new().await;
+    let proxy = Proxy::start(fixture.server_port()).await;
+    let writer = fixture
+        .writer_with(&fixture.through(proxy.port), WriterOptions::default())
+        .await;
+    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    let mut request = journal(waiting(burst("i", Some(1)), "b2", 8), 1);
+    request.claims = vec![fixture.claimed_work("i", writer.incarnation).await];
+    proxy.swallow_next_answer();
+    assert_verdict!(writer.write(request).await, Verdict::Won(_));
+    // And one that really lost its claim is told so, doubt or not.
+    let mut request = journal(waiting(burst("i", Some(2)), "b3", 8), 2);
+    request.claims = vec![Claim::Work(crate::id::WorkId(4711), ClaimNo(1))];
+    proxy.swallow_next_answer();
+    assert_verdict!(writer.write(request).await, Verdict::ClaimLost);
+    assert_eq!(fixture.version("i").await, Some(2));
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_commit_in_doubt_is_given_its_own_version_not_that_of_a_cancel_since() {
+    let fixture = Fixture::new().await;
+    let proxy = Proxy::start(fixture.server_port()).await;
+    let writer = fixture
+        .writer_with(&fixture.through(proxy.port), WriterOptions::default())
+        .await;
+    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    // A cancel is accepted the moment the commit is done, before we can ask: it bumps the version.
+    fixture
+        .admin
+        .client
+        .batch_execute(
+            "CREATE FUNCTION bump() RETURNS trigger LANGUAGE plpgsql AS
+             'BEGIN UPDATE instance SET version = version + 1 WHERE id = NEW.id; RETURN NULL; END';
+             CREATE CONSTRAINT TRIGGER bump AFTER UPDATE ON instance DEFERRABLE INITIALLY DEFERRED
+             FOR EACH ROW WHEN (NEW.last_burst IS DISTINCT FROM OLD.last_burst) EXECUTE FUNCTION bump()",
+        )
+        .await
+        .unwrap();
+    let mut yielded = burst("i", Some(1));
+    (
+        yielded.effects.status,
+        yielded.effects.sub_status,
+        yielded.effects.continues,
+    ) = (0, 1, true);
+    proxy.swallow_next_answer();
+    let Verdict::Won(commit) = writer.write(yielded).await else {
+        panic!("its first try had won")
+    };
+    assert_eq!(fixture.version("i").await, Some(3));
+    // What it goes on with must meet the fence of that cancel.
+    let goes_on = waiting(burst("i", Some(commit.version.0)), "b3", 7);
+    assert_verdict!(writer.write(goes_on).await, Verdict::VersionConflict);
+    fixture.is_sound().await;
+}

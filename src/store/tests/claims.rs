@@ -1,0 +1,274 @@
+//! Work is claimed once, in bounds, and loaded by a snapshot that sees what came before the lock.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::assert_verdict;
+use crate::id::{ClaimNo, InstanceId, InstanceVersion, TenantId, WorkId};
+use crate::store::claim::{self, InstanceKey, Return};
+use crate::store::commit::tests::fixture::{Fixture, burst, waiting};
+use crate::store::commit::{Claim, Verdict};
+
+fn key(instance: &str) -> InstanceKey {
+    (TenantId::default(), InstanceId::new(instance))
+}
+
+async fn execute(fixture: &Fixture, sql: &str) {
+    fixture.admin.client.batch_execute(sql).await.unwrap();
+}
+
+/// Resumes for `instances` instances, `rows` each.
+async fn resumes(fixture: &Fixture, instances: u32, rows: u32) {
+    execute(
+        fixture,
+        &format!(
+            "INSERT INTO work (tenant_id, instance_id, kind, body)
+             SELECT '', 'i' || n % {instances}, 1, '{{}}' FROM generate_series(1, {}) n",
+            instances * rows
+        ),
+    )
+    .await;
+}
+
+/// Delays of one instance that came due.
+async fn delays(fixture: &Fixture, instance: &str, rows: u32) {
+    execute(
+        fixture,
+        &format!(
+            "INSERT INTO timer (tenant_id, instance_id, id, due, available_at)
+             SELECT '', '{instance}', 't' || n, now(), now() FROM generate_series(1, {rows}) n"
+        ),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn one_burst_takes_a_bounded_number_of_rows() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    resumes(&fixture, 1, 250).await;
+    delays(&fixture, "i0", 150).await;
+    let mut taken = Vec::new();
+    for _ in 0..4 {
+        let found = claim::claim(&writer.pool, writer.incarnation, &[key("i0")])
+            .await
+            .unwrap();
+        let rows = found.get(&key("i0")).map_or(&[][..], |instance| &instance.rows);
+        let works = rows.iter().filter(|row| matches!(row.claim, Claim::Work(..))).count();
+        taken.push((works, rows.len() - works));
+    }
+    assert_eq!(taken, [(100, 100), (100, 50), (50, 0), (0, 0)]);
+    assert_eq!(
+        fixture
+            .count("SELECT ((SELECT sum(claim_no) FROM work) + (SELECT sum(claim_no) FROM timer))::bigint")
+            .await,
+        400
+    );
+}
+
+#[tokio::test]
+async fn two_claimers_over_the_same_instances_take_each_row_once() {
+    let fixture = Fixture::new().await;
+    let writers = [Arc::new(fixture.writer().await), Arc::new(fixture.writer().await)];
+    resumes(&fixture, 10, 120).await;
+    for n in 0..10 {
+        delays(&fixture, &format!("i{n}"), 20).await;
+    }
+    let keys: Vec<_> = (0..10).map(|n| key(&format!("i{n}"))).collect();
+    let mut tasks = Vec::new();
+    for n in 0..8 {
+        let (writer, keys) = (Arc::clone(&writers[n % 2]), keys.clone());
+        tasks.push(tokio::spawn(async move {
+            let mut mine = Vec::new();
+            loop {
+                let found = claim::claim(&writer.pool, writer.incarnation, &keys).await.unwrap();
+                if found.is_empty() {
+                    return mine;
+                }
+                for (key, instance) in found {
+                    mine.extend(instance.rows.into_iter().map(|row| (key.clone(), row.claim)));
+                }
+            }
+        }));
+    }
+    let mut all = Vec::new();
+    for task in tasks {
+        all.extend(task.await.unwrap());
+    }
+    let unique: HashSet<_> = all.iter().cloned().collect();
+    assert_eq!(all.len(), unique.len(), "a row was claimed twice");
+    // An empty claim is no proof of an empty queue: what the others had locked at that moment may be left.
+    let claimed = "SELECT (SELECT count(*) FROM work WHERE claimed_by IS NOT NULL AND claim_no = 1)
+                        + (SELECT count(*) FROM timer WHERE claimed_by IS NOT NULL AND claim_no = 1)";
+    assert_eq!(fixture.count(claimed).await, all.len() as i64);
+    let untouched = "SELECT (SELECT count(*) FROM work WHERE claimed_by IS NULL AND claim_no = 0)
+                          + (SELECT count(*) FROM timer WHERE claimed_by IS NULL AND claim_no = 0)";
+    assert_eq!(fixture.count(untouched).await, 1400 - all.len() as i64);
+    for writer in writers {
+        assert_eq!(
+            claim::mine(&writer.pool, writer.incarnation).await.unwrap().len() as i64,
+            fixture
+                .count(&format!(
+                    "SELECT (SELECT count(*) FROM work WHERE claimed_by = {0})
+                          + (SELECT count(*) FROM timer WHERE claimed_by = {0})",
+                    writer.incarnation
+                ))
+                .await
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_claim_that_is_not_yet_committed_is_stepped_over() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    resumes(&fixture, 2, 1).await;
+    for instance in ["i0", "i1"] {
+        delays(&fixture, instance, 1).await;
+    }
+    let other = fixture.session().await;
+    other
+        .client
+        .batch_execute(
+            "BEGIN; UPDATE work SET claimed_by = 4711, claim_no = 1 WHERE instance_id = 'i0';
+             UPDATE timer SET claimed_by = 4711, claim_no = 1 WHERE instance_id = 'i0'",
+        )
+        .await
+        .unwrap();
+    let keys = [key("i0"), key("i1")];
+    let claims = claim::claim(&writer.pool, writer.incarnation, &keys);
+    let found = tokio::time::timeout(Duration::from_secs(3), claims)
+        .await
+        .expect("it waits for another claimer's rows")
+        .unwrap();
+    assert_eq!(found.keys().collect::<Vec<_>>(), [&key("i1")]);
+    assert_eq!(found[&key("i1")].rows.len(), 2);
+    other.client.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(
+        fixture
+            .count("SELECT count(*) FROM work WHERE claimed_by = 4711 AND claim_no = 1")
+            .await,
+        1
+    );
+}
+
+#[tokio::test]
+async fn what_is_not_due_yet_is_neither_seen_nor_claimed() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    resumes(&fixture, 3, 1).await;
+    delays(&fixture, "i3", 1).await;
+    delays(&fixture, "i4", 1).await;
+    execute(
+        &fixture,
+        "UPDATE work SET available_at = now() + interval '1 hour' WHERE instance_id = 'i0';
+         UPDATE timer SET available_at = now() + interval '1 hour' WHERE instance_id = 'i3';
+         UPDATE work SET available_at = now() - interval '1 hour' WHERE instance_id = 'i2'",
+    )
+    .await;
+    let seen = claim::peek(&writer.pool, 10, &[]).await.unwrap();
+    assert_eq!(seen.first(), Some(&key("i2")), "the oldest comes first");
+    assert_eq!(
+        seen.iter().collect::<HashSet<_>>(),
+        HashSet::from([&key("i1"), &key("i2"), &key("i4")])
+    );
+    assert_eq!(claim::peek(&writer.pool, 1, &[]).await.unwrap(), [key("i2")]);
+    assert_eq!(
+        claim::peek(&writer.pool, 10, &[key("i2"), key("i4")]).await.unwrap(),
+        [key("i1")]
+    );
+    let keys: Vec<_> = (0..5).map(|n| key(&format!("i{n}"))).collect();
+    let found = claim::claim(&writer.pool, writer.incarnation, &keys).await.unwrap();
+    assert_eq!(found.len(), 3);
+    assert!(!found.contains_key(&key("i0")) && !found.contains_key(&key("i3")));
+    assert!(claim::peek(&writer.pool, 10, &[]).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn the_load_sees_what_was_committed_while_the_claim_was_under_way() {
+    let fixture = Fixture::new().await;
+    let writer = Arc::new(fixture.writer().await);
+    assert_verdict!(writer.write(waiting(burst("i0", None), "b", 7)).await, Verdict::Won(_));
+    resumes(&fixture, 1, 1).await;
+    // The claim stops in the middle, after its snapshot was taken.
+    execute(
+        &fixture,
+        "CREATE FUNCTION stop_here() RETURNS trigger LANGUAGE plpgsql AS
+         'BEGIN PERFORM pg_advisory_xact_lock_shared(4711); RETURN NEW; END';
+         CREATE TRIGGER stop_here BEFORE UPDATE ON work FOR EACH ROW EXECUTE FUNCTION stop_here()",
+    )
+    .await;
+    let blocker = fixture.session().await;
+    blocker
+        .client
+        .batch_execute("BEGIN; SELECT pg_advisory_xact_lock(4711)")
+        .await
+        .unwrap();
+    let claims = tokio::spawn({
+        let writer = Arc::clone(&writer);
+        async move {
+            claim::claim(&writer.pool, writer.incarnation, &[key("i0")])
+                .await
+                .unwrap()
+        }
+    });
+    fixture.somebody_waits().await;
+    assert_verdict!(
+        writer.write(waiting(burst("i0", Some(1)), "b2", 8)).await,
+        Verdict::Won(_)
+    );
+    blocker.client.batch_execute("ROLLBACK").await.unwrap();
+    let found = claims.await.unwrap();
+    let loaded = found[&key("i0")].loaded.as_ref().unwrap();
+    assert_eq!(loaded.version, InstanceVersion(2), "an old state was loaded");
+}
+
+#[tokio::test]
+async fn only_who_holds_a_claim_hands_it_back_or_throws_it_away() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    let other = fixture.writer().await;
+    resumes(&fixture, 1, 1).await;
+    delays(&fixture, "i0", 1).await;
+    let found = claim::claim(&writer.pool, writer.incarnation, &[key("i0")])
+        .await
+        .unwrap();
+    let mine: Vec<Claim> = found[&key("i0")].rows.iter().map(|row| row.claim.clone()).collect();
+    assert_eq!(mine.len(), 2);
+    let older: Vec<Claim> = mine
+        .iter()
+        .map(|claim| match claim {
+            Claim::Work(id, ClaimNo(number)) => Claim::Work(WorkId(id.0), ClaimNo(number - 1)),
+            Claim::Timer(id, ClaimNo(number)) => Claim::Timer(id.clone(), ClaimNo(number - 1)),
+        })
+        .collect();
+    let claimed = "SELECT (SELECT count(*) FROM work WHERE claimed_by IS NOT NULL)
+                        + (SELECT count(*) FROM timer WHERE claimed_by IS NOT NULL)";
+    for (incarnation, claims) in [(writer.incarnation, &older), (other.incarnation, &mine)] {
+        claim::release(&writer.pool, incarnation, &key("i0"), claims, Return::FREELY)
+            .await
+            .unwrap();
+        claim::discard_work(&writer.pool, incarnation, &TenantId::default(), claims)
+            .await
+            .unwrap();
+        assert_eq!(fixture.count(claimed).await, 2);
+    }
+    let blamed = Return {
+        blame: true,
+        pause: Duration::from_secs(3600),
+    };
+    claim::release(&writer.pool, writer.incarnation, &key("i0"), &mine, blamed)
+        .await
+        .unwrap();
+    assert_eq!(fixture.count(claimed).await, 0);
+    assert_eq!(
+        fixture
+            .count(
+                "SELECT (SELECT count(*) FROM work WHERE failures = 1 AND available_at > now() + interval '50 minutes')
+                      + (SELECT count(*) FROM timer WHERE failures = 1 AND available_at > now() + interval '50 minutes')"
+            )
+            .await,
+        2
+    );
+}

@@ -1,0 +1,228 @@
+//! One save or publish of a definition at a time; a start runs what is published when it is accepted.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::id::{DefinitionId, InstanceId, StimulusHash, TenantId};
+use crate::store::accept::{Accepted, Acceptor, NewStart, RequestKey};
+use crate::store::commit::tests::fixture::Fixture;
+use crate::store::definition::{self, NewDefinition, PublishOutcome, TriggerRow};
+use crate::store::event::{self, NewEvent};
+
+pub(super) fn definition(name: &str) -> NewDefinition {
+    NewDefinition {
+        tenant: TenantId::default(),
+        version_id: None,
+        definition_id: DefinitionId::new("d"),
+        version: 0,
+        name: Some(name.to_owned()),
+        description: None,
+        is_readonly: false,
+        is_system: false,
+        body: json!({ "name": name }),
+    }
+}
+
+pub(super) fn start(instance: &str, key: Option<&str>) -> NewStart {
+    NewStart {
+        tenant: TenantId::default(),
+        instance: InstanceId::new(instance),
+        definition_id: DefinitionId::new("d"),
+        body: json!({}),
+        request: key.map(|key| RequestKey {
+            route: "start",
+            key: key.to_owned(),
+            fingerprint: vec![0; 32],
+        }),
+    }
+}
+
+fn trigger(hash: u8) -> TriggerRow {
+    TriggerRow {
+        activity_id: "a".to_owned(),
+        hash: StimulusHash([hash; 32]),
+        name: "Elsa.Event".to_owned(),
+        payload: json!({}),
+    }
+}
+
+fn event(hash: u8) -> NewEvent {
+    NewEvent {
+        tenant: TenantId::default(),
+        request: RequestKey {
+            route: "event",
+            key: "k".to_owned(),
+            fingerprint: vec![0; 32],
+        },
+        hash: StimulusHash([hash; 32]),
+        name: "Elsa.Event".to_owned(),
+        payload: None,
+        correlation_id: None,
+        instance: None,
+        activity_execution_id: None,
+        lifetime: Duration::from_secs(60),
+    }
+}
+
+#[tokio::test]
+async fn saves_at_once_make_versions_without_gaps_and_one_that_is_published() {
+    let fixture = Fixture::new().await;
+    let class = fixture.base.schema().lock_class();
+    let pool = crate::db::Pool::new(&fixture.base, 8).unwrap();
+    let mut tasks = Vec::new();
+    for n in 0..8 {
+        let pool = pool.clone();
+        tasks.push(tokio::spawn(async move {
+            let saved = definition::save(&pool, class, &definition(&format!("n{n}")), Some(&[])).await;
+            saved.unwrap().version
+        }));
+    }
+    let mut versions = Vec::new();
+    for task in tasks {
+        versions.push(task.await.unwrap());
+    }
+    versions.sort_unstable();
+    assert_eq!(versions, [1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(
+        fixture.count("SELECT count(*) FROM definition WHERE is_latest").await,
+        1
+    );
+    assert_eq!(
+        fixture
+            .count("SELECT max(version)::bigint FROM definition WHERE is_published")
+            .await,
+        8
+    );
+    assert_eq!(
+        fixture.count("SELECT revision FROM revision").await,
+        8,
+        "one for each publish"
+    );
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_draft_that_changed_since_it_was_validated_is_not_published() {
+    let fixture = Fixture::new().await;
+    let (class, tenant) = (fixture.base.schema().lock_class(), TenantId::default());
+    let pool = crate::db::Pool::new(&fixture.base, 8).unwrap();
+    let validated = definition::save(&pool, class, &definition("one"), None).await.unwrap();
+    assert_eq!(fixture.count("SELECT revision FROM revision").await, 0);
+    definition::save(&pool, class, &definition("two"), None).await.unwrap();
+    let outcome = definition::publish(&pool, class, &tenant, &validated, &[])
+        .await
+        .unwrap();
+    assert_eq!(outcome, PublishOutcome::Changed);
+    let wanted = definition::Wanted {
+        latest: true,
+        ..definition::Wanted::default()
+    };
+    let validated = definition::find(&pool, &tenant, &wanted).await.unwrap().unwrap();
+    let mut tasks = Vec::new();
+    for _ in 0..4 {
+        let (pool, tenant, validated) = (pool.clone(), tenant.clone(), validated.clone());
+        tasks.push(tokio::spawn(async move {
+            definition::publish(&pool, class, &tenant, &validated, &[trigger(1)])
+                .await
+                .unwrap()
+        }));
+    }
+    for task in tasks {
+        assert_eq!(task.await.unwrap(), PublishOutcome::Published);
+    }
+    assert_eq!(
+        fixture
+            .count("SELECT count(*) FROM definition WHERE is_published")
+            .await,
+        1
+    );
+    assert_eq!(fixture.count("SELECT revision FROM revision").await, 4);
+    // A published body never changes: the next save makes a version, whose triggers replace the old ones.
+    let next = definition::save(&pool, class, &definition("three"), Some(&[trigger(2)]))
+        .await
+        .unwrap();
+    assert_eq!(next.version, 2);
+    assert_eq!(fixture.count("SELECT count(*) FROM trigger").await, 1);
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_start_accepted_after_a_publish_runs_what_was_published() {
+    let fixture = Fixture::new().await;
+    let class = fixture.base.schema().lock_class();
+    let writer = fixture.writer().await;
+    let (acceptor, _task) = Acceptor::start(&writer.connector, &writer.pool, writer.incarnation, true)
+        .await
+        .unwrap();
+    for version in 1..=3 {
+        definition::save(&writer.pool, class, &definition("n"), Some(&[]))
+            .await
+            .unwrap();
+        // A newer draft is nobody's business.
+        definition::save(&writer.pool, class, &definition("draft"), None)
+            .await
+            .unwrap();
+        let accepted = acceptor.accept(start(&format!("i{version}"), None)).await.unwrap();
+        let Accepted::New { definition, .. } = accepted else {
+            panic!("{accepted:?}")
+        };
+        // Each publish took the draft's number.
+        assert_eq!(
+            i64::from(definition.version),
+            fixture
+                .count("SELECT version::bigint FROM definition WHERE is_published")
+                .await
+        );
+        assert_eq!(definition.version, version);
+    }
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn an_event_published_beside_its_trigger_finds_it_or_is_found() {
+    let fixture = Fixture::new().await;
+    let class = fixture.base.schema().lock_class();
+    let pool = crate::db::Pool::new(&fixture.base, 4).unwrap();
+    // The trigger comes first: its transaction stops after it has locked its keys.
+    let blocker = fixture.session().await;
+    blocker
+        .client
+        .batch_execute("BEGIN; SELECT 1 FROM revision FOR UPDATE")
+        .await
+        .unwrap();
+    let publishes = tokio::spawn({
+        let pool = pool.clone();
+        async move { definition::save(&pool, class, &definition("n"), Some(&[trigger(9)])).await }
+    });
+    fixture.somebody_waits().await;
+    let happens = tokio::spawn({
+        let pool = pool.clone();
+        async move { event::publish(&pool, class, &event(9)).await }
+    });
+    fixture.so_many_wait(2).await;
+    blocker.client.batch_execute("ROLLBACK").await.unwrap();
+    publishes.await.unwrap().unwrap();
+    assert_eq!(happens.await.unwrap().unwrap().started, 1);
+
+    // The event comes first: it has looked, found nobody, and not yet committed its row in the inbox.
+    let publisher = fixture.session().await;
+    let hash = StimulusHash([8; 32]);
+    publisher
+        .client
+        .batch_execute(&format!(
+            "BEGIN; SELECT pg_advisory_xact_lock({class}, {}); INSERT INTO inbox (tenant_id, hash, name, expires_at)
+             VALUES ('', decode(repeat('08', 32), 'hex'), 'Elsa.Event', now() + '1 h')",
+            hash.lock_key()
+        ))
+        .await
+        .unwrap();
+    let publishes =
+        tokio::spawn(async move { definition::save(&pool, class, &definition("n"), Some(&[trigger(8)])).await });
+    fixture.somebody_waits().await;
+    publisher.client.batch_execute("COMMIT").await.unwrap();
+    publishes.await.unwrap().unwrap();
+    assert_eq!(fixture.count("SELECT count(*) FROM inbox").await, 0);
+    assert_eq!(fixture.count("SELECT count(*) FROM work WHERE kind = 0").await, 2);
+    fixture.is_sound().await;
+}

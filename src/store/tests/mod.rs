@@ -1,0 +1,6 @@
+//! The store against a real server; each race with two open sessions.
+
+mod claims;
+mod definitions;
+mod keys;
+mod plans;
