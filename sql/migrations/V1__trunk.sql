@@ -376,12 +376,26 @@ DECLARE
     found_payload json;
     matched integer := 0;
 BEGIN
+    -- Whoever else matches the same stimuli takes their rows in the same order.
+    PERFORM 1
+    FROM inbox x
+    WHERE EXISTS (SELECT 1 FROM unnest(tenants, instances, bookmarks) AS n(tenant_id, instance_id, id)
+                  JOIN bookmark b ON b.tenant_id = n.tenant_id AND b.instance_id = n.instance_id AND b.id = n.id
+                  WHERE b.publishable AND b.xmin = pg_current_xact_id()::xid
+                    AND b.tenant_id = x.tenant_id AND b.hash = x.hash)
+    ORDER BY x.tenant_id, x.id
+    FOR UPDATE OF x;
+    IF NOT FOUND THEN
+        RETURN 0;
+    END IF;
     FOR waiting IN
         SELECT b.tenant_id, b.instance_id, b.id, b.hash, b.name, b.activity_execution_id, i.correlation_id
         FROM unnest(tenants, instances, bookmarks) AS n(tenant_id, instance_id, id)
         JOIN bookmark b ON b.tenant_id = n.tenant_id AND b.instance_id = n.instance_id AND b.id = n.id
         JOIN instance i ON i.tenant_id = b.tenant_id AND i.id = b.instance_id
         WHERE b.publishable
+          -- Written by this very transaction: a request that lost, or was sent again, has made no bookmark.
+          AND b.xmin = pg_current_xact_id()::xid
           AND EXISTS (SELECT 1 FROM inbox x WHERE x.tenant_id = b.tenant_id AND x.hash = b.hash)
         ORDER BY b.hash, b.instance_id, b.id
     LOOP

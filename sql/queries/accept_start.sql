@@ -17,7 +17,11 @@ WITH wanted AS MATERIALIZED (
     FROM wanted w
     WHERE w.key IS NOT NULL AND w.version_id IS NOT NULL AND NOT w.taken
     ORDER BY w.tenant_id, w.route, w.key
-    ON CONFLICT DO NOTHING
+    ON CONFLICT (tenant_id, route, key) DO UPDATE
+        SET fingerprint = excluded.fingerprint, instance_id = excluded.instance_id, answer = NULL,
+            expires_at = excluded.expires_at
+        -- A key whose time is over stands for nothing, also before it is swept.
+        WHERE request.expires_at <= now()
     RETURNING tenant_id, route, key
 ), made AS (
     INSERT INTO work (tenant_id, instance_id, kind, definition_id, version_id, definition_version, body, claimed_by,
@@ -28,7 +32,8 @@ WITH wanted AS MATERIALIZED (
     LEFT JOIN remembered r ON r.tenant_id = w.tenant_id AND r.route = w.route AND r.key = w.key
     WHERE w.version_id IS NOT NULL AND NOT w.taken AND (w.key IS NULL OR r.key IS NOT NULL)
     ORDER BY w.tenant_id, w.instance_id
-    ON CONFLICT DO NOTHING
+    -- A rival that took the id since our snapshot fails the statement, and our key with it: the batch is tried one by
+    -- one, and this start is told that its id is taken.
     RETURNING tenant_id, instance_id, id
 )
 SELECT w.no, w.version_id, w.version, m.id

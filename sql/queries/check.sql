@@ -83,6 +83,27 @@ FROM (
     FROM timer t JOIN instance i ON i.tenant_id = t.tenant_id AND i.id = t.instance_id
     WHERE i.status = 1
     UNION ALL
+    SELECT 'bookmark-missed-its-stimulus', count(*), min(b.instance_id || '/' || b.id)
+    FROM bookmark b
+    WHERE b.publishable
+      AND EXISTS (SELECT 1 FROM inbox x
+                  WHERE x.tenant_id = b.tenant_id AND x.hash = b.hash AND x.expires_at > now()
+                    AND (x.instance_id IS NULL OR x.instance_id = b.instance_id)
+                    AND (x.correlation_id IS NULL OR x.correlation_id = b.correlation_id)
+                    AND (x.activity_execution_id IS NULL OR x.activity_execution_id = b.activity_execution_id))
+      AND NOT EXISTS (SELECT 1 FROM work w
+                      WHERE w.tenant_id = b.tenant_id AND w.instance_id = b.instance_id AND w.kind = 2
+                        AND w.body->>'bookmarkId' = b.id)
+    UNION ALL
+    SELECT 'trigger-missed-its-stimulus', count(*), min(t.definition_id || '/' || t.activity_id)
+    FROM trigger t
+    WHERE EXISTS (SELECT 1 FROM inbox x
+                  WHERE x.tenant_id = t.tenant_id AND x.hash = t.hash AND x.expires_at > now()
+                    AND x.instance_id IS NULL AND x.activity_execution_id IS NULL)
+    UNION ALL
+    SELECT 'goes-on-twice', count(*), min(g.instance_id)
+    FROM (SELECT w.tenant_id, w.instance_id FROM work w WHERE w.kind = 4 GROUP BY 1, 2 HAVING count(*) > 1) g
+    UNION ALL
     SELECT 'trigger-without-published-definition', count(*), min(t.definition_id)
     FROM trigger t
     WHERE NOT EXISTS (SELECT 1 FROM definition d

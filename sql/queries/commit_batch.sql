@@ -132,6 +132,9 @@ WITH fence_held AS MATERIALIZED (
     JOIN winner w ON w.no = c.no
     RETURNING tenant_id, instance_id, id
 )
-SELECT w.no, w.version, c.id AS continued, w.created_at, now() AS committed_at
+SELECT w.no, w.version, c.id AS continued, w.created_at, now() AS committed_at,
+       c.id IS NOT NULL AND EXISTS (SELECT 1 FROM work x
+                                    WHERE x.tenant_id = w.tenant_id AND x.instance_id = w.instance_id
+                                      AND x.claimed_by IS NULL AND x.available_at <= now()) AS more
 FROM winner w
 LEFT JOIN continued c ON c.tenant_id = w.tenant_id AND c.instance_id = w.instance_id

@@ -8,6 +8,6 @@ WITH fences AS (
     DELETE FROM node WHERE incarnation = $1 RETURNING node_id, postmaster_started_at
 )
 INSERT INTO departed (incarnation, node_id, crashed)
-SELECT $1, coalesce(g.node_id, $2), coalesce(g.postmaster_started_at = pg_postmaster_start_time(), false)
+SELECT $1, coalesce(g.node_id, $2), $3 AND coalesce(g.postmaster_started_at = pg_postmaster_start_time(), false)
 FROM (SELECT 1) one LEFT JOIN gone g ON true
 ON CONFLICT DO NOTHING

@@ -4,8 +4,12 @@
 -- locks:   request by key, then work, then inbox
 WITH remembered AS (
     INSERT INTO request (tenant_id, route, key, fingerprint) VALUES ($1, $2, $3, $4)
-    ON CONFLICT DO NOTHING
-    RETURNING 1
+    ON CONFLICT (tenant_id, route, key) DO UPDATE
+        SET fingerprint = excluded.fingerprint, instance_id = excluded.instance_id, answer = NULL,
+            expires_at = excluded.expires_at
+        -- A key whose time is over stands for nothing, also before it is swept.
+        WHERE request.expires_at <= now()
+    RETURNING expires_at
 ), waiting AS MATERIALIZED (
     SELECT b.instance_id, b.id
     FROM bookmark b
@@ -24,14 +28,14 @@ WITH remembered AS (
     RETURNING 1
 ), started AS (
     INSERT INTO work (tenant_id, instance_id, kind, definition_id, version_id, definition_version, body)
-    SELECT $1, substr(encode(sha256(convert_to($3 || '|' || t.definition_id || '|' || t.activity_id, 'UTF8')), 'hex'),
-                      1, 32),
+    SELECT $1, substr(encode(sha256(convert_to(concat_ws('|', $3, extract(epoch FROM r.expires_at), t.definition_id, t.activity_id),
+                                               'UTF8')), 'hex'), 1, 32),
            0, d.definition_id, d.version_id, d.version,
            json_build_object('triggerActivityId', t.activity_id, 'payload', $7::json, 'correlationId', $8::text)
-    FROM trigger t
+    FROM remembered r
+    CROSS JOIN trigger t
     JOIN definition d ON d.tenant_id = t.tenant_id AND d.definition_id = t.definition_id AND d.is_published
-    WHERE EXISTS (SELECT 1 FROM remembered)
-      AND t.tenant_id = $1 AND t.hash = $5 AND $9::text IS NULL AND $10::text IS NULL
+    WHERE t.tenant_id = $1 AND t.hash = $5 AND $9::text IS NULL AND $10::text IS NULL
     RETURNING 1
 ), kept AS (
     INSERT INTO inbox (tenant_id, hash, name, payload, correlation_id, instance_id, activity_execution_id, expires_at)

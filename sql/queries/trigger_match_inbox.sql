@@ -2,11 +2,18 @@
 -- caller:  store::definition, in the publishing transaction, after the triggers were written
 -- index:   trigger_pkey, inbox_hash
 -- locks:   inbox rows, then work
-WITH taken AS (
+WITH kept AS MATERIALIZED (
+    SELECT x.tenant_id, x.id
+    FROM inbox x
+    WHERE x.tenant_id = $1
+      AND x.hash IN (SELECT t.hash FROM trigger t WHERE t.tenant_id = $1 AND t.definition_id = $2)
+      AND x.instance_id IS NULL AND x.activity_execution_id IS NULL AND x.expires_at > now()
+    ORDER BY x.tenant_id, x.id
+    FOR UPDATE OF x
+), taken AS (
     DELETE FROM inbox x
-    USING (SELECT DISTINCT t.hash FROM trigger t WHERE t.tenant_id = $1 AND t.definition_id = $2) t
-    WHERE x.tenant_id = $1 AND x.hash = t.hash AND x.instance_id IS NULL AND x.activity_execution_id IS NULL
-      AND x.expires_at > now()
+    USING kept k
+    WHERE x.tenant_id = k.tenant_id AND x.id = k.id
     RETURNING x.id, x.hash, x.payload, x.correlation_id
 )
 INSERT INTO work (tenant_id, instance_id, kind, definition_id, version_id, definition_version, body)

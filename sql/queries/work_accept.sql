@@ -5,7 +5,11 @@
 WITH remembered AS (
     INSERT INTO request (tenant_id, route, key, fingerprint, instance_id)
     SELECT $1, $5, $6, $7, $2 WHERE $6::text IS NOT NULL
-    ON CONFLICT DO NOTHING
+    ON CONFLICT (tenant_id, route, key) DO UPDATE
+        SET fingerprint = excluded.fingerprint, instance_id = excluded.instance_id, answer = NULL,
+            expires_at = excluded.expires_at
+        -- A key whose time is over stands for nothing, also before it is swept.
+        WHERE request.expires_at <= now()
     RETURNING 1
 )
 INSERT INTO work (tenant_id, instance_id, kind, body)

@@ -9,7 +9,8 @@ use super::sweep::Sweeper;
 use crate::db::{ANSWER_TIMEOUT, Connector, Session, within};
 use crate::id::{Incarnation, NodeId};
 use crate::lock::{LockKey, SessionLocks, SessionTask};
-use crate::store::{depart, node};
+use crate::store::depart::{self, Cause};
+use crate::store::node;
 use crate::{Error, Result};
 
 const LOCK_TRY: &str = include_str!("../../sql/queries/lock_try.sql");
@@ -45,11 +46,14 @@ impl Membership {
     ) -> Result<Self> {
         let bootstrap = base.open().await?;
         let client = &bootstrap.client;
+        // Two processes of one name do not look past each other; the lock ends with this session.
+        let name = LockKey::node_id(base.schema().as_str(), &options.node_id);
+        take(&bootstrap, name, options).await?;
         if let Some(previous) = previous {
-            wait_until_gone(base, &bootstrap, previous, options).await?;
+            wait_until_gone(base, &bootstrap, previous, options, Cause::Replaced).await?;
         }
         for older in node::by_node_id(client, &options.node_id).await? {
-            wait_until_gone(base, &bootstrap, older, options).await?;
+            wait_until_gone(base, &bootstrap, older, options, Cause::Died).await?;
         }
         let incarnation = node::next_incarnation(client).await?;
         let connector = base.of(incarnation, &options.node_id);
@@ -99,29 +103,34 @@ async fn wait_until_gone(
     bootstrap: &Session,
     older: Incarnation,
     options: &MembershipOptions,
+    cause: Cause,
 ) -> Result<()> {
     let client = &bootstrap.client;
-    let key = LockKey::liveness(base.schema().as_str(), older).0;
+    let key = LockKey::liveness(base.schema().as_str(), older);
+    take(bootstrap, key, options).await?;
+    let released = depart::depart(client, older, &options.node_id, cause).await?;
+    within(ANSWER_TIMEOUT, client.query(LOCK_RELEASE, &[&vec![key.0]])).await?;
+    tracing::info!(incarnation = %older, released, "departed an older incarnation of this node");
+    Ok(())
+}
+
+/// Takes a lock that only a process of the same node id can hold, or refuses to share that id.
+async fn take(session: &Session, key: LockKey, options: &MembershipOptions) -> Result<()> {
     let began = Instant::now();
     loop {
-        let rows = within(ANSWER_TIMEOUT, client.query(LOCK_TRY, &[&vec![key]])).await?;
+        let rows = within(ANSWER_TIMEOUT, session.client.query(LOCK_TRY, &[&vec![key.0]])).await?;
         if rows.first().is_some_and(|row| row.get(1)) {
-            break;
+            return Ok(());
         }
         if began.elapsed() > options.tolerance {
             return Err(Error::conflict(
                 "node-id-in-use",
                 format!(
-                    "the node id {:?} is in use: another process is registered under it (incarnation {older}); stop \
-                     it, or choose another --node-id",
+                    "the node id {:?} is in use by another process; stop it, or choose another --node-id",
                     options.node_id.as_str()
                 ),
             ));
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    let released = depart::depart(client, older, &options.node_id).await?;
-    within(ANSWER_TIMEOUT, client.query(LOCK_RELEASE, &[&vec![key]])).await?;
-    tracing::info!(incarnation = %older, released, "departed an older incarnation of this node");
-    Ok(())
 }

@@ -16,6 +16,8 @@ use crate::{Error, Result};
 pub(crate) struct Report {
     /// When it was sent, by our monotonic clock: what it says is at least this old.
     pub(crate) sent: Instant,
+    /// When the answer came: what it says is due then is never due before.
+    pub(crate) received: Instant,
     pub(crate) pulse: Pulse,
     /// This registration is over.
     pub(crate) declared_dead: bool,
@@ -51,6 +53,7 @@ impl Drop for PulseThread {
 pub(super) fn start(connector: Connector, incarnation: Incarnation, options: MembershipOptions) -> Result<PulseThread> {
     let first = Report {
         sent: Instant::now(),
+        received: Instant::now(),
         pulse: Pulse {
             registered: true,
             revision: 0,
@@ -95,6 +98,7 @@ async fn beat(
                 let declared_dead = !pulse.registered;
                 sender.send_replace(Report {
                     sent,
+                    received: Instant::now(),
                     pulse,
                     declared_dead,
                     tolerance: options.tolerance,

@@ -10,7 +10,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::Result;
 use crate::db::{Connector, Session};
 use crate::id::NodeId;
-use crate::store::depart;
+use crate::store::depart::{self, Cause};
 
 /// From DESIGN: an orphaned claim waits this long at most, and a little jitter.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -39,7 +39,7 @@ async fn sweep(connector: &Connector, line: &mut Option<Session>, node: &NodeId)
         None => line.insert(connector.open().await?),
     };
     for orphan in depart::orphans(&session.client).await? {
-        let released = depart::depart(&session.client, orphan, node).await?;
+        let released = depart::depart(&session.client, orphan, node, Cause::Replaced).await?;
         tracing::info!(incarnation = %orphan, released, "released the claims of an incarnation that is no more");
     }
     Ok(())

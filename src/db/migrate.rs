@@ -41,20 +41,29 @@ pub(crate) async fn run(connector: &Connector) -> Result<Vec<String>> {
         session.client.batch_execute("SET statement_timeout = 0"),
     )
     .await?;
-    within(
+    // Who may not make schemas can use one that somebody has made for them.
+    let exists: bool = within(
         ANSWER_TIMEOUT,
-        session
-            .client
-            .batch_execute(&format!("CREATE SCHEMA IF NOT EXISTS {schema}")),
+        session.client.query_one(SCHEMA_EXISTS, &[&schema.as_str()]),
     )
-    .await
-    .map_err(|error| {
-        Error::unavailable(
-            "schema-missing",
-            format!("the schema {schema} cannot be made: give the database user CREATE on the database, or make it"),
-        )
-        .caused_by(error)
-    })?;
+    .await?
+    .get(0);
+    let create = if exists {
+        String::new()
+    } else {
+        format!("CREATE SCHEMA {schema}")
+    };
+    within(ANSWER_TIMEOUT, session.client.batch_execute(&create))
+        .await
+        .map_err(|error| {
+            Error::unavailable(
+                "schema-missing",
+                format!(
+                    "the schema {schema} cannot be made: give the database user CREATE on the database, or make it"
+                ),
+            )
+            .caused_by(error)
+        })?;
     refuse_newer(&session.client).await?;
     let report = embedded::migrations::runner()
         .run_async(&mut session.client)
@@ -86,6 +95,7 @@ pub(crate) async fn verify(connector: &Connector) -> Result<()> {
 
 const TRY_LOCK: &str = include_str!("../../sql/queries/migrate_try_lock.sql");
 const APPLIED: &str = include_str!("../../sql/queries/migrate_applied.sql");
+const SCHEMA_EXISTS: &str = include_str!("../../sql/queries/migrate_schema_exists.sql");
 const HISTORY: &str = include_str!("../../sql/queries/migrate_history.sql");
 
 fn newest() -> i32 {

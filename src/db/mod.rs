@@ -18,7 +18,7 @@ mod sqlstate;
 mod tests;
 
 pub(crate) use connect::{Connector, Session};
-pub(crate) use pool::{Pool, discard};
+pub(crate) use pool::Pool;
 pub(crate) use schema::SchemaName;
 pub(crate) use settings::DatabaseUrl;
 pub(crate) use sqlstate::{Failure, within};

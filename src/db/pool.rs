@@ -39,8 +39,12 @@ impl Pool {
         Ok(Self { pool: Arc::new(pool) })
     }
 
-    /// A connection, for what needs more than one statement. See [`discard`] for when it must not come back.
-    pub(crate) async fn client(&self) -> Result<Object> {
+    /// A connection for what needs more than one statement.
+    pub(crate) async fn exclusive(&self) -> Result<Exclusive> {
+        Ok(Exclusive(Some(self.client().await?)))
+    }
+
+    async fn client(&self) -> Result<Object> {
         self.pool.get().await.map_err(|error| match error {
             deadpool_postgres::PoolError::Backend(error) => Error::from(error),
             error => Error::unavailable(
@@ -88,6 +92,32 @@ impl Pool {
 }
 
 /// Takes a connection in doubt out of the pool for good.
-pub(crate) fn discard(client: Object) {
+fn discard(client: Object) {
     drop(Object::take(client));
+}
+
+/// A pooled connection for more than one statement. Dropped anywhere in between (an error, a future that nobody polls
+/// any more) it closes, and its transaction with it; only [`Exclusive::give_back`] returns it to the pool.
+pub(crate) struct Exclusive(Option<Object>);
+
+impl Exclusive {
+    /// Returns it, once nothing is open on it.
+    pub(crate) fn give_back(mut self) {
+        drop(self.0.take());
+    }
+
+    /// The connection.
+    pub(crate) fn client(&self) -> Result<&Object> {
+        self.0
+            .as_ref()
+            .ok_or_else(|| Error::internal("a connection was used after it was given back"))
+    }
+}
+
+impl Drop for Exclusive {
+    fn drop(&mut self) {
+        if let Some(client) = self.0.take() {
+            discard(client);
+        }
+    }
 }

@@ -31,6 +31,8 @@ impl Failure {
         match code.code().get(..2) {
             // 57P0x: the session was ended, by an operator, a crash or a shutdown.
             Some("57") if *code != SqlState::QUERY_CANCELED => Self::Connection,
+            // 25P03: the session idled in a transaction and was ended.
+            Some("25") if code.code() == "25P03" => Self::Connection,
             Some("08") | Some("28") | Some("3D") => Self::Connection,
             Some("40") | Some("53") | Some("55") | Some("57") => Self::Busy,
             _ => Self::Statement,

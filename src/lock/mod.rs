@@ -13,7 +13,7 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-use crate::id::{Incarnation, InstanceId, TenantId};
+use crate::id::{Incarnation, InstanceId, NodeId, TenantId};
 
 /// A lock's key in the 64-bit space of advisory locks; the two-integer space belongs to stimuli. Two names with one
 /// key only wait for each other.
@@ -29,6 +29,11 @@ impl LockKey {
     /// Held by a process for as long as its session lives; whoever gets it knows that the process is gone.
     pub(crate) fn liveness(schema: &str, incarnation: Incarnation) -> Self {
         Self::of(&[schema, "liveness", &incarnation.to_string()])
+    }
+
+    /// Held by a process while it registers under a node id.
+    pub(crate) fn node_id(schema: &str, node: &NodeId) -> Self {
+        Self::of(&[schema, "node", node.as_str()])
     }
 
     fn of(parts: &[&str]) -> Self {

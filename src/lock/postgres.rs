@@ -80,7 +80,7 @@ impl std::fmt::Debug for Returned {
 impl LockGuard {
     /// Whether the session that held it has ended: somebody else may have the lock by now.
     pub(crate) fn is_lost(&self) -> bool {
-        *self.lost.borrow()
+        *self.lost.borrow() || self.lost.has_changed().is_err()
     }
 }
 

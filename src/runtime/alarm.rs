@@ -1,52 +1,62 @@
 //! When the claim loop has to look again.
 
-use std::sync::{Mutex, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use tokio::sync::Notify;
 
-/// A time to wake at, that anybody may bring forward. One waiter.
+/// How many times are kept. What does not fit is learned from a check-in, at most one interval late.
+const KEPT: usize = 1024;
+
+/// Times to wake at. One waiter.
 #[derive(Default)]
 pub(super) struct Alarm {
-    at: Mutex<Option<Instant>>,
+    at: Mutex<BTreeSet<Instant>>,
     changed: Notify,
 }
 
 impl Alarm {
+    fn times(&self) -> MutexGuard<'_, BTreeSet<Instant>> {
+        self.at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Wakes now. A wake that nobody waits for is kept.
     pub(super) fn now(&self) {
         self.at(Instant::now());
     }
 
-    /// Wakes at `instant`, or earlier if that was asked for.
+    /// Wakes at `instant`.
     pub(super) fn at(&self, instant: Instant) {
-        let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
-        if at.is_none_or(|earlier| instant < earlier) {
-            *at = Some(instant);
+        let mut times = self.times();
+        times.insert(instant);
+        if times.len() > KEPT {
+            times.pop_last();
+        }
+        if times.first() == Some(&instant) {
             self.changed.notify_one();
         }
     }
 
-    /// Waits until the time has come, and forgets it. Cancellation safe.
+    /// Waits until a time has come, and forgets it with all that are past. Cancellation safe.
     pub(super) async fn rings(&self) {
         loop {
-            let changed = self.changed.notified();
-            let at = *self.at.lock().unwrap_or_else(PoisonError::into_inner);
-            match at {
-                Some(instant) if instant <= Instant::now() => {
-                    let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
-                    if at.is_some_and(|instant| instant <= Instant::now()) {
-                        *at = None;
-                        return;
-                    }
+            let next = {
+                let mut times = self.times();
+                let now = Instant::now();
+                let later = times.split_off(&now);
+                let rang = !std::mem::replace(&mut *times, later).is_empty();
+                if rang {
+                    return;
                 }
-                Some(instant) => {
-                    tokio::select! {
-                        () = tokio::time::sleep_until(instant.into()) => {}
-                        () = changed => {}
-                    }
-                }
-                None => changed.await,
+                times.first().copied()
+            };
+            match next {
+                Some(instant) => tokio::select! {
+                    () = tokio::time::sleep_until(instant.into()) => {}
+                    () = self.changed.notified() => {}
+                },
+                None => self.changed.notified().await,
             }
         }
     }

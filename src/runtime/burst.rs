@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::doors::Tidings;
+use super::in_flight::Hold;
 use super::shift::Shift;
 use super::{effects, instruction};
 use crate::execution::{Burst, InstanceState, Instruction, Outcome, Program, StateMeta, Status};
@@ -16,6 +17,7 @@ use crate::id::{BurstId, ClaimNo, InstanceVersion, WorkId};
 use crate::lock::LockGuard;
 use crate::store::claim::{self, ClaimedRow, InstanceKey, LoadedRow, Return};
 use crate::store::commit::{Claim, Commit, CommitRequest, DefinitionRef, Verdict};
+use crate::store::instance;
 use crate::store::work::WorkKind;
 use crate::{Error, Result};
 
@@ -41,25 +43,45 @@ impl Locked {
     pub(super) async fn load(shift: &Shift, locked: Vec<Self>) -> Result<Vec<Loaded>> {
         let keys: Vec<InstanceKey> = locked.iter().map(|locked| locked.key.clone()).collect();
         let mut found = claim::claim(&shift.pool, shift.incarnation, &keys).await?;
-        Ok(locked
-            .into_iter()
-            .filter_map(|locked| {
-                let claimed = found.remove(&locked.key)?;
-                Some(Loaded {
+        let mut all = Vec::with_capacity(found.len());
+        for locked in locked {
+            let Some(claimed) = found.remove(&locked.key) else {
+                // Something was there a moment ago: another session has its row, for now.
+                shift.leave_alone(locked.key);
+                continue;
+            };
+            if !claimed.unreadable.is_empty() {
+                give_back(
+                    shift,
+                    &locked.key,
+                    &claimed.unreadable,
+                    Return {
+                        blame: true,
+                        pause: LONGEST_PAUSE,
+                    },
+                )
+                .await;
+            }
+            if !claimed.rows.is_empty() {
+                let hold = shift.hold(&locked.key, &claimed.rows);
+                all.push(Loaded {
                     locked,
                     rows: claimed.rows,
                     standing: claimed.loaded,
-                })
-            })
-            .collect())
+                    hold,
+                });
+            }
+        }
+        Ok(all)
     }
 
     /// A start that was accepted claimed: there is nothing to load.
-    pub(super) fn begin(self, start: ClaimedRow) -> Loaded {
+    pub(super) fn begin(self, start: ClaimedRow, hold: Hold) -> Loaded {
         Loaded {
             locked: self,
             rows: vec![start],
             standing: None,
+            hold,
         }
     }
 }
@@ -67,8 +89,9 @@ impl Locked {
 /// An instance with what is to be done, all of it claimed.
 pub(super) struct Loaded {
     pub(super) locked: Locked,
-    pub(super) rows: Vec<ClaimedRow>,
+    rows: Vec<ClaimedRow>,
     standing: Option<LoadedRow>,
+    hold: Hold,
 }
 
 /// What to run.
@@ -108,6 +131,7 @@ enum Settled {
     GoesOn {
         next: Box<Prepared>,
         told: Vec<(WorkId, bool)>,
+        others_wait: bool,
     },
     /// Nothing was written.
     Lost { verdict: Verdict, rows: Vec<ClaimedRow> },
@@ -115,26 +139,38 @@ enum Settled {
 
 /// Runs an instance until it waits or ends, and tells the doors.
 pub(super) async fn attend(shift: &Shift, loaded: Loaded) {
-    let key = loaded.locked.key.clone();
-    let claims: Vec<Claim> = loaded.rows.iter().map(|row| row.claim.clone()).collect();
-    if let Err(error) = drive(shift, loaded).await {
+    let Loaded {
+        locked,
+        rows,
+        standing,
+        hold,
+    } = loaded;
+    let key = locked.key.clone();
+    let failures = rows.iter().map(|row| row.failures).max().unwrap_or(0);
+    if let Err(error) = drive(shift, locked, rows, standing, &hold).await {
         tracing::error!(%error, "a burst could not be run; it is tried again later");
         give_back(
             shift,
             &key,
-            &claims,
+            &hold.claims(),
             Return {
                 blame: true,
-                pause: Duration::from_secs(1),
+                pause: pause(failures),
             },
         )
         .await;
     }
 }
 
-async fn drive(shift: &Shift, loaded: Loaded) -> Result<()> {
-    let key = loaded.locked.key.clone();
-    let Some(mut prepared) = prepare(shift, loaded).await? else {
+async fn drive(
+    shift: &Shift,
+    locked: Locked,
+    rows: Vec<ClaimedRow>,
+    standing: Option<LoadedRow>,
+    hold: &Hold,
+) -> Result<()> {
+    let key = locked.key.clone();
+    let Some(mut prepared) = prepare(shift, locked, rows, standing).await? else {
         return Ok(());
     };
     let mut told: Vec<(WorkId, bool)> = Vec::new();
@@ -147,7 +183,7 @@ async fn drive(shift: &Shift, loaded: Loaded) -> Result<()> {
             finished = run(shift, prepared) => finished?,
         };
         failpoint::hit("burst.after").await?;
-        match finished.commit(shift).await? {
+        match finished.commit(shift, hold).await? {
             Settled::Done {
                 guard,
                 told: last,
@@ -155,26 +191,22 @@ async fn drive(shift: &Shift, loaded: Loaded) -> Result<()> {
                 commit,
             } => {
                 told.extend(last);
-                let finished_at = (state.status() == Status::Finished).then_some(commit.committed_at);
-                let meta = StateMeta {
-                    created_at: commit.created_at,
-                    updated_at: commit.committed_at,
-                    finished_at,
-                };
-                for (work, matched) in told {
-                    if let Some(door) = shift.doors.take(work) {
-                        let _ = door.send(Tidings::Committed {
-                            state: state.clone(),
-                            meta,
-                            matched,
-                        });
-                    }
-                }
+                tell(shift, told, &state, commit);
                 drop(guard);
                 return Ok(());
             }
-            Settled::GoesOn { next, told: more } => {
+            Settled::GoesOn {
+                next,
+                told: more,
+                others_wait,
+            } => {
                 told.extend(more);
+                if others_wait || shift.is_draining() {
+                    // What came meanwhile (a cancel, say) is taken along by the next burst; whoever drains hands over.
+                    let claims: Vec<Claim> = next.rows.iter().map(|row| row.claim.clone()).collect();
+                    give_back(shift, &key, &claims, Return::FREELY).await;
+                    return Ok(());
+                }
                 prepared = *next;
             }
             Settled::Lost { verdict, rows } => {
@@ -185,9 +217,31 @@ async fn drive(shift: &Shift, loaded: Loaded) -> Result<()> {
     }
 }
 
+fn tell(shift: &Shift, told: Vec<(WorkId, bool)>, state: &InstanceState, commit: Commit) {
+    let finished_at = (state.status() == Status::Finished).then_some(commit.committed_at);
+    let meta = StateMeta {
+        created_at: commit.created_at,
+        updated_at: commit.committed_at,
+        finished_at,
+    };
+    for (work, matched) in told {
+        if let Some(door) = shift.doors.take(work) {
+            let _ = door.send(Tidings::Committed {
+                state: Box::new(state.clone()),
+                meta,
+                matched,
+            });
+        }
+    }
+}
+
 /// Sorts out rows that can have no effect, and finds what to run. None: nothing is left to do.
-async fn prepare(shift: &Shift, loaded: Loaded) -> Result<Option<Prepared>> {
-    let Loaded { locked, rows, standing } = loaded;
+async fn prepare(
+    shift: &Shift,
+    locked: Locked,
+    rows: Vec<ClaimedRow>,
+    standing: Option<LoadedRow>,
+) -> Result<Option<Prepared>> {
     let is_start = |row: &ClaimedRow| matches!(row.instruction, Some((WorkKind::Start, _)));
     let (starts, others): (Vec<_>, Vec<_>) = rows.into_iter().partition(is_start);
     let (rows, definition, state) = match (&standing, starts.first()) {
@@ -242,12 +296,12 @@ async fn discard(shift: &Shift, key: &InstanceKey, rows: &[ClaimedRow]) -> Resul
     claim::discard_work(&shift.pool, shift.incarnation, &key.0, &claims).await
 }
 
-/// Rows for an instance that does not exist: its start may still be on its way, in somebody else's hands.
+/// Rows for an instance that does not exist: its start may still be on its way, in somebody else's hands, or its first
+/// commit may have come since we looked, from a backend whose process is dead.
 async fn orphaned(shift: &Shift, key: &InstanceKey, rows: &[ClaimedRow]) -> Result<()> {
-    if crate::store::instance::pending(&shift.pool, &key.0, &key.1)
-        .await?
-        .is_some()
-    {
+    let (tenant, id) = (&key.0, &key.1);
+    let starts = instance::pending(&shift.pool, tenant, id).await?.is_some();
+    if starts || instance::find(&shift.pool, tenant, id).await?.is_some() {
         let claims: Vec<Claim> = rows.iter().map(|row| row.claim.clone()).collect();
         give_back(
             shift,
@@ -329,7 +383,7 @@ async fn run(shift: &Shift, prepared: Prepared) -> Result<Finished> {
 }
 
 impl Finished {
-    async fn commit(self, shift: &Shift) -> Result<Settled> {
+    async fn commit(self, shift: &Shift, hold: &Hold) -> Result<Settled> {
         let Self {
             rows,
             unmatched,
@@ -381,7 +435,7 @@ impl Finished {
             .continued
             .ok_or_else(|| Error::internal("a burst that yielded has no row to go on under"))?;
         let claim = Claim::Work(work, ClaimNo(1));
-        shift.in_flight.add(&key, [claim.clone()]);
+        hold.add(claim.clone());
         let row = ClaimedRow {
             claim,
             instruction: Some((WorkKind::Continue, serde_json::Value::Null)),
@@ -402,6 +456,7 @@ impl Finished {
         Ok(Settled::GoesOn {
             next: Box::new(next),
             told,
+            others_wait: commit.more,
         })
     }
 }
@@ -454,7 +509,11 @@ async fn settle_loss(shift: &Shift, key: &InstanceKey, verdict: Verdict, rows: V
                     let _ = door.send(Tidings::Unknown);
                 }
             }
-            give_back(shift, key, &claims, Return::FREELY).await;
+            let how = Return {
+                blame: true,
+                pause: pause(failures),
+            };
+            give_back(shift, key, &claims, how).await;
         }
     }
 }

@@ -18,9 +18,6 @@ use crate::store::housekeeping;
 /// The most instances that one round takes on.
 const ROUND: usize = 64;
 
-/// How long an instance is left alone whose lock somebody else has; jittered.
-const ELSEWHERE: Duration = Duration::from_millis(100);
-
 /// How often claims are compared with memory.
 const COMPARISON: Duration = Duration::from_secs(10);
 
@@ -32,9 +29,10 @@ pub(super) async fn run(shift: Arc<Shift>) {
     let mut reports = shift.reports.clone();
     shift.alarm.now();
     while !shift.is_draining() && !shift.stop.is_cancelled() {
-        // All three are cancellation safe.
+        // All four are cancellation safe.
         tokio::select! {
             () = shift.stop.cancelled() => return,
+            () = shift.draining.cancelled() => return,
             () = shift.alarm.rings() => {}
             changed = reports.changed() => {
                 if changed.is_err() {
@@ -42,7 +40,7 @@ pub(super) async fn run(shift: Arc<Shift>) {
                 }
                 let report = reports.borrow_and_update().clone();
                 if let Some(due) = report.pulse.next_due {
-                    shift.alarm.at(report.sent + due);
+                    shift.alarm.at(report.received + due);
                 }
                 continue;
             }
@@ -58,34 +56,40 @@ pub(super) async fn run(shift: Arc<Shift>) {
     }
 }
 
-/// One look; true if there may be more.
+/// One look; true if there may be more. It queues for permits like every door, so that doors cannot starve it, and
+/// looks for no more than it has permits for.
 async fn round(shift: &Arc<Shift>) -> Result<bool> {
-    let room = shift.permits.available_permits().min(ROUND);
-    if room == 0 || shift.is_draining() {
-        // A burst that ends rings the alarm.
-        return Ok(false);
+    let first = tokio::select! {
+        () = shift.stop.cancelled() => return Ok(false),
+        () = shift.draining.cancelled() => return Ok(false),
+        permit = Arc::clone(&shift.permits).acquire_owned() => permit,
+    };
+    let Ok(first) = first else { return Ok(false) };
+    let mut permits = vec![first];
+    while permits.len() < ROUND
+        && let Ok(permit) = Arc::clone(&shift.permits).try_acquire_owned()
+    {
+        permits.push(permit);
     }
-    let found = claim::peek(&shift.pool, room, &shift.in_flight.hidden()).await?;
+    let found = claim::peek(&shift.pool, permits.len(), &shift.in_flight.hidden()).await?;
     if found.is_empty() {
         return Ok(false);
     }
-    let full = found.len() >= room;
+    let full = found.len() >= permits.len();
     let locked = lock(shift, found).await?;
     if locked.is_empty() {
         return Ok(full);
     }
     failpoint::hit("claim.locked").await?;
-    for loaded in Locked::load(shift, locked).await? {
-        // Only this loop and the doors take permits; a door may have been faster, then the rest waits for a moment.
-        let permit = Arc::clone(&shift.permits).acquire_owned();
-        let Ok(permit) = permit.await else { return Ok(false) };
+    let mut attended = false;
+    for (loaded, permit) in Locked::load(shift, locked).await?.into_iter().zip(permits) {
+        attended = true;
         shift.attend(loaded, permit);
     }
-    Ok(full)
+    Ok(full && attended)
 }
 
-/// Takes the locks that are free. Instances whose lock somebody else has are left alone for a moment: whoever holds it
-/// looks for more after its release.
+/// Takes the locks that are free.
 async fn lock(shift: &Shift, found: Vec<InstanceKey>) -> Result<Vec<Locked>> {
     let keys = found.iter().map(|key| shift.lock_key(key)).collect();
     let guards = shift.locks.try_lock(keys).await?;
@@ -93,11 +97,7 @@ async fn lock(shift: &Shift, found: Vec<InstanceKey>) -> Result<Vec<Locked>> {
     for (key, guard) in found.into_iter().zip(guards) {
         match guard {
             Some(guard) => locked.push(Locked::new(key, guard)),
-            None => {
-                let until = Instant::now() + ELSEWHERE.mul_f64(rand::random_range(0.5..1.5));
-                shift.in_flight.leave_alone(key, until);
-                shift.alarm.at(until);
-            }
+            None => shift.leave_alone(key),
         }
     }
     Ok(locked)
@@ -116,8 +116,9 @@ pub(super) async fn keep_house(shift: Arc<Shift>) {
             Ok(still) => suspects = still,
             Err(error) => tracing::debug!(%error, "claims could not be compared with memory"),
         }
-        if let Err(error) = housekeeping::expire(&shift.pool).await {
-            tracing::debug!(%error, "expired rows could not be removed");
+        match expire(&shift).await {
+            Ok(()) => {}
+            Err(error) => tracing::debug!(%error, "expired rows could not be removed"),
         }
         if partitions.elapsed() > PARTITIONS {
             match housekeeping::ensure_partitions(&shift.pool).await {
@@ -126,6 +127,12 @@ pub(super) async fn keep_house(shift: Arc<Shift>) {
             }
         }
     }
+}
+
+/// Removes what has expired, batch after batch.
+async fn expire(shift: &Shift) -> Result<()> {
+    while !shift.stop.is_cancelled() && housekeeping::expire(&shift.pool).await? >= housekeeping::EXPIRED_AT_ONCE {}
+    Ok(())
 }
 
 /// Rows that the database shows as ours but that no burst has in its hands: an answer was lost on its way, or a task

@@ -12,7 +12,7 @@ use super::shift::Shift;
 use super::supervisor::Supervisor;
 use crate::activity::Catalogue;
 use crate::db::{Connector, DatabaseUrl, SchemaName, migrate};
-use crate::execution::{Interpreter, InterpreterOptions};
+use crate::execution::{Interpreter, InterpreterOptions, check_value};
 use crate::id::{NodeId, TenantId};
 use crate::{Error, Result};
 
@@ -91,6 +91,26 @@ impl Engine {
                 "this node is not registered with the database just now; try again",
             )
         })
+    }
+
+    /// The shift on duty, if it takes on anything new.
+    pub(super) fn accepting(&self) -> Result<Arc<Shift>> {
+        let shift = self.shift()?;
+        if shift.is_draining() {
+            return Err(Error::unavailable(
+                "draining",
+                "this node is about to stop; try another one",
+            ));
+        }
+        Ok(shift)
+    }
+
+    /// Refuses a value from outside that no instance may hold.
+    pub(super) fn checked(&self, field: &str, value: &impl serde::Serialize) -> Result<()> {
+        let value = serde_json::to_value(value).map_err(|error| {
+            Error::invalid("invalid-json", format!("{field} cannot be written as JSON")).caused_by(error)
+        })?;
+        check_value(field, &value, self.inner.interpreter.options().max_value_bytes)
     }
 
     /// Whether this node can take work: it is registered, not draining, and its last check-in is recent.

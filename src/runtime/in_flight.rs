@@ -1,14 +1,14 @@
 //! What this node has in its hands.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crate::store::claim::InstanceKey;
 use crate::store::commit::Claim;
 
-/// The instances and claimed rows of the bursts that run on this node, and the instances that are better left alone
-/// for a moment. Bounded by the bursts that run.
+/// The instances and claimed rows of the bursts of this node, and the instances that are better left alone for a
+/// moment. Bounded by the bursts that run.
 #[derive(Default)]
 pub(super) struct InFlight {
     state: Mutex<State>,
@@ -16,8 +16,16 @@ pub(super) struct InFlight {
 
 #[derive(Default)]
 struct State {
-    instances: HashMap<InstanceKey, HashSet<Claim>>,
+    holds: HashMap<InstanceKey, HashMap<u64, HashSet<Claim>>>,
+    next: u64,
     elsewhere: HashMap<InstanceKey, Instant>,
+}
+
+/// The rows that one burst has in its hands. Dropping it forgets them, however the burst ends.
+pub(super) struct Hold {
+    in_flight: Arc<InFlight>,
+    key: InstanceKey,
+    number: u64,
 }
 
 impl InFlight {
@@ -25,17 +33,24 @@ impl InFlight {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// These rows are in the hands of a burst of that instance.
-    pub(super) fn add(&self, key: &InstanceKey, claims: impl IntoIterator<Item = Claim>) {
-        self.state().instances.entry(key.clone()).or_default().extend(claims);
+    /// A burst takes these rows of an instance into its hands.
+    pub(super) fn hold(self: &Arc<Self>, key: &InstanceKey, claims: impl IntoIterator<Item = Claim>) -> Hold {
+        let mut state = self.state();
+        state.next += 1;
+        let number = state.next;
+        state
+            .holds
+            .entry(key.clone())
+            .or_default()
+            .insert(number, claims.into_iter().collect());
+        Hold {
+            in_flight: Arc::clone(self),
+            key: key.clone(),
+            number,
+        }
     }
 
-    /// The burst of that instance is over.
-    pub(super) fn remove(&self, key: &InstanceKey) {
-        self.state().instances.remove(key);
-    }
-
-    /// Somebody else has the lock of that instance; it is left alone until then.
+    /// An instance is left alone until then: somebody else has its lock, or a row of it.
     pub(super) fn leave_alone(&self, key: InstanceKey, until: Instant) {
         self.state().elsewhere.insert(key, until);
     }
@@ -45,14 +60,50 @@ impl InFlight {
         let mut state = self.state();
         let now = Instant::now();
         state.elsewhere.retain(|_, until| *until > now);
-        state.instances.keys().chain(state.elsewhere.keys()).cloned().collect()
+        state.holds.keys().chain(state.elsewhere.keys()).cloned().collect()
     }
 
     /// Whether a row that the database shows as ours is in the hands of a burst.
     pub(super) fn holds(&self, key: &InstanceKey, claim: &Claim) -> bool {
-        self.state()
-            .instances
+        let state = self.state();
+        state
+            .holds
             .get(key)
-            .is_some_and(|claims| claims.contains(claim))
+            .is_some_and(|holds| holds.values().any(|claims| claims.contains(claim)))
+    }
+}
+
+impl Hold {
+    /// All of them.
+    pub(super) fn claims(&self) -> Vec<Claim> {
+        let state = self.in_flight.state();
+        let claims = state.holds.get(&self.key).and_then(|holds| holds.get(&self.number));
+        claims
+            .map(|claims| claims.iter().cloned().collect())
+            .unwrap_or_default()
+    }
+
+    /// One more row: the one under which a burst that yielded goes on.
+    pub(super) fn add(&self, claim: Claim) {
+        let mut state = self.in_flight.state();
+        if let Some(claims) = state
+            .holds
+            .get_mut(&self.key)
+            .and_then(|holds| holds.get_mut(&self.number))
+        {
+            claims.insert(claim);
+        }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let mut state = self.in_flight.state();
+        if let Some(holds) = state.holds.get_mut(&self.key) {
+            holds.remove(&self.number);
+            if holds.is_empty() {
+                state.holds.remove(&self.key);
+            }
+        }
     }
 }

@@ -3,7 +3,7 @@
 //! # Layout
 //!
 //! - `engine`, `options`: what a program holds; `request`: what it asks and gets.
-//! - `definitions`, `start`, `resume`, `read`: its methods, by subject.
+//! - `definitions`, `start`, `resume`, `read`: its methods, by subject; `waiting`: how doors wait.
 //! - `supervisor`: keeps a registration; `shift`: everything that works under one.
 //! - `claiming`: finds what is to be done; `burst`: does it, one consuming type per step.
 //! - `doors`, `in_flight`, `alarm`, `programs`: who waits, what runs, when to look, what is compiled.
@@ -26,6 +26,7 @@ mod resume;
 mod shift;
 mod start;
 mod supervisor;
+mod waiting;
 
 pub use engine::{Engine, check, migrate};
 pub use options::EngineBuilder;

@@ -20,7 +20,8 @@ impl Engine {
     /// was met before: [`Error::is_conflict`], code `already-resumed`.
     pub async fn resume(&self, request: ResumeRequest) -> Result<Executed> {
         let deadline = Instant::now() + self.inner.options.answer_timeout;
-        let shift = self.shift()?;
+        let shift = self.accepting()?;
+        self.checked("input", &request.input)?;
         let tenant = &self.inner.tenant;
         let id = request.instance_id;
         let key = request.idempotency.map(|given| request_key("resume", given));
@@ -75,7 +76,7 @@ impl Engine {
     /// is cancelled, or after the answer timeout; false: it had finished before.
     pub async fn cancel(&self, id: &InstanceId) -> Result<bool> {
         let deadline = Instant::now() + self.inner.options.answer_timeout;
-        let shift = self.shift()?;
+        let shift = self.accepting()?;
         match work::accept_cancel(&shift.pool, &self.inner.tenant, id).await? {
             CancelAccepted::NotFound => Err(no_instance(id)),
             CancelAccepted::Finished => Ok(false),
@@ -90,7 +91,10 @@ impl Engine {
     /// Publishes an event, once: to every instance that waits for it and to every published trigger, else into the
     /// inbox, where the first that begins to wait for it finds it. Returns when that is durable; the bursts follow.
     pub async fn trigger_event(&self, request: EventRequest) -> Result<EventAccepted> {
-        let shift = self.shift()?;
+        let shift = self.accepting()?;
+        self.checked("eventName", &request.name)?;
+        self.checked("correlationId", &request.correlation_id)?;
+        self.checked("input", &request.input)?;
         let request_key = match request.idempotency {
             Some(given) => request_key("event", given),
             None => RequestKey {

@@ -2,7 +2,7 @@
 //! reached the writer are dropped, those that have wait for their verdict.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
@@ -10,7 +10,7 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::alarm::Alarm;
 use super::doors::Doors;
-use super::in_flight::InFlight;
+use super::in_flight::{Hold, InFlight};
 use super::options::Options;
 use super::programs::Programs;
 use super::{burst, claiming};
@@ -21,9 +21,13 @@ use crate::execution::Interpreter;
 use crate::id::Incarnation;
 use crate::lock::{LockKey, SessionLocks};
 use crate::store::accept::Acceptor;
-use crate::store::claim::InstanceKey;
+use crate::store::claim::{ClaimedRow, InstanceKey};
 use crate::store::commit::{CommitWriter, WriterOptions, WriterTasks};
 use crate::store::housekeeping;
+
+/// How long an instance is left alone whose lock somebody else has; jittered. Whoever holds it looks for more after the
+/// release, so this is only for lost wake-ups.
+const ELSEWHERE: Duration = Duration::from_millis(100);
 
 /// One incarnation at work.
 pub(super) struct Shift {
@@ -39,7 +43,7 @@ pub(super) struct Shift {
     pub(super) programs: Arc<Programs>,
     pub(super) doors: Arc<Doors>,
     pub(super) alarm: Arc<Alarm>,
-    pub(super) in_flight: InFlight,
+    pub(super) in_flight: Arc<InFlight>,
     /// One permit per burst that may run at once.
     pub(super) permits: Arc<Semaphore>,
     pub(super) workers: usize,
@@ -51,7 +55,8 @@ pub(super) struct Shift {
     pub(super) inbox_lifetime: i64,
     pub(super) lock_class: i32,
     schema: String,
-    draining: AtomicBool,
+    /// Nothing new is taken on.
+    pub(super) draining: CancellationToken,
 }
 
 /// The tasks of a shift, for its owner.
@@ -89,7 +94,7 @@ impl Shift {
             programs: Arc::clone(programs),
             doors: Arc::clone(doors),
             alarm: Arc::default(),
-            in_flight: InFlight::default(),
+            in_flight: Arc::default(),
             permits: Arc::new(Semaphore::new(options.workers)),
             workers: options.workers,
             stop: CancellationToken::new(),
@@ -98,7 +103,7 @@ impl Shift {
             inbox_lifetime: i64::try_from(options.inbox_lifetime.as_micros()).unwrap_or(i64::MAX),
             lock_class: connector.schema().lock_class(),
             schema: connector.schema().to_string(),
-            draining: AtomicBool::new(false),
+            draining: CancellationToken::new(),
         });
         let tasks = ShiftTasks {
             writer: writer_tasks,
@@ -116,44 +121,43 @@ impl Shift {
 
     /// Nothing new is claimed from now on; the claiming task ends.
     pub(super) fn drain(&self) {
-        self.draining.store(true, Ordering::SeqCst);
-        self.alarm.now();
+        self.draining.cancel();
     }
 
     pub(super) fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::SeqCst)
+        self.draining.is_cancelled()
+    }
+
+    /// A burst takes claimed rows into its hands.
+    pub(super) fn hold(&self, key: &InstanceKey, rows: &[ClaimedRow]) -> Hold {
+        self.in_flight.hold(key, rows.iter().map(|row| row.claim.clone()))
+    }
+
+    /// Looks at an instance again in a moment, not at once: somebody else has its lock, or a row of it.
+    pub(super) fn leave_alone(&self, key: InstanceKey) {
+        let until = Instant::now() + ELSEWHERE.mul_f64(rand::random_range(0.5..1.5));
+        self.in_flight.leave_alone(key, until);
+        self.alarm.at(until);
     }
 
     /// Gives a burst a task of its own, which nobody's hanging up ends. It ends with the shift.
     pub(super) fn attend(self: &Arc<Self>, loaded: burst::Loaded, permit: tokio::sync::OwnedSemaphorePermit) {
         let shift = Arc::clone(self);
-        let key = loaded.locked.key.clone();
-        shift
-            .in_flight
-            .add(&key, loaded.rows.iter().map(|row| row.claim.clone()));
-        let span = tracing::debug_span!("burst", instance = %key.1, incarnation = %shift.incarnation);
+        let span = tracing::debug_span!("burst", instance = %loaded.locked.key.1, incarnation = %shift.incarnation);
         let task = async move {
-            let over = Over {
-                shift: &shift,
-                key: &key,
-            };
+            // Rung when the burst has let go of everything, however it ended: more may have come for its instance.
+            let _rings = Rings(Arc::clone(&shift.alarm));
             burst::attend(&shift, loaded).await;
-            drop(over);
             drop(permit);
         };
         self.tasks.spawn(tracing::Instrument::instrument(task, span));
     }
 }
 
-/// Forgets a burst however it ends, also when its task is dropped or panics, and looks for what came meanwhile.
-struct Over<'a> {
-    shift: &'a Shift,
-    key: &'a InstanceKey,
-}
+struct Rings(Arc<Alarm>);
 
-impl Drop for Over<'_> {
+impl Drop for Rings {
     fn drop(&mut self) {
-        self.shift.in_flight.remove(self.key);
-        self.shift.alarm.now();
+        self.0.now();
     }
 }

@@ -1,7 +1,6 @@
 //! Starts: execute runs at once and answers with the state, dispatch accepts and answers.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -9,29 +8,25 @@ use tokio::time::Instant;
 
 use super::Engine;
 use super::burst::{Locked, give_back};
-use super::doors::{Tidings, unknown};
+use super::doors::Tidings;
 use super::instruction::StartBody;
 use super::request::{Executed, Idempotency, StartRequest};
 use super::shift::Shift;
-use crate::execution::SubStatus;
 use crate::id::{ClaimNo, InstanceId, WorkId};
-use crate::store::accept::{Accepted, NewStart, RequestKey};
+use crate::store::accept::{Accepted, Acceptor, NewStart, RequestKey};
 use crate::store::claim::{ClaimedRow, Return};
 use crate::store::commit::Claim;
-use crate::store::work::{self, WorkKind};
+use crate::store::work::WorkKind;
 use crate::{Error, Result};
-
-/// How often a door looks whether another node has consumed its row.
-const LOOK: Duration = Duration::from_millis(200);
 
 /// Elsa's column for an instance id is as long; ours has no bound, but a bound there must be.
 const LONGEST_ID: usize = 255;
 
 /// A start that was accepted, and where to hear of it.
-struct Awaited {
-    instance: InstanceId,
+pub(super) struct Awaited {
+    pub(super) instance: InstanceId,
     /// None: it was accepted before, under the same idempotency key.
-    row: Option<(WorkId, oneshot::Receiver<Tidings>)>,
+    pub(super) row: Option<(WorkId, oneshot::Receiver<Tidings>)>,
 }
 
 impl Engine {
@@ -40,15 +35,19 @@ impl Engine {
     /// says `pending`. No published version: [`Error::is_not_found`].
     pub async fn execute(&self, request: StartRequest) -> Result<Executed> {
         let deadline = Instant::now() + self.inner.options.answer_timeout;
-        let shift = self.shift()?;
+        let shift = self.accepting()?;
+        let ours = request.instance_id.is_none() && shift.workers > 0;
         let start = self.new_start(request, "execute")?;
         let (reply, accepted) = oneshot::channel();
         // A task of the runtime's: a client that hangs up cancels nothing.
         let owned = Arc::clone(&shift);
         shift.tasks.spawn(async move {
-            let outcome = tokio::select! {
-                () = owned.stop.cancelled() => Err(Error::fenced("this registration of the node is over; try again")),
-                outcome = begin(&owned, start, deadline) => outcome,
+            let outcome = if ours {
+                begin(&owned, start, deadline).await
+            } else {
+                // An id of the caller's may be that of an instance by the time we run it: it is loaded first, as
+                // everything is that was not born in our hands.
+                accept(&owned, &owned.durable, start, deadline).await
             };
             let _ = reply.send(outcome);
         });
@@ -61,16 +60,10 @@ impl Engine {
     /// Accepts a start durably and gives the id of the instance that it will be. A caller's own id that is taken:
     /// [`Error::is_conflict`].
     pub async fn dispatch(&self, request: StartRequest) -> Result<InstanceId> {
-        let shift = self.shift()?;
+        let deadline = Instant::now() + self.inner.options.answer_timeout;
+        let shift = self.accepting()?;
         let start = self.new_start(request, "dispatch")?;
-        let instance = start.instance.clone();
-        match shift.durable.accept(start).await? {
-            Accepted::New { .. } => {
-                shift.alarm.now();
-                Ok(instance)
-            }
-            Accepted::Before { instance } => Ok(instance),
-        }
+        Ok(accept(&shift, &shift.durable, start, deadline).await?.instance)
     }
 
     fn new_start(&self, request: StartRequest, route: &'static str) -> Result<NewStart> {
@@ -84,6 +77,10 @@ impl Engine {
             }
             Some(id) => id,
         };
+        self.checked("correlationId", &request.correlation_id)?;
+        self.checked("name", &request.name)?;
+        self.checked("input", &request.input)?;
+        self.checked("variables", &request.variables)?;
         let body = StartBody {
             correlation_id: request.correlation_id,
             name: request.name,
@@ -101,106 +98,6 @@ impl Engine {
             request: request.idempotency.map(|given| request_key(route, given)),
         })
     }
-
-    async fn await_start(&self, awaited: Awaited, deadline: Instant) -> Result<Executed> {
-        let Awaited { instance, row } = awaited;
-        match row {
-            Some((work, tidings)) => Ok(self.await_row(instance, work, tidings, deadline).await?.0),
-            None => self.await_first_commit(instance, deadline).await,
-        }
-    }
-
-    /// Waits until a row was consumed, by whichever node; the flag says whether it met what it was meant for, as far as
-    /// this node can know.
-    pub(super) async fn await_row(
-        &self,
-        instance: InstanceId,
-        work: WorkId,
-        mut tidings: oneshot::Receiver<Tidings>,
-        deadline: Instant,
-    ) -> Result<(Executed, bool)> {
-        let mut told = false;
-        loop {
-            tokio::select! {
-                heard = &mut tidings, if !told => match heard {
-                    Ok(tidings) => return answer(instance, tidings),
-                    Err(_) => told = true,
-                },
-                () = tokio::time::sleep(LOOK) => {
-                    // Not being able to look is no tidings: the deadline decides.
-                    if let Ok(shift) = self.shift()
-                        && let Ok(false) = work::exists(&shift.pool, &self.inner.tenant, work).await
-                    {
-                        // A burst of this node that has just been committed tells more than the row does.
-                        if !told && let Ok(Ok(tidings)) = tokio::time::timeout(LOOK / 2, &mut tidings).await {
-                            return answer(instance, tidings);
-                        }
-                        // A burst that yielded has consumed the row, and goes on.
-                        let executed = self.executed(&instance).await?;
-                        if executed.sub_status() != Some(SubStatus::Executing.as_str()) {
-                            return Ok((executed, true));
-                        }
-                    }
-                }
-                () = tokio::time::sleep_until(deadline) => {
-                    return Ok((self.still_running(instance).await?, true));
-                }
-            }
-        }
-    }
-
-    /// A start that was accepted before may still be on its way to its first commit.
-    async fn await_first_commit(&self, instance: InstanceId, deadline: Instant) -> Result<Executed> {
-        loop {
-            match self.executed(&instance).await {
-                Ok(executed) if !executed.pending => return Ok(executed),
-                Ok(executed) if Instant::now() >= deadline => return Ok(executed),
-                Ok(_) => tokio::time::sleep(LOOK.min(Duration::from_millis(50))).await,
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    /// The instance as it stands.
-    pub(super) async fn executed(&self, instance: &InstanceId) -> Result<Executed> {
-        let detail = self.instance(instance).await?;
-        Ok(Executed {
-            instance_id: instance.clone(),
-            faulted: detail.summary.sub_status == SubStatus::Faulted.as_str(),
-            pending: detail.summary.sub_status == SubStatus::Pending.as_str(),
-            workflow_state: detail.workflow_state,
-        })
-    }
-
-    async fn still_running(&self, instance: InstanceId) -> Result<Executed> {
-        let state = match self.executed(&instance).await {
-            Ok(executed) => executed.workflow_state,
-            Err(_) => serde_json::json!({ "id": instance.as_str() }),
-        };
-        Ok(Executed {
-            instance_id: instance,
-            workflow_state: state,
-            faulted: false,
-            pending: true,
-        })
-    }
-}
-
-/// What a door makes of its tidings.
-fn answer(instance: InstanceId, tidings: Tidings) -> Result<(Executed, bool)> {
-    match tidings {
-        Tidings::Committed { state, meta, matched } => {
-            let executed = Executed {
-                faulted: state.sub_status() == SubStatus::Faulted,
-                workflow_state: state.workflow_state(meta),
-                instance_id: instance,
-                pending: false,
-            };
-            Ok((executed, matched))
-        }
-        Tidings::NoInstance => Err(super::read::no_instance(&instance)),
-        Tidings::Unknown => Err(unknown(instance.as_str())),
-    }
 }
 
 pub(super) fn request_key(route: &'static str, given: Idempotency) -> RequestKey {
@@ -211,12 +108,42 @@ pub(super) fn request_key(route: &'static str, given: Idempotency) -> RequestKey
     }
 }
 
+/// Accepts a start; nobody has claimed it yet, unless the acceptor does so.
+async fn accept(shift: &Arc<Shift>, acceptor: &Acceptor, start: NewStart, deadline: Instant) -> Result<Awaited> {
+    let instance = start.instance.clone();
+    Ok(match accepted(shift, acceptor, start, deadline).await? {
+        Accepted::New { work, .. } => {
+            let row = Some((work, shift.doors.open(work)));
+            shift.alarm.now();
+            Awaited { instance, row }
+        }
+        Accepted::Before { instance } => Awaited { instance, row: None },
+    })
+}
+
+/// Waits for the acceptor, bounded; whoever stops waiting cannot know what became of the start.
+async fn accepted(shift: &Shift, acceptor: &Acceptor, start: NewStart, deadline: Instant) -> Result<Accepted> {
+    let instance = start.instance.clone();
+    let unknown = |why: &str| {
+        Err(Error::unknown_outcome(format!(
+            "{why} while the start was accepted; look the instance up, or try again \
+                                            with the same Idempotency-Key"
+        ))
+        .instance(instance.as_str()))
+    };
+    tokio::select! {
+        outcome = acceptor.accept(start) => outcome,
+        () = shift.stop.cancelled() => unknown("this registration of the node ended"),
+        () = tokio::time::sleep_until(deadline) => unknown("the database did not answer"),
+    }
+}
+
 /// Accepts a start as claimed, locks its instance and gives its burst a task.
 async fn begin(shift: &Arc<Shift>, start: NewStart, deadline: Instant) -> Result<Awaited> {
-    if shift.workers == 0 {
-        return accept_for_others(shift, start).await;
-    }
-    let permit = tokio::time::timeout_at(deadline, Arc::clone(&shift.permits).acquire_owned()).await;
+    let permit = tokio::select! {
+        permit = tokio::time::timeout_at(deadline, Arc::clone(&shift.permits).acquire_owned()) => permit,
+        () = shift.stop.cancelled() => return Err(Error::fenced("this registration of the node is over; try again")),
+    };
     let Ok(Ok(permit)) = permit else {
         return Err(Error::unavailable(
             "busy",
@@ -226,7 +153,7 @@ async fn begin(shift: &Arc<Shift>, start: NewStart, deadline: Instant) -> Result
     let (key, body) = ((start.tenant.clone(), start.instance.clone()), start.body.clone());
     // The lock needs no answer of the database to be asked for: both travel at once.
     let (accepted, guards) = tokio::join!(
-        shift.express.accept(start),
+        accepted(shift, &shift.express, start, deadline),
         shift.locks.try_lock(vec![shift.lock_key(&key)])
     );
     let (work, definition) = match accepted? {
@@ -248,23 +175,13 @@ async fn begin(shift: &Arc<Shift>, start: NewStart, deadline: Instant) -> Result
                 failures: 0,
                 crashes: 0,
             };
-            shift.attend(Locked::new(key, guard).begin(row), permit);
+            let hold = shift.hold(&key, std::slice::from_ref(&row));
+            shift.attend(Locked::new(key, guard).begin(row, hold), permit);
         }
         // Somebody else has the lock of this new instance: it runs when that is free.
         None => give_back(shift, &key, &[claim], Return::FREELY).await,
     }
     Ok(awaited)
-}
-
-async fn accept_for_others(shift: &Arc<Shift>, start: NewStart) -> Result<Awaited> {
-    let instance = start.instance.clone();
-    Ok(match shift.durable.accept(start).await? {
-        Accepted::New { work, .. } => Awaited {
-            instance,
-            row: Some((work, shift.doors.open(work))),
-        },
-        Accepted::Before { instance } => Awaited { instance, row: None },
-    })
 }
 
 /// The body of a resume and the like, as JSON.

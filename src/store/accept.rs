@@ -175,12 +175,13 @@ struct Channel {
 impl Channel {
     async fn open(connector: &Connector, claimed: bool) -> Result<Self> {
         let session = connector.open().await?;
-        let setup = if claimed {
-            "SET enable_seqscan = off; SET synchronous_commit = off"
-        } else {
-            "SET enable_seqscan = off"
-        };
-        within(ANSWER_TIMEOUT, session.client.batch_execute(setup)).await?;
+        if claimed {
+            within(
+                ANSWER_TIMEOUT,
+                session.client.batch_execute("SET synchronous_commit = off"),
+            )
+            .await?;
+        }
         let accept = within(ANSWER_TIMEOUT, session.client.prepare(ACCEPT)).await?;
         Ok(Self { session, accept })
     }
@@ -231,6 +232,11 @@ impl Lane {
             Err(_) if batch.len() > 1 => {
                 for pending in batch {
                     Box::pin(self.write(vec![pending])).await;
+                }
+            }
+            Err(error) if error.code() == "duplicate" => {
+                for (_, reply) in batch {
+                    let _ = reply.send(Ok(Outcome::Refused));
                 }
             }
             Err(error) => {

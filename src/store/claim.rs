@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::commit::{Claim, DefinitionRef};
 use super::work::WorkKind;
-use crate::db::{ANSWER_TIMEOUT, Pool, discard, within};
+use crate::db::{ANSWER_TIMEOUT, Pool, within};
 use crate::failpoint;
 use crate::id::{
     BookmarkId, ClaimNo, DefinitionId, Incarnation, InstanceId, InstanceVersion, TenantId, VersionId, WorkId,
@@ -59,6 +59,8 @@ pub(crate) struct LoadedRow {
 #[derive(Debug, Default)]
 pub(crate) struct ClaimedInstance {
     pub(crate) rows: Vec<ClaimedRow>,
+    /// Claimed, but nobody here can read them.
+    pub(crate) unreadable: Vec<Claim>,
     pub(crate) loaded: Option<LoadedRow>,
 }
 
@@ -93,7 +95,8 @@ pub(crate) async fn claim(
 ) -> Result<HashMap<InstanceKey, ClaimedInstance>> {
     failpoint::hit("claim.before").await?;
     let (tenants, instances) = columns(keys);
-    let client = pool.client().await?;
+    let connection = pool.exclusive().await?;
+    let client = connection.client()?;
     let sent = within(ANSWER_TIMEOUT, async {
         let claim = client.prepare_cached(CLAIM).await?;
         let load = client.prepare_cached(LOAD).await?;
@@ -104,21 +107,15 @@ pub(crate) async fn claim(
             client.batch_execute("SET synchronous_commit = off"),
             client.query(&claim, &claim_params),
             client.query(&load, &load_params),
-            client.batch_execute("SET synchronous_commit = on"),
+            client.batch_execute("RESET synchronous_commit"),
         );
         relaxed?;
         strict?;
         Ok::<_, tokio_postgres::Error>((claimed?, loaded?))
     })
     .await;
-    let (claimed, loaded) = match sent {
-        Ok(rows) => rows,
-        Err(error) => {
-            discard(client);
-            return Err(error);
-        }
-    };
-    drop(client);
+    let (claimed, loaded) = sent?;
+    connection.give_back();
     failpoint::hit("claim.after").await?;
     let mut found: HashMap<InstanceKey, ClaimedInstance> = HashMap::new();
     for row in &claimed {
@@ -126,7 +123,15 @@ pub(crate) async fn claim(
             TenantId::new(row.get::<_, String>(0)),
             InstanceId::new(row.get::<_, String>(1)),
         );
-        found.entry(key).or_default().rows.push(claimed_row(row)?);
+        let instance = found.entry(key).or_default();
+        let claim = claim_of(row)?;
+        match claimed_row(row, claim.clone()) {
+            Ok(row) => instance.rows.push(row),
+            Err(error) => {
+                tracing::error!(?claim, %error, "a row of work cannot be read; it is tried again much later");
+                instance.unreadable.push(claim);
+            }
+        }
     }
     for row in &loaded {
         let key = (
@@ -143,25 +148,32 @@ pub(crate) async fn claim(
             state: row.get(6),
         });
     }
-    found.retain(|_, instance| !instance.rows.is_empty());
+    found.retain(|_, instance| !instance.rows.is_empty() || !instance.unreadable.is_empty());
     Ok(found)
 }
 
-fn claimed_row(row: &tokio_postgres::Row) -> Result<ClaimedRow> {
+fn claim_of(row: &tokio_postgres::Row) -> Result<Claim> {
     let claim_no = ClaimNo(row.get(4));
-    let claim = match (row.get::<_, Option<i64>>(2), row.get::<_, Option<String>>(3)) {
-        (Some(id), _) => Claim::Work(WorkId(id), claim_no),
-        (None, Some(id)) => Claim::Timer(BookmarkId::new(id), claim_no),
-        (None, None) => return Err(Error::internal("a claim names neither work nor timer")),
+    match (row.get::<_, Option<i64>>(2), row.get::<_, Option<String>>(3)) {
+        (Some(id), _) => Ok(Claim::Work(WorkId(id), claim_no)),
+        (None, Some(id)) => Ok(Claim::Timer(BookmarkId::new(id), claim_no)),
+        (None, None) => Err(Error::internal("a claim names neither work nor timer")),
+    }
+}
+
+fn claimed_row(row: &tokio_postgres::Row, claim: Claim) -> Result<ClaimedRow> {
+    let instruction = match row.get::<_, Option<i16>>(5) {
+        None => None,
+        Some(number) => {
+            let kind = WorkKind::from_number(number)
+                .ok_or_else(|| Error::internal(format!("work of the unknown kind {number}; a newer node wrote it")))?;
+            // JSON that Postgres takes and we do not, as it nests too deep.
+            let body: Option<Value> = row
+                .try_get(6)
+                .map_err(|error| Error::internal("its body cannot be read").caused_by(error))?;
+            Some((kind, body.unwrap_or(Value::Null)))
+        }
     };
-    let instruction = row
-        .get::<_, Option<i16>>(5)
-        .map(|kind| {
-            WorkKind::from_number(kind)
-                .ok_or_else(|| Error::internal(format!("work of the unknown kind {kind}; a newer node wrote it")))
-        })
-        .transpose()?
-        .map(|kind| (kind, row.get::<_, Option<Value>>(6).unwrap_or(Value::Null)));
     let definition = row.get::<_, Option<String>>(8).map(|version_id| DefinitionRef {
         definition_id: DefinitionId::new(row.get::<_, Option<String>>(7).unwrap_or_default()),
         version_id: VersionId::new(version_id),
@@ -259,12 +271,7 @@ pub(crate) async fn mine(pool: &Pool, incarnation: Incarnation) -> Result<Vec<(I
                 TenantId::new(row.get::<_, String>(0)),
                 InstanceId::new(row.get::<_, String>(1)),
             );
-            let number = ClaimNo(row.get(4));
-            let claim = match (row.get::<_, Option<i64>>(2), row.get::<_, Option<String>>(3)) {
-                (Some(id), _) => Claim::Work(WorkId(id), number),
-                (None, Some(id)) => Claim::Timer(BookmarkId::new(id), number),
-                (None, None) => return None,
-            };
+            let claim = claim_of(row).ok()?;
             Some((key, claim))
         })
         .collect())

@@ -8,7 +8,7 @@ use deadpool_postgres::Object;
 use postgres_types::ToSql;
 use serde_json::Value;
 
-use crate::db::{ANSWER_TIMEOUT, Pool, discard, within};
+use crate::db::{ANSWER_TIMEOUT, Pool, within};
 use crate::failpoint;
 use crate::id::{DefinitionId, StimulusHash, TenantId, VersionId};
 use crate::{Error, Result};
@@ -86,9 +86,14 @@ pub(crate) async fn save(
     new: &NewDefinition,
     publish: Option<&[TriggerRow]>,
 ) -> Result<DefinitionRow> {
-    let client = pool.client().await?;
-    let saved = within(ANSWER_TIMEOUT * 2, save_within(&client, lock_class, new, publish)).await;
-    settle(client, saved)
+    let connection = pool.exclusive().await?;
+    let row = within(
+        ANSWER_TIMEOUT * 2,
+        save_within(connection.client()?, lock_class, new, publish),
+    )
+    .await?;
+    connection.give_back();
+    Ok(row)
 }
 
 /// Publishes the newest version, if its body still is the one that was validated.
@@ -99,30 +104,24 @@ pub(crate) async fn publish(
     validated: &DefinitionRow,
     triggers: &[TriggerRow],
 ) -> Result<PublishOutcome> {
-    let client = pool.client().await?;
-    let done = within(ANSWER_TIMEOUT * 2, async {
+    let connection = pool.exclusive().await?;
+    let client = connection.client()?;
+    let outcome = within(ANSWER_TIMEOUT * 2, async {
         let id = &validated.definition_id;
-        begin(&client, lock_class, tenant, id).await?;
-        let head = head(&client, tenant, id).await?;
+        begin(client, lock_class, tenant, id).await?;
+        let head = head(client, tenant, id).await?;
         if head.is_none_or(|head| head.version_id != validated.version_id || head.body != validated.body) {
             client.batch_execute("ROLLBACK").await?;
             return Ok(PublishOutcome::Changed);
         }
-        mark_published(&client, lock_class, tenant, id, &validated.version_id, triggers).await?;
+        mark_published(client, lock_class, tenant, id, &validated.version_id, triggers).await?;
         client.batch_execute("COMMIT").await?;
         failpoint::hit("publish.committed").await?;
         Ok::<_, Error>(PublishOutcome::Published)
     })
-    .await;
-    settle(client, done)
-}
-
-/// After an error the connection goes, and its transaction with it.
-fn settle<T>(client: Object, result: Result<T>) -> Result<T> {
-    if result.is_err() {
-        discard(client);
-    }
-    result
+    .await?;
+    connection.give_back();
+    Ok(outcome)
 }
 
 async fn begin(client: &Object, lock_class: i32, tenant: &TenantId, id: &DefinitionId) -> Result<()> {

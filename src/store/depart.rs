@@ -28,18 +28,27 @@ const ORPHANS: &str = include_str!("../../sql/queries/depart_orphans.sql");
 /// How long a departure may take before it is left for the next one who looks.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Why an incarnation is no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// Its process died, and what it had claimed may be to blame, unless the server died with it.
+    Died,
+    /// Its process lives on under another one, or nobody knows: nothing is to blame.
+    Replaced,
+}
+
 /// Sees an incarnation off. `node` names it where the database no longer knows it.
-pub(crate) async fn depart(client: &Client, incarnation: Incarnation, node: &NodeId) -> Result<u64> {
+pub(crate) async fn depart(client: &Client, incarnation: Incarnation, node: &NodeId, cause: Cause) -> Result<u64> {
     failpoint::hit("depart.before").await?;
-    let name = node.as_str();
-    let fenced = within(ANSWER_TIMEOUT, client.execute(FENCE, &[&incarnation.0, &name])).await;
+    let (name, died) = (node.as_str(), cause == Cause::Died);
+    let fenced = within(ANSWER_TIMEOUT, client.execute(FENCE, &[&incarnation.0, &name, &died])).await;
     match fenced {
         Ok(_) => {}
         Err(error) if error.code() == "database-busy" => {
             // It was stopped in the middle of a commit and holds its fence row: its backends are ended first.
-            within(ANSWER_TIMEOUT, client.execute(MARK, &[&incarnation.0, &name])).await?;
+            within(ANSWER_TIMEOUT, client.execute(MARK, &[&incarnation.0, &name, &died])).await?;
             terminate(client, incarnation).await?;
-            within(ANSWER_TIMEOUT, client.execute(FENCE, &[&incarnation.0, &name])).await?;
+            within(ANSWER_TIMEOUT, client.execute(FENCE, &[&incarnation.0, &name, &died])).await?;
         }
         Err(error) => return Err(error),
     }

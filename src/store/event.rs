@@ -10,7 +10,7 @@ use postgres_types::ToSql;
 use serde_json::Value;
 
 use super::accept::{RequestKey, read_request};
-use crate::db::{self, ANSWER_TIMEOUT, Pool, within};
+use crate::db::{ANSWER_TIMEOUT, Pool, within};
 use crate::failpoint;
 use crate::id::{InstanceId, StimulusHash, TenantId};
 use crate::{Error, Result};
@@ -46,7 +46,8 @@ pub(crate) struct Fanout {
 /// Publishes; an event whose key was used before changes nothing.
 pub(crate) async fn publish(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<Fanout> {
     failpoint::hit("accept.before").await?;
-    let client = pool.client().await?;
+    let connection = pool.exclusive().await?;
+    let client = connection.client()?;
     let lifetime = i64::try_from(event.lifetime.as_micros()).unwrap_or(i64::MAX);
     let hash = event.hash.0.as_slice();
     let key = event.hash.lock_key();
@@ -85,7 +86,6 @@ pub(crate) async fn publish(pool: &Pool, lock_class: i32, event: &NewEvent) -> R
     let rows = match sent {
         Ok(rows) => rows,
         Err(error) => {
-            db::discard(client);
             return Err(match error.code() {
                 "database-unavailable" | "database-timeout" => Error::unknown_outcome(
                     "the database went away while the event was accepted; publish it again with the same \
@@ -96,7 +96,7 @@ pub(crate) async fn publish(pool: &Pool, lock_class: i32, event: &NewEvent) -> R
             });
         }
     };
-    drop(client);
+    connection.give_back();
     let row = rows.first().ok_or_else(|| Error::internal("an event gave no row"))?;
     let count = |place: usize| u64::try_from(row.get::<_, i64>(place)).unwrap_or(0);
     if count(0) == 0 {

@@ -4,6 +4,7 @@ use crate::Result;
 use crate::db::Pool;
 
 const PARTITIONS: &str = include_str!("../../sql/queries/partitions.sql");
+const FLUSH: &str = include_str!("../../sql/queries/flush.sql");
 const EXPIRE: &str = include_str!("../../sql/queries/expire.sql");
 
 /// How many days ahead of today there are partitions.
@@ -15,7 +16,16 @@ pub(crate) async fn ensure_partitions(pool: &Pool) -> Result<()> {
     Ok(())
 }
 
+/// As many rows of a table as one batch removes; fewer, and nothing is left.
+pub(crate) const EXPIRED_AT_ONCE: i64 = 1000;
+
 /// Forgets what has expired, a bounded batch at a time; returns how much.
 pub(crate) async fn expire(pool: &Pool) -> Result<i64> {
     Ok(pool.query_one(EXPIRE, &[]).await?.get(0))
+}
+
+/// Returns once everything that was committed before is flushed, also what did not wait for its flush.
+pub(crate) async fn flush(pool: &Pool) -> Result<()> {
+    pool.query(FLUSH, &[]).await?;
+    Ok(())
 }

@@ -72,10 +72,8 @@ impl Channel {
     pub(super) async fn open(connector: &Connector, incarnation: Incarnation, writer: i16, lane: Lane) -> Result<Self> {
         let session = connector.open().await?;
         let client = &session.client;
-        // Every statement of the contract finds its rows by key; a plan made while a table was empty must not scan it
-        // when it is full.
         let lock_timeout = if lane == Lane::Fast { 2_000 } else { 500 };
-        let setup = format!("SET enable_seqscan = off; SET lock_timeout = {lock_timeout}");
+        let setup = format!("SET lock_timeout = {lock_timeout}");
         within(ANSWER_TIMEOUT, client.batch_execute(&setup)).await?;
         let (batch, locks) = match lane {
             Lane::Fast => (BATCH.to_owned(), LOCKS),
@@ -195,6 +193,7 @@ fn winners(rows: &[tokio_postgres::Row]) -> Winners {
                 continued: row.get::<_, Option<i64>>(2).map(WorkId),
                 created_at: row.get(3),
                 committed_at: row.get(4),
+                more: row.get(5),
             };
             Some((no, commit))
         })

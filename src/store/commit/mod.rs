@@ -91,6 +91,8 @@ pub(crate) struct Commit {
     pub(crate) version: InstanceVersion,
     /// The claimed row under which a burst that yielded goes on.
     pub(crate) continued: Option<WorkId>,
+    /// Of a burst that yielded: something else waits to be done with the instance.
+    pub(crate) more: bool,
     /// When it was first committed, by the database's clock.
     pub(crate) created_at: DateTime<Utc>,
     /// When this commit was.

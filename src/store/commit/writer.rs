@@ -51,8 +51,8 @@ struct Pending {
     reply: oneshot::Sender<Answer>,
     /// When it first met a locked row.
     straggling_since: Option<Instant>,
-    /// An earlier try may have been committed.
-    in_doubt: bool,
+    /// How often the connection died under it; an earlier try may have been committed.
+    cuts: u32,
 }
 
 /// The handle by which bursts reach the database. Cheap to clone; the lanes end when the last clone is dropped and
@@ -95,7 +95,7 @@ impl CommitWriter {
             request,
             reply,
             straggling_since: None,
-            in_doubt: false,
+            cuts: 0,
         };
         let gone = || Error::unknown_outcome("the commit writer ended").instance(instance.as_str());
         self.sender.send(pending).await.map_err(|_| gone())?;
@@ -229,13 +229,18 @@ impl LaneTask {
                 }
                 Err(broken) if broken.failure == Failure::Connection => {
                     let since = *doubt_since.get_or_insert_with(Instant::now);
-                    part.iter_mut().for_each(|pending| pending.in_doubt = true);
+                    part.iter_mut().for_each(|pending| pending.cuts += 1);
                     if since.elapsed() > self.options.doubt {
                         part.into_iter().for_each(|pending| answer(pending, Verdict::Unknown));
                         continue;
                     }
                     tracing::warn!(error = %broken.error, bursts = part.len(), "a commit is in doubt; it is sent again");
                     self.reopen(since).await;
+                    // Twice is no accident: something in it may be what kills the connection.
+                    if part.len() > 1 && part.iter().any(|pending| pending.cuts > 1) {
+                        let second = part.split_off(part.len() / 2);
+                        parts.push_front(second);
+                    }
                     parts.push_front(part);
                 }
                 Err(_) if part.len() > 1 => {
@@ -261,7 +266,7 @@ impl LaneTask {
     /// Writes once and answers everybody whose verdict is known; those that met a locked row are returned. On an error
     /// `part` is left as it was.
     async fn attempt(&mut self, part: &mut Vec<Pending>) -> Result<Vec<Pending>, Broken> {
-        let in_doubt = part.iter().any(|pending| pending.in_doubt);
+        let in_doubt = part.iter().any(|pending| pending.cuts > 0);
         let winners = match self
             .channel
             .write(part.iter_mut().map(|pending| &mut pending.request))

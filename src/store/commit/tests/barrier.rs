@@ -8,7 +8,7 @@ use crate::assert_verdict;
 use crate::id::{NodeId, StimulusHash, TenantId};
 use crate::store::accept::RequestKey;
 use crate::store::commit::{Verdict, WriterOptions};
-use crate::store::depart;
+use crate::store::depart::{self, Cause};
 use crate::store::event::{self, NewEvent};
 
 fn event(hash: u8, key: &str) -> NewEvent {
@@ -310,7 +310,7 @@ async fn claims_locked_by_a_dying_commit_are_found_by_the_next_sweep() {
     let session = fixture.session().await;
     let incarnation = writer.incarnation;
     let departs = tokio::spawn(async move {
-        depart::depart(&session.client, incarnation, &NodeId::new("test"))
+        depart::depart(&session.client, incarnation, &NodeId::new("test"), Cause::Died)
             .await
             .unwrap()
     });
@@ -348,7 +348,7 @@ async fn an_incarnation_stopped_in_the_middle_of_a_commit_is_ended_first() {
         .unwrap();
     let session = fixture.session().await;
     session.client.batch_execute("SET lock_timeout = 200").await.unwrap();
-    depart::depart(&session.client, writer.incarnation, &NodeId::new("test"))
+    depart::depart(&session.client, writer.incarnation, &NodeId::new("test"), Cause::Died)
         .await
         .unwrap();
     let mut lost = stopped.lost();
@@ -403,7 +403,7 @@ async fn a_node_that_registers_during_the_sweep_for_orphans_keeps_its_claims() {
         .await
         .unwrap();
     for orphan in orphans {
-        depart::depart(&fixture.admin.client, orphan, &NodeId::new("x"))
+        depart::depart(&fixture.admin.client, orphan, &NodeId::new("x"), Cause::Died)
             .await
             .unwrap();
     }

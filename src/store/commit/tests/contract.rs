@@ -7,7 +7,7 @@ use super::proxy::Proxy;
 use crate::assert_verdict;
 use crate::id::{BookmarkId, ClaimNo, InstanceVersion, NodeId};
 use crate::store::commit::{Claim, Commit, StimulusRow, Verdict, WriterOptions};
-use crate::store::depart;
+use crate::store::depart::{self, Cause};
 
 #[tokio::test]
 async fn a_burst_is_written_whole_and_its_version_grows() {
@@ -83,7 +83,7 @@ async fn a_departed_incarnation_writes_nothing_more() {
     let writer = fixture.writer().await;
     assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
     let session = fixture.session().await;
-    depart::depart(&session.client, writer.incarnation, &NodeId::new("test"))
+    depart::depart(&session.client, writer.incarnation, &NodeId::new("test"), Cause::Died)
         .await
         .unwrap();
     assert_verdict!(writer.write(journal(burst("i", Some(1)), 1)).await, Verdict::Fenced);

@@ -10,7 +10,7 @@ use crate::assert_verdict;
 use crate::db::Session;
 use crate::id::{BookmarkId, ClaimNo, Incarnation, NodeId, StimulusHash};
 use crate::store::commit::{Claim, CommitRequest, StimulusRow, Verdict};
-use crate::store::depart;
+use crate::store::depart::{self, Cause};
 use crate::store::work::{self, CancelAccepted};
 
 fn stimulus(mut request: CommitRequest, hash: u8) -> CommitRequest {
@@ -346,7 +346,10 @@ async fn claims_are_released_only_after_the_fence_has_fallen() {
     fixture.claimed_work("occupied", writer.incarnation).await;
     let session = fixture.session().await;
     let incarnation = writer.incarnation;
-    let departs = tokio::spawn(async move { depart::depart(&session.client, incarnation, &NodeId::new("test")).await });
+    let departs =
+        tokio::spawn(
+            async move { depart::depart(&session.client, incarnation, &NodeId::new("test"), Cause::Died).await },
+        );
     fixture.so_many_wait(2).await;
     let released = "SELECT count(*) FROM work WHERE claimed_by IS NULL";
     assert_eq!(fixture.count(released).await, 0, "released while a commit is in flight");
@@ -366,7 +369,7 @@ async fn a_departed_incarnation_loses_its_sessions_and_bears_the_blame_for_its_d
     let idle = writer.connector.open().await.unwrap();
     let session = fixture.session().await;
     let node = NodeId::new("test");
-    depart::depart(&session.client, writer.incarnation, &node)
+    depart::depart(&session.client, writer.incarnation, &node, Cause::Died)
         .await
         .unwrap();
     let mut lost = idle.lost();
@@ -377,7 +380,9 @@ async fn a_departed_incarnation_loses_its_sessions_and_bears_the_blame_for_its_d
     assert_eq!(fixture.count("SELECT sum(crashes) FROM work").await, 1);
     // Of an incarnation that nobody knows (the server crashed) nobody can say that its process died.
     fixture.claimed_work("i", Incarnation(4711)).await;
-    depart::depart(&session.client, Incarnation(4711), &node).await.unwrap();
+    depart::depart(&session.client, Incarnation(4711), &node, Cause::Died)
+        .await
+        .unwrap();
     assert_eq!(fixture.count("SELECT sum(crashes) FROM work").await, 1);
     assert_eq!(fixture.count("SELECT count(*) FROM departed").await, 0);
     fixture.is_sound().await;
@@ -431,7 +436,10 @@ async fn a_departure_does_not_end_while_a_claim_of_it_is_locked() {
     execute(&dying, "BEGIN; SELECT 1 FROM work ORDER BY id LIMIT 1 FOR UPDATE").await;
     let session = fixture.session().await;
     let incarnation = writer.incarnation;
-    let departs = tokio::spawn(async move { depart::depart(&session.client, incarnation, &NodeId::new("test")).await });
+    let departs =
+        tokio::spawn(
+            async move { depart::depart(&session.client, incarnation, &NodeId::new("test"), Cause::Died).await },
+        );
     // It has found nothing more that it could release, and asks whether that was all.
     let asks = "SELECT count(*) FROM pg_stat_activity
                 WHERE datname = current_database() AND query LIKE '%whether anything is still claimed%'
