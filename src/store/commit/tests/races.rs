@@ -448,3 +448,45 @@ async fn a_departure_does_not_end_while_a_claim_of_it_is_locked() {
     assert_eq!(fixture.count("SELECT count(*) FROM departed").await, 0);
     fixture.is_sound().await;
 }
+
+#[tokio::test]
+async fn a_straggler_locks_its_claims_in_order() {
+    let fixture = Fixture::new().await;
+    let writer = Arc::new(fixture.writer().await);
+    assert_verdict!(
+        writer.write(delay(delay(burst("i", None), "d1"), "d2")).await,
+        Verdict::Won(_)
+    );
+    let low = fixture.claimed_work("i", writer.incarnation).await;
+    let high = fixture.claimed_work("i", writer.incarnation).await;
+    execute(
+        &fixture.admin,
+        &format!("UPDATE timer SET claimed_by = {}, claim_no = 1", writer.incarnation),
+    )
+    .await;
+    let due = |id: &str| Claim::Timer(BookmarkId::new(id), ClaimNo(1));
+    for (claims, table, made) in [
+        (vec![high, low], "work", "b1"),
+        (vec![due("d2"), due("d1")], "timer", "b2"),
+    ] {
+        // Whoever waits for the first must not hold the second, for which the other may come to wait.
+        let lock = |direction: &str| format!("BEGIN; SELECT 1 FROM {table} ORDER BY id {direction} LIMIT 1 FOR UPDATE");
+        let blocker = fixture.session().await;
+        execute(&blocker, &lock("ASC")).await;
+        let version = fixture.version("i").await;
+        let mut request = waiting(burst("i", version), made, 7);
+        request.claims = claims;
+        let straggler = spawn(&writer, request);
+        fixture.somebody_waits().await;
+        let probe = fixture.session().await;
+        probe
+            .client
+            .batch_execute(&format!("{} NOWAIT", lock("DESC")))
+            .await
+            .expect("the second was locked before the first could be");
+        execute(&probe, "ROLLBACK").await;
+        execute(&blocker, "ROLLBACK").await;
+        assert_verdict!(straggler.await.unwrap(), Verdict::Won(_));
+        assert_eq!(fixture.count(&format!("SELECT count(*) FROM {table}")).await, 0);
+    }
+}
