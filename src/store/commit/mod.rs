@@ -114,7 +114,7 @@ pub(crate) enum Verdict {
     Fenced,
     /// The database refuses this burst's own rows. Nothing was written.
     Refused(Error),
-    /// Nobody can say: the connection died at commit, and the instance is gone.
+    /// Nobody can say: the connection died at commit, and the instance is gone, or stays locked.
     Unknown,
 }
 

@@ -197,14 +197,14 @@ impl LaneTask {
         for mut pending in busy {
             let since = *pending.straggling_since.get_or_insert_with(Instant::now);
             if since.elapsed() > self.options.patience {
-                answer(pending, Verdict::Busy);
+                give_up(pending);
                 continue;
             }
             match stragglers {
                 // Full: the fast lane waits for it, as do those who send to us.
                 Some(lane) => {
                     if let Err(refused) = lane.send(pending).await {
-                        answer(refused.0, Verdict::Busy);
+                        give_up(refused.0);
                     }
                 }
                 None => {
@@ -310,6 +310,16 @@ impl LaneTask {
             pause = (pause * 2).min(Duration::from_secs(1));
         }
     }
+}
+
+/// A row stays locked past all patience. An earlier try of the same request may be what holds it, and may yet win.
+fn give_up(pending: Pending) {
+    let verdict = if pending.in_doubt {
+        Verdict::Unknown
+    } else {
+        Verdict::Busy
+    };
+    answer(pending, verdict);
 }
 
 fn answer(pending: Pending, verdict: Verdict) {

@@ -226,3 +226,20 @@ async fn an_event_published_beside_its_trigger_finds_it_or_is_found() {
     assert_eq!(fixture.count("SELECT count(*) FROM work WHERE kind = 0").await, 2);
     fixture.is_sound().await;
 }
+
+#[tokio::test]
+async fn an_event_whose_key_was_used_starts_nothing_again() {
+    let fixture = Fixture::new().await;
+    let class = fixture.base.schema().lock_class();
+    let pool = crate::db::Pool::new(&fixture.base, 4).unwrap();
+    definition::save(&pool, class, &definition("n"), Some(&[trigger(9)]))
+        .await
+        .unwrap();
+    assert_eq!(event::publish(&pool, class, &event(9)).await.unwrap().started, 1);
+    // The start was run meanwhile: its row does not stand in the way of another one.
+    fixture.admin.client.batch_execute("DELETE FROM work").await.unwrap();
+    let again = event::publish(&pool, class, &event(9)).await.unwrap();
+    assert_eq!((again.resumed, again.started, again.kept), (0, 0, false));
+    assert_eq!(fixture.count("SELECT count(*) FROM work").await, 0);
+    fixture.is_sound().await;
+}

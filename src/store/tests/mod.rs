@@ -3,4 +3,5 @@
 mod claims;
 mod definitions;
 mod keys;
+mod partitions;
 mod plans;

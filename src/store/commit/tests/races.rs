@@ -212,6 +212,32 @@ async fn stragglers_take_their_stimulus_keys_in_one_order() {
 }
 
 #[tokio::test]
+async fn a_straggler_that_waited_in_vain_for_a_key_waits_again() {
+    let fixture = Fixture::new().await;
+    let writer = Arc::new(fixture.writer().await);
+    let publisher = fixture.session().await;
+    let class = fixture.base.schema().lock_class();
+    let key = StimulusHash([9; 32]).lock_key();
+    execute(
+        &publisher,
+        &format!("BEGIN; SELECT pg_advisory_xact_lock({class}, {key})"),
+    )
+    .await;
+    let straggler = spawn(&writer, waiting(burst("i", None), "b", 9));
+    fixture.somebody_waits().await;
+    let begun = "SELECT coalesce(max(extract(epoch FROM xact_start) * 1000000), 0)::bigint FROM pg_stat_activity
+                 WHERE datname = current_database() AND wait_event = 'advisory'";
+    let first = fixture.count(begun).await.max(1);
+    // Its lock_timeout ends the first wait. The statements after it say only that the transaction is over, which must
+    // not be taken for what is wrong with the burst.
+    let again = format!("SELECT (({begun}) > {first})::integer::bigint");
+    fixture.until(1, &again).await;
+    execute(&publisher, "ROLLBACK").await;
+    assert_verdict!(straggler.await.unwrap(), Verdict::Won(_));
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
 async fn a_commit_that_publishes_waits_for_those_who_begin_to_wait() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
@@ -311,8 +337,18 @@ async fn two_bursts_of_one_instance_never_share_a_batch() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
     assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    // Counts the batches, those that fail as well: a sequence is never rolled back.
+    execute(
+        &fixture.admin,
+        "CREATE SEQUENCE batches;
+         CREATE FUNCTION tick() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM nextval(''batches''); RETURN NULL; END';
+         CREATE TRIGGER tick BEFORE UPDATE ON instance FOR EACH STATEMENT EXECUTE FUNCTION tick()",
+    )
+    .await;
     let (occupier, occupied) = occupy(&fixture, &writer).await;
-    // In one statement one of them would win and both would write: the version would grow once, the bookmarks twice.
+    let batches = "SELECT last_value FROM batches";
+    let before = fixture.count(batches).await;
+    // In one statement both would win where the version grows once; what saves the day then is that it fails.
     let one = spawn(&writer, waiting(journal(burst("i", Some(1)), 1), "b1", 7));
     let two = spawn(&writer, waiting(journal(burst("i", Some(1)), 2), "b2", 7));
     execute(&occupier, "ROLLBACK").await;
@@ -322,6 +358,7 @@ async fn two_bursts_of_one_instance_never_share_a_batch() {
     assert_eq!(fixture.version("i").await, Some(2));
     let made = "SELECT count(*) FROM bookmark WHERE instance_id = 'i'";
     assert_eq!(fixture.count(made).await, 2);
+    assert_eq!(fixture.count(batches).await - before, 2, "they travelled together");
     fixture.is_sound().await;
 }
 
@@ -455,4 +492,46 @@ async fn a_departure_does_not_end_while_a_claim_of_it_is_locked() {
     assert_eq!(departs.await.unwrap().unwrap(), 3);
     assert_eq!(fixture.count("SELECT count(*) FROM departed").await, 0);
     fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_straggler_locks_its_claims_in_order() {
+    let fixture = Fixture::new().await;
+    let writer = Arc::new(fixture.writer().await);
+    assert_verdict!(
+        writer.write(delay(delay(burst("i", None), "d1"), "d2")).await,
+        Verdict::Won(_)
+    );
+    let low = fixture.claimed_work("i", writer.incarnation).await;
+    let high = fixture.claimed_work("i", writer.incarnation).await;
+    execute(
+        &fixture.admin,
+        &format!("UPDATE timer SET claimed_by = {}, claim_no = 1", writer.incarnation),
+    )
+    .await;
+    let due = |id: &str| Claim::Timer(BookmarkId::new(id), ClaimNo(1));
+    for (claims, table, made) in [
+        (vec![high, low], "work", "b1"),
+        (vec![due("d2"), due("d1")], "timer", "b2"),
+    ] {
+        // Whoever waits for the first must not hold the second, for which the other may come to wait.
+        let lock = |direction: &str| format!("BEGIN; SELECT 1 FROM {table} ORDER BY id {direction} LIMIT 1 FOR UPDATE");
+        let blocker = fixture.session().await;
+        execute(&blocker, &lock("ASC")).await;
+        let version = fixture.version("i").await;
+        let mut request = waiting(burst("i", version), made, 7);
+        request.claims = claims;
+        let straggler = spawn(&writer, request);
+        fixture.somebody_waits().await;
+        let probe = fixture.session().await;
+        probe
+            .client
+            .batch_execute(&format!("{} NOWAIT", lock("DESC")))
+            .await
+            .expect("the second was locked before the first could be");
+        execute(&probe, "ROLLBACK").await;
+        execute(&blocker, "ROLLBACK").await;
+        assert_verdict!(straggler.await.unwrap(), Verdict::Won(_));
+        assert_eq!(fixture.count(&format!("SELECT count(*) FROM {table}")).await, 0);
+    }
 }

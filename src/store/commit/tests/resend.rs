@@ -1,12 +1,20 @@
 //! A commit in doubt is sent again, never only read; and what it finds then.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::fixture::{Fixture, burst, journal, waiting};
 use super::proxy::Proxy;
 use crate::assert_verdict;
-use crate::id::{ClaimNo, InstanceVersion};
-use crate::store::commit::{Claim, Commit, Verdict, WriterOptions};
+use crate::id::{BookmarkId, ClaimNo, InstanceVersion, WorkId};
+use crate::store::commit::{Claim, Commit, CommitRequest, Verdict, WriterOptions};
+
+/// A burst that is one statement, and so committed before its session notices that nobody listens any more.
+fn last(bookmark: &str) -> CommitRequest {
+    let mut request = journal(burst("i", Some(1)), 1);
+    request.effects.bookmarks_burned = vec![BookmarkId::new(bookmark)];
+    request
+}
 
 #[tokio::test]
 async fn a_commit_whose_session_died_before_it_was_done_is_sent_again() {
@@ -59,7 +67,7 @@ async fn a_commit_whose_old_session_is_still_committing_is_not_repeated() {
         .batch_execute("BEGIN; SELECT 1 FROM instance_state FOR UPDATE")
         .await
         .unwrap();
-    let mut request = journal(waiting(burst("i", Some(1)), "b2", 8), 1);
+    let mut request = last("b");
     request.claims = vec![claim];
     let in_doubt = tokio::spawn({
         let writer = Arc::clone(&writer);
@@ -98,7 +106,7 @@ async fn a_commit_in_doubt_is_found_though_its_claims_are_consumed() {
     assert_verdict!(writer.write(request).await, Verdict::Won(_));
     // And one that really lost its claim is told so, doubt or not.
     let mut request = journal(waiting(burst("i", Some(2)), "b3", 8), 2);
-    request.claims = vec![Claim::Work(crate::id::WorkId(4711), ClaimNo(1))];
+    request.claims = vec![Claim::Work(WorkId(4711), ClaimNo(1))];
     proxy.swallow_next_answer();
     assert_verdict!(writer.write(request).await, Verdict::ClaimLost);
     assert_eq!(fixture.version("i").await, Some(2));
@@ -139,5 +147,35 @@ async fn a_commit_in_doubt_is_given_its_own_version_not_that_of_a_cancel_since()
     // What it goes on with must meet the fence of that cancel.
     let goes_on = waiting(burst("i", Some(commit.version.0)), "b3", 7);
     assert_verdict!(writer.write(goes_on).await, Verdict::VersionConflict);
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_commit_whose_old_session_outlasts_all_patience_is_unknown_not_busy() {
+    let fixture = Fixture::new().await;
+    let proxy = Proxy::start(fixture.server_port()).await;
+    let options = WriterOptions {
+        patience: Duration::from_millis(100),
+        ..WriterOptions::default()
+    };
+    let writer = Arc::new(fixture.writer_with(&fixture.through(proxy.port), options).await);
+    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    let blocker = fixture.session().await;
+    blocker
+        .client
+        .batch_execute("BEGIN; SELECT 1 FROM instance_state FOR UPDATE")
+        .await
+        .unwrap();
+    let in_doubt = tokio::spawn({
+        let writer = Arc::clone(&writer);
+        async move { writer.write(last("b")).await }
+    });
+    fixture.somebody_waits().await;
+    proxy.cut();
+    // Busy would say that nothing was written, and so it is, for the moment.
+    assert_verdict!(in_doubt.await.unwrap(), Verdict::Unknown);
+    assert_eq!(fixture.version("i").await, Some(1));
+    blocker.client.batch_execute("ROLLBACK").await.unwrap();
+    fixture.until(2, "SELECT version FROM instance").await;
     fixture.is_sound().await;
 }

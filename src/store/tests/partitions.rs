@@ -1,0 +1,37 @@
+//! The partitions of today and a week ahead, however many nodes start at the same moment.
+
+use crate::db::Pool;
+use crate::store::commit::tests::fixture::Fixture;
+use crate::store::housekeeping;
+
+#[tokio::test]
+async fn nodes_that_start_at_once_make_each_partition_once() {
+    let fixture = Fixture::new().await;
+    let partitions =
+        "SELECT count(*) FROM pg_inherits WHERE inhparent IN ('journal'::regclass, 'activity_execution'::regclass)";
+    assert_eq!(fixture.count(partitions).await, 16);
+    fixture
+        .admin
+        .client
+        .batch_execute(
+            "DO $$ DECLARE part regclass; BEGIN
+                 FOR part IN SELECT inhrelid FROM pg_inherits
+                             WHERE inhparent IN ('journal'::regclass, 'activity_execution'::regclass)
+                 LOOP EXECUTE 'DROP TABLE ' || part; END LOOP;
+             END $$",
+        )
+        .await
+        .unwrap();
+    let pool = Pool::new(&fixture.base, 4).unwrap();
+    let mut tasks = Vec::new();
+    for _ in 0..4 {
+        let pool = pool.clone();
+        tasks.push(tokio::spawn(
+            async move { housekeeping::ensure_partitions(&pool).await },
+        ));
+    }
+    for task in tasks {
+        task.await.unwrap().unwrap();
+    }
+    assert_eq!(fixture.count(partitions).await, 16);
+}
