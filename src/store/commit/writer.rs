@@ -314,7 +314,7 @@ impl LaneTask {
 
 /// A row stays locked past all patience. An earlier try of the same request may be what holds it, and may yet win.
 fn give_up(pending: Pending) {
-    let verdict = if pending.in_doubt {
+    let verdict = if pending.cuts > 0 {
         Verdict::Unknown
     } else {
         Verdict::Busy
