@@ -9,10 +9,9 @@ use std::time::Duration;
 
 use super::doors::Tidings;
 use super::in_flight::Hold;
-use super::shift::Shift;
+use super::shift::{LONGEST_PAUSE, Shift};
 use super::{effects, instruction};
-use crate::execution::{Burst, InstanceState, Instruction, Outcome, Program, StateMeta, Status};
-use crate::failpoint;
+use crate::execution::{Burst, InstanceState, Instruction, Outcome, Program, Status};
 use crate::id::{BurstId, ClaimNo, InstanceVersion, WorkId};
 use crate::lock::LockGuard;
 use crate::store::claim::{self, ClaimedRow, InstanceKey, LoadedRow, Return};
@@ -20,9 +19,6 @@ use crate::store::commit::{Claim, Commit, CommitRequest, DefinitionRef, Verdict}
 use crate::store::instance;
 use crate::store::work::WorkKind;
 use crate::{Error, Result};
-
-/// The longest pause before a burst that failed is tried again.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// How long a row waits for the start of its instance, which somebody else has claimed.
 const BEHIND_START: Duration = Duration::from_millis(200);
@@ -51,16 +47,16 @@ impl Locked {
                 continue;
             };
             if !claimed.unreadable.is_empty() {
-                give_back(
-                    shift,
-                    &locked.key,
-                    &claimed.unreadable,
-                    Return {
-                        blame: true,
-                        pause: LONGEST_PAUSE,
-                    },
-                )
-                .await;
+                shift
+                    .give_back(
+                        &locked.key,
+                        &claimed.unreadable,
+                        Return {
+                            blame: true,
+                            pause: LONGEST_PAUSE,
+                        },
+                    )
+                    .await;
             }
             if !claimed.rows.is_empty() {
                 let hold = shift.hold(&locked.key, &claimed.rows);
@@ -89,15 +85,15 @@ impl Locked {
 /// An instance with what is to be done, all of it claimed.
 pub(super) struct Loaded {
     pub(super) locked: Locked,
-    rows: Vec<ClaimedRow>,
-    standing: Option<LoadedRow>,
-    hold: Hold,
+    pub(super) rows: Vec<ClaimedRow>,
+    pub(super) standing: Option<LoadedRow>,
+    pub(super) hold: Hold,
 }
 
 /// What to run.
-struct Prepared {
+pub(super) struct Prepared {
     locked: Locked,
-    rows: Vec<ClaimedRow>,
+    pub(super) rows: Vec<ClaimedRow>,
     instructions: Vec<Instruction>,
     program: Arc<Program>,
     definition: DefinitionRef,
@@ -107,7 +103,7 @@ struct Prepared {
 }
 
 /// A burst that came to its end, in memory.
-struct Finished {
+pub(super) struct Finished {
     rows: Vec<ClaimedRow>,
     unmatched: Vec<usize>,
     program: Arc<Program>,
@@ -119,7 +115,7 @@ struct Finished {
 }
 
 /// What a verdict leaves to do.
-enum Settled {
+pub(super) enum Settled {
     /// Committed, and done.
     Done {
         guard: Box<LockGuard>,
@@ -137,106 +133,8 @@ enum Settled {
     Lost { verdict: Verdict, rows: Vec<ClaimedRow> },
 }
 
-/// Runs an instance until it waits or ends, and tells the doors.
-pub(super) async fn attend(shift: &Shift, loaded: Loaded) {
-    let Loaded {
-        locked,
-        rows,
-        standing,
-        hold,
-    } = loaded;
-    let key = locked.key.clone();
-    let failures = rows.iter().map(|row| row.failures).max().unwrap_or(0);
-    if let Err(error) = drive(shift, locked, rows, standing, &hold).await {
-        tracing::error!(%error, "a burst could not be run; it is tried again later");
-        give_back(
-            shift,
-            &key,
-            &hold.claims(),
-            Return {
-                blame: true,
-                pause: pause(failures),
-            },
-        )
-        .await;
-    }
-}
-
-async fn drive(
-    shift: &Shift,
-    locked: Locked,
-    rows: Vec<ClaimedRow>,
-    standing: Option<LoadedRow>,
-    hold: &Hold,
-) -> Result<()> {
-    let key = locked.key.clone();
-    let Some(mut prepared) = prepare(shift, locked, rows, standing).await? else {
-        return Ok(());
-    };
-    let mut told: Vec<(WorkId, bool)> = Vec::new();
-    loop {
-        failpoint::hit("burst.before").await?;
-        // Before the commit nothing was done that matters: the rows go to whoever comes next.
-        let finished = tokio::select! {
-            biased;
-            () = shift.stop.cancelled() => return Ok(()),
-            finished = run(shift, prepared) => finished?,
-        };
-        failpoint::hit("burst.after").await?;
-        match finished.commit(shift, hold).await? {
-            Settled::Done {
-                guard,
-                told: last,
-                state,
-                commit,
-            } => {
-                told.extend(last);
-                tell(shift, told, &state, commit);
-                drop(guard);
-                return Ok(());
-            }
-            Settled::GoesOn {
-                next,
-                told: more,
-                others_wait,
-            } => {
-                told.extend(more);
-                if others_wait || shift.is_draining() {
-                    // What came meanwhile (a cancel, say) is taken along by the next burst; whoever drains hands over.
-                    let claims: Vec<Claim> = next.rows.iter().map(|row| row.claim.clone()).collect();
-                    give_back(shift, &key, &claims, Return::FREELY).await;
-                    return Ok(());
-                }
-                prepared = *next;
-            }
-            Settled::Lost { verdict, rows } => {
-                settle_loss(shift, &key, verdict, rows).await;
-                return Ok(());
-            }
-        }
-    }
-}
-
-fn tell(shift: &Shift, told: Vec<(WorkId, bool)>, state: &InstanceState, commit: Commit) {
-    let finished_at = (state.status() == Status::Finished).then_some(commit.committed_at);
-    let meta = StateMeta {
-        created_at: commit.created_at,
-        updated_at: commit.committed_at,
-        finished_at,
-    };
-    for (work, matched) in told {
-        if let Some(door) = shift.doors.take(work) {
-            let _ = door.send(Tidings::Committed {
-                state: Box::new(state.clone()),
-                meta,
-                matched,
-            });
-        }
-    }
-}
-
 /// Sorts out rows that can have no effect, and finds what to run. None: nothing is left to do.
-async fn prepare(
+pub(super) async fn prepare(
     shift: &Shift,
     locked: Locked,
     rows: Vec<ClaimedRow>,
@@ -303,16 +201,16 @@ async fn orphaned(shift: &Shift, key: &InstanceKey, rows: &[ClaimedRow]) -> Resu
     let starts = instance::pending(&shift.pool, tenant, id).await?.is_some();
     if starts || instance::find(&shift.pool, tenant, id).await?.is_some() {
         let claims: Vec<Claim> = rows.iter().map(|row| row.claim.clone()).collect();
-        give_back(
-            shift,
-            key,
-            &claims,
-            Return {
-                blame: false,
-                pause: BEHIND_START,
-            },
-        )
-        .await;
+        shift
+            .give_back(
+                key,
+                &claims,
+                Return {
+                    blame: false,
+                    pause: BEHIND_START,
+                },
+            )
+            .await;
         return Ok(());
     }
     discard(shift, key, rows).await?;
@@ -326,7 +224,7 @@ async fn orphaned(shift: &Shift, key: &InstanceKey, rows: &[ClaimedRow]) -> Resu
     Ok(())
 }
 
-async fn run(shift: &Shift, prepared: Prepared) -> Result<Finished> {
+pub(super) async fn run(shift: &Shift, prepared: Prepared) -> Result<Finished> {
     let Prepared {
         locked,
         rows,
@@ -383,7 +281,7 @@ async fn run(shift: &Shift, prepared: Prepared) -> Result<Finished> {
 }
 
 impl Finished {
-    async fn commit(self, shift: &Shift, hold: &Hold) -> Result<Settled> {
+    pub(super) async fn commit(self, shift: &Shift, hold: &Hold) -> Result<Settled> {
         let Self {
             rows,
             unmatched,
@@ -459,75 +357,4 @@ impl Finished {
             others_wait: commit.more,
         })
     }
-}
-
-/// A burst that wrote nothing gives back what it was born of, with the blame that it earned.
-async fn settle_loss(shift: &Shift, key: &InstanceKey, verdict: Verdict, rows: Vec<ClaimedRow>) {
-    let claims: Vec<Claim> = rows.iter().map(|row| row.claim.clone()).collect();
-    let failures = rows.iter().map(|row| row.failures).max().unwrap_or(0);
-    match verdict {
-        Verdict::Won(_) => {}
-        Verdict::ClaimLost | Verdict::VersionConflict => {
-            tracing::debug!(instance = %key.1, ?verdict, "a burst lost to another writer; nothing was written");
-            give_back(shift, key, &claims, Return::FREELY).await;
-        }
-        Verdict::Busy => {
-            give_back(
-                shift,
-                key,
-                &claims,
-                Return {
-                    blame: true,
-                    pause: pause(failures),
-                },
-            )
-            .await
-        }
-        Verdict::Refused(error) => {
-            tracing::error!(instance = %key.1, %error, "the database refuses what a burst would write");
-            give_back(
-                shift,
-                key,
-                &claims,
-                Return {
-                    blame: true,
-                    pause: pause(failures),
-                },
-            )
-            .await;
-        }
-        Verdict::Fenced => {
-            tracing::warn!(instance = %key.1, "this incarnation was declared dead; a burst was refused");
-            shift.stop.cancel();
-        }
-        Verdict::Unknown => {
-            for work in rows.iter().filter_map(|row| match row.claim {
-                Claim::Work(work, _) => Some(work),
-                Claim::Timer(..) => None,
-            }) {
-                if let Some(door) = shift.doors.take(work) {
-                    let _ = door.send(Tidings::Unknown);
-                }
-            }
-            let how = Return {
-                blame: true,
-                pause: pause(failures),
-            };
-            give_back(shift, key, &claims, how).await;
-        }
-    }
-}
-
-/// Twice as long with each failure, and a little different each time.
-fn pause(failures: i32) -> Duration {
-    let doubled = Duration::from_millis(100) * 2u32.saturating_pow(u32::try_from(failures).unwrap_or(0).min(16));
-    doubled.min(LONGEST_PAUSE).mul_f64(rand::random_range(0.75..1.25))
-}
-
-pub(super) async fn give_back(shift: &Shift, key: &InstanceKey, claims: &[Claim], how: Return) {
-    if let Err(error) = claim::release(&shift.pool, shift.incarnation, key, claims, how).await {
-        // The comparison of claims with memory finds them once the database is back.
-        tracing::warn!(instance = %key.1, %error, "claimed rows could not be handed back yet");
-    }
-    shift.alarm.at(std::time::Instant::now() + how.pause);
 }

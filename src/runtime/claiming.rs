@@ -7,7 +7,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::burst::{Locked, give_back};
+use super::attend;
+use super::burst::Locked;
 use super::shift::Shift;
 use crate::Result;
 use crate::failpoint;
@@ -84,7 +85,7 @@ async fn round(shift: &Arc<Shift>) -> Result<bool> {
     let mut attended = false;
     for (loaded, permit) in Locked::load(shift, locked).await?.into_iter().zip(permits) {
         attended = true;
-        shift.attend(loaded, permit);
+        attend::spawn(shift, loaded, permit);
     }
     Ok(full && attended)
 }
@@ -145,7 +146,7 @@ async fn compare(shift: &Shift, suspects: &HashSet<(InstanceKey, Claim)>) -> Res
         }
         if suspects.contains(&(key.clone(), claim.clone())) {
             tracing::warn!(instance = %key.1, "a claimed row was in nobody's hands; it is handed back");
-            give_back(shift, &key, &[claim], Return::FREELY).await;
+            shift.give_back(&key, &[claim], Return::FREELY).await;
         } else {
             still.insert((key, claim));
         }

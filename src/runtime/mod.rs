@@ -5,11 +5,12 @@
 //! - `engine`, `options`: what a program holds; `request`: what it asks and gets.
 //! - `definitions`, `start`, `resume`, `read`: its methods, by subject; `waiting`: how doors wait.
 //! - `supervisor`: keeps a registration; `shift`: everything that works under one.
-//! - `claiming`: finds what is to be done; `burst`: does it, one consuming type per step.
+//! - `claiming`: finds what is to be done; `attend`: sees it through; `burst`: its steps, one consuming type each.
 //! - `doors`, `in_flight`, `alarm`, `programs`: who waits, what runs, when to look, what is compiled.
 //! - `instruction`, `effects`: between rows and the interpreter.
 
 mod alarm;
+mod attend;
 mod burst;
 mod claiming;
 mod definitions;

@@ -13,7 +13,6 @@ use super::doors::Doors;
 use super::in_flight::{Hold, InFlight};
 use super::options::Options;
 use super::programs::Programs;
-use super::{burst, claiming};
 use crate::Result;
 use crate::cluster::{Membership, Report};
 use crate::db::Pool;
@@ -21,13 +20,16 @@ use crate::execution::Interpreter;
 use crate::id::Incarnation;
 use crate::lock::{LockKey, SessionLocks};
 use crate::store::accept::Acceptor;
-use crate::store::claim::{ClaimedRow, InstanceKey};
-use crate::store::commit::{CommitWriter, WriterOptions, WriterTasks};
+use crate::store::claim::{self, ClaimedRow, InstanceKey, Return};
+use crate::store::commit::{Claim, CommitWriter, WriterOptions, WriterTasks};
 use crate::store::housekeeping;
 
 /// How long an instance is left alone whose lock somebody else has; jittered. Whoever holds it looks for more after the
 /// release, so this is only for lost wake-ups.
 const ELSEWHERE: Duration = Duration::from_millis(100);
+
+/// The longest pause before a burst that failed is tried again.
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// One incarnation at work.
 pub(super) struct Shift {
@@ -59,13 +61,11 @@ pub(super) struct Shift {
     pub(super) draining: CancellationToken,
 }
 
-/// The tasks of a shift, for its owner.
+/// The tasks behind a shift's handles, for its owner.
 pub(super) struct ShiftTasks {
     pub(super) writer: WriterTasks,
     pub(super) express: AbortOnDropHandle<()>,
     pub(super) durable: AbortOnDropHandle<()>,
-    pub(super) claiming: AbortOnDropHandle<()>,
-    pub(super) housekeeping: AbortOnDropHandle<()>,
 }
 
 impl Shift {
@@ -109,8 +109,6 @@ impl Shift {
             writer: writer_tasks,
             express: express_task,
             durable: durable_task,
-            claiming: AbortOnDropHandle::new(tokio::spawn(claiming::run(Arc::clone(&shift)))),
-            housekeeping: AbortOnDropHandle::new(tokio::spawn(claiming::keep_house(Arc::clone(&shift)))),
         };
         Ok((shift, tasks))
     }
@@ -140,24 +138,18 @@ impl Shift {
         self.alarm.at(until);
     }
 
-    /// Gives a burst a task of its own, which nobody's hanging up ends. It ends with the shift.
-    pub(super) fn attend(self: &Arc<Self>, loaded: burst::Loaded, permit: tokio::sync::OwnedSemaphorePermit) {
-        let shift = Arc::clone(self);
-        let span = tracing::debug_span!("burst", instance = %loaded.locked.key.1, incarnation = %shift.incarnation);
-        let task = async move {
-            // Rung when the burst has let go of everything, however it ended: more may have come for its instance.
-            let _rings = Rings(Arc::clone(&shift.alarm));
-            burst::attend(&shift, loaded).await;
-            drop(permit);
-        };
-        self.tasks.spawn(tracing::Instrument::instrument(task, span));
+    /// Hands claimed rows back, and looks again when the pause is over.
+    pub(super) async fn give_back(&self, key: &InstanceKey, claims: &[Claim], how: Return) {
+        if let Err(error) = claim::release(&self.pool, self.incarnation, key, claims, how).await {
+            // The comparison of claims with memory finds them once the database is back.
+            tracing::warn!(instance = %key.1, %error, "claimed rows could not be handed back yet");
+        }
+        self.alarm.at(Instant::now() + how.pause);
     }
 }
 
-struct Rings(Arc<Alarm>);
-
-impl Drop for Rings {
-    fn drop(&mut self) {
-        self.0.now();
-    }
+/// Twice as long with each failure, and a little different each time.
+pub(super) fn pause(failures: i32) -> Duration {
+    let doubled = Duration::from_millis(100) * 2u32.saturating_pow(u32::try_from(failures).unwrap_or(0).min(16));
+    doubled.min(LONGEST_PAUSE).mul_f64(rand::random_range(0.75..1.25))
 }

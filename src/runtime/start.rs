@@ -7,7 +7,8 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::Engine;
-use super::burst::{Locked, give_back};
+use super::attend;
+use super::burst::Locked;
 use super::doors::Tidings;
 use super::instruction::StartBody;
 use super::request::{Executed, Idempotency, StartRequest};
@@ -176,10 +177,10 @@ async fn begin(shift: &Arc<Shift>, start: NewStart, deadline: Instant) -> Result
                 crashes: 0,
             };
             let hold = shift.hold(&key, std::slice::from_ref(&row));
-            shift.attend(Locked::new(key, guard).begin(row, hold), permit);
+            attend::spawn(shift, Locked::new(key, guard).begin(row, hold), permit);
         }
         // Somebody else has the lock of this new instance: it runs when that is free.
-        None => give_back(shift, &key, &[claim], Return::FREELY).await,
+        None => shift.give_back(&key, &[claim], Return::FREELY).await,
     }
     Ok(awaited)
 }

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
+use super::claiming;
 use super::doors::Doors;
 use super::options::Options;
 use super::programs::Programs;
@@ -40,6 +42,8 @@ pub(super) struct OnDuty {
     membership: Membership,
     shift: Arc<Shift>,
     tasks: ShiftTasks,
+    claiming: AbortOnDropHandle<()>,
+    housekeeping: AbortOnDropHandle<()>,
 }
 
 impl Supervisor {
@@ -60,10 +64,14 @@ impl Supervisor {
         )
         .await?;
         self.current.send_replace(Some(Arc::clone(&shift)));
+        let claiming = AbortOnDropHandle::new(tokio::spawn(claiming::run(Arc::clone(&shift))));
+        let housekeeping = AbortOnDropHandle::new(tokio::spawn(claiming::keep_house(Arc::clone(&shift))));
         Ok(OnDuty {
             membership,
             shift,
             tasks,
+            claiming,
+            housekeeping,
         })
     }
 
@@ -112,16 +120,24 @@ impl Supervisor {
             membership,
             shift,
             tasks,
+            mut claiming,
+            housekeeping,
         } = duty;
         shift.drain();
-        shift.tasks.close();
-        if tokio::time::timeout(self.options.drain_timeout, shift.tasks.wait())
+        let finished = async {
+            // It ends after its round: what that has claimed is run.
+            let _ = (&mut claiming).await;
+            shift.tasks.close();
+            shift.tasks.wait().await;
+        };
+        if tokio::time::timeout(self.options.drain_timeout, finished)
             .await
             .is_err()
         {
             tracing::warn!("some bursts did not end in time; they are handed back");
         }
         shift.stop.cancel();
+        drop(claiming);
         shift.tasks.close();
         // Those that have reached the writer still get their verdict.
         let _ = tokio::time::timeout(Duration::from_secs(5), shift.tasks.wait()).await;
@@ -136,7 +152,7 @@ impl Supervisor {
             Err(error) => tracing::warn!(%error, "this node could not leave in good order; the next start cleans up"),
         }
         self.current.send_replace(None);
-        drop(tasks);
+        drop((tasks, housekeeping));
         shift.pool.close();
     }
 }
@@ -154,8 +170,8 @@ async fn watch_over(duty: &mut OnDuty) -> &'static str {
         _ = &mut tasks.writer.straggler => "its commit writer for stragglers ended",
         _ = &mut tasks.express => "its acceptor ended",
         _ = &mut tasks.durable => "its acceptor ended",
-        _ = &mut tasks.claiming => "its claim loop ended",
-        _ = &mut tasks.housekeeping => "its housekeeping ended",
+        _ = &mut duty.claiming => "its claim loop ended",
+        _ = &mut duty.housekeeping => "its housekeeping ended",
     }
 }
 
@@ -165,6 +181,8 @@ fn retire(duty: OnDuty) {
         membership,
         shift,
         tasks,
+        claiming,
+        housekeeping,
     } = duty;
     shift.stop.cancel();
     shift.tasks.close();
@@ -172,7 +190,7 @@ fn retire(duty: OnDuty) {
     drop(membership);
     tokio::spawn(async move {
         let _ = tokio::time::timeout(VERDICTS, shift.tasks.wait()).await;
-        drop(tasks);
+        drop((tasks, claiming, housekeeping));
         shift.pool.close();
     });
 }

@@ -1,0 +1,194 @@
+//! Who attends to a burst from its claim to its last commit, tells the doors, and gives back what was not consumed.
+
+use std::sync::Arc;
+
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::alarm::Alarm;
+use super::burst::{self, Loaded, Locked, Settled};
+use super::doors::Tidings;
+use super::in_flight::Hold;
+use super::shift::{Shift, pause};
+use crate::Result;
+use crate::execution::{InstanceState, StateMeta, Status};
+use crate::failpoint;
+use crate::id::WorkId;
+use crate::store::claim::{ClaimedRow, InstanceKey, LoadedRow, Return};
+use crate::store::commit::{Claim, Commit, Verdict};
+
+/// Gives a burst a task of its own, which nobody's hanging up ends. It ends with the shift.
+pub(super) fn spawn(shift: &Arc<Shift>, loaded: Loaded, permit: OwnedSemaphorePermit) {
+    let shift = Arc::clone(shift);
+    let span = tracing::debug_span!("burst", instance = %loaded.locked.key.1, incarnation = %shift.incarnation);
+    let tasks = shift.tasks.clone();
+    let task = async move {
+        // Rung when the burst has let go of everything, however it ended: more may have come for its instance.
+        let _rings = Rings(Arc::clone(&shift.alarm));
+        attend(&shift, loaded).await;
+        drop(permit);
+    };
+    tasks.spawn(tracing::Instrument::instrument(task, span));
+}
+
+struct Rings(Arc<Alarm>);
+
+impl Drop for Rings {
+    fn drop(&mut self) {
+        self.0.now();
+    }
+}
+
+/// Runs an instance until it waits or ends, and tells the doors.
+async fn attend(shift: &Shift, loaded: Loaded) {
+    let Loaded {
+        locked,
+        rows,
+        standing,
+        hold,
+    } = loaded;
+    let key = locked.key.clone();
+    let failures = rows.iter().map(|row| row.failures).max().unwrap_or(0);
+    if let Err(error) = drive(shift, locked, rows, standing, &hold).await {
+        tracing::error!(%error, "a burst could not be run; it is tried again later");
+        shift
+            .give_back(
+                &key,
+                &hold.claims(),
+                Return {
+                    blame: true,
+                    pause: pause(failures),
+                },
+            )
+            .await;
+    }
+}
+
+async fn drive(
+    shift: &Shift,
+    locked: Locked,
+    rows: Vec<ClaimedRow>,
+    standing: Option<LoadedRow>,
+    hold: &Hold,
+) -> Result<()> {
+    let key = locked.key.clone();
+    let Some(mut prepared) = burst::prepare(shift, locked, rows, standing).await? else {
+        return Ok(());
+    };
+    let mut told: Vec<(WorkId, bool)> = Vec::new();
+    loop {
+        failpoint::hit("burst.before").await?;
+        // Before the commit nothing was done that matters: the rows go to whoever comes next.
+        let finished = tokio::select! {
+            biased;
+            () = shift.stop.cancelled() => return Ok(()),
+            finished = burst::run(shift, prepared) => finished?,
+        };
+        failpoint::hit("burst.after").await?;
+        match finished.commit(shift, hold).await? {
+            Settled::Done {
+                guard,
+                told: last,
+                state,
+                commit,
+            } => {
+                told.extend(last);
+                tell(shift, told, &state, commit);
+                drop(guard);
+                return Ok(());
+            }
+            Settled::GoesOn {
+                next,
+                told: more,
+                others_wait,
+            } => {
+                told.extend(more);
+                if others_wait || shift.is_draining() {
+                    // What came meanwhile (a cancel, say) is taken along by the next burst; whoever drains hands over.
+                    let claims: Vec<Claim> = next.rows.iter().map(|row| row.claim.clone()).collect();
+                    shift.give_back(&key, &claims, Return::FREELY).await;
+                    return Ok(());
+                }
+                prepared = *next;
+            }
+            Settled::Lost { verdict, rows } => {
+                settle_loss(shift, &key, verdict, rows).await;
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn tell(shift: &Shift, told: Vec<(WorkId, bool)>, state: &InstanceState, commit: Commit) {
+    let finished_at = (state.status() == Status::Finished).then_some(commit.committed_at);
+    let meta = StateMeta {
+        created_at: commit.created_at,
+        updated_at: commit.committed_at,
+        finished_at,
+    };
+    for (work, matched) in told {
+        if let Some(door) = shift.doors.take(work) {
+            let _ = door.send(Tidings::Committed {
+                state: Box::new(state.clone()),
+                meta,
+                matched,
+            });
+        }
+    }
+}
+
+/// A burst that wrote nothing gives back what it was born of, with the blame that it earned.
+async fn settle_loss(shift: &Shift, key: &InstanceKey, verdict: Verdict, rows: Vec<ClaimedRow>) {
+    let claims: Vec<Claim> = rows.iter().map(|row| row.claim.clone()).collect();
+    let failures = rows.iter().map(|row| row.failures).max().unwrap_or(0);
+    match verdict {
+        Verdict::Won(_) => {}
+        Verdict::ClaimLost | Verdict::VersionConflict => {
+            tracing::debug!(instance = %key.1, ?verdict, "a burst lost to another writer; nothing was written");
+            shift.give_back(key, &claims, Return::FREELY).await;
+        }
+        Verdict::Busy => {
+            shift
+                .give_back(
+                    key,
+                    &claims,
+                    Return {
+                        blame: true,
+                        pause: pause(failures),
+                    },
+                )
+                .await
+        }
+        Verdict::Refused(error) => {
+            tracing::error!(instance = %key.1, %error, "the database refuses what a burst would write");
+            shift
+                .give_back(
+                    key,
+                    &claims,
+                    Return {
+                        blame: true,
+                        pause: pause(failures),
+                    },
+                )
+                .await;
+        }
+        Verdict::Fenced => {
+            tracing::warn!(instance = %key.1, "this incarnation was declared dead; a burst was refused");
+            shift.stop.cancel();
+        }
+        Verdict::Unknown => {
+            for work in rows.iter().filter_map(|row| match row.claim {
+                Claim::Work(work, _) => Some(work),
+                Claim::Timer(..) => None,
+            }) {
+                if let Some(door) = shift.doors.take(work) {
+                    let _ = door.send(Tidings::Unknown);
+                }
+            }
+            let how = Return {
+                blame: true,
+                pause: pause(failures),
+            };
+            shift.give_back(key, &claims, how).await;
+        }
+    }
+}
