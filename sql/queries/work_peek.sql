@@ -1,9 +1,10 @@
--- purpose: list instances that have something to do now, oldest first, without locking or claiming anything
+-- purpose: list instances that have something to do now, oldest first, without locking or claiming anything; with how
+--          many of the oldest rows each has: $1 in all mean that there may be more instances
 -- caller:  store::claim
 -- index:   work_ready, timer_due
 -- locks:   none
 -- NOT IN is hashed; NOT EXISTS would compare every row of a busy instance that is left out with the whole list.
-SELECT p.tenant_id, p.instance_id
+SELECT p.tenant_id, p.instance_id, count(*)
 FROM (
     (SELECT w.tenant_id, w.instance_id, w.available_at
      FROM work w

@@ -66,11 +66,12 @@ async fn round(shift: &Arc<Shift>) -> Result<bool> {
         return Ok(false);
     }
     let found = claim::peek(&shift.pool, room, &shift.in_flight.hidden()).await?;
-    if found.is_empty() {
+    if found.instances.is_empty() {
         return Ok(false);
     }
-    let full = found.len() >= room;
-    let locked = lock(shift, found).await?;
+    // By rows: one instance with many of them must not hide the others until the next check-in.
+    let full = found.full;
+    let locked = lock(shift, found.instances).await?;
     if locked.is_empty() {
         return Ok(full);
     }
