@@ -1,21 +1,21 @@
--- purpose: list instances that have something to do now, oldest first, without locking or claiming anything
+-- purpose: list instances that have something to do now, oldest first, without locking or claiming anything; with how
+--          many of the oldest rows each has: $1 in all mean that there may be more instances
 -- caller:  store::claim
 -- index:   work_ready, timer_due
 -- locks:   none
-SELECT p.tenant_id, p.instance_id
+-- NOT IN is hashed; NOT EXISTS would compare every row of a busy instance that is left out with the whole list.
+SELECT p.tenant_id, p.instance_id, count(*)
 FROM (
     (SELECT w.tenant_id, w.instance_id, w.available_at
      FROM work w
      WHERE w.claimed_by IS NULL AND w.available_at <= now()
-       AND NOT EXISTS (SELECT 1 FROM unnest($2::text[], $3::text[]) x(tenant_id, instance_id)
-                       WHERE x.tenant_id = w.tenant_id AND x.instance_id = w.instance_id)
+       AND (w.tenant_id, w.instance_id) NOT IN (SELECT * FROM unnest($2::text[], $3::text[]))
      ORDER BY w.available_at, w.id LIMIT $1)
     UNION ALL
     (SELECT t.tenant_id, t.instance_id, t.available_at
      FROM timer t
      WHERE t.claimed_by IS NULL AND t.available_at <= now()
-       AND NOT EXISTS (SELECT 1 FROM unnest($2::text[], $3::text[]) x(tenant_id, instance_id)
-                       WHERE x.tenant_id = t.tenant_id AND x.instance_id = t.instance_id)
+       AND (t.tenant_id, t.instance_id) NOT IN (SELECT * FROM unnest($2::text[], $3::text[]))
      ORDER BY t.available_at LIMIT $1)
 ) p
 GROUP BY p.tenant_id, p.instance_id

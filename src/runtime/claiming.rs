@@ -73,21 +73,21 @@ async fn round(shift: &Arc<Shift>) -> Result<bool> {
         permits.push(permit);
     }
     let found = claim::peek(&shift.pool, permits.len(), &shift.in_flight.hidden()).await?;
-    if found.is_empty() {
+    if found.instances.is_empty() {
         return Ok(false);
     }
-    let full = found.len() >= permits.len();
-    let locked = lock(shift, found).await?;
+    // By rows: one instance with many of them must not hide the others until the next check-in.
+    let full = found.full;
+    let locked = lock(shift, found.instances).await?;
     if locked.is_empty() {
         return Ok(full);
     }
     failpoint::hit("claim.locked").await?;
-    let mut attended = false;
     for (loaded, permit) in Locked::load(shift, locked).await?.into_iter().zip(permits) {
-        attended = true;
         attend::spawn(shift, loaded, permit);
     }
-    Ok(full && attended)
+    // What could not be had just now is left alone for a moment, so this does not spin.
+    Ok(full)
 }
 
 /// Takes the locks that are free.

@@ -70,21 +70,33 @@ fn columns(keys: &[InstanceKey]) -> (Vec<&str>, Vec<&str>) {
         .unzip()
 }
 
-/// Instances that have something to do now, oldest first, without those that `except` names.
-pub(crate) async fn peek(pool: &Pool, limit: usize, except: &[InstanceKey]) -> Result<Vec<InstanceKey>> {
+/// What a peek saw.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// Instances that have something to do now, oldest first.
+    pub(crate) instances: Vec<InstanceKey>,
+    /// The limit was reached: there may be more instances, behind the rows of those.
+    pub(crate) full: bool,
+}
+
+/// Looks at the oldest `limit` rows, of instances other than those that `except` names.
+pub(crate) async fn peek(pool: &Pool, limit: usize, except: &[InstanceKey]) -> Result<Seen> {
     failpoint::hit("claim.peek").await?;
     let (tenants, instances) = columns(except);
     let limit = limit as i64;
     let rows = pool.query(PEEK, &[&limit, &tenants, &instances]).await?;
-    Ok(rows
-        .iter()
-        .map(|row| {
-            (
-                TenantId::new(row.get::<_, String>(0)),
-                InstanceId::new(row.get::<_, String>(1)),
-            )
-        })
-        .collect())
+    Ok(Seen {
+        full: rows.iter().map(|row| row.get::<_, i64>(2)).sum::<i64>() >= limit,
+        instances: rows
+            .iter()
+            .map(|row| {
+                (
+                    TenantId::new(row.get::<_, String>(0)),
+                    InstanceId::new(row.get::<_, String>(1)),
+                )
+            })
+            .collect(),
+    })
 }
 
 /// Claims what is to be done for these instances, and loads them. The caller holds their locks.

@@ -168,22 +168,48 @@ async fn what_is_not_due_yet_is_neither_seen_nor_claimed() {
          UPDATE work SET available_at = now() - interval '1 hour' WHERE instance_id = 'i2'",
     )
     .await;
-    let seen = claim::peek(&writer.pool, 10, &[]).await.unwrap();
+    let seen = claim::peek(&writer.pool, 10, &[]).await.unwrap().instances;
     assert_eq!(seen.first(), Some(&key("i2")), "the oldest comes first");
     assert_eq!(
         seen.iter().collect::<HashSet<_>>(),
         HashSet::from([&key("i1"), &key("i2"), &key("i4")])
     );
-    assert_eq!(claim::peek(&writer.pool, 1, &[]).await.unwrap(), [key("i2")]);
+    assert_eq!(claim::peek(&writer.pool, 1, &[]).await.unwrap().instances, [key("i2")]);
     assert_eq!(
-        claim::peek(&writer.pool, 10, &[key("i2"), key("i4")]).await.unwrap(),
+        claim::peek(&writer.pool, 10, &[key("i2"), key("i4")])
+            .await
+            .unwrap()
+            .instances,
         [key("i1")]
     );
     let keys: Vec<_> = (0..5).map(|n| key(&format!("i{n}"))).collect();
     let found = claim::claim(&writer.pool, writer.incarnation, &keys).await.unwrap();
     assert_eq!(found.len(), 3);
     assert!(!found.contains_key(&key("i0")) && !found.contains_key(&key("i3")));
-    assert!(claim::peek(&writer.pool, 10, &[]).await.unwrap().is_empty());
+    assert!(claim::peek(&writer.pool, 10, &[]).await.unwrap().instances.is_empty());
+}
+
+#[tokio::test]
+async fn an_instance_with_many_rows_does_not_hide_that_there_are_others() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    resumes(&fixture, 1, 20).await;
+    delays(&fixture, "i1", 1).await;
+    execute(
+        &fixture,
+        "UPDATE work SET available_at = now() - interval '1 hour';
+         INSERT INTO work (tenant_id, instance_id, kind, body) VALUES ('', 'i2', 1, '{}')",
+    )
+    .await;
+    let seen = claim::peek(&writer.pool, 10, &[]).await.unwrap();
+    assert_eq!(
+        seen.instances,
+        [key("i0"), key("i1")],
+        "i2 stands behind the rows of i0"
+    );
+    assert!(seen.full, "nobody would look for the others before the next check-in");
+    let seen = claim::peek(&writer.pool, 10, &seen.instances).await.unwrap();
+    assert_eq!((seen.instances, seen.full), (vec![key("i2")], false));
 }
 
 #[tokio::test]

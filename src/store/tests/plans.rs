@@ -137,6 +137,12 @@ async fn hot_statements_find_their_rows_by_index() {
                     bad.push(format!("{} ({mode}) scans {table}\n{plan}", hot.name));
                 }
             }
+            if hot.name == "work_peek" && plan.matches("hashed SubPlan").count() != 2 {
+                bad.push(format!(
+                    "{} ({mode}) compares each row with the whole list\n{plan}",
+                    hot.name
+                ));
+            }
             for index in named(hot.sql) {
                 let mut words = plan.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
                 if !words.any(|word| word == index) {

@@ -133,7 +133,7 @@ async fn a_commit_whose_answer_was_lost_is_found_and_not_repeated() {
     request.effects.continues = true;
     let (keep, token) = kept();
     request.keep = keep;
-    proxy.swallow_next_answer();
+    proxy.swallow_up_to_commit();
     let answer = writer.answer(request).await;
     let Verdict::Won(Commit { version, continued, .. }) = answer.verdict else {
         panic!("{:?}", answer.verdict)
@@ -148,7 +148,7 @@ async fn a_commit_whose_answer_was_lost_is_found_and_not_repeated() {
     assert_eq!(fixture.count("SELECT count(*) FROM journal").await, 2);
 
     // The same for an instance that is new, with a waiting bookmark (a pipeline of several statements).
-    proxy.swallow_next_answer();
+    proxy.swallow_up_to_commit();
     assert_verdict!(writer.write(waiting(burst("new", None), "b", 9)).await, Verdict::Won(_));
     assert_eq!(fixture.version("new").await, Some(1));
     fixture.is_sound().await;
@@ -174,7 +174,7 @@ async fn a_commit_in_doubt_whose_incarnation_departed_is_still_found() {
         )
         .await
         .unwrap();
-    proxy.swallow_next_answer();
+    proxy.swallow_up_to_commit();
     assert_verdict!(
         writer.write(waiting(burst("i", Some(1)), "b2", 7)).await,
         Verdict::Won(_)

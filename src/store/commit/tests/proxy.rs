@@ -1,15 +1,19 @@
 //! A stretch of wire that can be cut after the server has heard and before we hear the answer.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
+const HEARS: u8 = 0;
+const NEXT: u8 = 1;
+const UP_TO_COMMIT: u8 = 2;
+
 pub(super) struct Proxy {
     pub(super) port: u16,
-    deaf: Arc<AtomicBool>,
+    deaf: Arc<AtomicU8>,
     cut: Arc<Notify>,
     _task: tokio_util::task::AbortOnDropHandle<()>,
 }
@@ -18,7 +22,7 @@ impl Proxy {
     pub(super) async fn start(server: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let deaf = Arc::new(AtomicBool::new(false));
+        let deaf = Arc::new(AtomicU8::new(HEARS));
         let cut = Arc::new(Notify::new());
         let (flag, scissors) = (Arc::clone(&deaf), Arc::clone(&cut));
         let task = tokio::spawn(async move {
@@ -46,20 +50,36 @@ impl Proxy {
         self.cut.notify_waiters();
     }
 
-    /// The next answer of the server is swallowed, and its connection cut.
+    /// The next answer of the server is swallowed, and its connection cut. Of a pipeline this is the answer to BEGIN:
+    /// its session may notice before it commits.
     pub(super) fn swallow_next_answer(&self) {
-        self.deaf.store(true, Ordering::SeqCst);
+        self.deaf.store(NEXT, Ordering::SeqCst);
+    }
+
+    /// Everything up to the answer to a COMMIT is swallowed, and its connection cut.
+    pub(super) fn swallow_up_to_commit(&self) {
+        self.deaf.store(UP_TO_COMMIT, Ordering::SeqCst);
     }
 }
 
-async fn carry(near: TcpStream, far: TcpStream, deaf: Arc<AtomicBool>) {
+async fn carry(near: TcpStream, far: TcpStream, deaf: Arc<AtomicU8>) {
     let (mut near_in, mut near_out) = near.into_split();
     let (mut far_in, mut far_out) = far.into_split();
     let up = tokio::spawn(async move { tokio::io::copy(&mut near_in, &mut far_out).await });
     let mut buffer = vec![0; 1 << 16];
+    let mut swallowed: Option<Vec<u8>> = None;
     while let Ok(count @ 1..) = far_in.read(&mut buffer).await {
-        if deaf.swap(false, Ordering::SeqCst) {
-            break;
+        match deaf.swap(HEARS, Ordering::SeqCst) {
+            NEXT => break,
+            UP_TO_COMMIT => swallowed = Some(Vec::new()),
+            _ => {}
+        }
+        if let Some(swallowed) = &mut swallowed {
+            swallowed.extend_from_slice(&buffer[..count]);
+            if swallowed.windows(7).any(|tag| tag == b"COMMIT\0") {
+                break;
+            }
+            continue;
         }
         if near_out.write_all(&buffer[..count]).await.is_err() {
             break;

@@ -102,12 +102,12 @@ async fn a_commit_in_doubt_is_found_though_its_claims_are_consumed() {
     assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
     let mut request = journal(waiting(burst("i", Some(1)), "b2", 8), 1);
     request.claims = vec![fixture.claimed_work("i", writer.incarnation).await];
-    proxy.swallow_next_answer();
+    proxy.swallow_up_to_commit();
     assert_verdict!(writer.write(request).await, Verdict::Won(_));
     // And one that really lost its claim is told so, doubt or not.
     let mut request = journal(waiting(burst("i", Some(2)), "b3", 8), 2);
     request.claims = vec![Claim::Work(WorkId(4711), ClaimNo(1))];
-    proxy.swallow_next_answer();
+    proxy.swallow_up_to_commit();
     assert_verdict!(writer.write(request).await, Verdict::ClaimLost);
     assert_eq!(fixture.version("i").await, Some(2));
     fixture.is_sound().await;
@@ -177,5 +177,68 @@ async fn a_commit_whose_old_session_outlasts_all_patience_is_unknown_not_busy() 
     assert_eq!(fixture.version("i").await, Some(1));
     blocker.client.batch_execute("ROLLBACK").await.unwrap();
     fixture.until(2, "SELECT version FROM instance").await;
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_commit_in_doubt_is_found_though_its_incarnation_has_departed_since() {
+    let fixture = Fixture::new().await;
+    let proxy = Proxy::start(fixture.server_port()).await;
+    let base = fixture.through(proxy.port);
+    let one = fixture.writer_with(&base, WriterOptions::default()).await;
+    let two = fixture.writer_with(&base, WriterOptions::default()).await;
+    assert_verdict!(one.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    assert_verdict!(two.write(waiting(burst("j", None), "b", 7)).await, Verdict::Won(_));
+    // Whoever departs us does so the moment the commit is done, before we can ask.
+    fixture
+        .admin
+        .client
+        .batch_execute(
+            "CREATE FUNCTION depart_now() RETURNS trigger LANGUAGE plpgsql AS
+             'BEGIN DELETE FROM fence WHERE incarnation = (SELECT min(incarnation) FROM fence);
+              DELETE FROM node n WHERE NOT EXISTS (SELECT 1 FROM fence f WHERE f.incarnation = n.incarnation);
+              RETURN NULL; END';
+             CREATE CONSTRAINT TRIGGER depart_now AFTER UPDATE ON instance DEFERRABLE INITIALLY DEFERRED
+             FOR EACH ROW EXECUTE FUNCTION depart_now()",
+        )
+        .await
+        .unwrap();
+    // As one statement, and as a pipeline whose every answer was lost.
+    proxy.swallow_next_answer();
+    assert_verdict!(one.write(last("b")).await, Verdict::Won(_));
+    assert_verdict!(one.write(burst("k", None)).await, Verdict::Fenced);
+    proxy.swallow_up_to_commit();
+    assert_verdict!(
+        two.write(journal(waiting(burst("j", Some(1)), "b2", 7), 1)).await,
+        Verdict::Won(_)
+    );
+    assert_verdict!(two.write(burst("k", None)).await, Verdict::Fenced);
+    assert_eq!(fixture.version("i").await, Some(2));
+    assert_eq!(fixture.version("j").await, Some(2));
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_commit_in_doubt_is_found_though_its_repetition_is_refused() {
+    let fixture = Fixture::new().await;
+    let proxy = Proxy::start(fixture.server_port()).await;
+    let writer = fixture
+        .writer_with(&fixture.through(proxy.port), WriterOptions::default())
+        .await;
+    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    fixture
+        .admin
+        .client
+        .batch_execute(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+             'BEGIN IF EXISTS (SELECT 1 FROM instance WHERE version = 2) THEN RAISE EXCEPTION ''no''; END IF;
+              RETURN NULL; END';
+             CREATE TRIGGER refuse BEFORE UPDATE ON instance FOR EACH STATEMENT EXECUTE FUNCTION refuse()",
+        )
+        .await
+        .unwrap();
+    proxy.swallow_next_answer();
+    assert_verdict!(writer.write(last("b")).await, Verdict::Won(_));
+    assert_eq!(fixture.version("i").await, Some(2));
     fixture.is_sound().await;
 }
