@@ -21,6 +21,7 @@ impl Run<'_> {
         if self.state.status == Status::Finished {
             return false;
         }
+        let is_news = instruction != Instruction::Continue;
         let has_met = match instruction {
             Instruction::Start {
                 correlation_id,
@@ -60,6 +61,7 @@ impl Run<'_> {
             }
         };
         // After a yield the rest of the instructions only finds its bookmarks; it runs with the next burst.
+        self.is_dirty |= has_met && is_news;
         if has_met && !self.yielded {
             self.drain().await;
         }

@@ -137,6 +137,8 @@ impl Interpreter {
             notices: VecDeque::new(),
             record: Record::new(),
             executed: 0,
+            is_dirty: false,
+            commits_now: false,
             yielded: false,
             refused: None,
         };

@@ -13,6 +13,7 @@
 //! - `stimulus`: hashes; `value`: what may enter state.
 
 mod burst;
+mod commit_strategy;
 mod evaluate;
 mod instruct;
 mod interpreter;

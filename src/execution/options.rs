@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::activity::{Console, Stdout};
 use crate::expression::ScriptOptions;
@@ -13,6 +14,8 @@ pub struct InterpreterOptions {
     pub activities_per_burst: usize,
     /// Bytes of journal (about) that one burst gathers before it yields. Default: 4 MiB.
     pub bytes_per_burst: usize,
+    /// How often a burst commits whose workflow asks for it periodically. Default: 10 s.
+    pub commit_period: Duration,
     /// Activities that an instance executes without ever waiting, over all its bursts, before it is taken for an
     /// endless loop and faulted. Default: 100,000.
     pub executions_without_wait: u64,
@@ -32,6 +35,7 @@ impl Default for InterpreterOptions {
         Self {
             activities_per_burst: 1000,
             bytes_per_burst: 4 << 20,
+            commit_period: Duration::from_secs(10),
             executions_without_wait: 100_000,
             open_executions: 10_000,
             max_value_bytes: 1 << 20,
@@ -46,6 +50,7 @@ impl fmt::Debug for InterpreterOptions {
         f.debug_struct("InterpreterOptions")
             .field("activities_per_burst", &self.activities_per_burst)
             .field("bytes_per_burst", &self.bytes_per_burst)
+            .field("commit_period", &self.commit_period)
             .field("executions_without_wait", &self.executions_without_wait)
             .field("open_executions", &self.open_executions)
             .field("max_value_bytes", &self.max_value_bytes)

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
 
+use super::commit_strategy::WorkflowStrategy;
 use crate::activity::{
     ActivityNode, Catalogue, Descriptor, ErasedActivity, NodeIndex, NodeInput, OnBreak, Registered, Tree, WORKFLOW,
     Workflow, camel_case,
@@ -30,6 +31,8 @@ pub struct Program {
     pub(super) inputs: Vec<Argument>,
     /// Elsa's `ContinueWithIncidentsStrategy`: other branches go on.
     pub(super) continues_with_incidents: bool,
+    /// When its bursts commit before their end.
+    pub(super) commits: WorkflowStrategy,
     /// Some expression asks for outputs of activities.
     pub(super) needs_outputs: bool,
     registered: Vec<Option<Registered>>,
@@ -117,6 +120,7 @@ pub(super) fn compile(catalogue: &Catalogue, definition: &WorkflowDefinition) ->
         version: definition.version,
         inputs: definition.declared_inputs(),
         continues_with_incidents: strategy.contains("ContinueWithIncidents"),
+        commits: WorkflowStrategy::of(definition),
         needs_outputs: compiler.needs_outputs,
         tree: compiler.tree,
         registered: compiler.registered,

@@ -12,9 +12,10 @@ use std::panic::AssertUnwindSafe;
 use futures_util::FutureExt;
 use serde_json::{Map, Value};
 
+use super::commit_strategy::Around;
 use super::evaluate::Evaluator;
 use super::options::InterpreterOptions;
-use super::program::Program;
+use super::program::{Program, WORKFLOW_ID};
 use super::record::{Note, Record};
 use super::scope;
 use super::state::{Context, ContextStatus, InstanceState, WorkItem};
@@ -34,6 +35,10 @@ pub(super) struct Run<'p> {
     pub(super) notices: VecDeque<Notice>,
     pub(super) record: Record,
     pub(super) executed: usize,
+    /// Something happened that is not committed.
+    pub(super) is_dirty: bool,
+    /// The activity that was just executed is to be committed.
+    pub(super) commits_now: bool,
     pub(super) yielded: bool,
     /// What is wrong with the values that the instance was to begin with.
     pub(super) refused: Option<Fault>,
@@ -74,15 +79,40 @@ impl Run<'_> {
             }
             let is_enough = self.executed >= self.options.activities_per_burst
                 || self.record.weight >= self.options.bytes_per_burst;
-            if is_enough {
+            if is_enough || self.is_commit_due() {
                 self.yielded = true;
                 return;
             }
             if let Some(item) = self.state.queue.pop_front() {
                 self.executed += 1;
+                self.is_dirty = true;
+                self.commits_now = self.around(&item).after;
                 self.work(item).await;
             }
         }
+    }
+
+    /// Whether the strategies of the workflow and of its activities ask for a commit before the next work item.
+    fn is_commit_due(&self) -> bool {
+        let begun = self.record.began.elapsed();
+        let strategy = self.program.commits;
+        let before = self
+            .state
+            .queue
+            .front()
+            .is_some_and(|next| next.context.is_none() && self.around(next).before);
+        self.is_dirty
+            && (self.commits_now || before || strategy.is_due(self.executed, begun, self.options.commit_period))
+    }
+
+    fn around(&self, item: &WorkItem) -> Around {
+        // The workflow itself is no activity that anybody gave a strategy.
+        let node = self
+            .program
+            .tree
+            .find(&item.node_id)
+            .filter(|node| node.id != WORKFLOW_ID);
+        node.map(|node| self.program.commits.around(node)).unwrap_or_default()
     }
 
     async fn work(&mut self, mut item: WorkItem) {

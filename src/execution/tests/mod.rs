@@ -1,5 +1,6 @@
 //! The interpreter in memory: no database, and time passes when the test says so.
 
+mod commits;
 mod driver;
 mod faults;
 mod flowchart;

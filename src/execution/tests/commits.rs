@@ -1,0 +1,64 @@
+//! Commit strategies: where a burst commits before its end.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::driver::{Driver, definition, start};
+use crate::activity::Catalogue;
+use crate::execution::Instruction;
+
+/// Two lines, one after the other; `first` is the first one's own strategy.
+fn lines(workflow: &str, first: Option<&str>) -> Value {
+    let line = |id: &str, strategy: Option<&str>| {
+        json!({"type": "Elsa.WriteLine", "id": id, "customProperties": {"commitStrategyName": strategy},
+               "text": {"typeName": "String", "expression": {"type": "Literal", "value": id}}})
+    };
+    json!({"definitionId": "d", "options": {"commitStrategyName": workflow},
+        "root": {"type": "Elsa.Sequence", "id": "root", "activities": [line("a", first), line("b", None)]}})
+}
+
+/// The activities begun in each commit.
+async fn commits(workflow: &str, first: Option<&str>, period: Duration) -> Vec<Vec<String>> {
+    let change = |options: &mut crate::execution::InterpreterOptions| options.commit_period = period;
+    let mut driver = Driver::with(&definition(lines(workflow, first)), Catalogue::standard(), change);
+    let mut commits = Vec::new();
+    let mut instruction = start(Map::new());
+    loop {
+        let outcome = driver.burst(vec![instruction]).await;
+        let begun = outcome.journal.iter().filter(|entry| entry.event_name == "Started");
+        commits.push(
+            begun
+                .map(|entry| entry.activity_id.to_string())
+                .filter(|id| id != "Workflow1")
+                .collect(),
+        );
+        if !outcome.yielded {
+            assert_eq!(driver.completed(), ["a", "b", "root"], "{workflow} {first:?}");
+            return commits;
+        }
+        instruction = Instruction::Continue;
+    }
+}
+
+#[tokio::test]
+async fn a_burst_commits_where_its_strategy_says() {
+    let long = Duration::from_secs(3600);
+    let none: &[&str] = &[];
+    let cases: [(&str, Option<&str>, &[&[&str]]); 9] = [
+        ("", None, &[&["root", "a", "b"]]),
+        ("WorkflowExecuted", None, &[&["root", "a", "b"]]),
+        ("WorkflowExecuting", None, &[none, &["root", "a", "b"]]),
+        ("ActivityExecuting", None, &[none, &["root"], &["a"], &["b"]]),
+        ("ActivityExecuted", None, &[&["root"], &["a"], &["b"]]),
+        ("Periodic", None, &[&["root", "a", "b"]]),
+        ("", Some("Executing"), &[&["root"], &["a", "b"]]),
+        ("", Some("CommitAlways"), &[&["root"], &["a"], &["b"]]),
+        ("ActivityExecuted", Some("CommitNever"), &[&["root"], &["a", "b"]]),
+    ];
+    for (workflow, first, expected) in cases {
+        assert_eq!(commits(workflow, first, long).await, expected, "{workflow} {first:?}");
+    }
+    let now = commits("Periodic", None, Duration::ZERO).await;
+    assert!(now.len() >= 3, "{now:?}");
+}
