@@ -215,6 +215,7 @@ impl Lane {
     async fn write(&mut self, batch: Vec<Pending>) {
         match self.send(&batch).await {
             Ok(mut outcomes) => {
+                metrics::histogram!("mainspring_accept_batch_starts").record(batch.len() as f64);
                 for (no, (_, reply)) in batch.into_iter().enumerate() {
                     let _ = reply.send(Ok(outcomes.remove(&no).unwrap_or(Outcome::Refused)));
                 }

@@ -103,6 +103,7 @@ pub(crate) async fn publish(pool: &Pool, lock_class: i32, event: &NewEvent) -> R
         // Published before under this key; another fingerprint is refused.
         read_request(pool, &event.tenant, &event.request).await?;
     }
+    metrics::counter!("mainspring_events_total").increment(1);
     Ok(Fanout {
         resumed: count(1),
         started: count(2),

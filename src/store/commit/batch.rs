@@ -27,6 +27,15 @@ pub(super) enum Lane {
     Straggler,
 }
 
+impl Lane {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Fast => "fast",
+            Self::Straggler => "straggler",
+        }
+    }
+}
+
 /// A connection that commits.
 pub(super) struct Channel {
     session: Session,

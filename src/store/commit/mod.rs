@@ -118,6 +118,21 @@ pub(crate) enum Verdict {
     Unknown,
 }
 
+impl Verdict {
+    /// Its word in the metrics.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Won(_) => "won",
+            Self::ClaimLost => "claim_lost",
+            Self::VersionConflict => "version_conflict",
+            Self::Busy => "busy",
+            Self::Fenced => "fenced",
+            Self::Refused(_) => "refused",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 /// A verdict, with what had to live until it was known.
 pub(crate) struct Answer {
     pub(crate) verdict: Verdict,

@@ -153,7 +153,9 @@ impl LaneTask {
             let size = batch.len();
             let began = Instant::now();
             let busy = self.settle(batch).await;
-            tracing::trace!(size, lane = ?self.lane, micros = began.elapsed().as_micros() as u64, "batch");
+            let lane = self.lane.name();
+            metrics::histogram!("mainspring_commit_batch_bursts", "lane" => lane).record(size as f64);
+            metrics::histogram!("mainspring_commit_seconds", "lane" => lane).record(began.elapsed());
             self.defer(busy, &stragglers, &mut backlog).await;
         }
     }
@@ -235,6 +237,7 @@ impl LaneTask {
                         continue;
                     }
                     tracing::warn!(error = %broken.error, bursts = part.len(), "a commit is in doubt; it is sent again");
+                    metrics::counter!("mainspring_commits_in_doubt_total").increment(part.len() as u64);
                     self.reopen(since).await;
                     // Twice is no accident: something in it may be what kills the connection.
                     if part.len() > 1 && part.iter().any(|pending| pending.cuts > 1) {
@@ -323,6 +326,7 @@ fn give_up(pending: Pending) {
 }
 
 fn answer(pending: Pending, verdict: Verdict) {
+    metrics::counter!("mainspring_bursts_total", "verdict" => verdict.name()).increment(1);
     // Nobody listens: a door that went away. What travelled along is dropped, which releases it.
     let _ = pending.reply.send(Answer {
         verdict,
