@@ -18,6 +18,9 @@ fn lines(workflow: &str, first: Option<&str>) -> Value {
         "root": {"type": "Elsa.Sequence", "id": "root", "activities": [line("a", first), line("b", None)]}})
 }
 
+/// The workflow's strategy, the first activity's own, and the activities that begin in each commit.
+type Case<'a> = (&'a str, Option<&'a str>, &'a [&'a [&'a str]]);
+
 /// The activities begun in each commit.
 async fn commits(workflow: &str, first: Option<&str>, period: Duration) -> Vec<Vec<String>> {
     let change = |options: &mut crate::execution::InterpreterOptions| options.commit_period = period;
@@ -45,7 +48,7 @@ async fn commits(workflow: &str, first: Option<&str>, period: Duration) -> Vec<V
 async fn a_burst_commits_where_its_strategy_says() {
     let long = Duration::from_secs(3600);
     let none: &[&str] = &[];
-    let cases: [(&str, Option<&str>, &[&[&str]]); 9] = [
+    let cases: [Case<'_>; 9] = [
         ("", None, &[&["root", "a", "b"]]),
         ("WorkflowExecuted", None, &[&["root", "a", "b"]]),
         ("WorkflowExecuting", None, &[none, &["root", "a", "b"]]),
