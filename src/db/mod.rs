@@ -16,6 +16,7 @@ mod settings;
 mod sqlstate;
 #[cfg(test)]
 mod tests;
+mod tls;
 
 pub(crate) use connect::{Connector, Session};
 pub(crate) use pool::Pool;

@@ -42,6 +42,10 @@ impl Failure {
 
 impl From<tokio_postgres::Error> for Error {
     fn from(error: tokio_postgres::Error) -> Self {
+        if error.code().is_some_and(|code| code.code().starts_with("28")) {
+            let message = "the database refuses this user or its password; check the database URL and pg_hba.conf";
+            return Error::unavailable("database-refused", message).caused_by(error);
+        }
         match Failure::of(&error) {
             Failure::Connection => Error::unavailable(
                 "database-unavailable",

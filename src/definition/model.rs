@@ -10,6 +10,9 @@ use crate::{Error, Result};
 
 const BYTE_ORDER_MARK: &[u8] = &[0xEF, 0xBB, 0xBF];
 
+/// Versions count from 1, one at a time; far below what an integer holds, so that counting never fails.
+const MAX_VERSION: i32 = 1_000_000_000;
+
 /// One version of a workflow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkflowDefinition {
@@ -226,8 +229,8 @@ fn version(fields: &mut Map<String, Value>) -> Result<i32> {
         Some(value) => value
             .as_i64()
             .and_then(|version| i32::try_from(version).ok())
-            .filter(|version| *version >= 0)
-            .ok_or_else(|| wrong("version", "a whole number, not negative")),
+            .filter(|version| (0..=MAX_VERSION).contains(version))
+            .ok_or_else(|| wrong("version", "a whole number from 0 to 1,000,000,000")),
     }
 }
 

@@ -22,6 +22,7 @@ mod program;
 mod record;
 mod run;
 mod scope;
+mod shape;
 mod state;
 mod status;
 mod stimulus;

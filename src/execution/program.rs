@@ -16,8 +16,8 @@ use crate::activity::{
     Workflow, camel_case,
 };
 use crate::definition::{Argument, Connection, InputBinding, RawActivity, Variable, WorkflowDefinition};
-use crate::expression::TypeName;
-use crate::id::{DefinitionId, VersionId};
+use crate::expression::{TypeName, coerce};
+use crate::id::{ActivityId, DefinitionId, VersionId};
 use crate::{Error, Result};
 
 pub(super) const WORKFLOW_ID: &str = "Workflow1";
@@ -52,6 +52,26 @@ impl Program {
     /// The number of the version.
     pub fn version(&self) -> i32 {
         self.version
+    }
+
+    /// What keeps a start from this input and trigger: the fields concerned, each with what is wrong.
+    pub fn refuses(&self, input: &Map<String, Value>, trigger: Option<&ActivityId>) -> Vec<(String, String)> {
+        let mut problems = Vec::new();
+        for argument in &self.inputs {
+            let Some(value) = input.get(&argument.name).filter(|value| !value.is_null()) else {
+                continue;
+            };
+            if let Err(mismatch) = coerce(value.clone(), &TypeName::parse(&argument.type_name, argument.is_array)) {
+                problems.push((format!("input.{}", argument.name), mismatch.to_string()));
+            }
+        }
+        if let Some(trigger) = trigger
+            && !self.tree.iter().any(|node| node.id == trigger.as_str())
+        {
+            let problem = format!("the workflow has no activity with the id {trigger}");
+            problems.push(("triggerActivityId".to_owned(), problem));
+        }
+        problems
     }
 
     /// All activities.

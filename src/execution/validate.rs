@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::evaluate::{RUNNABLE, object};
 use super::program::{self, Program, WORKFLOW_ID};
+use super::shape;
 use crate::activity::{ActivityNode, Catalogue};
 use crate::definition::{ValidationError, Variable, WorkflowDefinition};
 use crate::expression::{TypeName, coerce};
@@ -19,6 +20,7 @@ pub(super) fn validate(catalogue: &Catalogue, definition: &WorkflowDefinition) -
         Ok(program) => program,
         Err(error) => return vec![ValidationError::of("", error.message())],
     };
+    shape::check(catalogue, definition, &mut errors);
     mode(definition, &mut errors);
     identities(&program, &mut errors);
     for node in program.tree.iter() {

@@ -11,7 +11,7 @@ use super::doors::Tidings;
 use super::in_flight::Hold;
 use super::shift::{LONGEST_PAUSE, Shift};
 use super::{effects, instruction};
-use crate::execution::{Burst, InstanceState, Instruction, Outcome, Program, Status};
+use crate::execution::{Burst, InstanceState, Instruction, Outcome, Program};
 use crate::id::{BurstId, ClaimNo, InstanceVersion, WorkId};
 use crate::lock::LockGuard;
 use crate::store::claim::{self, ClaimedRow, InstanceKey, LoadedRow, Return};
@@ -246,10 +246,9 @@ pub(super) async fn run(shift: &Shift, prepared: Prepared) -> Result<Finished> {
         yielded, ref unmatched, ..
     } = outcome;
     let mut stimuli = Vec::new();
-    if outcome.status == Status::Running {
-        for row in unmatched.iter().filter_map(|place| rows.get(*place)) {
-            stimuli.extend(instruction::for_inbox(row, shift.inbox_lifetime)?);
-        }
+    // Also when the instance has ended: what was accepted for it is not thrown away here.
+    for row in unmatched.iter().filter_map(|place| rows.get(*place)) {
+        stimuli.extend(instruction::for_inbox(row, shift.inbox_lifetime)?);
     }
     let effects = effects::of(&outcome, stimuli)?;
     let delay = outcome

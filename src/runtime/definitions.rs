@@ -178,6 +178,10 @@ impl Engine {
 
     /// The triggers of a definition that can be published.
     async fn validated(&self, definition: &WorkflowDefinition) -> Result<Vec<TriggerRow>> {
+        if definition.root.is_none() {
+            let message = "the workflow definition has no root activity";
+            return Err(Error::invalid("missing-root", message).field("root", "must hold an activity"));
+        }
         let problems = self.inner.interpreter.validate(definition);
         if !problems.is_empty() {
             return Err(invalid(problems));

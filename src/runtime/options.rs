@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use super::Engine;
-use crate::Result;
 use crate::activity::{Activity, Catalogue};
 use crate::execution::InterpreterOptions;
 use crate::id::NodeId;
+use crate::{Error, Result};
+
+/// The longest node id. It stands last in `application_name`, which Postgres cuts at 63 bytes.
+const LONGEST_NAME: usize = 100;
 
 #[derive(Clone, Debug)]
 pub(super) struct Options {
@@ -130,6 +133,25 @@ impl EngineBuilder {
     /// Registers with the database and begins to work. Dropped half-way, nothing is left behind but a row in `node`
     /// that expires.
     pub async fn start(self) -> Result<Engine> {
+        let Options {
+            node_id,
+            check_in,
+            tolerance,
+            ..
+        } = &self.options;
+        let name = node_id.as_str();
+        if name.is_empty() || name.len() > LONGEST_NAME || !name.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(Error::invalid(
+                "invalid-settings",
+                format!("the node id {name:?} cannot be used: give 1 to {LONGEST_NAME} visible ASCII characters"),
+            ));
+        }
+        if *tolerance < *check_in * 2 || check_in.is_zero() {
+            return Err(Error::invalid(
+                "invalid-settings",
+                "the tolerance must be at least twice the interval of check-ins: one that is late is no death",
+            ));
+        }
         Engine::start(self.options, self.catalogue, self.interpreter).await
     }
 }

@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde_json::{Map, Value};
+
 use crate::db::Pool;
 use crate::definition::WorkflowDefinition;
 use crate::execution::{Interpreter, Program};
-use crate::id::{TenantId, VersionId};
-use crate::store::definition;
+use crate::id::{ActivityId, DefinitionId, TenantId, VersionId};
+use crate::store::definition::{self, Wanted};
 use crate::{Error, Result};
 
 /// How many compiled definitions are kept.
@@ -16,9 +18,61 @@ const CAPACITY: usize = 512;
 #[derive(Default)]
 pub(super) struct Programs {
     known: Mutex<HashMap<(TenantId, VersionId), Arc<Program>>>,
+    /// Which version was the published one when somebody last looked. It may have been replaced since.
+    published: Mutex<HashMap<(TenantId, DefinitionId), VersionId>>,
 }
 
 impl Programs {
+    /// What keeps a start from this input: asked before it is accepted, so that nothing is changed. None of the
+    /// published version's business when there is none: the statement that accepts a start finds that out.
+    pub(super) async fn refuse(
+        &self,
+        pool: &Pool,
+        interpreter: &Interpreter,
+        start: (&TenantId, &DefinitionId),
+        input: &Map<String, Value>,
+        trigger: Option<&ActivityId>,
+    ) -> Result<Vec<(String, String)>> {
+        let (tenant, definition) = start;
+        let key = (tenant.clone(), definition.clone());
+        let remembered = self
+            .published
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&key)
+            .cloned();
+        if let Some(version) = remembered {
+            let problems = self
+                .get(pool, interpreter, tenant, &version)
+                .await?
+                .refuses(input, trigger);
+            if problems.is_empty() {
+                return Ok(problems);
+            }
+        }
+        // Nothing remembered, or perhaps replaced since.
+        let wanted = Wanted {
+            definition_id: Some(definition.clone()),
+            published: true,
+            ..Wanted::default()
+        };
+        let Some(row) = definition::find(pool, tenant, &wanted).await? else {
+            return Ok(Vec::new());
+        };
+        let version = row.version_id;
+        {
+            let mut published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
+            if published.len() >= CAPACITY {
+                published.clear();
+            }
+            published.insert(key, version.clone());
+        }
+        Ok(self
+            .get(pool, interpreter, tenant, &version)
+            .await?
+            .refuses(input, trigger))
+    }
+
     /// The program of a version, compiled once.
     pub(super) async fn get(
         &self,

@@ -92,6 +92,13 @@ impl Engine {
     /// inbox, where the first that begins to wait for it finds it. Returns when that is durable; the bursts follow.
     pub async fn trigger_event(&self, request: EventRequest) -> Result<EventAccepted> {
         let shift = self.accepting()?;
+        if request.name.is_empty() {
+            let message = "an event has a name";
+            return Err(Error::invalid("invalid-event", message).field("eventName", "must not be empty"));
+        }
+        if let Some(id) = &request.instance_id {
+            self.instance(id).await?;
+        }
         self.checked("eventName", &request.name)?;
         self.checked("correlationId", &request.correlation_id)?;
         self.checked("input", &request.input)?;

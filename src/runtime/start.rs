@@ -38,7 +38,7 @@ impl Engine {
         let deadline = Instant::now() + self.inner.options.answer_timeout;
         let shift = self.accepting()?;
         let ours = request.instance_id.is_none() && shift.workers > 0;
-        let start = self.new_start(request, "execute")?;
+        let start = self.new_start(&shift, request, "execute").await?;
         let (reply, accepted) = oneshot::channel();
         // A task of the runtime's: a client that hangs up cancels nothing.
         let owned = Arc::clone(&shift);
@@ -63,11 +63,11 @@ impl Engine {
     pub async fn dispatch(&self, request: StartRequest) -> Result<InstanceId> {
         let deadline = Instant::now() + self.inner.options.answer_timeout;
         let shift = self.accepting()?;
-        let start = self.new_start(request, "dispatch")?;
+        let start = self.new_start(&shift, request, "dispatch").await?;
         Ok(accept(&shift, &shift.durable, start, deadline).await?.instance)
     }
 
-    fn new_start(&self, request: StartRequest, route: &'static str) -> Result<NewStart> {
+    async fn new_start(&self, shift: &Shift, request: StartRequest, route: &'static str) -> Result<NewStart> {
         let instance = match request.instance_id {
             None => InstanceId::random(),
             Some(id) if id.as_str().is_empty() || id.as_str().len() > LONGEST_ID => {
@@ -82,6 +82,20 @@ impl Engine {
         self.checked("name", &request.name)?;
         self.checked("input", &request.input)?;
         self.checked("variables", &request.variables)?;
+        let programs = &shift.programs;
+        let (what, trigger) = (
+            (&self.inner.tenant, &request.definition_id),
+            request.trigger_activity_id.as_ref(),
+        );
+        let problems = programs
+            .refuse(&shift.pool, &self.inner.interpreter, what, &request.input, trigger)
+            .await?;
+        if !problems.is_empty() {
+            let error = Error::invalid("invalid-input", "the workflow cannot be started with this input");
+            return Err(problems
+                .into_iter()
+                .fold(error, |error, (field, problem)| error.field(field, problem)));
+        }
         let body = StartBody {
             correlation_id: request.correlation_id,
             name: request.name,

@@ -392,7 +392,12 @@ async fn a_bad_definition_is_a_draft_and_is_not_published() {
             .http
             .post(&format!("workflow-definitions/{id}/publish"), &json!({}))
             .await;
-        refused(&refusal, 400, "invalid-definition");
+        let code = if id == "no-root" {
+            "missing-root"
+        } else {
+            "invalid-definition"
+        };
+        refused(&refusal, 400, code);
         assert!(
             !refusal.body["errors"].as_object().unwrap().is_empty(),
             "{}",
