@@ -53,6 +53,8 @@ pub(super) struct Shift {
     pub(super) stop: CancellationToken,
     pub(super) tasks: TaskTracker,
     pub(super) reports: watch::Receiver<Report>,
+    /// Changes when this node has taken over from another one.
+    pub(super) taken_over: watch::Receiver<u64>,
     /// In microseconds.
     pub(super) inbox_lifetime: i64,
     pub(super) lock_class: i32,
@@ -100,6 +102,7 @@ impl Shift {
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
             reports: membership.reports(),
+            taken_over: membership.taken_over(),
             inbox_lifetime: i64::try_from(options.inbox_lifetime.as_micros()).unwrap_or(i64::MAX),
             lock_class: connector.schema().lock_class(),
             schema: connector.schema().to_string(),

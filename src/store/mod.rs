@@ -5,9 +5,9 @@
 //! - `commit`: how the outcome of a burst is written; see there for the contract.
 //! - `accept`: starts become durable; `work`: so do resumes and cancels; `event`: so do events.
 //! - `claim`: what is to be done, taken by one node at a time.
-//! - `node`, `depart`: who is there, and what becomes of the claims of who is not.
+//! - `node`, `watch`, `depart`: who is there, who notices that somebody is not, and what becomes of its claims.
 //! - `definition`, `instance`, `journal`: what the API reads and saves.
-//! - `housekeeping`: partitions and expiry. `check`: the invariants.
+//! - `job`: what the cluster does once; `housekeeping`: partitions and expiry. `check`: the invariants.
 //!
 //! Nothing here knows an activity: rows go in and out as text, JSON and bytes.
 
@@ -20,10 +20,12 @@ pub(crate) mod depart;
 pub(crate) mod event;
 pub(crate) mod housekeeping;
 pub(crate) mod instance;
+pub(crate) mod job;
 pub(crate) mod journal;
 pub(crate) mod node;
 #[cfg(test)]
 mod tests;
+pub(crate) mod watch;
 pub(crate) mod work;
 
 pub use check::Violation;
