@@ -28,6 +28,13 @@ $$;
 -- Whether something that had crashed twice was in its hands: then that alone is blamed for the death.
 ALTER TABLE departed ADD COLUMN suspected boolean NOT NULL DEFAULT false;
 
+-- Processes that died within the last hour. A row at its third crash is given up at once only if there were no deaths
+-- beside those that it can explain.
+CREATE TABLE death (
+    incarnation bigint PRIMARY KEY,
+    died_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
 -- What was given up, with all that a replay needs.
 CREATE TABLE dead_letter (
     tenant_id text NOT NULL,

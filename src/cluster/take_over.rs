@@ -82,6 +82,8 @@ impl TakeOver {
             return self.of_the_dead(client, silent).await;
         }
         tracing::warn!(incarnation = %silent, "a node missed its check-in and is declared dead");
+        // It may be stopped in the middle of a commit: its fence would be waited for.
+        depart::terminate(client, silent).await?;
         self.see_off(client, silent, Cause::Replaced).await
     }
 

@@ -76,18 +76,21 @@ async fn round(shift: &Arc<Shift>) -> Result<bool> {
     {
         permits.push(permit);
     }
-    let found = claim::peek(&shift.pool, permits.len(), &shift.in_flight.hidden()).await?;
+    let suspicion = Arc::clone(&shift.suspects).try_acquire_owned().ok();
+    let hidden = shift.in_flight.hidden();
+    let found = claim::peek(&shift.pool, permits.len(), &hidden, suspicion.is_some()).await?;
     if found.instances.is_empty() {
         return Ok(false);
     }
     // By rows: one instance with many of them must not hide the others until the next check-in.
     let full = found.full;
+    let suspicion = suspicion.filter(|_| found.suspects);
     let locked = lock(shift, found.instances).await?;
     if locked.is_empty() {
         return Ok(full);
     }
     failpoint::hit("claim.locked").await?;
-    for (loaded, permit) in Locked::load(shift, locked).await?.into_iter().zip(permits) {
+    for (loaded, permit) in Locked::load(shift, locked, suspicion).await?.into_iter().zip(permits) {
         attend::spawn(shift, loaded, permit);
     }
     // What could not be had just now is left alone for a moment, so this does not spin.

@@ -49,6 +49,8 @@ pub(super) struct Shift {
     /// One permit per burst that may run at once.
     pub(super) permits: Arc<Semaphore>,
     pub(super) workers: usize,
+    /// The one permit to run a row that has been in the hands of two processes that died.
+    pub(super) suspects: Arc<Semaphore>,
     /// All work of this incarnation must end.
     pub(super) stop: CancellationToken,
     pub(super) tasks: TaskTracker,
@@ -99,6 +101,7 @@ impl Shift {
             in_flight: Arc::default(),
             permits: Arc::new(Semaphore::new(options.workers)),
             workers: options.workers,
+            suspects: Arc::new(Semaphore::new(1)),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
             reports: membership.reports(),
@@ -142,7 +145,7 @@ impl Shift {
     }
 
     /// Hands claimed rows back, and looks again when the pause is over.
-    pub(super) async fn give_back(&self, key: &InstanceKey, claims: &[Claim], how: Return) {
+    pub(super) async fn give_back(&self, key: &InstanceKey, claims: &[Claim], how: Return<'_>) {
         if let Err(error) = claim::release(&self.pool, self.incarnation, key, claims, how).await {
             // The comparison of claims with memory finds them once the database is back.
             tracing::warn!(instance = %key.1, %error, "claimed rows could not be handed back yet");

@@ -64,7 +64,8 @@ pub(crate) async fn depart(client: &Client, incarnation: Incarnation, node: &Nod
     Ok(released)
 }
 
-async fn terminate(client: &Client, incarnation: Incarnation) -> Result<()> {
+/// Ends every session of an incarnation that departs, or missed its check-in; of nobody else.
+pub(crate) async fn terminate(client: &Client, incarnation: Incarnation) -> Result<()> {
     match within(ANSWER_TIMEOUT, client.query_one(TERMINATE, &[&incarnation.0])).await {
         Ok(row) => {
             let ended: i32 = row.get(0);
@@ -89,9 +90,11 @@ async fn release(client: &Client, incarnation: Incarnation) -> Result<u64> {
     let began = Instant::now();
     let mut released = 0;
     loop {
-        let count: i64 = within(ANSWER_TIMEOUT, client.query_one(RELEASE, &[&incarnation.0]))
-            .await?
-            .get(0);
+        let row = within(ANSWER_TIMEOUT, client.query_one(RELEASE, &[&incarnation.0])).await?;
+        let (count, dead): (i64, i64) = (row.get(0), row.get(1));
+        if dead > 0 {
+            tracing::error!(%incarnation, dead, "rows that every process died of became dead letters");
+        }
         released += u64::try_from(count).unwrap_or(0);
         failpoint::hit("depart.releasing").await?;
         if count > 0 {

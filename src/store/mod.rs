@@ -5,6 +5,7 @@
 //! - `commit`: how the outcome of a burst is written; see there for the contract.
 //! - `accept`: starts become durable; `work`: so do resumes and cancels; `event`: so do events.
 //! - `claim`: what is to be done, taken by one node at a time.
+//! - `dead_letter`: what was given up.
 //! - `node`, `watch`, `depart`: who is there, who notices that somebody is not, and what becomes of its claims.
 //! - `definition`, `instance`, `journal`: what the API reads and saves.
 //! - `job`: what the cluster does once; `housekeeping`: partitions and expiry. `check`: the invariants.
@@ -15,6 +16,7 @@ pub(crate) mod accept;
 pub(crate) mod check;
 pub(crate) mod claim;
 pub(crate) mod commit;
+pub(crate) mod dead_letter;
 pub(crate) mod definition;
 pub(crate) mod depart;
 pub(crate) mod event;

@@ -137,10 +137,10 @@ async fn wakes_up_after_a_stop(point: &str) {
     three.ends_well(20).await;
     // It works as well as ever.
     let first = three.nodes[0].http.clone().unwrap();
+    let mut next = || Some(first.clone());
     let start = json!({"input": {"n": 99}});
-    let path = "workflow-definitions/walk/dispatch";
-    first.post(path, &start).await.expect(200);
-    first.post("events/go-99/trigger", &json!({})).await.expect(200);
+    insist("workflow-definitions/walk/dispatch", "s99", &start, &mut next).await;
+    insist("events/go-99/trigger", "e99", &json!({}), &mut next).await;
     three.ends_well(21).await;
 }
 
@@ -258,4 +258,52 @@ async fn a_third_node_finishes_what_a_second_one_dies_of() {
         three.is_forgotten(dead).await;
         three.ends_well(20).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_kills_every_process_is_given_up_alone() {
+    let database = TestDatabase::create().await;
+    let poison = "burst.instance.poison=abort";
+    // It may kill three.
+    let mut nodes: Vec<Node> = ["one", "two", "three", "four"]
+        .into_iter()
+        .map(|name| Node::start_with(&database, name, poison, &[]))
+        .collect();
+    let first = nodes[0].http.clone().unwrap();
+    publish(&first).await;
+    let client = database.connect().await;
+    let count = 40;
+    let mut turn = 0;
+    let addresses: Vec<_> = nodes.iter().map(|node| node.http.clone()).collect();
+    let mut next = || {
+        turn += 1;
+        addresses[turn % addresses.len()].clone()
+    };
+    for n in 0..count {
+        let start = json!({"input": {"n": n}});
+        insist(
+            "workflow-definitions/walk/dispatch",
+            &format!("s{n}"),
+            &start,
+            &mut next,
+        )
+        .await;
+        let event = format!("events/go-{n}/trigger");
+        insist(&event, &format!("e{n}"), &json!({}), &mut next).await;
+        if n == count / 2 {
+            let poisoned = json!({"instanceId": "poison", "input": {"n": 1000}});
+            insist("workflow-definitions/walk/dispatch", "poison", &poisoned, &mut next).await;
+        }
+    }
+    let letter = poll_until(PATIENCE, "the row to be given up", async || {
+        let query = "SELECT instance_id, crashes, kind::integer FROM mainspring.dead_letter";
+        client.query_opt(query, &[]).await.unwrap()
+    })
+    .await;
+    let letter: (String, i32, i32) = (letter.get(0), letter.get(1), letter.get(2));
+    assert_eq!(letter, ("poison".to_owned(), 3, 0));
+    all_finish(&client, count).await;
+    each_exactly_once(&database, &client, count).await;
+    let dead = nodes.iter_mut().filter_map(|node| node.child.has_ended().then_some(()));
+    assert_eq!(dead.count(), 3);
 }
