@@ -16,6 +16,13 @@ pub(crate) async fn hit(_name: &'static str) -> crate::Result<()> {
     Ok(())
 }
 
+/// Passes the point `prefix` followed by `name`: one that only a certain instance passes.
+#[cfg(not(feature = "failpoints"))]
+#[inline]
+pub(crate) async fn hit_of(_prefix: &'static str, _name: &str) -> crate::Result<()> {
+    Ok(())
+}
+
 /// Whether a test has set any point whose name begins so.
 #[cfg(not(feature = "failpoints"))]
 #[inline]
@@ -24,7 +31,7 @@ pub(crate) fn armed(_prefix: &str) -> bool {
 }
 
 #[cfg(feature = "failpoints")]
-pub(crate) use armed::{armed, hit};
+pub(crate) use armed::{armed, hit, hit_of};
 
 #[cfg(feature = "failpoints")]
 mod armed {
@@ -85,8 +92,16 @@ mod armed {
         points().keys().any(|name| name.starts_with(prefix))
     }
 
+    /// Passes the point `prefix` followed by `name`: one that only a certain instance passes.
+    pub(crate) async fn hit_of(prefix: &'static str, name: &str) -> Result<()> {
+        if points().is_empty() {
+            return Ok(());
+        }
+        hit(&format!("{prefix}{name}")).await
+    }
+
     /// Passes the point `name`, or does what the test wants done there.
-    pub(crate) async fn hit(name: &'static str) -> Result<()> {
+    pub(crate) async fn hit(name: &str) -> Result<()> {
         let Some(point) = points().get(name) else { return Ok(()) };
         if point.passed.fetch_add(1, Ordering::SeqCst) + 1 < point.from {
             return Ok(());

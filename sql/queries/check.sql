@@ -18,12 +18,20 @@ FROM (
     WHERE NOT b.publishable AND b.name = 'Elsa.Delay'
       AND NOT EXISTS (SELECT 1 FROM timer t
                       WHERE t.tenant_id = b.tenant_id AND t.instance_id = b.instance_id AND t.id = b.id)
+      -- Given up; or replayed, as a resume.
+      AND NOT EXISTS (SELECT 1 FROM dead_letter l
+                      WHERE l.tenant_id = b.tenant_id AND l.instance_id = b.instance_id
+                        AND (l.timer_id = b.id OR (l.kind = 1 AND l.body->>'bookmarkId' = b.id)))
+      AND NOT EXISTS (SELECT 1 FROM work w
+                      WHERE w.tenant_id = b.tenant_id AND w.instance_id = b.instance_id AND w.kind = 1
+                        AND w.body->>'bookmarkId' = b.id)
     UNION ALL
     SELECT 'running-without-reason', count(*), min(i.id)
     FROM instance i
     WHERE i.status = 0
       AND NOT EXISTS (SELECT 1 FROM bookmark b WHERE b.tenant_id = i.tenant_id AND b.instance_id = i.id)
       AND NOT EXISTS (SELECT 1 FROM work w WHERE w.tenant_id = i.tenant_id AND w.instance_id = i.id)
+      AND NOT EXISTS (SELECT 1 FROM dead_letter l WHERE l.tenant_id = i.tenant_id AND l.instance_id = i.id)
     UNION ALL
     SELECT 'claim-of-unknown-incarnation', count(*), min(c.what)
     FROM (SELECT w.claimed_by, 'work ' || w.id AS what FROM work w WHERE w.claimed_by IS NOT NULL
@@ -56,6 +64,7 @@ FROM (
     WHERE w.kind <> 0
       AND NOT EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = w.tenant_id AND i.id = w.instance_id)
       AND NOT EXISTS (SELECT 1 FROM work s WHERE s.tenant_id = w.tenant_id AND s.instance_id = w.instance_id AND s.kind = 0)
+      AND NOT EXISTS (SELECT 1 FROM dead_letter l WHERE l.tenant_id = w.tenant_id AND l.instance_id = w.instance_id AND l.kind = 0)
     UNION ALL
     SELECT 'status-mismatch', count(*), min(i.id)
     FROM instance i WHERE (i.status = 1) <> (i.sub_status >= 3) OR (i.status = 1) <> (i.finished_at IS NOT NULL)
@@ -112,6 +121,31 @@ FROM (
     SELECT 'definition-without-latest', count(*), min(d.definition_id)
     FROM (SELECT tenant_id, definition_id, bool_or(is_latest) AS latest FROM definition GROUP BY 1, 2) d
     WHERE NOT d.latest
+    UNION ALL
+    SELECT 'dead-letter-of-living-row', count(*), min(l.instance_id || '/' || l.id)
+    FROM dead_letter l
+    WHERE EXISTS (SELECT 1 FROM work w WHERE w.tenant_id = l.tenant_id AND w.id = l.work_id)
+       OR EXISTS (SELECT 1 FROM timer t
+                  WHERE t.tenant_id = l.tenant_id AND t.instance_id = l.instance_id AND t.id = l.timer_id)
+    UNION ALL
+    SELECT 'past-its-last-crash', count(*), min(c.what)
+    FROM (SELECT w.crashes, 'work ' || w.id AS what FROM work w
+          UNION ALL
+          SELECT t.crashes, 'timer ' || t.instance_id || '/' || t.id FROM timer t) c
+    WHERE c.crashes >= 5
+    UNION ALL
+    SELECT 'suspects-in-the-same-hands', count(*), min(s.claimed_by::text)
+    FROM (SELECT c.claimed_by
+          FROM (SELECT w.claimed_by FROM work w WHERE w.claimed_by IS NOT NULL AND w.crashes >= 2
+                UNION ALL
+                SELECT t.claimed_by FROM timer t WHERE t.claimed_by IS NOT NULL AND t.crashes >= 2) c
+          GROUP BY c.claimed_by HAVING count(*) > 1) s
+    UNION ALL
+    SELECT 'cluster-job-out-of-turn', count(*), min(j.name)
+    FROM (VALUES ('orphans', interval '10 seconds'), ('expiry', interval '10 seconds'),
+                 ('partitions', interval '1 hour')) j(name, every)
+    LEFT JOIN cluster_job c ON c.name = j.name
+    WHERE c.name IS NULL OR c.next_run_at > clock_timestamp() + j.every
 ) v
 WHERE v.count > 0
 ORDER BY v.invariant

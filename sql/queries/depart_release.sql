@@ -1,22 +1,57 @@
--- purpose: release the claims of a departed incarnation, a batch at a time, with the blame for its death
+-- purpose: release the claims of a departed incarnation, a batch at a time, with the blame for its death: if a row that
+--          had crashed twice was among them, that alone, else all. At its third crash a row becomes a dead letter; at
+--          its fifth, if processes died within ten minutes without it
 -- caller:  store::depart
 -- index:   work_claimed, timer_claimed
 -- locks:   work by id, then timer by id; locked rows are skipped and found by the next sweep
-WITH verdict AS (
-    SELECT coalesce((SELECT d.crashed FROM departed d WHERE d.incarnation = $1), false)::integer AS crash
+WITH verdict AS MATERIALIZED (
+    SELECT coalesce(bool_or(d.crashed), false) AS crashed, coalesce(bool_or(d.suspected), false) AS suspected,
+           CASE WHEN (SELECT count(*) FROM death x WHERE x.died_at > clock_timestamp() - interval '10 minutes') <= 3
+                THEN 3 ELSE 5 END AS last_crash
+    FROM departed d WHERE d.incarnation = $1
 ), work_held AS MATERIALIZED (
-    SELECT w.tenant_id, w.id FROM work w WHERE w.claimed_by = $1
+    SELECT w.tenant_id, w.id, w.crashes FROM work w WHERE w.claimed_by = $1
     ORDER BY w.tenant_id, w.id LIMIT 500 FOR NO KEY UPDATE SKIP LOCKED
 ), timer_held AS MATERIALIZED (
-    SELECT t.tenant_id, t.instance_id, t.id FROM timer t WHERE t.claimed_by = $1
+    SELECT t.tenant_id, t.instance_id, t.id, t.crashes FROM timer t WHERE t.claimed_by = $1
     ORDER BY t.tenant_id, t.instance_id, t.id LIMIT 500 FOR NO KEY UPDATE SKIP LOCKED
+), work_judged AS MATERIALIZED (
+    SELECT h.tenant_id, h.id, h.crashes + (v.crashed AND (h.crashes >= 2 OR NOT v.suspected))::integer AS crashes,
+           v.last_crash
+    FROM work_held h, verdict v
+), timer_judged AS MATERIALIZED (
+    SELECT h.tenant_id, h.instance_id, h.id,
+           h.crashes + (v.crashed AND (h.crashes >= 2 OR NOT v.suspected))::integer AS crashes,
+           v.last_crash
+    FROM timer_held h, verdict v
 ), work_back AS (
-    UPDATE work w SET claimed_by = NULL, available_at = now(), crashes = w.crashes + v.crash
-    FROM work_held h, verdict v WHERE w.tenant_id = h.tenant_id AND w.id = h.id
+    UPDATE work w SET claimed_by = NULL, available_at = now(), crashes = j.crashes
+    FROM work_judged j WHERE w.tenant_id = j.tenant_id AND w.id = j.id AND j.crashes < j.last_crash
     RETURNING 1
 ), timer_back AS (
-    UPDATE timer t SET claimed_by = NULL, available_at = now(), crashes = t.crashes + v.crash
-    FROM timer_held h, verdict v WHERE t.tenant_id = h.tenant_id AND t.instance_id = h.instance_id AND t.id = h.id
+    UPDATE timer t SET claimed_by = NULL, available_at = now(), crashes = j.crashes
+    FROM timer_judged j WHERE t.tenant_id = j.tenant_id AND t.instance_id = j.instance_id AND t.id = j.id
+      AND j.crashes < j.last_crash
+    RETURNING 1
+), work_dead AS (
+    DELETE FROM work w USING work_judged j WHERE w.tenant_id = j.tenant_id AND w.id = j.id AND j.crashes >= j.last_crash
+    RETURNING w.tenant_id, w.instance_id, w.id, w.kind, w.definition_id, w.version_id, w.definition_version, w.body,
+              w.failures, j.crashes
+), timer_dead AS (
+    DELETE FROM timer t USING timer_judged j
+    WHERE t.tenant_id = j.tenant_id AND t.instance_id = j.instance_id AND t.id = j.id AND j.crashes >= j.last_crash
+    RETURNING t.tenant_id, t.instance_id, t.id, t.due, t.failures, j.crashes
+), letters AS (
+    INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, timer_id, definition_id, version_id,
+                             definition_version, body, due, failures, crashes)
+    SELECT d.tenant_id, d.instance_id, d.kind, 'the process that ran it died, ' || d.crashes || ' times', d.id, NULL,
+           d.definition_id, d.version_id, d.definition_version, d.body, NULL, d.failures, d.crashes
+    FROM work_dead d
+    UNION ALL
+    SELECT d.tenant_id, d.instance_id, 5, 'the process that ran it died, ' || d.crashes || ' times', NULL, d.id,
+           NULL, NULL, NULL, NULL, d.due, d.failures, d.crashes
+    FROM timer_dead d
     RETURNING 1
 )
-SELECT (SELECT count(*) FROM work_back) + (SELECT count(*) FROM timer_back)
+SELECT (SELECT count(*) FROM work_back) + (SELECT count(*) FROM timer_back) + (SELECT count(*) FROM letters) AS released,
+       (SELECT count(*) FROM letters) AS dead

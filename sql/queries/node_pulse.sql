@@ -1,9 +1,13 @@
--- purpose: check in, and learn in the same round trip what there is to do and who is late
+-- purpose: check in, and learn in the same round trip what there is to do, who is there and who is late
 -- caller:  store::node, from the check-in thread
 -- index:   node_pkey, timer_due, work_ready
 -- locks:   own node row
 WITH beat AS (
     UPDATE node SET last_seen = clock_timestamp() WHERE incarnation = $1 RETURNING 1
+), late AS (
+    SELECT n.incarnation, (extract(epoch FROM n.tolerance) * 1000000)::bigint AS tolerance
+    FROM node n
+    WHERE n.last_seen < clock_timestamp() - n.tolerance AND n.incarnation <> $1
 )
 SELECT EXISTS (SELECT 1 FROM beat)
            AND EXISTS (SELECT 1 FROM fence f WHERE f.incarnation = $1) AS registered,
@@ -13,5 +17,7 @@ SELECT EXISTS (SELECT 1 FROM beat)
               UNION ALL
               SELECT (SELECT w.available_at FROM work w WHERE w.claimed_by IS NULL
                       ORDER BY w.available_at, w.id LIMIT 1)) d(at)) AS next_due,
-       ARRAY(SELECT n.incarnation FROM node n
-             WHERE n.last_seen < clock_timestamp() - n.tolerance AND n.incarnation <> $1) AS expired
+       ARRAY(SELECT l.incarnation FROM late l ORDER BY l.incarnation) AS expired,
+       ARRAY(SELECT l.tolerance FROM late l ORDER BY l.incarnation) AS tolerances,
+       ARRAY(SELECT n.incarnation FROM node n ORDER BY n.incarnation) AS members,
+       EXISTS (SELECT 1 FROM cluster_job j WHERE j.next_run_at <= clock_timestamp()) AS jobs_due

@@ -1,35 +1,67 @@
--- purpose: claim what is to be done for instances whose locks we hold: instructions and delays that came due
+-- purpose: claim what is to be done for instances whose locks we hold: instructions and delays that came due. What has
+--          been in the hands of two processes that died is claimed only if $5, one such row, and with it nothing else
+--          of its instance
 -- caller:  store::claim
 -- index:   work_instance, timer_pkey
 -- locks:   work by id, then timer by id; rows that another session has locked are skipped
 WITH target AS MATERIALIZED (
     SELECT * FROM unnest($2::text[], $3::text[]) u(tenant_id, instance_id)
-), work_free AS MATERIALIZED (
-    SELECT f.tenant_id, f.id
+), work_suspect AS MATERIALIZED (
+    SELECT f.tenant_id, f.instance_id, f.id
     FROM target t
     CROSS JOIN LATERAL (
-        SELECT w.tenant_id, w.id FROM work w
+        SELECT w.tenant_id, w.instance_id, w.id FROM work w
         WHERE w.tenant_id = t.tenant_id AND w.instance_id = t.instance_id AND w.claimed_by IS NULL
-          AND w.available_at <= now()
-        ORDER BY w.id LIMIT $4
+          AND w.available_at <= now() AND w.crashes >= 2
+        ORDER BY w.id LIMIT 1
         FOR NO KEY UPDATE SKIP LOCKED) f
-), timer_free AS MATERIALIZED (
+    WHERE $5::boolean
+    LIMIT 1
+), timer_suspect AS MATERIALIZED (
     SELECT f.tenant_id, f.instance_id, f.id
     FROM target t
     CROSS JOIN LATERAL (
         SELECT m.tenant_id, m.instance_id, m.id FROM timer m
         WHERE m.tenant_id = t.tenant_id AND m.instance_id = t.instance_id AND m.claimed_by IS NULL
-          AND m.available_at <= now()
+          AND m.available_at <= now() AND m.crashes >= 2
+        ORDER BY m.available_at LIMIT 1
+        FOR NO KEY UPDATE SKIP LOCKED) f
+    WHERE $5::boolean AND NOT EXISTS (SELECT 1 FROM work_suspect)
+    LIMIT 1
+), unsuspected AS MATERIALIZED (
+    SELECT t.tenant_id, t.instance_id
+    FROM target t
+    WHERE NOT EXISTS (SELECT 1 FROM work_suspect s WHERE s.tenant_id = t.tenant_id AND s.instance_id = t.instance_id)
+      AND NOT EXISTS (SELECT 1 FROM timer_suspect s WHERE s.tenant_id = t.tenant_id AND s.instance_id = t.instance_id)
+), work_free AS MATERIALIZED (
+    SELECT f.tenant_id, f.id
+    FROM unsuspected t
+    CROSS JOIN LATERAL (
+        SELECT w.tenant_id, w.id FROM work w
+        WHERE w.tenant_id = t.tenant_id AND w.instance_id = t.instance_id AND w.claimed_by IS NULL
+          AND w.available_at <= now() AND w.crashes < 2
+        ORDER BY w.id LIMIT $4
+        FOR NO KEY UPDATE SKIP LOCKED) f
+), timer_free AS MATERIALIZED (
+    SELECT f.tenant_id, f.instance_id, f.id
+    FROM unsuspected t
+    CROSS JOIN LATERAL (
+        SELECT m.tenant_id, m.instance_id, m.id FROM timer m
+        WHERE m.tenant_id = t.tenant_id AND m.instance_id = t.instance_id AND m.claimed_by IS NULL
+          AND m.available_at <= now() AND m.crashes < 2
         ORDER BY m.available_at LIMIT $4
         FOR NO KEY UPDATE SKIP LOCKED) f
 ), work_taken AS (
     UPDATE work w SET claimed_by = $1, claim_no = w.claim_no + 1
-    FROM work_free f WHERE w.tenant_id = f.tenant_id AND w.id = f.id
+    FROM (SELECT tenant_id, id FROM work_free UNION ALL SELECT tenant_id, id FROM work_suspect) f
+    WHERE w.tenant_id = f.tenant_id AND w.id = f.id
     RETURNING w.tenant_id, w.instance_id, w.id, w.claim_no, w.kind, w.body, w.definition_id, w.version_id,
               w.definition_version, w.failures, w.crashes
 ), timer_taken AS (
     UPDATE timer m SET claimed_by = $1, claim_no = m.claim_no + 1
-    FROM timer_free f WHERE m.tenant_id = f.tenant_id AND m.instance_id = f.instance_id AND m.id = f.id
+    FROM (SELECT tenant_id, instance_id, id FROM timer_free
+          UNION ALL SELECT tenant_id, instance_id, id FROM timer_suspect) f
+    WHERE m.tenant_id = f.tenant_id AND m.instance_id = f.instance_id AND m.id = f.id
     RETURNING m.tenant_id, m.instance_id, m.id, m.claim_no, m.due, m.failures, m.crashes
 )
 SELECT tenant_id, instance_id, id AS work_id, NULL::text AS timer_id, claim_no, kind, body, definition_id, version_id,

@@ -1,22 +1,60 @@
--- purpose: hand claimed rows back, with the blame and the back-off that the burst earned
+-- purpose: hand claimed rows back, with the blame and the back-off that the burst earned; at its twentieth failure a
+--          row becomes a dead letter. Circumstances ($7 = 1) alone bring nobody past half of that, the row's own
+--          failures ($7 = 2) do
 -- caller:  store::claim
 -- index:   work_pkey, timer_pkey
 -- locks:   work by id, then timer by id
 WITH returned AS MATERIALIZED (
     SELECT * FROM unnest($2::text[], $3::text[], $4::bigint[], $5::text[], $6::bigint[])
         u(tenant_id, instance_id, work_id, timer_id, claim_no)
+), work_held AS MATERIALIZED (
+    SELECT w.tenant_id, w.id,
+           CASE $7::smallint WHEN 0 THEN w.failures WHEN 1 THEN greatest(w.failures, least(w.failures + 1, 10))
+                             ELSE w.failures + 1 END AS failures
+    FROM returned r
+    JOIN work w ON w.tenant_id = r.tenant_id AND w.id = r.work_id
+    WHERE w.claimed_by = $1 AND w.claim_no = r.claim_no
+    ORDER BY w.tenant_id, w.id
+    FOR NO KEY UPDATE OF w
+), timer_held AS MATERIALIZED (
+    SELECT t.tenant_id, t.instance_id, t.id,
+           CASE $7::smallint WHEN 0 THEN t.failures WHEN 1 THEN greatest(t.failures, least(t.failures + 1, 10))
+                             ELSE t.failures + 1 END AS failures
+    FROM returned r
+    JOIN timer t ON t.tenant_id = r.tenant_id AND t.instance_id = r.instance_id AND t.id = r.timer_id
+    WHERE t.claimed_by = $1 AND t.claim_no = r.claim_no
+    ORDER BY t.tenant_id, t.instance_id, t.id
+    FOR NO KEY UPDATE OF t
 ), work_back AS (
     UPDATE work w
-    SET claimed_by = NULL, failures = w.failures + $7, available_at = now() + $8::bigint * interval '1 microsecond'
-    FROM returned r
-    WHERE w.tenant_id = r.tenant_id AND w.id = r.work_id AND w.claimed_by = $1 AND w.claim_no = r.claim_no
-    RETURNING 1
+    SET claimed_by = NULL, failures = h.failures, available_at = now() + $8::bigint * interval '1 microsecond'
+    FROM work_held h
+    WHERE w.tenant_id = h.tenant_id AND w.id = h.id AND NOT ($7::smallint = 2 AND h.failures >= 20)
 ), timer_back AS (
     UPDATE timer t
-    SET claimed_by = NULL, failures = t.failures + $7, available_at = now() + $8::bigint * interval '1 microsecond'
-    FROM returned r
-    WHERE t.tenant_id = r.tenant_id AND t.instance_id = r.instance_id AND t.id = r.timer_id AND t.claimed_by = $1
-      AND t.claim_no = r.claim_no
+    SET claimed_by = NULL, failures = h.failures, available_at = now() + $8::bigint * interval '1 microsecond'
+    FROM timer_held h
+    WHERE t.tenant_id = h.tenant_id AND t.instance_id = h.instance_id AND t.id = h.id
+      AND NOT ($7::smallint = 2 AND h.failures >= 20)
+), work_dead AS (
+    DELETE FROM work w USING work_held h
+    WHERE w.tenant_id = h.tenant_id AND w.id = h.id AND $7::smallint = 2 AND h.failures >= 20
+    RETURNING w.tenant_id, w.instance_id, w.id, w.kind, w.definition_id, w.version_id, w.definition_version, w.body,
+              h.failures, w.crashes
+), timer_dead AS (
+    DELETE FROM timer t USING timer_held h
+    WHERE t.tenant_id = h.tenant_id AND t.instance_id = h.instance_id AND t.id = h.id AND $7::smallint = 2
+      AND h.failures >= 20
+    RETURNING t.tenant_id, t.instance_id, t.id, t.due, h.failures, t.crashes
+), letters AS (
+    INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, timer_id, definition_id, version_id,
+                             definition_version, body, due, failures, crashes)
+    SELECT d.tenant_id, d.instance_id, d.kind, $9, d.id, NULL, d.definition_id, d.version_id, d.definition_version,
+           d.body, NULL, d.failures, d.crashes
+    FROM work_dead d
+    UNION ALL
+    SELECT d.tenant_id, d.instance_id, 5, $9, NULL, d.id, NULL, NULL, NULL, NULL, d.due, d.failures, d.crashes
+    FROM timer_dead d
     RETURNING 1
 )
-SELECT (SELECT count(*) FROM work_back) + (SELECT count(*) FROM timer_back)
+SELECT count(*) FROM letters

@@ -3,9 +3,13 @@
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
+use super::expiry::Expiry;
+use super::jobs::Jobs;
 use super::pulse::{self, PulseThread, Report};
-use super::sweep::Sweeper;
+use super::take_over::TakeOver;
+use super::watch::Watch;
 use crate::db::{ANSWER_TIMEOUT, Connector, Session, within};
 use crate::id::{Incarnation, NodeId};
 use crate::lock::{LockKey, SessionLocks, SessionTask};
@@ -33,7 +37,12 @@ pub(crate) struct Membership {
     pub(crate) locks: SessionLocks,
     _session: SessionTask,
     pulse: PulseThread,
-    _sweeper: Sweeper,
+    take_over: TakeOver,
+    _watch: Watch,
+    _expiry: Expiry,
+    _jobs: Jobs,
+    /// One of the three above has ended, which none does by itself.
+    failed: CancellationToken,
 }
 
 impl Membership {
@@ -61,7 +70,12 @@ impl Membership {
         let (locks, session) = SessionLocks::start(&connector, liveness).await?;
         node::register(client, incarnation, &options.node_id, options.tolerance).await?;
         let pulse = pulse::start(connector.clone(), incarnation, options.clone())?;
-        let sweeper = Sweeper::start(connector.clone(), options.node_id.clone());
+        let take_over = TakeOver::new(connector.clone(), options.node_id.clone());
+        let failed = CancellationToken::new();
+        let ends = || failed.clone().drop_guard();
+        let watch = Watch::start(incarnation, take_over.clone(), pulse.reports(), ends());
+        let expiry = Expiry::start(take_over.clone(), pulse.reports(), ends());
+        let jobs = Jobs::start(incarnation, take_over.clone(), pulse.reports(), ends())?;
         tracing::info!(%incarnation, node = %options.node_id, "registered");
         Ok(Self {
             incarnation,
@@ -69,13 +83,22 @@ impl Membership {
             locks,
             _session: session,
             pulse,
-            _sweeper: sweeper,
+            take_over,
+            _watch: watch,
+            _expiry: expiry,
+            _jobs: jobs,
+            failed,
         })
     }
 
     /// What the last check-in learned.
     pub(crate) fn reports(&self) -> watch::Receiver<Report> {
         self.pulse.reports()
+    }
+
+    /// Changes whenever this node has taken over from another one: there may be work.
+    pub(crate) fn taken_over(&self) -> watch::Receiver<u64> {
+        self.take_over.done()
     }
 
     /// Returns when this registration is over: its session was lost, or it was declared dead. Cancellation safe.
@@ -86,6 +109,7 @@ impl Membership {
         tokio::select! {
             _ = lost.wait_for(|lost| *lost) => "its lock session was lost",
             _ = reports.wait_for(|report| report.declared_dead) => "it was declared dead",
+            () = self.failed.cancelled() => "its watch over the others ended",
         }
     }
 

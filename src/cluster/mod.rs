@@ -10,12 +10,25 @@
 //! - Check-ins run on a thread, a runtime and a connection of their own, so that busy workers are not declared dead.
 //! - At start nobody resets anybody else's claims: a process departs the older incarnations of its own node id, if
 //!   their liveness lock is free.
+//! - A process that dies is noticed by the neighbour who watches its liveness lock; one that hangs or is cut off, by
+//!   everybody whose own check-ins come through, by the database's clock. Whoever notices takes over, and whoever finds
+//!   a take-over half done finishes it: there is no leader.
+//!
+//! # Layout
+//!
+//! - `membership`: joins and leaves; `pulse`: the check-ins, and `verdict`: what they say about the others.
+//! - `watch`, `expiry`: who notices that a node is gone; `take_over`: what is done then.
+//! - `jobs`: what the cluster does once.
 
+mod expiry;
+mod jobs;
 mod membership;
 mod pulse;
-mod sweep;
+mod take_over;
 #[cfg(test)]
 mod tests;
+mod verdict;
+mod watch;
 
 pub(crate) use membership::{Membership, MembershipOptions};
 pub(crate) use pulse::Report;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 
 use super::MembershipOptions;
+use super::verdict::Judge;
 use crate::db::{Connector, Session};
 use crate::id::Incarnation;
 use crate::store::node::{self, Pulse};
@@ -19,6 +20,8 @@ pub(crate) struct Report {
     /// When the answer came: what it says is due then is never due before.
     pub(crate) received: Instant,
     pub(crate) pulse: Pulse,
+    /// Nodes that are to be taken for dead, as they check in no more.
+    pub(crate) condemned: Vec<Incarnation>,
     /// This registration is over.
     pub(crate) declared_dead: bool,
     tolerance: Duration,
@@ -59,7 +62,10 @@ pub(super) fn start(connector: Connector, incarnation: Incarnation, options: Mem
             revision: 0,
             next_due: Some(Duration::ZERO),
             expired: Vec::new(),
+            members: Vec::new(),
+            jobs_due: false,
         },
+        condemned: Vec::new(),
         declared_dead: false,
         tolerance: options.tolerance,
     };
@@ -91,14 +97,16 @@ async fn beat(
     sender: watch::Sender<Report>,
 ) {
     let mut line: Option<(Session, tokio_postgres::Statement)> = None;
+    let mut judge = Judge::new(options.check_in, options.tolerance);
     loop {
         let sent = Instant::now();
         match check_in(&connector, &mut line, incarnation, &options).await {
             Ok(pulse) => {
-                let declared_dead = !pulse.registered;
+                let (received, declared_dead) = (Instant::now(), !pulse.registered);
                 sender.send_replace(Report {
                     sent,
-                    received: Instant::now(),
+                    received,
+                    condemned: judge.judge(received, &pulse),
                     pulse,
                     declared_dead,
                     tolerance: options.tolerance,

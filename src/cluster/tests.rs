@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{Membership, MembershipOptions};
+use crate::db::Session;
 use crate::id::{Incarnation, NodeId};
 use crate::lock::LockKey;
 use crate::store::commit::tests::fixture::Fixture;
@@ -45,6 +46,18 @@ async fn forsaken(fixture: &Fixture, node: &str) -> Incarnation {
     incarnation
 }
 
+/// Somebody whose process lives: its liveness lock is held for as long as this is.
+async fn lives(fixture: &Fixture, incarnation: Incarnation) -> Session {
+    let session = fixture.session().await;
+    let key = LockKey::liveness(fixture.base.schema().as_str(), incarnation).0;
+    session
+        .client
+        .batch_execute(&format!("SELECT pg_advisory_lock({key})"))
+        .await
+        .unwrap();
+    session
+}
+
 #[tokio::test]
 async fn the_liveness_lock_is_held_before_anybody_can_see_the_node() {
     let fixture = Fixture::new().await;
@@ -82,6 +95,7 @@ async fn a_process_departs_the_one_that_died_under_its_node_id() {
     let fixture = Fixture::new().await;
     let older = forsaken(&fixture, "n").await;
     let stranger = forsaken(&fixture, "m").await;
+    let _alive = lives(&fixture, stranger).await;
     let membership = join(&fixture, "n").await.unwrap();
     assert!(membership.incarnation > older);
     assert_eq!(
@@ -210,7 +224,8 @@ async fn a_lost_lock_session_ends_the_registration() {
 async fn a_check_in_tells_who_is_late() {
     let fixture = Fixture::new().await;
     let late = forsaken(&fixture, "late").await;
-    let _fresh = forsaken(&fixture, "fresh").await;
+    let fresh = forsaken(&fixture, "fresh").await;
+    let _alive = (lives(&fixture, late).await, lives(&fixture, fresh).await);
     fixture
         .admin
         .client
@@ -227,6 +242,7 @@ async fn a_check_in_tells_who_is_late() {
         .await
         .unwrap()
         .unwrap();
-    assert_eq!(told.pulse.expired, [late]);
+    let expired: Vec<_> = told.pulse.expired.iter().map(|expired| expired.incarnation).collect();
+    assert_eq!(expired, [late]);
     assert!(told.pulse.registered);
 }

@@ -13,7 +13,7 @@ use crate::Result;
 use crate::execution::{InstanceState, StateMeta, Status};
 use crate::failpoint;
 use crate::id::WorkId;
-use crate::store::claim::{ClaimedRow, InstanceKey, LoadedRow, Return};
+use crate::store::claim::{Blame, ClaimedRow, InstanceKey, LoadedRow, Return};
 use crate::store::commit::{Claim, Commit, Verdict};
 
 /// Gives a burst a task of its own, which nobody's hanging up ends. It ends with the shift.
@@ -45,21 +45,15 @@ async fn attend(shift: &Shift, loaded: Loaded) {
         rows,
         standing,
         hold,
+        suspicion: _alone,
     } = loaded;
     let key = locked.key.clone();
     let failures = rows.iter().map(|row| row.failures).max().unwrap_or(0);
     if let Err(error) = drive(shift, locked, rows, standing, &hold).await {
         tracing::error!(%error, "a burst could not be run; it is tried again later");
-        shift
-            .give_back(
-                &key,
-                &hold.claims(),
-                Return {
-                    blame: true,
-                    pause: pause(failures),
-                },
-            )
-            .await;
+        let reason = error.to_string();
+        let how = Return::after(&error, &reason, pause(failures));
+        shift.give_back(&key, &hold.claims(), how).await;
     }
 }
 
@@ -77,6 +71,7 @@ async fn drive(
     let mut told: Vec<(WorkId, bool)> = Vec::new();
     loop {
         failpoint::hit("burst.before").await?;
+        failpoint::hit_of("burst.instance.", key.1.as_str()).await?;
         // Before the commit nothing was done that matters: the rows go to whoever comes next.
         let finished = tokio::select! {
             biased;
@@ -147,29 +142,17 @@ async fn settle_loss(shift: &Shift, key: &InstanceKey, verdict: Verdict, rows: V
             shift.give_back(key, &claims, Return::FREELY).await;
         }
         Verdict::Busy => {
-            shift
-                .give_back(
-                    key,
-                    &claims,
-                    Return {
-                        blame: true,
-                        pause: pause(failures),
-                    },
-                )
-                .await
+            let how = Return {
+                blame: Blame::Circumstances,
+                pause: pause(failures),
+            };
+            shift.give_back(key, &claims, how).await;
         }
         Verdict::Refused(error) => {
             tracing::error!(instance = %key.1, %error, "the database refuses what a burst would write");
-            shift
-                .give_back(
-                    key,
-                    &claims,
-                    Return {
-                        blame: true,
-                        pause: pause(failures),
-                    },
-                )
-                .await;
+            let reason = error.to_string();
+            let how = Return::after(&error, &reason, pause(failures));
+            shift.give_back(key, &claims, how).await;
         }
         Verdict::Fenced => {
             tracing::warn!(instance = %key.1, "this incarnation was declared dead; a burst was refused");
@@ -185,7 +168,7 @@ async fn settle_loss(shift: &Shift, key: &InstanceKey, verdict: Verdict, rows: V
                 }
             }
             let how = Return {
-                blame: true,
+                blame: Blame::Circumstances,
                 pause: pause(failures),
             };
             shift.give_back(key, &claims, how).await;

@@ -7,6 +7,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::OwnedSemaphorePermit;
+
 use super::doors::Tidings;
 use super::in_flight::Hold;
 use super::shift::{LONGEST_PAUSE, Shift};
@@ -14,7 +16,7 @@ use super::{effects, instruction};
 use crate::execution::{Burst, InstanceState, Instruction, Outcome, Program};
 use crate::id::{BurstId, ClaimNo, InstanceVersion, WorkId};
 use crate::lock::LockGuard;
-use crate::store::claim::{self, ClaimedRow, InstanceKey, LoadedRow, Return};
+use crate::store::claim::{self, Blame, ClaimedRow, InstanceKey, LoadedRow, Return};
 use crate::store::commit::{Claim, Commit, CommitRequest, DefinitionRef, Verdict};
 use crate::store::instance;
 use crate::store::work::WorkKind;
@@ -35,10 +37,15 @@ impl Locked {
     }
 
     /// Claims what is to be done for these instances and loads them. Those with nothing to do are dropped, which frees
-    /// their locks.
-    pub(super) async fn load(shift: &Shift, locked: Vec<Self>) -> Result<Vec<Loaded>> {
+    /// their locks. With `suspicion`, the permit to run a row that may be to blame for two crashes, one of those is
+    /// claimed, too, if there is any; the permit stays with it.
+    pub(super) async fn load(
+        shift: &Shift,
+        locked: Vec<Self>,
+        mut suspicion: Option<OwnedSemaphorePermit>,
+    ) -> Result<Vec<Loaded>> {
         let keys: Vec<InstanceKey> = locked.iter().map(|locked| locked.key.clone()).collect();
-        let mut found = claim::claim(&shift.pool, shift.incarnation, &keys).await?;
+        let mut found = claim::claim(&shift.pool, shift.incarnation, &keys, suspicion.is_some()).await?;
         let mut all = Vec::with_capacity(found.len());
         for locked in locked {
             let Some(claimed) = found.remove(&locked.key) else {
@@ -52,7 +59,7 @@ impl Locked {
                         &locked.key,
                         &claimed.unreadable,
                         Return {
-                            blame: true,
+                            blame: Blame::Row("it cannot be read"),
                             pause: LONGEST_PAUSE,
                         },
                     )
@@ -60,7 +67,9 @@ impl Locked {
             }
             if !claimed.rows.is_empty() {
                 let hold = shift.hold(&locked.key, &claimed.rows);
+                let is_suspect = claimed.rows.iter().any(ClaimedRow::is_suspect);
                 all.push(Loaded {
+                    suspicion: if is_suspect { suspicion.take() } else { None },
                     locked,
                     rows: claimed.rows,
                     standing: claimed.loaded,
@@ -78,6 +87,7 @@ impl Locked {
             rows: vec![start],
             standing: None,
             hold,
+            suspicion: None,
         }
     }
 }
@@ -88,6 +98,8 @@ pub(super) struct Loaded {
     pub(super) rows: Vec<ClaimedRow>,
     pub(super) standing: Option<LoadedRow>,
     pub(super) hold: Hold,
+    /// The permit to run a row that may be to blame for two crashes.
+    pub(super) suspicion: Option<OwnedSemaphorePermit>,
 }
 
 /// What to run.
@@ -206,7 +218,7 @@ async fn orphaned(shift: &Shift, key: &InstanceKey, rows: &[ClaimedRow]) -> Resu
                 key,
                 &claims,
                 Return {
-                    blame: false,
+                    blame: Blame::Nobody,
                     pause: BEHIND_START,
                 },
             )

@@ -1,6 +1,7 @@
 //! The loop that finds what is to be done: peek, try the locks in one batch, claim and load what was locked, run it.
 //!
-//! It looks when something local may have changed (a row was accepted, a burst ended, a delay is over), and at every
+//! It looks when something local may have changed (a row was accepted, a burst ended, a delay is over, this node took
+//! over from another one), and at every
 //! check-in, whose report says when the next row is due: a wake-up that was lost costs one check-in interval.
 
 use std::collections::HashSet;
@@ -14,7 +15,6 @@ use crate::Result;
 use crate::failpoint;
 use crate::store::claim::{self, InstanceKey, Return};
 use crate::store::commit::Claim;
-use crate::store::housekeeping;
 
 /// The most instances that one round takes on.
 const ROUND: usize = 64;
@@ -22,19 +22,23 @@ const ROUND: usize = 64;
 /// How often claims are compared with memory.
 const COMPARISON: Duration = Duration::from_secs(10);
 
-/// How often partitions are made ahead.
-const PARTITIONS: Duration = Duration::from_secs(3600);
-
 /// Claims and runs until the shift drains or stops.
 pub(super) async fn run(shift: Arc<Shift>) {
     let mut reports = shift.reports.clone();
+    let mut taken_over = shift.taken_over.clone();
     shift.alarm.now();
     while !shift.is_draining() && !shift.stop.is_cancelled() {
-        // All four are cancellation safe.
+        // All five are cancellation safe.
         tokio::select! {
             () = shift.stop.cancelled() => return,
             () = shift.draining.cancelled() => return,
             () = shift.alarm.rings() => {}
+            changed = taken_over.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+                taken_over.borrow_and_update();
+            }
             changed = reports.changed() => {
                 if changed.is_err() {
                     return;
@@ -72,18 +76,21 @@ async fn round(shift: &Arc<Shift>) -> Result<bool> {
     {
         permits.push(permit);
     }
-    let found = claim::peek(&shift.pool, permits.len(), &shift.in_flight.hidden()).await?;
+    let suspicion = Arc::clone(&shift.suspects).try_acquire_owned().ok();
+    let hidden = shift.in_flight.hidden();
+    let found = claim::peek(&shift.pool, permits.len(), &hidden, suspicion.is_some()).await?;
     if found.instances.is_empty() {
         return Ok(false);
     }
     // By rows: one instance with many of them must not hide the others until the next check-in.
     let full = found.full;
+    let suspicion = suspicion.filter(|_| found.suspects);
     let locked = lock(shift, found.instances).await?;
     if locked.is_empty() {
         return Ok(full);
     }
     failpoint::hit("claim.locked").await?;
-    for (loaded, permit) in Locked::load(shift, locked).await?.into_iter().zip(permits) {
+    for (loaded, permit) in Locked::load(shift, locked, suspicion).await?.into_iter().zip(permits) {
         attend::spawn(shift, loaded, permit);
     }
     // What could not be had just now is left alone for a moment, so this does not spin.
@@ -104,10 +111,9 @@ async fn lock(shift: &Shift, found: Vec<InstanceKey>) -> Result<Vec<Locked>> {
     Ok(locked)
 }
 
-/// Compares claims with memory, makes partitions ahead and forgets what expired, until the shift stops.
+/// Compares claims with memory until the shift stops.
 pub(super) async fn keep_house(shift: Arc<Shift>) {
     let mut suspects = HashSet::new();
-    let mut partitions = Instant::now();
     loop {
         tokio::select! {
             () = shift.stop.cancelled() => return,
@@ -117,23 +123,7 @@ pub(super) async fn keep_house(shift: Arc<Shift>) {
             Ok(still) => suspects = still,
             Err(error) => tracing::debug!(%error, "claims could not be compared with memory"),
         }
-        match expire(&shift).await {
-            Ok(()) => {}
-            Err(error) => tracing::debug!(%error, "expired rows could not be removed"),
-        }
-        if partitions.elapsed() > PARTITIONS {
-            match housekeeping::ensure_partitions(&shift.pool).await {
-                Ok(()) => partitions = Instant::now(),
-                Err(error) => tracing::error!(%error, "partitions cannot be made ahead; commits fail in a week"),
-            }
-        }
     }
-}
-
-/// Removes what has expired, batch after batch.
-async fn expire(shift: &Shift) -> Result<()> {
-    while !shift.stop.is_cancelled() && housekeeping::expire(&shift.pool).await? >= housekeeping::EXPIRED_AT_ONCE {}
-    Ok(())
 }
 
 /// Rows that the database shows as ours but that no burst has in its hands: an answer was lost on its way, or a task

@@ -49,10 +49,14 @@ pub(super) struct Shift {
     /// One permit per burst that may run at once.
     pub(super) permits: Arc<Semaphore>,
     pub(super) workers: usize,
+    /// The one permit to run a row that has been in the hands of two processes that died.
+    pub(super) suspects: Arc<Semaphore>,
     /// All work of this incarnation must end.
     pub(super) stop: CancellationToken,
     pub(super) tasks: TaskTracker,
     pub(super) reports: watch::Receiver<Report>,
+    /// Changes when this node has taken over from another one.
+    pub(super) taken_over: watch::Receiver<u64>,
     /// In microseconds.
     pub(super) inbox_lifetime: i64,
     pub(super) lock_class: i32,
@@ -97,9 +101,11 @@ impl Shift {
             in_flight: Arc::default(),
             permits: Arc::new(Semaphore::new(options.workers)),
             workers: options.workers,
+            suspects: Arc::new(Semaphore::new(1)),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
             reports: membership.reports(),
+            taken_over: membership.taken_over(),
             inbox_lifetime: i64::try_from(options.inbox_lifetime.as_micros()).unwrap_or(i64::MAX),
             lock_class: connector.schema().lock_class(),
             schema: connector.schema().to_string(),
@@ -139,7 +145,7 @@ impl Shift {
     }
 
     /// Hands claimed rows back, and looks again when the pause is over.
-    pub(super) async fn give_back(&self, key: &InstanceKey, claims: &[Claim], how: Return) {
+    pub(super) async fn give_back(&self, key: &InstanceKey, claims: &[Claim], how: Return<'_>) {
         if let Err(error) = claim::release(&self.pool, self.incarnation, key, claims, how).await {
             // The comparison of claims with memory finds them once the database is back.
             tracing::warn!(instance = %key.1, %error, "claimed rows could not be handed back yet");

@@ -22,6 +22,10 @@ use crate::store::claim::{self, Return};
 /// How long an ended shift may wait for verdicts that are in doubt.
 const VERDICTS: Duration = Duration::from_secs(70);
 
+/// How long the connections of an ended shift stay after that: whoever wonders whether the process lives, as its lock
+/// session is gone, sees them. Longer than anybody looks, and shorter than anybody minds.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
+
 /// The longest pause between two attempts to register.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
@@ -190,7 +194,9 @@ fn retire(duty: OnDuty) {
     drop(membership);
     tokio::spawn(async move {
         let _ = tokio::time::timeout(VERDICTS, shift.tasks.wait()).await;
-        drop((tasks, claiming, housekeeping));
+        drop((claiming, housekeeping));
+        tokio::time::sleep(SIGN_OF_LIFE).await;
+        drop(tasks);
         shift.pool.close();
     });
 }

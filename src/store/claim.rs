@@ -32,6 +32,9 @@ const MINE: &str = include_str!("../../sql/queries/work_mine.sql");
 /// The most rows of one instance that one burst consumes.
 const PER_BURST: i64 = 100;
 
+/// From so many crashes on a row is run alone; as the statements say.
+const SUSPECT: i32 = 2;
+
 /// Which instance of which tenant.
 pub(crate) type InstanceKey = (TenantId, InstanceId);
 
@@ -45,6 +48,13 @@ pub(crate) struct ClaimedRow {
     pub(crate) definition: Option<DefinitionRef>,
     pub(crate) failures: i32,
     pub(crate) crashes: i32,
+}
+
+impl ClaimedRow {
+    /// It was in the hands of two processes that died, and is run alone.
+    pub(crate) fn is_suspect(&self) -> bool {
+        self.crashes >= SUSPECT
+    }
 }
 
 /// An instance as it stands in the database.
@@ -77,16 +87,20 @@ pub(crate) struct Seen {
     pub(crate) instances: Vec<InstanceKey>,
     /// The limit was reached: there may be more instances, behind the rows of those.
     pub(crate) full: bool,
+    /// There are rows among them that have been in the hands of two processes that died.
+    pub(crate) suspects: bool,
 }
 
-/// Looks at the oldest `limit` rows, of instances other than those that `except` names.
-pub(crate) async fn peek(pool: &Pool, limit: usize, except: &[InstanceKey]) -> Result<Seen> {
+/// Looks at the oldest `limit` rows, of instances other than those that `except` names; also at rows that have been in
+/// the hands of two processes that died, or not.
+pub(crate) async fn peek(pool: &Pool, limit: usize, except: &[InstanceKey], suspects: bool) -> Result<Seen> {
     failpoint::hit("claim.peek").await?;
     let (tenants, instances) = columns(except);
     let limit = limit as i64;
-    let rows = pool.query(PEEK, &[&limit, &tenants, &instances]).await?;
+    let rows = pool.query(PEEK, &[&limit, &tenants, &instances, &suspects]).await?;
     Ok(Seen {
         full: rows.iter().map(|row| row.get::<_, i64>(2)).sum::<i64>() >= limit,
+        suspects: rows.iter().any(|row| row.get(3)),
         instances: rows
             .iter()
             .map(|row| {
@@ -99,11 +113,13 @@ pub(crate) async fn peek(pool: &Pool, limit: usize, except: &[InstanceKey]) -> R
     })
 }
 
-/// Claims what is to be done for these instances, and loads them. The caller holds their locks.
+/// Claims what is to be done for these instances, and loads them. The caller holds their locks. If `suspect`, one row
+/// that has been in the hands of two processes that died is among it, if there is any: alone of its instance.
 pub(crate) async fn claim(
     pool: &Pool,
     incarnation: Incarnation,
     keys: &[InstanceKey],
+    suspect: bool,
 ) -> Result<HashMap<InstanceKey, ClaimedInstance>> {
     failpoint::hit("claim.before").await?;
     let (tenants, instances) = columns(keys);
@@ -112,7 +128,7 @@ pub(crate) async fn claim(
     let sent = within(ANSWER_TIMEOUT, async {
         let claim = client.prepare_cached(CLAIM).await?;
         let load = client.prepare_cached(LOAD).await?;
-        let claim_params: [&(dyn ToSql + Sync); 4] = [&incarnation.0, &tenants, &instances, &PER_BURST];
+        let claim_params: [&(dyn ToSql + Sync); 5] = [&incarnation.0, &tenants, &instances, &PER_BURST, &suspect];
         let load_params: [&(dyn ToSql + Sync); 2] = [&tenants, &instances];
         // A lost claim after a crash of the server is only claimed again: no flush.
         let (relaxed, claimed, loaded, strict) = futures_util::join!(
@@ -200,21 +216,40 @@ fn claimed_row(row: &tokio_postgres::Row, claim: Claim) -> Result<ClaimedRow> {
     })
 }
 
+/// Who is to blame that rows are handed back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Blame<'a> {
+    Nobody,
+    /// The database, a neighbour, the moment: it is tried again with more patience each time, but never given up.
+    Circumstances,
+    /// The row itself, for this reason: at its twentieth failure it becomes a dead letter.
+    Row(&'a str),
+}
+
 /// How rows are handed back.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Return {
-    /// One more failure is counted.
-    pub(crate) blame: bool,
+pub(crate) struct Return<'a> {
+    pub(crate) blame: Blame<'a>,
     /// Nobody claims them before that.
     pub(crate) pause: Duration,
 }
 
-impl Return {
+impl<'a> Return<'a> {
     /// At once, and nobody is to blame.
-    pub(crate) const FREELY: Self = Self {
-        blame: false,
+    pub(crate) const FREELY: Return<'static> = Return {
+        blame: Blame::Nobody,
         pause: Duration::ZERO,
     };
+
+    /// After a burst could not be run, or its outcome could not be written.
+    pub(crate) fn after(error: &Error, reason: &'a str, pause: Duration) -> Self {
+        let blame = if error.is_transient() || error.is_unknown_outcome() {
+            Blame::Circumstances
+        } else {
+            Blame::Row(reason)
+        };
+        Self { blame, pause }
+    }
 }
 
 /// Hands rows back. Rows that are no longer ours are left alone.
@@ -223,7 +258,7 @@ pub(crate) async fn release(
     incarnation: Incarnation,
     key: &InstanceKey,
     claims: &[Claim],
-    how: Return,
+    how: Return<'_>,
 ) -> Result<()> {
     failpoint::hit("claim.release").await?;
     let (mut works, mut timers, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
@@ -238,19 +273,27 @@ pub(crate) async fn release(
     }
     let tenants = vec![key.0.as_str(); claims.len()];
     let instances = vec![key.1.as_str(); claims.len()];
-    let failures = i32::from(how.blame);
+    let (blame, reason): (i16, &str) = match how.blame {
+        Blame::Nobody => (0, ""),
+        Blame::Circumstances => (1, ""),
+        Blame::Row(reason) => (2, reason),
+    };
     let pause = i64::try_from(how.pause.as_micros()).unwrap_or(i64::MAX);
-    let params: [&(dyn ToSql + Sync); 8] = [
+    let params: [&(dyn ToSql + Sync); 9] = [
         &incarnation.0,
         &tenants,
         &instances,
         &works,
         &timers,
         &numbers,
-        &failures,
+        &blame,
         &pause,
+        &reason,
     ];
-    pool.query(RELEASE, &params).await?;
+    let dead: i64 = pool.query_one(RELEASE, &params).await?.get(0);
+    if dead > 0 {
+        tracing::error!(instance = %key.1, dead, reason, "rows that failed again and again became dead letters");
+    }
     Ok(())
 }
 

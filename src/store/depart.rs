@@ -23,6 +23,8 @@ const TERMINATE: &str = include_str!("../../sql/queries/depart_terminate.sql");
 const RELEASE: &str = include_str!("../../sql/queries/depart_release.sql");
 const REMAINING: &str = include_str!("../../sql/queries/depart_remaining.sql");
 const FORGET: &str = include_str!("../../sql/queries/depart_forget.sql");
+const STANDS: &str = include_str!("../../sql/queries/depart_stands.sql");
+const UNFINISHED: &str = include_str!("../../sql/queries/depart_unfinished.sql");
 const ORPHANS: &str = include_str!("../../sql/queries/depart_orphans.sql");
 
 /// How long a departure may take before it is left for the next one who looks.
@@ -62,7 +64,8 @@ pub(crate) async fn depart(client: &Client, incarnation: Incarnation, node: &Nod
     Ok(released)
 }
 
-async fn terminate(client: &Client, incarnation: Incarnation) -> Result<()> {
+/// Ends every session of an incarnation that departs, or missed its check-in; of nobody else.
+pub(crate) async fn terminate(client: &Client, incarnation: Incarnation) -> Result<()> {
     match within(ANSWER_TIMEOUT, client.query_one(TERMINATE, &[&incarnation.0])).await {
         Ok(row) => {
             let ended: i32 = row.get(0);
@@ -87,9 +90,11 @@ async fn release(client: &Client, incarnation: Incarnation) -> Result<u64> {
     let began = Instant::now();
     let mut released = 0;
     loop {
-        let count: i64 = within(ANSWER_TIMEOUT, client.query_one(RELEASE, &[&incarnation.0]))
-            .await?
-            .get(0);
+        let row = within(ANSWER_TIMEOUT, client.query_one(RELEASE, &[&incarnation.0])).await?;
+        let (count, dead): (i64, i64) = (row.get(0), row.get(1));
+        if dead > 0 {
+            tracing::error!(%incarnation, dead, "rows that every process died of became dead letters");
+        }
         released += u64::try_from(count).unwrap_or(0);
         failpoint::hit("depart.releasing").await?;
         if count > 0 {
@@ -109,6 +114,33 @@ async fn release(client: &Client, incarnation: Incarnation) -> Result<u64> {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+/// What the database shows of an incarnation that somebody takes for dead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Signs {
+    /// It is registered, or its departure is not finished.
+    pub(crate) stands: bool,
+    /// It missed its check-in.
+    pub(crate) late: bool,
+    /// One of its connections idles: its process lives, or has died within the last moments.
+    pub(crate) lives: bool,
+}
+
+/// Looks at an incarnation before it is declared dead.
+pub(crate) async fn signs(client: &Client, incarnation: Incarnation) -> Result<Signs> {
+    let row = within(ANSWER_TIMEOUT, client.query_one(STANDS, &[&incarnation.0])).await?;
+    Ok(Signs {
+        stands: row.get(0),
+        late: row.get(1),
+        lives: row.get(2),
+    })
+}
+
+/// Departures that somebody began; whether somebody is still at it nobody can know, and two do no harm.
+pub(crate) async fn unfinished(client: &Client) -> Result<Vec<Incarnation>> {
+    let rows = within(ANSWER_TIMEOUT, client.query(UNFINISHED, &[])).await?;
+    Ok(rows.iter().map(|row| Incarnation(row.get(0))).collect())
 }
 
 /// Incarnations that hold claims but are known to nobody, and departures that somebody began and did not end.

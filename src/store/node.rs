@@ -63,7 +63,23 @@ pub(crate) struct Pulse {
     /// Until something is to be done that nobody has claimed, zero if it is late; none if there is nothing.
     pub(crate) next_due: Option<Duration>,
     /// Nodes that missed their check-in.
-    pub(crate) expired: Vec<Incarnation>,
+    pub(crate) expired: Vec<Expired>,
+    /// Every registered node, this one and the expired among them, in order.
+    pub(crate) members: Vec<Incarnation>,
+    /// A job of the cluster is due.
+    pub(crate) jobs_due: bool,
+}
+
+/// A node that missed its check-in, by the database's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Expired {
+    pub(crate) incarnation: Incarnation,
+    /// How long it may go without one.
+    pub(crate) tolerance: Duration,
+}
+
+fn micros(count: i64) -> Duration {
+    Duration::from_micros(u64::try_from(count).unwrap_or(0))
 }
 
 /// Prepares the check-in on its own connection.
@@ -82,9 +98,17 @@ pub(crate) async fn pulse(
     Ok(Pulse {
         registered: row.get(0),
         revision: row.get(1),
-        next_due: row
-            .get::<_, Option<i64>>(2)
-            .map(|micros| Duration::from_micros(u64::try_from(micros).unwrap_or(0))),
-        expired: row.get::<_, Vec<i64>>(3).into_iter().map(Incarnation).collect(),
+        next_due: row.get::<_, Option<i64>>(2).map(micros),
+        expired: row
+            .get::<_, Vec<i64>>(3)
+            .into_iter()
+            .zip(row.get::<_, Vec<i64>>(4))
+            .map(|(incarnation, tolerance)| Expired {
+                incarnation: Incarnation(incarnation),
+                tolerance: micros(tolerance),
+            })
+            .collect(),
+        members: row.get::<_, Vec<i64>>(5).into_iter().map(Incarnation).collect(),
+        jobs_due: row.get(6),
     })
 }

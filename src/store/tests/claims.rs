@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::assert_verdict;
 use crate::id::{ClaimNo, InstanceId, InstanceVersion, TenantId, WorkId};
-use crate::store::claim::{self, InstanceKey, Return};
+use crate::store::claim::{self, Blame, InstanceKey, Return};
 use crate::store::commit::tests::fixture::{Fixture, burst, waiting};
 use crate::store::commit::{Claim, Verdict};
 
@@ -51,7 +51,7 @@ async fn one_burst_takes_a_bounded_number_of_rows() {
     delays(&fixture, "i0", 150).await;
     let mut taken = Vec::new();
     for _ in 0..4 {
-        let found = claim::claim(&writer.pool, writer.incarnation, &[key("i0")])
+        let found = claim::claim(&writer.pool, writer.incarnation, &[key("i0")], false)
             .await
             .unwrap();
         let rows = found.get(&key("i0")).map_or(&[][..], |instance| &instance.rows);
@@ -82,7 +82,9 @@ async fn two_claimers_over_the_same_instances_take_each_row_once() {
         tasks.push(tokio::spawn(async move {
             let mut mine = Vec::new();
             loop {
-                let found = claim::claim(&writer.pool, writer.incarnation, &keys).await.unwrap();
+                let found = claim::claim(&writer.pool, writer.incarnation, &keys, false)
+                    .await
+                    .unwrap();
                 if found.is_empty() {
                     return mine;
                 }
@@ -138,7 +140,7 @@ async fn a_claim_that_is_not_yet_committed_is_stepped_over() {
         .await
         .unwrap();
     let keys = [key("i0"), key("i1")];
-    let claims = claim::claim(&writer.pool, writer.incarnation, &keys);
+    let claims = claim::claim(&writer.pool, writer.incarnation, &keys, false);
     let found = tokio::time::timeout(Duration::from_secs(3), claims)
         .await
         .expect("it waits for another claimer's rows")
@@ -168,25 +170,36 @@ async fn what_is_not_due_yet_is_neither_seen_nor_claimed() {
          UPDATE work SET available_at = now() - interval '1 hour' WHERE instance_id = 'i2'",
     )
     .await;
-    let seen = claim::peek(&writer.pool, 10, &[]).await.unwrap().instances;
+    let seen = claim::peek(&writer.pool, 10, &[], false).await.unwrap().instances;
     assert_eq!(seen.first(), Some(&key("i2")), "the oldest comes first");
     assert_eq!(
         seen.iter().collect::<HashSet<_>>(),
         HashSet::from([&key("i1"), &key("i2"), &key("i4")])
     );
-    assert_eq!(claim::peek(&writer.pool, 1, &[]).await.unwrap().instances, [key("i2")]);
     assert_eq!(
-        claim::peek(&writer.pool, 10, &[key("i2"), key("i4")])
+        claim::peek(&writer.pool, 1, &[], false).await.unwrap().instances,
+        [key("i2")]
+    );
+    assert_eq!(
+        claim::peek(&writer.pool, 10, &[key("i2"), key("i4")], false)
             .await
             .unwrap()
             .instances,
         [key("i1")]
     );
     let keys: Vec<_> = (0..5).map(|n| key(&format!("i{n}"))).collect();
-    let found = claim::claim(&writer.pool, writer.incarnation, &keys).await.unwrap();
+    let found = claim::claim(&writer.pool, writer.incarnation, &keys, false)
+        .await
+        .unwrap();
     assert_eq!(found.len(), 3);
     assert!(!found.contains_key(&key("i0")) && !found.contains_key(&key("i3")));
-    assert!(claim::peek(&writer.pool, 10, &[]).await.unwrap().instances.is_empty());
+    assert!(
+        claim::peek(&writer.pool, 10, &[], false)
+            .await
+            .unwrap()
+            .instances
+            .is_empty()
+    );
 }
 
 #[tokio::test]
@@ -201,14 +214,14 @@ async fn an_instance_with_many_rows_does_not_hide_that_there_are_others() {
          INSERT INTO work (tenant_id, instance_id, kind, body) VALUES ('', 'i2', 1, '{}')",
     )
     .await;
-    let seen = claim::peek(&writer.pool, 10, &[]).await.unwrap();
+    let seen = claim::peek(&writer.pool, 10, &[], false).await.unwrap();
     assert_eq!(
         seen.instances,
         [key("i0"), key("i1")],
         "i2 stands behind the rows of i0"
     );
     assert!(seen.full, "nobody would look for the others before the next check-in");
-    let seen = claim::peek(&writer.pool, 10, &seen.instances).await.unwrap();
+    let seen = claim::peek(&writer.pool, 10, &seen.instances, false).await.unwrap();
     assert_eq!((seen.instances, seen.full), (vec![key("i2")], false));
 }
 
@@ -235,7 +248,7 @@ async fn the_load_sees_what_was_committed_while_the_claim_was_under_way() {
     let claims = tokio::spawn({
         let writer = Arc::clone(&writer);
         async move {
-            claim::claim(&writer.pool, writer.incarnation, &[key("i0")])
+            claim::claim(&writer.pool, writer.incarnation, &[key("i0")], false)
                 .await
                 .unwrap()
         }
@@ -258,7 +271,7 @@ async fn only_who_holds_a_claim_hands_it_back_or_throws_it_away() {
     let other = fixture.writer().await;
     resumes(&fixture, 1, 1).await;
     delays(&fixture, "i0", 1).await;
-    let found = claim::claim(&writer.pool, writer.incarnation, &[key("i0")])
+    let found = claim::claim(&writer.pool, writer.incarnation, &[key("i0")], false)
         .await
         .unwrap();
     let mine: Vec<Claim> = found[&key("i0")].rows.iter().map(|row| row.claim.clone()).collect();
@@ -282,7 +295,7 @@ async fn only_who_holds_a_claim_hands_it_back_or_throws_it_away() {
         assert_eq!(fixture.count(claimed).await, 2);
     }
     let blamed = Return {
-        blame: true,
+        blame: Blame::Row("it failed"),
         pause: Duration::from_secs(3600),
     };
     claim::release(&writer.pool, writer.incarnation, &key("i0"), &mine, blamed)

@@ -64,10 +64,14 @@ macro_rules! hot {
 }
 
 const HOT: [Hot; 13] = [
-    hot!("work_peek", "64, array['','']::text[], array['i1','i2']::text[]", false),
+    hot!(
+        "work_peek",
+        "64, array['','']::text[], array['i1','i2']::text[], true",
+        false
+    ),
     hot!(
         "work_claim",
-        "4711, array['','']::text[], array['i1','i2']::text[], 100",
+        "4711, array['','']::text[], array['i1','i2']::text[], 100, true",
         false
     ),
     hot!("instance_load", "array['','']::text[], array['i1','i2']::text[]", false),
@@ -94,7 +98,7 @@ const HOT: [Hot; 13] = [
     hot!("depart_remaining", "4711", false),
     hot!(
         "work_release",
-        "4711, array['']::text[], array['i1']::text[], array[1]::bigint[], array['b']::text[], array[1]::bigint[], 1, 1000",
+        "4711, array['']::text[], array['i1']::text[], array[1]::bigint[], array['b']::text[], array[1]::bigint[], 1::smallint, 1000, ''",
         false
     ),
     hot!("work_mine", "4711", false),

@@ -21,7 +21,17 @@ pub(super) struct Node {
 impl Node {
     /// Starts it and waits until it serves.
     pub(super) fn start(database: &TestDatabase, name: &'static str) -> Self {
-        let child = spawn(database, name, "");
+        Self::start_with(database, name, "", &[])
+    }
+
+    /// Starts it with failpoints and further arguments, and waits until it serves.
+    pub(super) fn start_with(
+        database: &TestDatabase,
+        name: &'static str,
+        failpoints: &str,
+        arguments: &[&str],
+    ) -> Self {
+        let child = spawn(database, name, failpoints, arguments);
         let http = Http::new(&child.wait_for_line("ready ", PATIENCE));
         Self {
             name,
@@ -32,7 +42,7 @@ impl Node {
 
     /// Starts it with failpoints set. It may die before it serves.
     pub(super) async fn start_armed(database: &TestDatabase, name: &'static str, failpoints: &str) -> Self {
-        let mut child = spawn(database, name, failpoints);
+        let mut child = spawn(database, name, failpoints, &[]);
         let ready = poll_until(PATIENCE, "an armed node to serve or to die", async || {
             let line = child
                 .stdout()
@@ -49,9 +59,9 @@ impl Node {
     }
 }
 
-fn spawn(database: &TestDatabase, name: &str, failpoints: &str) -> Child {
+fn spawn(database: &TestDatabase, name: &str, failpoints: &str, more: &[&str]) -> Child {
     let url = database.url();
-    let arguments = [
+    let mut arguments = vec![
         "serve",
         "--database-url",
         &url,
@@ -62,6 +72,7 @@ fn spawn(database: &TestDatabase, name: &str, failpoints: &str) -> Child {
         "--check-in",
         "200ms",
     ];
+    arguments.extend(more);
     Child::start(&arguments, &[("MAINSPRING_FAILPOINTS", failpoints)])
 }
 
@@ -156,7 +167,7 @@ pub(super) async fn each_exactly_once(database: &TestDatabase, client: &Connecti
 }
 
 /// `mainspring check` finds nothing.
-async fn is_sound(database: &TestDatabase) {
+pub(super) async fn is_sound(database: &TestDatabase) {
     let url = database.url();
     let mut check = Child::start(&["check", "--json", "--database-url", &url], &[]);
     let status = check.wait(PATIENCE);

@@ -7,18 +7,19 @@ use serde_json::json;
 use super::nodes::{Node, PATIENCE, all_finish, each_exactly_once, insist, publish};
 use crate::support::{TestDatabase, poll_until};
 
-struct Gate(PathBuf);
+/// Where a node stalls until it is opened.
+pub(super) struct Gate(PathBuf);
 
 impl Gate {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self(std::env::temp_dir().join(format!("mainspring-gate-{}", uuid::Uuid::new_v4().simple())))
     }
 
-    fn stalls(&self, point: &str) -> String {
+    pub(super) fn stalls(&self, point: &str) -> String {
         format!("{point}=stall:{}", self.0.display())
     }
 
-    async fn reached(&self) {
+    pub(super) async fn reached(&self) {
         let mark = self.0.with_extension("reached");
         poll_until(PATIENCE, "the node to come to the point", async || {
             mark.exists().then_some(())
@@ -26,7 +27,7 @@ impl Gate {
         .await;
     }
 
-    fn open(&self) {
+    pub(super) fn open(&self) {
         std::fs::write(&self.0, "").unwrap();
     }
 }

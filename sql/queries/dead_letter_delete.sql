@@ -1,0 +1,17 @@
+-- purpose: throw a dead letter away, unless a running instance would wait for ever without it: for the rest of a burst
+--          that had yielded, or for a delay
+-- caller:  store::dead_letter
+-- index:   dead_letter_pkey, instance_pkey, bookmark_pkey
+-- locks:   the letter
+WITH letter AS MATERIALIZED (
+    SELECT d.* FROM dead_letter d WHERE d.tenant_id = $1 AND d.id = $2 FOR UPDATE
+), gone AS (
+    DELETE FROM dead_letter d USING letter l
+    WHERE d.tenant_id = l.tenant_id AND d.id = l.id
+      AND NOT (l.kind = 4 AND EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = l.tenant_id
+                                      AND i.id = l.instance_id AND i.status = 0))
+      AND NOT (l.kind = 5 AND EXISTS (SELECT 1 FROM bookmark b WHERE b.tenant_id = l.tenant_id
+                                      AND b.instance_id = l.instance_id AND b.id = l.timer_id))
+    RETURNING 1
+)
+SELECT EXISTS (SELECT 1 FROM letter) AS known, EXISTS (SELECT 1 FROM gone) AS gone

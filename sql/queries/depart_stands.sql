@@ -1,0 +1,9 @@
+-- purpose: tell whether an incarnation still stands (or departs, unfinished), whether it is late, and shows life
+-- caller:  store::depart
+-- index:   node_pkey, departed_pkey
+-- locks:   none
+SELECT EXISTS (SELECT 1 FROM node n WHERE n.incarnation = $1)
+           OR EXISTS (SELECT 1 FROM departed d WHERE d.incarnation = $1) AS stands,
+       EXISTS (SELECT 1 FROM node n
+               WHERE n.incarnation = $1 AND n.last_seen < clock_timestamp() - n.tolerance) AS late,
+       shows_life($1) AS lives

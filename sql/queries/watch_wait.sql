@@ -1,0 +1,5 @@
+-- purpose: wait, bounded, until the liveness lock of a neighbour is free: its process is gone then
+-- caller:  store::watch
+-- index:   none
+-- locks:   advisory (liveness of the neighbour), for as long as the statement runs
+SELECT watch_lock($1, $2)

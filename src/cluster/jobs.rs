@@ -1,0 +1,69 @@
+//! Jobs that the cluster does once, whoever of its nodes comes first: there is no leader.
+//!
+//! A check-in tells that one is due. Whoever moves its time on has it to do; if he dies of it, somebody else has it at
+//! the next time. So a job must do no harm when it is done twice at once, or half.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio_util::sync::DropGuard;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::pulse::Report;
+use super::take_over::TakeOver;
+use crate::Result;
+use crate::db::Pool;
+use crate::id::Incarnation;
+use crate::store::housekeeping;
+use crate::store::job::{self, Job};
+
+/// From one time to the next. Orphans: DESIGN, an orphaned claim waits this long at most. Partitions: they are made
+/// seven days ahead.
+fn interval(job: Job) -> Duration {
+    match job {
+        Job::Orphans | Job::Expiry => Duration::from_secs(10),
+        Job::Partitions => Duration::from_secs(3600),
+    }
+}
+
+/// Owns the task.
+pub(super) struct Jobs(#[allow(dead_code, reason = "held for its drop")] AbortOnDropHandle<()>);
+
+impl Jobs {
+    /// Does what is due until dropped. `ends` is dropped with the task, however that ends.
+    pub(super) fn start(
+        own: Incarnation,
+        take_over: TakeOver,
+        mut reports: watch::Receiver<Report>,
+        ends: DropGuard,
+    ) -> Result<Self> {
+        let pool = Pool::new(take_over.connector(), 1)?;
+        Ok(Self(AbortOnDropHandle::new(tokio::spawn(async move {
+            let _ends = ends;
+            while reports.changed().await.is_ok() {
+                if !reports.borrow_and_update().pulse.jobs_due {
+                    continue;
+                }
+                for job in Job::ALL {
+                    if let Err(error) = turn(own, &pool, &take_over, job).await {
+                        tracing::warn!(?job, %error, "a job of the cluster failed; it is done again at its next time");
+                    }
+                }
+            }
+        }))))
+    }
+}
+
+async fn turn(own: Incarnation, pool: &Pool, take_over: &TakeOver, job: Job) -> Result<()> {
+    if !job::claim(pool, own, job, interval(job)).await? {
+        return Ok(());
+    }
+    match job {
+        Job::Orphans => take_over.of_the_unknown().await,
+        Job::Expiry => {
+            while housekeeping::expire(pool).await? >= housekeeping::EXPIRED_AT_ONCE {}
+            Ok(())
+        }
+        Job::Partitions => housekeeping::ensure_partitions(pool).await,
+    }
+}

@@ -1,0 +1,129 @@
+//! Who is taken for dead because it checks in no more.
+//!
+//! A node counts the silence of others only while it was heard itself: a database that stalls silences everybody, and a
+//! node that was stopped would wake up to find everybody late. So its own check-ins must have come through for as long
+//! as the silent node may be silent; a pause between two of them starts the count anew. If most of the others look dead
+//! at once, it waits one more interval.
+
+use std::time::{Duration, Instant};
+
+use crate::id::Incarnation;
+use crate::store::node::Pulse;
+
+/// Judges each check-in after the one before.
+pub(super) struct Judge {
+    check_in: Duration,
+    /// The longest pause between two check-ins of our own that does not start the count anew.
+    pause: Duration,
+    heard: Option<Heard>,
+    /// Since when most of the others look dead.
+    crowd: Option<Instant>,
+}
+
+struct Heard {
+    first: Instant,
+    last: Instant,
+}
+
+impl Judge {
+    pub(super) fn new(check_in: Duration, tolerance: Duration) -> Self {
+        Self {
+            check_in,
+            // Whoever has our settings, too, could check in during the other half of its tolerance.
+            pause: (tolerance / 2).max(check_in * 2),
+            heard: None,
+            crowd: None,
+        }
+    }
+
+    /// The nodes that are to be taken for dead, by a check-in of ours that was answered at `now`.
+    pub(super) fn judge(&mut self, now: Instant, pulse: &Pulse) -> Vec<Incarnation> {
+        let heard = match self.heard.take() {
+            Some(heard) if now.duration_since(heard.last) <= self.pause => Heard { last: now, ..heard },
+            _ => Heard { first: now, last: now },
+        };
+        let steady = heard.last.duration_since(heard.first);
+        self.heard = Some(heard);
+        let silent: Vec<Incarnation> = pulse
+            .expired
+            .iter()
+            .filter(|expired| steady >= expired.tolerance)
+            .map(|expired| expired.incarnation)
+            .collect();
+        let others = pulse.members.len().saturating_sub(1);
+        if silent.len() < 2 || silent.len() * 2 <= others {
+            self.crowd = None;
+            return silent;
+        }
+        let since = *self.crowd.get_or_insert(now);
+        if now.duration_since(since) < self.check_in {
+            return Vec::new();
+        }
+        silent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::node::Expired;
+
+    const TOLERANCE: Duration = Duration::from_secs(5);
+    const CHECK_IN: Duration = Duration::from_secs(1);
+
+    fn pulse(members: i64, expired: &[i64]) -> Pulse {
+        Pulse {
+            registered: true,
+            revision: 0,
+            next_due: None,
+            expired: expired
+                .iter()
+                .map(|incarnation| Expired {
+                    incarnation: Incarnation(*incarnation),
+                    tolerance: TOLERANCE,
+                })
+                .collect(),
+            members: (1..=members).map(Incarnation).collect(),
+            jobs_due: false,
+        }
+    }
+
+    /// What is judged at each of these seconds.
+    fn judged(at: &[u64], pulse: &Pulse) -> Vec<usize> {
+        let (mut judge, start) = (Judge::new(CHECK_IN, TOLERANCE), Instant::now());
+        at.iter()
+            .map(|second| judge.judge(start + Duration::from_secs(*second), pulse).len())
+            .collect()
+    }
+
+    #[test]
+    fn silence_counts_once_we_were_heard_for_as_long() {
+        assert_eq!(judged(&[0, 1, 2, 3, 4, 5, 6], &pulse(3, &[2])), [0, 0, 0, 0, 0, 1, 1]);
+    }
+
+    #[test]
+    fn a_pause_of_our_own_starts_the_count_anew() {
+        // From 5 to 11 nobody was heard: neither they nor we.
+        let seconds = [0, 1, 2, 3, 4, 11, 12, 13, 14, 15, 16];
+        let expected = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+        assert_eq!(judged(&seconds, &pulse(3, &[2])), expected);
+    }
+
+    #[test]
+    fn most_at_once_get_one_more_interval() {
+        let seconds = [0, 2, 4, 5, 6];
+        assert_eq!(judged(&seconds, &pulse(3, &[2, 3])), [0, 0, 0, 0, 2]);
+        assert_eq!(
+            judged(&seconds, &pulse(5, &[2, 3])),
+            [0, 0, 0, 2, 2],
+            "half is not most"
+        );
+    }
+
+    #[test]
+    fn a_node_with_more_patience_gets_it() {
+        let mut patient = pulse(3, &[2]);
+        patient.expired[0].tolerance = TOLERANCE * 2;
+        assert_eq!(judged(&[0, 2, 4, 6, 8, 9, 10], &patient), [0, 0, 0, 0, 0, 0, 1]);
+    }
+}

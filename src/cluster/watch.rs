@@ -1,0 +1,131 @@
+//! The watch over a neighbour.
+//!
+//! The live incarnations are a ring, in order. Each node waits on a connection of its own for the liveness lock of the
+//! next one: a process that dies frees it with its socket, within milliseconds, and whoever waited takes over. The wait
+//! is bounded and issued again; see `watch_lock`. Who belongs to the ring is learned from the check-ins.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio_util::sync::DropGuard;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::pulse::Report;
+use super::take_over::TakeOver;
+use crate::Result;
+use crate::db::Session;
+use crate::id::Incarnation;
+use crate::store::watch as store_watch;
+
+/// Between two failures of the watch; jittered.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Owns the task.
+pub(super) struct Watch(#[allow(dead_code, reason = "held for its drop")] AbortOnDropHandle<()>);
+
+impl Watch {
+    /// Watches until dropped. `ends` is dropped with the task, however that ends.
+    pub(super) fn start(
+        own: Incarnation,
+        take_over: TakeOver,
+        mut reports: watch::Receiver<Report>,
+        ends: DropGuard,
+    ) -> Self {
+        Self(AbortOnDropHandle::new(tokio::spawn(async move {
+            let _ends = ends;
+            let (mut line, mut gone) = (None, BTreeSet::new());
+            loop {
+                let next = successor(own, &reports.borrow_and_update().pulse.members, &mut gone);
+                let Some(neighbour) = next else {
+                    if reports.changed().await.is_err() {
+                        return;
+                    }
+                    continue;
+                };
+                match watch_over(own, neighbour, &take_over, &mut line, &mut reports, &mut gone).await {
+                    Ok(true) => {
+                        gone.insert(neighbour);
+                    }
+                    Ok(false) => {}
+                    Err(error) => {
+                        line = None;
+                        tracing::warn!(%error, %neighbour, "the watch over a neighbour failed");
+                        tokio::time::sleep(PAUSE.mul_f64(rand::random_range(0.5..1.5))).await;
+                    }
+                }
+            }
+        })))
+    }
+}
+
+/// The next in the ring; none if there is nobody else. `gone` are those whom the last check-in may still show.
+fn successor(own: Incarnation, members: &[Incarnation], gone: &mut BTreeSet<Incarnation>) -> Option<Incarnation> {
+    gone.retain(|dead| members.contains(dead));
+    let others = || {
+        members
+            .iter()
+            .copied()
+            .filter(|other| *other != own && !gone.contains(other))
+    };
+    others().filter(|other| *other > own).min().or_else(|| others().min())
+}
+
+/// Waits once for a neighbour's end; true if it came, and was seen to. Returns early when somebody else is next.
+async fn watch_over(
+    own: Incarnation,
+    neighbour: Incarnation,
+    take_over: &TakeOver,
+    line: &mut Option<Session>,
+    reports: &mut watch::Receiver<Report>,
+    gone: &mut BTreeSet<Incarnation>,
+) -> Result<bool> {
+    let session = match line {
+        Some(session) => session,
+        None => line.insert(take_over.connector().open().await?),
+    };
+    // From DESIGN. Jittered, so that a cluster that started together does not come back together.
+    let patience = Duration::from_secs(2).mul_f64(rand::random_range(1.0..2.5));
+    let waits = store_watch::wait(&session.client, take_over.liveness(neighbour).0, patience);
+    tokio::pin!(waits);
+    let free = loop {
+        tokio::select! {
+            free = &mut waits => break free?,
+            changed = reports.changed() => {
+                if changed.is_err() {
+                    return Ok(false);
+                }
+                let next = successor(own, &reports.borrow_and_update().pulse.members, gone);
+                if next != Some(neighbour) {
+                    take_over.stop_waiting(&session.client).await?;
+                    // Cancelled, or just won: then it is dead, and is seen to all the same.
+                    break waits.await.unwrap_or(false);
+                }
+            }
+        }
+    };
+    if free {
+        take_over.of_the_dead(&session.client, neighbour).await?;
+    }
+    Ok(free)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ring_wraps_and_leaves_out_who_is_gone() {
+        let ring = [3, 5, 8].map(Incarnation);
+        let next = |own, members: &[Incarnation], gone: &[i64]| {
+            let mut gone = gone.iter().copied().map(Incarnation).collect();
+            successor(Incarnation(own), members, &mut gone).map(|next| next.0)
+        };
+        assert_eq!(next(3, &ring, &[]), Some(5));
+        assert_eq!(next(8, &ring, &[]), Some(3));
+        assert_eq!(next(3, &ring, &[5]), Some(8));
+        assert_eq!(next(5, &ring, &[3, 8]), None);
+        assert_eq!(next(3, &ring[..1], &[]), None);
+        assert_eq!(next(3, &[], &[]), None);
+    }
+}

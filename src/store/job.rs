@@ -1,0 +1,40 @@
+//! What the cluster does once, and not once per node.
+
+use std::time::Duration;
+
+use crate::Result;
+use crate::db::Pool;
+use crate::id::Incarnation;
+
+const CLAIM: &str = include_str!("../../sql/queries/cluster_job_claim.sql");
+
+/// A job of the cluster; the names are those of `cluster_job.name`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Job {
+    /// Claims of incarnations that nobody knows, and departures that nobody finished.
+    Orphans,
+    /// What has expired in the inbox, and idempotency keys.
+    Expiry,
+    /// Partitions ahead of time.
+    Partitions,
+}
+
+impl Job {
+    pub(crate) const ALL: [Self; 3] = [Self::Orphans, Self::Expiry, Self::Partitions];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Orphans => "orphans",
+            Self::Expiry => "expiry",
+            Self::Partitions => "partitions",
+        }
+    }
+}
+
+/// Takes on a job if it is due by the database's clock; nobody else gets it for `interval`. Whoever dies of it is
+/// followed by somebody else after that.
+pub(crate) async fn claim(pool: &Pool, incarnation: Incarnation, job: Job, interval: Duration) -> Result<bool> {
+    let interval = i64::try_from(interval.as_micros()).unwrap_or(i64::MAX);
+    let row = pool.query_opt(CLAIM, &[&job.name(), &interval, &incarnation.0]).await?;
+    Ok(row.is_some())
+}

@@ -1,0 +1,259 @@
+//! Who is blamed for the death of a process, and what is given up.
+
+use std::time::Duration;
+
+use crate::assert_verdict;
+use crate::id::{InstanceId, NodeId, TenantId};
+use crate::store::claim::{self, Blame, InstanceKey, Return};
+use crate::store::commit::tests::fixture::{Fixture, Writer, burst, waiting};
+use crate::store::commit::{Claim, Verdict};
+use crate::store::dead_letter;
+use crate::store::depart::{self, Cause};
+
+fn key(instance: &str) -> InstanceKey {
+    (TenantId::default(), InstanceId::new(instance))
+}
+
+/// Instances that wait, each with a resume that has crashed so often.
+async fn resumes(fixture: &Fixture, writer: &Writer, crashes: &[(&str, i32)]) {
+    for (instance, crashes) in crashes {
+        if fixture.version(instance).await.is_none() {
+            let wrote = writer.write(waiting(burst(instance, None), "b", 7)).await;
+            assert_verdict!(wrote, Verdict::Won(_));
+        }
+        let insert = "INSERT INTO work (tenant_id, instance_id, kind, body, crashes) VALUES ('', $1, 1, '{}', $2)";
+        fixture
+            .admin
+            .client
+            .execute(insert, &[instance, crashes])
+            .await
+            .unwrap();
+    }
+}
+
+/// What a claim brings, by instance, with the crashes of each row.
+async fn claimed(writer: &Writer, instances: &[&str], suspect: bool) -> Vec<(String, Vec<i32>)> {
+    let keys: Vec<_> = instances.iter().map(|instance| key(instance)).collect();
+    let found = claim::claim(&writer.pool, writer.incarnation, &keys, suspect)
+        .await
+        .unwrap();
+    let mut all: Vec<_> = found
+        .into_iter()
+        .map(|(key, found)| {
+            let crashes = found.rows.iter().map(|row| row.crashes).collect();
+            (key.1.as_str().to_owned(), crashes)
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+async fn crashes(fixture: &Fixture, instance: &str) -> Option<i32> {
+    let query = "SELECT crashes FROM work WHERE instance_id = $1";
+    let row = fixture.admin.client.query_opt(query, &[&instance]).await.unwrap();
+    row.map(|row| row.get(0))
+}
+
+async fn dies(fixture: &Fixture, writer: &Writer) {
+    let session = fixture.session().await;
+    depart::depart(&session.client, writer.incarnation, &NodeId::new("x"), Cause::Died)
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_suspect_is_claimed_alone_and_only_one() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    resumes(&fixture, &writer, &[("i", 2), ("i", 0), ("j", 2), ("k", 1)]).await;
+    let seen = claim::peek(&writer.pool, 10, &[], false).await.unwrap();
+    assert_eq!((seen.instances, seen.suspects), (vec![key("i"), key("k")], false));
+    let seen = claim::peek(&writer.pool, 10, &[], true).await.unwrap();
+    assert_eq!((seen.instances.len(), seen.suspects), (3, true));
+    let all = ["i", "j", "k"];
+    let first = claimed(&writer, &all, true).await;
+    assert_eq!(first, [("i".to_owned(), vec![2]), ("k".to_owned(), vec![1])]);
+    // Whoever has one takes no other.
+    assert_eq!(claimed(&writer, &all, false).await, [("i".to_owned(), vec![0])]);
+    assert_eq!(claimed(&writer, &all, true).await, [("j".to_owned(), vec![2])]);
+}
+
+#[tokio::test]
+async fn a_delay_that_is_suspect_is_claimed_alone() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    resumes(&fixture, &writer, &[("i", 0), ("j", 0)]).await;
+    let insert = "INSERT INTO timer (tenant_id, instance_id, id, due, available_at, crashes)
+                  VALUES ('', 'i', 'b', now(), now(), 2), ('', 'j', 'b', now(), now(), 1)";
+    fixture.admin.client.execute(insert, &[]).await.unwrap();
+    let taken = claimed(&writer, &["i", "j"], true).await;
+    assert_eq!(taken, [("i".to_owned(), vec![2]), ("j".to_owned(), vec![1, 0])]);
+    dies(&fixture, &writer).await;
+    let letter = &dead_letter::list(&writer.pool, &TenantId::default(), 10, 0)
+        .await
+        .unwrap()[0];
+    assert_eq!((letter.kind, letter.crashes), ("delay", 3));
+    assert_eq!(fixture.count("SELECT count(*) FROM timer").await, 1);
+    // Without it the instance would wait for ever; it comes back as a resume of its bookmark.
+    let refused = dead_letter::delete(&writer.pool, &TenantId::default(), letter.id).await;
+    assert!(refused.unwrap_err().is_conflict());
+    dead_letter::replay(&writer.pool, &TenantId::default(), letter.id)
+        .await
+        .unwrap();
+    let back = "SELECT count(*) FROM work WHERE instance_id = 'i' AND kind = 1 AND body->>'bookmarkId' = 'b'";
+    assert_eq!(fixture.count(back).await, 1);
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn all_are_blamed_for_a_death_unless_there_was_a_suspect() {
+    let fixture = Fixture::new().await;
+    let (first, second) = (fixture.writer().await, fixture.writer().await);
+    resumes(&fixture, &first, &[("i", 1), ("j", 0)]).await;
+    claimed(&first, &["i", "j"], false).await;
+    dies(&fixture, &first).await;
+    assert_eq!(crashes(&fixture, "i").await, Some(2));
+    assert_eq!(crashes(&fixture, "j").await, Some(1));
+    claimed(&second, &["i", "j"], true).await;
+    dies(&fixture, &second).await;
+    assert_eq!(crashes(&fixture, "i").await, None, "given up at its third crash");
+    assert_eq!(crashes(&fixture, "j").await, Some(1), "its neighbour is not to blame");
+    let tenant = TenantId::default();
+    let letters = dead_letter::list(&first.pool, &tenant, 10, 0).await.unwrap();
+    assert_eq!(letters.len(), 1);
+    assert_eq!(dead_letter::count(&first.pool, &tenant).await.unwrap(), 1);
+    assert_eq!(letters[0].instance, InstanceId::new("i"));
+    assert_eq!((letters[0].kind, letters[0].crashes), ("resume", 3));
+    assert!(letters[0].reason.contains("3 times"), "{}", letters[0].reason);
+    fixture.is_sound().await;
+    // Replayed, it has a clean slate; it cannot be replayed twice.
+    let replayed = dead_letter::replay(&first.pool, &tenant, letters[0].id).await.unwrap();
+    assert_eq!(replayed, InstanceId::new("i"));
+    assert_eq!(crashes(&fixture, "i").await, Some(0));
+    let again = dead_letter::replay(&first.pool, &tenant, letters[0].id).await;
+    assert!(again.unwrap_err().is_not_found());
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_third_crash_counts_less_where_processes_die_without_the_row() {
+    let fixture = Fixture::new().await;
+    let tenant = TenantId::default();
+    for expected in [3, 4] {
+        let writer = fixture.writer().await;
+        // Deaths that it cannot explain.
+        let deaths = "INSERT INTO death SELECT n FROM generate_series(1001, 1003) n ON CONFLICT DO NOTHING";
+        fixture.admin.client.execute(deaths, &[]).await.unwrap();
+        if expected == 3 {
+            resumes(&fixture, &writer, &[("i", 2)]).await;
+        }
+        claimed(&writer, &["i"], true).await;
+        dies(&fixture, &writer).await;
+        assert_eq!(crashes(&fixture, "i").await, Some(expected));
+    }
+    let writer = fixture.writer().await;
+    claimed(&writer, &["i"], true).await;
+    dies(&fixture, &writer).await;
+    assert_eq!(crashes(&fixture, "i").await, None);
+    assert_eq!(
+        dead_letter::list(&writer.pool, &tenant, 10, 0).await.unwrap()[0].crashes,
+        5
+    );
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn nobody_is_blamed_for_a_node_that_was_cut_off_or_a_server_that_was_restarted() {
+    let fixture = Fixture::new().await;
+    let (cut_off, restarted) = (fixture.writer().await, fixture.writer().await);
+    resumes(&fixture, &cut_off, &[("i", 2)]).await;
+    claimed(&cut_off, &["i"], true).await;
+    let session = fixture.session().await;
+    depart::depart(&session.client, cut_off.incarnation, &NodeId::new("x"), Cause::Replaced)
+        .await
+        .unwrap();
+    assert_eq!(crashes(&fixture, "i").await, Some(2));
+    claimed(&restarted, &["i"], true).await;
+    fixture
+        .admin
+        .client
+        .batch_execute("UPDATE node SET postmaster_started_at = now() - interval '1 day'")
+        .await
+        .unwrap();
+    dies(&fixture, &restarted).await;
+    assert_eq!(crashes(&fixture, "i").await, Some(2));
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_start_that_is_given_up_is_kept_by_its_letter() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    let insert = "INSERT INTO work (tenant_id, instance_id, kind, definition_id, version_id, definition_version, body,
+                                    crashes)
+                  VALUES ('', 'i', 0, 'd', 'd1', 1, '{\"input\": {\"a\": 1}}', 2)";
+    fixture.admin.client.execute(insert, &[]).await.unwrap();
+    claimed(&writer, &["i"], true).await;
+    dies(&fixture, &writer).await;
+    assert_eq!(crashes(&fixture, "i").await, None);
+    let tenant = TenantId::default();
+    let letter = &dead_letter::list(&writer.pool, &tenant, 10, 0).await.unwrap()[0];
+    assert_eq!(
+        (letter.kind, &letter.body["input"]["a"]),
+        ("start", &serde_json::json!(1))
+    );
+    dead_letter::replay(&writer.pool, &tenant, letter.id).await.unwrap();
+    let back = "SELECT count(*) FROM work WHERE kind = 0 AND version_id = 'd1' AND body->'input'->>'a' = '1'";
+    assert_eq!(fixture.count(back).await, 1);
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_row_is_given_up_at_its_twentieth_failure_but_never_for_its_circumstances() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    resumes(&fixture, &writer, &[("i", 0)]).await;
+    let claim_it = async || {
+        let found = claim::claim(&writer.pool, writer.incarnation, &[key("i")], false)
+            .await
+            .unwrap();
+        let rows = found.get(&key("i")).map_or(&[][..], |found| &found.rows);
+        rows.iter().map(|row| row.claim.clone()).collect::<Vec<Claim>>()
+    };
+    let give_back = async |claims: &[Claim], blame: Blame<'_>| {
+        let pause = Duration::ZERO;
+        claim::release(
+            &writer.pool,
+            writer.incarnation,
+            &key("i"),
+            claims,
+            Return { blame, pause },
+        )
+        .await
+        .unwrap();
+    };
+    let letters = "SELECT count(*) FROM dead_letter";
+    for _ in 0..30 {
+        give_back(&claim_it().await, Blame::Circumstances).await;
+    }
+    assert_eq!(fixture.count("SELECT failures::bigint FROM work").await, 10);
+    for _ in 11..20 {
+        give_back(&claim_it().await, Blame::Row("it is bad")).await;
+    }
+    give_back(&claim_it().await, Blame::Circumstances).await;
+    assert_eq!(fixture.count("SELECT failures::bigint FROM work").await, 19);
+    assert_eq!(fixture.count(letters).await, 0);
+    let last = claim_it().await;
+    give_back(&last, Blame::Row("it is bad")).await;
+    // Sent again, as after a lost answer.
+    give_back(&last, Blame::Row("it is bad")).await;
+    assert_eq!(fixture.count(letters).await, 1);
+    assert_eq!(fixture.count("SELECT count(*) FROM work").await, 0);
+    let tenant = TenantId::default();
+    let letter = &dead_letter::list(&writer.pool, &tenant, 10, 0).await.unwrap()[0];
+    assert_eq!((letter.reason.as_str(), letter.failures), ("it is bad", 20));
+    dead_letter::delete(&writer.pool, &tenant, letter.id).await.unwrap();
+    let again = dead_letter::delete(&writer.pool, &tenant, letter.id).await;
+    assert!(again.unwrap_err().is_not_found());
+    fixture.is_sound().await;
+}

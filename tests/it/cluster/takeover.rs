@@ -1,0 +1,309 @@
+//! A node that dies, hangs or is cut off, and others who take over from it without a restart.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::nodes::{Node, PATIENCE, all_finish, each_exactly_once, insist, publish};
+use super::stall::Gate;
+use crate::support::{Connection, TestDatabase, poll_until};
+
+/// Short, so that the tests are.
+const TOLERANCE: [&str; 2] = ["--tolerance", "1s"];
+
+const NAMES: [&str; 3] = ["one", "two", "three"];
+
+/// Three nodes, the first of them armed.
+struct Three {
+    database: TestDatabase,
+    client: Connection,
+    nodes: Vec<Node>,
+}
+
+impl Three {
+    async fn start(failpoints: &str, arguments: &[&str]) -> Self {
+        let armed = [failpoints, "", ""];
+        Self::start_armed(armed, arguments).await
+    }
+
+    /// One after the other, so that the ring has their order.
+    async fn start_armed(failpoints: [&str; 3], arguments: &[&str]) -> Self {
+        let database = TestDatabase::create().await;
+        let nodes: Vec<Node> = NAMES
+            .iter()
+            .zip(failpoints)
+            .map(|(name, failpoints)| Node::start_with(&database, name, failpoints, arguments))
+            .collect();
+        publish(nodes[1].http.as_ref().unwrap()).await;
+        let client = database.connect().await;
+        Self {
+            database,
+            client,
+            nodes,
+        }
+    }
+
+    async fn incarnation(&self, name: &str) -> Option<i64> {
+        let query = "SELECT max(incarnation) FROM mainspring.node WHERE node_id = $1";
+        self.client.query_one(query, &[&name]).await.unwrap().get(0)
+    }
+
+    async fn count(&self, query: &str) -> i64 {
+        self.client.query_one(query, &[]).await.unwrap().get(0)
+    }
+
+    /// Accepts starts through the first node, and their events through the second.
+    async fn load(&self, count: usize) {
+        for n in 0..count {
+            let (first, second) = (self.nodes[0].http.clone(), self.nodes[1].http.clone());
+            let start = json!({"input": {"n": n}});
+            insist(
+                "workflow-definitions/walk/dispatch",
+                &format!("s{n}"),
+                &start,
+                &mut || first.clone(),
+            )
+            .await;
+            let event = format!("events/go-{n}/trigger");
+            insist(&event, &format!("e{n}"), &json!({}), &mut || second.clone()).await;
+        }
+    }
+
+    /// Waits until a node has so many rows in its hands.
+    async fn holds(&self, incarnation: i64, rows: i64) {
+        let query = format!("SELECT count(*) FROM mainspring.work WHERE claimed_by = {incarnation}");
+        poll_until(PATIENCE, "the node to claim rows", async || {
+            (self.count(&query).await >= rows).then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until nothing is left of an incarnation.
+    async fn is_forgotten(&self, incarnation: i64) {
+        let query = format!(
+            "SELECT (SELECT count(*) FROM mainspring.node WHERE incarnation = {incarnation})
+                  + (SELECT count(*) FROM mainspring.departed WHERE incarnation = {incarnation})
+                  + (SELECT count(*) FROM mainspring.fence WHERE incarnation = {incarnation})
+                  + (SELECT count(*) FROM mainspring.work WHERE claimed_by = {incarnation})
+                  + (SELECT count(*) FROM mainspring.timer WHERE claimed_by = {incarnation})"
+        );
+        poll_until(PATIENCE, "a dead node to be forgotten", async || {
+            (self.count(&query).await == 0).then_some(())
+        })
+        .await;
+    }
+
+    async fn ends_well(&self, count: i64) {
+        all_finish(&self.client, count).await;
+        each_exactly_once(&self.database, &self.client, count).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_killed_node_had_in_its_hands_is_run_by_the_others() {
+    let gate = Gate::new();
+    let mut three = Three::start(&gate.stalls("burst.before"), &[]).await;
+    let dead = three.incarnation("one").await.unwrap();
+    three.load(60).await;
+    three.holds(dead, 10).await;
+    let killed = Instant::now();
+    three.nodes[0].child.kill9();
+    three.is_forgotten(dead).await;
+    let taken_over = killed.elapsed();
+    three.ends_well(60).await;
+    println!("taken over in {taken_over:?}, all finished in {:?}", killed.elapsed());
+    // Not by expiry, which takes five seconds and more here.
+    assert!(taken_over < Duration::from_secs(4), "{taken_over:?}");
+    assert_eq!(three.count("SELECT count(*) FROM mainspring.node").await, 2);
+}
+
+/// Stops a node at a point, past its tolerance, and lets it go on: it has written nothing meanwhile, and comes back.
+async fn wakes_up_after_a_stop(point: &str) {
+    let gate = Gate::new();
+    let three = Three::start(&gate.stalls(point), &TOLERANCE).await;
+    let stopped = three.incarnation("one").await.unwrap();
+    three.load(20).await;
+    gate.reached().await;
+    three.nodes[0].child.signal("STOP");
+    gate.open();
+    three.is_forgotten(stopped).await;
+    all_finish(&three.client, 20).await;
+    three.nodes[0].child.signal("CONT");
+    poll_until(PATIENCE, "the node to come back", async || {
+        three.incarnation("one").await.filter(|back| *back > stopped)
+    })
+    .await;
+    three.ends_well(20).await;
+    // It works as well as ever.
+    let first = three.nodes[0].http.clone().unwrap();
+    let mut next = || Some(first.clone());
+    let start = json!({"input": {"n": 99}});
+    insist("workflow-definitions/walk/dispatch", "s99", &start, &mut next).await;
+    insist("events/go-99/trigger", "e99", &json!({}), &mut next).await;
+    three.ends_well(21).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_was_stopped_with_bursts_in_its_hands_writes_nothing_and_comes_back() {
+    wakes_up_after_a_stop("commit.gathered").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_was_stopped_in_the_middle_of_a_commit_writes_nothing_and_comes_back() {
+    wakes_up_after_a_stop("commit.written").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whichever_connection_of_a_node_is_ended_its_work_goes_on() {
+    let three = Three::start("", &[]).await;
+    let (addresses, count) = (three.nodes[1].http.clone(), 150);
+    let load = async {
+        for n in 0..count {
+            let start = json!({"input": {"n": n}});
+            // Through the node whose connections are ended, and another one where it cannot answer.
+            let mut turn = n;
+            let mut next = || {
+                turn += 1;
+                three.nodes[turn % 2].http.clone()
+            };
+            insist(
+                "workflow-definitions/walk/dispatch",
+                &format!("s{n}"),
+                &start,
+                &mut next,
+            )
+            .await;
+            let event = format!("events/go-{n}/trigger");
+            insist(&event, &format!("e{n}"), &json!({}), &mut || addresses.clone()).await;
+        }
+    };
+    let faults = async {
+        let mut ended = BTreeSet::new();
+        // What each connection said last tells what it is for.
+        let query = "SELECT a.pid, left(a.query, 60) FROM pg_stat_activity a, mainspring.node n
+                     WHERE a.datname = current_database() AND n.node_id = 'one'
+                       AND a.application_name LIKE 'mainspring/%/' || n.incarnation || '/%' ORDER BY a.pid";
+        for _ in 0..40 {
+            let rows = three.client.query(query, &[]).await.unwrap();
+            let other = rows.iter().find(|row| !ended.contains(&row.get::<_, String>(1)));
+            if let Some(row) = other {
+                ended.insert(row.get::<_, String>(1));
+                let end = "SELECT pg_terminate_backend($1)";
+                three.client.query(end, &[&row.get::<_, i32>(0)]).await.unwrap();
+            }
+            // The moments are the point of it.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        ended
+    };
+    let ((), ended) = tokio::join!(load, faults);
+    let has = |what: &str| ended.iter().any(|query| query.contains(what));
+    assert!(has("purpose: wait, bounded"), "the watch: {ended:?}");
+    assert!(has("purpose: check in"), "the check-in: {ended:?}");
+    assert!(has("lock"), "the session: {ended:?}");
+    assert!(ended.len() >= 5, "{ended:?}");
+    three.ends_well(count as i64).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_declared_dead_when_the_whole_database_stalls() {
+    let three = Three::start("", &TOLERANCE).await;
+    let members = "SELECT string_agg(incarnation::text, ' ' ORDER BY incarnation) FROM mainspring.node";
+    let before: String = three.client.query_one(members, &[]).await.unwrap().get(0);
+    for _ in 0..2 {
+        // Longer than the tolerance: how long it takes is the point of it.
+        three
+            .client
+            .batch_execute("BEGIN; LOCK TABLE mainspring.node IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(3); COMMIT")
+            .await
+            .unwrap();
+        // Everybody is heard again for longer than the tolerance.
+        let heard = "SELECT count(*) FROM mainspring.node WHERE last_seen > now() - interval '500 ms'";
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(2) {
+            poll_until(PATIENCE, "everybody to check in", async || {
+                (three.count(heard).await == 3).then_some(())
+            })
+            .await;
+        }
+    }
+    let after: String = three.client.query_one(members, &[]).await.unwrap().get(0);
+    assert_eq!(before, after);
+    three.load(5).await;
+    three.ends_well(5).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_third_node_finishes_what_a_second_one_dies_of() {
+    for point in [
+        "depart.before",
+        "depart.fenced",
+        "depart.terminated",
+        "depart.releasing",
+        "depart.released",
+        "depart.forgotten",
+    ] {
+        let gate = Gate::new();
+        // The last one of the ring watches the first one.
+        let armed = [&*gate.stalls("burst.before"), "", &format!("{point}=abort")];
+        let mut three = Three::start_armed(armed, &[]).await;
+        let dead = three.incarnation("one").await.unwrap();
+        let heir = three.incarnation("three").await.unwrap();
+        three.load(20).await;
+        three.holds(dead, 1).await;
+        three.nodes[0].child.kill9();
+        poll_until(PATIENCE, point, async || three.nodes[2].child.has_ended().then_some(())).await;
+        three.is_forgotten(heir).await;
+        three.is_forgotten(dead).await;
+        three.ends_well(20).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_kills_every_process_is_given_up_alone() {
+    let database = TestDatabase::create().await;
+    let poison = "burst.instance.poison=abort";
+    // It may kill three.
+    let mut nodes: Vec<Node> = ["one", "two", "three", "four"]
+        .into_iter()
+        .map(|name| Node::start_with(&database, name, poison, &[]))
+        .collect();
+    let first = nodes[0].http.clone().unwrap();
+    publish(&first).await;
+    let client = database.connect().await;
+    let count = 40;
+    let mut turn = 0;
+    let addresses: Vec<_> = nodes.iter().map(|node| node.http.clone()).collect();
+    let mut next = || {
+        turn += 1;
+        addresses[turn % addresses.len()].clone()
+    };
+    for n in 0..count {
+        let start = json!({"input": {"n": n}});
+        insist(
+            "workflow-definitions/walk/dispatch",
+            &format!("s{n}"),
+            &start,
+            &mut next,
+        )
+        .await;
+        let event = format!("events/go-{n}/trigger");
+        insist(&event, &format!("e{n}"), &json!({}), &mut next).await;
+        if n == count / 2 {
+            let poisoned = json!({"instanceId": "poison", "input": {"n": 1000}});
+            insist("workflow-definitions/walk/dispatch", "poison", &poisoned, &mut next).await;
+        }
+    }
+    let letter = poll_until(PATIENCE, "the row to be given up", async || {
+        let query = "SELECT instance_id, crashes, kind::integer FROM mainspring.dead_letter";
+        client.query_opt(query, &[]).await.unwrap()
+    })
+    .await;
+    let letter: (String, i32, i32) = (letter.get(0), letter.get(1), letter.get(2));
+    assert_eq!(letter, ("poison".to_owned(), 3, 0));
+    all_finish(&client, count).await;
+    each_exactly_once(&database, &client, count).await;
+    let dead = nodes.iter_mut().filter_map(|node| node.child.has_ended().then_some(()));
+    assert_eq!(dead.count(), 3);
+}
