@@ -21,6 +21,7 @@ mod store;
 #[cfg(test)]
 #[path = "../tests/it/support/database.rs"]
 mod test_database;
+pub mod wake;
 
 pub use error::{Error, Result};
 pub use runtime::{Engine, EngineBuilder, check, migrate};

@@ -10,6 +10,7 @@
 
 mod connect;
 pub(crate) mod migrate;
+mod notices;
 mod pool;
 mod schema;
 mod settings;
@@ -18,6 +19,7 @@ mod sqlstate;
 mod tests;
 
 pub(crate) use connect::{Connector, Session};
+pub(crate) use notices::{Notice, Notices, NoticesTask};
 pub(crate) use pool::Pool;
 pub(crate) use schema::SchemaName;
 pub(crate) use settings::DatabaseUrl;

@@ -38,7 +38,8 @@ impl Engine {
         let new = self.new_definition(&definition)?;
         let triggers = self.validated(&definition).await?;
         let row = definition::save(&shift.pool, shift.lock_class, &new, Some(&triggers)).await?;
-        shift.alarm.now();
+        // Its triggers may have met events in the inbox.
+        shift.accepted(None, None, 1);
         Ok(Published {
             definition: shown(&row)?,
             already_published: false,
@@ -68,7 +69,8 @@ impl Engine {
             let outcome =
                 definition::publish(&shift.pool, shift.lock_class, &self.inner.tenant, &row, &triggers).await?;
             if outcome == PublishOutcome::Published {
-                shift.alarm.now();
+                // Its triggers may have met events in the inbox.
+                shift.accepted(None, None, 1);
                 let row = DefinitionRow {
                     is_published: true,
                     ..row

@@ -5,6 +5,7 @@
 //! - `engine`, `options`: what a program holds; `request`: what it asks and gets.
 //! - `definitions`, `start`, `resume`, `read`: its methods, by subject; `waiting`: how doors wait.
 //! - `supervisor`: keeps a registration; `shift`: everything that works under one.
+//! - `hints`: what nodes tell each other about waiting work.
 //! - `claiming`: finds what is to be done; `attend`: sees it through; `burst`: its steps, one consuming type each.
 //! - `doors`, `in_flight`, `alarm`, `programs`: who waits, what runs, when to look, what is compiled.
 //! - `instruction`, `effects`: between rows and the interpreter.
@@ -17,6 +18,7 @@ mod definitions;
 mod doors;
 mod effects;
 mod engine;
+mod hints;
 mod in_flight;
 mod instruction;
 mod options;

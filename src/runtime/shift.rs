@@ -10,12 +10,13 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::alarm::Alarm;
 use super::doors::Doors;
+use super::hints::Wake;
 use super::in_flight::{Hold, InFlight};
 use super::options::Options;
 use super::programs::Programs;
 use crate::Result;
 use crate::cluster::{Membership, Report};
-use crate::db::Pool;
+use crate::db::{Notices, NoticesTask, Pool};
 use crate::execution::Interpreter;
 use crate::id::Incarnation;
 use crate::lock::{LockKey, SessionLocks};
@@ -23,6 +24,7 @@ use crate::store::accept::Acceptor;
 use crate::store::claim::{self, ClaimedRow, InstanceKey, Return};
 use crate::store::commit::{Claim, CommitWriter, WriterOptions, WriterTasks};
 use crate::store::housekeeping;
+use crate::wake::PostgresWake;
 
 /// How long an instance is left alone whose lock somebody else has; jittered. Whoever holds it looks for more after the
 /// release, so this is only for lost wake-ups.
@@ -45,6 +47,7 @@ pub(super) struct Shift {
     pub(super) programs: Arc<Programs>,
     pub(super) doors: Arc<Doors>,
     pub(super) alarm: Arc<Alarm>,
+    pub(super) wake: Wake,
     pub(super) in_flight: Arc<InFlight>,
     /// One permit per burst that may run at once.
     pub(super) permits: Arc<Semaphore>,
@@ -66,6 +69,7 @@ pub(super) struct ShiftTasks {
     pub(super) writer: WriterTasks,
     pub(super) express: AbortOnDropHandle<()>,
     pub(super) durable: AbortOnDropHandle<()>,
+    pub(super) notices: NoticesTask,
 }
 
 impl Shift {
@@ -83,6 +87,9 @@ impl Shift {
         let (writer, writer_tasks) = CommitWriter::start(connector, incarnation, WriterOptions::default()).await?;
         let (express, express_task) = Acceptor::start(connector, &pool, incarnation, true).await?;
         let (durable, durable_task) = Acceptor::start(connector, &pool, incarnation, false).await?;
+        let schema = connector.schema();
+        let (notices, notices_task) = Notices::start(connector, vec![PostgresWake::channel(schema)]).await?;
+        let wake = PostgresWake::new(&notices, schema, &incarnation.to_string(), None);
         let shift = Arc::new(Self {
             incarnation,
             pool,
@@ -94,6 +101,7 @@ impl Shift {
             programs: Arc::clone(programs),
             doors: Arc::clone(doors),
             alarm: Arc::default(),
+            wake: Wake::new(Box::new(wake)),
             in_flight: Arc::default(),
             permits: Arc::new(Semaphore::new(options.workers)),
             workers: options.workers,
@@ -109,6 +117,7 @@ impl Shift {
             writer: writer_tasks,
             express: express_task,
             durable: durable_task,
+            notices: notices_task,
         };
         Ok((shift, tasks))
     }
@@ -145,6 +154,9 @@ impl Shift {
             tracing::warn!(instance = %key.1, %error, "claimed rows could not be handed back yet");
         }
         self.alarm.at(Instant::now() + how.pause);
+        if how.pause.is_zero() && self.is_draining() {
+            self.wake.waits(&key.1);
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::claiming;
 use super::doors::Doors;
+use super::hints;
 use super::options::Options;
 use super::programs::Programs;
 use super::shift::{Shift, ShiftTasks};
@@ -44,6 +45,7 @@ pub(super) struct OnDuty {
     tasks: ShiftTasks,
     claiming: AbortOnDropHandle<()>,
     housekeeping: AbortOnDropHandle<()>,
+    hints: AbortOnDropHandle<()>,
 }
 
 impl Supervisor {
@@ -63,6 +65,9 @@ impl Supervisor {
             &self.doors,
         )
         .await?;
+        // Before the first look: nothing falls between the two.
+        let heard = shift.wake.listen();
+        let hints = AbortOnDropHandle::new(tokio::spawn(hints::follow(Arc::clone(&shift), heard)));
         self.current.send_replace(Some(Arc::clone(&shift)));
         let claiming = AbortOnDropHandle::new(tokio::spawn(claiming::run(Arc::clone(&shift))));
         let housekeeping = AbortOnDropHandle::new(tokio::spawn(claiming::keep_house(Arc::clone(&shift))));
@@ -72,6 +77,7 @@ impl Supervisor {
             tasks,
             claiming,
             housekeeping,
+            hints,
         })
     }
 
@@ -122,6 +128,7 @@ impl Supervisor {
             tasks,
             mut claiming,
             housekeeping,
+            hints,
         } = duty;
         shift.drain();
         let finished = async {
@@ -144,6 +151,7 @@ impl Supervisor {
         let left = async {
             for (key, claim) in claim::mine(&shift.pool, shift.incarnation).await? {
                 claim::release(&shift.pool, shift.incarnation, &key, &[claim], Return::FREELY).await?;
+                shift.wake.waits(&key.1);
             }
             membership.leave(&self.base).await
         };
@@ -152,7 +160,7 @@ impl Supervisor {
             Err(error) => tracing::warn!(%error, "this node could not leave in good order; the next start cleans up"),
         }
         self.current.send_replace(None);
-        drop((tasks, housekeeping));
+        drop((tasks, housekeeping, hints));
         shift.pool.close();
     }
 }
@@ -172,6 +180,8 @@ async fn watch_over(duty: &mut OnDuty) -> &'static str {
         _ = &mut tasks.durable => "its acceptor ended",
         _ = &mut duty.claiming => "its claim loop ended",
         _ = &mut duty.housekeeping => "its housekeeping ended",
+        _ = &mut duty.hints => "its listening to other nodes ended",
+        _ = &mut tasks.notices => "its connection for notifications is kept no more",
     }
 }
 
@@ -183,6 +193,7 @@ fn retire(duty: OnDuty) {
         tasks,
         claiming,
         housekeeping,
+        hints,
     } = duty;
     shift.stop.cancel();
     shift.tasks.close();
@@ -190,7 +201,7 @@ fn retire(duty: OnDuty) {
     drop(membership);
     tokio::spawn(async move {
         let _ = tokio::time::timeout(VERDICTS, shift.tasks.wait()).await;
-        drop((tasks, claiming, housekeeping));
+        drop((tasks, claiming, housekeeping, hints));
         shift.pool.close();
     });
 }

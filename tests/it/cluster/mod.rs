@@ -1,5 +1,7 @@
-//! Two real processes on one database, killed at random moments and at every failpoint.
+//! Real processes on one database: killed at random moments and at every failpoint, stopped, and out of each other's
+//! hearing.
 
 mod kill;
 mod nodes;
 mod stall;
+mod wake;
