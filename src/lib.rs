@@ -17,6 +17,7 @@ mod failpoint;
 pub mod id;
 mod lock;
 pub mod runtime;
+pub mod signal;
 mod store;
 #[cfg(test)]
 #[path = "../tests/it/support/database.rs"]

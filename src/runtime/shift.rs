@@ -14,12 +14,14 @@ use super::hints::Wake;
 use super::in_flight::{Hold, InFlight};
 use super::options::Options;
 use super::programs::Programs;
+use super::published::PublishedDefinitions;
 use crate::Result;
 use crate::cluster::{Membership, Report};
 use crate::db::{Notices, NoticesTask, Pool};
 use crate::execution::Interpreter;
-use crate::id::Incarnation;
+use crate::id::{DefinitionId, Incarnation, TenantId};
 use crate::lock::{LockKey, SessionLocks};
+use crate::signal::{CacheSignal, Change, PostgresSignal};
 use crate::store::accept::Acceptor;
 use crate::store::claim::{self, ClaimedRow, InstanceKey, Return};
 use crate::store::commit::{Claim, CommitWriter, WriterOptions, WriterTasks};
@@ -48,6 +50,8 @@ pub(super) struct Shift {
     pub(super) doors: Arc<Doors>,
     pub(super) alarm: Arc<Alarm>,
     pub(super) wake: Wake,
+    pub(super) signal: Box<dyn CacheSignal>,
+    pub(super) published: PublishedDefinitions,
     pub(super) in_flight: Arc<InFlight>,
     /// One permit per burst that may run at once.
     pub(super) permits: Arc<Semaphore>,
@@ -88,7 +92,11 @@ impl Shift {
         let (express, express_task) = Acceptor::start(connector, &pool, incarnation, true).await?;
         let (durable, durable_task) = Acceptor::start(connector, &pool, incarnation, false).await?;
         let schema = connector.schema();
-        let (notices, notices_task) = Notices::start(connector, vec![PostgresWake::channel(schema)]).await?;
+        let (notices, notices_task) = Notices::start(
+            connector,
+            vec![PostgresWake::channel(schema), PostgresSignal::channel(schema)],
+        )
+        .await?;
         let wake = PostgresWake::new(&notices, schema, &incarnation.to_string(), None);
         let shift = Arc::new(Self {
             incarnation,
@@ -102,6 +110,8 @@ impl Shift {
             doors: Arc::clone(doors),
             alarm: Arc::default(),
             wake: Wake::new(Box::new(wake)),
+            signal: Box::new(PostgresSignal::new(&notices, schema, None)),
+            published: PublishedDefinitions::default(),
             in_flight: Arc::default(),
             permits: Arc::new(Semaphore::new(options.workers)),
             workers: options.workers,
@@ -138,6 +148,20 @@ impl Shift {
     /// A burst takes claimed rows into its hands.
     pub(super) fn hold(&self, key: &InstanceKey, rows: &[ClaimedRow]) -> Hold {
         self.in_flight.hold(key, rows.iter().map(|row| row.claim.clone()))
+    }
+
+    /// This node has committed a change of a definition: what it shows of it itself is new at once.
+    pub(super) fn definition_changed(&self, tenant: &TenantId, definition: &DefinitionId) {
+        let key = (tenant.clone(), definition.clone());
+        self.published.changed_here(&key);
+        if !self.signal.rides_in_commit() {
+            let (tenant, definition) = key;
+            self.signal.announce(Change {
+                revision: None,
+                tenant,
+                definition,
+            });
+        }
     }
 
     /// Looks at an instance again in a moment, not at once: somebody else has its lock, or a row of it.

@@ -12,6 +12,7 @@ use super::doors::Doors;
 use super::hints;
 use super::options::Options;
 use super::programs::Programs;
+use super::published;
 use super::shift::{Shift, ShiftTasks};
 use crate::Result;
 use crate::cluster::{Membership, MembershipOptions};
@@ -46,6 +47,7 @@ pub(super) struct OnDuty {
     claiming: AbortOnDropHandle<()>,
     housekeeping: AbortOnDropHandle<()>,
     hints: AbortOnDropHandle<()>,
+    signals: AbortOnDropHandle<()>,
 }
 
 impl Supervisor {
@@ -68,6 +70,8 @@ impl Supervisor {
         // Before the first look: nothing falls between the two.
         let heard = shift.wake.listen();
         let hints = AbortOnDropHandle::new(tokio::spawn(hints::follow(Arc::clone(&shift), heard)));
+        let heard = shift.signal.listen();
+        let signals = AbortOnDropHandle::new(tokio::spawn(published::follow(Arc::clone(&shift), heard)));
         self.current.send_replace(Some(Arc::clone(&shift)));
         let claiming = AbortOnDropHandle::new(tokio::spawn(claiming::run(Arc::clone(&shift))));
         let housekeeping = AbortOnDropHandle::new(tokio::spawn(claiming::keep_house(Arc::clone(&shift))));
@@ -78,6 +82,7 @@ impl Supervisor {
             claiming,
             housekeeping,
             hints,
+            signals,
         })
     }
 
@@ -129,6 +134,7 @@ impl Supervisor {
             mut claiming,
             housekeeping,
             hints,
+            signals,
         } = duty;
         shift.drain();
         let finished = async {
@@ -160,7 +166,7 @@ impl Supervisor {
             Err(error) => tracing::warn!(%error, "this node could not leave in good order; the next start cleans up"),
         }
         self.current.send_replace(None);
-        drop((tasks, housekeeping, hints));
+        drop((tasks, housekeeping, hints, signals));
         shift.pool.close();
     }
 }
@@ -180,6 +186,7 @@ async fn watch_over(duty: &mut OnDuty) -> &'static str {
         _ = &mut tasks.durable => "its acceptor ended",
         _ = &mut duty.claiming => "its claim loop ended",
         _ = &mut duty.housekeeping => "its housekeeping ended",
+        _ = &mut duty.signals => "its listening to changes ended",
         _ = &mut duty.hints => "its listening to other nodes ended",
         _ = &mut tasks.notices => "its connection for notifications is kept no more",
     }
@@ -194,6 +201,7 @@ fn retire(duty: OnDuty) {
         claiming,
         housekeeping,
         hints,
+        signals,
     } = duty;
     shift.stop.cancel();
     shift.tasks.close();
@@ -201,7 +209,7 @@ fn retire(duty: OnDuty) {
     drop(membership);
     tokio::spawn(async move {
         let _ = tokio::time::timeout(VERDICTS, shift.tasks.wait()).await;
-        drop((tasks, claiming, housekeeping, hints));
+        drop((tasks, claiming, housekeeping, hints, signals));
         shift.pool.close();
     });
 }
