@@ -55,6 +55,15 @@ pub(super) struct Common {
         hide_env_values = true
     )]
     database_url: Option<Secret>,
+    /// The same database without the connection pooler, where --database-url leads to one; used in its place
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        env = "MAINSPRING_DIRECT_DATABASE_URL",
+        hide_env_values = true
+    )]
+    direct_database_url: Option<Secret>,
     /// The schema in the database that holds everything
     #[arg(
         long,
@@ -89,12 +98,14 @@ impl Common {
         })
     }
 
-    /// The database, if one is given.
+    /// The database, if one is given; the way without a pooler first. Every connection of a node needs a session: for
+    /// locks, notifications, prepared statements or settings.
     pub(super) fn given_database_url(&self) -> Option<&str> {
-        self.database_url
-            .as_ref()
+        [&self.direct_database_url, &self.database_url]
+            .into_iter()
+            .flatten()
             .map(Secret::reveal)
-            .filter(|url| !url.trim().is_empty())
+            .find(|url| !url.trim().is_empty())
     }
 }
 

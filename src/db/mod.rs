@@ -9,6 +9,7 @@
 //! - Nothing in here knows a table.
 
 mod connect;
+pub(crate) mod direct;
 pub(crate) mod migrate;
 mod notices;
 mod pool;

@@ -3,5 +3,6 @@
 
 mod kill;
 mod nodes;
+mod pooler;
 mod stall;
 mod wake;
