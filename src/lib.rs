@@ -17,10 +17,12 @@ mod failpoint;
 pub mod id;
 mod lock;
 pub mod runtime;
+pub mod signal;
 mod store;
 #[cfg(test)]
 #[path = "../tests/it/support/database.rs"]
 mod test_database;
+pub mod wake;
 
 pub use error::{Error, Result};
 pub use runtime::{Engine, EngineBuilder, check, migrate};

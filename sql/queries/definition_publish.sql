@@ -1,9 +1,13 @@
--- purpose: publish a version: it alone is published, and the revision counts one more
+-- purpose: publish a version: it alone is published, the revision counts one more, and all nodes hear of it
 -- caller:  store::definition, in the transaction that holds the definition's lock
 -- index:   definition_published, definition_pkey, revision_pkey
--- locks:   definition, then revision
+-- locks:   definition, then revision; at the commit, the global lock of NOTIFY
 WITH before AS (
     UPDATE definition SET is_published = false
     WHERE tenant_id = $1 AND definition_id = $2 AND is_published AND version_id <> $3
+), counted AS (
+    UPDATE revision SET revision = revision + 1 RETURNING revision
 )
-UPDATE revision SET revision = revision + 1
+SELECT pg_notify('mainspring_s_' || current_schema(),
+                 json_build_object('revision', c.revision, 'tenant', $1::text, 'definition', $2::text)::text)
+FROM counted c

@@ -1,5 +1,16 @@
--- purpose: the version that was the newest is so no longer
+-- purpose: the version that was the newest is so no longer; if it is the published one and stays it ($3), what is shown
+--          of that has changed: the revision counts one more, and all nodes hear of it
 -- caller:  store::definition, in the transaction that holds the definition's lock
--- index:   definition_latest
--- locks:   definition
-UPDATE definition SET is_latest = false WHERE tenant_id = $1 AND definition_id = $2 AND is_latest
+-- index:   definition_latest, revision_pkey
+-- locks:   definition, then revision; at the commit, the global lock of NOTIFY
+WITH before AS (
+    UPDATE definition SET is_latest = false WHERE tenant_id = $1 AND definition_id = $2 AND is_latest
+    RETURNING is_published
+), counted AS (
+    UPDATE revision SET revision = revision + 1
+    WHERE $3::boolean AND EXISTS (SELECT 1 FROM before b WHERE b.is_published)
+    RETURNING revision
+)
+SELECT pg_notify('mainspring_s_' || current_schema(),
+                 json_build_object('revision', c.revision, 'tenant', $1::text, 'definition', $2::text)::text)
+FROM counted c

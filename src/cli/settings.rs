@@ -55,6 +55,15 @@ pub(super) struct Common {
         hide_env_values = true
     )]
     database_url: Option<Secret>,
+    /// The same database without the connection pooler, where --database-url leads to one; used in its place
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        env = "MAINSPRING_DIRECT_DATABASE_URL",
+        hide_env_values = true
+    )]
+    direct_database_url: Option<Secret>,
     /// The schema in the database that holds everything
     #[arg(
         long,
@@ -89,12 +98,14 @@ impl Common {
         })
     }
 
-    /// The database, if one is given.
+    /// The database, if one is given; the way without a pooler first. Every connection of a node needs a session: for
+    /// locks, notifications, prepared statements or settings.
     pub(super) fn given_database_url(&self) -> Option<&str> {
-        self.database_url
-            .as_ref()
+        [&self.direct_database_url, &self.database_url]
+            .into_iter()
+            .flatten()
             .map(Secret::reveal)
-            .filter(|url| !url.trim().is_empty())
+            .find(|url| !url.trim().is_empty())
     }
 }
 
@@ -151,8 +162,8 @@ pub(super) struct Serve {
     /// on with its work at once
     #[arg(long, value_name = "NAME", env = "MAINSPRING_NODE_ID", hide_env_values = true)]
     pub(super) node_id: Option<String>,
-    /// How many bursts run at the same time
-    #[arg(long, value_name = "COUNT", env = "MAINSPRING_WORKERS", hide_env_values = true, default_value = "64", value_parser = count)]
+    /// How many bursts run at the same time; with 0 this node accepts work, and others run it
+    #[arg(long, value_name = "COUNT", env = "MAINSPRING_WORKERS", hide_env_values = true, default_value = "64", value_parser = count_or_none)]
     pub(super) workers: usize,
     /// How many pooled connections to the database
     #[arg(long, value_name = "COUNT", env = "MAINSPRING_POOL_SIZE", hide_env_values = true, default_value = "8", value_parser = count)]
@@ -264,6 +275,10 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 fn count(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|number| (1..=100_000).contains(number));
     number.ok_or_else(|| "give a whole number from 1 on".to_owned())
+}
+
+fn count_or_none(text: &str) -> Result<usize, String> {
+    if text == "0" { Ok(0) } else { count(text) }
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

@@ -1,13 +1,14 @@
 //! Connections that name their incarnation and end with their owner.
 
+use std::future::poll_fn;
 use std::time::Duration;
 
-use tokio::sync::watch;
-use tokio_postgres::Client;
+use tokio::sync::{broadcast, watch};
+use tokio_postgres::{AsyncMessage, Client, Notification};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{CONNECT_TIMEOUT, DatabaseUrl, STATEMENT_TIMEOUT, SchemaName, within};
+use super::{CONNECT_TIMEOUT, DatabaseUrl, Notice, STATEMENT_TIMEOUT, SchemaName, within};
 use crate::Result;
 use crate::id::{Incarnation, NodeId};
 
@@ -72,11 +73,34 @@ impl Connector {
 
     /// Opens a connection of its own, outside the pool.
     pub(crate) async fn open(&self) -> Result<Session> {
-        let (client, connection) = within(CONNECT_TIMEOUT, self.config.connect(self.tls.clone())).await?;
+        self.open_with(|_| {}).await
+    }
+
+    /// The same; what other sessions notify this one of goes to `heard`, whose readers may be slow.
+    pub(crate) async fn open_hearing(&self, heard: broadcast::Sender<Notice>) -> Result<Session> {
+        self.open_with(move |notification| {
+            // Nobody may be listening.
+            let _ = heard.send(Notice::Heard {
+                channel: notification.channel().into(),
+                payload: notification.payload().into(),
+            });
+        })
+        .await
+    }
+
+    async fn open_with(&self, hear: impl Fn(Notification) + Send + 'static) -> Result<Session> {
+        let (client, mut connection) = within(CONNECT_TIMEOUT, self.config.connect(self.tls.clone())).await?;
         let (ended, lost) = watch::channel(false);
         let driver = tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection ended");
+            while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
+                match message {
+                    Ok(AsyncMessage::Notification(notification)) => hear(notification),
+                    Ok(_) => {}
+                    Err(error) => {
+                        tracing::debug!(%error, "a connection ended");
+                        break;
+                    }
+                }
             }
             ended.send_replace(true);
         });

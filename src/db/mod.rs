@@ -9,7 +9,9 @@
 //! - Nothing in here knows a table.
 
 mod connect;
+pub(crate) mod direct;
 pub(crate) mod migrate;
+mod notices;
 mod pool;
 mod schema;
 mod settings;
@@ -19,6 +21,7 @@ mod tests;
 mod tls;
 
 pub(crate) use connect::{Connector, Session};
+pub(crate) use notices::{Notice, Notices, NoticesTask};
 pub(crate) use pool::Pool;
 pub(crate) use schema::SchemaName;
 pub(crate) use settings::DatabaseUrl;

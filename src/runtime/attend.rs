@@ -127,6 +127,8 @@ fn tell(shift: &Shift, told: Vec<(WorkId, bool)>, state: &InstanceState, commit:
                 meta,
                 matched,
             });
+        } else {
+            shift.wake.consumed(work);
         }
     }
 }

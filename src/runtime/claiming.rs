@@ -1,8 +1,8 @@
 //! The loop that finds what is to be done: peek, try the locks in one batch, claim and load what was locked, run it.
 //!
 //! It looks when something local may have changed (a row was accepted, a burst ended, a delay is over, this node took
-//! over from another one), and at every
-//! check-in, whose report says when the next row is due: a wake-up that was lost costs one check-in interval.
+//! over from another one), when another node hints that work waits, and at every check-in, whose report says when the
+//! next row is due: a wake-up that was lost costs one check-in interval.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -28,6 +28,13 @@ pub(super) async fn run(shift: Arc<Shift>) {
     let mut taken_over = shift.taken_over.clone();
     shift.alarm.now();
     while !shift.is_draining() && !shift.stop.is_cancelled() {
+        if shift.workers == 0 {
+            // Others run what this node accepts.
+            tokio::select! {
+                () = shift.stop.cancelled() => return,
+                () = shift.draining.cancelled() => return,
+            }
+        }
         // All five are cancellation safe.
         tokio::select! {
             () = shift.stop.cancelled() => return,
@@ -64,6 +71,9 @@ pub(super) async fn run(shift: Arc<Shift>) {
 /// One look; true if there may be more. It queues for permits like every door, so that doors cannot starve it, and
 /// looks for no more than it has permits for.
 async fn round(shift: &Arc<Shift>) -> Result<bool> {
+    if shift.permits.available_permits() == 0 {
+        shift.wake.overflow();
+    }
     let first = tokio::select! {
         () = shift.stop.cancelled() => return Ok(false),
         () = shift.draining.cancelled() => return Ok(false),
@@ -84,6 +94,9 @@ async fn round(shift: &Arc<Shift>) -> Result<bool> {
     }
     // By rows: one instance with many of them must not hide the others until the next check-in.
     let full = found.full;
+    if full && shift.permits.available_permits() == 0 {
+        shift.wake.overflow();
+    }
     let suspicion = suspicion.filter(|_| found.suspects);
     let locked = lock(shift, found.instances).await?;
     if locked.is_empty() {

@@ -1,5 +1,7 @@
 //! Definitions as a program saves, publishes and reads them.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::Engine;
@@ -23,6 +25,7 @@ impl Engine {
         let shift = self.shift()?;
         let new = self.new_definition(&definition)?;
         let row = definition::save(&shift.pool, shift.lock_class, &new, None).await?;
+        shift.definition_changed(&new.tenant, &new.definition_id);
         shown(&row)
     }
 
@@ -38,7 +41,9 @@ impl Engine {
         let new = self.new_definition(&definition)?;
         let triggers = self.validated(&definition).await?;
         let row = definition::save(&shift.pool, shift.lock_class, &new, Some(&triggers)).await?;
-        shift.alarm.now();
+        shift.definition_changed(&new.tenant, &new.definition_id);
+        // Its triggers may have met events in the inbox.
+        shift.accepted(None, None, 1);
         Ok(Published {
             definition: shown(&row)?,
             already_published: false,
@@ -68,7 +73,9 @@ impl Engine {
             let outcome =
                 definition::publish(&shift.pool, shift.lock_class, &self.inner.tenant, &row, &triggers).await?;
             if outcome == PublishOutcome::Published {
-                shift.alarm.now();
+                shift.definition_changed(&self.inner.tenant, id);
+                // Its triggers may have met events in the inbox.
+                shift.accepted(None, None, 1);
                 let row = DefinitionRow {
                     is_published: true,
                     ..row
@@ -85,8 +92,27 @@ impl Engine {
         ))
     }
 
-    /// Reads one version of a definition.
+    /// Reads one version of a definition. The published one may be the one before, for as long as word of a publish on
+    /// another node takes: some milliseconds, at most about one check-in.
     pub async fn definition(&self, id: &DefinitionId, which: VersionOptions) -> Result<Value> {
+        let shift = self.shift()?;
+        // Without recent check-ins nobody could say what is stale.
+        let sure = shift.reports.borrow().sent.elapsed() < self.inner.options.check_in * 2;
+        if which != VersionOptions::Published || !sure {
+            return self.definition_now(id, which).await;
+        }
+        let key = (self.inner.tenant.clone(), id.clone());
+        match shift.published.get(&key) {
+            Ok(known) => Ok(Value::clone(&known)),
+            Err(fill) => {
+                let read = self.definition_now(id, which).await?;
+                shift.published.keep(fill, key, Arc::new(read.clone()));
+                Ok(read)
+            }
+        }
+    }
+
+    async fn definition_now(&self, id: &DefinitionId, which: VersionOptions) -> Result<Value> {
         let wanted = Wanted {
             definition_id: Some(id.clone()),
             ..wanted(which)

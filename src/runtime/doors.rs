@@ -1,7 +1,7 @@
 //! Doors that wait for what becomes of a row of work.
 //!
-//! A door is told by the burst that consumed its row, if that ran on this node. If another node ran it, the door finds
-//! the row gone.
+//! A door is told by the burst that consumed its row, if that ran on this node. If another node ran it, that node may
+//! say so; in any case the door finds the row gone.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -22,6 +22,8 @@ pub(super) enum Tidings {
         /// Whether the row met what it was meant for.
         matched: bool,
     },
+    /// Another node says that it has consumed the row: the door looks for itself.
+    Elsewhere,
     /// Nothing knows the instance.
     NoInstance,
     /// Nobody can say what became of the row.

@@ -11,7 +11,7 @@ use super::request::Readiness;
 use super::shift::Shift;
 use super::supervisor::Supervisor;
 use crate::activity::Catalogue;
-use crate::db::{Connector, DatabaseUrl, SchemaName, migrate};
+use crate::db::{Connector, DatabaseUrl, SchemaName, direct, migrate};
 use crate::execution::{Interpreter, InterpreterOptions, check_value};
 use crate::id::{NodeId, TenantId};
 use crate::{Error, Result};
@@ -46,13 +46,16 @@ impl Drop for Inner {
 }
 
 impl Engine {
-    /// Sets up an engine on a database: `postgres://user:password@host:port/name`, with `?sslmode=require` for TLS.
+    /// Sets up an engine on a database: `postgres://user:password@host:port/name`, with `?sslmode=require` for TLS. It
+    /// must lead to PostgreSQL itself: a pooler that lends a connection per transaction is refused at the start (code
+    /// `pooled-connection`).
     pub fn builder(database_url: impl Into<String>) -> EngineBuilder {
         EngineBuilder::new(database_url.into())
     }
 
     pub(super) async fn start(options: Options, catalogue: Catalogue, limits: InterpreterOptions) -> Result<Self> {
         let base = connector(&options.database_url, &options.schema)?;
+        direct::verify(&base).await?;
         if options.migrate {
             migrate::run(&base).await?;
         } else {
@@ -160,7 +163,9 @@ fn connector(database_url: &str, schema: &str) -> Result<Connector> {
 
 /// Brings a schema up to what this library knows; returns what was applied. Any number of processes may do so at once.
 pub async fn migrate(database_url: &str, schema: &str) -> Result<Vec<String>> {
-    migrate::run(&connector(database_url, schema)?).await
+    let connector = connector(database_url, schema)?;
+    direct::verify(&connector).await?;
+    migrate::run(&connector).await
 }
 
 /// Proves the invariants of a schema. An empty list is what everybody hopes for.

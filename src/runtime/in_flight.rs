@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use crate::id::InstanceId;
 use crate::store::claim::InstanceKey;
 use crate::store::commit::Claim;
 
@@ -61,6 +62,11 @@ impl InFlight {
         let now = Instant::now();
         state.elsewhere.retain(|_, until| *until > now);
         state.holds.keys().chain(state.elsewhere.keys()).cloned().collect()
+    }
+
+    /// Whether a burst of this node has this instance in its hands, or one of that name of another tenant.
+    pub(super) fn has(&self, instance: &InstanceId) -> bool {
+        self.state().holds.keys().any(|(_, id)| id == instance)
     }
 
     /// Whether a row that the database shows as ours is in the hands of a burst.

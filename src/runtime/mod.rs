@@ -5,8 +5,10 @@
 //! - `engine`, `options`: what a program holds; `request`: what it asks and gets.
 //! - `definitions`, `start`, `resume`, `read`: its methods, by subject; `waiting`: how doors wait.
 //! - `supervisor`: keeps a registration; `shift`: everything that works under one.
+//! - `hints`: what nodes tell each other about waiting work.
 //! - `claiming`: finds what is to be done; `attend`: sees it through; `burst`: its steps, one consuming type each.
-//! - `doors`, `in_flight`, `alarm`, `programs`: who waits, what runs, when to look, what is compiled.
+//! - `doors`, `in_flight`, `alarm`, `programs`, `published`: who waits, what runs, when to look, what is
+//!   compiled, what the API shows.
 //! - `instruction`, `effects`: between rows and the interpreter.
 
 mod alarm;
@@ -17,10 +19,12 @@ mod definitions;
 mod doors;
 mod effects;
 mod engine;
+mod hints;
 mod in_flight;
 mod instruction;
 mod options;
 mod programs;
+mod published;
 mod read;
 mod request;
 mod resume;

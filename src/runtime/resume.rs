@@ -39,7 +39,7 @@ impl Engine {
             return self.executed(&id).await;
         };
         let tidings = shift.doors.open(work);
-        shift.alarm.now();
+        shift.accepted(Some(&id), Some(work), 1);
         match self.await_row(id.clone(), work, tidings, deadline).await? {
             (executed, true) => Ok(executed),
             (_, false) => Err(already_resumed(&id)),
@@ -82,7 +82,7 @@ impl Engine {
             CancelAccepted::Finished => Ok(false),
             CancelAccepted::Accepted(work) => {
                 let tidings = shift.doors.open(work);
-                shift.alarm.now();
+                shift.accepted(Some(id), Some(work), 1);
                 Ok(self.await_row(id.clone(), work, tidings, deadline).await?.1)
             }
         }
@@ -122,7 +122,10 @@ impl Engine {
             lifetime: self.inner.options.inbox_lifetime,
         };
         let fanout = event::publish(&shift.pool, shift.lock_class, &event).await?;
-        shift.alarm.now();
+        let rows = usize::try_from(fanout.resumed + fanout.started).unwrap_or(usize::MAX);
+        if rows > 0 {
+            shift.accepted(None, None, rows);
+        }
         Ok(EventAccepted {
             resumed: fanout.resumed,
             started: fanout.started,

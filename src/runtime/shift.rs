@@ -10,19 +10,23 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::alarm::Alarm;
 use super::doors::Doors;
+use super::hints::Wake;
 use super::in_flight::{Hold, InFlight};
 use super::options::Options;
 use super::programs::Programs;
+use super::published::PublishedDefinitions;
 use crate::Result;
 use crate::cluster::{Membership, Report};
-use crate::db::Pool;
+use crate::db::{Notices, NoticesTask, Pool};
 use crate::execution::Interpreter;
-use crate::id::Incarnation;
+use crate::id::{DefinitionId, Incarnation, TenantId};
 use crate::lock::{LockKey, SessionLocks};
+use crate::signal::{CacheSignal, Change, PostgresSignal};
 use crate::store::accept::Acceptor;
 use crate::store::claim::{self, ClaimedRow, InstanceKey, Return};
 use crate::store::commit::{Claim, CommitWriter, WriterOptions, WriterTasks};
 use crate::store::housekeeping;
+use crate::wake::PostgresWake;
 
 /// How long an instance is left alone whose lock somebody else has; jittered. Whoever holds it looks for more after the
 /// release, so this is only for lost wake-ups.
@@ -45,6 +49,9 @@ pub(super) struct Shift {
     pub(super) programs: Arc<Programs>,
     pub(super) doors: Arc<Doors>,
     pub(super) alarm: Arc<Alarm>,
+    pub(super) wake: Wake,
+    pub(super) signal: Box<dyn CacheSignal>,
+    pub(super) published: PublishedDefinitions,
     pub(super) in_flight: Arc<InFlight>,
     /// One permit per burst that may run at once.
     pub(super) permits: Arc<Semaphore>,
@@ -70,6 +77,7 @@ pub(super) struct ShiftTasks {
     pub(super) writer: WriterTasks,
     pub(super) express: AbortOnDropHandle<()>,
     pub(super) durable: AbortOnDropHandle<()>,
+    pub(super) notices: NoticesTask,
 }
 
 impl Shift {
@@ -87,6 +95,13 @@ impl Shift {
         let (writer, writer_tasks) = CommitWriter::start(connector, incarnation, WriterOptions::default()).await?;
         let (express, express_task) = Acceptor::start(connector, &pool, incarnation, true).await?;
         let (durable, durable_task) = Acceptor::start(connector, &pool, incarnation, false).await?;
+        let schema = connector.schema();
+        let (notices, notices_task) = Notices::start(
+            connector,
+            vec![PostgresWake::channel(schema), PostgresSignal::channel(schema)],
+        )
+        .await?;
+        let wake = PostgresWake::new(&notices, schema, &incarnation.to_string(), None);
         let shift = Arc::new(Self {
             incarnation,
             pool,
@@ -98,6 +113,9 @@ impl Shift {
             programs: Arc::clone(programs),
             doors: Arc::clone(doors),
             alarm: Arc::default(),
+            wake: Wake::new(Box::new(wake)),
+            signal: Box::new(PostgresSignal::new(&notices, schema, None)),
+            published: PublishedDefinitions::default(),
             in_flight: Arc::default(),
             permits: Arc::new(Semaphore::new(options.workers)),
             workers: options.workers,
@@ -115,6 +133,7 @@ impl Shift {
             writer: writer_tasks,
             express: express_task,
             durable: durable_task,
+            notices: notices_task,
         };
         Ok((shift, tasks))
     }
@@ -137,6 +156,20 @@ impl Shift {
         self.in_flight.hold(key, rows.iter().map(|row| row.claim.clone()))
     }
 
+    /// This node has committed a change of a definition: what it shows of it itself is new at once.
+    pub(super) fn definition_changed(&self, tenant: &TenantId, definition: &DefinitionId) {
+        let key = (tenant.clone(), definition.clone());
+        self.published.changed_here(&key);
+        if !self.signal.rides_in_commit() {
+            let (tenant, definition) = key;
+            self.signal.announce(Change {
+                revision: None,
+                tenant,
+                definition,
+            });
+        }
+    }
+
     /// Looks at an instance again in a moment, not at once: somebody else has its lock, or a row of it.
     pub(super) fn leave_alone(&self, key: InstanceKey) {
         let until = Instant::now() + ELSEWHERE.mul_f64(rand::random_range(0.5..1.5));
@@ -151,6 +184,9 @@ impl Shift {
             tracing::warn!(instance = %key.1, %error, "claimed rows could not be handed back yet");
         }
         self.alarm.at(Instant::now() + how.pause);
+        if how.pause.is_zero() && self.is_draining() {
+            self.wake.waits(&key.1);
+        }
     }
 }
 

@@ -129,7 +129,7 @@ async fn accept(shift: &Arc<Shift>, acceptor: &Acceptor, start: NewStart, deadli
     Ok(match accepted(shift, acceptor, start, deadline).await? {
         Accepted::New { work, .. } => {
             let row = Some((work, shift.doors.open(work)));
-            shift.alarm.now();
+            shift.accepted(Some(&instance), Some(work), 1);
             Awaited { instance, row }
         }
         Accepted::Before { instance } => Awaited { instance, row: None },

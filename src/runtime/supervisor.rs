@@ -9,8 +9,10 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::claiming;
 use super::doors::Doors;
+use super::hints;
 use super::options::Options;
 use super::programs::Programs;
+use super::published;
 use super::shift::{Shift, ShiftTasks};
 use crate::Result;
 use crate::cluster::{Membership, MembershipOptions};
@@ -48,6 +50,8 @@ pub(super) struct OnDuty {
     tasks: ShiftTasks,
     claiming: AbortOnDropHandle<()>,
     housekeeping: AbortOnDropHandle<()>,
+    hints: AbortOnDropHandle<()>,
+    signals: AbortOnDropHandle<()>,
 }
 
 impl Supervisor {
@@ -67,6 +71,11 @@ impl Supervisor {
             &self.doors,
         )
         .await?;
+        // Before the first look: nothing falls between the two.
+        let heard = shift.wake.listen();
+        let hints = AbortOnDropHandle::new(tokio::spawn(hints::follow(Arc::clone(&shift), heard)));
+        let heard = shift.signal.listen();
+        let signals = AbortOnDropHandle::new(tokio::spawn(published::follow(Arc::clone(&shift), heard)));
         self.current.send_replace(Some(Arc::clone(&shift)));
         let claiming = AbortOnDropHandle::new(tokio::spawn(claiming::run(Arc::clone(&shift))));
         let housekeeping = AbortOnDropHandle::new(tokio::spawn(claiming::keep_house(Arc::clone(&shift))));
@@ -76,6 +85,8 @@ impl Supervisor {
             tasks,
             claiming,
             housekeeping,
+            hints,
+            signals,
         })
     }
 
@@ -126,6 +137,8 @@ impl Supervisor {
             tasks,
             mut claiming,
             housekeeping,
+            hints,
+            signals,
         } = duty;
         shift.drain();
         let finished = async {
@@ -148,6 +161,7 @@ impl Supervisor {
         let left = async {
             for (key, claim) in claim::mine(&shift.pool, shift.incarnation).await? {
                 claim::release(&shift.pool, shift.incarnation, &key, &[claim], Return::FREELY).await?;
+                shift.wake.waits(&key.1);
             }
             membership.leave(&self.base).await
         };
@@ -156,7 +170,7 @@ impl Supervisor {
             Err(error) => tracing::warn!(%error, "this node could not leave in good order; the next start cleans up"),
         }
         self.current.send_replace(None);
-        drop((tasks, housekeeping));
+        drop((tasks, housekeeping, hints, signals));
         shift.pool.close();
     }
 }
@@ -176,6 +190,9 @@ async fn watch_over(duty: &mut OnDuty) -> &'static str {
         _ = &mut tasks.durable => "its acceptor ended",
         _ = &mut duty.claiming => "its claim loop ended",
         _ = &mut duty.housekeeping => "its housekeeping ended",
+        _ = &mut duty.signals => "its listening to changes ended",
+        _ = &mut duty.hints => "its listening to other nodes ended",
+        _ = &mut tasks.notices => "its connection for notifications is kept no more",
     }
 }
 
@@ -187,6 +204,8 @@ fn retire(duty: OnDuty) {
         tasks,
         claiming,
         housekeeping,
+        hints,
+        signals,
     } = duty;
     shift.stop.cancel();
     shift.tasks.close();
@@ -194,7 +213,7 @@ fn retire(duty: OnDuty) {
     drop(membership);
     tokio::spawn(async move {
         let _ = tokio::time::timeout(VERDICTS, shift.tasks.wait()).await;
-        drop((claiming, housekeeping));
+        drop((claiming, housekeeping, hints, signals));
         tokio::time::sleep(SIGN_OF_LIFE).await;
         drop(tasks);
         shift.pool.close();

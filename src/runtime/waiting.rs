@@ -42,19 +42,20 @@ impl Engine {
         loop {
             tokio::select! {
                 heard = &mut tidings, if !told => match heard {
+                    Ok(Tidings::Elsewhere) => (told, pause) = (true, Duration::ZERO),
                     Ok(tidings) => return answer(instance, tidings),
                     Err(_) => told = true,
                 },
                 () = tokio::time::sleep(pause) => {
-                    pause = (pause * 3 / 2).min(LONGEST_LOOK);
+                    pause = (pause * 3 / 2).clamp(LOOK, LONGEST_LOOK);
                     if !self.is_consumed(work).await {
                         continue;
                     }
                     // A burst of this node that has just been committed tells more than the row does.
                     if !told {
                         match tokio::time::timeout(LOOK, &mut tidings).await {
+                            Ok(Ok(Tidings::Elsewhere) | Err(_)) => told = true,
                             Ok(Ok(tidings)) => return answer(instance, tidings),
-                            Ok(Err(_)) => told = true,
                             Err(_) => {}
                         }
                     }
@@ -134,7 +135,7 @@ fn answer(instance: InstanceId, tidings: Tidings) -> Result<(Executed, bool)> {
             };
             Ok((executed, matched))
         }
+        Tidings::Elsewhere | Tidings::Unknown => Err(unknown(instance.as_str())),
         Tidings::NoInstance => Err(super::read::no_instance(&instance)),
-        Tidings::Unknown => Err(unknown(instance.as_str())),
     }
 }

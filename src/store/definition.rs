@@ -1,7 +1,8 @@
 //! Workflow definitions: immutable versions once published, drafts until then.
 //!
 //! A save or a publish holds the lock of its definition id, so that versions count without gaps and one draft is the
-//! newest. A publish counts the revision in its own transaction: a sequence would show 2 before 1 is committed.
+//! newest. Whatever changes what is shown of a published version counts the revision in its own transaction (a sequence
+//! would show 2 before 1 is committed), and tells all nodes: there NOTIFY may ride, as it is rare.
 
 use chrono::{DateTime, Utc};
 use deadpool_postgres::Object;
@@ -192,7 +193,9 @@ async fn save_within(
         }
         head => {
             let version = head.map_or(new.version.max(1), |head| head.max_version + 1);
-            client.execute(UNLATEST, &[&tenant.as_str(), &id.as_str()]).await?;
+            client
+                .execute(UNLATEST, &[&tenant.as_str(), &id.as_str(), &publish.is_none()])
+                .await?;
             let spare = VersionId::random();
             let wanted = new.version_id.as_ref().unwrap_or(&spare);
             let params: [&(dyn ToSql + Sync); 10] = [

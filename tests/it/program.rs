@@ -41,7 +41,7 @@ fn wrong_usage_is_told_with_exit_code_2() {
         ],
         &["serve", "--database-url", NO_DATABASE, "--listen", "here"],
         &["serve", "--database-url", NO_DATABASE, "--check-in", "5"],
-        &["serve", "--database-url", NO_DATABASE, "--workers", "0"],
+        &["serve", "--database-url", NO_DATABASE, "--workers", "-1"],
         &["serve", "--database-url", NO_DATABASE, "--allowed-host", "*"],
         &["serve", "--database-url", NO_DATABASE, "--log", "=="],
         &["serve", NO_DATABASE],

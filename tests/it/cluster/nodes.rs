@@ -21,17 +21,12 @@ pub(super) struct Node {
 impl Node {
     /// Starts it and waits until it serves.
     pub(super) fn start(database: &TestDatabase, name: &'static str) -> Self {
-        Self::start_with(database, name, "", &[])
+        Self::start_with(database, name, &["--check-in", "200ms"], "")
     }
 
-    /// Starts it with failpoints and further arguments, and waits until it serves.
-    pub(super) fn start_with(
-        database: &TestDatabase,
-        name: &'static str,
-        failpoints: &str,
-        arguments: &[&str],
-    ) -> Self {
-        let child = spawn(database, name, failpoints, arguments);
+    /// Starts it with settings of its own and failpoints at which it does not die, and waits until it serves.
+    pub(super) fn start_with(database: &TestDatabase, name: &'static str, settings: &[&str], failpoints: &str) -> Self {
+        let child = spawn(database, name, settings, failpoints);
         let http = Http::new(&child.wait_for_line("ready ", PATIENCE));
         Self {
             name,
@@ -42,7 +37,7 @@ impl Node {
 
     /// Starts it with failpoints set. It may die before it serves.
     pub(super) async fn start_armed(database: &TestDatabase, name: &'static str, failpoints: &str) -> Self {
-        let mut child = spawn(database, name, failpoints, &[]);
+        let mut child = spawn(database, name, &["--check-in", "200ms"], failpoints);
         let ready = poll_until(PATIENCE, "an armed node to serve or to die", async || {
             let line = child
                 .stdout()
@@ -59,9 +54,9 @@ impl Node {
     }
 }
 
-fn spawn(database: &TestDatabase, name: &str, failpoints: &str, more: &[&str]) -> Child {
+fn spawn(database: &TestDatabase, name: &str, settings: &[&str], failpoints: &str) -> Child {
     let url = database.url();
-    let mut arguments = vec![
+    let arguments = [
         "serve",
         "--database-url",
         &url,
@@ -69,11 +64,11 @@ fn spawn(database: &TestDatabase, name: &str, failpoints: &str, more: &[&str]) -
         "127.0.0.1:0",
         "--node-id",
         name,
-        "--check-in",
-        "200ms",
     ];
-    arguments.extend(more);
-    Child::start(&arguments, &[("MAINSPRING_FAILPOINTS", failpoints)])
+    Child::start(
+        &[&arguments[..], settings].concat(),
+        &[("MAINSPRING_FAILPOINTS", failpoints)],
+    )
 }
 
 /// Two lines with a delay between them and an event after.

@@ -33,7 +33,14 @@ impl Three {
         let nodes: Vec<Node> = NAMES
             .iter()
             .zip(failpoints)
-            .map(|(name, failpoints)| Node::start_with(&database, name, failpoints, arguments))
+            .map(|(name, failpoints)| {
+                Node::start_with(
+                    &database,
+                    name,
+                    &[&["--check-in", "200ms"], arguments].concat(),
+                    failpoints,
+                )
+            })
             .collect();
         publish(nodes[1].http.as_ref().unwrap()).await;
         let client = database.connect().await;
@@ -267,7 +274,7 @@ async fn a_row_that_kills_every_process_is_given_up_alone() {
     // It may kill three.
     let mut nodes: Vec<Node> = ["one", "two", "three", "four"]
         .into_iter()
-        .map(|name| Node::start_with(&database, name, poison, &[]))
+        .map(|name| Node::start_with(&database, name, &["--check-in", "200ms"], poison))
         .collect();
     let first = nodes[0].http.clone().unwrap();
     publish(&first).await;

@@ -1,0 +1,95 @@
+//! Whether the URL leads to PostgreSQL itself, or to a pooler that lends a connection per transaction.
+//!
+//! Behind such a pooler an advisory lock stays with somebody else's connection, LISTEN hears nothing, a setting is
+//! forgotten, and none of it is ever an error. So a node looks once, before it does anything.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use tokio::sync::broadcast;
+use tokio_postgres::SimpleQueryMessage;
+
+use super::{ANSWER_TIMEOUT, Connector, Notice, Session, within};
+use crate::{Error, Result};
+
+const PROBE: &str = include_str!("../../sql/queries/probe_session.sql");
+
+/// How long a notification of our own may take on a busy server, and an answer of a session that nobody else uses.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+/// Refuses a pooler, with what to do instead: code `pooled-connection`. Leaves nothing behind.
+pub(crate) async fn verify(connector: &Connector) -> Result<()> {
+    let (sender, mut heard) = broadcast::channel(16);
+    let ours = connector.open_hearing(sender).await.map_err(|error| {
+        if refuses_settings(&error) {
+            pooled("it refuses the settings of a session").caused_by(error)
+        } else {
+            error
+        }
+    })?;
+    let (session, search_path) = session_of(&ours).await?;
+    if search_path.replace(' ', "") != format!("{},pg_temp", connector.schema()) {
+        return Err(pooled("the settings of a session get lost"));
+    }
+    // Poolers hand the same connection to whoever is alone; so somebody else takes one meanwhile.
+    let channel = format!("mainspring_p_{}", uuid::Uuid::new_v4().simple());
+    within(ANSWER_TIMEOUT, ours.client.batch_execute(&format!("LISTEN {channel}"))).await?;
+    let other = connector.open().await?;
+    within(ANSWER_TIMEOUT, other.client.batch_execute("BEGIN")).await?;
+    match tokio::time::timeout(DEADLINE, session_of(&ours)).await {
+        Ok(answer) if answer.as_ref().is_ok_and(|(again, _)| *again == session) => {}
+        Ok(Err(error)) => return Err(error),
+        Ok(Ok(_)) => return Err(pooled("two transactions of one connection run in two sessions")),
+        Err(_) => return Err(pooled("a connection waits while another one is in a transaction")),
+    }
+    within(
+        ANSWER_TIMEOUT,
+        other.client.batch_execute(&format!("NOTIFY {channel}; COMMIT")),
+    )
+    .await?;
+    let hears = async {
+        loop {
+            match heard.recv().await {
+                Ok(Notice::Heard { channel: on, .. }) if *on == *channel => return true,
+                Err(broadcast::error::RecvError::Closed) => return false,
+                _ => {}
+            }
+        }
+    };
+    match tokio::time::timeout(DEADLINE, hears).await {
+        Ok(true) => Ok(()),
+        _ => Err(pooled("notifications get lost")),
+    }
+}
+
+/// The session that answers, and its search path. By the simple protocol: a pooler may not know prepared statements.
+async fn session_of(session: &Session) -> Result<(String, String)> {
+    let messages = within(ANSWER_TIMEOUT, session.client.simple_query(PROBE)).await?;
+    let row = messages.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => Some(row),
+        _ => None,
+    });
+    let field = |place| row.and_then(|row| row.get(place)).unwrap_or_default().to_owned();
+    Ok((field(0), field(1)))
+}
+
+/// A pooler that knows only some of the parameters with which a session begins says so.
+fn refuses_settings(error: &Error) -> bool {
+    let cause = error
+        .source()
+        .and_then(|cause| cause.downcast_ref::<tokio_postgres::Error>());
+    cause
+        .and_then(tokio_postgres::Error::as_db_error)
+        .is_some_and(|cause| cause.message().contains("startup parameter"))
+}
+
+fn pooled(why: &str) -> Error {
+    Error::invalid(
+        "pooled-connection",
+        format!(
+            "the database URL leads to a connection pooler, not to a session of PostgreSQL of its own ({why}); locks and \
+             notifications need one: give the address of PostgreSQL itself by --direct-database-url \
+             (MAINSPRING_DIRECT_DATABASE_URL)"
+        ),
+    )
+}

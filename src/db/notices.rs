@@ -1,0 +1,166 @@
+//! LISTEN and NOTIFY, over one direct connection of a node.
+//!
+//! # Invariants
+//!
+//! - No transaction is ever open on this connection: a listener inside one keeps the server's queue from being emptied.
+//! - First LISTEN, then [`Notice::Anew`]: whoever looks for itself when it hears that misses nothing that follows.
+//! - A lost connection is opened again for as long as the owner lives; nothing else of the node ends with it.
+//! - Whoever reads too slowly loses the oldest notices and is told so by its receiver, which it takes as `Anew`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Notify, broadcast, watch};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{ANSWER_TIMEOUT, Connector, Session, within};
+use crate::{Error, Result};
+
+const SESSION: &str = include_str!("../../sql/queries/notice_session.sql");
+const NOTIFY: &str = include_str!("../../sql/queries/notify.sql");
+
+/// Notices that a slow reader may be behind; each has at most 8 kB.
+const KEPT: usize = 256;
+
+/// How long a hint may take to be sent; one that takes longer is worth nothing any more.
+const SEND_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The pauses between attempts to connect again.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// What a listener hears.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Notice {
+    /// Somebody has sent this, perhaps we ourselves.
+    Heard { channel: Arc<str>, payload: Arc<str> },
+    /// The connection is new: anything may have been missed.
+    Anew,
+}
+
+/// The channels of a schema, over one connection. Cheap to clone; the connection ends with its [`NoticesTask`].
+#[derive(Clone)]
+pub(crate) struct Notices {
+    current: watch::Receiver<Option<Arc<Session>>>,
+    heard: broadcast::Sender<Notice>,
+    suspect: Arc<Notify>,
+}
+
+/// Owns the task that keeps the connection.
+pub(crate) type NoticesTask = AbortOnDropHandle<()>;
+
+impl Notices {
+    /// Connects and listens. The names of channels must be plain identifiers.
+    pub(crate) async fn start(connector: &Connector, channels: Vec<String>) -> Result<(Self, NoticesTask)> {
+        let (heard, _) = broadcast::channel(KEPT);
+        let first = listen(connector, &channels, &heard).await?;
+        let (sender, current) = watch::channel(Some(Arc::new(first)));
+        let suspect = Arc::new(Notify::new());
+        let keeper = Keeper {
+            connector: connector.clone(),
+            channels,
+            heard: heard.clone(),
+            current: sender,
+            suspect: Arc::clone(&suspect),
+        };
+        let task = AbortOnDropHandle::new(tokio::spawn(keeper.run()));
+        Ok((
+            Self {
+                current,
+                heard,
+                suspect,
+            },
+            task,
+        ))
+    }
+
+    /// Hears everything from now on.
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Notice> {
+        self.heard.subscribe()
+    }
+
+    /// Sends payloads, each below 8,000 bytes, in one statement. Dropped half-way they are sent all or none.
+    pub(crate) async fn notify(&self, channel: &str, payloads: &[String]) -> Result<()> {
+        let session = self.current.borrow().clone().ok_or_else(|| {
+            Error::unavailable(
+                "database-unavailable",
+                "the connection for notifications is not there just now",
+            )
+        })?;
+        let sent = within(SEND_TIMEOUT, async {
+            session
+                .client
+                .query_typed(
+                    NOTIFY,
+                    &[
+                        (&channel, postgres_types::Type::TEXT),
+                        (&payloads, postgres_types::Type::TEXT_ARRAY),
+                    ],
+                )
+                .await
+        })
+        .await;
+        if let Err(error) = sent {
+            // Whatever is wrong with it, a new one costs little.
+            self.suspect.notify_one();
+            return Err(error);
+        }
+        Ok(())
+    }
+}
+
+struct Keeper {
+    connector: Connector,
+    channels: Vec<String>,
+    heard: broadcast::Sender<Notice>,
+    current: watch::Sender<Option<Arc<Session>>>,
+    suspect: Arc<Notify>,
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        // Handles may live on; the connection does not.
+        self.current.send_replace(None);
+    }
+}
+
+impl Keeper {
+    async fn run(self) {
+        let mut pause = SHORTEST_PAUSE;
+        loop {
+            let lost = self.current.borrow().as_ref().map(|session| session.lost());
+            if let Some(mut lost) = lost {
+                // Both are cancellation safe.
+                tokio::select! {
+                    _ = lost.wait_for(|lost| *lost) => {}
+                    () = self.suspect.notified() => {}
+                }
+                self.current.send_replace(None);
+                tracing::warn!(
+                    "the connection for notifications ended; it is opened again, and check-ins must do meanwhile"
+                );
+            }
+            match listen(&self.connector, &self.channels, &self.heard).await {
+                Ok(session) => {
+                    pause = SHORTEST_PAUSE;
+                    self.current.send_replace(Some(Arc::new(session)));
+                    // Nobody may be listening.
+                    let _ = self.heard.send(Notice::Anew);
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "no connection for notifications yet");
+                    tokio::time::sleep(pause.mul_f64(rand::random_range(0.5..1.0))).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+            }
+        }
+    }
+}
+
+async fn listen(connector: &Connector, channels: &[String], heard: &broadcast::Sender<Notice>) -> Result<Session> {
+    let session = connector.open_hearing(heard.clone()).await?;
+    let listens: String = channels.iter().map(|channel| format!("LISTEN {channel};")).collect();
+    within(ANSWER_TIMEOUT, session.client.batch_execute(SESSION)).await?;
+    within(ANSWER_TIMEOUT, session.client.batch_execute(&listens)).await?;
+    Ok(session)
+}
