@@ -1,9 +1,10 @@
 //! Connections that name their incarnation and end with their owner.
 
+use std::future::poll_fn;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio_postgres::Client;
+use tokio_postgres::{AsyncMessage, Client, Notification};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -72,11 +73,25 @@ impl Connector {
 
     /// Opens a connection of its own, outside the pool.
     pub(crate) async fn open(&self) -> Result<Session> {
-        let (client, connection) = within(CONNECT_TIMEOUT, self.config.connect(self.tls.clone())).await?;
+        self.open_with(|_| {}).await
+    }
+
+    /// The same, with a listener for its notifications. It runs on the task that reads the connection: it must neither
+    /// wait nor take its time.
+    pub(crate) async fn open_with(&self, mut listener: impl FnMut(Notification) + Send + 'static) -> Result<Session> {
+        let (client, mut connection) = within(CONNECT_TIMEOUT, self.config.connect(self.tls.clone())).await?;
         let (ended, lost) = watch::channel(false);
         let driver = tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection ended");
+            loop {
+                match poll_fn(|context| connection.poll_message(context)).await {
+                    Some(Ok(AsyncMessage::Notification(notification))) => listener(notification),
+                    Some(Ok(_)) => {}
+                    Some(Err(error)) => {
+                        tracing::debug!(%error, "a connection ended");
+                        break;
+                    }
+                    None => break,
+                }
             }
             ended.send_replace(true);
         });
