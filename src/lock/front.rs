@@ -110,7 +110,7 @@ impl Front {
         let (result, ring) = {
             let mut table = self.table();
             let result = step(&mut table, Instant::now(), &mut outbox);
-            (result, table.has_batch())
+            (result, table.rings())
         };
         if ring {
             self.bell.notify_one();

@@ -58,7 +58,11 @@ pub use table::HeldLock;
 
 pub(crate) use handle::LockHandle as LockGuard;
 pub(crate) use key::LockKey;
+#[cfg(feature = "cli")]
+pub(crate) use postgres::{PlainForm, PlainLocks};
 pub(crate) use postgres::{SessionLocks, SessionTask};
+#[cfg(feature = "cli")]
+pub(crate) use stats::Histogram;
 
 use crate::Result;
 

@@ -1,9 +1,12 @@
 //! Advisory locks of Postgres: all locks of a node on one session.
 //!
-//! - [`session`]: the actor that holds the connection.
-//! - [`hint`]: what nodes tell each other.
+//! - `session`: the actor that holds the connection.
+//! - `hint`: what nodes tell each other.
+//! - `plain`: the same without all this, for comparison.
 
 mod hint;
+#[cfg(feature = "cli")]
+mod plain;
 mod session;
 
 use std::sync::Arc;
@@ -23,6 +26,8 @@ use super::table::HeldLock;
 use crate::db::{Connector, DatabaseUrl, SchemaName};
 use crate::{Error, Result};
 
+#[cfg(feature = "cli")]
+pub(crate) use plain::{PlainForm, PlainLocks};
 pub(crate) use session::SessionTask;
 
 /// How many locks a node may hold at the same time.

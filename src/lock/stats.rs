@@ -9,7 +9,7 @@ const STEPS_LOG2: u32 = 3;
 const BUCKETS: usize = 43 << STEPS_LOG2;
 
 /// Durations, counted without a lock.
-pub(super) struct Histogram {
+pub(crate) struct Histogram {
     buckets: Box<[AtomicU64]>,
     total_ns: AtomicU64,
 }
@@ -24,7 +24,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    pub(super) fn record(&self, duration: Duration) {
+    pub(crate) fn record(&self, duration: Duration) {
         let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         if let Some(bucket) = self.buckets.get(bucket_of(nanos).min(BUCKETS - 1)) {
             bucket.fetch_add(1, Relaxed);
@@ -32,7 +32,7 @@ impl Histogram {
         self.total_ns.fetch_add(nanos, Relaxed);
     }
 
-    fn snapshot(&self) -> Durations {
+    pub(crate) fn snapshot(&self) -> Durations {
         let counts: Vec<u64> = self.buckets.iter().map(|bucket| bucket.load(Relaxed)).collect();
         let count: u64 = counts.iter().sum();
         let at = |percent: u64| {

@@ -274,6 +274,11 @@ impl Table {
         !(self.free.is_empty() && self.take.is_empty() && self.want.is_empty() && self.freed_for_others.is_empty())
     }
 
+    /// Whether the back must look up: at a batch, or at another time to wake.
+    pub(super) fn rings(&self) -> bool {
+        self.has_batch() || (self.full.is_some() && !self.starved.is_empty())
+    }
+
     /// The next things to do, at most so many questions.
     pub(super) fn batch(&mut self, most: usize) -> Batch {
         let rest = self.take.split_off(self.take.len().min(most));
@@ -335,6 +340,7 @@ impl Table {
 
     /// Asks again for what others had.
     pub(super) fn retry(&mut self, now: Instant, outbox: &mut Outbox) {
+        self.full = self.full.filter(|(_, until)| *until > now);
         while let Some((at, key)) = self.retries.first().copied().filter(|(at, _)| *at <= now) {
             self.retries.remove(&(at, key));
             if let Some(entry) = self.entries.get_mut(&key) {

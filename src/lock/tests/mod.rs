@@ -3,3 +3,4 @@
 mod conformance;
 mod providers;
 mod session;
+mod waiting;
