@@ -15,7 +15,7 @@ pub mod execution;
 pub mod expression;
 mod failpoint;
 pub mod id;
-mod lock;
+pub mod lock;
 pub mod runtime;
 pub mod signal;
 mod store;

@@ -1,4 +1,4 @@
-//! The program: `mainspring dev | serve | migrate | check`, one file per command.
+//! The program: `mainspring dev | serve | migrate | check | bench`, one file per command.
 //!
 //! What scripts may rely on, whatever the command:
 //!
@@ -7,6 +7,7 @@
 //!   go to standard error;
 //! - a password or a key is never printed, also not inside an error that somebody else worded (`secret`).
 
+mod bench;
 mod check;
 mod dev;
 mod failure;
@@ -50,6 +51,7 @@ fn run(program: Program) -> Result<(), Failure> {
             Command::Serve(settings) => serve::run(&common, &settings).await,
             Command::Migrate => migrate::run(&common).await,
             Command::Check(settings) => check::run(&common, &settings).await,
+            Command::Bench(settings) => bench::run(&common, &settings).await,
         }
     })
 }

@@ -1,6 +1,8 @@
 //! All settings of the program, in one table. A setting `--a-b` is `MAINSPRING_A_B` in the environment, and the flag
 //! wins. The same table, for people, is in `docs/api.md`; a test below compares the two.
 
+mod bench;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,6 +12,7 @@ use clap::{Args, Parser, Subcommand};
 
 use super::failure::Failure;
 use super::secret::Secret;
+pub(super) use bench::{Bench, BenchCommand, BenchLocks, Provider};
 
 const AFTER_HELP: &str = "\
 Every setting --a-b can also be given as MAINSPRING_A_B in the environment; the flag wins.
@@ -41,6 +44,8 @@ pub(super) enum Command {
     Migrate,
     /// Check that what is in the database agrees with itself
     Check(Check),
+    /// Measure how fast this machine and its database are
+    Bench(Bench),
 }
 
 /// Settings of all commands.

@@ -88,7 +88,9 @@ impl Connector {
         .await
     }
 
-    async fn open_with(&self, hear: impl Fn(Notification) + Send + 'static) -> Result<Session> {
+    /// The same, with a listener for its notifications. It runs on the task that reads the connection: it must neither
+    /// wait nor take its time.
+    pub(crate) async fn open_with(&self, mut hear: impl FnMut(Notification) + Send + 'static) -> Result<Session> {
         let (client, mut connection) = within(CONNECT_TIMEOUT, self.config.connect(self.tls.clone())).await?;
         let (ended, lost) = watch::channel(false);
         let driver = tokio::spawn(async move {

@@ -1,57 +1,87 @@
-//! Locks on names, held by a node.
+//! Locks on names: one service, three providers.
 //!
-//! One provider so far: advisory locks of Postgres, all of them on one session of the node. The database lets go of
-//! them when the session ends, however it ends.
+//! ```
+//! use std::time::Duration;
+//! use mainspring::lock::{LocalLocks, LockProvider, LockRequest};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> mainspring::Result<()> {
+//! let locks = LocalLocks::new();
+//! let handle = locks.acquire(LockRequest::exclusive("report 7"), Duration::from_secs(5)).await?;
+//! assert!(locks.try_acquire(LockRequest::exclusive("report 7")).await?.is_none());
+//! drop(handle);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`PostgresLocks`] locks among all processes on one database, [`FileLocks`] among those of one host, [`LocalLocks`]
+//! among the tasks of one process. They keep the same promises, proven by one suite of tests:
+//!
+//! - **Exclusive, shared, several at once, counting.** See [`LockRequest`]. Nothing is held while something else of the
+//!   same request is waited for, so requests do not deadlock each other; whoever asks for more while holding a handle
+//!   can, and is saved by its timeout.
+//! - **Cancellation.** A future that is dropped, at whatever point, leaves nothing locked and no place in line.
+//! - **In line.** Within a process locks are granted in order of asking. Between processes there is no order, but each
+//!   gets its turn: who holds a lock that another process waits for gives it back after the present holder.
+//! - **The end.** A handle gives back when it is dropped. When the process dies, the system (database or kernel) does.
+//! - **Fencing.** A lock cannot stop a holder that was paused; [`FencingToken`] can.
+//!
+//! # Layout
+//!
+//! - `request`, `handle`: what is asked for, and what is got; `key`: names as 64 bits; `stats`: what is counted.
+//! - `table`: who owns and who stands in line, a machine without tasks; `front`: the table behind its mutex.
+//! - `local`, `file`, `postgres`: what stands behind it.
 
+mod file;
+mod front;
+mod handle;
+mod key;
+mod local;
 mod postgres;
+mod request;
+mod stats;
+mod table;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use postgres::{LockGuard, SessionLocks, SessionTask};
+use std::time::Duration;
 
-use std::fmt;
+use futures_util::future::BoxFuture;
 
-use sha2::{Digest, Sha256};
+pub use file::FileLocks;
+pub use handle::{FencingToken, LockHandle};
+pub use local::LocalLocks;
+pub use postgres::{PostgresLockOptions, PostgresLocks};
+pub use request::{LockMode, LockRequest, MOST_KEYS};
+pub use stats::{Durations, LockStats};
+pub use table::HeldLock;
 
-use crate::id::{Incarnation, InstanceId, NodeId, TenantId};
+pub(crate) use handle::LockHandle as LockGuard;
+pub(crate) use key::LockKey;
+#[cfg(feature = "cli")]
+pub(crate) use postgres::{PlainForm, PlainLocks};
+pub(crate) use postgres::{SessionLocks, SessionTask};
+#[cfg(feature = "cli")]
+pub(crate) use stats::Histogram;
 
-/// A lock's key in the 64-bit space of advisory locks; the two-integer space belongs to stimuli. Two names with one
-/// key only wait for each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct LockKey(pub(crate) i64);
+use crate::Result;
 
-impl LockKey {
-    /// The lock of one instance: whoever runs a burst of it holds this.
-    pub(crate) fn instance(schema: &str, tenant: &TenantId, instance: &InstanceId) -> Self {
-        Self::of(&[schema, "instance", tenant.as_str(), instance.as_str()])
-    }
+/// Somebody who keeps locks.
+///
+/// Errors: `invalid-lock-request` for a request that nobody can grant, `lock-timeout`, `lost-lock` when the connection
+/// ended while the request was under way, and what the database says when it cannot be reached. All but the first are
+/// transient ([`Error::is_transient`](crate::Error::is_transient)).
+pub trait LockProvider: Send + Sync {
+    /// Waits until all that is asked for is had, at most for this long (then `lock-timeout`). Cancellation safe: dropped
+    /// anywhere, nothing stays locked.
+    fn acquire(&self, request: LockRequest, timeout: Duration) -> BoxFuture<'_, Result<LockHandle>>;
 
-    /// Held by a process for as long as its session lives; whoever gets it knows that the process is gone.
-    pub(crate) fn liveness(schema: &str, incarnation: Incarnation) -> Self {
-        Self::of(&[schema, "liveness", &incarnation.to_string()])
-    }
+    /// Takes it if it can be had at once; none if somebody has it, or stands in line for it. Cancellation safe.
+    fn try_acquire(&self, request: LockRequest) -> BoxFuture<'_, Result<Option<LockHandle>>>;
 
-    /// Held by a process while it registers under a node id.
-    pub(crate) fn node_id(schema: &str, node: &NodeId) -> Self {
-        Self::of(&[schema, "node", node.as_str()])
-    }
+    /// What was counted since the provider was made, or since it last lost its connection.
+    fn stats(&self) -> LockStats;
 
-    fn of(parts: &[&str]) -> Self {
-        let mut hash = Sha256::new();
-        for part in parts {
-            hash.update((part.len() as u64).to_be_bytes());
-            hash.update(part.as_bytes());
-        }
-        let mut key = [0u8; 8];
-        for (to, from) in key.iter_mut().zip(hash.finalize().iter()) {
-            *to = *from;
-        }
-        Self(i64::from_be_bytes(key))
-    }
-}
-
-impl fmt::Display for LockKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.0)
-    }
+    /// What this process holds now.
+    fn held(&self) -> Vec<HeldLock>;
 }

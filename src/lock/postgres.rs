@@ -1,238 +1,231 @@
-//! Advisory locks, batched over the one session connection of a node.
+//! Advisory locks of Postgres: all locks of a node on one session.
 //!
-//! # Invariants
-//!
-//! - The session only ever tries. A session that waited for a lock would make every other request of the node wait
-//!   behind it.
-//! - Requests that arrive while a round trip is in flight go out together in the next one.
-//! - A session may take its own lock again, so the table of held keys, which only this actor writes, is what keeps two
-//!   bursts of one process apart; the database keeps processes apart.
-//! - A batch that fails or times out may have locked some of its keys: all of them are in doubt, so the session is
-//!   dropped, and every guard with it is lost. An unlock of what was not locked shows that the table is wrong: the
-//!   same.
-//! - Guards are dropped anywhere, also where nothing can be awaited: they leave their key in a list, which is bounded by
-//!   the number of keys held.
+//! - `session`: the actor that holds the connection.
+//! - `hint`: what nodes tell each other.
+//! - `plain`: the same without all this, for comparison.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+mod hint;
+#[cfg(feature = "cli")]
+mod plain;
+mod session;
 
-use tokio::sync::{Notify, mpsc, oneshot, watch};
-use tokio_postgres::Statement;
-use tokio_util::task::AbortOnDropHandle;
+use std::sync::Arc;
+use std::time::Duration;
 
-use super::LockKey;
-use crate::db::{ANSWER_TIMEOUT, Connector, Session, within};
+use futures_util::future::BoxFuture;
+use futures_util::future::try_join_all;
+use tokio::sync::watch;
+
+use super::LockProvider;
+use super::front::Front;
+use super::handle::LockHandle;
+use super::key::{Keying, LockKey};
+use super::request::{Keys, LockMode, LockRequest, Wish};
+use super::stats::LockStats;
+use super::table::HeldLock;
+use crate::db::{Connector, DatabaseUrl, SchemaName};
 use crate::{Error, Result};
 
-const TRY: &str = include_str!("../../sql/queries/lock_try.sql");
-const RELEASE: &str = include_str!("../../sql/queries/lock_release.sql");
+#[cfg(feature = "cli")]
+pub(crate) use plain::{PlainForm, PlainLocks};
+pub(crate) use session::SessionTask;
 
-/// The most keys in one round trip.
-const BATCH: usize = 512;
-
-struct Request {
-    keys: Vec<LockKey>,
-    reply: oneshot::Sender<Vec<Option<LockGuard>>>,
+/// How many locks a node may hold at the same time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Budget {
+    /// This node's part of half of what the server's lock table is made for, when so many nodes share it.
+    Nodes(usize),
+    /// So many.
+    Locks(usize),
 }
 
-/// Keys whose guards were dropped and that the database still holds for us.
-#[derive(Default)]
-struct Returned {
-    keys: Mutex<Vec<LockKey>>,
-    arrived: Notify,
-}
-
-impl Returned {
-    fn add(&self, keys: impl IntoIterator<Item = LockKey>) {
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner).extend(keys);
-        self.arrived.notify_one();
-    }
-
-    fn take(&self) -> Vec<LockKey> {
-        std::mem::take(&mut self.keys.lock().unwrap_or_else(PoisonError::into_inner))
+impl Budget {
+    /// With the default settings of Postgres (64 locks for each of 100 connections) and three nodes this is 1,066. The
+    /// other half stays free for everybody else's locks on tables and rows.
+    fn of(self, capacity: i64) -> usize {
+        match self {
+            Self::Nodes(nodes) => (usize::try_from(capacity).unwrap_or(0) / 2 / nodes.max(1)).max(1),
+            Self::Locks(locks) => locks.max(1),
+        }
     }
 }
+
+/// The size of cluster for which the default budget is enough: the one in `docker-compose.yml`.
+const NODES: usize = 3;
 
 /// The locks of a node. Cheap to clone; the session ends when [`SessionTask`] is dropped.
 #[derive(Clone)]
 pub(crate) struct SessionLocks {
-    sender: mpsc::Sender<Request>,
-    lost: watch::Receiver<bool>,
-}
-
-/// Owns the actor and its connection.
-pub(crate) struct SessionTask(#[allow(dead_code, reason = "held for its drop")] AbortOnDropHandle<()>);
-
-/// A held lock. Dropping it gives the lock back.
-#[derive(Debug)]
-pub(crate) struct LockGuard {
-    key: LockKey,
-    returned: Arc<Returned>,
-    lost: watch::Receiver<bool>,
-}
-
-impl std::fmt::Debug for Returned {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Returned")
-    }
-}
-
-impl LockGuard {
-    /// Whether the session that held it has ended: somebody else may have the lock by now.
-    pub(crate) fn is_lost(&self) -> bool {
-        *self.lost.borrow() || self.lost.has_changed().is_err()
-    }
-}
-
-impl Drop for LockGuard {
-    fn drop(&mut self) {
-        self.returned.add([self.key]);
-    }
+    front: Arc<Front>,
 }
 
 impl SessionLocks {
     /// Opens the session and takes `first`, which nobody else may hold.
     pub(crate) async fn start(connector: &Connector, first: LockKey) -> Result<(Self, SessionTask)> {
-        let session = connector.open().await?;
-        within(
-            ANSWER_TIMEOUT,
-            session.client.batch_execute("SET idle_session_timeout = 0"),
-        )
-        .await?;
-        let attempt = within(ANSWER_TIMEOUT, session.client.prepare(TRY)).await?;
-        let release = within(ANSWER_TIMEOUT, session.client.prepare(RELEASE)).await?;
-        let got = within(ANSWER_TIMEOUT, session.client.query(&attempt, &[&vec![first.0]])).await?;
-        if !got.first().is_some_and(|row| row.get(1)) {
-            return Err(Error::conflict(
-                "liveness-lock-taken",
-                "another session holds the liveness lock of this node",
-            ));
-        }
-        let (sender, queue) = mpsc::channel(BATCH);
-        let (ended, lost) = watch::channel(false);
-        let returned = Arc::new(Returned::default());
-        let actor = Actor {
-            session,
-            attempt,
-            release,
-            held: HashSet::from([first]),
-            returned,
-            lost: lost.clone(),
-        };
-        let task = tokio::spawn(async move {
-            if let Err(error) = actor.run(queue).await {
-                tracing::warn!(%error, "the lock session ended; every lock of this node is lost");
-            }
-            ended.send_replace(true);
-        });
-        Ok((Self { sender, lost }, SessionTask(AbortOnDropHandle::new(task))))
+        let (front, task) = session::start(connector, Some(first), Budget::Nodes(NODES), LockKey::of).await?;
+        Ok((Self { front }, task))
     }
 
-    /// Tries to take each key, at once; one that somebody has is answered with none. Dropped half-way, what was taken
-    /// is given back.
-    pub(crate) async fn try_lock(&self, keys: Vec<LockKey>) -> Result<Vec<Option<LockGuard>>> {
-        let lost = || Error::lost_lock("the lock session of this node ended; it registers anew");
-        let (reply, answer) = oneshot::channel();
-        self.sender.send(Request { keys, reply }).await.map_err(|_| lost())?;
-        answer.await.map_err(|_| lost())
+    /// Tries to take each key alone, at once; one that somebody has, or stands in line for, is answered with none.
+    /// Dropped half-way, what was taken is given back.
+    pub(crate) async fn try_lock(&self, keys: Vec<LockKey>) -> Result<Vec<Option<LockHandle>>> {
+        let name: Arc<str> = "instance".into();
+        let ask = |key| {
+            let wish = Wish {
+                keys: Keys::One([(key, LockMode::Exclusive)]),
+                any: false,
+                name: Arc::clone(&name),
+            };
+            self.front.ask(wish, false)
+        };
+        // All are asked before the first answer is awaited, so they share a round trip.
+        let asked: Vec<_> = keys.into_iter().map(ask).collect();
+        try_join_all(asked).await
     }
 
     /// Turns true when the session has ended. Cancellation safe.
     pub(crate) fn lost(&self) -> watch::Receiver<bool> {
-        self.lost.clone()
+        self.front.lost()
     }
 }
 
-struct Actor {
-    session: Session,
-    attempt: Statement,
-    release: Statement,
-    held: HashSet<LockKey>,
-    returned: Arc<Returned>,
-    lost: watch::Receiver<bool>,
+/// How a provider on Postgres is set up.
+#[derive(Clone, Debug)]
+pub struct PostgresLockOptions {
+    schema: String,
+    budget: Budget,
 }
 
-impl Actor {
-    async fn run(mut self, mut queue: mpsc::Receiver<Request>) -> Result<()> {
-        let mut ended = self.session.lost();
-        let mut requests = Vec::new();
-        loop {
-            // All three are cancellation safe: recv_many leaves nothing behind when it was not ready.
-            tokio::select! {
-                _ = ended.wait_for(|ended| *ended) => return Err(Error::lost_lock("its connection was closed")),
-                () = self.returned.arrived.notified() => {}
-                count = queue.recv_many(&mut requests, BATCH) => {
-                    if count == 0 {
-                        return Ok(());
-                    }
-                }
-            }
-            self.serve(std::mem::take(&mut requests)).await?;
+impl Default for PostgresLockOptions {
+    fn default() -> Self {
+        Self {
+            schema: "mainspring".to_owned(),
+            budget: Budget::Nodes(NODES),
         }
     }
+}
 
-    fn guard(&self, key: LockKey) -> LockGuard {
-        LockGuard {
-            key,
-            returned: Arc::clone(&self.returned),
-            lost: self.lost.clone(),
-        }
+impl PostgresLockOptions {
+    /// Names of one schema are other locks than those of another; the default is `mainspring`. The schema need not
+    /// exist.
+    #[must_use]
+    pub fn schema(mut self, schema: impl Into<String>) -> Self {
+        self.schema = schema.into();
+        self
     }
 
-    /// One round trip: give back what was dropped, then try what is wanted.
-    async fn serve(&mut self, requests: Vec<Request>) -> Result<()> {
-        let back = self.returned.take();
-        back.iter().for_each(|key| {
-            self.held.remove(key);
-        });
-        let mut wanted: Vec<i64> = Vec::new();
-        for key in requests.iter().flat_map(|request| &request.keys) {
-            // Marked as held while it is asked for, so that nobody else of this process asks as well.
-            if self.held.insert(*key) {
-                wanted.push(key.0);
-            }
-        }
-        let back: Vec<i64> = back.iter().map(|key| key.0).collect();
-        let client = &self.session.client;
-        let release_params: [&(dyn postgres_types::ToSql + Sync); 1] = [&back];
-        let attempt_params: [&(dyn postgres_types::ToSql + Sync); 1] = [&wanted];
-        let (freed, taken) = within(ANSWER_TIMEOUT, async {
-            Ok::<_, tokio_postgres::Error>(match (back.is_empty(), wanted.is_empty()) {
-                (true, true) => (Vec::new(), Vec::new()),
-                (false, true) => (client.query(&self.release, &release_params).await?, Vec::new()),
-                (true, false) => (Vec::new(), client.query(&self.attempt, &attempt_params).await?),
-                (false, false) => {
-                    let (freed, taken) = futures_util::join!(
-                        client.query(&self.release, &release_params),
-                        client.query(&self.attempt, &attempt_params),
-                    );
-                    (freed?, taken?)
-                }
-            })
+    /// How many providers share the server's table of locks, at most; the default is 3. Each holds no more than its part
+    /// of half the table, which is `max_locks_per_transaction * (max_connections + max_prepared_transactions)`; whoever
+    /// asks for more waits in line.
+    #[must_use]
+    pub fn nodes(mut self, nodes: usize) -> Self {
+        self.budget = Budget::Nodes(nodes);
+        self
+    }
+
+    /// How many locks this provider holds at most, whatever the server says.
+    #[must_use]
+    pub fn most_locks(mut self, locks: usize) -> Self {
+        self.budget = Budget::Locks(locks);
+        self
+    }
+}
+
+/// Locks in PostgreSQL, over one connection however many are held or waited for. Cheap to clone; when the last clone is
+/// dropped the connection closes, and every lock is free.
+///
+/// They are advisory locks of the session, so the server frees them when the process ends, however it ends. A transaction
+/// pooler (pgbouncer in transaction mode) cannot stand between: it would hand the session to somebody else. When the
+/// connection is lost so are all handles; the next call opens another.
+#[derive(Clone)]
+pub struct PostgresLocks {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    connector: Connector,
+    budget: Budget,
+    keying: Keying,
+    /// Locked while it is opened anew: everybody else waits for that one.
+    open: tokio::sync::Mutex<()>,
+    session: std::sync::Mutex<(Arc<Front>, SessionTask)>,
+}
+
+impl PostgresLocks {
+    /// Connects to `postgres://user:password@host:port/database`. Must be called within a tokio runtime.
+    pub async fn connect(database_url: &str, options: PostgresLockOptions) -> Result<Self> {
+        let url = DatabaseUrl::parse(database_url)?;
+        let connector = Connector::new(&url, &SchemaName::parse(&options.schema)?)?;
+        Self::with(connector, options.budget, LockKey::of).await
+    }
+
+    pub(super) async fn with(connector: Connector, budget: Budget, keying: Keying) -> Result<Self> {
+        let session = session::start(&connector, None, budget, keying).await?;
+        Ok(Self {
+            shared: Arc::new(Shared {
+                connector,
+                budget,
+                keying,
+                open: tokio::sync::Mutex::new(()),
+                session: std::sync::Mutex::new(session),
+            }),
         })
-        .await?;
-        if freed.iter().any(|row| !row.get::<_, bool>(1)) {
-            return Err(Error::lost_lock("a lock that we gave back was not ours"));
+    }
+
+    pub(super) fn front(&self) -> Arc<Front> {
+        let session = self.shared.session.lock();
+        Arc::clone(&session.unwrap_or_else(std::sync::PoisonError::into_inner).0)
+    }
+
+    /// The session, opened anew if it was lost.
+    async fn alive(&self) -> Result<Arc<Front>> {
+        let front = self.front();
+        if !front.is_lost() {
+            return Ok(front);
         }
-        let mut got: HashSet<LockKey> = HashSet::new();
-        for row in &taken {
-            let key = LockKey(row.get(0));
-            if row.get(1) {
-                got.insert(key);
-            } else {
-                self.held.remove(&key);
-            }
+        let shared = &self.shared;
+        let _one_at_a_time = shared.open.lock().await;
+        let front = self.front();
+        if !front.is_lost() {
+            return Ok(front);
         }
-        for request in requests {
-            // The first who asked for a key in this batch gets it. If whoever asked went away meanwhile, the guards are
-            // dropped here, or in the channel, and give their keys back.
-            let answer = request
-                .keys
-                .iter()
-                .map(|key| got.remove(key).then(|| self.guard(*key)))
-                .collect();
-            let _ = request.reply.send(answer);
-        }
-        Ok(())
+        let session = session::start(&shared.connector, None, shared.budget, shared.keying).await?;
+        let front = Arc::clone(&session.0);
+        let before = std::mem::replace(
+            &mut *shared.session.lock().unwrap_or_else(std::sync::PoisonError::into_inner),
+            session,
+        );
+        drop(before);
+        Ok(front)
+    }
+}
+
+impl LockProvider for PostgresLocks {
+    fn acquire(&self, request: LockRequest, timeout: Duration) -> BoxFuture<'_, Result<LockHandle>> {
+        Box::pin(async move {
+            let began = tokio::time::Instant::now();
+            let front = match tokio::time::timeout(timeout, self.alive()).await {
+                Ok(front) => front?,
+                Err(_) => {
+                    return Err(Error::unavailable(
+                        "lock-timeout",
+                        "the database could not be reached in time",
+                    ));
+                }
+            };
+            front.acquire(request, timeout.saturating_sub(began.elapsed())).await
+        })
+    }
+
+    fn try_acquire(&self, request: LockRequest) -> BoxFuture<'_, Result<Option<LockHandle>>> {
+        Box::pin(async move { self.alive().await?.try_acquire(request).await })
+    }
+
+    fn stats(&self) -> LockStats {
+        self.front().stats()
+    }
+
+    fn held(&self) -> Vec<HeldLock> {
+        self.front().held()
     }
 }

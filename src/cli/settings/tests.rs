@@ -8,8 +8,9 @@ const DOCS: &str = include_str!("../../../docs/api.md");
 
 fn each_setting(mut visit: impl FnMut(&str, &clap::Arg)) {
     let program = Program::command();
-    let commands = program.get_subcommands().chain(std::iter::once(&program));
-    for command in commands {
+    let mut commands = vec![&program];
+    while let Some(command) = commands.pop() {
+        commands.extend(command.get_subcommands());
         for argument in command.get_arguments() {
             if argument.get_id() != "help" && argument.get_id() != "version" {
                 visit(command.get_name(), argument);

@@ -55,6 +55,10 @@ impl Fixture {
         .unwrap()
     }
 
+    pub(crate) fn url(&self) -> String {
+        self.database.url()
+    }
+
     pub(crate) fn server_port(&self) -> u16 {
         reqwest::Url::parse(&self.database.url()).unwrap().port().unwrap()
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{LockGuard, LockKey, SessionLocks, SessionTask};
+use super::super::{LockGuard, LockKey, SessionLocks, SessionTask};
 use crate::store::commit::tests::fixture::Fixture;
 
 const KEY: LockKey = LockKey(0x1234_5678_9abc_def0);

@@ -1,0 +1,5 @@
+-- purpose: both in one statement, which protects nothing, as the fastest that could be
+-- caller:  lock::postgres::plain
+-- index:   none
+-- locks:   advisory (64-bit key), waits up to lock_timeout
+SELECT pg_advisory_lock($1), pg_advisory_unlock($1)

@@ -1,0 +1,7 @@
+-- purpose: how many locks the server's table is made for, and who we are to the other sessions
+-- caller:  lock::postgres::session
+-- index:   none
+-- locks:   none
+SELECT current_setting('max_locks_per_transaction')::bigint
+       * (current_setting('max_connections')::bigint + current_setting('max_prepared_transactions')::bigint),
+       pg_backend_pid()

@@ -1,0 +1,266 @@
+//! `mainspring bench locks`: pairs of lock and unlock.
+//!
+//! A pair counts when it was taken and freed where other processes see it (in process: when it was granted). What passed
+//! from one task to the next without that is told apart.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::baseline::{self, Baseline};
+use crate::cli::failure::Failure;
+use crate::cli::say;
+use crate::cli::settings::{BenchLocks, Common, Provider};
+use crate::lock::{
+    Durations, FileLocks, Histogram, LocalLocks, LockProvider, LockRequest, PostgresLockOptions, PostgresLocks,
+};
+
+const WARM_UP: Duration = Duration::from_secs(1);
+/// Longer than any wait that is worth measuring.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+type Providers = Vec<Arc<dyn LockProvider>>;
+
+pub(in crate::cli) async fn run(common: &Common, settings: &BenchLocks) -> Result<(), Failure> {
+    if settings.baseline && settings.provider != Provider::Postgres {
+        return Err(Failure::usage(
+            "--baseline compares with Postgres: leave --provider out",
+        ));
+    }
+    let providers = providers(common, settings).await?;
+    let outcome = measure(&providers, settings, settings.clients, settings.seconds).await;
+    let compared = if settings.baseline {
+        let url = common.database_url()?;
+        let lone = measure(&providers, settings, 1, 2).await;
+        let time = Duration::from_secs(settings.seconds as u64);
+        let baseline = baseline::run(url, &common.schema, time).await?;
+        Some((baseline, lone))
+    } else {
+        None
+    };
+    report(settings, &outcome, compared.as_ref());
+    if outcome.errors > 0 {
+        return Err(Failure::failed(format!("{} requests failed", outcome.errors)));
+    }
+    Ok(())
+}
+
+async fn providers(common: &Common, settings: &BenchLocks) -> Result<Providers, Failure> {
+    let mut providers: Providers = Vec::new();
+    let folder = settings.lock_dir.clone();
+    let folder =
+        folder.unwrap_or_else(|| std::env::temp_dir().join(format!("mainspring-bench-{}", std::process::id())));
+    let local = LocalLocks::new();
+    for _ in 0..settings.sessions {
+        providers.push(match settings.provider {
+            Provider::Postgres => {
+                // As many locks as tasks, so that the budget of a small server does not decide.
+                let options = PostgresLockOptions::default()
+                    .schema(&common.schema)
+                    .most_locks(settings.clients.max(1000));
+                Arc::new(PostgresLocks::connect(common.database_url()?, options).await?)
+            }
+            Provider::Local => Arc::new(local.clone()),
+            Provider::File => Arc::new(FileLocks::open(&folder)?),
+        });
+    }
+    Ok(providers)
+}
+
+struct Outcome {
+    clients: usize,
+    per_second: f64,
+    handed_over_per_second: f64,
+    acquire: Durations,
+    /// From the release in one session to the grant in another.
+    between_sessions: Durations,
+    errors: u64,
+}
+
+/// What the tasks share.
+struct Shared {
+    acquire: Histogram,
+    between: Histogram,
+    errors: AtomicU64,
+    measuring: AtomicBool,
+    stop: AtomicBool,
+    /// Per key: who gave it back last, and when.
+    released: Vec<Mutex<Option<(usize, Instant)>>>,
+}
+
+/// The locks freed, and those handed over, by all providers so far.
+fn counted(providers: &Providers, provider: Provider) -> (u64, u64) {
+    let each = providers.iter().map(|one| one.stats());
+    if provider == Provider::Local {
+        // All are one.
+        return each.take(1).fold((0, 0), |_, stats| (stats.granted, stats.handed_over));
+    }
+    each.fold((0, 0), |sum, stats| (sum.0 + stats.freed, sum.1 + stats.handed_over))
+}
+
+async fn measure(providers: &Providers, settings: &BenchLocks, clients: usize, seconds: usize) -> Outcome {
+    let keys = settings.contention.unwrap_or(clients);
+    let shared = Arc::new(Shared {
+        acquire: Histogram::default(),
+        between: Histogram::default(),
+        errors: AtomicU64::new(0),
+        measuring: AtomicBool::new(false),
+        stop: AtomicBool::new(false),
+        released: (0..keys).map(|_| Mutex::new(None)).collect(),
+    });
+    let run: u64 = rand::random();
+    let mut tasks = Vec::new();
+    for (client, (session, provider)) in (0..clients).zip(providers.iter().enumerate().cycle()) {
+        let contended = settings.contention.is_some();
+        let (provider, shared) = (Arc::clone(provider), Arc::clone(&shared));
+        tasks.push(tokio::spawn(async move {
+            while !shared.stop.load(Relaxed) {
+                let key = if contended { rand::random_range(0..keys) } else { client };
+                turn(&provider, &shared, session, key, run).await;
+            }
+        }));
+    }
+    tokio::time::sleep(WARM_UP).await;
+    let began = Instant::now();
+    let (freed, handed) = counted(providers, settings.provider);
+    shared.measuring.store(true, Relaxed);
+    let mut last = freed;
+    for second in 1..=seconds {
+        tokio::time::sleep_until((began + Duration::from_secs(second as u64)).into()).await;
+        let (now, _) = counted(providers, settings.provider);
+        let errors = shared.errors.load(Relaxed);
+        eprintln!("{second} s: {} pairs/s, {errors} errors", now - last);
+        last = now;
+    }
+    let took = began.elapsed().as_secs_f64();
+    let (freed_after, handed_after) = counted(providers, settings.provider);
+    shared.stop.store(true, Relaxed);
+    for task in tasks {
+        let _ = task.await;
+    }
+    Outcome {
+        clients,
+        per_second: (freed_after - freed) as f64 / took,
+        handed_over_per_second: (handed_after - handed) as f64 / took,
+        acquire: shared.acquire.snapshot(),
+        between_sessions: shared.between.snapshot(),
+        errors: shared.errors.load(Relaxed),
+    }
+}
+
+async fn turn(provider: &Arc<dyn LockProvider>, shared: &Shared, session: usize, key: usize, run: u64) {
+    let asked = Instant::now();
+    let request = LockRequest::exclusive(format!("bench/{run:x}/{key}"));
+    match provider.acquire(request, TIMEOUT).await {
+        Ok(handle) => {
+            let got = Instant::now();
+            let measuring = shared.measuring.load(Relaxed);
+            if measuring {
+                shared.acquire.record(got - asked);
+            }
+            if let Some(released) = shared.released.get(key) {
+                let mut released = released.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some((_, at)) = released.filter(|(other, _)| measuring && *other != session) {
+                    shared.between.record(got.saturating_duration_since(at));
+                }
+                *released = Some((session, Instant::now()));
+            }
+            drop(handle);
+        }
+        Err(_) => {
+            shared.errors.fetch_add(1, Relaxed);
+            // A server that is away fails at once, and shall not be run down.
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+fn micros(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e7).round() / 10.0
+}
+
+fn report(settings: &BenchLocks, outcome: &Outcome, compared: Option<&(Baseline, Outcome)>) {
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    say(&format!(
+        "{} tasks, {} sessions, {:?}, {cores} cores: {:.0} pairs/s; acquire p50 {:.1} µs, p95 {:.1} µs, p99 {:.1} µs; {} errors",
+        outcome.clients,
+        settings.sessions,
+        settings.provider,
+        outcome.per_second,
+        micros(outcome.acquire.p50),
+        micros(outcome.acquire.p95),
+        micros(outcome.acquire.p99),
+        outcome.errors
+    ));
+    let mut object = json!({
+        "bench": "locks",
+        "clients": outcome.clients,
+        "seconds": settings.seconds,
+        "ops_per_s": outcome.per_second.round(),
+        "p50_us": micros(outcome.acquire.p50),
+        "p95_us": micros(outcome.acquire.p95),
+        "p99_us": micros(outcome.acquire.p99),
+        "max_us": micros(outcome.acquire.max),
+        "mean_us": micros(outcome.acquire.mean),
+        "errors": outcome.errors,
+        "provider": format!("{:?}", settings.provider).to_lowercase(),
+        "sessions": settings.sessions,
+        "cores": cores,
+    });
+    let mut add = |name: &str, value: Value| {
+        if let Value::Object(object) = &mut object {
+            object.insert(name.to_owned(), value);
+        }
+    };
+    if let Some(keys) = settings.contention {
+        let between = &outcome.between_sessions;
+        say(&format!(
+            "{keys} shared keys: {:.0} hand-overs/s within a session; {} between sessions, p50 {:.1} µs, p99 {:.1} µs; \
+             longest wait {:.1} times the mean",
+            outcome.handed_over_per_second,
+            between.count,
+            micros(between.p50),
+            micros(between.p99),
+            outcome.acquire.max.as_secs_f64() / outcome.acquire.mean.as_secs_f64().max(1e-9),
+        ));
+        add("contention", json!(keys));
+        add("handed_over_per_s", json!(outcome.handed_over_per_second.round()));
+        add("between_sessions", json!(between.count));
+        add("between_sessions_p50_us", json!(micros(between.p50)));
+        add("between_sessions_p99_us", json!(micros(between.p99)));
+    }
+    if let Some((baseline, lone)) = compared {
+        let ratio = outcome.per_second / baseline.two_trips.per_second.max(1.0);
+        say(&format!(
+            "plain: two round trips {:.0} pairs/s ({} connections), pipelined {:.0} ({}), one statement {:.0} ({}); ratio {ratio:.2}",
+            baseline.two_trips.per_second,
+            baseline.two_trips.connections,
+            baseline.pipelined.per_second,
+            baseline.pipelined.connections,
+            baseline.one_statement.per_second,
+            baseline.one_statement.connections,
+        ));
+        let lone_ratio = baseline.lone / lone.per_second.max(1.0);
+        say(&format!(
+            "alone: a pair takes {:.1} µs, two plain round trips {:.1} µs; {lone_ratio:.2} times as long",
+            1e6 / lone.per_second.max(1.0),
+            1e6 / baseline.lone.max(1.0),
+        ));
+        add("baseline_ops_per_s", json!(baseline.two_trips.per_second.round()));
+        add("ratio", json!((ratio * 100.0).round() / 100.0));
+        add("baseline_connections", json!(baseline.two_trips.connections));
+        add("pipelined_ops_per_s", json!(baseline.pipelined.per_second.round()));
+        add(
+            "one_statement_ops_per_s",
+            json!(baseline.one_statement.per_second.round()),
+        );
+        add("lone_ops_per_s", json!(lone.per_second.round()));
+        add("lone_baseline_ops_per_s", json!(baseline.lone.round()));
+        add("lone_ratio", json!((lone_ratio * 100.0).round() / 100.0));
+    }
+    if settings.json {
+        say(&object.to_string());
+    }
+}

@@ -1,0 +1,16 @@
+//! `mainspring bench`: how fast this machine and its database are, one file per question.
+//!
+//! Progress goes to standard error, once a second; the outcome to standard output, with `--json` as one object on the
+//! last line.
+
+mod baseline;
+mod locks;
+
+use super::failure::Failure;
+use super::settings::{Bench, BenchCommand, Common};
+
+pub(super) async fn run(common: &Common, settings: &Bench) -> Result<(), Failure> {
+    match &settings.command {
+        BenchCommand::Locks(settings) => locks::run(common, settings).await,
+    }
+}

@@ -1,0 +1,482 @@
+//! What every provider must keep, whatever stands behind it. A provider joins by one line of [`conformance!`] with a
+//! [`Factory`]; nothing in here is changed for it.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::join_all;
+
+use crate::lock::{LockHandle, LockProvider, LockRequest};
+
+/// Longer than any of this takes.
+pub(super) const LONG: Duration = Duration::from_secs(30);
+
+/// Makes providers that see each other's locks, as two processes would; where there is only one process, clones of one.
+pub(super) trait Factory: Send + Sync {
+    fn provider(&self) -> impl Future<Output = Arc<dyn LockProvider>> + Send;
+    /// The same, with one key for all names.
+    fn colliding(&self) -> impl Future<Output = Arc<dyn LockProvider>> + Send;
+}
+
+/// The suite, as a module of tests for a factory.
+macro_rules! conformance {
+    ($module:ident, $factory:expr) => {
+        mod $module {
+            use super::*;
+            conformance!(@ $factory;
+                a_lock_is_had_once_and_again_after_its_release
+                sharers_share_and_nobody_else
+                a_writer_in_line_stops_later_readers
+                one_at_a_time_among_many_tasks
+                readers_and_writers_never_meet
+                whoever_is_dropped_leaves_nothing
+                a_future_dropped_at_any_moment_leaves_nothing
+                too_late_is_an_error_and_leaves_nothing
+                several_at_once_are_all_or_nothing
+                several_at_once_in_any_order_do_not_deadlock
+                a_semaphore_has_so_many_slots
+                waiters_go_in_the_order_they_came
+                a_thousand_turns_over_twenty_names
+                names_of_any_kind_are_different_locks
+                names_with_one_key_wait_for_each_other
+                tokens_grow_with_each_holder
+                what_is_held_can_be_seen
+                impossible_requests_are_refused
+            );
+        }
+    };
+    (@ $factory:expr; $($test:ident)*) => {$(
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $test() {
+            let factory = $factory.await;
+            tokio::time::timeout(LONG * 2, conformance::$test(&factory)).await.expect("it hangs");
+        }
+    )*};
+}
+pub(super) use conformance;
+
+type Provider = Arc<dyn LockProvider>;
+
+async fn pair(factory: &impl Factory) -> (Provider, Provider) {
+    (factory.provider().await, factory.provider().await)
+}
+
+pub(super) async fn lock(provider: &Provider, name: &str) -> LockHandle {
+    acquire(provider, LockRequest::exclusive(name)).await
+}
+
+async fn acquire(provider: &Provider, request: LockRequest) -> LockHandle {
+    provider.acquire(request, LONG).await.unwrap()
+}
+
+async fn attempt(provider: &Provider, request: LockRequest) -> Option<LockHandle> {
+    provider.try_acquire(request).await.unwrap()
+}
+
+fn alone(name: &str) -> LockRequest {
+    LockRequest::exclusive(name)
+}
+
+/// Polls a future once, so that it stands in line.
+async fn stands_in_line(waiting: &mut (impl Future + Unpin), provider: &Provider) {
+    let before = provider.stats().contended;
+    assert!(waiting.now_or_never().is_none(), "it should wait");
+    while provider.stats().contended == before {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Both providers can have it, so nobody has: what is given back by a drop takes a moment.
+async fn is_free(providers: [&Provider; 2], name: &str) {
+    for provider in providers {
+        drop(acquire(provider, alone(name)).await);
+    }
+}
+
+pub(super) async fn a_lock_is_had_once_and_again_after_its_release(factory: &impl Factory) {
+    let (here, there) = pair(factory).await;
+    for _ in 0..5 {
+        let handle = lock(&here, "a").await;
+        assert!(!handle.is_lost());
+        assert!(attempt(&here, alone("a")).await.is_none(), "locks are not re-entrant");
+        assert!(attempt(&there, alone("a")).await.is_none());
+        assert!(attempt(&there, LockRequest::shared("a")).await.is_none());
+        assert!(attempt(&there, alone("b")).await.is_some());
+        let mut lost = pin!(handle.lost());
+        drop(handle);
+        assert!(lost.as_mut().now_or_never().is_none(), "given back is not lost");
+        let handle = lock(&there, "a").await;
+        assert!(attempt(&here, alone("a")).await.is_none());
+        drop(handle);
+    }
+}
+
+pub(super) async fn sharers_share_and_nobody_else(factory: &impl Factory) {
+    let (here, there) = pair(factory).await;
+    let readers = [
+        acquire(&here, LockRequest::shared("a")).await,
+        acquire(&here, LockRequest::shared("a")).await,
+        acquire(&there, LockRequest::shared("a")).await,
+    ];
+    assert!(attempt(&here, alone("a")).await.is_none());
+    assert!(attempt(&there, alone("a")).await.is_none());
+    let [one, two, three] = readers;
+    drop((one, three));
+    assert!(attempt(&here, alone("a")).await.is_none());
+    assert!(attempt(&there, alone("a")).await.is_none(), "one reader is left");
+    drop(two);
+    is_free([&here, &there], "a").await;
+}
+
+pub(super) async fn a_writer_in_line_stops_later_readers(factory: &impl Factory) {
+    let provider = factory.provider().await;
+    let reader = acquire(&provider, LockRequest::shared("a")).await;
+    let mut writer = provider.acquire(alone("a"), LONG);
+    stands_in_line(&mut writer, &provider).await;
+    assert!(attempt(&provider, LockRequest::shared("a")).await.is_none());
+    let mut late = provider.acquire(LockRequest::shared("a"), LONG);
+    stands_in_line(&mut late, &provider).await;
+    drop(reader);
+    let writer = writer.await.unwrap();
+    assert!((&mut late).now_or_never().is_none(), "the reader came later");
+    drop(writer);
+    drop(late.await.unwrap());
+}
+
+/// 100 tasks over four providers, each a few times.
+pub(super) async fn one_at_a_time_among_many_tasks(factory: &impl Factory) {
+    let inside = Arc::new(AtomicI64::new(0));
+    let turns = Arc::new(AtomicUsize::new(0));
+    let mut tasks = Vec::new();
+    for _ in 0..4 {
+        let provider = factory.provider().await;
+        for _ in 0..25 {
+            let (provider, inside, turns) = (Arc::clone(&provider), Arc::clone(&inside), Arc::clone(&turns));
+            tasks.push(tokio::spawn(async move {
+                for _ in 0..3 {
+                    let handle = lock(&provider, "a").await;
+                    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                    tokio::task::yield_now().await;
+                    assert_eq!(inside.fetch_sub(1, Ordering::SeqCst), 1);
+                    turns.fetch_add(1, Ordering::SeqCst);
+                    drop(handle);
+                }
+            }));
+        }
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert_eq!(turns.load(Ordering::SeqCst), 300);
+}
+
+pub(super) async fn readers_and_writers_never_meet(factory: &impl Factory) {
+    /// A writer counts as this many readers.
+    const WRITER: i64 = 1000;
+    let inside = Arc::new(AtomicI64::new(0));
+    let mut tasks = Vec::new();
+    for _ in 0..2 {
+        let provider = factory.provider().await;
+        for number in 0..20 {
+            let (provider, inside) = (Arc::clone(&provider), Arc::clone(&inside));
+            tasks.push(tokio::spawn(async move {
+                let writes = number % 4 == 0;
+                for _ in 0..5 {
+                    let request = if writes { alone("a") } else { LockRequest::shared("a") };
+                    let handle = acquire(&provider, request).await;
+                    let weight = if writes { WRITER } else { 1 };
+                    let before = inside.fetch_add(weight, Ordering::SeqCst);
+                    assert!(before == 0 || (!writes && before < WRITER), "{before} inside");
+                    tokio::task::yield_now().await;
+                    inside.fetch_sub(weight, Ordering::SeqCst);
+                    drop(handle);
+                }
+            }));
+        }
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+}
+
+pub(super) async fn whoever_is_dropped_leaves_nothing(factory: &impl Factory) {
+    let (here, there) = pair(factory).await;
+    let handle = lock(&here, "a").await;
+    for provider in [&here, &there] {
+        let mut waiting = provider.acquire(alone("a"), LONG);
+        stands_in_line(&mut waiting, provider).await;
+        drop(waiting);
+    }
+    // Never polled at all.
+    drop(here.acquire(alone("a"), LONG));
+    // In line behind one that goes away.
+    let mut first = here.acquire(alone("a"), LONG);
+    stands_in_line(&mut first, &here).await;
+    let mut second = here.acquire(alone("a"), LONG);
+    stands_in_line(&mut second, &here).await;
+    drop(first);
+    drop(handle);
+    drop(second.await.unwrap());
+    is_free([&here, &there], "a").await;
+}
+
+/// Dropped after the first poll, the second, and so on, until it is through: at whichever await it then is.
+pub(super) async fn a_future_dropped_at_any_moment_leaves_nothing(factory: &impl Factory) {
+    let (here, there) = pair(factory).await;
+    let request = || alone("a").and_shared("b");
+    for polls in 0..200 {
+        let mut waiting = here.acquire(request(), LONG);
+        for _ in 0..polls {
+            if (&mut waiting).now_or_never().is_some() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        drop(waiting);
+        if polls % 20 == 0 {
+            is_free([&here, &there], "a").await;
+        }
+    }
+    is_free([&there, &here], "a").await;
+    is_free([&there, &here], "b").await;
+}
+
+pub(super) async fn too_late_is_an_error_and_leaves_nothing(factory: &impl Factory) {
+    let (here, there) = pair(factory).await;
+    let handle = lock(&here, "a").await;
+    for provider in [&here, &there] {
+        for timeout in [Duration::ZERO, Duration::from_millis(20)] {
+            let error = provider.acquire(alone("a"), timeout).await.unwrap_err();
+            assert_eq!(error.code(), "lock-timeout");
+            assert!(error.is_transient());
+        }
+    }
+    drop(handle);
+    // A storm of time-outs about as long as an answer takes: an error means that nothing is held.
+    for micros in 0..100 {
+        drop(there.acquire(alone("a"), Duration::from_micros(micros * 10)).await);
+    }
+    is_free([&here, &there], "a").await;
+}
+
+pub(super) async fn several_at_once_are_all_or_nothing(factory: &impl Factory) {
+    let (here, there) = pair(factory).await;
+    let both = || alone("a").and_exclusive("b").and_exclusive("a");
+    let held = lock(&here, "b").await;
+    assert!(attempt(&here, both()).await.is_none());
+    assert!(attempt(&there, both()).await.is_none());
+    is_free([&here, &there], "a").await;
+    for provider in [&here, &there] {
+        let mut waiting = provider.acquire(both(), LONG);
+        stands_in_line(&mut waiting, provider).await;
+        // It waits for the one and does not hold the other.
+        is_free([&here, &there], "a").await;
+        drop(waiting);
+    }
+    drop(held);
+    let handle = acquire(&there, both()).await;
+    assert!(attempt(&here, alone("a")).await.is_none());
+    assert!(attempt(&here, alone("b")).await.is_none());
+    drop(handle);
+    is_free([&here, &there], "a").await;
+    is_free([&here, &there], "b").await;
+    // The stronger mode counts.
+    let handle = acquire(&here, LockRequest::shared("a").and_exclusive("a")).await;
+    assert!(attempt(&there, LockRequest::shared("a")).await.is_none());
+    drop(handle);
+}
+
+pub(super) async fn several_at_once_in_any_order_do_not_deadlock(factory: &impl Factory) {
+    let inside: Arc<Vec<AtomicI64>> = Arc::new((0..5).map(|_| AtomicI64::new(0)).collect());
+    let mut tasks = Vec::new();
+    for _ in 0..2 {
+        let provider = factory.provider().await;
+        for number in 0..20_usize {
+            let (provider, inside) = (Arc::clone(&provider), Arc::clone(&inside));
+            tasks.push(tokio::spawn(async move {
+                for turn in 0..5 {
+                    // Three of five names, in both directions.
+                    let names: Vec<usize> = (0..3).map(|step| (number * (turn + 1) + step * 2) % 5).collect();
+                    let name = |at: usize| format!("n{}", names[at]);
+                    let request = alone(&name(0)).and_exclusive(name(1)).and_exclusive(name(2));
+                    let handle = acquire(&provider, request).await;
+                    for name in &names {
+                        assert_eq!(inside[*name].fetch_add(1, Ordering::SeqCst), 0);
+                    }
+                    tokio::task::yield_now().await;
+                    for name in &names {
+                        inside[*name].fetch_sub(1, Ordering::SeqCst);
+                    }
+                    drop(handle);
+                }
+            }));
+        }
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+}
+
+pub(super) async fn a_semaphore_has_so_many_slots(factory: &impl Factory) {
+    let (here, there) = pair(factory).await;
+    let slot = || LockRequest::semaphore("s", 3);
+    let first = attempt(&here, slot()).await.expect("the first slot");
+    let second = attempt(&there, slot()).await.expect("the second slot");
+    let third = attempt(&here, slot()).await.expect("the third slot");
+    assert!(attempt(&here, slot()).await.is_none());
+    assert!(attempt(&there, slot()).await.is_none());
+    is_free([&here, &there], "s").await;
+    let mut taken = Vec::new();
+    for (provider, given_back) in [(&here, first), (&there, third), (&here, second)] {
+        let mut waiting = provider.acquire(slot(), LONG);
+        stands_in_line(&mut waiting, provider).await;
+        drop(given_back);
+        taken.push(waiting.await.unwrap());
+    }
+    drop(taken);
+    let inside = Arc::new(AtomicI64::new(0));
+    let mut tasks = Vec::new();
+    for provider in [&here, &there] {
+        for _ in 0..20 {
+            let (provider, inside) = (Arc::clone(provider), Arc::clone(&inside));
+            tasks.push(tokio::spawn(async move {
+                for _ in 0..3 {
+                    let handle = acquire(&provider, slot()).await;
+                    assert!(inside.fetch_add(1, Ordering::SeqCst) < 3);
+                    tokio::task::yield_now().await;
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                    drop(handle);
+                }
+            }));
+        }
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+}
+
+pub(super) async fn waiters_go_in_the_order_they_came(factory: &impl Factory) {
+    let provider = factory.provider().await;
+    let held = lock(&provider, "a").await;
+    let order = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let mut waiting = Vec::new();
+    for number in 0..20 {
+        let mut next = provider.acquire(alone("a"), LONG);
+        stands_in_line(&mut next, &provider).await;
+        let order = Arc::clone(&order);
+        waiting.push(async move {
+            let handle = next.await.unwrap();
+            order.lock().unwrap().push(number);
+            drop(handle);
+        });
+    }
+    drop(held);
+    waiting.reverse();
+    join_all(waiting).await;
+    assert_eq!(*order.lock().unwrap(), (0..20).collect::<Vec<_>>());
+}
+
+pub(super) async fn a_thousand_turns_over_twenty_names(factory: &impl Factory) {
+    let (here, there) = pair(factory).await;
+    let inside: Arc<Vec<AtomicI64>> = Arc::new((0..20).map(|_| AtomicI64::new(0)).collect());
+    let tasks = (0..1000_usize).map(|number| {
+        let provider = Arc::clone(if number % 2 == 0 { &here } else { &there });
+        let inside = Arc::clone(&inside);
+        tokio::spawn(async move {
+            let name = number * 7 % 20;
+            let handle = lock(&provider, &format!("n{name}")).await;
+            assert_eq!(inside[name].fetch_add(1, Ordering::SeqCst), 0);
+            tokio::task::yield_now().await;
+            inside[name].fetch_sub(1, Ordering::SeqCst);
+            drop(handle);
+        })
+    });
+    for task in join_all(tasks).await {
+        task.unwrap();
+    }
+}
+
+pub(super) async fn names_of_any_kind_are_different_locks(factory: &impl Factory) {
+    let (here, there) = pair(factory).await;
+    let long = "x".repeat(1000);
+    let longer = "x".repeat(1001);
+    let names = ["", "a", "A", "a ", "ä", "1", "01", "../a", "a\0", &long, &longer];
+    let mut held = Vec::new();
+    for name in names {
+        held.push(lock(&here, name).await);
+        assert!(attempt(&there, alone(name)).await.is_none(), "{name:?}");
+    }
+    drop(held);
+}
+
+pub(super) async fn names_with_one_key_wait_for_each_other(factory: &impl Factory) {
+    let provider = factory.colliding().await;
+    let handle = lock(&provider, "one").await;
+    assert!(attempt(&provider, alone("two")).await.is_none());
+    let mut waiting = provider.acquire(LockRequest::shared("two"), LONG);
+    stands_in_line(&mut waiting, &provider).await;
+    let names: Vec<String> = provider.held().iter().map(|held| held.name.to_string()).collect();
+    assert_eq!(names, ["one"], "the name that holds it, not the one that waits");
+    drop(handle);
+    drop(waiting.await.unwrap());
+    // In one request they are one lock, not a deadlock.
+    drop(acquire(&provider, alone("one").and_exclusive("two")).await);
+    drop(acquire(&provider, LockRequest::semaphore("three", 1)).await);
+}
+
+pub(super) async fn tokens_grow_with_each_holder(factory: &impl Factory) {
+    let (here, there) = pair(factory).await;
+    let mut last = None;
+    for turn in 0..10 {
+        let provider = if turn % 3 == 0 { &there } else { &here };
+        let handle = lock(provider, "a").await;
+        let token = handle.fencing_token().await.unwrap();
+        assert_eq!(handle.fencing_token().await.unwrap(), token, "one grant, one token");
+        assert!(last < Some(token), "{last:?} before {token:?}");
+        last = Some(token);
+    }
+}
+
+pub(super) async fn what_is_held_can_be_seen(factory: &impl Factory) {
+    let provider = factory.provider().await;
+    let handle = lock(&provider, "a").await;
+    let shared = acquire(&provider, LockRequest::shared("b")).await;
+    let mut waiting = provider.acquire(alone("a"), LONG);
+    stands_in_line(&mut waiting, &provider).await;
+    let mut held = provider.held();
+    held.sort_by(|one, two| one.name.cmp(&two.name));
+    let shown: Vec<_> = held
+        .iter()
+        .map(|lock| (&*lock.name, lock.mode.to_string(), lock.waiters))
+        .collect();
+    assert_eq!(shown, [("a", "exclusive".to_owned(), 1), ("b", "shared".to_owned(), 0)]);
+    drop((waiting, handle, shared));
+    assert!(provider.held().is_empty());
+    let stats = provider.stats();
+    assert_eq!((stats.granted, stats.contended, stats.abandoned), (2, 1, 1));
+    assert_eq!((stats.acquire.count, stats.hold.count), (2, 2));
+    assert!(attempt(&provider, alone("c")).await.is_some());
+    let held = lock(&provider, "a").await;
+    assert!(attempt(&provider, alone("a")).await.is_none());
+    assert_eq!(provider.stats().refused, stats.refused + 1);
+    drop(held);
+}
+
+pub(super) async fn impossible_requests_are_refused(factory: &impl Factory) {
+    let provider = factory.provider().await;
+    let many = (0..300).fold(alone("a"), |request, number| request.and_shared(number.to_string()));
+    for request in [
+        LockRequest::semaphore("s", 0),
+        LockRequest::semaphore("s", 1000),
+        LockRequest::semaphore("s", 2).and_exclusive("a"),
+        many,
+    ] {
+        let error = provider.try_acquire(request.clone()).await.unwrap_err();
+        assert_eq!(error.code(), "invalid-lock-request", "{request:?}");
+        assert!(error.is_invalid());
+    }
+}

@@ -1,0 +1,67 @@
+//! The providers, each before the one suite.
+
+use std::sync::Arc;
+
+use super::conformance::{self, Factory, LONG, conformance};
+use crate::lock::key::LockKey;
+use crate::lock::postgres::Budget;
+use crate::lock::{FileLocks, LocalLocks, LockProvider, PostgresLocks};
+use crate::store::commit::tests::fixture::Fixture;
+
+/// One process is all that there is.
+struct Local(LocalLocks);
+
+impl Factory for Local {
+    async fn provider(&self) -> Arc<dyn LockProvider> {
+        Arc::new(self.0.clone())
+    }
+
+    async fn colliding(&self) -> Arc<dyn LockProvider> {
+        Arc::new(LocalLocks::with_keying(|_| LockKey(7)))
+    }
+}
+
+conformance!(local, async { Local(LocalLocks::new()) });
+
+struct Postgres(Fixture);
+
+impl Factory for Postgres {
+    async fn provider(&self) -> Arc<dyn LockProvider> {
+        let locks = PostgresLocks::with(self.0.base.clone(), Budget::Nodes(3), LockKey::of).await;
+        Arc::new(locks.unwrap())
+    }
+
+    async fn colliding(&self) -> Arc<dyn LockProvider> {
+        let locks = PostgresLocks::with(self.0.base.clone(), Budget::Nodes(3), |_| LockKey(7)).await;
+        Arc::new(locks.unwrap())
+    }
+}
+
+conformance!(postgres, async { Postgres(Fixture::new().await) });
+
+/// A directory of its own; two providers open the files each for itself, as two processes would.
+struct Files(std::path::PathBuf);
+
+impl Files {
+    fn new() -> Self {
+        Self(std::env::temp_dir().join(format!("mainspring-locks-{}", uuid::Uuid::new_v4().simple())))
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Factory for Files {
+    async fn provider(&self) -> Arc<dyn LockProvider> {
+        Arc::new(FileLocks::open(&self.0).unwrap())
+    }
+
+    async fn colliding(&self) -> Arc<dyn LockProvider> {
+        Arc::new(FileLocks::with_keying(self.0.clone(), |_| LockKey(7)).unwrap())
+    }
+}
+
+conformance!(file, async { Files::new() });

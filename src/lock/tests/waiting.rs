@@ -1,0 +1,198 @@
+//! What only Postgres can show: hints between nodes, lost sessions, budgets, a full server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+
+use super::conformance::{LONG, lock};
+use crate::lock::key::LockKey;
+use crate::lock::postgres::Budget;
+use crate::lock::{LockProvider, LockRequest, PostgresLocks};
+use crate::store::commit::tests::fixture::Fixture;
+
+async fn node(fixture: &Fixture, budget: Budget) -> Arc<dyn LockProvider> {
+    let locks = PostgresLocks::with(fixture.base.clone(), budget, LockKey::of).await;
+    Arc::new(locks.unwrap())
+}
+
+fn alone(name: &str) -> LockRequest {
+    LockRequest::exclusive(name)
+}
+
+/// Ends the sessions that hold any advisory lock in this database.
+const KILL: &str = "SELECT count(pg_terminate_backend(pid)) FROM
+     (SELECT DISTINCT pid FROM pg_locks WHERE locktype = 'advisory' AND pid <> pg_backend_pid()
+      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())) holders";
+
+/// Advisory locks of this database, whoever has them.
+const HELD: &str = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted
+     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+
+#[tokio::test]
+async fn a_node_that_has_waiters_lets_another_node_have_its_turn() {
+    let fixture = Fixture::new().await;
+    let here = node(&fixture, Budget::Nodes(3)).await;
+    let there = node(&fixture, Budget::Nodes(3)).await;
+    let held = lock(&here, "a").await;
+    // A long line here, and one waiter there.
+    let mut line: Vec<_> = (0..50).map(|_| here.acquire(alone("a"), LONG)).collect();
+    for waiting in &mut line {
+        assert!(waiting.now_or_never().is_none());
+    }
+    let other = tokio::spawn({
+        let there = Arc::clone(&there);
+        async move { lock(&there, "a").await }
+    });
+    while there.stats().contended == 0 {
+        tokio::task::yield_now().await;
+    }
+    // The hint travels over the connection that answers this, and before it.
+    drop(here.try_acquire(alone("elsewhere")).await.unwrap());
+    while fixture.count("SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_notify%' AND pid <> pg_backend_pid() AND datname = current_database()").await == 0 {
+        tokio::task::yield_now().await;
+    }
+    for _ in 0..5 {
+        drop(here.try_acquire(alone("elsewhere")).await.unwrap());
+    }
+    drop(held);
+    // Nobody here had a second turn before it.
+    drop(other.await.unwrap());
+    let handed = here.stats().handed_over;
+    assert!(handed < 50, "{handed} went before the other node");
+    for waiting in line {
+        drop(waiting.await.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn a_waiter_has_the_lock_of_a_session_that_was_ended() {
+    let fixture = Fixture::new().await;
+    let here = node(&fixture, Budget::Nodes(3)).await;
+    let there = node(&fixture, Budget::Nodes(3)).await;
+    let handle = lock(&here, "a").await;
+    let other = lock(&here, "b").await;
+    let lost = handle.lost();
+    let waiting = tokio::spawn({
+        let there = Arc::clone(&there);
+        async move { lock(&there, "a").await }
+    });
+    while there.stats().contended == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(fixture.count(KILL).await, 1);
+    tokio::time::timeout(LONG, lost).await.unwrap();
+    assert!(handle.is_lost() && other.is_lost());
+    assert!(handle.lost().now_or_never().is_some(), "at once, if it is lost already");
+    assert!(handle.fencing_token().await.unwrap_err().is_lost_lock());
+    let taken = waiting.await.unwrap();
+    // The same provider goes on under a new session, and the old handles take nothing from it.
+    let again = lock(&here, "b").await;
+    drop((handle, other));
+    assert!(there.try_acquire(alone("b")).await.unwrap().is_none());
+    assert!(!again.is_lost() && !taken.is_lost());
+    drop((again, taken));
+    fixture.until(0, HELD).await;
+}
+
+#[tokio::test]
+async fn whoever_waits_is_told_when_the_session_ends() {
+    let fixture = Fixture::new().await;
+    let here = node(&fixture, Budget::Nodes(3)).await;
+    let handle = lock(&here, "a").await;
+    let mut waiting = here.acquire(alone("a"), LONG);
+    assert!((&mut waiting).now_or_never().is_none());
+    assert_eq!(fixture.count(KILL).await, 1);
+    let error = waiting.await.unwrap_err();
+    assert!(error.is_lost_lock() && error.is_transient(), "{error}");
+    drop(handle);
+}
+
+#[tokio::test]
+async fn past_the_budget_requests_queue() {
+    let fixture = Fixture::new().await;
+    let here = node(&fixture, Budget::Locks(3)).await;
+    let mut held = Vec::new();
+    for name in ["a", "b", "c"] {
+        held.push(lock(&here, name).await);
+    }
+    assert!(here.try_acquire(alone("d")).await.unwrap().is_none());
+    let mut one = here.acquire(alone("d"), LONG);
+    assert!((&mut one).now_or_never().is_none());
+    let mut two = here.acquire(alone("e").and_exclusive("f"), LONG);
+    assert!((&mut two).now_or_never().is_none());
+    assert_eq!(here.stats().over_budget, 2);
+    assert_eq!(fixture.count(HELD).await, 3);
+    let error = here
+        .acquire(alone("1").and_shared("2").and_shared("3").and_shared("4"), LONG)
+        .await
+        .unwrap_err();
+    assert_eq!(error.code(), "invalid-lock-request");
+    held.pop();
+    let one = one.await.unwrap();
+    assert!((&mut two).now_or_never().is_none(), "two do not fit where one was");
+    // One that is given up makes room for the next.
+    drop(held);
+    let two = two.await.unwrap();
+    assert_eq!(fixture.count(HELD).await, 3);
+    drop((one, two));
+    fixture.until(0, HELD).await;
+}
+
+/// The default server has room for some 12,800 locks; another session takes them all.
+/// It is in the way of everybody else on the server, so it runs by itself:
+/// `cargo test --lib a_full_server -- --ignored` with the URL of a server of its own.
+#[tokio::test]
+#[ignore = "fills the server's table of locks: give it a server of its own"]
+async fn a_full_server_makes_requests_queue() {
+    let fixture = Fixture::new().await;
+    let here = node(&fixture, Budget::Nodes(3)).await;
+    let before = lock(&here, "before").await;
+    let hog = fixture.session().await;
+    let mut full = false;
+    for from in 0..1000 {
+        let statement =
+            format!("SELECT count(pg_try_advisory_lock(9, k)) FROM generate_series({from} * 100, {from} * 100 + 99) k");
+        if hog.client.batch_execute(&statement).await.is_err() {
+            full = true;
+            break;
+        }
+    }
+    assert!(full, "the table of locks has no end");
+    // What is left is too little for a hundred.
+    let many = (0..200).fold(alone("many"), |request, number| {
+        request.and_exclusive(number.to_string())
+    });
+    assert!(here.try_acquire(many.clone()).await.unwrap().is_none());
+    let mut waiting = here.acquire(many.clone(), LONG);
+    assert!((&mut waiting).now_or_never().is_none());
+    tokio::select! {
+        _ = &mut waiting => panic!("there was room"),
+        () = tokio::time::sleep(Duration::from_millis(300)) => {}
+    }
+    assert!(!before.is_lost(), "what was held stays");
+    drop(hog);
+    let many = waiting.await.unwrap();
+    drop((before, many));
+    fixture.until(0, HELD).await;
+}
+
+#[tokio::test]
+async fn locks_of_two_schemas_do_not_meet() {
+    let fixture = Fixture::new().await;
+    let here = node(&fixture, Budget::Nodes(3)).await;
+    let url = fixture.url();
+    let options = crate::lock::PostgresLockOptions::default().schema("other");
+    let other: Arc<dyn LockProvider> = Arc::new(PostgresLocks::connect(&url, options).await.unwrap());
+    let _here = lock(&here, "a").await;
+    assert!(other.try_acquire(alone("a")).await.unwrap().is_some());
+    // One connection each, however many locks.
+    let _many: Vec<_> = futures_util::future::join_all((0..100).map(|number| {
+        let other = Arc::clone(&other);
+        async move { lock(&other, &format!("n{number}")).await }
+    }))
+    .await;
+    let sessions = "SELECT count(DISTINCT pid) FROM pg_locks WHERE locktype = 'advisory'
+         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+    assert_eq!(fixture.count(sessions).await, 2);
+}
