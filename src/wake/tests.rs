@@ -93,8 +93,23 @@ async fn after_a_lost_connection_both_sides_look_and_go_on() {
     one.send(vec![Hint::Waits(InstanceId::new("i"))]);
     assert_eq!(next(&mut at_two).await, [Hint::Look]);
     assert_eq!(next(&mut at_one).await, [Hint::Look]);
-    two.send(vec![Hint::Done(WorkId(1))]);
-    while !next(&mut at_one).await.contains(&Hint::Done(WorkId(1))) {}
-    one.send(vec![Hint::Done(WorkId(2))]);
-    while !next(&mut at_two).await.contains(&Hint::Done(WorkId(2))) {}
+    // A side may still be on its way back: what it misses now is a `Look` to it, so it is told again.
+    insist(&two, &mut at_one, Hint::Done(WorkId(1))).await;
+    insist(&one, &mut at_two, Hint::Done(WorkId(2))).await;
+}
+
+/// Sends a hint until it is heard.
+async fn insist(from: &PostgresWake, to: &mut Hints, hint: Hint) {
+    let heard = async {
+        loop {
+            from.send(vec![hint.clone()]);
+            let heard = tokio::time::timeout(Duration::from_millis(100), to.recv()).await;
+            if heard.is_ok_and(|hints| hints.expect("the transport ended").contains(&hint)) {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), heard)
+        .await
+        .expect("never heard");
 }
