@@ -82,7 +82,7 @@ impl EngineBuilder {
         self
     }
 
-    /// Connections in the pool, beside the seven that a node always has. Default: 8.
+    /// Connections in the pool, beside the eight that a node always has. Default: 8.
     pub fn pool_size(mut self, size: usize) -> Self {
         self.options.pool_size = size.max(1);
         self
