@@ -1,13 +1,13 @@
 -- purpose: release the claims of a departed incarnation, a batch at a time, with the blame for its death: if a row that
---          had crashed twice was among them, that alone, else all. At its third crash a row becomes a dead letter; at
---          its fifth, if processes died within ten minutes without it
+--          had crashed twice was among them, that alone, else all. At its third crash a row becomes a dead letter, if it
+--          was there at half of the deaths within ten minutes or more; at its tenth in any case
 -- caller:  store::depart
 -- index:   work_claimed, timer_claimed
 -- locks:   work by id, then timer by id; locked rows are skipped and found by the next sweep
 WITH verdict AS MATERIALIZED (
     SELECT coalesce(bool_or(d.crashed), false) AS crashed, coalesce(bool_or(d.suspected), false) AS suspected,
-           CASE WHEN (SELECT count(*) FROM death x WHERE x.died_at > clock_timestamp() - interval '10 minutes') <= 3
-                THEN 3 ELSE 5 END AS last_crash
+           greatest(3, least(10, ((SELECT count(*) FROM death x
+                                   WHERE x.died_at > clock_timestamp() - interval '10 minutes') + 1) / 2)) AS last_crash
     FROM departed d WHERE d.incarnation = $1
 ), work_held AS MATERIALIZED (
     SELECT w.tenant_id, w.id, w.crashes FROM work w WHERE w.claimed_by = $1

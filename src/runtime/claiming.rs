@@ -19,6 +19,10 @@ use crate::store::commit::Claim;
 /// The most instances that one round takes on.
 const ROUND: usize = 64;
 
+/// How long a node has lived before it takes a row that two processes died with: who dies so soon, dies of something
+/// else, and the row would get the blame for it.
+const SETTLED: Duration = Duration::from_secs(3);
+
 /// How often claims are compared with memory.
 const COMPARISON: Duration = Duration::from_secs(10);
 
@@ -27,6 +31,7 @@ pub(super) async fn run(shift: Arc<Shift>) {
     let mut reports = shift.reports.clone();
     let mut taken_over = shift.taken_over.clone();
     shift.alarm.now();
+    shift.alarm.at(shift.began + SETTLED);
     while !shift.is_draining() && !shift.stop.is_cancelled() {
         if shift.workers == 0 {
             // Others run what this node accepts.
@@ -86,7 +91,8 @@ async fn round(shift: &Arc<Shift>) -> Result<bool> {
     {
         permits.push(permit);
     }
-    let suspicion = Arc::clone(&shift.suspects).try_acquire_owned().ok();
+    let settled = shift.began.elapsed() >= SETTLED;
+    let suspicion = Arc::clone(&shift.suspects).try_acquire_owned().ok().filter(|_| settled);
     let hidden = shift.in_flight.hidden();
     let found = claim::peek(&shift.pool, permits.len(), &hidden, suspicion.is_some()).await?;
     if found.instances.is_empty() {

@@ -62,6 +62,8 @@ pub(super) struct Shift {
     pub(super) stop: CancellationToken,
     pub(super) tasks: TaskTracker,
     pub(super) reports: watch::Receiver<Report>,
+    /// When it began to work.
+    pub(super) began: Instant,
     /// Changes when this node has taken over from another one.
     pub(super) taken_over: watch::Receiver<u64>,
     /// In microseconds.
@@ -123,6 +125,7 @@ impl Shift {
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
             reports: membership.reports(),
+            began: Instant::now(),
             taken_over: membership.taken_over(),
             inbox_lifetime: i64::try_from(options.inbox_lifetime.as_micros()).unwrap_or(i64::MAX),
             lock_class: connector.schema().lock_class(),
