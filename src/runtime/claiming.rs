@@ -21,7 +21,7 @@ const ROUND: usize = 64;
 
 /// How long a node has lived before it takes a row that two processes died with: who dies so soon, dies of something
 /// else, and the row would get the blame for it.
-const SETTLED: Duration = Duration::from_secs(3);
+const SETTLED: Duration = Duration::from_secs(10);
 
 /// How often claims are compared with memory.
 const COMPARISON: Duration = Duration::from_secs(10);
