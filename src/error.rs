@@ -31,6 +31,7 @@ enum Kind {
     Unprocessable,
     Unavailable,
     Unknown,
+    GivenUp,
     LostLock,
     Fenced,
     Internal,
@@ -83,6 +84,11 @@ impl Error {
         Self::new(Kind::Unknown, "outcome-unknown", message)
     }
 
+    /// What was accepted failed so often, or killed so many processes, that it became a dead letter.
+    pub(crate) fn given_up(message: impl Into<String>) -> Self {
+        Self::new(Kind::GivenUp, "given-up", message)
+    }
+
     /// The lock that protected the work is no longer ours.
     pub(crate) fn lost_lock(message: impl Into<String>) -> Self {
         Self::new(Kind::LostLock, "lost-lock", message)
@@ -131,7 +137,7 @@ impl Error {
         &self.0.fields
     }
 
-    /// The workflow instance that an unknown outcome is about.
+    /// The workflow instance that an unknown outcome, or one that was given up, is about.
     pub fn instance_id(&self) -> Option<&str> {
         self.0.instance.as_deref()
     }
@@ -174,6 +180,12 @@ impl Error {
     /// Nobody can say whether the call took effect; [`Error::instance_id`] tells what to look at.
     pub fn is_unknown_outcome(&self) -> bool {
         matches!(self.0.kind, Kind::Unknown)
+    }
+
+    /// What was accepted became a dead letter, which an operator may replay; [`Error::instance_id`] tells of which
+    /// instance.
+    pub fn is_given_up(&self) -> bool {
+        matches!(self.0.kind, Kind::GivenUp)
     }
 
     /// The lock that protected the work was lost.

@@ -17,6 +17,7 @@ mod failpoint;
 pub mod id;
 pub mod lock;
 pub mod runtime;
+pub mod schedule;
 pub mod signal;
 mod store;
 #[cfg(test)]

@@ -1,5 +1,8 @@
--- purpose: list the bookmarks of an instance
+-- purpose: list the bookmarks of an instance, with when it was made, which tells it from one that had its id before
 -- caller:  store::instance
--- index:   bookmark_pkey
--- locks:   none
-SELECT b.id FROM bookmark b WHERE b.tenant_id = $1 AND b.instance_id = $2 ORDER BY b.id
+-- index:   instance_pkey, bookmark_pkey
+-- locks:   none; one snapshot
+SELECT i.created_at,
+       ARRAY(SELECT b.id FROM bookmark b WHERE b.tenant_id = i.tenant_id AND b.instance_id = i.id ORDER BY b.id)
+FROM instance i
+WHERE i.tenant_id = $1 AND i.id = $2

@@ -15,7 +15,7 @@ FROM (
     UNION ALL
     SELECT 'delay-without-timer', count(*), min(b.instance_id || '/' || b.id)
     FROM bookmark b
-    WHERE NOT b.publishable AND b.name = 'Elsa.Delay'
+    WHERE NOT b.publishable AND b.name IN ('Elsa.Delay', 'Elsa.Timer', 'Elsa.Cron', 'Elsa.StartAt')
       AND NOT EXISTS (SELECT 1 FROM timer t
                       WHERE t.tenant_id = b.tenant_id AND t.instance_id = b.instance_id AND t.id = b.id)
       -- Given up; or replayed, as a resume.
@@ -94,11 +94,12 @@ FROM (
     UNION ALL
     SELECT 'bookmark-missed-its-stimulus', count(*), min(b.instance_id || '/' || b.id)
     FROM bookmark b
+    JOIN instance i ON i.tenant_id = b.tenant_id AND i.id = b.instance_id
     WHERE b.publishable
       AND EXISTS (SELECT 1 FROM inbox x
                   WHERE x.tenant_id = b.tenant_id AND x.hash = b.hash AND x.expires_at > now()
                     AND (x.instance_id IS NULL OR x.instance_id = b.instance_id)
-                    AND (x.correlation_id IS NULL OR x.correlation_id = b.correlation_id)
+                    AND (x.correlation_id IS NULL OR x.correlation_id = i.correlation_id)
                     AND (x.activity_execution_id IS NULL OR x.activity_execution_id = b.activity_execution_id))
       AND NOT EXISTS (SELECT 1 FROM work w
                       WHERE w.tenant_id = b.tenant_id AND w.instance_id = b.instance_id AND w.kind = 2
@@ -125,6 +126,7 @@ FROM (
     SELECT 'dead-letter-of-living-row', count(*), min(l.instance_id || '/' || l.id)
     FROM dead_letter l
     WHERE EXISTS (SELECT 1 FROM work w WHERE w.tenant_id = l.tenant_id AND w.id = l.work_id)
+       OR EXISTS (SELECT 1 FROM inbox x WHERE x.tenant_id = l.tenant_id AND x.id = l.inbox_id)
        OR EXISTS (SELECT 1 FROM timer t
                   WHERE t.tenant_id = l.tenant_id AND t.instance_id = l.instance_id AND t.id = l.timer_id)
     UNION ALL
@@ -141,9 +143,73 @@ FROM (
                 SELECT t.claimed_by FROM timer t WHERE t.claimed_by IS NOT NULL AND t.crashes >= 2) c
           GROUP BY c.claimed_by HAVING count(*) > 1) s
     UNION ALL
+    SELECT 'activation-without-instance', count(*), min(a.instance_id)
+    FROM activation a
+    WHERE a.exclusive
+      AND NOT EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = a.tenant_id AND i.id = a.instance_id AND i.status = 0)
+      AND NOT EXISTS (SELECT 1 FROM work w WHERE w.tenant_id = a.tenant_id AND w.instance_id = a.instance_id AND w.kind = 0)
+    UNION ALL
+    SELECT 'activation-of-another-correlation', count(*), min(a.instance_id)
+    FROM activation a
+    JOIN instance i ON i.tenant_id = a.tenant_id AND i.id = a.instance_id
+    WHERE a.strategy >= 2 AND i.correlation_id IS NOT NULL
+      AND a.correlation_id IS DISTINCT FROM nullif(i.correlation_id, '')
+    UNION ALL
+    SELECT 'start-without-activation', count(*), min(w.instance_id)
+    FROM work w
+    JOIN definition d ON d.tenant_id = w.tenant_id AND d.definition_id = w.definition_id AND d.is_published
+    WHERE w.kind = 0 AND d.seeding < 2
+      AND activation_key(d.activation, d.definition_id, w.body->>'correlationId') IS NOT NULL
+      AND NOT EXISTS (SELECT 1 FROM activation a
+                      WHERE a.tenant_id = w.tenant_id AND a.instance_id = w.instance_id
+                        AND a.key = activation_key(d.activation, d.definition_id, w.body->>'correlationId'))
+    UNION ALL
+    SELECT 'singleton-without-activation', count(*), min(i.id)
+    FROM instance i
+    JOIN definition d ON d.tenant_id = i.tenant_id AND d.definition_id = i.definition_id AND d.is_published
+    WHERE i.status = 0 AND d.activation = 1 AND d.seeding < 2
+      AND NOT EXISTS (SELECT 1 FROM activation a
+                      WHERE a.tenant_id = i.tenant_id AND a.instance_id = i.id
+                        AND a.key = activation_key(1::smallint, i.definition_id, NULL))
+    UNION ALL
+    SELECT 'correlation-without-activation', count(*), min(i.id)
+    FROM instance i
+    JOIN definition d ON d.tenant_id = i.tenant_id AND d.is_published AND d.seeding < 2
+        AND (d.activation = 3 OR (d.activation = 2 AND d.definition_id = i.definition_id))
+    WHERE i.status = 0 AND i.correlation_id <> ''
+      AND NOT EXISTS (SELECT 1 FROM activation a
+                      WHERE a.tenant_id = i.tenant_id AND a.instance_id = i.id
+                        AND a.key = activation_key(d.activation, i.definition_id, i.correlation_id))
+    UNION ALL
+    SELECT 'singleton-twice', count(*), min(s.definition_id)
+    FROM (SELECT u.tenant_id, u.definition_id
+          FROM (SELECT i.tenant_id, i.definition_id, i.version_id, i.id FROM instance i WHERE i.status = 0
+                UNION
+                SELECT w.tenant_id, w.definition_id, w.version_id, w.instance_id FROM work w WHERE w.kind = 0) u
+          JOIN definition d ON d.tenant_id = u.tenant_id AND d.version_id = u.version_id AND d.activation = 1
+              AND d.is_published
+          GROUP BY 1, 2 HAVING count(DISTINCT u.id) > 1) s
+    UNION ALL
+    SELECT 'schedule-without-published-definition', count(*), min(s.id)
+    FROM schedule s
+    WHERE NOT EXISTS (SELECT 1 FROM definition d
+                      WHERE d.tenant_id = s.tenant_id AND d.definition_id = s.definition_id AND d.is_published)
+    UNION ALL
+    SELECT 'schedule-goes-back', count(*), min(s.id)
+    FROM schedule s
+    WHERE s.next_occurrence <= s.last_occurrence
+    UNION ALL
+    SELECT 'occurrence-waits-without-reason', count(*), min(s.id)
+    FROM schedule s
+    WHERE s.queued IS NOT NULL AND s.overlap = 0
+    UNION ALL
+    SELECT 'schedule-runs-twice', count(*), min(encode(a.key, 'hex'))
+    FROM (SELECT x.tenant_id, x.key FROM activation x
+          WHERE x.exclusive AND x.strategy = 0 GROUP BY 1, 2 HAVING count(*) > 1) a
+    UNION ALL
     SELECT 'cluster-job-out-of-turn', count(*), min(j.name)
     FROM (VALUES ('orphans', interval '10 seconds'), ('expiry', interval '10 seconds'),
-                 ('partitions', interval '1 hour')) j(name, every)
+                 ('partitions', interval '1 hour'), ('stranded', interval '1 minute')) j(name, every)
     LEFT JOIN cluster_job c ON c.name = j.name
     WHERE c.name IS NULL OR c.next_run_at > clock_timestamp() + j.every
 ) v

@@ -1,6 +1,6 @@
 -- purpose: write every burst of a batch whose fences hold, each whole or not at all; returns the winners
 -- caller:  store::commit::batch (the straggler lane runs the same text without SKIP LOCKED)
--- index:   fence_pkey, work_pkey, timer_pkey, instance_pkey, instance_state_pkey, bookmark_pkey
+-- index:   fence_pkey, work_pkey, timer_pkey, instance_pkey, instance_state_pkey, bookmark_pkey, activation_instance, definition_published, definition_correlation
 -- locks:   fence (key share), work by id, timer by id, instance by id, then dependants of the winners only
 WITH fence_held AS MATERIALIZED (
     SELECT 1 FROM fence f WHERE f.incarnation = $1 AND f.writer = $2 FOR KEY SHARE
@@ -65,7 +65,8 @@ WITH fence_held AS MATERIALIZED (
     ON CONFLICT DO NOTHING
     RETURNING tenant_id, id, version, created_at
 ), winner AS MATERIALIZED (
-    SELECT e.no, e.tenant_id, e.instance_id, e.state, e.elapsed, e.correlation_id, w.version, w.created_at
+    SELECT e.no, e.tenant_id, e.instance_id, e.status, e.state, e.elapsed, e.correlation_id, e.definition_id,
+           w.version, w.created_at
     FROM (SELECT * FROM updated UNION ALL SELECT * FROM inserted) w
     JOIN eligible e ON e.tenant_id = w.tenant_id AND e.instance_id = w.id
 ), state_written AS (
@@ -97,11 +98,47 @@ WITH fence_held AS MATERIALIZED (
     FROM unnest($5::commit_bookmark[]) b
     JOIN winner w ON w.no = b.no
     WHERE b.delay IS NOT NULL
+    UNION ALL
+    -- What has passed takes its turn from now on, not before all that waits.
+    SELECT w.tenant_id, w.instance_id, d.id, d.due, greatest(d.due, now())
+    FROM unnest($13::commit_due[]) d
+    JOIN winner w ON w.no = d.no
 ), inbox_made AS (
     INSERT INTO inbox (tenant_id, hash, name, payload, instance_id, expires_at)
     SELECT w.tenant_id, s.hash, s.name, s.payload, w.instance_id, now() + s.lifetime * interval '1 microsecond'
     FROM unnest($7::commit_stimulus[]) s
     JOIN winner w ON w.no = s.no
+), activation_freed AS (
+    -- The end of the instance, or another correlation id, frees what it held.
+    DELETE FROM activation a
+    USING winner w
+    WHERE (w.status = 1 OR w.correlation_id IS NOT NULL)
+      AND a.tenant_id = w.tenant_id AND a.instance_id = w.instance_id
+      AND (w.status = 1 OR (a.strategy >= 2 AND a.correlation_id IS DISTINCT FROM nullif(w.correlation_id, '')))
+), activation_shared AS (
+    -- Who has a correlation id counts, while somebody asks for it.
+    INSERT INTO activation (tenant_id, key, instance_id, exclusive, strategy, definition_id, correlation_id)
+    SELECT s.tenant_id, activation_key(s.strategy, s.definition_id, s.correlation_id), s.instance_id, false, s.strategy,
+           s.definition_id, nullif(s.correlation_id, '')
+    FROM (SELECT w.*, 2::smallint AS strategy
+          FROM winner w
+          WHERE w.status = 0 AND w.correlation_id IS NOT NULL
+            AND EXISTS (SELECT 1 FROM definition d
+                        WHERE d.tenant_id = w.tenant_id AND d.definition_id = w.definition_id AND d.is_published
+                          AND d.activation = 2)
+          UNION ALL
+          SELECT w.*, 3::smallint
+          FROM winner w
+          WHERE w.status = 0 AND w.correlation_id <> ''
+            AND EXISTS (SELECT 1 FROM definition d
+                        WHERE d.tenant_id = w.tenant_id AND d.is_published AND d.activation = 3)) s
+    ORDER BY s.instance_id, s.strategy
+    ON CONFLICT DO NOTHING
+), unmet_told AS (
+    INSERT INTO unmet (tenant_id, work_id)
+    SELECT w.tenant_id, u.work_id
+    FROM unnest($12::commit_claim[]) u
+    JOIN winner w ON w.no = u.no
 ), journal_written AS (
     INSERT INTO journal (tenant_id, instance_id, sequence, at, version, happened_at, event_name,
                          activity_execution_id, parent_activity_execution_id, activity_id, activity_type,

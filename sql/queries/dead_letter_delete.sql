@@ -12,6 +12,11 @@ WITH letter AS MATERIALIZED (
                                       AND i.id = l.instance_id AND i.status = 0))
       AND NOT (l.kind = 5 AND EXISTS (SELECT 1 FROM bookmark b WHERE b.tenant_id = l.tenant_id
                                       AND b.instance_id = l.instance_id AND b.id = l.timer_id))
-    RETURNING 1
+    RETURNING d.tenant_id, d.work_id
+), told AS (
+    -- Whoever waits for the row that it was does not mistake it for one that was done.
+    INSERT INTO unmet (tenant_id, work_id, given_up)
+    SELECT g.tenant_id, g.work_id, true FROM gone g WHERE g.work_id IS NOT NULL
+    ON CONFLICT DO NOTHING
 )
 SELECT EXISTS (SELECT 1 FROM letter) AS known, EXISTS (SELECT 1 FROM gone) AS gone

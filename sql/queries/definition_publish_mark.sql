@@ -1,6 +1,16 @@
--- purpose: mark the version as published, in a statement after the old one was unmarked: one statement would meet the unique index
+-- purpose: mark the version as published, in a statement after the old one was unmarked: one statement would meet the unique
+--          index. Under another strategy than the one before ($3, whose steps left are $4), what was started before is to
+--          be noted; without one, notes are to be swept
 -- caller:  store::definition, in the transaction that holds the definition's lock
 -- index:   definition_pkey
 -- locks:   definition
-UPDATE definition SET is_published = true, was_published = true
-WHERE tenant_id = $1 AND version_id = $2
+UPDATE definition d
+SET is_published = true, was_published = true, activation = n.activation,
+    seeding = CASE WHEN d.is_published THEN d.seeding
+                   WHEN n.activation = $3::smallint THEN $4::smallint
+                   WHEN n.activation > 0 THEN 2
+                   WHEN $3 > 0 THEN 1
+                   ELSE 0 END
+FROM (SELECT activation_of(o.body) AS activation FROM definition o WHERE o.tenant_id = $1 AND o.version_id = $2) n
+WHERE d.tenant_id = $1 AND d.version_id = $2
+RETURNING d.seeding

@@ -36,20 +36,26 @@ WITH verdict AS MATERIALIZED (
 ), work_dead AS (
     DELETE FROM work w USING work_judged j WHERE w.tenant_id = j.tenant_id AND w.id = j.id AND j.crashes >= j.last_crash
     RETURNING w.tenant_id, w.instance_id, w.id, w.kind, w.definition_id, w.version_id, w.definition_version, w.body,
-              w.failures, j.crashes
+              w.failures, j.crashes, w.created_at
 ), timer_dead AS (
     DELETE FROM timer t USING timer_judged j
     WHERE t.tenant_id = j.tenant_id AND t.instance_id = j.instance_id AND t.id = j.id AND j.crashes >= j.last_crash
     RETURNING t.tenant_id, t.instance_id, t.id, t.due, t.failures, j.crashes
+), freed AS (
+    -- A start that is given up keeps nobody from starting; a replay asks again.
+    DELETE FROM activation a USING work_dead d
+    WHERE d.kind = 0 AND a.tenant_id = d.tenant_id AND a.instance_id = d.instance_id
+      AND NOT EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = a.tenant_id AND i.id = a.instance_id)
 ), letters AS (
     INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, timer_id, definition_id, version_id,
-                             definition_version, body, due, failures, crashes)
+                             definition_version, body, due, failures, crashes, accepted_at)
     SELECT d.tenant_id, d.instance_id, d.kind, 'the process that ran it died, ' || d.crashes || ' times', d.id, NULL,
-           d.definition_id, d.version_id, d.definition_version, d.body, NULL, d.failures, d.crashes
+           d.definition_id, d.version_id, d.definition_version, d.body, NULL, d.failures, d.crashes,
+           d.created_at
     FROM work_dead d
     UNION ALL
     SELECT d.tenant_id, d.instance_id, 5, 'the process that ran it died, ' || d.crashes || ' times', NULL, d.id,
-           NULL, NULL, NULL, NULL, d.due, d.failures, d.crashes
+           NULL, NULL, NULL, NULL, d.due, d.failures, d.crashes, NULL
     FROM timer_dead d
     RETURNING 1
 )

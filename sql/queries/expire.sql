@@ -1,17 +1,39 @@
--- purpose: forget stimuli and idempotency keys whose time is over; targeted stimuli are kept, to become dead letters
+-- purpose: forget stimuli and idempotency keys whose time is over, and what nobody can wait for any more; stimuli that
+--          were meant for an instance, a correlation id or an activity become dead letters
 -- caller:  store::housekeeping
--- index:   inbox_expiry, request_expiry
--- locks:   inbox rows, then request rows; locked ones are skipped
+-- index:   inbox_expiry, request_expiry, unmet_at, instance_pkey
+-- locks:   inbox rows, then request rows, then unmet ones; locked ones are skipped
 WITH stale AS MATERIALIZED (
-    SELECT tenant_id, id FROM inbox WHERE expires_at <= now() AND instance_id IS NULL
+    SELECT tenant_id, id FROM inbox WHERE expires_at <= now()
     ORDER BY expires_at LIMIT 1000 FOR UPDATE SKIP LOCKED
 ), spent AS MATERIALIZED (
     SELECT tenant_id, route, key FROM request WHERE expires_at <= now()
     ORDER BY expires_at LIMIT 1000 FOR UPDATE SKIP LOCKED
+), unmet_old AS MATERIALIZED (
+    -- Longer than the idempotency key lives that may ask for it.
+    SELECT tenant_id, work_id FROM unmet WHERE at < now() - interval '25 hours'
+    ORDER BY at LIMIT 1000 FOR UPDATE SKIP LOCKED
+), unmet_gone AS (
+    DELETE FROM unmet u USING unmet_old o WHERE u.tenant_id = o.tenant_id AND u.work_id = o.work_id RETURNING 1
 ), inbox_gone AS (
-    DELETE FROM inbox x USING stale s WHERE x.tenant_id = s.tenant_id AND x.id = s.id RETURNING 1
+    DELETE FROM inbox x USING stale s WHERE x.tenant_id = s.tenant_id AND x.id = s.id
+    RETURNING x.tenant_id, x.id, x.hash, x.name, x.payload, x.correlation_id, x.instance_id, x.activity_execution_id,
+              x.created_at
+), letters AS (
+    INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, inbox_id, hash, name, correlation_id,
+                             activity_execution_id, body, failures, crashes, accepted_at)
+    SELECT x.tenant_id, coalesce(x.instance_id, ''), 6,
+           CASE WHEN EXISTS (SELECT 1 FROM instance i
+                             WHERE i.tenant_id = x.tenant_id AND i.id = x.instance_id AND i.status = 1)
+                THEN 'it expired: its instance has ended, and had not waited for it'
+                ELSE 'it expired: nothing has waited for it in time' END,
+           x.id, x.hash, x.name, x.correlation_id, x.activity_execution_id, json_build_object('payload', x.payload), 0, 0,
+           x.created_at
+    FROM inbox_gone x
+    WHERE x.instance_id IS NOT NULL OR x.correlation_id IS NOT NULL OR x.activity_execution_id IS NOT NULL
 ), request_gone AS (
     DELETE FROM request q USING spent s WHERE q.tenant_id = s.tenant_id AND q.route = s.route AND q.key = s.key
     RETURNING 1
 )
 SELECT (SELECT count(*) FROM inbox_gone) + (SELECT count(*) FROM request_gone)
+       + (SELECT count(*) FROM unmet_gone)

@@ -2,7 +2,7 @@
 -- caller:  store::claim
 -- index:   instance_pkey, instance_state_pkey
 -- locks:   none
-SELECT i.tenant_id, i.id, i.version, i.definition_id, i.version_id, i.definition_version, s.state
+SELECT i.tenant_id, i.id, i.version, i.definition_id, i.version_id, i.definition_version, s.state, i.created_at
 FROM unnest($1::text[], $2::text[]) t(tenant_id, id)
 JOIN instance i ON i.tenant_id = t.tenant_id AND i.id = t.id
 JOIN instance_state s ON s.tenant_id = i.tenant_id AND s.id = i.id

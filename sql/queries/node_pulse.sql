@@ -1,6 +1,6 @@
 -- purpose: check in, and learn in the same round trip what there is to do, who is there and who is late
 -- caller:  store::node, from the check-in thread
--- index:   node_pkey, timer_due, work_ready
+-- index:   node_pkey, timer_due, work_ready, schedule_due, schedule_queued
 -- locks:   own node row
 WITH beat AS (
     UPDATE node SET last_seen = clock_timestamp() WHERE incarnation = $1 RETURNING 1
@@ -20,4 +20,11 @@ SELECT EXISTS (SELECT 1 FROM beat)
        ARRAY(SELECT l.incarnation FROM late l ORDER BY l.incarnation) AS expired,
        ARRAY(SELECT l.tolerance FROM late l ORDER BY l.incarnation) AS tolerances,
        ARRAY(SELECT n.incarnation FROM node n ORDER BY n.incarnation) AS members,
-       EXISTS (SELECT 1 FROM cluster_job j WHERE j.next_run_at <= clock_timestamp()) AS jobs_due
+       EXISTS (SELECT 1 FROM cluster_job j WHERE j.next_run_at <= clock_timestamp()) AS jobs_due,
+       EXISTS (SELECT 1 FROM node n WHERE n.incarnation <> $1 AND NOT n.draining
+               AND n.last_seen >= clock_timestamp() - n.tolerance) AS company,
+       (SELECT (extract(epoch FROM s.next_fire - clock_timestamp()) * 1000000)::bigint
+        FROM schedule s
+        WHERE s.next_fire IS NOT NULL AND NOT s.paused
+        ORDER BY s.next_fire, s.id LIMIT 1) AS next_fire,
+       EXISTS (SELECT 1 FROM schedule s WHERE s.queued IS NOT NULL AND NOT s.paused) AS queued

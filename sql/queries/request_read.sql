@@ -2,5 +2,5 @@
 -- caller:  store::accept, store::event, store::work
 -- index:   request_pkey
 -- locks:   none
-SELECT q.fingerprint, q.instance_id, q.answer FROM request q
+SELECT q.fingerprint, q.instance_id, q.answer, q.work_id FROM request q
 WHERE q.tenant_id = $1 AND q.route = $2 AND q.key = $3 AND q.expires_at > now()

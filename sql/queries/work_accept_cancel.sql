@@ -1,13 +1,18 @@
--- purpose: accept the cancellation of an instance and fence the burst that may be running it, in one statement
+-- purpose: accept the cancellation of an instance and fence the burst that may be running it, in one statement: by the
+--          version of the instance, or, as long as there is none, by the claim on its start
 -- caller:  store::work
 -- index:   instance_pkey, work_start
--- locks:   instance, then work
+-- locks:   instance or the start, then work
 WITH bumped AS (
     UPDATE instance SET version = version + 1 WHERE tenant_id = $1 AND id = $2 AND status = 0 RETURNING id
+), stripped AS (
+    UPDATE work w SET claimed_by = NULL, claim_no = w.claim_no + 1, available_at = now()
+    WHERE w.tenant_id = $1 AND w.instance_id = $2 AND w.kind = 0
+    RETURNING w.id
 ), known AS (
     SELECT 1 FROM bumped
     UNION ALL
-    SELECT 1 FROM work w WHERE w.tenant_id = $1 AND w.instance_id = $2 AND w.kind = 0
+    SELECT 1 FROM stripped
 ), made AS (
     INSERT INTO work (tenant_id, instance_id, kind, body)
     SELECT $1, $2, 3, '{}' WHERE EXISTS (SELECT 1 FROM known)

@@ -65,9 +65,10 @@ WITH target AS MATERIALIZED (
     RETURNING m.tenant_id, m.instance_id, m.id, m.claim_no, m.due, m.failures, m.crashes
 )
 SELECT tenant_id, instance_id, id AS work_id, NULL::text AS timer_id, claim_no, kind, body, definition_id, version_id,
-       definition_version, failures, crashes, NULL::timestamptz AS due
+       definition_version, failures, crashes, NULL::timestamptz AS due,
+       now()
 FROM work_taken
 UNION ALL
-SELECT tenant_id, instance_id, NULL, id, claim_no, NULL, NULL, NULL, NULL, NULL, failures, crashes, due
+SELECT tenant_id, instance_id, NULL, id, claim_no, NULL, NULL, NULL, NULL, NULL, failures, crashes, due, now()
 FROM timer_taken
 ORDER BY due NULLS LAST, work_id

@@ -1,5 +1,10 @@
--- purpose: tell whether an instruction still waits or runs
+-- purpose: tell whether an instruction still waits or runs, and if not, what became of it: it met nothing, it was given up
+--          (as a dead letter, or one that is gone by now), or else it met what it was meant for
 -- caller:  store::work
--- index:   work_pkey
--- locks:   none
-SELECT EXISTS (SELECT 1 FROM work w WHERE w.tenant_id = $1 AND w.id = $2)
+-- index:   work_pkey, unmet_pkey, dead_letter_instance
+-- locks:   none; one snapshot, as a row and what tells of its end are written by one statement
+SELECT EXISTS (SELECT 1 FROM work w WHERE w.tenant_id = $1 AND w.id = $2) AS waits,
+       EXISTS (SELECT 1 FROM unmet u WHERE u.tenant_id = $1 AND u.work_id = $2 AND NOT u.given_up) AS unmet,
+       EXISTS (SELECT 1 FROM unmet u WHERE u.tenant_id = $1 AND u.work_id = $2 AND u.given_up)
+       OR EXISTS (SELECT 1 FROM dead_letter d
+                  WHERE d.tenant_id = $1 AND d.instance_id = $3 AND d.work_id = $2) AS given_up

@@ -40,20 +40,26 @@ WITH returned AS MATERIALIZED (
     DELETE FROM work w USING work_held h
     WHERE w.tenant_id = h.tenant_id AND w.id = h.id AND $7::smallint = 2 AND h.failures >= 20
     RETURNING w.tenant_id, w.instance_id, w.id, w.kind, w.definition_id, w.version_id, w.definition_version, w.body,
-              h.failures, w.crashes
+              h.failures, w.crashes, w.created_at
 ), timer_dead AS (
     DELETE FROM timer t USING timer_held h
     WHERE t.tenant_id = h.tenant_id AND t.instance_id = h.instance_id AND t.id = h.id AND $7::smallint = 2
       AND h.failures >= 20
     RETURNING t.tenant_id, t.instance_id, t.id, t.due, h.failures, t.crashes
+), freed AS (
+    -- A start that is given up keeps nobody from starting; a replay asks again.
+    DELETE FROM activation a USING work_dead d
+    WHERE d.kind = 0 AND a.tenant_id = d.tenant_id AND a.instance_id = d.instance_id
+      AND NOT EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = a.tenant_id AND i.id = a.instance_id)
 ), letters AS (
     INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, timer_id, definition_id, version_id,
-                             definition_version, body, due, failures, crashes)
+                             definition_version, body, due, failures, crashes, accepted_at)
     SELECT d.tenant_id, d.instance_id, d.kind, $9, d.id, NULL, d.definition_id, d.version_id, d.definition_version,
-           d.body, NULL, d.failures, d.crashes
+           d.body, NULL, d.failures, d.crashes, d.created_at
     FROM work_dead d
     UNION ALL
-    SELECT d.tenant_id, d.instance_id, 5, $9, NULL, d.id, NULL, NULL, NULL, NULL, d.due, d.failures, d.crashes
+    SELECT d.tenant_id, d.instance_id, 5, $9, NULL, d.id, NULL, NULL, NULL, NULL, d.due, d.failures, d.crashes,
+           NULL
     FROM timer_dead d
     RETURNING 1
 )

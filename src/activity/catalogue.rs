@@ -10,9 +10,10 @@ use serde_json::{Map, Value};
 
 use super::{
     Activity, ActivityContext, Descriptor, EndedChild, Fault, Resumption, Step, branching, breaking, composition,
-    delay, event, flow_node, flowchart, for_each, milestone, naming, sequence, set_variable, throwing, while_loop,
-    workflow, write_line,
+    delay, event, flow_node, flowchart, for_each, milestone, naming, sequence, set_variable, throwing, timer,
+    while_loop, workflow, write_line,
 };
+use crate::schedule::Schedule;
 
 type Stepping<'a> = Pin<Box<dyn Future<Output = Result<Step, Fault>> + Send + 'a>>;
 
@@ -23,6 +24,7 @@ pub(crate) trait ErasedActivity: Send + Sync {
     fn child_completed<'a>(&'a self, context: &'a mut ActivityContext<'_>, child: EndedChild) -> Stepping<'a>;
     fn child_cancelled<'a>(&'a self, context: &'a mut ActivityContext<'_>, child: EndedChild) -> Stepping<'a>;
     fn trigger_payload(&self, inputs: &Map<String, Value>) -> Option<Value>;
+    fn trigger_schedule(&self, inputs: &Map<String, Value>) -> Option<crate::Result<Schedule>>;
 }
 
 impl<A: Activity> ErasedActivity for A {
@@ -44,6 +46,10 @@ impl<A: Activity> ErasedActivity for A {
 
     fn trigger_payload(&self, inputs: &Map<String, Value>) -> Option<Value> {
         Activity::trigger_payload(self, inputs)
+    }
+
+    fn trigger_schedule(&self, inputs: &Map<String, Value>) -> Option<crate::Result<Schedule>> {
+        Activity::trigger_schedule(self, inputs)
     }
 }
 
@@ -92,6 +98,9 @@ impl Catalogue {
             .register(composition::SetOutput)
             .register(write_line::WriteLine)
             .register(delay::Delay)
+            .register(timer::Timer)
+            .register(timer::Cron)
+            .register(timer::StartAt)
             .register(event::Event);
         catalogue
     }
@@ -108,6 +117,18 @@ impl Catalogue {
             },
         );
         self
+    }
+
+    /// Knows a type no more, in none of its versions; whether it was known.
+    pub fn forget(&mut self, type_name: &str) -> bool {
+        self.types.remove(type_name).is_some()
+    }
+
+    /// The names of all types, sorted.
+    pub(crate) fn type_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.types.keys().cloned().collect();
+        names.sort();
+        names
     }
 
     /// The type of that name and version or, if that version is unknown, the newest of that name.

@@ -8,6 +8,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -89,6 +90,8 @@ pub struct BookmarkRequest {
     pub publishable: bool,
     /// Wakes by itself after that time, counted from the commit.
     pub delay: Option<Duration>,
+    /// Wakes by itself at that time, by the clock of [`ActivityContext::now`].
+    pub due: Option<DateTime<Utc>>,
     /// Gone once used. Default: true.
     pub auto_burn: bool,
 }
@@ -101,6 +104,7 @@ impl BookmarkRequest {
             payload: payload.into(),
             publishable: true,
             delay: None,
+            due: None,
             auto_burn: true,
         }
     }
@@ -110,6 +114,15 @@ impl BookmarkRequest {
         Self {
             publishable: false,
             delay: Some(delay),
+            ..Self::new(payload)
+        }
+    }
+
+    /// Waits for a point in time. One that has passed is over at once, but still after the commit.
+    pub fn at(due: DateTime<Utc>, payload: impl Into<Value>) -> Self {
+        Self {
+            publishable: false,
+            due: Some(due),
             ..Self::new(payload)
         }
     }
@@ -151,6 +164,7 @@ pub struct ActivityContext<'a> {
     pub(crate) instance_id: &'a InstanceId,
     pub(crate) execution_id: &'a ActivityExecutionId,
     pub(crate) attempt: u32,
+    pub(crate) now: DateTime<Utc>,
     pub(crate) trigger_activity_id: Option<&'a str>,
     pub(crate) trigger_payload: Option<Value>,
     pub(crate) is_breaking: bool,
@@ -194,9 +208,20 @@ impl<'a> ActivityContext<'a> {
         self.attempt
     }
 
+    /// What time it is by the clock of the database, which alone says when something is due: never later than it is,
+    /// and earlier by no more than it took to hear of it.
+    pub fn now(&self) -> DateTime<Utc> {
+        self.now
+    }
+
     /// An evaluated input by its name in Pascal case; null when there is none.
     pub fn input(&self, name: &str) -> &'a Value {
         self.inputs.get(name).unwrap_or(&Value::Null)
+    }
+
+    /// All evaluated inputs, by their names in Pascal case.
+    pub fn inputs(&self) -> &'a Map<String, Value> {
+        self.inputs
     }
 
     /// An evaluated input as text; `None` when it is null.

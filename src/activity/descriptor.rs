@@ -58,6 +58,8 @@ pub struct InputDescriptor {
     pub is_lazy: bool,
     /// No expression: the property is taken as it stands.
     pub is_raw: bool,
+    /// The value is not converted to the type: the activity reads it itself.
+    pub is_as_given: bool,
 }
 
 impl InputDescriptor {
@@ -71,6 +73,7 @@ impl InputDescriptor {
             ui_hint: "single-line".to_owned(),
             is_lazy: false,
             is_raw: false,
+            is_as_given: false,
         }
     }
 
@@ -100,6 +103,13 @@ impl InputDescriptor {
     #[must_use]
     pub fn lazy(mut self) -> Self {
         self.is_lazy = true;
+        self
+    }
+
+    /// Leaves the conversion to the activity.
+    #[must_use]
+    pub fn as_given(mut self) -> Self {
+        self.is_as_given = true;
         self
     }
 

@@ -30,6 +30,7 @@ mod node;
 mod sequence;
 mod set_variable;
 mod throwing;
+mod timer;
 mod while_loop;
 mod workflow;
 mod write_line;
@@ -113,6 +114,13 @@ pub trait Activity: Send + Sync + 'static {
 
     /// For a trigger: what a stimulus must carry to start an instance here, from the evaluated inputs.
     fn trigger_payload(&self, inputs: &Map<String, Value>) -> Option<Value> {
+        let _ = inputs;
+        None
+    }
+
+    /// For a trigger that time meets: when it starts an instance, from the evaluated inputs. Such a trigger has no
+    /// payload; an instance is started with `{"scheduleId", "occurrence", "fireAt", "firedAt", "standsFor"}`.
+    fn trigger_schedule(&self, inputs: &Map<String, Value>) -> Option<crate::Result<crate::schedule::Schedule>> {
         let _ = inputs;
         None
     }

@@ -92,6 +92,34 @@ pub(super) async fn save(State(api): State<Api>, sent: Sent) -> Answer {
     Ok(published(saved))
 }
 
+/// `PUT /workflow-definitions/{id}`: a bare definition, or `{model, publish}`. It is published unless told otherwise:
+/// whoever updates a workflow and starts it in the next moment, on any node, means the one that was just sent.
+pub(super) async fn put(State(api): State<Api>, Id(id): Id, sent: Sent) -> Answer {
+    let Some(body) = sent.value else {
+        return Err(Refusal::bad("missing-body", "The body must be a workflow definition."));
+    };
+    let (model, publish) = if is_envelope(&body) {
+        let mut fields = Fields::of_body(Some(body))?;
+        let publish = fields.flag("publish")?;
+        (fields.object("model")?.map(Value::Object).unwrap_or_default(), publish)
+    } else {
+        (body, None)
+    };
+    let mut definition = read(model)?;
+    definition.definition_id = DefinitionId::new(id);
+    let saved = api.engine.save(definition, publish.unwrap_or(true)).await?;
+    Ok(published(saved))
+}
+
+/// Whether a body holds a definition instead of being one: a definition has a root, and no model.
+fn is_envelope(body: &Value) -> bool {
+    let has = |name: &str| {
+        let named = |fields: &serde_json::Map<String, Value>| fields.keys().any(|key| key.eq_ignore_ascii_case(name));
+        body.as_object().is_some_and(named)
+    };
+    has("model") && !has("root")
+}
+
 /// `POST|PUT /workflow-definitions/import`: saves a draft, whatever the definition says of itself.
 pub(super) async fn import_new(State(api): State<Api>, sent: Sent) -> Answer {
     take_in(&api, None, sent).await

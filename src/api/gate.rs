@@ -5,17 +5,19 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use tokio::sync::Semaphore;
 
 use super::ApiOptions;
+use super::bookmarks;
 use super::credentials::ApiKey;
 use super::health;
 use super::hosts::Hosts;
 use super::refusal::Refusal;
+use crate::runtime::Engine;
 
 /// What the gate checks against.
 #[derive(Debug)]
@@ -40,7 +42,7 @@ impl Gate {
         let text = |name| {
             headers
                 .get(name)
-                .map(|value: &axum::http::HeaderValue| value.to_str().unwrap_or_default())
+                .map(|value: &HeaderValue| value.to_str().unwrap_or_default())
         };
         // A request line may hold an absolute URL, whose host then counts; no browser does that, so both must be ours.
         let host = text(header::HOST).unwrap_or_default();
@@ -52,6 +54,10 @@ impl Gate {
                 "The host that the request names is not one of this server's; call it by its address, or let it start \
                  with --allowed-host and the name.",
             ));
+        }
+        // A token is all that its URL needs: no key, and from whichever page the link is followed.
+        if bookmarks::takes_token(request.uri().path()) {
+            return Ok(());
         }
         let foreign_site = text(header::HeaderName::from_static("sec-fetch-site"))
             .is_some_and(|site| site != "same-origin" && site != "none");
@@ -100,12 +106,31 @@ pub(super) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: 
     }
 }
 
+/// A node that is about to stop keeps no connection: whoever comes by one of them would find it closed one day.
+pub(super) async fn part(State(engine): State<Engine>, request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    if engine.is_leaving() {
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(header::CONNECTION, close);
+    }
+    response
+}
+
 /// Answers what no route answers.
 pub(super) async fn no_such_route(request: Request) -> Refusal {
     Refusal::new(
         StatusCode::NOT_FOUND,
         "no-such-route",
         format!("There is nothing at {}.", request.uri().path()),
+    )
+}
+
+/// Answers everything but health where a node has not the role of answering.
+pub(super) async fn no_api_here() -> Refusal {
+    Refusal::new(
+        StatusCode::MISDIRECTED_REQUEST,
+        "no-api-here",
+        "This node has not the role `api`; ask one that has.",
     )
 }
 

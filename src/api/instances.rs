@@ -127,6 +127,19 @@ pub(super) async fn cancel(State(api): State<Api>, Id(id): Id, _sent: Sent) -> A
     Ok(StatusCode::OK.into_response())
 }
 
+/// `DELETE /workflow-instances/{id}`: 204, or 404 if there is none.
+pub(super) async fn delete(State(api): State<Api>, Id(id): Id) -> Answer {
+    let id = InstanceId::new(id);
+    if api.engine.delete(&id).await? {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    Err(crate::Error::not_found(
+        "instance-not-found",
+        format!("no workflow instance has the id {:?}", id.as_str()),
+    )
+    .into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

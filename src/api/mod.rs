@@ -22,7 +22,11 @@
 //! Nothing here knows SQL or holds state beside the engine: any node may answer any request.
 
 mod body;
+mod bookmarks;
+mod bulk;
+mod cluster;
 mod credentials;
+mod dead_letters;
 mod definitions;
 mod events;
 mod execute;
@@ -39,6 +43,7 @@ mod path;
 mod refusal;
 mod resume;
 mod server;
+mod timers;
 mod versions;
 
 use std::fmt;
@@ -131,7 +136,10 @@ pub fn router(engine: Engine, options: ApiOptions) -> Router {
             get(definitions::by_definition_id),
         )
         .route("/workflow-definitions/by-id/{id}", get(definitions::by_version_id))
-        .route("/workflow-definitions/{id}", get(definitions::by_definition_id))
+        .route(
+            "/workflow-definitions/{id}",
+            get(definitions::by_definition_id).put(definitions::put),
+        )
         .route(
             "/workflow-definitions/{id}/import",
             post(definitions::import).put(definitions::import),
@@ -146,20 +154,76 @@ pub fn router(engine: Engine, options: ApiOptions) -> Router {
             "/workflow-instances",
             get(instances::list).post(instances::list_or_start),
         )
-        .route("/workflow-instances/{id}", get(instances::get))
+        .route(
+            "/workflow-instances/{id}",
+            get(instances::get).delete(instances::delete),
+        )
+        .route("/bulk-actions/cancel/workflow-instances", post(bulk::cancel))
+        .route("/bulk-actions/cancel/workflow-instances/", post(bulk::cancel))
+        .route("/bulk-actions/delete/workflow-instances", post(bulk::delete))
+        .route("/bulk-actions/delete/workflow-instances/by-id", post(bulk::delete))
         .route(
             "/workflow-instances/{id}/journal",
             get(journal::list).post(journal::filtered),
         )
         .route("/workflow-instances/{id}/resume", post(resume::resume))
+        .route("/workflow-instances/{id}/resume-token", post(bookmarks::make))
+        .route(bookmarks::BY_QUERY, get(bookmarks::by_query).post(bookmarks::by_query))
         .route("/cancel/workflow-instances/{id}", post(instances::cancel))
-        .route("/events/{id}/trigger", post(events::trigger));
+        .route("/events/{id}/trigger", post(events::trigger))
+        .merge(operator_routes());
+    let leaving = from_fn_with_state(api.engine.clone(), gate::part);
     let routes = Router::new()
         .nest(PREFIX, elsa)
+        .route(bookmarks::BY_PATH, get(bookmarks::by_path).post(bookmarks::by_path))
         .route(health::LIVE, get(health::live))
         .route(health::READY, get(health::ready))
-        .with_state(api);
+        .with_state(api)
+        .layer(leaving);
     protect(routes, options)
+}
+
+/// Only health, for a node that does not answer requests: it says so to whoever asks for anything else.
+pub fn health_router(engine: Engine, options: ApiOptions) -> Router {
+    let api = Api {
+        engine,
+        bodies: Arc::new(body::Bounds::new(options.body_timeout)),
+    };
+    Router::new()
+        .route(health::LIVE, get(health::live))
+        .route(health::READY, get(health::ready))
+        .with_state(api)
+        .fallback(gate::no_api_here)
+        .method_not_allowed_fallback(gate::wrong_method)
+        .layer(from_fn_with_state(Arc::new(gate::Gate::new(options)), gate::pass))
+}
+
+/// What an operator looks at, and does.
+fn operator_routes() -> Router<Api> {
+    Router::new()
+        .route("/cluster/nodes", get(cluster::nodes))
+        .route("/cluster/queue", get(cluster::queue))
+        .route("/cluster/locks", get(cluster::locks))
+        .route("/cluster/timers", get(timers::list))
+        .route("/cluster/timers/{id}", get(timers::get))
+        .route("/cluster/timers/{id}/pause", post(timers::pause))
+        .route("/cluster/timers/{id}/resume", post(timers::resume))
+        .route("/cluster/timers/{id}/trigger", post(timers::trigger))
+        .route("/cluster/dead-letters", get(dead_letters::list))
+        .route(
+            "/cluster/dead-letters/{id}",
+            get(dead_letters::get).delete(dead_letters::delete),
+        )
+        .route("/cluster/dead-letters/{id}/replay", post(dead_letters::replay))
+        .route(
+            "/bookmark-queue/dead-letters",
+            get(dead_letters::elsa_list).post(dead_letters::elsa_list_by_post),
+        )
+        .route(
+            "/bookmark-queue/dead-letters/{id}",
+            get(dead_letters::elsa_get).delete(dead_letters::delete),
+        )
+        .route("/bookmark-queue/dead-letters/{id}/replay", post(dead_letters::replay))
 }
 
 /// Puts the gate before the routes, and makes what no route answers look like everything else.

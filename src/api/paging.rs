@@ -52,7 +52,8 @@ pub(super) fn window(fields: &mut Fields) -> Result<Window, Refusal> {
     })
 }
 
-fn size(fields: &mut Fields, name: &str) -> Result<Option<u32>, Refusal> {
+/// The size of a page, if it is given.
+pub(super) fn size(fields: &mut Fields, name: &str) -> Result<Option<u32>, Refusal> {
     match fields.number(name, 1)? {
         Some(size) if size > LARGEST => Err(Refusal::wrong_field(
             name,

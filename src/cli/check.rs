@@ -8,7 +8,7 @@ use super::settings::{Check, Common};
 use crate::{Violation, runtime};
 
 pub(super) async fn run(common: &Common, settings: &Check) -> Result<(), Failure> {
-    let violations = runtime::check(common.database_url()?, &common.schema).await?;
+    let violations = runtime::check(&common.database_url()?, &common.schema).await?;
     for line in report(&violations, settings.json) {
         say(&line);
     }

@@ -1,18 +1,21 @@
 //! `mainspring dev`: everything at once for somebody who looks around. A private PostgreSQL, the sample workflows, one
 //! of them run and its journal shown, an engine that answers, and what can be tried next. Ctrl-C stops all of it.
 
+mod several;
+
 use std::path::Path;
 use std::time::Duration;
 
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::failure::Failure;
 use super::private_postgres::{self, Options, PrivatePostgres};
-use super::serve::{address_of, answer, listen, url_of};
+use super::serve::{Drain, address_of, answer, url_of};
 use super::settings::{Common, Dev, is_local};
 use super::{samples, say, stop};
 use crate::Result as EngineResult;
-use crate::api::ApiOptions;
+use crate::api::{self, ApiOptions};
 use crate::id::{DefinitionId, InstanceId};
 use crate::runtime::{Engine, JournalRecord, Page, StartRequest};
 
@@ -30,7 +33,7 @@ pub(super) async fn run(common: &Common, settings: &Dev) -> Result<(), Failure> 
         eprintln!("`mainspring dev` uses a private PostgreSQL; the database that is given is left alone");
     }
     let stop = stop::on_signals()?;
-    let listener = listen(settings.listen).await?;
+    let listeners = several::addresses(settings).await?;
     eprintln!("starting a private PostgreSQL in {} …", settings.data_dir.display());
     let mut postgres = tokio::select! {
         started = private_postgres::start(Options { folder: settings.data_dir.clone() }) => started?,
@@ -39,7 +42,7 @@ pub(super) async fn run(common: &Common, settings: &Dev) -> Result<(), Failure> 
     if let Some(notice) = postgres.notice() {
         eprintln!("{notice}");
     }
-    let outcome = serve_on(&mut postgres, common, listener, &stop).await;
+    let outcome = serve_on(&mut postgres, common, listeners, &stop).await;
     // Also after a failure: the server is ours to stop.
     let stopped = postgres.stop().await.map_err(Failure::from);
     outcome.and(stopped)
@@ -48,14 +51,14 @@ pub(super) async fn run(common: &Common, settings: &Dev) -> Result<(), Failure> 
 async fn serve_on(
     postgres: &mut PrivatePostgres,
     common: &Common,
-    listener: tokio::net::TcpListener,
+    listeners: Vec<TcpListener>,
     stop: &CancellationToken,
 ) -> Result<(), Failure> {
     let url = postgres.url().to_owned();
     let folder = postgres.folder().to_owned();
     let work = async {
         let starting = async {
-            let engine = Engine::builder(url)
+            let engine = Engine::builder(&url)
                 .schema(&common.schema)
                 .migrate(true)
                 .start()
@@ -68,14 +71,27 @@ async fn serve_on(
             started = starting => started?,
             () = stop.cancelled() => return Ok(()),
         };
-        let options = ApiOptions {
-            listen: address_of(&listener)?,
-            ..ApiOptions::default()
-        };
-        let base = url_of(options.listen);
-        say(&format!("ready {base}"));
-        say(&what_next(&base, &ids, &folder));
-        answer(engine, listener, options, stop, DRAIN).await
+        match <[TcpListener; 1]>::try_from(listeners) {
+            Ok([listener]) => {
+                let options = ApiOptions {
+                    listen: address_of(&listener)?,
+                    ..ApiOptions::default()
+                };
+                let base = url_of(options.listen);
+                say(&format!("ready {base}"));
+                say(&what_next(&base, &ids, &folder));
+                let drain = Drain {
+                    notice: Duration::ZERO,
+                    timeout: DRAIN,
+                };
+                let router = api::router(engine.clone(), options);
+                answer(engine, listener, router, stop, drain).await
+            }
+            Err(listeners) => {
+                engine.shutdown().await;
+                several::run(common, &url, listeners, &ids, &folder, stop).await
+            }
+        }
     };
     tokio::select! {
         outcome = work => outcome,

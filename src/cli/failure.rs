@@ -30,9 +30,25 @@ impl Failure {
         }
     }
 
+    /// It failed, as a child of ours did that exited with `code`.
+    pub(super) fn with_code(code: Option<i32>, message: impl Into<String>) -> Self {
+        Self {
+            code: code
+                .and_then(|code| u8::try_from(code).ok())
+                .filter(|code| *code > 0)
+                .unwrap_or(1),
+            message: message.into(),
+        }
+    }
+
     /// It found something, and its output says what.
     pub(super) fn found() -> Self {
         Self::failed("")
+    }
+
+    /// What it says, without secrets.
+    pub(super) fn told(&self) -> String {
+        redact(&self.message)
     }
 
     /// Says it on standard error.

@@ -6,7 +6,7 @@ use super::settings::Common;
 use crate::runtime;
 
 pub(super) async fn run(common: &Common) -> Result<(), Failure> {
-    let applied = runtime::migrate(common.database_url()?, &common.schema).await?;
+    let applied = runtime::migrate(&common.database_url()?, &common.schema).await?;
     for name in &applied {
         say(&format!("applied {name}"));
     }

@@ -1,4 +1,4 @@
-//! The program: `mainspring dev | serve | migrate | check | bench`, one file per command.
+//! The program: `mainspring demo | dev | serve | migrate | check | cron | bench`, one file per command.
 //!
 //! What scripts may rely on, whatever the command:
 //!
@@ -9,31 +9,42 @@
 
 mod bench;
 mod check;
+mod client;
+mod cron;
+mod demo;
 mod dev;
+mod elsa;
 mod failure;
+mod ground;
 mod migrate;
-mod private_postgres;
+mod nodes;
+pub(crate) mod private_postgres;
 mod samples;
 mod secret;
 mod serve;
 mod settings;
 mod stop;
+mod work;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 use tracing_subscriber::EnvFilter;
 
+use elsa::ElsaEnvironment;
 use failure::Failure;
 use settings::{Command, Program};
 
 /// Runs the program with the arguments and the environment of this process.
 pub fn main() -> ExitCode {
-    let program = match Program::try_parse() {
+    let elsa = ElsaEnvironment::of_process();
+    let parsed = elsa.apply(Program::command()).try_get_matches();
+    let mut program = match parsed.and_then(|matches| Program::from_arg_matches(&matches)) {
         Ok(program) => program,
         Err(error) => return refuse_usage(&error),
     };
+    program.common.elsa = elsa;
     match run(program) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
@@ -47,10 +58,12 @@ fn run(program: Program) -> Result<(), Failure> {
     let runtime = tokio::runtime::Runtime::new().map_err(|error| Failure::failed(format!("no runtime: {error}")))?;
     runtime.block_on(async {
         match command {
+            Command::Demo => demo::run(&common).await,
             Command::Dev(settings) => dev::run(&common, &settings).await,
             Command::Serve(settings) => serve::run(&common, &settings).await,
             Command::Migrate => migrate::run(&common).await,
             Command::Check(settings) => check::run(&common, &settings).await,
+            Command::Cron(settings) => cron::run(&settings),
             Command::Bench(settings) => bench::run(&common, &settings).await,
         }
     })

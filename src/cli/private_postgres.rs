@@ -95,6 +95,18 @@ pub(crate) async fn start(options: Options) -> Result<PrivatePostgres> {
     }
 }
 
+/// Takes a folder away that nobody uses, with the server that may still run in it.
+///
+/// Errors: `data-folder-in-use`, `private-postgresql`.
+pub(crate) async fn remove(folder: &Path) -> Result<()> {
+    let folder = Folder::open(folder)?;
+    if folder.has_cluster() {
+        leftover::stop(&folder, &Installation::find(folder.cluster_version()?)?).await?;
+    }
+    std::fs::remove_dir_all(folder.path())
+        .map_err(|error| broken(format!("cannot remove {}", folder.path().display())).caused_by(error))
+}
+
 impl PrivatePostgres {
     /// How to connect. It holds the password: never print it.
     pub(crate) fn url(&self) -> &str {

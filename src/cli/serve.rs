@@ -9,22 +9,40 @@ use tokio_util::sync::CancellationToken;
 use super::failure::Failure;
 use super::say;
 use super::secret::Secret;
-use super::settings::{Common, Serve};
+use super::settings::{Common, RoleName, Serve};
 use super::stop;
+use super::work::Work;
 use crate::api::{self, ApiKey, ApiOptions};
-use crate::runtime::{Engine, EngineBuilder};
+use crate::runtime::{Engine, EngineBuilder, Role};
 
-/// The least that the engine gets to leave in good order, also if requests took all of the drain timeout.
-const LEAST_TO_LEAVE: Duration = Duration::from_secs(2);
+/// What is kept of the drain timeout for handing back what did not end in time.
+const TO_HAND_BACK: Duration = Duration::from_secs(1);
+
+/// How long the engine may take to leave beyond the drain timeout, while the database is slow. What it had claimed goes
+/// on elsewhere in any case, and later if it was not handed back.
+const TO_LEAVE: Duration = Duration::from_secs(6);
+
+/// Between two looks whether the database is there.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure> {
+    common.elsa.tell()?;
     settings.check()?;
+    if settings.is_open() {
+        tracing::warn!(
+            "anybody who reaches {} may do everything, as --allow-anonymous says; an --api-key ends that",
+            settings.listen
+        );
+    }
     let url = common.database_url()?;
     let stop = stop::on_signals()?;
+    if settings.child.stop_with_stdin {
+        stop::with_stdin(&stop);
+    }
     // A taken address shall be told before the node registers. Who connects early waits in the kernel's queue.
     let listener = listen(settings.listen).await?;
     let engine = tokio::select! {
-        engine = builder(url, common, settings).start() => engine?,
+        engine = start(&url, common, settings) => engine?,
         () = stop.cancelled() => return Ok(()),
     };
     let options = ApiOptions {
@@ -35,7 +53,35 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
         body_timeout: settings.body_timeout,
     };
     say(&format!("ready {}", url_of(options.listen)));
-    answer(engine, listener, options, &stop, settings.drain_timeout).await
+    let drain = Drain {
+        notice: settings.drain_notice,
+        timeout: settings.drain_timeout,
+    };
+    let router = if settings.roles.contains(&RoleName::Api) {
+        api::router(engine.clone(), options)
+    } else {
+        api::health_router(engine.clone(), options)
+    };
+    answer(engine, listener, router, &stop, drain).await
+}
+
+/// Starts the engine, and waits for its database as long as the settings say: a database that was started together with
+/// this node needs its time.
+async fn start(url: &str, common: &Common, settings: &Serve) -> crate::Result<Engine> {
+    let began = Instant::now();
+    loop {
+        let error = match builder(url, common, settings).start().await {
+            Ok(engine) => return Ok(engine),
+            Err(error) => error,
+        };
+        let away = ["database-unavailable", "database-timeout"].contains(&error.code());
+        let left = settings.database_wait.saturating_sub(began.elapsed());
+        if !away || left.is_zero() {
+            return Err(error);
+        }
+        tracing::warn!(%error, seconds_left = left.as_secs(), "waiting for the database");
+        tokio::time::sleep(LOOK_AGAIN.min(left)).await;
+    }
 }
 
 fn builder(url: &str, common: &Common, settings: &Serve) -> EngineBuilder {
@@ -48,7 +94,22 @@ fn builder(url: &str, common: &Common, settings: &Serve) -> EngineBuilder {
         .tolerance(settings.tolerance)
         .answer_timeout(settings.answer_timeout)
         .drain_timeout(settings.drain_timeout)
-        .inbox_lifetime(settings.inbox_lifetime);
+        .inbox_lifetime(settings.inbox_lifetime)
+        .roles(settings.roles.iter().copied().map(Role::from))
+        .single_scheduler(settings.single_scheduler);
+    let builder = match settings.token_secret.as_ref().map(Secret::reveal) {
+        Some(secret) => builder.token_secret(secret),
+        None => builder,
+    };
+    let builder = if settings.child.bench_activities {
+        builder.activity(Work)
+    } else {
+        builder
+    };
+    let builder = settings
+        .disable_activity
+        .iter()
+        .fold(builder, |builder, type_name| builder.disable_activity(type_name));
     match &settings.node_id {
         Some(name) => builder.node_id(name),
         None => builder,
@@ -83,28 +144,44 @@ pub(super) fn url_of(mut address: SocketAddr) -> String {
     format!("http://{address}")
 }
 
-/// Serves until asked to stop: then no new requests, then the engine leaves, both within the drain timeout.
+/// How a node ends.
+#[derive(Clone, Copy)]
+pub(super) struct Drain {
+    /// How long it goes on answering when it is no longer ready, if there are other nodes.
+    pub(super) notice: Duration,
+    /// How long all of it may take.
+    pub(super) timeout: Duration,
+}
+
+/// Serves until asked to stop: then not ready but still serving, then no new requests, then the engine leaves, all
+/// within the drain timeout.
 pub(super) async fn answer(
     engine: Engine,
     listener: TcpListener,
-    options: ApiOptions,
+    router: axum::Router,
     stop: &CancellationToken,
-    drain: Duration,
+    drain: Drain,
 ) -> Result<(), Failure> {
-    let router = api::router(engine.clone(), options);
     let mut stopping = None;
     let asked = async {
         stop.cancelled().await;
         tracing::info!("stopping");
         stopping = Some(Instant::now());
+        if engine.retreat() {
+            tokio::time::sleep(drain.notice.min(drain.timeout)).await;
+        }
     };
-    let served = api::serve(listener, router, asked, drain).await;
+    let served = api::serve(listener, router, asked, drain.timeout.saturating_sub(drain.notice)).await;
     let left = drain
+        .timeout
         .saturating_sub(stopping.map_or(Duration::ZERO, |began| began.elapsed()))
-        .max(LEAST_TO_LEAVE);
-    if tokio::time::timeout(left, engine.shutdown()).await.is_err() {
+        .saturating_sub(TO_HAND_BACK);
+    if tokio::time::timeout(left + TO_LEAVE, engine.shutdown_within(left))
+        .await
+        .is_err()
+    {
         tracing::warn!(
-            "the engine's work did not end within the drain timeout; it goes on elsewhere, or at the next start"
+            "the engine could not leave in good order within the drain timeout; its work goes on elsewhere, or at the next start"
         );
     }
     served.map_err(|error| Failure::failed(format!("the server ended: {error}")))

@@ -2,6 +2,9 @@
 //! wins. The same table, for people, is in `docs/api.md`; a test below compares the two.
 
 mod bench;
+mod child;
+mod cron;
+mod role;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,15 +13,21 @@ use std::time::Duration;
 use clap::builder::FalseyValueParser;
 use clap::{Args, Parser, Subcommand};
 
+use super::elsa::ElsaEnvironment;
 use super::failure::Failure;
 use super::secret::Secret;
-pub(super) use bench::{Bench, BenchCommand, BenchLocks, Provider};
+use crate::db::with_file;
+pub(super) use bench::{Bench, BenchCommand, BenchFailover, BenchLocks, BenchSignals, BenchTimers, Fault, Provider};
+use child::Child;
+pub(super) use cron::{Cron, GapRule, OverlapRule};
+pub(super) use role::RoleName;
 
 const AFTER_HELP: &str = "\
 Every setting --a-b can also be given as MAINSPRING_A_B in the environment; the flag wins.
 Durations are a number with its unit: 500ms, 3s, 2m, 1h.
 
-To look around:       mainspring dev
+To see it in ten seconds: mainspring demo
+To look around:         mainspring dev
 On a database of yours: mainspring serve --database-url postgres://user@host/database
 
 Exit codes: 0 done, 1 failed or found something, 2 wrong usage, 3 no database.";
@@ -36,14 +45,18 @@ pub(super) struct Program {
 /// What the program can do.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
+    /// See it: three nodes, kill -9 of the one that is at work, another that finishes; nothing of it stays
+    Demo,
     /// Try it: a private PostgreSQL, the sample workflows, and an engine that answers on this machine
     Dev(Dev),
     /// Run a node of the engine on a database
-    Serve(Serve),
+    Serve(Box<Serve>),
     /// Bring the database up to this version of the engine
     Migrate,
     /// Check that what is in the database agrees with itself
     Check(Check),
+    /// Tell when a cron expression fires, and what daylight saving does to it
+    Cron(Cron),
     /// Measure how fast this machine and its database are
     Bench(Bench),
 }
@@ -69,6 +82,15 @@ pub(super) struct Common {
         hide_env_values = true
     )]
     direct_database_url: Option<Secret>,
+    /// A file with the password for the database, read anew for each connection: it can be changed while nodes run
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "MAINSPRING_DATABASE_PASSWORD_FILE",
+        hide_env_values = true
+    )]
+    database_password_file: Option<PathBuf>,
     /// The schema in the database that holds everything
     #[arg(
         long,
@@ -89,17 +111,25 @@ pub(super) struct Common {
         default_value = "info"
     )]
     pub(super) log: String,
+    /// What the environment says in Elsa's words; a flag wins, and so does MAINSPRING_…
+    #[arg(skip)]
+    pub(super) elsa: ElsaEnvironment,
 }
 
 impl Common {
     /// The database, which all commands but `dev` need.
-    pub(super) fn database_url(&self) -> Result<&str, Failure> {
-        self.given_database_url().ok_or_else(|| {
+    pub(super) fn database_url(&self) -> Result<String, Failure> {
+        let elsas = || self.elsa.database_url().map(Secret::reveal);
+        let url = self.given_database_url().or_else(elsas).ok_or_else(|| {
             Failure::usage(
                 "which database? Give --database-url postgres://user@host:port/database, or set \
                  MAINSPRING_DATABASE_URL (there a password does not show in the list of processes). Without a database of \
                  your own, try `mainspring dev`.",
             )
+        })?;
+        Ok(match &self.database_password_file {
+            Some(file) => with_file(url, file),
+            None => url.to_owned(),
         })
     }
 
@@ -136,6 +166,9 @@ pub(super) struct Dev {
         default_value = ".mainspring"
     )]
     pub(super) data_dir: PathBuf,
+    /// How many nodes; from two on each is a process of its own, and their ports count up from that of --listen
+    #[arg(long, value_name = "COUNT", env = "MAINSPRING_NODES", hide_env_values = true, default_value = "1", value_parser = few)]
+    pub(super) nodes: usize,
 }
 
 /// Settings of `serve`.
@@ -154,6 +187,9 @@ pub(super) struct Serve {
     /// The key that every request must show, in the header `Authorization: ApiKey KEY`
     #[arg(long, value_name = "KEY", env = "MAINSPRING_API_KEY", hide_env_values = true)]
     pub(super) api_key: Option<Secret>,
+    /// Let in whoever reaches the address, without an --api-key: for a network that is closed otherwise
+    #[arg(long, env = "MAINSPRING_ALLOW_ANONYMOUS", hide_env_values = true, value_parser = FalseyValueParser::new())]
+    pub(super) allow_anonymous: bool,
     /// A further host name that requests may be for; can be repeated, or hold several with commas. `*`: any name
     #[arg(
         long,
@@ -173,6 +209,9 @@ pub(super) struct Serve {
     /// How many pooled connections to the database
     #[arg(long, value_name = "COUNT", env = "MAINSPRING_POOL_SIZE", hide_env_values = true, default_value = "8", value_parser = count)]
     pub(super) pool_size: usize,
+    /// Signs the tokens of resume URLs; the same on all nodes. Unless given, a key in the database does
+    #[arg(long, value_name = "SECRET", env = "MAINSPRING_TOKEN_SECRET", hide_env_values = true)]
+    pub(super) token_secret: Option<Secret>,
     /// How many requests are worked on at the same time; one more gets 503
     #[arg(
         long,
@@ -220,6 +259,27 @@ pub(super) struct Serve {
         value_parser = duration
     )]
     pub(super) body_timeout: Duration,
+    /// How long to wait for a database that is not there yet; with 0s the node ends at once, with exit code 3
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "MAINSPRING_DATABASE_WAIT",
+        hide_env_values = true,
+        default_value = "0s",
+        value_parser = duration_or_none
+    )]
+    pub(super) database_wait: Duration,
+    /// How long this node still answers after Ctrl-C or SIGTERM while it says that it is not ready, so that balancers
+    /// notice; only where there are other nodes
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "MAINSPRING_DRAIN_NOTICE",
+        hide_env_values = true,
+        default_value = "2s",
+        value_parser = duration_or_none
+    )]
+    pub(super) drain_notice: Duration,
     /// How long work may take to end after Ctrl-C or SIGTERM
     #[arg(
         long,
@@ -230,9 +290,41 @@ pub(super) struct Serve {
         value_parser = duration
     )]
     pub(super) drain_timeout: Duration,
+    /// What this node does: answers requests (`api`; without it only those for health), runs workflows (`worker`; without
+    /// it as with --workers 0), fires schedules (`scheduler`)
+    #[arg(
+        long,
+        value_name = "ROLES",
+        env = "MAINSPRING_ROLES",
+        hide_env_values = true,
+        value_delimiter = ',',
+        default_value = "api,worker,scheduler"
+    )]
+    pub(super) roles: Vec<RoleName>,
+    /// One scheduler is active at a time, of all nodes that have the role and are told so; another one is at once when it
+    /// is gone
+    #[arg(long, env = "MAINSPRING_SINGLE_SCHEDULER", hide_env_values = true, value_parser = FalseyValueParser::new())]
+    pub(super) single_scheduler: bool,
+    /// An activity type that this node shall not know: it leaves what uses it to the others; can be repeated, or hold
+    /// several with commas. For staged roll-outs, and for tests
+    #[arg(
+        long,
+        value_name = "TYPE",
+        env = "MAINSPRING_DISABLE_ACTIVITY",
+        hide_env_values = true,
+        value_delimiter = ','
+    )]
+    pub(super) disable_activity: Vec<String>,
+    #[command(flatten)]
+    pub(super) child: Child,
 }
 
 impl Serve {
+    /// Whether all who reach this node may do everything.
+    pub(super) fn is_open(&self) -> bool {
+        self.api_key.is_none() && !is_local(self.listen)
+    }
+
     /// What no single setting shows: whether together they are safe.
     pub(super) fn check(&self) -> Result<(), Failure> {
         let key = self.api_key.as_ref().map(Secret::reveal);
@@ -241,9 +333,16 @@ impl Serve {
                 "an --api-key has at least one character, all of them visible ASCII",
             ));
         }
-        if key.is_none() && !is_local(self.listen) {
+        let secret = self.token_secret.as_ref().map(Secret::reveal);
+        if secret.is_some_and(|secret| secret.len() < 16) {
+            return Err(Failure::usage(
+                "a --token-secret has at least 16 bytes, best random ones",
+            ));
+        }
+        if key.is_none() && !is_local(self.listen) && !self.allow_anonymous {
             return Err(Failure::usage(format!(
-                "{} can be reached by others: give an --api-key (MAINSPRING_API_KEY), or listen on 127.0.0.1",
+                "{} can be reached by others: give an --api-key (MAINSPRING_API_KEY), listen on 127.0.0.1, or say with \
+                 --allow-anonymous that all who reach it may do everything",
                 self.listen
             )));
         }
@@ -282,8 +381,22 @@ fn count(text: &str) -> Result<usize, String> {
     number.ok_or_else(|| "give a whole number from 1 on".to_owned())
 }
 
+/// Nodes that one machine carries; each has some seventeen connections.
+fn few(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=8).contains(number));
+    number.ok_or_else(|| "give a whole number from 1 to 8".to_owned())
+}
+
 fn count_or_none(text: &str) -> Result<usize, String> {
     if text == "0" { Ok(0) } else { count(text) }
+}
+
+fn duration_or_none(text: &str) -> Result<Duration, String> {
+    if text == "0s" {
+        Ok(Duration::ZERO)
+    } else {
+        duration(text)
+    }
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

@@ -1,5 +1,7 @@
-//! Ctrl-C and SIGTERM: the first one asks for an end in good order, the second one ends at once.
+//! Ctrl-C and SIGTERM: the first one asks for an end in good order, the second one ends at once. The end of standard
+//! input can ask for an end, too.
 
+use std::io::Read;
 use std::time::{Duration, Instant};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -29,6 +31,17 @@ pub(super) fn on_signals() -> Result<CancellationToken, Failure> {
         std::process::exit(1);
     });
     Ok(token)
+}
+
+/// Cancels the token when standard input ends: whoever started this process is gone, or wants it to stop.
+pub(super) fn with_stdin(stop: &CancellationToken) {
+    let stop = stop.clone();
+    // A thread of its own, which nobody waits for: the runtime would wait for a read that never returns.
+    std::thread::spawn(move || {
+        let (mut stdin, mut bytes) = (std::io::stdin().lock(), [0; 64]);
+        while matches!(stdin.read(&mut bytes), Ok(length) if length > 0) {}
+        stop.cancel();
+    });
 }
 
 async fn either(interrupt: &mut Signal, terminate: &mut Signal) {

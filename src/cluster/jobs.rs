@@ -14,8 +14,8 @@ use super::take_over::TakeOver;
 use crate::Result;
 use crate::db::Pool;
 use crate::id::Incarnation;
-use crate::store::housekeeping;
 use crate::store::job::{self, Job};
+use crate::store::{activation, capability, housekeeping};
 
 /// From one time to the next. Orphans: DESIGN, an orphaned claim waits this long at most. Partitions: they are made
 /// seven days ahead.
@@ -23,6 +23,7 @@ fn interval(job: Job) -> Duration {
     match job {
         Job::Orphans | Job::Expiry => Duration::from_secs(10),
         Job::Partitions => Duration::from_secs(3600),
+        Job::Stranded => Duration::from_secs(60),
     }
 }
 
@@ -62,8 +63,20 @@ async fn turn(own: Incarnation, pool: &Pool, take_over: &TakeOver, job: Job) -> 
         Job::Orphans => take_over.of_the_unknown().await,
         Job::Expiry => {
             while housekeeping::expire(pool).await? >= housekeeping::EXPIRED_AT_ONCE {}
-            Ok(())
+            activation::settle_all(pool, take_over.connector().schema().lock_class()).await
         }
         Job::Partitions => housekeeping::ensure_partitions(pool).await,
+        Job::Stranded => {
+            for stranded in capability::stranded(pool).await? {
+                tracing::warn!(
+                    workflow = stranded.definition,
+                    version = stranded.version,
+                    lacking = ?stranded.lacking,
+                    waiting = stranded.waiting,
+                    "no node knows all activities of a workflow that has something to do; it waits for one that does"
+                );
+            }
+            Ok(())
+        }
     }
 }

@@ -18,12 +18,13 @@
 //!
 //! - `membership`: joins and leaves; `pulse`: the check-ins, and `verdict`: what they say about the others.
 //! - `watch`, `expiry`: who notices that a node is gone; `take_over`: what is done then.
-//! - `jobs`: what the cluster does once.
+//! - `jobs`: what the cluster does once. `scheduler`: who fires schedules.
 
 mod expiry;
 mod jobs;
 mod membership;
 mod pulse;
+pub(crate) mod scheduler;
 mod take_over;
 #[cfg(test)]
 mod tests;

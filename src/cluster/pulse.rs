@@ -7,10 +7,13 @@ use tokio::sync::{Notify, watch};
 
 use super::MembershipOptions;
 use super::verdict::Judge;
-use crate::db::{Connector, Session};
+use crate::db::{Connector, Session, within};
 use crate::id::Incarnation;
 use crate::store::node::{self, Pulse};
 use crate::{Error, Result};
+
+/// What a connection may take at least, however short the tolerance is: a busy machine is no dead one.
+const LEAST_TO_CONNECT: Duration = Duration::from_secs(2);
 
 /// What the last check-in learned.
 #[derive(Clone, Debug)]
@@ -28,6 +31,37 @@ pub(crate) struct Report {
 }
 
 impl Report {
+    /// A check-in that was sent at this moment and has just been answered.
+    #[cfg(test)]
+    pub(super) fn of(sent: Instant, tolerance: Duration) -> Self {
+        Self {
+            sent,
+            ..Self::first(tolerance)
+        }
+    }
+
+    /// Before there was any.
+    fn first(tolerance: Duration) -> Self {
+        Self {
+            sent: Instant::now(),
+            received: Instant::now(),
+            pulse: Pulse {
+                registered: true,
+                revision: 0,
+                next_due: Some(Duration::ZERO),
+                next_fire: None,
+                queued: false,
+                expired: Vec::new(),
+                members: Vec::new(),
+                jobs_due: false,
+                company: false,
+            },
+            condemned: Vec::new(),
+            declared_dead: false,
+            tolerance,
+        }
+    }
+
     /// Whether the last check-in is recent enough for others to believe that we live.
     pub(crate) fn is_fresh(&self) -> bool {
         !self.declared_dead && self.sent.elapsed() < self.tolerance
@@ -54,21 +88,7 @@ impl Drop for PulseThread {
 
 /// Starts the thread. Its runtime has nothing else to do, so that busy workers do not make it late.
 pub(super) fn start(connector: Connector, incarnation: Incarnation, options: MembershipOptions) -> Result<PulseThread> {
-    let first = Report {
-        sent: Instant::now(),
-        received: Instant::now(),
-        pulse: Pulse {
-            registered: true,
-            revision: 0,
-            next_due: Some(Duration::ZERO),
-            expired: Vec::new(),
-            members: Vec::new(),
-            jobs_due: false,
-        },
-        condemned: Vec::new(),
-        declared_dead: false,
-        tolerance: options.tolerance,
-    };
+    let first = Report::first(options.tolerance);
     let (sender, reports) = watch::channel(first);
     let stop = Arc::new(Notify::new());
     let stopped = Arc::clone(&stop);
@@ -102,6 +122,7 @@ async fn beat(
         let sent = Instant::now();
         match check_in(&connector, &mut line, incarnation, &options).await {
             Ok(pulse) => {
+                connector.echo().answered(sent);
                 let (received, declared_dead) = (Instant::now(), !pulse.registered);
                 sender.send_replace(Report {
                     sent,
@@ -138,9 +159,13 @@ async fn check_in(
     let (session, statement) = match line {
         Some(open) => open,
         None => {
-            let session = connector.open().await?;
-            let statement = node::prepare_pulse(&session.client).await?;
-            line.insert((session, statement))
+            // A first attempt that hears nothing must leave time for a second one.
+            let opens = async {
+                let session = connector.open().await?;
+                let statement = node::prepare_pulse(&session.client).await?;
+                Ok::<_, Error>((session, statement))
+            };
+            line.insert(within((options.tolerance / 2).max(LEAST_TO_CONNECT), opens).await?)
         }
     };
     node::pulse(&session.client, statement, incarnation, options.tolerance / 2).await

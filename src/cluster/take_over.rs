@@ -93,7 +93,7 @@ impl TakeOver {
             released += depart::depart(client, other, &self.node, Cause::Replaced).await?;
         }
         self.done.send_modify(|done| *done += 1);
-        tracing::info!(incarnation = %gone, released, "took over from a node that is gone");
+        tracing::info!(incarnation = %gone, released, "taken over from a node that is gone");
         Ok(())
     }
 

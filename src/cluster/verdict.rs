@@ -76,6 +76,8 @@ mod tests {
             registered: true,
             revision: 0,
             next_due: None,
+            next_fire: None,
+            queued: false,
             expired: expired
                 .iter()
                 .map(|incarnation| Expired {
@@ -85,6 +87,7 @@ mod tests {
                 .collect(),
             members: (1..=members).map(Incarnation).collect(),
             jobs_due: false,
+            company: false,
         }
     }
 

@@ -4,11 +4,13 @@ use std::future::poll_fn;
 use std::time::Duration;
 
 use tokio::sync::{broadcast, watch};
+use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::{AsyncMessage, Client, Notification};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{CONNECT_TIMEOUT, DatabaseUrl, Notice, STATEMENT_TIMEOUT, SchemaName, within};
+use super::password::PasswordFile;
+use super::{CONNECT_TIMEOUT, DatabaseUrl, Echo, Notice, STATEMENT_TIMEOUT, SchemaName, within};
 use crate::Result;
 use crate::id::{Incarnation, NodeId};
 
@@ -16,8 +18,10 @@ use crate::id::{Incarnation, NodeId};
 #[derive(Clone)]
 pub(crate) struct Connector {
     config: tokio_postgres::Config,
+    password_file: Option<PasswordFile>,
     tls: MakeRustlsConnect,
     schema: SchemaName,
+    echo: Echo,
 }
 
 impl Connector {
@@ -44,8 +48,10 @@ impl Connector {
         ));
         Ok(Self {
             config,
+            password_file: url.password_file().cloned(),
             tls: url.tls()?,
             schema: schema.clone(),
+            echo: Echo::new(),
         })
     }
 
@@ -53,6 +59,7 @@ impl Connector {
     /// that what a take-over matches stands first.
     pub(crate) fn of(&self, incarnation: Incarnation, node: &NodeId) -> Self {
         let mut connector = self.clone();
+        connector.echo = Echo::new();
         connector
             .config
             .application_name(format!("mainspring/{}/{incarnation}/{node}", self.schema.key()));
@@ -67,8 +74,28 @@ impl Connector {
         &self.schema
     }
 
+    /// What the check-ins of this incarnation hear.
+    pub(crate) fn echo(&self) -> &Echo {
+        &self.echo
+    }
+
     pub(crate) fn parts(&self) -> (tokio_postgres::Config, MakeRustlsConnect) {
         (self.config.clone(), self.tls.clone())
+    }
+
+    /// Connects, with the password that stands in its file now.
+    pub(super) async fn connect(&self) -> Result<Connected, tokio_postgres::Error> {
+        let mut config = self.config.clone();
+        if let Some(file) = &self.password_file {
+            match file.read().await {
+                Ok(password) => {
+                    config.password(password);
+                }
+                // The server says no then, and it is tried again as ever.
+                Err(error) => tracing::warn!(file = %file.path(), %error, "the password file cannot be read"),
+            }
+        }
+        config.connect(self.tls.clone()).await
     }
 
     /// Opens a connection of its own, outside the pool.
@@ -91,7 +118,7 @@ impl Connector {
     /// The same, with a listener for its notifications. It runs on the task that reads the connection: it must neither
     /// wait nor take its time.
     pub(crate) async fn open_with(&self, mut hear: impl FnMut(Notification) + Send + 'static) -> Result<Session> {
-        let (client, mut connection) = within(CONNECT_TIMEOUT, self.config.connect(self.tls.clone())).await?;
+        let (client, mut connection) = within(CONNECT_TIMEOUT, self.connect()).await?;
         let (ended, lost) = watch::channel(false);
         let driver = tokio::spawn(async move {
             while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
@@ -113,6 +140,14 @@ impl Connector {
         })
     }
 }
+
+type Connected = (
+    Client,
+    tokio_postgres::Connection<
+        tokio_postgres::Socket,
+        <MakeRustlsConnect as MakeTlsConnect<tokio_postgres::Socket>>::Stream,
+    >,
+);
 
 /// A connection with the task that drives it. Dropping it closes the socket at once, whatever was under way.
 pub(crate) struct Session {

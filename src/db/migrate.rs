@@ -76,6 +76,17 @@ pub(crate) async fn run(connector: &Connector) -> Result<Vec<String>> {
         .collect())
 }
 
+/// Takes the schema away with all that is in it. Only for a program that made it for itself.
+#[cfg(feature = "cli")]
+pub(crate) async fn drop_schema(connector: &Connector) -> Result<()> {
+    let session = connector.open().await?;
+    let drop = format!(
+        "SET statement_timeout = 0; DROP SCHEMA IF EXISTS {} CASCADE",
+        connector.schema()
+    );
+    within(PATIENCE, session.client.batch_execute(&drop)).await
+}
+
 /// Checks that the schema is exactly what this binary knows, for a node that was told not to migrate.
 pub(crate) async fn verify(connector: &Connector) -> Result<()> {
     let session = connector.open().await?;

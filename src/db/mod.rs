@@ -10,8 +10,11 @@
 
 mod connect;
 pub(crate) mod direct;
+mod dotnet;
+mod echo;
 pub(crate) mod migrate;
 mod notices;
+mod password;
 mod pool;
 mod schema;
 mod settings;
@@ -21,7 +24,10 @@ mod tests;
 mod tls;
 
 pub(crate) use connect::{Connector, Session};
+pub(crate) use echo::Echo;
 pub(crate) use notices::{Notice, Notices, NoticesTask};
+#[cfg(feature = "cli")]
+pub(crate) use password::with_file;
 pub(crate) use pool::Pool;
 pub(crate) use schema::SchemaName;
 pub(crate) use settings::DatabaseUrl;

@@ -1,9 +1,11 @@
 //! The pool for ordinary statements.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use deadpool_postgres::{Manager, ManagerConfig, Object, RecyclingMethod, Runtime};
+use deadpool_postgres::{Connect, Manager, ManagerConfig, Object, RecyclingMethod, Runtime};
 use postgres_types::ToSql;
 use tokio_postgres::Row;
 
@@ -13,6 +15,28 @@ use crate::{Error, Result};
 /// How long a statement waits for a free connection before its door answers 503.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Connects for the pool as for everything else; the pool's own settings are not asked.
+struct Fresh(Connector);
+
+type Opened = (tokio_postgres::Client, tokio::task::JoinHandle<()>);
+
+impl Connect for Fresh {
+    fn connect(
+        &self,
+        _config: &tokio_postgres::Config,
+    ) -> Pin<Box<dyn Future<Output = std::result::Result<Opened, tokio_postgres::Error>> + Send + '_>> {
+        Box::pin(async move {
+            let (client, connection) = self.0.connect().await?;
+            let driver = tokio::spawn(async move {
+                if let Err(error) = connection.await {
+                    tracing::debug!(%error, "a connection of the pool ended");
+                }
+            });
+            Ok((client, driver))
+        })
+    }
+}
+
 /// Connections for statements that stand alone. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Pool {
@@ -21,10 +45,9 @@ pub(crate) struct Pool {
 
 impl Pool {
     pub(crate) fn new(connector: &Connector, size: usize) -> Result<Self> {
-        let (config, tls) = connector.parts();
-        let manager = Manager::from_config(
-            config,
-            tls,
+        let manager = Manager::from_connect(
+            tokio_postgres::Config::new(),
+            Fresh(connector.clone()),
             ManagerConfig {
                 recycling_method: RecyclingMethod::Fast,
             },

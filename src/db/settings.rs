@@ -7,33 +7,61 @@ use std::sync::Arc;
 use tokio_postgres::config::SslMode;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::dotnet;
+use super::password::PasswordFile;
 use crate::{Error, Result};
 
-/// A checked database URL (`postgres://user:password@host:port/name?sslmode=require`, or `key=value` pairs). Its
-/// password is never shown: what prints it prints host, port and name.
+/// A checked database URL (`postgres://user:password@host:port/name?sslmode=require`, `key=value` pairs, or a connection
+/// string of .NET), perhaps with a `password_file` that is read anew for each connection. Its password is never shown:
+/// what prints it prints host, port and name.
 #[derive(Clone)]
 pub(crate) struct DatabaseUrl {
     config: tokio_postgres::Config,
+    /// Where TLS is required, whether the server must prove who it is.
+    verify: bool,
+    password_file: Option<PasswordFile>,
 }
 
 impl DatabaseUrl {
     pub(crate) fn parse(text: &str) -> Result<Self> {
+        let (text, password_file) = PasswordFile::taken_from(text);
+        let (config, verify) = if dotnet::is(&text) {
+            let parsed = dotnet::parse(&text)?;
+            for note in parsed.notes {
+                tracing::warn!("{note}");
+            }
+            (parsed.config, parsed.verify)
+        } else {
+            (Self::libpq(&text)?, true)
+        };
+        if config.get_hosts().is_empty() {
+            return Err(Error::invalid("invalid-database-url", "the database URL names no host"));
+        }
+        Ok(Self {
+            config,
+            verify,
+            password_file,
+        })
+    }
+
+    fn libpq(text: &str) -> Result<tokio_postgres::Config> {
         // The parser's message may quote the text, password and all: only its kind is passed on.
         // We verify whenever TLS is required, so these two of libpq's are what `require` means here.
         let text = text
             .replace("sslmode=verify-full", "sslmode=require")
             .replace("sslmode=verify-ca", "sslmode=require");
-        let config = tokio_postgres::Config::from_str(&text).map_err(|_| {
+        tokio_postgres::Config::from_str(&text).map_err(|_| {
             Error::invalid(
                 "invalid-database-url",
                 "the database URL cannot be read: write postgres://USER:PASSWORD@HOST:PORT/NAME, with ?sslmode=require \
                  for TLS, and percent-encode special characters of the password",
             )
-        })?;
-        if config.get_hosts().is_empty() {
-            return Err(Error::invalid("invalid-database-url", "the database URL names no host"));
-        }
-        Ok(Self { config })
+        })
+    }
+
+    /// Where the password is, if it is not in the URL.
+    pub(super) fn password_file(&self) -> Option<&PasswordFile> {
+        self.password_file.as_ref()
     }
 
     pub(crate) fn config(&self) -> &tokio_postgres::Config {
@@ -48,7 +76,7 @@ impl DatabaseUrl {
         let builder = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .map_err(|error| Error::internal("TLS cannot be set up").caused_by(error))?;
-        let config = if self.config.get_ssl_mode() == SslMode::Require {
+        let config = if self.config.get_ssl_mode() == SslMode::Require && self.verify {
             let mut roots = rustls::RootCertStore::empty();
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
             builder.with_root_certificates(roots).with_no_client_auth()

@@ -10,6 +10,7 @@
 //!
 //! The module knows no activity types: which properties are inputs, ports or children is the catalogue's knowledge.
 
+mod activation;
 mod activity;
 mod connection;
 mod input;
@@ -18,6 +19,7 @@ mod text;
 mod trigger;
 mod variable;
 
+pub(crate) use activation::unknown_strategy;
 pub use activity::RawActivity;
 pub use connection::{Connection, Endpoint};
 pub use input::{Expression, InputBinding};

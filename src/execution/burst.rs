@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -20,6 +21,9 @@ pub struct Burst {
     pub instructions: Vec<Instruction>,
     /// Which attempt this is, from 1; activities are told.
     pub attempt: u32,
+    /// What time it is when the burst begins, by the clock that timers are due by. The interpreter has none of its own;
+    /// it measures how long ago that was.
+    pub now: DateTime<Utc>,
 }
 
 /// Something to do with an instance.
@@ -116,6 +120,9 @@ pub struct Bookmark {
     /// A timer meets it that long after the commit's `now()`.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "nanoseconds")]
     pub delay: Option<Duration>,
+    /// A timer meets it at that time, by the same clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<DateTime<Utc>>,
     /// Gone once met.
     pub auto_burn: bool,
 }

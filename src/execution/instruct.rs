@@ -2,7 +2,7 @@
 //!
 //! Instructions are taken one after the other, and what follows from one has settled before the next is looked at: an
 //! event that makes an instance wait for the next one can be followed by that one in the same burst. What meets nothing
-//! is handed back, never kept.
+//! is handed back, never kept. Only a cancel waits for nothing that came before it.
 
 use serde_json::{Map, Value};
 
@@ -21,6 +21,7 @@ impl Run<'_> {
         if self.state.status == Status::Finished {
             return false;
         }
+        let is_cancel = instruction == Instruction::Cancel;
         let is_news = instruction != Instruction::Continue;
         let has_met = match instruction {
             Instruction::Start {
@@ -62,7 +63,7 @@ impl Run<'_> {
         };
         // After a yield the rest of the instructions only finds its bookmarks; it runs with the next burst.
         self.is_dirty |= has_met && is_news;
-        if has_met && !self.yielded {
+        if has_met && !self.yielded && (is_cancel || !self.doomed) {
             self.drain().await;
         }
         has_met

@@ -4,7 +4,7 @@ use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use super::burst::{Burst, Instruction, Outcome};
 use super::evaluate::Evaluator;
@@ -15,11 +15,32 @@ use super::run::Run;
 use super::state::InstanceState;
 use super::stimulus::stimulus_hash;
 use super::validate;
-use crate::activity::{Catalogue, Kind};
+use crate::activity::{Catalogue, Kind, NodeInput};
 use crate::definition::{Trigger, ValidationError, WorkflowDefinition};
 use crate::expression::ScriptEngine;
 use crate::id::{ActivityId, BookmarkId, InstanceId};
+use crate::schedule::Schedule;
 use crate::{Error, Result};
+
+/// What starts a definition by itself.
+#[derive(Clone, Debug, Default)]
+pub struct Starts {
+    /// What waits for a stimulus.
+    pub triggers: Vec<Trigger>,
+    /// What waits for time.
+    pub schedules: Vec<ScheduledStart>,
+}
+
+/// An activity that starts an instance when it is time.
+#[derive(Clone, Debug)]
+pub struct ScheduledStart {
+    /// The activity at which an instance then begins.
+    pub activity_id: ActivityId,
+    /// Its type.
+    pub activity_type: String,
+    /// When.
+    pub schedule: Schedule,
+}
 
 /// Runs definitions. It knows no database: what a burst did is in its [`Outcome`], and becomes true by being committed.
 /// Clones are cheap and share the threads that run scripts.
@@ -63,14 +84,16 @@ impl Interpreter {
         program::compile(&self.catalogue, definition)
     }
 
-    /// The triggers of a definition: activities that can start a workflow and are of a kind that waits for a stimulus.
-    /// Their inputs are evaluated as they would be in an instance in which nothing has happened yet.
+    /// What starts a definition by itself: activities that can start a workflow and are of a kind that waits for a
+    /// stimulus, or for time. Their inputs are evaluated as they would be in an instance in which nothing has happened
+    /// yet. Schedules that only wait inside a workflow are looked at, too, where all their inputs are literals.
     ///
     /// # Errors
-    /// `invalid-trigger` when an input cannot be evaluated or names nothing to wait for.
+    /// `invalid-trigger`, with all that is wrong by activity: an input cannot be evaluated, names nothing to wait for, or
+    /// is no part of a schedule.
     ///
     /// Cancellation safe.
-    pub async fn triggers(&self, program: &Program) -> Result<Vec<Trigger>> {
+    pub async fn starts(&self, program: &Program) -> Result<Starts> {
         let state = InstanceState::new(
             InstanceId::default(),
             program.definition_id.clone(),
@@ -84,34 +107,70 @@ impl Interpreter {
             session: &session,
             context: 0,
         };
-        let mut triggers = Vec::new();
-        for node in program.tree.iter().filter(|node| node.can_start) {
+        let mut starts = Starts::default();
+        let mut wrong: Vec<(String, String)> = Vec::new();
+        for node in program.tree.iter() {
             let is_trigger = program
                 .descriptor(node.index)
                 .is_some_and(|descriptor| descriptor.kind == Kind::Trigger);
             let Some(activity) = program.activity(node.index).filter(|_| is_trigger) else {
                 continue;
             };
-            let wrong = |message: String| {
-                let message = format!("The trigger {} cannot be used: {message}", node.id);
-                Error::invalid("invalid-trigger", message.clone()).field(node.id.clone(), message)
-            };
-            let mut inputs = Map::new();
-            for input in &node.inputs {
-                let evaluated = evaluator.input(input).await.map_err(|fault| wrong(fault.message))?;
-                inputs.insert(input.name.clone(), evaluated.value);
+            if !node.can_start && !node.inputs.iter().all(is_literal) {
+                continue;
             }
-            let payload: Value = activity
-                .trigger_payload(&inputs)
-                .ok_or_else(|| wrong("it names nothing to wait for".to_owned()))?;
-            triggers.push(Trigger {
-                activity_id: ActivityId::new(node.id.clone()),
-                activity_type: node.type_name.clone(),
-                hash: stimulus_hash(&node.type_name, &payload, None),
-                payload,
-            });
+            let mut inputs = Map::new();
+            let mut problems = Vec::new();
+            for input in &node.inputs {
+                match evaluator.input(input).await {
+                    Ok(evaluated) => drop(inputs.insert(input.name.clone(), evaluated.value)),
+                    Err(fault) => problems.push(fault.message),
+                }
+            }
+            if problems.is_empty() {
+                match activity.trigger_schedule(&inputs) {
+                    Some(Ok(schedule)) if node.can_start => starts.schedules.push(ScheduledStart {
+                        activity_id: ActivityId::new(node.id.clone()),
+                        activity_type: node.type_name.clone(),
+                        schedule,
+                    }),
+                    Some(Ok(_)) => {}
+                    // A delay of no length is over at once; only as a trigger it must be one.
+                    Some(Err(_)) if !node.can_start && node.type_name == "Elsa.Delay" => {}
+                    Some(Err(error)) => {
+                        let fields = error.fields().iter();
+                        problems.extend(fields.map(|(input, what)| format!("the input {input} is wrong: {what}")));
+                    }
+                    None if node.can_start => match activity.trigger_payload(&inputs) {
+                        Some(payload) => starts.triggers.push(Trigger {
+                            activity_id: ActivityId::new(node.id.clone()),
+                            activity_type: node.type_name.clone(),
+                            hash: stimulus_hash(&node.type_name, &payload, None),
+                            payload,
+                        }),
+                        None => problems.push("it names nothing to wait for".to_owned()),
+                    },
+                    None => {}
+                }
+            } else if !node.can_start {
+                continue;
+            }
+            let what = if node.can_start { "trigger" } else { "activity" };
+            let told = problems.into_iter();
+            wrong.extend(told.map(|problem| {
+                let message = format!("The {what} {} cannot be used: {problem}", node.id);
+                (node.id.clone(), message)
+            }));
         }
-        Ok(triggers)
+        match wrong.first() {
+            None => Ok(starts),
+            Some((_, first)) => {
+                let error = Error::invalid("invalid-trigger", first.clone());
+                Err(wrong
+                    .into_iter()
+                    .fold(error, |error, (activity, message)| error.field(activity, message)))
+            }
+        }
     }
 
     /// Runs one burst. It never panics and never fails: what goes wrong is an incident in the outcome.
@@ -134,12 +193,14 @@ impl Interpreter {
             session: self.scripts.session(),
             state,
             attempt: burst.attempt,
+            began_at: burst.now,
             notices: VecDeque::new(),
             record: Record::new(),
             executed: 0,
             is_dirty: false,
             commits_now: false,
             yielded: false,
+            doomed: burst.instructions.contains(&Instruction::Cancel),
             refused: None,
         };
         let mut unmatched = Vec::new();
@@ -156,6 +217,12 @@ impl Interpreter {
         run.settle();
         outcome(run, loaded, unmatched)
     }
+}
+
+/// Whether an input says itself what it is.
+fn is_literal(input: &NodeInput) -> bool {
+    let expression = input.expression.as_ref();
+    input.memory_reference.is_none() && expression.is_none_or(|expression| expression.kind == "Literal")
 }
 
 fn outcome(run: Run<'_>, loaded: Vec<BookmarkId>, unmatched: Vec<usize>) -> Outcome {

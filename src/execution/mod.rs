@@ -35,7 +35,7 @@ mod wishes;
 mod workflow_state;
 
 pub use burst::{ActivityExecution, Bookmark, Burst, Instruction, JournalEntry, Outcome};
-pub use interpreter::Interpreter;
+pub use interpreter::{Interpreter, ScheduledStart, Starts};
 pub use options::InterpreterOptions;
 pub use program::Program;
 pub use state::{Incident, InstanceState};

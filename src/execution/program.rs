@@ -4,7 +4,7 @@
 //! that the catalogue does not know becomes a leaf that faults when it is reached: on a node that does not know it yet
 //! the rest of the workflow still runs.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -72,6 +72,25 @@ impl Program {
             problems.push(("triggerActivityId".to_owned(), problem));
         }
         problems
+    }
+
+    /// The activity types that it uses, sorted: all of them if it lacks none.
+    pub fn activity_types(&self) -> Vec<String> {
+        let types: BTreeSet<&str> = self.tree.iter().map(|node| node.type_name.as_str()).collect();
+        types.into_iter().map(str::to_owned).collect()
+    }
+
+    /// The activity types that it uses and that are not known here, sorted. What is inside such an activity nobody knows
+    /// here either.
+    pub fn lacks(&self) -> Vec<String> {
+        let unknown = |node: &&ActivityNode| self.activity(node.index).is_none();
+        let types: BTreeSet<&str> = self
+            .tree
+            .iter()
+            .filter(unknown)
+            .map(|node| node.type_name.as_str())
+            .collect();
+        types.into_iter().map(str::to_owned).collect()
     }
 
     /// All activities.
@@ -284,6 +303,7 @@ fn inputs(descriptor: &Descriptor, properties: &Map<String, Value>) -> Vec<NodeI
             let binding = InputBinding::parse(property(properties, &input.name)).unwrap_or_default();
             // What the activity type says counts; only where it takes anything, the definition may narrow it.
             let convert_to = match TypeName::parse(&input.type_name, false) {
+                _ if input.is_as_given => TypeName::Any,
                 TypeName::Any => TypeName::parse(&binding.type_name, false),
                 known => known,
             };

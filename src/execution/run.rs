@@ -9,6 +9,7 @@
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 
+use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::FutureExt;
 use serde_json::{Map, Value};
 
@@ -32,6 +33,8 @@ pub(super) struct Run<'p> {
     pub(super) session: ScriptSession,
     pub(super) state: InstanceState,
     pub(super) attempt: u32,
+    /// When it began, by the clock that timers are due by.
+    pub(super) began_at: DateTime<Utc>,
     pub(super) notices: VecDeque<Notice>,
     pub(super) record: Record,
     pub(super) executed: usize,
@@ -40,6 +43,8 @@ pub(super) struct Run<'p> {
     /// The activity that was just executed is to be committed.
     pub(super) commits_now: bool,
     pub(super) yielded: bool,
+    /// The burst has a cancel to carry out: nothing runs before it.
+    pub(super) doomed: bool,
     /// What is wrong with the values that the instance was to begin with.
     pub(super) refused: Option<Fault>,
 }
@@ -360,6 +365,7 @@ impl Run<'_> {
             instance_id: &self.state.instance_id,
             execution_id: &context.id,
             attempt: self.attempt,
+            now: self.now(),
             trigger_activity_id: self.state.trigger.as_ref().map(|trigger| trigger.activity_id.as_str()),
             trigger_payload: None,
             is_breaking: context.is_breaking,
@@ -369,6 +375,12 @@ impl Run<'_> {
             put_aside: Vec::new(),
             wishes: Wishes::default(),
         })
+    }
+
+    /// What time it is.
+    fn now(&self) -> DateTime<Utc> {
+        let passed = TimeDelta::from_std(self.record.began.elapsed()).unwrap_or_default();
+        self.began_at.checked_add_signed(passed).unwrap_or(self.began_at)
     }
 
     fn children(&self, number: u64) -> Vec<Child> {

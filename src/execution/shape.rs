@@ -8,10 +8,7 @@ use serde_json::{Map, Value};
 
 use super::evaluate::RUNNABLE;
 use crate::activity::{Catalogue, camel_case};
-use crate::definition::{ValidationError, WorkflowDefinition};
-
-/// Elsa's strategies for starting beside instances that run; only the first is built.
-const ALWAYS: [&str; 2] = ["AllowAlwaysStrategy", "AllowAlways"];
+use crate::definition::{ValidationError, WorkflowDefinition, unknown_strategy};
 
 pub(super) fn check(catalogue: &Catalogue, definition: &WorkflowDefinition, errors: &mut Vec<ValidationError>) {
     activation(definition, errors);
@@ -24,21 +21,11 @@ pub(super) fn check(catalogue: &Catalogue, definition: &WorkflowDefinition, erro
 }
 
 fn activation(definition: &WorkflowDefinition, errors: &mut Vec<ValidationError>) {
-    let Some(strategy) = definition.options.get("activationStrategyType").and_then(Value::as_str) else {
-        return;
-    };
-    // `Elsa.Workflows.Runtime.AllowAlwaysStrategy, Elsa.Workflows.Runtime`
-    let name = strategy
-        .split(',')
-        .next()
-        .unwrap_or_default()
-        .rsplit('.')
-        .next()
-        .unwrap_or_default()
-        .trim();
-    if !name.is_empty() && !ALWAYS.contains(&name) {
-        let message =
-            format!("The activation strategy {name} cannot be kept here yet; use AllowAlwaysStrategy, or none");
+    if let Some(name) = unknown_strategy(definition) {
+        let message = format!(
+            "The activation strategy {name} is not known; use AllowAlwaysStrategy, SingletonStrategy, \
+             CorrelatedSingletonStrategy or CorrelationStrategy"
+        );
         errors.push(ValidationError::of("", message));
     }
 }

@@ -243,6 +243,11 @@ impl InstanceState {
         self.sub_status
     }
 
+    /// What it is about, in the words of whoever has started or correlated it.
+    pub fn correlation_id(&self) -> Option<&str> {
+        self.correlation_id.as_deref()
+    }
+
     /// Where the instance waits.
     pub fn bookmarks(&self) -> &[Bookmark] {
         &self.bookmarks

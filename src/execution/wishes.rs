@@ -208,6 +208,7 @@ impl Run<'_> {
             payload: request.payload,
             publishable: request.publishable,
             delay: request.delay,
+            due: request.due,
             auto_burn: request.auto_burn,
         });
         Ok(())

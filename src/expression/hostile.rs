@@ -30,8 +30,14 @@ fn resident() -> usize {
 }
 
 async fn still_works(engine: &ScriptEngine, script: &str) {
-    let two = engine.session().evaluate("1+1", ScriptScope::default()).await;
-    assert_eq!(two.expect(script).value, json!(2), "{script}");
+    // On a machine that is busy with other tests even this may run into its time limit; not again and again.
+    for _ in 0..20 {
+        match engine.session().evaluate("1+1", ScriptScope::default()).await {
+            Ok(two) => return assert_eq!(two.value, json!(2), "{script}"),
+            Err(error) => assert_eq!(error.kind, Timeout, "{script}: {error:?}"),
+        }
+    }
+    panic!("nothing works after {script}");
 }
 
 /// A script and the kinds it may end with; none: it may also succeed.
@@ -287,8 +293,21 @@ async fn a_full_queue_makes_callers_wait() {
     }
 }
 
+/// In a process of its own: what is measured is the memory of the whole process.
+#[test]
+fn a_thousand_sessions_leave_no_memory_behind() {
+    let alone = "expression::hostile::a_thousand_sessions_alone_leave_no_memory_behind";
+    let child = std::process::Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", alone, "--ignored", "--nocapture"])
+        .output()
+        .expect("a child");
+    let said = String::from_utf8_lossy(&child.stdout);
+    assert!(child.status.success() && said.contains("1 passed"), "{said}");
+}
+
 #[tokio::test]
-async fn a_thousand_sessions_leave_no_memory_behind() {
+#[ignore = "run by the test above, in a process of its own"]
+async fn a_thousand_sessions_alone_leave_no_memory_behind() {
     let engine = ScriptEngine::new(ScriptOptions {
         threads: 2,
         ..ScriptOptions::default()

@@ -55,7 +55,7 @@ impl FileLocks {
     pub(super) fn with_keying(directory: PathBuf, keying: Keying) -> Result<Self> {
         std::fs::create_dir_all(&directory).map_err(|error| broken(&directory, error))?;
         // The directory is the space of names, so nothing needs to be mixed in.
-        let behind = Front::open(Back::Budget(FILES), "file", keying);
+        let behind = Front::open(Back::Silent(FILES), "file", keying);
         let front = Arc::clone(&behind.front);
         let task = tokio::spawn(run(directory, behind));
         Ok(Self {

@@ -10,7 +10,7 @@ use super::handle::{FencingToken, LockHandle, Waiting};
 use super::key::{Keying, LockKey};
 use super::request::{LockRequest, Wish};
 use super::stats::{Counters, LockStats};
-use super::table::{Back, Batch, HeldLock, Outbox, Table, Ticket};
+use super::table::{Back, Batch, HeldLock, KeyView, Outbox, Peer, Said, Table, Ticket};
 use crate::{Error, Result};
 
 /// Tokens asked for at the same moment; who asks when so many do waits.
@@ -46,17 +46,14 @@ impl Front {
         let (sender, tokens) = mpsc::channel(TOKENS);
         let (ended, lost) = watch::channel(false);
         let front = Arc::new(Self {
-            table: Mutex::new(Table::new(back, Arc::clone(&counters))),
+            table: Mutex::new(Table::new(back, Arc::clone(&counters), rand::make_rng())),
             counters,
             bell: Notify::new(),
             lost,
             tokens: sender,
             space: space.to_owned(),
             keying,
-            budget: match back {
-                Back::None => usize::MAX,
-                Back::Budget(budget) => budget,
-            },
+            budget: back.budget().unwrap_or(usize::MAX),
         });
         Behind { front, tokens, ended }
     }
@@ -64,8 +61,9 @@ impl Front {
     /// Waits for as long as it takes, up to the timeout.
     pub(super) async fn acquire(self: &Arc<Self>, request: LockRequest, timeout: Duration) -> Result<LockHandle> {
         let wish = self.resolve(request)?;
-        let name = Arc::clone(&wish.name);
+        let name = wish.name.clone();
         let late = || {
+            let name = name.text();
             Error::unavailable(
                 "lock-timeout",
                 format!("the lock {name:?} could not be had within {timeout:?}; somebody else holds it"),
@@ -80,6 +78,11 @@ impl Front {
     pub(super) async fn try_acquire(self: &Arc<Self>, request: LockRequest) -> Result<Option<LockHandle>> {
         let wish = self.resolve(request)?;
         self.ask(wish, false).await
+    }
+
+    /// What names are mixed with.
+    pub(super) fn space(&self) -> &str {
+        &self.space
     }
 
     fn resolve(&self, request: LockRequest) -> Result<Wish> {
@@ -149,6 +152,10 @@ impl Front {
         self.counters.snapshot()
     }
 
+    pub(super) fn view(&self) -> Vec<KeyView> {
+        self.table().view(Instant::now())
+    }
+
     pub(super) fn held(&self) -> Vec<HeldLock> {
         self.table().held(Instant::now())
     }
@@ -181,12 +188,18 @@ impl Front {
         self.enter(|table, now, outbox| table.answer(batch, missed, full, now, outbox));
     }
 
-    pub(super) fn wanted_elsewhere(&self, key: LockKey) {
-        self.table().wanted_elsewhere(key);
+    /// Another process, and what it said.
+    pub(super) fn hear(self: &Arc<Self>, from: Peer, said: &[Said]) {
+        self.enter(|table, now, outbox| {
+            for said in said {
+                table.hear(from, said, now, outbox);
+            }
+        });
     }
 
-    pub(super) fn freed_elsewhere(self: &Arc<Self>, key: LockKey) {
-        self.enter(|table, now, outbox| table.freed_elsewhere(key, now, outbox));
+    /// How long a question to what stands behind took.
+    pub(super) fn pace(&self, took: Duration) {
+        self.table().pace(took);
     }
 
     pub(super) fn next_retry(&self) -> Option<Instant> {

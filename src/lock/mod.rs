@@ -14,6 +14,31 @@
 //! # }
 //! ```
 //!
+//! Among processes, with nothing but a database (which needs no tables for it):
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use mainspring::lock::{LockProvider, LockRequest, PostgresLockOptions, PostgresLocks};
+//!
+//! # #[tokio::main]
+//! # async fn main() -> mainspring::Result<()> {
+//! let url = "postgres://user:password@localhost/name";
+//! let locks: Box<dyn LockProvider> = Box::new(PostgresLocks::connect(url, PostgresLockOptions::default()).await?);
+//! let both = LockRequest::exclusive("account 1").and_exclusive("account 2");
+//! let handle = locks.acquire(both, Duration::from_secs(10)).await?;
+//! let token = handle.fencing_token().await?;
+//! tokio::select! {
+//!     () = handle.lost() => println!("somebody else may have them now"),
+//!     () = transfer(token.get()) => {}
+//! }
+//! # Ok(())
+//! # }
+//! # async fn transfer(_token: u64) {}
+//! ```
+//!
+//! The engine's own locks are always those of Postgres: the session that holds the lock of an instance is the one whose
+//! end tells others that the process is gone, and what fences its commits is in the same database.
+//!
 //! [`PostgresLocks`] locks among all processes on one database, [`FileLocks`] among those of one host, [`LocalLocks`]
 //! among the tasks of one process. They keep the same promises, proven by one suite of tests:
 //!
@@ -21,8 +46,10 @@
 //!   same request is waited for, so requests do not deadlock each other; whoever asks for more while holding a handle
 //!   can, and is saved by its timeout.
 //! - **Cancellation.** A future that is dropped, at whatever point, leaves nothing locked and no place in line.
-//! - **In line.** Within a process locks are granted in order of asking. Between processes there is no order, but each
-//!   gets its turn: who holds a lock that another process waits for gives it back after the present holder.
+//! - **In line.** Within a process locks are granted in order of asking. Processes take turns: who has a lock that another
+//!   one waits for gives it to those of its own that stood in line by then, 16 at most, and then to the other, behind
+//!   which it queues again. Readers do not go ahead of a writer of another process. Of files nobody tells who waits:
+//!   there a process gives a lock back after 64 of its own.
 //! - **The end.** A handle gives back when it is dropped. When the process dies, the system (database or kernel) does.
 //! - **Fencing.** A lock cannot stop a holder that was paused; [`FencingToken`] can.
 //!
@@ -63,6 +90,7 @@ pub(crate) use postgres::{PlainForm, PlainLocks};
 pub(crate) use postgres::{SessionLocks, SessionTask};
 #[cfg(feature = "cli")]
 pub(crate) use stats::Histogram;
+pub(crate) use table::KeyView;
 
 use crate::Result;
 

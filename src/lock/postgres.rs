@@ -20,10 +20,11 @@ use super::LockProvider;
 use super::front::Front;
 use super::handle::LockHandle;
 use super::key::{Keying, LockKey};
-use super::request::{Keys, LockMode, LockRequest, Wish};
+use super::request::{Keys, LockMode, LockRequest, Name, Wish};
 use super::stats::LockStats;
-use super::table::HeldLock;
+use super::table::{HeldLock, KeyView};
 use crate::db::{Connector, DatabaseUrl, SchemaName};
+use crate::id::{InstanceId, TenantId};
 use crate::{Error, Result};
 
 #[cfg(feature = "cli")]
@@ -50,6 +51,9 @@ impl Budget {
     }
 }
 
+/// What the lock of the one active scheduler is called.
+const SCHEDULER: &str = "mainspring:scheduler";
+
 /// The size of cluster for which the default budget is enough: the one in `docker-compose.yml`.
 const NODES: usize = 3;
 
@@ -66,21 +70,53 @@ impl SessionLocks {
         Ok((Self { front }, task))
     }
 
-    /// Tries to take each key alone, at once; one that somebody has, or stands in line for, is answered with none.
-    /// Dropped half-way, what was taken is given back.
-    pub(crate) async fn try_lock(&self, keys: Vec<LockKey>) -> Result<Vec<Option<LockHandle>>> {
-        let name: Arc<str> = "instance".into();
-        let ask = |key| {
+    /// Tries to take the lock of each instance, at once; one that somebody has, or stands in line for, is answered with
+    /// none. Dropped half-way, what was taken is given back.
+    pub(crate) async fn try_instances(&self, instances: &[(TenantId, InstanceId)]) -> Result<Vec<Option<LockHandle>>> {
+        let named = |(tenant, instance): &(TenantId, InstanceId)| {
+            let key = LockKey::instance(self.front.space(), tenant, instance);
+            (key, Name::Instance(instance.clone()))
+        };
+        self.try_lock(instances.iter().map(named)).await
+    }
+
+    /// Waits for the lock of the one active scheduler. Cancellation safe.
+    pub(crate) async fn scheduler(&self, patience: Duration) -> Result<LockHandle> {
+        self.front.acquire(LockRequest::exclusive(SCHEDULER), patience).await
+    }
+
+    pub(super) async fn try_lock(
+        &self,
+        keys: impl Iterator<Item = (LockKey, Name)>,
+    ) -> Result<Vec<Option<LockHandle>>> {
+        let ask = |(key, name)| {
             let wish = Wish {
                 keys: Keys::One([(key, LockMode::Exclusive)]),
                 any: false,
-                name: Arc::clone(&name),
+                name,
             };
             self.front.ask(wish, false)
         };
         // All are asked before the first answer is awaited, so they share a round trip.
-        let asked: Vec<_> = keys.into_iter().map(ask).collect();
+        let asked: Vec<_> = keys.map(ask).collect();
         try_join_all(asked).await
+    }
+
+    /// What this node holds now: the locks of instances are called `instance:` and the instance's id.
+    #[allow(dead_code, reason = "for whoever shows the locks of a node")]
+    pub(crate) fn held(&self) -> Vec<HeldLock> {
+        self.front.held()
+    }
+
+    /// Every key that this node has or waits for.
+    pub(crate) fn view(&self) -> Vec<KeyView> {
+        self.front.view()
+    }
+
+    /// What was counted since the session was opened.
+    #[allow(dead_code, reason = "for whoever shows the locks of a node")]
+    pub(crate) fn stats(&self) -> LockStats {
+        self.front.stats()
     }
 
     /// Turns true when the session has ended. Cancellation safe.

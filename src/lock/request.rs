@@ -4,13 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::key::{Keying, LockKey};
+use crate::id::InstanceId;
 use crate::{Error, Result};
 
 /// The most locks in one request, and the most slots of a semaphore.
 pub const MOST_KEYS: usize = 256;
 
 /// How a lock is held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
 pub enum LockMode {
     /// Together with others who hold it shared.
     Shared,
@@ -111,7 +113,7 @@ impl LockRequest {
             return Ok(Wish {
                 keys: Keys::Many(keys),
                 any: true,
-                name: name.as_str().into(),
+                name: Name::Given(name.as_str().into()),
             });
         }
         if self.names.len() > MOST_KEYS {
@@ -121,7 +123,7 @@ impl LockRequest {
             return Ok(Wish {
                 keys: Keys::One([(keying(&[space, "name", name]), *mode)]),
                 any: false,
-                name: name.as_str().into(),
+                name: Name::Given(name.as_str().into()),
             });
         }
         let keyed = self.names.iter();
@@ -135,8 +137,25 @@ impl LockRequest {
         Ok(Wish {
             keys: Keys::Many(keys),
             any: false,
-            name: names.join(", ").into(),
+            name: Name::Given(names.join(", ").into()),
         })
+    }
+}
+
+/// What a lock is called where somebody looks at it.
+#[derive(Clone)]
+pub(super) enum Name {
+    Given(Arc<str>),
+    /// Written out only when somebody looks: bursts take these locks.
+    Instance(InstanceId),
+}
+
+impl Name {
+    pub(super) fn text(&self) -> Arc<str> {
+        match self {
+            Self::Given(name) => Arc::clone(name),
+            Self::Instance(id) => format!("instance:{id}").into(),
+        }
     }
 }
 
@@ -145,7 +164,7 @@ pub(super) struct Wish {
     pub(super) keys: Keys,
     /// One of them is enough.
     pub(super) any: bool,
-    pub(super) name: Arc<str>,
+    pub(super) name: Name,
 }
 
 /// Most requests have one key and need no memory for it.

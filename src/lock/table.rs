@@ -10,22 +10,35 @@
 //! - At a key there is at most one question to the back at a time, and it asks for what the process does not have: a
 //!   session that takes its own lock again would stack it.
 //! - What is given back goes out before, or together with but ahead of, what is asked for after it.
+//! - Who gives a key back that others elsewhere want names the next of them, and stands back for it ([`turn`]).
 //! - Answers are collected in an [`Outbox`] and sent outside the lock of the table: whoever drops a handle enters the
 //!   table again.
 
 mod line;
+mod turn;
+mod view;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use rand::rngs::StdRng;
+
 use super::key::{LockKey, Spreading};
 use super::request::{LockMode, Wish};
 use super::stats::{Counters, count};
+use turn::{Other, Standing};
+pub(super) use turn::{Pass, Peer, Said};
+#[cfg(test)]
+pub(super) use turn::{REMEMBERED, TURN};
+pub(crate) use view::KeyView;
 
 /// How long a full lock table of the server is believed to be full.
 const FULL: Duration = Duration::from_secs(1);
+
+/// Longer questions are not waited for by whoever stands back.
+const SLOWEST: Duration = Duration::from_millis(250);
 
 pub(super) type Ticket = u64;
 /// None: it could not be had.
@@ -36,8 +49,27 @@ pub(super) type Reply = tokio::sync::oneshot::Sender<Option<super::LockHandle>>;
 pub(super) enum Back {
     /// Nothing: this process is all there is.
     None,
-    /// Somebody who must be asked; at most so many keys at a time.
-    Budget(usize),
+    /// Something that must be asked, at most so many keys at a time, and of which nobody tells when a key is free.
+    Silent(usize),
+    /// The same, among processes that tell each other. This one is called `me`.
+    Talking { budget: usize, me: Peer },
+}
+
+impl Back {
+    /// The most keys at a time.
+    pub(super) fn budget(self) -> Option<usize> {
+        match self {
+            Self::None => None,
+            Self::Silent(budget) | Self::Talking { budget, .. } => Some(budget),
+        }
+    }
+
+    fn me(self) -> Option<Peer> {
+        match self {
+            Self::Talking { me, .. } => Some(me),
+            Self::None | Self::Silent(_) => None,
+        }
+    }
 }
 
 /// What the process has of a key.
@@ -58,9 +90,16 @@ struct Entry {
     asking: Vec<Ticket>,
     /// The line.
     parked: BTreeSet<Ticket>,
-    /// Another process waits for it.
-    wanted: bool,
-    hand_overs: u32,
+    /// Other processes that wait for it, in the order of their turns.
+    others: Vec<Other>,
+    /// When they are looked through for some that were not heard of for long.
+    forget_at: Option<Instant>,
+    /// What the others know of us.
+    standing: Standing,
+    /// So many more requests of this process may have it before it goes back.
+    turn: u32,
+    /// It was given to somebody else, who may not have it yet.
+    gave_way: bool,
     misses: u32,
     /// Another process has it: do not ask before.
     retry_at: Option<Instant>,
@@ -74,8 +113,11 @@ impl Entry {
             sharers: 0,
             asking: Vec::new(),
             parked: BTreeSet::new(),
-            wanted: false,
-            hand_overs: 0,
+            others: Vec::new(),
+            forget_at: None,
+            standing: Standing::Unknown,
+            turn: 0,
+            gave_way: false,
             misses: 0,
             retry_at: None,
         }
@@ -83,6 +125,11 @@ impl Entry {
 
     fn is_free(&self) -> bool {
         !self.alone && self.sharers == 0
+    }
+
+    /// Nobody here has it, asks for it or waits for it.
+    fn is_idle(&self) -> bool {
+        self.had == Had::Nothing && self.is_free() && self.parked.is_empty() && self.asking.is_empty()
     }
 }
 
@@ -103,6 +150,8 @@ struct Pending {
     /// Of a semaphore: the slot that is tried or owned.
     slot: usize,
     waits: bool,
+    /// The key that it asked for last and that somebody else had.
+    missed: Option<LockKey>,
     /// Did not get it at once.
     contended: bool,
     began: Instant,
@@ -134,10 +183,7 @@ pub(super) struct Outbox {
 pub(super) struct Batch {
     pub(super) free: Vec<(LockKey, LockMode)>,
     pub(super) take: Vec<(LockKey, LockMode)>,
-    /// We wait for these.
-    pub(super) want: Vec<LockKey>,
-    /// These were given back because somebody waits.
-    pub(super) freed_for_others: Vec<LockKey>,
+    pub(super) say: Vec<Said>,
 }
 
 /// A lock that somebody holds, as an operator sees it.
@@ -166,16 +212,23 @@ pub(super) struct Table {
     /// The server said that it is full: no more than this many for a while.
     full: Option<(usize, Instant)>,
     retries: BTreeSet<(Instant, LockKey)>,
+    /// When keys are looked at for others that were not heard of for long.
+    forgets: BTreeSet<(Instant, LockKey)>,
+    /// How long a question and its answer take.
+    pace: Duration,
     free: Vec<(LockKey, LockMode)>,
     take: Vec<(LockKey, LockMode)>,
-    want: HashSet<LockKey>,
-    freed_for_others: HashSet<LockKey>,
+    done: HashSet<LockKey, Spreading>,
+    want: HashMap<LockKey, LockMode, Spreading>,
+    pass: Vec<Pass>,
     dead: bool,
+    /// For pauses that no two processes shall have the same.
+    jitter: StdRng,
     counters: Arc<Counters>,
 }
 
 impl Table {
-    pub(super) fn new(back: Back, counters: Arc<Counters>) -> Self {
+    pub(super) fn new(back: Back, counters: Arc<Counters>, jitter: StdRng) -> Self {
         Self {
             back,
             entries: HashMap::default(),
@@ -185,11 +238,15 @@ impl Table {
             starved: BTreeSet::new(),
             full: None,
             retries: BTreeSet::new(),
+            forgets: BTreeSet::new(),
+            pace: Duration::ZERO,
             free: Vec::new(),
             take: Vec::new(),
-            want: HashSet::new(),
-            freed_for_others: HashSet::new(),
+            done: HashSet::default(),
+            want: HashMap::default(),
+            pass: Vec::new(),
             dead: false,
+            jitter,
             counters,
         }
     }
@@ -221,6 +278,7 @@ impl Table {
             wish,
             slot: 0,
             waits,
+            missed: None,
             contended: false,
             began: now,
             state: State::Parked,
@@ -271,7 +329,8 @@ impl Table {
 
     /// Whether there is anything to do for the back.
     pub(super) fn has_batch(&self) -> bool {
-        !(self.free.is_empty() && self.take.is_empty() && self.want.is_empty() && self.freed_for_others.is_empty())
+        let says_nothing = self.done.is_empty() && self.want.is_empty() && self.pass.is_empty();
+        !(self.free.is_empty() && self.take.is_empty() && says_nothing)
     }
 
     /// Whether the back must look up: at a batch, or at another time to wake.
@@ -282,11 +341,14 @@ impl Table {
     /// The next things to do, at most so many questions.
     pub(super) fn batch(&mut self, most: usize) -> Batch {
         let rest = self.take.split_off(self.take.len().min(most));
+        let done = self.done.drain().map(Said::Done);
+        let want = self.want.drain().map(|(key, mode)| Said::Want(key, mode));
+        // Who passes it on and then asks again stands behind all others.
+        let said = self.pass.drain(..).map(Said::Pass).chain(done).chain(want);
         Batch {
             free: std::mem::take(&mut self.free),
             take: std::mem::replace(&mut self.take, rest),
-            want: self.want.drain().collect(),
-            freed_for_others: self.freed_for_others.drain().collect(),
+            say: said.collect(),
         }
     }
 
@@ -312,30 +374,17 @@ impl Table {
         self.feed(now, outbox);
     }
 
-    /// Another process waits for a key.
-    pub(super) fn wanted_elsewhere(&mut self, key: LockKey) {
-        if let Some(entry) = self.entries.get_mut(&key).filter(|entry| entry.had != Had::Nothing) {
-            entry.wanted = true;
-        }
-    }
-
-    /// Another process gave a key back.
-    pub(super) fn freed_elsewhere(&mut self, key: LockKey, now: Instant, outbox: &mut Outbox) {
-        if let Some(entry) = self.entries.get_mut(&key) {
-            entry.misses = 0;
-            if let Some(at) = entry.retry_at.take() {
-                self.retries.remove(&(at, key));
-                self.pump(key, now, outbox);
-                self.tidy(key);
-            }
-        }
-    }
-
     /// When [`Table::retry`] wants to be called.
     pub(super) fn next_retry(&self) -> Option<Instant> {
         let first = self.retries.first().map(|(at, _)| *at);
+        let forget = self.forgets.first().map(|(at, _)| *at);
         let full = self.full.filter(|_| !self.starved.is_empty()).map(|(_, until)| until);
-        [first, full].into_iter().flatten().min()
+        [first, forget, full].into_iter().flatten().min()
+    }
+
+    /// How long the last question took; whoever stands back for somebody else leaves a multiple of it.
+    pub(super) fn pace(&mut self, took: Duration) {
+        self.pace = (self.pace * 3 + took.min(SLOWEST)) / 4;
     }
 
     /// Asks again for what others had.
@@ -345,9 +394,13 @@ impl Table {
             self.retries.remove(&(at, key));
             if let Some(entry) = self.entries.get_mut(&key) {
                 entry.retry_at = None;
+                entry.gave_way = false;
             }
             self.pump(key, now, outbox);
-            self.tidy(key);
+        }
+        while let Some((at, key)) = self.forgets.first().copied().filter(|(at, _)| *at <= now) {
+            self.forgets.remove(&(at, key));
+            self.forget(key, now, outbox);
         }
         self.feed(now, outbox);
     }
@@ -356,7 +409,7 @@ impl Table {
     pub(super) fn retry_all(&mut self, now: Instant, outbox: &mut Outbox) {
         let keys: Vec<LockKey> = self.retries.iter().map(|(_, key)| *key).collect();
         for key in keys {
-            self.freed_elsewhere(key, now, outbox);
+            self.look_now(key, now, outbox);
         }
         self.retry(now, outbox);
     }
@@ -371,6 +424,7 @@ impl Table {
         self.requests.extend(held);
         self.entries.clear();
         self.retries.clear();
+        self.forgets.clear();
         self.starved.clear();
         ended.into_iter().filter_map(|(_, pending)| pending.reply).collect()
     }
@@ -383,12 +437,18 @@ impl Table {
             };
             let lines = pending.claimed().iter().filter_map(|(key, _)| self.entries.get(key));
             Some(HeldLock {
-                name: Arc::clone(&pending.wish.name),
+                name: pending.wish.name.text(),
                 mode: pending.claimed().iter().map(|(_, mode)| *mode).max()?,
                 held_for: now.saturating_duration_since(since),
                 waiters: lines.map(|entry| entry.parked.len()).sum(),
             })
         });
         each.collect()
+    }
+
+    /// Keys, requests and locks of the back that it knows of.
+    #[cfg(test)]
+    pub(super) fn left(&self) -> (usize, usize, usize) {
+        (self.entries.len(), self.requests.len(), self.out)
     }
 }

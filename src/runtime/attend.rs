@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::alarm::Alarm;
 use super::burst::{self, Loaded, Locked, Settled};
 use super::doors::Tidings;
 use super::in_flight::Hold;
@@ -23,18 +22,22 @@ pub(super) fn spawn(shift: &Arc<Shift>, loaded: Loaded, permit: OwnedSemaphorePe
     let tasks = shift.tasks.clone();
     let task = async move {
         // Rung when the burst has let go of everything, however it ended: more may have come for its instance.
-        let _rings = Rings(Arc::clone(&shift.alarm));
+        let _rings = Rings(Arc::clone(&shift));
         attend(&shift, loaded).await;
         drop(permit);
     };
     tasks.spawn(tracing::Instrument::instrument(task, span));
 }
 
-struct Rings(Arc<Alarm>);
+struct Rings(Arc<Shift>);
 
 impl Drop for Rings {
     fn drop(&mut self) {
-        self.0.now();
+        self.0.alarm.now();
+        if self.0.is_draining() {
+            // Others do what it has left to do.
+            self.0.wake.overflow();
+        }
     }
 }
 
@@ -76,7 +79,12 @@ async fn drive(
         let finished = tokio::select! {
             biased;
             () = shift.stop.cancelled() => return Ok(()),
-            finished = burst::run(shift, prepared) => finished?,
+            () = hold.lost() => {
+                tracing::debug!("the instance was cancelled or deleted; its burst stops");
+                shift.give_back(&key, &hold.claims(), Return::FREELY).await;
+                return Ok(());
+            }
+            finished = interpret(shift, prepared) => finished?,
         };
         failpoint::hit("burst.after").await?;
         match finished.commit(shift, hold).await? {
@@ -88,6 +96,9 @@ async fn drive(
             } => {
                 told.extend(last);
                 tell(shift, told, &state, commit);
+                if state.status() == Status::Finished {
+                    shift.firing.ended();
+                }
                 drop(guard);
                 return Ok(());
             }
@@ -111,6 +122,11 @@ async fn drive(
             }
         }
     }
+}
+
+async fn interpret(shift: &Shift, prepared: burst::Prepared) -> Result<burst::Finished> {
+    failpoint::hit("burst.running").await?;
+    burst::run(shift, prepared).await
 }
 
 fn tell(shift: &Shift, told: Vec<(WorkId, bool)>, state: &InstanceState, commit: Commit) {

@@ -11,13 +11,14 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::doors::Tidings;
 use super::in_flight::Hold;
+use super::instance_lock::InstanceLock;
 use super::shift::{LONGEST_PAUSE, Shift};
-use super::{effects, instruction};
+use super::{capability, effects, instruction};
 use crate::execution::{Burst, InstanceState, Instruction, Outcome, Program};
 use crate::id::{BurstId, ClaimNo, InstanceVersion, WorkId};
 use crate::lock::LockGuard;
-use crate::store::claim::{self, Blame, ClaimedRow, InstanceKey, LoadedRow, Return};
-use crate::store::commit::{Claim, Commit, CommitRequest, DefinitionRef, Verdict};
+use crate::store::claim::{self, Blame, ClaimedRow, Clock, InstanceKey, LoadedRow, Return};
+use crate::store::commit::{Claim, Commit, CommitRequest, DefinitionRef, Effects, Verdict};
 use crate::store::instance;
 use crate::store::work::WorkKind;
 use crate::{Error, Result};
@@ -28,11 +29,12 @@ const BEHIND_START: Duration = Duration::from_millis(200);
 /// An instance whose lock this node holds.
 pub(super) struct Locked {
     pub(super) key: InstanceKey,
-    guard: LockGuard,
+    guard: InstanceLock,
 }
 
 impl Locked {
     pub(super) fn new(key: InstanceKey, guard: LockGuard) -> Self {
+        let guard = InstanceLock::new(&key.1, guard);
         Self { key, guard }
     }
 
@@ -112,6 +114,7 @@ pub(super) struct Prepared {
     expected: Option<InstanceVersion>,
     state: Option<InstanceState>,
     attempt: u32,
+    clock: Clock,
 }
 
 /// A burst that came to its end, in memory.
@@ -130,7 +133,7 @@ pub(super) struct Finished {
 pub(super) enum Settled {
     /// Committed, and done.
     Done {
-        guard: Box<LockGuard>,
+        guard: Box<InstanceLock>,
         told: Vec<(WorkId, bool)>,
         state: Box<InstanceState>,
         commit: Commit,
@@ -179,15 +182,27 @@ pub(super) async fn prepare(
     if rows.is_empty() {
         return Ok(None);
     }
-    let instructions = rows.iter().map(instruction::of).collect::<Result<Vec<_>>>()?;
+    let life = standing.as_ref().map(|standing| standing.life);
+    let instructions = rows.iter().map(|row| instruction::of(row, life));
+    let instructions = instructions.collect::<Result<Vec<_>>>()?;
     let tenant = &locked.key.0;
     let program = shift
         .programs
         .get(&shift.pool, &shift.interpreter, tenant, &definition.version_id)
         .await?;
+    let lacking = program.lacks();
+    if !lacking.is_empty() {
+        capability::leave_to_others(shift, &locked.key, &definition.version_id, lacking, &rows).await;
+        return Ok(None);
+    }
+    let clock = rows
+        .first()
+        .map(|row| row.clock)
+        .ok_or_else(|| Error::internal("there is nothing to run"))?;
     let tried = rows.iter().map(|row| row.failures + row.crashes).max().unwrap_or(0);
     Ok(Some(Prepared {
         attempt: u32::try_from(tried).unwrap_or(0) + 1,
+        clock,
         expected: standing.map(|standing| standing.version),
         locked,
         rows,
@@ -246,12 +261,15 @@ pub(super) async fn run(shift: &Shift, prepared: Prepared) -> Result<Finished> {
         expected,
         state,
         attempt,
+        clock,
     } = prepared;
+    let correlated = state.as_ref().map(|state| state.correlation_id().map(str::to_owned));
     let burst = Burst {
         instance_id: locked.key.1.clone(),
         state,
         instructions,
         attempt,
+        now: clock.now(),
     };
     let outcome = shift.interpreter.run(&program, burst).await;
     let Outcome {
@@ -262,11 +280,25 @@ pub(super) async fn run(shift: &Shift, prepared: Prepared) -> Result<Finished> {
     for row in unmatched.iter().filter_map(|place| rows.get(*place)) {
         stimuli.extend(instruction::for_inbox(row, shift.inbox_lifetime)?);
     }
-    let effects = effects::of(&outcome, stimuli)?;
+    let unmet = unmatched
+        .iter()
+        .filter_map(|place| rows.get(*place))
+        .filter_map(ClaimedRow::awaited);
+    let effects = Effects {
+        unmet: unmet.collect(),
+        rematched: match correlated {
+            Some(before) if before != outcome.correlation_id => effects::rematched(&outcome),
+            _ => Vec::new(),
+        },
+        ..effects::of(&outcome, stimuli)?
+    };
     let delay = outcome
         .bookmarks_created
         .iter()
-        .filter_map(|bookmark| bookmark.delay)
+        .filter_map(|bookmark| {
+            let until = bookmark.due.map(|due| (due - clock.now()).to_std().unwrap_or_default());
+            bookmark.delay.or(until)
+        })
         .min();
     let request = CommitRequest {
         tenant: locked.key.0,
@@ -304,7 +336,11 @@ impl Finished {
             request,
         } = self;
         let key = (request.tenant.clone(), request.instance.clone());
-        if request.keep.downcast_ref::<LockGuard>().is_some_and(LockGuard::is_lost) {
+        if request
+            .keep
+            .downcast_ref::<InstanceLock>()
+            .is_some_and(InstanceLock::is_lost)
+        {
             // The fences would refuse it or not; whoever has the lock now has the better right.
             return Ok(Settled::Lost {
                 verdict: Verdict::ClaimLost,
@@ -314,7 +350,7 @@ impl Finished {
         let answer = shift.writer.commit(request).await?;
         let guard = answer
             .keep
-            .downcast::<LockGuard>()
+            .downcast::<InstanceLock>()
             .map_err(|_| Error::internal("a commit came back without its lock"))?;
         let commit = match answer.verdict {
             Verdict::Won(commit) => commit,
@@ -345,15 +381,17 @@ impl Finished {
             .ok_or_else(|| Error::internal("a burst that yielded has no row to go on under"))?;
         let claim = Claim::Work(work, ClaimNo(1));
         hold.add(claim.clone());
+        let clock = Clock::read(commit.committed_at);
         let row = ClaimedRow {
             claim,
             instruction: Some((WorkKind::Continue, serde_json::Value::Null)),
             definition: None,
             failures: 0,
             crashes: 0,
+            clock,
         };
         let next = Prepared {
-            locked: Locked::new(key, *guard),
+            locked: Locked { key, guard: *guard },
             rows: vec![row],
             instructions: vec![Instruction::Continue],
             program,
@@ -361,6 +399,7 @@ impl Finished {
             expected: Some(commit.version),
             state: Some(state),
             attempt: 1,
+            clock,
         };
         Ok(Settled::GoesOn {
             next: Box::new(next),

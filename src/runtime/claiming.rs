@@ -8,12 +8,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use chrono::{DateTime, Utc};
+
 use super::attend;
 use super::burst::Locked;
 use super::shift::Shift;
 use crate::Result;
 use crate::failpoint;
-use crate::store::claim::{self, InstanceKey, Return};
+use crate::store::claim::{self, InstanceKey, Partial, Return, Seen};
 use crate::store::commit::Claim;
 
 /// The most instances that one round takes on.
@@ -23,13 +25,33 @@ const ROUND: usize = 64;
 /// else, and the row would get the blame for it.
 const SETTLED: Duration = Duration::from_secs(10);
 
+/// How often a node that cannot run every version looks at the whole queue.
+const SWEEP: Duration = Duration::from_secs(1);
+
+/// What came in may be older than what was seen before it, by as long as its transaction took.
+const MARGIN: Duration = Duration::from_secs(2);
+
+/// The least time until such a node looks for what was not due yet.
+const LEAST_PAUSE: Duration = Duration::from_millis(20);
+
 /// How often claims are compared with memory.
 const COMPARISON: Duration = Duration::from_secs(10);
 
-/// Claims and runs until the shift drains or stops.
+/// Claims and runs until the shift drains or stops; returns when it closes or stops.
 pub(super) async fn run(shift: Arc<Shift>) {
+    rounds(&shift).await;
+    if shift.is_draining() {
+        tokio::select! {
+            () = shift.stop.cancelled() => {}
+            () = shift.closed() => {}
+        }
+    }
+}
+
+async fn rounds(shift: &Arc<Shift>) {
     let mut reports = shift.reports.clone();
     let mut taken_over = shift.taken_over.clone();
+    let mut horizon = Horizon::default();
     shift.alarm.now();
     shift.alarm.at(shift.began + SETTLED);
     while !shift.is_draining() && !shift.stop.is_cancelled() {
@@ -62,7 +84,7 @@ pub(super) async fn run(shift: Arc<Shift>) {
                 continue;
             }
         }
-        match round(&shift).await {
+        match round(shift, &mut horizon).await {
             Ok(true) => shift.alarm.now(),
             Ok(false) => {}
             Err(error) => {
@@ -75,7 +97,7 @@ pub(super) async fn run(shift: Arc<Shift>) {
 
 /// One look; true if there may be more. It queues for permits like every door, so that doors cannot starve it, and
 /// looks for no more than it has permits for.
-async fn round(shift: &Arc<Shift>) -> Result<bool> {
+async fn round(shift: &Arc<Shift>, horizon: &mut Horizon) -> Result<bool> {
     if shift.permits.available_permits() == 0 {
         shift.wake.overflow();
     }
@@ -93,8 +115,7 @@ async fn round(shift: &Arc<Shift>) -> Result<bool> {
     }
     let settled = shift.began.elapsed() >= SETTLED;
     let suspicion = Arc::clone(&shift.suspects).try_acquire_owned().ok().filter(|_| settled);
-    let hidden = shift.in_flight.hidden();
-    let found = claim::peek(&shift.pool, permits.len(), &hidden, suspicion.is_some()).await?;
+    let found = peek(shift, horizon, permits.len(), suspicion.is_some()).await?;
     if found.instances.is_empty() {
         return Ok(false);
     }
@@ -104,6 +125,9 @@ async fn round(shift: &Arc<Shift>) -> Result<bool> {
         shift.wake.overflow();
     }
     let suspicion = suspicion.filter(|_| found.suspects);
+    if shift.is_draining() {
+        return Ok(false);
+    }
     let locked = lock(shift, found.instances).await?;
     if locked.is_empty() {
         return Ok(full);
@@ -116,15 +140,60 @@ async fn round(shift: &Arc<Shift>) -> Result<bool> {
     Ok(full)
 }
 
+/// How far back a node looks that cannot run every version: what it leaves to others may be many rows, at the head of the
+/// queue, and they are walked over once a second, not at each look.
+#[derive(Default)]
+struct Horizon {
+    since: Option<DateTime<Utc>>,
+    swept: Option<Instant>,
+}
+
+/// Looks for what is to be done, but for what this node has in its hands or cannot run.
+async fn peek(shift: &Shift, horizon: &mut Horizon, limit: usize, suspects: bool) -> Result<Seen> {
+    let hidden = shift.in_flight.hidden();
+    let beyond = shift.capability.beyond();
+    if beyond.is_empty() {
+        return claim::peek(&shift.pool, limit, &hidden, suspects).await;
+    }
+    let sweeps = horizon.swept.is_none_or(|at| at.elapsed() >= SWEEP);
+    let partial = Partial {
+        beyond: &beyond,
+        since: horizon.since.filter(|_| !sweeps),
+    };
+    let began = Instant::now();
+    let (seen, oldest) = claim::peek_partial(&shift.pool, limit, &hidden, suspects, &partial).await?;
+    if sweeps {
+        *horizon = Horizon {
+            since: Some(oldest - MARGIN),
+            swept: Some(began),
+        };
+    } else if let Some(swept) = horizon.swept {
+        // Whatever came in behind the horizon.
+        shift.alarm.at(swept + SWEEP);
+    }
+    if seen.instances.is_empty()
+        && let Some(due) = claim::next_partial(&shift.pool, &beyond).await?
+    {
+        // A check-in tells of the head of the queue, which may be nothing for this node.
+        shift.alarm.at(Instant::now() + due.max(LEAST_PAUSE));
+    }
+    Ok(seen)
+}
+
 /// Takes the locks that are free.
 async fn lock(shift: &Shift, found: Vec<InstanceKey>) -> Result<Vec<Locked>> {
-    let keys = found.iter().map(|key| shift.lock_key(key)).collect();
-    let guards = shift.locks.try_lock(keys).await?;
+    let guards = shift.locks.try_instances(&found).await?;
     let mut locked = Vec::new();
     for (key, guard) in found.into_iter().zip(guards) {
         match guard {
             Some(guard) => locked.push(Locked::new(key, guard)),
-            None => shift.leave_alone(key),
+            None => {
+                if shift.in_flight.is_news(&key) {
+                    let id = &key.1;
+                    tracing::info!("Lock acquisition failed; resume already in progress for workflow {id}");
+                }
+                shift.leave_alone(key);
+            }
         }
     }
     Ok(locked)

@@ -7,9 +7,13 @@ use serde_json::Value;
 use super::Engine;
 use super::read::window;
 use super::request::{DefinitionFilter, DefinitionSummary, Listed, Page, Published, VersionOptions};
+use super::timetable::Timetable;
 use crate::definition::{ValidationError, WorkflowDefinition};
+use crate::execution::ScheduledStart;
 use crate::id::{DefinitionId, VersionId};
-use crate::store::definition::{self, DefinitionRow, ListFilter, NewDefinition, PublishOutcome, TriggerRow, Wanted};
+use crate::store::definition::{
+    self, DefinitionRow, ListFilter, NewDefinition, PublishOutcome, Starts, TriggerRow, Wanted,
+};
 use crate::{Error, Result};
 
 /// How often a publish is tried while others keep changing the draft.
@@ -39,8 +43,10 @@ impl Engine {
         }
         let shift = self.shift()?;
         let new = self.new_definition(&definition)?;
-        let triggers = self.validated(&definition).await?;
-        let row = definition::save(&shift.pool, shift.lock_class, &new, Some(&triggers)).await?;
+        let validated = self.validated(&definition).await?;
+        let timetable = Timetable(&validated.schedules);
+        let starts = validated.starts(&timetable);
+        let row = definition::save(&shift.pool, shift.lock_class, &new, Some(starts)).await?;
         shift.definition_changed(&new.tenant, &new.definition_id);
         // Its triggers may have met events in the inbox.
         shift.accepted(None, None, 1);
@@ -69,9 +75,10 @@ impl Engine {
                     already_published: true,
                 });
             }
-            let triggers = self.validated(&model(&row)?).await?;
-            let outcome =
-                definition::publish(&shift.pool, shift.lock_class, &self.inner.tenant, &row, &triggers).await?;
+            let validated = self.validated(&model(&row)?).await?;
+            let timetable = Timetable(&validated.schedules);
+            let starts = validated.starts(&timetable);
+            let outcome = definition::publish(&shift.pool, shift.lock_class, &self.inner.tenant, &row, starts).await?;
             if outcome == PublishOutcome::Published {
                 shift.definition_changed(&self.inner.tenant, id);
                 // Its triggers may have met events in the inbox.
@@ -202,8 +209,8 @@ impl Engine {
         })
     }
 
-    /// The triggers of a definition that can be published.
-    async fn validated(&self, definition: &WorkflowDefinition) -> Result<Vec<TriggerRow>> {
+    /// What starts a definition that can be published.
+    async fn validated(&self, definition: &WorkflowDefinition) -> Result<Validated> {
         if definition.root.is_none() {
             let message = "the workflow definition has no root activity";
             return Err(Error::invalid("missing-root", message).field("root", "must hold an activity"));
@@ -213,8 +220,9 @@ impl Engine {
             return Err(invalid(problems));
         }
         let program = self.inner.interpreter.compile(definition)?;
-        let triggers = self.inner.interpreter.triggers(&program).await?;
-        Ok(triggers
+        let starts = self.inner.interpreter.starts(&program).await?;
+        let triggers = starts
+            .triggers
             .into_iter()
             .map(|trigger| TriggerRow {
                 activity_id: trigger.activity_id.into(),
@@ -222,7 +230,26 @@ impl Engine {
                 name: trigger.activity_type,
                 payload: trigger.payload,
             })
-            .collect())
+            .collect();
+        Ok(Validated {
+            triggers,
+            schedules: starts.schedules,
+        })
+    }
+}
+
+/// What starts a version that may be published.
+struct Validated {
+    triggers: Vec<TriggerRow>,
+    schedules: Vec<ScheduledStart>,
+}
+
+impl Validated {
+    fn starts<'a>(&'a self, schedules: &'a Timetable<'a>) -> Starts<'a> {
+        Starts {
+            triggers: &self.triggers,
+            schedules,
+        }
     }
 }
 

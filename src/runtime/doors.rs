@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use crate::Error;
 use crate::execution::{InstanceState, StateMeta};
-use crate::id::WorkId;
+use crate::id::{InstanceId, WorkId};
 
 /// What a door is told.
 #[derive(Clone)]
@@ -59,4 +59,13 @@ impl Doors {
 pub(super) fn unknown(instance: &str) -> Error {
     Error::unknown_outcome("the database went away while the workflow was committed; look the instance up")
         .instance(instance)
+}
+
+/// The error of a door whose row became a dead letter.
+pub(super) fn given_up(instance: &InstanceId) -> Error {
+    Error::given_up(
+        "it failed too often, or killed too many processes, and became a dead letter: look at the dead letters of the \
+         instance; replaying one tries it again",
+    )
+    .instance(instance.as_str())
 }

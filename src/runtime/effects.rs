@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::Result;
 use crate::execution::{ActivityExecution, Bookmark, JournalEntry, Outcome, Status, SubStatus};
-use crate::store::commit::{BookmarkRow, Effects, ExecutionRow, JournalRow, StimulusRow};
+use crate::store::commit::{BookmarkRow, DueRow, Effects, ExecutionRow, JournalRow, StimulusRow, Waiting};
 
 /// The number of a status in the database.
 pub(super) fn status_number(status: Status) -> i16 {
@@ -62,11 +62,27 @@ pub(super) fn of(outcome: &Outcome, stimuli: Vec<StimulusRow>) -> Result<Effects
         elapsed: outcome.elapsed,
         bookmarks_made: outcome.bookmarks_created.iter().map(bookmark).collect(),
         bookmarks_burned: outcome.bookmarks_burned.clone(),
+        rematched: Vec::new(),
+        dues: outcome.bookmarks_created.iter().filter_map(due).collect(),
         stimuli,
+        unmet: Vec::new(),
         journal: outcome.journal.iter().map(entry).collect(),
         executions: outcome.activity_executions.iter().map(execution).collect(),
         continues: outcome.yielded,
     })
+}
+
+/// The bookmarks of an instance that were there before, and may meet stimuli of its new correlation id.
+pub(super) fn rematched(outcome: &Outcome) -> Vec<Waiting> {
+    let is_new = |bookmark: &Bookmark| outcome.bookmarks_created.iter().any(|made| made.id == bookmark.id);
+    let standing = outcome.state.bookmarks().iter();
+    let standing = standing.filter(|bookmark| bookmark.publishable && !is_new(bookmark));
+    standing
+        .map(|bookmark| Waiting {
+            bookmark: bookmark.id.as_str().to_owned(),
+            hash: bookmark.hash,
+        })
+        .collect()
 }
 
 fn bookmark(bookmark: &Bookmark) -> BookmarkRow {
@@ -83,6 +99,14 @@ fn bookmark(bookmark: &Bookmark) -> BookmarkRow {
         // Upwards: a timer may be late, never early.
         delay: bookmark.delay.map(|delay| micros(delay + Duration::from_nanos(999))),
     }
+}
+
+fn due(bookmark: &Bookmark) -> Option<DueRow> {
+    Some(DueRow {
+        no: 0,
+        id: bookmark.id.as_str().to_owned(),
+        due: bookmark.due?,
+    })
 }
 
 fn entry(entry: &JournalEntry) -> JournalRow {

@@ -1,8 +1,10 @@
 //! The engine as a program sees it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{OnceCell, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::options::{EngineBuilder, Options};
@@ -30,7 +32,15 @@ pub(super) struct Inner {
     pub(super) interpreter: Interpreter,
     pub(super) tenant: TenantId,
     current: watch::Receiver<Option<Arc<Shift>>>,
+    /// Nothing new is claimed any more; doors are still served.
+    leaving: CancellationToken,
     closing: CancellationToken,
+    /// The database refuses this node's credentials.
+    refused: Arc<AtomicBool>,
+    /// How long bursts may go on once the engine is closing.
+    patience: Arc<OnceLock<Duration>>,
+    /// What signs tokens, once it was read.
+    pub(super) token_key: OnceCell<Vec<u8>>,
     supervisor: Mutex<Option<tokio::task::JoinHandle<()>>>,
 }
 
@@ -46,7 +56,8 @@ impl Drop for Inner {
 }
 
 impl Engine {
-    /// Sets up an engine on a database: `postgres://user:password@host:port/name`, with `?sslmode=require` for TLS. It
+    /// Sets up an engine on a database: `postgres://user:password@host:port/name`, with `?sslmode=require` for TLS and
+    /// `?password_file=/path` for a password that is read anew for each connection. It
     /// must lead to PostgreSQL itself: a pooler that lends a connection per transaction is refused at the start (code
     /// `pooled-connection`).
     pub fn builder(database_url: impl Into<String>) -> EngineBuilder {
@@ -63,7 +74,8 @@ impl Engine {
         }
         let interpreter = Interpreter::new(catalogue, limits);
         let (sender, current) = watch::channel(None);
-        let closing = CancellationToken::new();
+        let (leaving, closing) = (CancellationToken::new(), CancellationToken::new());
+        let (patience, refused) = (Arc::<OnceLock<Duration>>::default(), Arc::<AtomicBool>::default());
         let supervisor = Supervisor {
             base,
             options: options.clone(),
@@ -71,7 +83,10 @@ impl Engine {
             programs: Arc::new(Programs::default()),
             doors: Arc::default(),
             current: sender,
+            leaving: leaving.clone(),
             closing: closing.clone(),
+            patience: Arc::clone(&patience),
+            refused: Arc::clone(&refused),
         };
         let duty = supervisor.register(None).await?;
         let task = tokio::spawn(supervisor.run(duty));
@@ -80,7 +95,11 @@ impl Engine {
             interpreter,
             tenant: TenantId::default(),
             current,
+            leaving,
             closing,
+            refused,
+            patience,
+            token_key: OnceCell::new(),
             supervisor: Mutex::new(Some(task)),
         };
         Ok(Self { inner: Arc::new(inner) })
@@ -89,6 +108,12 @@ impl Engine {
     /// The shift on duty.
     pub(super) fn shift(&self) -> Result<Arc<Shift>> {
         self.inner.current.borrow().clone().ok_or_else(|| {
+            if self.inner.refused.load(Ordering::Relaxed) {
+                return Error::unavailable(
+                    "database-refused",
+                    "the database refuses this node's user or password; ask another node",
+                );
+            }
             Error::unavailable(
                 "not-registered",
                 "this node is not registered with the database just now; try again",
@@ -96,13 +121,20 @@ impl Engine {
         })
     }
 
-    /// The shift on duty, if it takes on anything new.
+    /// The shift on duty, if it takes on anything new and knows that it lives.
     pub(super) fn accepting(&self) -> Result<Arc<Shift>> {
         let shift = self.shift()?;
-        if shift.is_draining() {
+        if self.inner.closing.is_cancelled() {
             return Err(Error::unavailable(
                 "draining",
                 "this node is about to stop; try another one",
+            ));
+        }
+        if !shift.reports.borrow().is_fresh() {
+            // Others may have declared it dead by now. Whoever asks can find them sooner than our deadlines end.
+            return Err(Error::unavailable(
+                "cut-off",
+                "this node has not heard from its database for too long; try another one",
             ));
         }
         Ok(shift)
@@ -127,7 +159,7 @@ impl Engine {
         };
         Readiness {
             database: shift.reports.borrow().is_fresh(),
-            registered: !shift.is_draining() && !shift.stop.is_cancelled(),
+            registered: !self.is_leaving() && !shift.stop.is_cancelled(),
         }
     }
 
@@ -136,12 +168,39 @@ impl Engine {
         self.inner.options.node_id.clone()
     }
 
+    /// Announces that this node is about to stop: [`Engine::readiness`] says no and nothing new is claimed, while
+    /// requests are still served, for balancers that have not noticed yet. [`Engine::shutdown`] follows. True: there is
+    /// another node in the cluster that does not stop itself, so that it is worth waiting until clients have found it.
+    pub fn retreat(&self) -> bool {
+        self.inner.leaving.cancel();
+        let Ok(shift) = self.shift() else { return false };
+        let others = shift.reports.borrow().pulse.company;
+        // Alone it goes on until the shutdown: nobody else would do what is asked of it meanwhile.
+        if others {
+            shift.drain();
+        }
+        others
+    }
+
+    /// Whether this node is about to stop.
+    pub fn is_leaving(&self) -> bool {
+        self.inner.leaving.is_cancelled()
+    }
+
     /// Claims nothing new, finishes what runs within the drain timeout, hands the rest back and leaves. Called twice,
     /// or dropped half-way, the shutdown goes on all the same.
     pub async fn shutdown(&self) {
+        self.shutdown_within(self.inner.options.drain_timeout).await;
+    }
+
+    /// The same with another bound for what runs; the first call counts. Handing back and leaving come after it, and
+    /// take milliseconds, or up to some ten seconds while the database does not answer.
+    pub async fn shutdown_within(&self, patience: Duration) {
+        self.inner.patience.get_or_init(|| patience);
+        self.inner.leaving.cancel();
         self.inner.closing.cancel();
         if let Ok(shift) = self.shift() {
-            shift.drain();
+            shift.close();
         }
         let task = self
             .inner

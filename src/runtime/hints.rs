@@ -31,7 +31,7 @@ const FOREIGN: usize = 4096;
 
 /// The hints of a node.
 pub(super) struct Wake {
-    transport: Box<dyn WakeTransport>,
+    transport: Arc<dyn WakeTransport>,
     overflowed: Mutex<Option<Instant>>,
     foreign: Mutex<Foreign>,
 }
@@ -44,7 +44,7 @@ struct Foreign {
 }
 
 impl Wake {
-    pub(super) fn new(transport: Box<dyn WakeTransport>) -> Self {
+    pub(super) fn new(transport: Arc<dyn WakeTransport>) -> Self {
         Self {
             transport,
             overflowed: Mutex::default(),
@@ -71,6 +71,12 @@ impl Wake {
         }
     }
 
+    /// Tells the others that work waits for an instance that this node cannot run, and of the doors that wait here.
+    pub(super) fn hand_over(&self, instance: &InstanceId, awaited: impl Iterator<Item = Hint>) {
+        let hints = std::iter::once(Hint::Waits(instance.clone())).chain(awaited);
+        self.transport.send(hints.collect());
+    }
+
     /// Tells whoever asked that a row was consumed, which no door of this node waits for.
     pub(super) fn consumed(&self, work: WorkId) {
         let asked = {
@@ -80,6 +86,11 @@ impl Wake {
         if asked {
             self.transport.send(vec![Hint::Done(work)]);
         }
+    }
+
+    /// Tells the others that a row was taken away, for which a door of theirs may wait.
+    pub(super) fn ended(&self, work: WorkId) {
+        self.transport.send(vec![Hint::Done(work)]);
     }
 
     fn remember(&self, work: WorkId) {
@@ -97,15 +108,23 @@ impl Wake {
 
 impl Shift {
     /// Work was accepted that nobody has claimed: this node looks, and if it has no room for `count` rows, the others
-    /// do. `awaited`: a door of this node waits for the end of that row.
+    /// do; so do they if it claims nothing any more, or not everything. `awaited`: a door of this node waits for the end of that row.
     pub(super) fn accepted(&self, instance: Option<&InstanceId>, awaited: Option<WorkId>, count: usize) {
         self.alarm.now();
-        if self.permits.available_permits() >= count {
+        if self.permits.available_permits() >= count && !self.is_draining() && !self.capability.is_partial() {
             return;
         }
         let waits = instance.map_or(Hint::Look, |id| Hint::Waits(id.clone()));
         let hints = std::iter::once(waits).chain(awaited.map(Hint::Awaited));
         self.wake.transport.send(hints.collect());
+    }
+}
+
+impl Shift {
+    /// An instance was cancelled or deleted: whatever burst runs it stops, here and elsewhere.
+    pub(super) fn lost(&self, instance: &InstanceId) {
+        self.in_flight.lost(instance);
+        self.wake.transport.send(vec![Hint::Lost(instance.clone())]);
     }
 }
 
@@ -124,6 +143,7 @@ pub(super) async fn follow(shift: Arc<Shift>, mut hints: Hints) {
                 Hint::Look => look = true,
                 // The end of its burst rings.
                 Hint::Waits(instance) => look |= !shift.in_flight.has(instance),
+                Hint::Lost(instance) => shift.in_flight.lost(instance),
                 Hint::Awaited(work) => shift.wake.remember(*work),
                 Hint::Done(work) => {
                     if let Some(door) = shift.doors.take(*work) {
@@ -166,7 +186,7 @@ mod tests {
     #[tokio::test]
     async fn only_who_asked_is_told_and_only_so_many_may_ask() {
         let hub = LocalHub::default();
-        let wake = Wake::new(Box::new(hub.member()));
+        let wake = Wake::new(Arc::new(hub.member()));
         let other = hub.member();
         let mut heard = other.listen();
         wake.consumed(WorkId(1));

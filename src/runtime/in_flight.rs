@@ -2,11 +2,16 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 
 use crate::id::InstanceId;
 use crate::store::claim::InstanceKey;
 use crate::store::commit::Claim;
+
+/// How long a lock must have been in other hands unmentioned, to be worth telling again.
+const TELL_AGAIN: Duration = Duration::from_secs(10);
 
 /// The instances and claimed rows of the bursts of this node, and the instances that are better left alone for a
 /// moment. Bounded by the bursts that run.
@@ -17,9 +22,16 @@ pub(super) struct InFlight {
 
 #[derive(Default)]
 struct State {
-    holds: HashMap<InstanceKey, HashMap<u64, HashSet<Claim>>>,
+    holds: HashMap<InstanceKey, HashMap<u64, Held>>,
     next: u64,
     elsewhere: HashMap<InstanceKey, Instant>,
+    /// When it was told that somebody else has the lock.
+    told: HashMap<InstanceKey, Instant>,
+}
+
+struct Held {
+    claims: HashSet<Claim>,
+    lost: CancellationToken,
 }
 
 /// The rows that one burst has in its hands. Dropping it forgets them, however the burst ends.
@@ -27,6 +39,7 @@ pub(super) struct Hold {
     in_flight: Arc<InFlight>,
     key: InstanceKey,
     number: u64,
+    lost: CancellationToken,
 }
 
 impl InFlight {
@@ -39,21 +52,40 @@ impl InFlight {
         let mut state = self.state();
         state.next += 1;
         let number = state.next;
-        state
-            .holds
-            .entry(key.clone())
-            .or_default()
-            .insert(number, claims.into_iter().collect());
+        let lost = CancellationToken::new();
+        let held = Held {
+            claims: claims.into_iter().collect(),
+            lost: lost.clone(),
+        };
+        state.holds.entry(key.clone()).or_default().insert(number, held);
         Hold {
             in_flight: Arc::clone(self),
             key: key.clone(),
             number,
+            lost,
+        }
+    }
+
+    /// An instance was cancelled or deleted: whatever burst of this node runs it has lost.
+    pub(super) fn lost(&self, instance: &InstanceId) {
+        let state = self.state();
+        let holds = state.holds.iter().filter(|((_, id), _)| id == instance);
+        for held in holds.flat_map(|(_, holds)| holds.values()) {
+            held.lost.cancel();
         }
     }
 
     /// An instance is left alone until then: somebody else has its lock, or a row of it.
     pub(super) fn leave_alone(&self, key: InstanceKey, until: Instant) {
         self.state().elsewhere.insert(key, until);
+    }
+
+    /// Whether it is worth telling that somebody else has the lock of an instance: not again and again.
+    pub(super) fn is_news(&self, key: &InstanceKey) -> bool {
+        let mut state = self.state();
+        let now = Instant::now();
+        state.told.retain(|_, at| now.duration_since(*at) < TELL_AGAIN);
+        state.told.insert(key.clone(), now).is_none()
     }
 
     /// The instances that a peek need not show.
@@ -75,7 +107,7 @@ impl InFlight {
         state
             .holds
             .get(key)
-            .is_some_and(|holds| holds.values().any(|claims| claims.contains(claim)))
+            .is_some_and(|holds| holds.values().any(|held| held.claims.contains(claim)))
     }
 }
 
@@ -83,22 +115,26 @@ impl Hold {
     /// All of them.
     pub(super) fn claims(&self) -> Vec<Claim> {
         let state = self.in_flight.state();
-        let claims = state.holds.get(&self.key).and_then(|holds| holds.get(&self.number));
-        claims
-            .map(|claims| claims.iter().cloned().collect())
+        let held = state.holds.get(&self.key).and_then(|holds| holds.get(&self.number));
+        held.map(|held| held.claims.iter().cloned().collect())
             .unwrap_or_default()
     }
 
     /// One more row: the one under which a burst that yielded goes on.
     pub(super) fn add(&self, claim: Claim) {
         let mut state = self.in_flight.state();
-        if let Some(claims) = state
+        if let Some(held) = state
             .holds
             .get_mut(&self.key)
             .and_then(|holds| holds.get_mut(&self.number))
         {
-            claims.insert(claim);
+            held.claims.insert(claim);
         }
+    }
+
+    /// Ends when what the burst does can no longer count, as far as this node has heard.
+    pub(super) fn lost(&self) -> WaitForCancellationFuture<'_> {
+        self.lost.cancelled()
     }
 }
 

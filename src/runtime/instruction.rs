@@ -7,6 +7,7 @@ use crate::execution::Instruction;
 use crate::id::{ActivityId, BookmarkId, StimulusHash};
 use crate::store::claim::ClaimedRow;
 use crate::store::commit::{Claim, StimulusRow};
+use crate::store::instance::Life;
 use crate::store::work::WorkKind;
 use crate::{Error, Result};
 
@@ -33,6 +34,9 @@ pub(super) struct StartBody {
 #[serde(rename_all = "camelCase")]
 pub(super) struct ResumeBody {
     pub(super) bookmark_id: BookmarkId,
+    /// Whose bookmark it is; absent in rows that are older than this field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) life: Option<Life>,
     #[serde(default)]
     pub(super) input: Map<String, Value>,
 }
@@ -51,8 +55,8 @@ fn read<T: serde::de::DeserializeOwned>(body: &Value) -> Result<T> {
     T::deserialize(body).map_err(|error| Error::internal("a row of work cannot be read").caused_by(error))
 }
 
-/// What a claimed row tells the interpreter to do.
-pub(super) fn of(row: &ClaimedRow) -> Result<Instruction> {
+/// What a claimed row tells the interpreter to do with an instance of this life; none: one that only begins.
+pub(super) fn of(row: &ClaimedRow, life: Option<Life>) -> Result<Instruction> {
     let Some((kind, body)) = &row.instruction else {
         let Claim::Timer(bookmark_id, _) = &row.claim else {
             return Err(Error::internal("a row of work has no instruction"));
@@ -76,8 +80,10 @@ pub(super) fn of(row: &ClaimedRow) -> Result<Instruction> {
         }
         WorkKind::Resume => {
             let body: ResumeBody = read(body)?;
+            let earlier = body.life.is_some() && body.life != life;
             Instruction::Resume {
-                bookmark_id: body.bookmark_id,
+                // Ids of bookmarks repeat in the next instance of the same id. An empty one meets nothing.
+                bookmark_id: if earlier { BookmarkId::new("") } else { body.bookmark_id },
                 input: body.input,
             }
         }

@@ -1,15 +1,44 @@
 //! How an engine is set up.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Engine;
+use super::services::Services;
+use super::token::TokenSecret;
 use crate::activity::{Activity, Catalogue};
+use crate::cluster::scheduler::Candidacy;
 use crate::execution::InterpreterOptions;
 use crate::id::NodeId;
+use crate::lock::LockProvider;
+use crate::signal::CacheSignal;
+use crate::wake::WakeTransport;
 use crate::{Error, Result};
 
 /// The longest node id. It stands last in `application_name`, which Postgres cuts at 63 bytes.
 const LONGEST_NAME: usize = 100;
+
+/// What a node does in the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// It answers requests.
+    Api,
+    /// It runs workflows.
+    Worker,
+    /// It fires schedules.
+    Scheduler,
+}
+
+impl Role {
+    /// Its name in settings and lists.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Api => "api",
+            Self::Worker => "worker",
+            Self::Scheduler => "scheduler",
+        }
+    }
+}
 
 #[derive(Clone, Debug)]
 pub(super) struct Options {
@@ -24,6 +53,10 @@ pub(super) struct Options {
     pub(super) answer_timeout: Duration,
     pub(super) drain_timeout: Duration,
     pub(super) inbox_lifetime: Duration,
+    pub(super) roles: Vec<Role>,
+    pub(super) single_scheduler: bool,
+    pub(super) services: Services,
+    pub(super) token_secret: Option<TokenSecret>,
 }
 
 /// Sets up an [`Engine`]. Every setting has a default that suits one node of a small cluster.
@@ -31,6 +64,24 @@ pub struct EngineBuilder {
     options: Options,
     catalogue: Catalogue,
     interpreter: InterpreterOptions,
+    disabled: Vec<String>,
+}
+
+impl Options {
+    /// What this node really does, for the others to see: without workers it is none.
+    pub(super) fn tasks(&self) -> Vec<&'static str> {
+        let all = [Role::Api, Role::Worker, Role::Scheduler].into_iter();
+        let has = |role: &Role| self.roles.contains(role) && (*role != Role::Worker || self.workers > 0);
+        all.filter(has).map(Role::as_str).collect()
+    }
+
+    pub(super) fn candidacy(&self) -> Candidacy {
+        match (self.roles.contains(&Role::Scheduler), self.single_scheduler) {
+            (false, _) => Candidacy::None,
+            (true, false) => Candidacy::Everybody,
+            (true, true) => Candidacy::One,
+        }
+    }
 }
 
 impl EngineBuilder {
@@ -51,9 +102,14 @@ impl EngineBuilder {
                 answer_timeout: Duration::from_secs(30),
                 drain_timeout: Duration::from_secs(20),
                 inbox_lifetime: Duration::from_secs(24 * 3600),
+                roles: vec![Role::Api, Role::Worker, Role::Scheduler],
+                single_scheduler: false,
+                services: Services::default(),
+                token_secret: None,
             },
             catalogue: Catalogue::standard(),
             interpreter: InterpreterOptions::default(),
+            disabled: Vec::new(),
         }
     }
 
@@ -124,15 +180,65 @@ impl EngineBuilder {
         self
     }
 
+    /// Takes an activity type away, whoever has added it: this node runs no version that uses it, and leaves those to the
+    /// others. For staged roll-outs, and for tests.
+    pub fn disable_activity(mut self, type_name: impl Into<String>) -> Self {
+        self.disabled.push(type_name.into());
+        self
+    }
+
     /// The bounds of the interpreter, and where `Elsa.WriteLine` writes.
     pub fn interpreter(mut self, options: InterpreterOptions) -> Self {
         self.interpreter = options;
         self
     }
 
+    /// What this node does. Default: everything. Without [`Role::Worker`] it has no workers, whatever else is said;
+    /// [`Role::Api`] is for the program, and only shown.
+    pub fn roles(mut self, roles: impl IntoIterator<Item = Role>) -> Self {
+        self.options.roles = roles.into_iter().collect();
+        self
+    }
+
+    /// Of all nodes with [`Role::Scheduler`] that are told so, one fires schedules at a time, and another one at once when
+    /// it is gone. Default: all fire, and each occurrence fires once all the same.
+    pub fn single_scheduler(mut self, single: bool) -> Self {
+        self.options.single_scheduler = single;
+        self
+    }
+
+    /// What signs the tokens of resume URLs. Default: a key that is made with the schema and stands in the database. All
+    /// nodes of a cluster must use the same; another secret makes all tokens worthless that were made before.
+    pub fn token_secret(mut self, secret: &str) -> Self {
+        self.options.token_secret = Some(TokenSecret::new(secret));
+        self
+    }
+
+    /// What tells other nodes that work waits. Default: NOTIFY. All nodes of a cluster must use the same; one that hears
+    /// nothing finds work at its check-ins.
+    pub fn wake(mut self, transport: impl WakeTransport + 'static) -> Self {
+        self.options.services.wake = Some(Arc::new(transport));
+        self
+    }
+
+    /// What tells other nodes to forget what they have cached. Default: NOTIFY. All nodes of a cluster must use the
+    /// same; one that hears nothing shows what is old until its next check-in, and never runs it.
+    pub fn signal(mut self, signal: impl CacheSignal + 'static) -> Self {
+        self.options.services.signal = Some(Arc::new(signal));
+        self
+    }
+
+    /// Who keeps the locks of instances. Default: advisory locks, over the node's one session. All nodes of a cluster must
+    /// use the same. A provider that fails or loses a lock costs time, never correctness: a commit is fenced by the
+    /// database whoever holds the lock.
+    pub fn locks(mut self, provider: impl LockProvider + 'static) -> Self {
+        self.options.services.locks = Some(Arc::new(provider));
+        self
+    }
+
     /// Registers with the database and begins to work. Dropped half-way, nothing is left behind but a row in `node`
     /// that expires.
-    pub async fn start(self) -> Result<Engine> {
+    pub async fn start(mut self) -> Result<Engine> {
         let Options {
             node_id,
             check_in,
@@ -151,6 +257,18 @@ impl EngineBuilder {
                 "invalid-settings",
                 "the tolerance must be at least twice the interval of check-ins: one that is late is no death",
             ));
+        }
+        for type_name in &self.disabled {
+            if !self.catalogue.forget(type_name) {
+                tracing::warn!(type_name, "an activity is disabled that this node does not know anyway");
+            }
+        }
+        if self.options.roles.is_empty() {
+            let message = "a node has at least one role: api, worker or scheduler";
+            return Err(Error::invalid("invalid-settings", message));
+        }
+        if !self.options.roles.contains(&Role::Worker) {
+            self.options.workers = 0;
         }
         Engine::start(self.options, self.catalogue, self.interpreter).await
     }

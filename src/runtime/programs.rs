@@ -73,6 +73,19 @@ impl Programs {
             .refuses(input, trigger))
     }
 
+    /// Whether this node knows all activities of the published version, as far as somebody has just looked.
+    pub(super) fn can_run(&self, tenant: &TenantId, definition: &DefinitionId) -> bool {
+        let published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(version) = published.get(&(tenant.clone(), definition.clone())).cloned() else {
+            return true;
+        };
+        drop(published);
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let program = known.get(&(tenant.clone(), version)).cloned();
+        drop(known);
+        program.is_none_or(|program| program.lacks().is_empty())
+    }
+
     /// The program of a version, compiled once.
     pub(super) async fn get(
         &self,

@@ -118,6 +118,7 @@ pub(super) async fn follow(shift: Arc<Shift>, mut signals: Signals) {
             heard = signals.recv() => {
                 let Some(heard) = heard else { return };
                 shift.published.hear(&heard);
+                shift.firing.alarm.now();
                 match heard {
                     Heard::Changed(change) => tracing::info!(
                         definition = %change.definition,

@@ -96,6 +96,8 @@ pub struct EventAccepted {
     pub started: u64,
     /// Whether it was kept in the inbox, as nothing waited for it.
     pub kept: bool,
+    /// Starts that the activation strategies of their workflows refused; they are not made up for.
+    pub refused: u64,
 }
 
 /// Which version of a definition is meant (Elsa's `VersionOptions`).
@@ -201,6 +203,19 @@ pub struct InstanceFilter {
     pub sub_statuses: Vec<String>,
     /// Part of an id, the name or the correlation id, whatever the case.
     pub search_term: Option<String>,
+}
+
+/// Which instances a bulk action means: those that all that is given here fits.
+#[derive(Clone, Debug, Default)]
+pub struct InstanceSelection {
+    /// Only these.
+    pub ids: Option<Vec<InstanceId>>,
+    /// Only of these definitions.
+    pub definition_ids: Option<Vec<DefinitionId>>,
+    /// Only of this version, by its own id.
+    pub version_id: Option<VersionId>,
+    /// Only of versions with this number.
+    pub version: Option<i32>,
 }
 
 /// An instance in a list.

@@ -1,89 +1,141 @@
 //! Resumes, cancels and events.
 
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::Engine;
+use super::doors::Tidings;
 use super::instruction::ResumeBody;
 use super::read::no_instance;
 use super::request::{EventAccepted, EventRequest, Executed, ResumeRequest};
+use super::shift::Shift;
 use super::start::{request_key, to_body};
 use crate::execution::event_hash;
 use crate::id::{BookmarkId, InstanceId};
 use crate::store::accept::{RequestKey, read_request};
-use crate::store::event::{self, NewEvent};
-use crate::store::instance;
-use crate::store::work::{self, CancelAccepted};
+use crate::store::event::{self, Fanout, NewEvent};
+use crate::store::instance::{self, Life};
+use crate::store::work::{self, CancelAccepted, ResumeAccepted};
 use crate::{Error, Result};
 
 impl Engine {
     /// Resumes an instance at a bookmark, runs it until it waits again or ends, and gives its state. A bookmark that
-    /// was met before: [`Error::is_conflict`], code `already-resumed`.
+    /// was met before: [`Error::is_conflict`], code `already-resumed`; one that became a dead letter:
+    /// [`Error::is_given_up`]. The same idempotency key waits for the same outcome.
     pub async fn resume(&self, request: ResumeRequest) -> Result<Executed> {
+        self.resume_of_life(request, None).await
+    }
+
+    /// The same, of one of the instances that may have had the id.
+    pub(super) async fn resume_of_life(&self, request: ResumeRequest, life: Option<Life>) -> Result<Executed> {
         let deadline = Instant::now() + self.inner.options.answer_timeout;
         let shift = self.accepting()?;
+        let id = request.instance_id.clone();
+        let (work, tidings) = match self.accepted_resume(&shift, request, life).await? {
+            ResumeAccepted::New(work) => {
+                let tidings = shift.doors.open(work);
+                shift.accepted(Some(&id), Some(work), 1);
+                (work, tidings)
+            }
+            // The first door may still wait at the row: this one looks for itself.
+            ResumeAccepted::Before(Some(work)) => (work, elsewhere()),
+            ResumeAccepted::Before(None) => return self.executed(&id).await,
+        };
+        let met = self.await_row(id.clone(), work, tidings, deadline).await?;
+        met.ok_or_else(|| already_resumed(&id))
+    }
+
+    /// The same without waiting for what becomes of it: returns once the resume is durable.
+    pub async fn accept_resume(&self, request: ResumeRequest) -> Result<InstanceId> {
+        self.accept_resume_of_life(request, None).await
+    }
+
+    /// The same, of one of the instances that may have had the id.
+    pub(super) async fn accept_resume_of_life(&self, request: ResumeRequest, life: Option<Life>) -> Result<InstanceId> {
+        let shift = self.accepting()?;
+        let id = request.instance_id.clone();
+        if let ResumeAccepted::New(_) = self.accepted_resume(&shift, request, life).await? {
+            shift.accepted(Some(&id), None, 1);
+        }
+        Ok(id)
+    }
+
+    /// Makes a resume durable.
+    async fn accepted_resume(
+        &self,
+        shift: &Shift,
+        request: ResumeRequest,
+        life: Option<Life>,
+    ) -> Result<ResumeAccepted> {
         self.checked("input", &request.input)?;
         let tenant = &self.inner.tenant;
         let id = request.instance_id;
         let key = request.idempotency.map(|given| request_key("resume", given));
         if let Some(key) = &key
-            && read_request(&shift.pool, tenant, key).await?.is_some()
+            && let Some(before) = read_request(&shift.pool, tenant, key).await?
         {
-            return self.executed(&id).await;
+            return Ok(ResumeAccepted::Before(before.work));
         }
-        let bookmark_id = self.bookmark_of(&id, request.bookmark_id).await?;
+        let (bookmark_id, life) = self.bookmark_of(&id, request.bookmark_id, life).await?;
         let body = to_body(&ResumeBody {
             bookmark_id,
+            life: Some(life),
             input: request.input,
         })?;
-        let Some(work) = work::accept_resume(&shift.pool, tenant, &id, &body, key.as_ref()).await? else {
-            return self.executed(&id).await;
-        };
-        let tidings = shift.doors.open(work);
-        shift.accepted(Some(&id), Some(work), 1);
-        match self.await_row(id.clone(), work, tidings, deadline).await? {
-            (executed, true) => Ok(executed),
-            (_, false) => Err(already_resumed(&id)),
-        }
+        work::accept_resume(&shift.pool, tenant, &id, &body, key.as_ref()).await
     }
 
-    /// The bookmark that is meant, if it still waits.
-    async fn bookmark_of(&self, id: &InstanceId, wanted: Option<BookmarkId>) -> Result<BookmarkId> {
+    /// The bookmark that is meant, if it still waits, with which of the instances that may have had this id has it.
+    pub(super) async fn bookmark_of(
+        &self,
+        id: &InstanceId,
+        wanted: Option<BookmarkId>,
+        life: Option<Life>,
+    ) -> Result<(BookmarkId, Life)> {
         let shift = self.shift()?;
-        let waiting = instance::bookmarks(&shift.pool, &self.inner.tenant, id).await?;
-        match wanted {
-            Some(wanted) if waiting.contains(&wanted) => return Ok(wanted),
-            Some(_) => {}
-            None if waiting.len() > 1 => {
-                let ids = waiting.iter().map(BookmarkId::as_str).collect::<Vec<_>>().join(", ");
-                return Err(Error::conflict(
-                    "several-bookmarks",
-                    format!("the instance waits at several bookmarks, name one of them: {ids}"),
-                )
-                .field("bookmarkId", ids));
-            }
-            None => {
-                if let Some(only) = waiting.into_iter().next() {
-                    return Ok(only);
-                }
-            }
+        let Some(waiting) = instance::bookmarks(&shift.pool, &self.inner.tenant, id).await? else {
+            // Unknown altogether is another answer than not waiting yet.
+            self.instance(id).await?;
+            return Err(already_resumed(id));
+        };
+        if life.is_some_and(|life| life != waiting.life) {
+            return Err(already_resumed(id));
         }
-        // Unknown altogether is another answer than no longer waiting.
-        self.instance(id).await?;
-        Err(already_resumed(id))
+        let meant = match wanted {
+            Some(wanted) => waiting.bookmarks.contains(&wanted).then_some(wanted),
+            None if waiting.bookmarks.len() > 1 => {
+                let message = "the instance waits at several bookmarks: name one of them; `errors` has their ids";
+                let several = Error::conflict("several-bookmarks", message);
+                return Err(waiting
+                    .bookmarks
+                    .iter()
+                    .fold(several, |error, id| error.field("bookmarkId", id.as_str())));
+            }
+            None => waiting.bookmarks.into_iter().next(),
+        };
+        let bookmark = meant.ok_or_else(|| already_resumed(id))?;
+        Ok((bookmark, waiting.life))
     }
 
     /// Cancels an instance: whatever burst may be running it has lost from this moment on. Returns once the instance
-    /// is cancelled, or after the answer timeout; false: it had finished before.
+    /// is cancelled, or after the answer timeout; false: it had finished before. A cancel that became a dead letter:
+    /// [`Error::is_given_up`].
     pub async fn cancel(&self, id: &InstanceId) -> Result<bool> {
         let deadline = Instant::now() + self.inner.options.answer_timeout;
         let shift = self.accepting()?;
-        match work::accept_cancel(&shift.pool, &self.inner.tenant, id).await? {
+        let mut accepted = work::accept_cancel(&shift.pool, &self.inner.tenant, id).await?;
+        if accepted == CancelAccepted::NotFound {
+            // Its first commit may have come between the look for the instance and that for its start.
+            accepted = work::accept_cancel(&shift.pool, &self.inner.tenant, id).await?;
+        }
+        match accepted {
             CancelAccepted::NotFound => Err(no_instance(id)),
             CancelAccepted::Finished => Ok(false),
             CancelAccepted::Accepted(work) => {
                 let tidings = shift.doors.open(work);
+                shift.lost(id);
                 shift.accepted(Some(id), Some(work), 1);
-                Ok(self.await_row(id.clone(), work, tidings, deadline).await?.1)
+                Ok(self.await_row(id.clone(), work, tidings, deadline).await?.is_some())
             }
         }
     }
@@ -122,16 +174,38 @@ impl Engine {
             lifetime: self.inner.options.inbox_lifetime,
         };
         let fanout = event::publish(&shift.pool, shift.lock_class, &event).await?;
+        for workflow in &fanout.refused {
+            tracing::info!(
+                workflow,
+                event = request.name,
+                "the activation strategy of the workflow refused a start by an event"
+            );
+        }
+        Ok(shift.published_event(&fanout))
+    }
+}
+
+impl Shift {
+    /// An event became rows: they are looked for. What is told of it.
+    pub(super) fn published_event(&self, fanout: &Fanout) -> EventAccepted {
         let rows = usize::try_from(fanout.resumed + fanout.started).unwrap_or(usize::MAX);
         if rows > 0 {
-            shift.accepted(None, None, rows);
+            self.accepted(None, None, rows);
         }
-        Ok(EventAccepted {
+        EventAccepted {
             resumed: fanout.resumed,
             started: fanout.started,
             kept: fanout.kept,
-        })
+            refused: fanout.refused.len() as u64,
+        }
     }
+}
+
+/// Tidings that send a door to look for itself, at once.
+fn elsewhere() -> oneshot::Receiver<Tidings> {
+    let (sender, receiver) = oneshot::channel();
+    let _ = sender.send(Tidings::Elsewhere);
+    receiver
 }
 
 fn already_resumed(id: &InstanceId) -> Error {

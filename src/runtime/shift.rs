@@ -9,24 +9,27 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::alarm::Alarm;
+use super::capability::Capability;
 use super::doors::Doors;
+use super::firing::Firing;
 use super::hints::Wake;
 use super::in_flight::{Hold, InFlight};
 use super::options::Options;
 use super::programs::Programs;
 use super::published::PublishedDefinitions;
+use super::services::{InstanceLocks, OpenServices};
 use crate::Result;
+use crate::cluster::scheduler::{self, Scheduler};
 use crate::cluster::{Membership, Report};
-use crate::db::{Notices, NoticesTask, Pool};
+use crate::db::{Notices, NoticesTask, Pool, SchemaName};
 use crate::execution::Interpreter;
-use crate::id::{DefinitionId, Incarnation, TenantId};
-use crate::lock::{LockKey, SessionLocks};
-use crate::signal::{CacheSignal, Change, PostgresSignal};
+use crate::id::{DefinitionId, Incarnation, NodeId, TenantId};
+use crate::lock::SessionLocks;
+use crate::signal::{CacheSignal, Change};
 use crate::store::accept::Acceptor;
 use crate::store::claim::{self, ClaimedRow, InstanceKey, Return};
 use crate::store::commit::{Claim, CommitWriter, WriterOptions, WriterTasks};
-use crate::store::housekeeping;
-use crate::wake::PostgresWake;
+use crate::store::{housekeeping, node};
 
 /// How long an instance is left alone whose lock somebody else has; jittered. Whoever holds it looks for more after the
 /// release, so this is only for lost wake-ups.
@@ -39,7 +42,9 @@ pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 pub(super) struct Shift {
     pub(super) incarnation: Incarnation,
     pub(super) pool: Pool,
-    pub(super) locks: SessionLocks,
+    pub(super) locks: InstanceLocks,
+    /// The session of this registration, whoever keeps the locks of instances.
+    pub(super) session: SessionLocks,
     pub(super) writer: CommitWriter,
     /// Starts that will be run at once.
     pub(super) express: Acceptor,
@@ -47,10 +52,16 @@ pub(super) struct Shift {
     pub(super) durable: Acceptor,
     pub(super) interpreter: Interpreter,
     pub(super) programs: Arc<Programs>,
+    /// What it can run.
+    pub(super) capability: Capability,
+    /// Whether it may fire schedules.
+    pub(super) scheduler: Scheduler,
     pub(super) doors: Arc<Doors>,
     pub(super) alarm: Arc<Alarm>,
+    pub(super) node_id: NodeId,
+    pub(super) firing: Firing,
     pub(super) wake: Wake,
-    pub(super) signal: Box<dyn CacheSignal>,
+    pub(super) signal: Arc<dyn CacheSignal>,
     pub(super) published: PublishedDefinitions,
     pub(super) in_flight: Arc<InFlight>,
     /// One permit per burst that may run at once.
@@ -69,9 +80,12 @@ pub(super) struct Shift {
     /// In microseconds.
     pub(super) inbox_lifetime: i64,
     pub(super) lock_class: i32,
-    schema: String,
-    /// Nothing new is taken on.
+    pub(super) notices: Notices,
+    pub(super) schema: SchemaName,
+    /// Nothing new is claimed.
     pub(super) draining: CancellationToken,
+    /// The claim loop may end.
+    closing: CancellationToken,
 }
 
 /// The tasks behind a shift's handles, for its owner.
@@ -80,6 +94,8 @@ pub(super) struct ShiftTasks {
     pub(super) express: AbortOnDropHandle<()>,
     pub(super) durable: AbortOnDropHandle<()>,
     pub(super) notices: NoticesTask,
+    /// Stands for the office of the one active scheduler.
+    pub(super) candidate: AbortOnDropHandle<()>,
 }
 
 impl Shift {
@@ -97,26 +113,33 @@ impl Shift {
         let (writer, writer_tasks) = CommitWriter::start(connector, incarnation, WriterOptions::default()).await?;
         let (express, express_task) = Acceptor::start(connector, &pool, incarnation, true).await?;
         let (durable, durable_task) = Acceptor::start(connector, &pool, incarnation, false).await?;
-        let schema = connector.schema();
-        let (notices, notices_task) = Notices::start(
-            connector,
-            vec![PostgresWake::channel(schema), PostgresSignal::channel(schema)],
-        )
-        .await?;
-        let wake = PostgresWake::new(&notices, schema, &incarnation.to_string(), None);
+        let OpenServices {
+            wake,
+            signal,
+            notices,
+            notices_task,
+        } = options.services.open(connector, incarnation).await?;
+        node::tell_roles(&pool, incarnation, &options.tasks()).await?;
+        let draining = CancellationToken::new();
+        // Whoever stops hands on at once, and not when its last burst has ended.
+        let (scheduler, candidate) = scheduler::start(membership, &pool, options.candidacy(), draining.clone());
         let shift = Arc::new(Self {
             incarnation,
             pool,
-            locks: membership.locks.clone(),
+            locks: options.services.instance_locks(&membership.locks),
+            session: membership.locks.clone(),
             writer,
             express,
             durable,
             interpreter: interpreter.clone(),
             programs: Arc::clone(programs),
+            capability: Capability::new(interpreter.catalogue()),
             doors: Arc::clone(doors),
             alarm: Arc::default(),
-            wake: Wake::new(Box::new(wake)),
-            signal: Box::new(PostgresSignal::new(&notices, schema, None)),
+            node_id: options.node_id.clone(),
+            firing: Firing::default(),
+            wake: Wake::new(wake),
+            signal,
             published: PublishedDefinitions::default(),
             in_flight: Arc::default(),
             permits: Arc::new(Semaphore::new(options.workers)),
@@ -129,25 +152,37 @@ impl Shift {
             taken_over: membership.taken_over(),
             inbox_lifetime: i64::try_from(options.inbox_lifetime.as_micros()).unwrap_or(i64::MAX),
             lock_class: connector.schema().lock_class(),
-            schema: connector.schema().to_string(),
-            draining: CancellationToken::new(),
+            schema: connector.schema().clone(),
+            notices,
+            draining,
+            scheduler,
+            closing: CancellationToken::new(),
         });
         let tasks = ShiftTasks {
             writer: writer_tasks,
             express: express_task,
             durable: durable_task,
             notices: notices_task,
+            candidate,
         };
         Ok((shift, tasks))
     }
 
-    pub(super) fn lock_key(&self, key: &InstanceKey) -> LockKey {
-        LockKey::instance(&self.schema, &key.0, &key.1)
-    }
-
-    /// Nothing new is claimed from now on; the claiming task ends.
+    /// Nothing new is claimed from now on. Others are told to look at what comes.
     pub(super) fn drain(&self) {
         self.draining.cancel();
+        self.wake.overflow();
+    }
+
+    /// The same, and the claiming task ends.
+    pub(super) fn close(&self) {
+        self.draining.cancel();
+        self.closing.cancel();
+    }
+
+    /// Returns when the shift closes. Cancellation safe.
+    pub(super) async fn closed(&self) {
+        self.closing.cancelled().await;
     }
 
     pub(super) fn is_draining(&self) -> bool {
@@ -163,6 +198,8 @@ impl Shift {
     pub(super) fn definition_changed(&self, tenant: &TenantId, definition: &DefinitionId) {
         let key = (tenant.clone(), definition.clone());
         self.published.changed_here(&key);
+        // Its schedules may be due before what the alarm is set for.
+        self.firing.alarm.now();
         if !self.signal.rides_in_commit() {
             let (tenant, definition) = key;
             self.signal.announce(Change {

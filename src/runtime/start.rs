@@ -39,6 +39,8 @@ impl Engine {
         let shift = self.accepting()?;
         let ours = request.instance_id.is_none() && shift.workers > 0;
         let start = self.new_start(&shift, request, "execute").await?;
+        // What this node cannot run it only accepts; the door waits for whoever can.
+        let ours = ours && shift.programs.can_run(&start.tenant, &start.definition_id);
         let (reply, accepted) = oneshot::channel();
         // A task of the runtime's: a client that hangs up cancels nothing.
         let owned = Arc::clone(&shift);
@@ -169,10 +171,14 @@ async fn begin(shift: &Arc<Shift>, start: NewStart, deadline: Instant) -> Result
     // The lock needs no answer of the database to be asked for: both travel at once.
     let (accepted, guards) = tokio::join!(
         accepted(shift, &shift.express, start, deadline),
-        shift.locks.try_lock(vec![shift.lock_key(&key)])
+        shift.locks.try_instances(std::slice::from_ref(&key))
     );
-    let (work, definition) = match accepted? {
-        Accepted::New { work, definition } => (work, definition),
+    let (work, definition, clock) = match accepted? {
+        Accepted::New {
+            work,
+            definition,
+            clock,
+        } => (work, definition, clock),
         Accepted::Before { instance } => return Ok(Awaited { instance, row: None }),
     };
     let claim = Claim::Work(work, ClaimNo(1));
@@ -189,6 +195,7 @@ async fn begin(shift: &Arc<Shift>, start: NewStart, deadline: Instant) -> Result
                 definition: Some(definition),
                 failures: 0,
                 crashes: 0,
+                clock,
             };
             let hold = shift.hold(&key, std::slice::from_ref(&row));
             attend::spawn(shift, Locked::new(key, guard).begin(row, hold), permit);

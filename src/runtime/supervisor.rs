@@ -1,15 +1,19 @@
 //! Keeps one shift at work: registers, and when the registration is over, registers anew.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::capability;
 use super::claiming;
 use super::doors::Doors;
+use super::firing;
 use super::hints;
+use super::lock_reports;
 use super::options::Options;
 use super::programs::Programs;
 use super::published;
@@ -20,6 +24,7 @@ use crate::db::Connector;
 use crate::execution::Interpreter;
 use crate::id::Incarnation;
 use crate::store::claim::{self, Return};
+use crate::store::node;
 
 /// How long an ended shift may wait for verdicts that are in doubt.
 const VERDICTS: Duration = Duration::from_secs(70);
@@ -39,8 +44,14 @@ pub(super) struct Supervisor {
     pub(super) programs: Arc<Programs>,
     pub(super) doors: Arc<Doors>,
     pub(super) current: watch::Sender<Option<Arc<Shift>>>,
+    /// The engine is about to shut down: a shift that begins now claims nothing.
+    pub(super) leaving: CancellationToken,
     /// The engine is shutting down.
     pub(super) closing: CancellationToken,
+    /// Whether the last attempt to register failed for the credentials.
+    pub(super) refused: Arc<AtomicBool>,
+    /// How long bursts may go on then.
+    pub(super) patience: Arc<OnceLock<Duration>>,
 }
 
 /// A registration with its shift.
@@ -49,9 +60,12 @@ pub(super) struct OnDuty {
     shift: Arc<Shift>,
     tasks: ShiftTasks,
     claiming: AbortOnDropHandle<()>,
+    firing: AbortOnDropHandle<()>,
     housekeeping: AbortOnDropHandle<()>,
+    lock_reports: AbortOnDropHandle<()>,
     hints: AbortOnDropHandle<()>,
     signals: AbortOnDropHandle<()>,
+    capability: AbortOnDropHandle<()>,
 }
 
 impl Supervisor {
@@ -71,27 +85,40 @@ impl Supervisor {
             &self.doors,
         )
         .await?;
+        if self.leaving.is_cancelled() {
+            shift.drain();
+        }
         // Before the first look: nothing falls between the two.
         let heard = shift.wake.listen();
         let hints = AbortOnDropHandle::new(tokio::spawn(hints::follow(Arc::clone(&shift), heard)));
         let heard = shift.signal.listen();
         let signals = AbortOnDropHandle::new(tokio::spawn(published::follow(Arc::clone(&shift), heard)));
+        let heard = shift.signal.listen();
+        // The first look for work shall leave out what others must do; the rest of the list can wait.
+        capability::refresh(&shift).await?;
+        let capability = AbortOnDropHandle::new(tokio::spawn(capability::follow(Arc::clone(&shift), heard)));
         self.current.send_replace(Some(Arc::clone(&shift)));
         let claiming = AbortOnDropHandle::new(tokio::spawn(claiming::run(Arc::clone(&shift))));
+        let firing = AbortOnDropHandle::new(tokio::spawn(firing::run(Arc::clone(&shift))));
         let housekeeping = AbortOnDropHandle::new(tokio::spawn(claiming::keep_house(Arc::clone(&shift))));
+        let lock_reports = AbortOnDropHandle::new(tokio::spawn(lock_reports::answer(Arc::clone(&shift))));
         Ok(OnDuty {
             membership,
             shift,
             tasks,
             claiming,
+            firing,
             housekeeping,
+            lock_reports,
             hints,
             signals,
+            capability,
         })
     }
 
     /// Runs until the engine closes.
     pub(super) async fn run(self, mut duty: OnDuty) {
+        let mut told = false;
         loop {
             let incarnation = duty.shift.incarnation;
             let reason = tokio::select! {
@@ -100,6 +127,11 @@ impl Supervisor {
                 () = self.closing.cancelled() => {
                     self.close(duty).await;
                     return;
+                }
+                () = self.leaving.cancelled(), if !told => {
+                    told = true;
+                    tell_that_it_drains(&duty.shift).await;
+                    continue;
                 }
                 reason = watch_over(&mut duty) => reason,
             };
@@ -120,8 +152,14 @@ impl Supervisor {
             tokio::select! {
                 () = self.closing.cancelled() => return None,
                 outcome = self.register(Some(previous)) => match outcome {
-                    Ok(duty) => return Some(duty),
-                    Err(error) => tracing::warn!(%error, "this node cannot register yet"),
+                    Ok(duty) => {
+                        self.refused.store(false, Ordering::Relaxed);
+                        return Some(duty);
+                    }
+                    Err(error) => {
+                        self.refused.store(error.code() == "database-refused", Ordering::Relaxed);
+                        tracing::warn!(%error, "this node cannot register yet");
+                    }
                 },
             }
             tokio::time::sleep(pause.mul_f64(rand::random_range(0.75..1.25))).await;
@@ -136,25 +174,28 @@ impl Supervisor {
             shift,
             tasks,
             mut claiming,
+            mut firing,
             housekeeping,
+            lock_reports,
             hints,
             signals,
+            capability,
         } = duty;
-        shift.drain();
+        shift.close();
+        tell_that_it_drains(&shift).await;
         let finished = async {
             // It ends after its round: what that has claimed is run.
             let _ = (&mut claiming).await;
+            let _ = (&mut firing).await;
             shift.tasks.close();
             shift.tasks.wait().await;
         };
-        if tokio::time::timeout(self.options.drain_timeout, finished)
-            .await
-            .is_err()
-        {
+        let patience = self.patience.get().copied().unwrap_or(self.options.drain_timeout);
+        if tokio::time::timeout(patience, finished).await.is_err() {
             tracing::warn!("some bursts did not end in time; they are handed back");
         }
         shift.stop.cancel();
-        drop(claiming);
+        drop((claiming, firing));
         shift.tasks.close();
         // Those that have reached the writer still get their verdict.
         let _ = tokio::time::timeout(Duration::from_secs(5), shift.tasks.wait()).await;
@@ -170,8 +211,16 @@ impl Supervisor {
             Err(error) => tracing::warn!(%error, "this node could not leave in good order; the next start cleans up"),
         }
         self.current.send_replace(None);
-        drop((tasks, housekeeping, hints, signals));
+        drop((tasks, housekeeping, lock_reports, hints, signals, capability));
         shift.pool.close();
+    }
+}
+
+/// For those who look at the cluster; nothing depends on it, so nothing waits long for it.
+async fn tell_that_it_drains(shift: &Shift) {
+    let telling = node::drain(&shift.pool, shift.incarnation);
+    if !matches!(tokio::time::timeout(Duration::from_secs(1), telling).await, Ok(Ok(()))) {
+        tracing::debug!("nobody could be told that this node drains");
     }
 }
 
@@ -189,8 +238,12 @@ async fn watch_over(duty: &mut OnDuty) -> &'static str {
         _ = &mut tasks.express => "its acceptor ended",
         _ = &mut tasks.durable => "its acceptor ended",
         _ = &mut duty.claiming => "its claim loop ended",
+        _ = &mut duty.firing => "its firing of schedules ended",
         _ = &mut duty.housekeeping => "its housekeeping ended",
+        _ = &mut duty.lock_reports => "its reporting of locks ended",
         _ = &mut duty.signals => "its listening to changes ended",
+        _ = &mut duty.capability => "its list of what it cannot run is kept no more",
+        _ = &mut tasks.candidate => "its candidacy as scheduler ended",
         _ = &mut duty.hints => "its listening to other nodes ended",
         _ = &mut tasks.notices => "its connection for notifications is kept no more",
     }
@@ -203,9 +256,12 @@ fn retire(duty: OnDuty) {
         shift,
         tasks,
         claiming,
+        firing,
         housekeeping,
+        lock_reports,
         hints,
         signals,
+        capability,
     } = duty;
     shift.stop.cancel();
     shift.tasks.close();
@@ -213,7 +269,7 @@ fn retire(duty: OnDuty) {
     drop(membership);
     tokio::spawn(async move {
         let _ = tokio::time::timeout(VERDICTS, shift.tasks.wait()).await;
-        drop((claiming, housekeeping, hints, signals));
+        drop((claiming, firing, housekeeping, lock_reports, hints, signals, capability));
         tokio::time::sleep(SIGN_OF_LIFE).await;
         drop(tasks);
         shift.pool.close();

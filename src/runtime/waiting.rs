@@ -6,37 +6,45 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::Engine;
-use super::doors::{Tidings, unknown};
+use super::doors::{Tidings, given_up, unknown};
 use super::request::Executed;
 use super::start::Awaited;
 use crate::execution::SubStatus;
 use crate::id::{InstanceId, WorkId};
-use crate::store::{housekeeping, work};
+use crate::store::housekeeping;
+use crate::store::work::{self, Fate};
 use crate::{Error, Result};
 
 /// How soon, and then how often, a door looks whether another node has consumed its row. Bursts of this node tell.
 const LOOK: Duration = Duration::from_millis(100);
-const LONGEST_LOOK: Duration = Duration::from_secs(2);
+const LONGEST_LOOK: Duration = Duration::from_secs(1);
+
+/// How long after its deadline a door may take to make sure that it promises nothing that is not kept. Beyond that its
+/// answer is that nobody can say.
+const LAST_WORD: Duration = Duration::from_secs(1);
 
 impl Engine {
     /// What became of a start.
     pub(super) async fn await_start(&self, awaited: Awaited, deadline: Instant) -> Result<Executed> {
         let Awaited { instance, row } = awaited;
-        match row {
-            Some((work, tidings)) => Ok(self.await_row(instance, work, tidings, deadline).await?.0),
+        let Some((work, tidings)) = row else {
+            return self.await_first_commit(instance, deadline).await;
+        };
+        match self.await_row(instance.clone(), work, tidings, deadline).await? {
+            Some(executed) => Ok(executed),
             None => self.await_first_commit(instance, deadline).await,
         }
     }
 
-    /// Waits until a row was consumed, by whichever node; the flag says whether it met what it was meant for, as far as
-    /// this node can know.
+    /// Waits until a row was consumed, by whichever node; none: it met nothing. A row that was given up:
+    /// [`Error::is_given_up`].
     pub(super) async fn await_row(
         &self,
         instance: InstanceId,
         work: WorkId,
         mut tidings: oneshot::Receiver<Tidings>,
         deadline: Instant,
-    ) -> Result<(Executed, bool)> {
+    ) -> Result<Option<Executed>> {
         let mut told = false;
         let mut pause = LOOK;
         loop {
@@ -48,8 +56,13 @@ impl Engine {
                 },
                 () = tokio::time::sleep(pause) => {
                     pause = (pause * 3 / 2).clamp(LOOK, LONGEST_LOOK);
-                    if !self.is_consumed(work).await {
-                        continue;
+                    // A look over a connection that has gone silent does not outlive the deadline.
+                    let look = tokio::time::timeout_at(deadline, self.fate(&instance, work)).await;
+                    match look.unwrap_or(Fate::Open) {
+                        Fate::Open => continue,
+                        Fate::GivenUp => return Err(given_up(&instance)),
+                        Fate::Unmet => return Ok(None),
+                        Fate::Met => {}
                     }
                     // A burst of this node that has just been committed tells more than the row does.
                     if !told {
@@ -60,33 +73,60 @@ impl Engine {
                         }
                     }
                     // A burst that yielded has consumed the row, and goes on.
-                    let executed = self.executed(&instance).await?;
-                    if !executed.pending {
-                        return Ok((executed, true));
+                    if let Some(executed) = self.executed_by(&instance, deadline).await?
+                        && !executed.pending
+                    {
+                        return Ok(Some(executed));
                     }
                 }
                 () = tokio::time::sleep_until(deadline) => {
-                    return Ok((self.still_running(instance).await?, true));
+                    return self.still_running(instance).await.map(Some);
                 }
             }
         }
     }
 
-    /// Whether a row is gone. Not being able to look is no tidings: the deadline decides.
-    async fn is_consumed(&self, work: WorkId) -> bool {
-        let Ok(shift) = self.shift() else { return false };
-        matches!(work::exists(&shift.pool, &self.inner.tenant, work).await, Ok(false))
+    /// What became of a row. Not being able to look is no tidings: the deadline decides.
+    async fn fate(&self, instance: &InstanceId, work: WorkId) -> Fate {
+        let Ok(shift) = self.shift() else { return Fate::Open };
+        work::fate(&shift.pool, &self.inner.tenant, instance, work)
+            .await
+            .unwrap_or(Fate::Open)
     }
 
     /// A start that was accepted before may still be on its way to its first commit.
     async fn await_first_commit(&self, instance: InstanceId, deadline: Instant) -> Result<Executed> {
         loop {
-            match self.executed(&instance).await {
-                Ok(executed) if !executed.pending => return Ok(executed),
-                Ok(executed) if Instant::now() >= deadline => return Ok(executed),
-                Ok(_) => tokio::time::sleep(LOOK).await,
-                Err(error) => return Err(error),
+            match self.executed_by(&instance, deadline).await {
+                Ok(Some(executed)) if !executed.pending => return Ok(executed),
+                Ok(_) => {}
+                Err(missing) => {
+                    let shift = self.shift()?;
+                    let letter = work::start_given_up(&shift.pool, &self.inner.tenant, &instance);
+                    return match tokio::time::timeout_at(deadline, letter).await {
+                        Ok(Ok(true)) => Err(given_up(&instance)),
+                        Ok(Ok(false)) => Err(missing),
+                        Ok(Err(_)) | Err(_) => Err(unknown(instance.as_str())),
+                    };
+                }
             }
+            if Instant::now() >= deadline {
+                return self.still_running(instance).await;
+            }
+            tokio::time::sleep_until(deadline.min(Instant::now() + LOOK)).await;
+        }
+    }
+
+    /// The instance as it stands; none: nobody could say by the deadline. That there is no such instance is an answer.
+    async fn executed_by(&self, instance: &InstanceId, deadline: Instant) -> Result<Option<Executed>> {
+        match tokio::time::timeout_at(deadline, self.executed(instance)).await {
+            Ok(Ok(executed)) => Ok(Some(executed)),
+            Ok(Err(error)) if error.is_not_found() => Err(error),
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "a door could not read its instance; it tries again");
+                Ok(None)
+            }
+            Err(_) => Ok(None),
         }
     }
 
@@ -104,15 +144,25 @@ impl Engine {
     }
 
     /// The answer at the deadline. A start may have been accepted without a flush, for the sake of a burst whose commit
-    /// has not come yet: the answer promises that it is kept, so everything written so far is flushed first.
+    /// has not come yet: the answer promises that it is kept, so everything written so far is flushed first. Both that
+    /// and the look at the instance share [`LAST_WORD`].
     async fn still_running(&self, instance: InstanceId) -> Result<Executed> {
-        let flushed = async { housekeeping::flush(&self.shift()?.pool).await };
-        flushed
+        let until = Instant::now() + LAST_WORD;
+        let flush = async {
+            let shift = self.shift()?;
+            if !shift.reports.borrow().is_fresh() {
+                // The deadline of the door has passed: it does not wait for others on top of it.
+                return Err(Error::unavailable("cut-off", "this node is cut off from its database"));
+            }
+            housekeeping::flush(&shift.pool).await
+        };
+        tokio::time::timeout_at(until, flush)
             .await
+            .map_err(|_| unknown(instance.as_str()))?
             .map_err(|error: Error| unknown(instance.as_str()).caused_by(error))?;
-        let workflow_state = match self.executed(&instance).await {
-            Ok(executed) => executed.workflow_state,
-            Err(_) => serde_json::json!({ "id": instance.as_str() }),
+        let workflow_state = match tokio::time::timeout_at(until, self.executed(&instance)).await {
+            Ok(Ok(executed)) => executed.workflow_state,
+            Ok(Err(_)) | Err(_) => serde_json::json!({ "id": instance.as_str() }),
         };
         Ok(Executed {
             instance_id: instance,
@@ -124,16 +174,17 @@ impl Engine {
 }
 
 /// What a door makes of its tidings.
-fn answer(instance: InstanceId, tidings: Tidings) -> Result<(Executed, bool)> {
+fn answer(instance: InstanceId, tidings: Tidings) -> Result<Option<Executed>> {
     match tidings {
-        Tidings::Committed { state, meta, matched } => {
+        Tidings::Committed { matched: false, .. } => Ok(None),
+        Tidings::Committed { state, meta, .. } => {
             let executed = Executed {
                 faulted: state.sub_status() == SubStatus::Faulted,
                 workflow_state: state.workflow_state(meta),
                 instance_id: instance,
                 pending: false,
             };
-            Ok((executed, matched))
+            Ok(Some(executed))
         }
         Tidings::Elsewhere | Tidings::Unknown => Err(unknown(instance.as_str())),
         Tidings::NoInstance => Err(super::read::no_instance(&instance)),

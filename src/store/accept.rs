@@ -5,6 +5,9 @@
 //! - The statement that accepts a start resolves the published version: a start after a publish never runs the old one.
 //! - A start that will be run at once is born claimed, with `synchronous_commit = off`: its door answers only after the
 //!   burst's commit, whose flush covers it. A start that is only accepted is flushed before its door answers.
+//! - A start under an activation strategy takes its key in the same statement, against what is committed and against
+//!   rivals by a unique index; one that is refused writes nothing, not even its idempotency key. Under a strategy that
+//!   was published a moment ago it waits until what counts is known, and is refused as busy when its patience is over.
 //! - When the connection dies, whether the batch was accepted is unknown, and said so. A claimed start that was
 //!   accepted all the same is found by the comparison of claims with memory, and released.
 
@@ -14,9 +17,12 @@ use std::time::Duration;
 use postgres_types::ToSql;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 use tokio_postgres::Statement;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::activation::{UNSEEDED_LOOK, UNSEEDED_PATIENCE, unseeded};
+use super::claim::Clock;
 use super::commit::DefinitionRef;
 use crate::db::{ANSWER_TIMEOUT, Connector, Pool, Session, within};
 use crate::failpoint;
@@ -28,6 +34,9 @@ const REQUEST_READ: &str = include_str!("../../sql/queries/request_read.sql");
 
 /// The most starts in one statement.
 const BATCH: usize = 256;
+
+/// How often a single start is tried again that lost its activation key to a rival of the same moment.
+const RIVALS: usize = 3;
 
 /// What a client's idempotency key stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +60,11 @@ pub(crate) struct NewStart {
 #[derive(Clone, Debug)]
 pub(crate) enum Accepted {
     /// It will be run, by us if it was born claimed.
-    New { work: WorkId, definition: DefinitionRef },
+    New {
+        work: WorkId,
+        definition: DefinitionRef,
+        clock: Clock,
+    },
     /// The same request was accepted before, and made this instance.
     Before { instance: InstanceId },
 }
@@ -72,9 +85,25 @@ struct StartRow<'a> {
 type Pending = (NewStart, oneshot::Sender<Result<Outcome>>);
 
 enum Outcome {
-    Made { work: WorkId, definition: DefinitionRef },
+    Made {
+        work: WorkId,
+        definition: DefinitionRef,
+        clock: Clock,
+    },
     NoDefinition,
+    /// The activation strategy of the workflow does not allow it now.
+    CannotStart,
+    /// The strategy was published so recently that what counts is not known yet.
+    Unseeded,
     Refused,
+}
+
+/// The error of a start that the activation strategy of its workflow refuses.
+pub(crate) fn cannot_start() -> Error {
+    Error::conflict(
+        "cannot-start",
+        "the activation strategy of the workflow allows no further instance now; an instance that runs counts",
+    )
 }
 
 /// Accepts starts in batches of what piled up. Cheap to clone.
@@ -116,10 +145,26 @@ impl Acceptor {
             Error::unknown_outcome("the database went away while the start was accepted; look the instance up")
                 .instance(start.instance.as_str())
         };
-        let (reply, answer) = oneshot::channel();
-        self.sender.send((start.clone(), reply)).await.map_err(|_| unknown())?;
-        match answer.await.map_err(|_| unknown())?? {
-            Outcome::Made { work, definition } => Ok(Accepted::New { work, definition }),
+        let patience = Instant::now() + UNSEEDED_PATIENCE;
+        let outcome = loop {
+            let (reply, answer) = oneshot::channel();
+            self.sender.send((start.clone(), reply)).await.map_err(|_| unknown())?;
+            let outcome = answer.await.map_err(|_| unknown())??;
+            if !matches!(outcome, Outcome::Unseeded) || Instant::now() >= patience {
+                break outcome;
+            }
+            tokio::time::sleep(UNSEEDED_LOOK).await;
+        };
+        match outcome {
+            Outcome::Made {
+                work,
+                definition,
+                clock,
+            } => Ok(Accepted::New {
+                work,
+                definition,
+                clock,
+            }),
             Outcome::NoDefinition => Err(Error::not_found(
                 "definition-not-found",
                 format!(
@@ -127,14 +172,20 @@ impl Acceptor {
                     start.definition_id.as_str()
                 ),
             )),
-            Outcome::Refused => {
+            refused => {
+                // A key that was used before gets its first answer, also when that very instance is what counts now.
                 if let Some(request) = &start.request
                     && let Some(before) = read_request(&self.pool, &start.tenant, request).await?
                 {
-                    return match before {
+                    return match before.instance {
                         Some(instance) => Ok(Accepted::Before { instance }),
                         None => Err(Error::internal("a remembered start names no instance")),
                     };
+                }
+                match refused {
+                    Outcome::CannotStart => return Err(cannot_start()),
+                    Outcome::Unseeded => return Err(unseeded()),
+                    _ => {}
                 }
                 Err(Error::conflict(
                     "instance-id-taken",
@@ -145,12 +196,17 @@ impl Acceptor {
     }
 }
 
-/// What an idempotency key stands for, if it was used: the instance it made, if any. Another fingerprint is refused.
-pub(crate) async fn read_request(
-    pool: &Pool,
-    tenant: &TenantId,
-    request: &RequestKey,
-) -> Result<Option<Option<InstanceId>>> {
+/// What was accepted under an idempotency key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Remembered {
+    /// The instance that it made or was for, if any.
+    pub(crate) instance: Option<InstanceId>,
+    /// The row that a resume became.
+    pub(crate) work: Option<WorkId>,
+}
+
+/// What an idempotency key stands for, if it was used. Another fingerprint is refused.
+pub(crate) async fn read_request(pool: &Pool, tenant: &TenantId, request: &RequestKey) -> Result<Option<Remembered>> {
     let params: [&(dyn ToSql + Sync); 3] = [&tenant.as_str(), &request.route, &request.key];
     let Some(row) = pool.query_opt(REQUEST_READ, &params).await? else {
         return Ok(None);
@@ -164,7 +220,10 @@ pub(crate) async fn read_request(
             ),
         ));
     }
-    Ok(Some(row.get::<_, Option<String>>(1).map(InstanceId::from)))
+    Ok(Some(Remembered {
+        instance: row.get::<_, Option<String>>(1).map(InstanceId::from),
+        work: row.get::<_, Option<i64>>(3).map(WorkId),
+    }))
 }
 
 struct Channel {
@@ -213,7 +272,15 @@ impl Lane {
     /// Writes a batch and answers everybody in it; a batch that fails as a whole is tried one by one, so that one bad
     /// start hurts only its own door.
     async fn write(&mut self, batch: Vec<Pending>) {
-        match self.send(&batch).await {
+        let mut sent = self.send(&batch).await;
+        for _ in 0..RIVALS {
+            // Lost to a rival of the same moment: the next snapshot shows it.
+            if batch.len() > 1 || !matches!(&sent, Err(error) if error.code() == "database-busy") {
+                break;
+            }
+            sent = self.send(&batch).await;
+        }
+        match sent {
             Ok(mut outcomes) => {
                 metrics::histogram!("mainspring_accept_batch_starts").record(batch.len() as f64);
                 for (no, (_, reply)) in batch.into_iter().enumerate() {
@@ -280,6 +347,8 @@ impl Lane {
                 let start = &batch.get(no)?.0;
                 let outcome = match (row.get::<_, Option<String>>(1), row.get::<_, Option<i64>>(3)) {
                     (None, _) => Outcome::NoDefinition,
+                    (Some(_), None) if row.get(5) => Outcome::Unseeded,
+                    (Some(_), None) if row.get(4) => Outcome::CannotStart,
                     (Some(_), None) => Outcome::Refused,
                     (Some(version_id), Some(work)) => Outcome::Made {
                         work: WorkId(work),
@@ -288,6 +357,7 @@ impl Lane {
                             version_id: VersionId::from(version_id),
                             version: row.get(2),
                         },
+                        clock: Clock::read(row.get(6)),
                     },
                 };
                 Some((no, outcome))

@@ -8,12 +8,14 @@
 //! - `claim_no` grows with each claim; whoever was stripped of a row finds another number there.
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use chrono::{DateTime, TimeDelta, Utc};
 use postgres_types::ToSql;
 use serde_json::Value;
 
 use super::commit::{Claim, DefinitionRef};
+use super::instance::Life;
 use super::work::WorkKind;
 use crate::db::{ANSWER_TIMEOUT, Pool, within};
 use crate::failpoint;
@@ -23,6 +25,8 @@ use crate::id::{
 use crate::{Error, Result};
 
 const PEEK: &str = include_str!("../../sql/queries/work_peek.sql");
+const PEEK_PARTIAL: &str = include_str!("../../sql/queries/work_peek_partial.sql");
+const NEXT_PARTIAL: &str = include_str!("../../sql/queries/work_next_partial.sql");
 const CLAIM: &str = include_str!("../../sql/queries/work_claim.sql");
 const LOAD: &str = include_str!("../../sql/queries/instance_load.sql");
 const RELEASE: &str = include_str!("../../sql/queries/work_release.sql");
@@ -38,6 +42,31 @@ const SUSPECT: i32 = 2;
 /// Which instance of which tenant.
 pub(crate) type InstanceKey = (TenantId, InstanceId);
 
+/// Which version of a definition of which tenant.
+pub(crate) type VersionKey = (TenantId, VersionId);
+
+/// What time it is by the database's clock, without asking again: what it said, and how long ago. Never ahead of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    at: DateTime<Utc>,
+    read: Instant,
+}
+
+impl Clock {
+    /// An answer of the database that has just come in.
+    pub(crate) fn read(at: DateTime<Utc>) -> Self {
+        Self {
+            at,
+            read: Instant::now(),
+        }
+    }
+
+    pub(crate) fn now(&self) -> DateTime<Utc> {
+        let passed = TimeDelta::from_std(self.read.elapsed()).unwrap_or_default();
+        self.at.checked_add_signed(passed).unwrap_or(self.at)
+    }
+}
+
 /// A claimed row with what it says.
 #[derive(Clone, Debug)]
 pub(crate) struct ClaimedRow {
@@ -48,9 +77,19 @@ pub(crate) struct ClaimedRow {
     pub(crate) definition: Option<DefinitionRef>,
     pub(crate) failures: i32,
     pub(crate) crashes: i32,
+    /// When it was claimed: not before it was due.
+    pub(crate) clock: Clock,
 }
 
 impl ClaimedRow {
+    /// The row, if it is one whose door wants to know whether it met anything.
+    pub(crate) fn awaited(&self) -> Option<WorkId> {
+        match (&self.claim, &self.instruction) {
+            (Claim::Work(work, _), Some((WorkKind::Resume | WorkKind::Cancel, _))) => Some(*work),
+            _ => None,
+        }
+    }
+
     /// It was in the hands of two processes that died, and is run alone.
     pub(crate) fn is_suspect(&self) -> bool {
         self.crashes >= SUSPECT
@@ -63,6 +102,7 @@ pub(crate) struct LoadedRow {
     pub(crate) version: InstanceVersion,
     pub(crate) definition: DefinitionRef,
     pub(crate) state: Vec<u8>,
+    pub(crate) life: Life,
 }
 
 /// What a claim brought for one instance.
@@ -111,6 +151,74 @@ pub(crate) async fn peek(pool: &Pool, limit: usize, except: &[InstanceKey], susp
             })
             .collect(),
     })
+}
+
+/// What a node leaves out that cannot run every version.
+#[derive(Debug)]
+pub(crate) struct Partial<'a> {
+    /// The versions that it cannot run.
+    pub(crate) beyond: &'a [VersionKey],
+    /// Older rows are not looked at; none: all are.
+    pub(crate) since: Option<DateTime<Utc>>,
+}
+
+/// The same for a node that cannot run every version; with the time before which it need not look again for some time:
+/// that of the oldest row that was found, or of this look.
+pub(crate) async fn peek_partial(
+    pool: &Pool,
+    limit: usize,
+    except: &[InstanceKey],
+    suspects: bool,
+    partial: &Partial<'_>,
+) -> Result<(Seen, DateTime<Utc>)> {
+    failpoint::hit("claim.peek").await?;
+    let (tenants, instances) = columns(except);
+    let (version_tenants, versions) = version_columns(partial.beyond);
+    let limit = limit as i64;
+    let since = partial.since.unwrap_or(DateTime::UNIX_EPOCH);
+    let params: [&(dyn ToSql + Sync); 7] = [
+        &limit,
+        &tenants,
+        &instances,
+        &suspects,
+        &version_tenants,
+        &versions,
+        &since,
+    ];
+    let rows = pool.query(PEEK_PARTIAL, &params).await?;
+    let mut seen = Seen {
+        instances: Vec::new(),
+        full: false,
+        suspects: false,
+    };
+    let (mut count, mut oldest) = (0, since);
+    for row in &rows {
+        let (Some(tenant), Some(instance)) = (row.get::<_, Option<String>>(1), row.get::<_, Option<String>>(2)) else {
+            oldest = row.get(0);
+            continue;
+        };
+        if seen.instances.is_empty() {
+            oldest = row.get(5);
+        }
+        count += row.get::<_, i64>(3);
+        seen.suspects |= row.get::<_, bool>(4);
+        seen.instances.push((TenantId::new(tenant), InstanceId::new(instance)));
+    }
+    seen.full = count >= limit;
+    Ok((seen, oldest))
+}
+
+/// How long a node that cannot run these versions need not look; none: until it is told.
+pub(crate) async fn next_partial(pool: &Pool, beyond: &[VersionKey]) -> Result<Option<Duration>> {
+    let (tenants, versions) = version_columns(beyond);
+    let micros: Option<i64> = pool.query_one(NEXT_PARTIAL, &[&tenants, &versions]).await?.get(0);
+    Ok(micros.map(|micros| Duration::from_micros(u64::try_from(micros).unwrap_or(0))))
+}
+
+fn version_columns(keys: &[VersionKey]) -> (Vec<&str>, Vec<&str>) {
+    keys.iter()
+        .map(|(tenant, version)| (tenant.as_str(), version.as_str()))
+        .unzip()
 }
 
 /// Claims what is to be done for these instances, and loads them. The caller holds their locks. If `suspect`, one row
@@ -174,6 +282,7 @@ pub(crate) async fn claim(
                 version: row.get(5),
             },
             state: row.get(6),
+            life: Life::begun(row.get(7)),
         });
     }
     found.retain(|_, instance| !instance.rows.is_empty() || !instance.unreadable.is_empty());
@@ -213,6 +322,7 @@ fn claimed_row(row: &tokio_postgres::Row, claim: Claim) -> Result<ClaimedRow> {
         definition,
         failures: row.get(10),
         crashes: row.get(11),
+        clock: Clock::read(row.get(13)),
     })
 }
 

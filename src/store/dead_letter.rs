@@ -3,17 +3,15 @@
 //! The statements that hand rows back write the letters. A letter keeps all that a replay needs; its instance is left
 //! waiting, and its other rows run on.
 
-#![allow(dead_code, reason = "their routes come with those of the cluster")]
-
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
+use super::accept::cannot_start;
 use crate::db::Pool;
-use crate::id::{InstanceId, TenantId};
+use crate::id::{InstanceId, TenantId, WorkId};
 use crate::{Error, Result};
 
 const LIST: &str = include_str!("../../sql/queries/dead_letter_list.sql");
-const COUNT: &str = include_str!("../../sql/queries/dead_letter_count.sql");
 const REPLAY: &str = include_str!("../../sql/queries/dead_letter_replay.sql");
 const DELETE: &str = include_str!("../../sql/queries/dead_letter_delete.sql");
 
@@ -21,7 +19,8 @@ const DELETE: &str = include_str!("../../sql/queries/dead_letter_delete.sql");
 #[derive(Clone, Debug)]
 pub(crate) struct DeadLetter {
     pub(crate) id: i64,
-    pub(crate) instance: InstanceId,
+    /// None: a stimulus that was for no instance in particular.
+    pub(crate) instance: Option<InstanceId>,
     /// A word for what it was to do.
     pub(crate) kind: &'static str,
     /// Why it was given up.
@@ -32,9 +31,48 @@ pub(crate) struct DeadLetter {
     pub(crate) crashes: i32,
     /// Null for a delay.
     pub(crate) body: Value,
+    /// The row that it was; none: it was a delay.
+    pub(crate) work: Option<i64>,
+    /// The bookmark of a delay.
+    pub(crate) timer: Option<String>,
+    /// None: the instance is gone, and it was no start.
+    pub(crate) definition: Option<String>,
+    /// The instance's, if there is one.
+    pub(crate) correlation_id: Option<String>,
+    /// When the row was accepted; none for a delay.
+    pub(crate) accepted_at: Option<DateTime<Utc>>,
+    /// Of a stimulus that nothing has waited for.
+    pub(crate) stimulus: Option<Stimulus>,
 }
 
-fn word(kind: i16) -> &'static str {
+/// A stimulus that nothing has waited for in time.
+#[derive(Clone, Debug)]
+pub(crate) struct Stimulus {
+    pub(crate) hash: String,
+    /// The activity type that waits for such a stimulus.
+    pub(crate) name: String,
+    pub(crate) activity_execution_id: Option<String>,
+}
+
+/// Which letters.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Which<'a> {
+    /// Only of this instance.
+    pub(crate) instance: Option<&'a InstanceId>,
+    /// Only this one.
+    pub(crate) id: Option<i64>,
+}
+
+/// What became of a letter that was replayed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Replayed {
+    pub(crate) instance: InstanceId,
+    /// The row of work that it is now; none: its instance had finished, or was started anew, and it is gone.
+    pub(crate) work: Option<WorkId>,
+}
+
+/// What a number in `kind` is called.
+pub(super) fn word(kind: i16) -> &'static str {
     match kind {
         0 => "start",
         1 => "resume",
@@ -42,43 +80,86 @@ fn word(kind: i16) -> &'static str {
         3 => "cancel",
         4 => "continue",
         5 => "delay",
+        6 => "event",
         _ => "unknown",
     }
 }
 
-fn not_found(id: i64) -> Error {
-    Error::not_found("dead-letter-not-found", format!("there is no dead letter {id}"))
+/// The error for an id that no letter has.
+pub(crate) fn not_found(id: &str) -> Error {
+    Error::not_found("dead-letter-not-found", format!("there is no dead letter {id:?}"))
 }
 
-/// A page of the letters of a tenant, newest first.
-pub(crate) async fn list(pool: &Pool, tenant: &TenantId, limit: i64, offset: i64) -> Result<Vec<DeadLetter>> {
-    let rows = pool.query(LIST, &[&tenant.as_str(), &limit, &offset]).await?;
-    Ok(rows
-        .iter()
-        .map(|row| DeadLetter {
-            id: row.get(0),
-            instance: InstanceId::new(row.get::<_, String>(1)),
-            kind: word(row.get(2)),
-            reason: row.get(3),
-            created_at: row.get(4),
-            failures: row.get(5),
-            crashes: row.get(6),
-            // JSON that Postgres takes and we do not, as it nests too deep.
-            body: row.try_get::<_, Option<Value>>(7).ok().flatten().unwrap_or(Value::Null),
-        })
-        .collect())
+/// A page of the letters of a tenant, newest first, and how many there are in all.
+pub(crate) async fn list(
+    pool: &Pool,
+    tenant: &TenantId,
+    which: Which<'_>,
+    limit: i64,
+    offset: i64,
+) -> Result<(u64, Vec<DeadLetter>)> {
+    let instance = which.instance.map(InstanceId::as_str);
+    let rows = pool
+        .query(LIST, &[&tenant.as_str(), &instance, &which.id, &limit, &offset])
+        .await?;
+    let total = rows.first().map_or(0, |row| row.get::<_, i64>(0));
+    let letters = rows.iter().filter_map(letter).collect();
+    Ok((u64::try_from(total).unwrap_or(0), letters))
 }
 
-/// How many letters a tenant has.
-pub(crate) async fn count(pool: &Pool, tenant: &TenantId) -> Result<i64> {
-    Ok(pool.query_one(COUNT, &[&tenant.as_str()]).await?.get(0))
+/// None: the page is empty.
+fn letter(row: &tokio_postgres::Row) -> Option<DeadLetter> {
+    Some(DeadLetter {
+        id: row.get::<_, Option<i64>>(1)?,
+        instance: Some(row.get::<_, String>(2))
+            .filter(|id| !id.is_empty())
+            .map(InstanceId::new),
+        kind: match row.get(3) {
+            6 => "stimulus",
+            kind => word(kind),
+        },
+        reason: row.get(4),
+        created_at: row.get(5),
+        failures: row.get(6),
+        crashes: row.get(7),
+        // JSON that Postgres takes and we do not, as it nests too deep.
+        body: row.try_get::<_, Option<Value>>(8).ok().flatten().unwrap_or(Value::Null),
+        work: row.get(9),
+        timer: row.get(10),
+        definition: row.get(11),
+        correlation_id: row.get(12),
+        accepted_at: row.get(13),
+        stimulus: row.get::<_, Option<String>>(14).map(|hash| Stimulus {
+            hash,
+            name: row.get::<_, Option<String>>(16).unwrap_or_default(),
+            activity_execution_id: row.get(15),
+        }),
+    })
 }
 
-/// Makes work of a letter again, with a clean slate; gives the instance that it is for. One whose instance has finished
-/// meanwhile is only thrown away. No such letter: [`Error::is_not_found`].
-pub(crate) async fn replay(pool: &Pool, tenant: &TenantId, id: i64) -> Result<InstanceId> {
+/// One letter. No such: [`Error::is_not_found`].
+pub(crate) async fn find(pool: &Pool, tenant: &TenantId, id: i64) -> Result<DeadLetter> {
+    let which = Which {
+        id: Some(id),
+        ..Which::default()
+    };
+    let found = list(pool, tenant, which, 1, 0).await?.1.into_iter().next();
+    found.ok_or_else(|| not_found(&id.to_string()))
+}
+
+/// Makes work of a letter again, with a clean slate. One whose instance has finished meanwhile is only thrown away. No
+/// such letter: [`Error::is_not_found`]; a start that its activation strategy refuses just now stays a letter:
+/// [`Error::is_conflict`].
+pub(crate) async fn replay(pool: &Pool, tenant: &TenantId, id: i64) -> Result<Replayed> {
     let row = pool.query_opt(REPLAY, &[&tenant.as_str(), &id]).await?;
-    Ok(InstanceId::new(row.ok_or_else(|| not_found(id))?.get::<_, String>(0)))
+    let row = row.ok_or_else(|| not_found(&id.to_string()))?;
+    if row.get(2) {
+        return Err(cannot_start());
+    }
+    Ok(Replayed {
+        instance: InstanceId::new(row.get::<_, String>(0)),
+        work: row.get::<_, Option<i64>>(1).map(WorkId),
+    })
 }
 
 /// Throws a letter away. One without which a running instance would wait for ever: [`Error::is_conflict`].
@@ -90,6 +171,6 @@ pub(crate) async fn delete(pool: &Pool, tenant: &TenantId, id: i64) -> Result<()
             "dead-letter-needed",
             "without this dead letter its instance would wait for ever: replay it, or cancel the instance first",
         )),
-        (false, false) => Err(not_found(id)),
+        (false, false) => Err(not_found(&id.to_string())),
     }
 }

@@ -9,6 +9,8 @@ use deadpool_postgres::Object;
 use postgres_types::ToSql;
 use serde_json::Value;
 
+use super::activation;
+use super::schedule::Planner;
 use crate::db::{ANSWER_TIMEOUT, Pool, within};
 use crate::failpoint;
 use crate::id::{DefinitionId, StimulusHash, TenantId, VersionId};
@@ -70,6 +72,24 @@ pub(crate) struct TriggerRow {
     pub(crate) payload: Value,
 }
 
+/// What starts a published version by itself.
+#[derive(Clone, Copy)]
+pub(crate) struct Starts<'a> {
+    pub(crate) triggers: &'a [TriggerRow],
+    pub(crate) schedules: &'a dyn Planner,
+}
+
+impl<'a> Starts<'a> {
+    /// By triggers alone.
+    #[cfg(test)]
+    pub(crate) fn by(triggers: &'a [TriggerRow]) -> Self {
+        Self {
+            triggers,
+            schedules: &super::schedule::NoSchedules,
+        }
+    }
+}
+
 /// What a publish came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PublishOutcome {
@@ -80,12 +100,12 @@ pub(crate) enum PublishOutcome {
 }
 
 /// Saves a draft: changes the newest version if that was never published, else adds one. With `publish`, publishes it
-/// in the same transaction, with these triggers.
+/// in the same transaction, with what starts it.
 pub(crate) async fn save(
     pool: &Pool,
     lock_class: i32,
     new: &NewDefinition,
-    publish: Option<&[TriggerRow]>,
+    publish: Option<Starts<'_>>,
 ) -> Result<DefinitionRow> {
     let connection = pool.exclusive().await?;
     let row = within(
@@ -94,7 +114,18 @@ pub(crate) async fn save(
     )
     .await?;
     connection.give_back();
+    if publish.is_some() {
+        settle(pool, lock_class, &new.tenant, &new.definition_id).await;
+    }
     Ok(row)
+}
+
+/// Notes what was started before, if the activation strategy is another now. The publish stands whatever comes of it:
+/// what is left is done by a job of the cluster, and starts are refused as busy until then.
+async fn settle(pool: &Pool, lock_class: i32, tenant: &TenantId, id: &DefinitionId) {
+    if let Err(error) = activation::settle(pool, lock_class, tenant, id).await {
+        tracing::warn!(workflow = id.as_str(), %error, "what counts against the activation strategy is noted later");
+    }
 }
 
 /// Publishes the newest version, if its body still is the one that was validated.
@@ -103,7 +134,7 @@ pub(crate) async fn publish(
     lock_class: i32,
     tenant: &TenantId,
     validated: &DefinitionRow,
-    triggers: &[TriggerRow],
+    starts: Starts<'_>,
 ) -> Result<PublishOutcome> {
     let connection = pool.exclusive().await?;
     let client = connection.client()?;
@@ -115,13 +146,16 @@ pub(crate) async fn publish(
             client.batch_execute("ROLLBACK").await?;
             return Ok(PublishOutcome::Changed);
         }
-        mark_published(client, lock_class, tenant, id, &validated.version_id, triggers).await?;
+        mark_published(client, lock_class, tenant, id, &validated.version_id, starts).await?;
         client.batch_execute("COMMIT").await?;
         failpoint::hit("publish.committed").await?;
         Ok::<_, Error>(PublishOutcome::Published)
     })
     .await?;
     connection.give_back();
+    if outcome == PublishOutcome::Published {
+        settle(pool, lock_class, tenant, &validated.definition_id).await;
+    }
     Ok(outcome)
 }
 
@@ -158,7 +192,7 @@ async fn save_within(
     client: &Object,
     lock_class: i32,
     new: &NewDefinition,
-    publish: Option<&[TriggerRow]>,
+    publish: Option<Starts<'_>>,
 ) -> Result<DefinitionRow> {
     let (tenant, id) = (&new.tenant, &new.definition_id);
     begin(client, lock_class, tenant, id).await?;
@@ -214,8 +248,8 @@ async fn save_within(
             saved_row(new, VersionId::new(row.get::<_, String>(0)), version, row.get(1))
         }
     };
-    if let Some(triggers) = publish {
-        mark_published(client, lock_class, tenant, id, &row.version_id, triggers).await?;
+    if let Some(starts) = publish {
+        mark_published(client, lock_class, tenant, id, &row.version_id, starts).await?;
     }
     client.batch_execute("COMMIT").await?;
     failpoint::hit("publish.committed").await?;
@@ -246,16 +280,23 @@ async fn mark_published(
     tenant: &TenantId,
     id: &DefinitionId,
     version_id: &VersionId,
-    triggers: &[TriggerRow],
+    starts: Starts<'_>,
 ) -> Result<()> {
+    let triggers = starts.triggers;
+    // Before anything of activation: firing takes them in this order, too.
+    super::schedule::publish(client, tenant, id, starts.schedules).await?;
     let (tenant, id, version_id) = (tenant.as_str(), id.as_str(), version_id.as_str());
     if !triggers.is_empty() {
         // Publishing a trigger counts as beginning to wait: in a statement before the match.
         let keys: Vec<i32> = triggers.iter().map(|trigger| trigger.hash.lock_key()).collect();
         client.execute(TRIGGER_LOCK, &[&lock_class, &keys]).await?;
     }
-    client.execute(PUBLISH, &[&tenant, &id, &version_id]).await?;
-    client.execute(PUBLISH_MARK, &[&tenant, &version_id]).await?;
+    let before = client.query_one(PUBLISH, &[&tenant, &id, &version_id]).await?;
+    let (activation, left): (Option<i16>, Option<i16>) = (before.get(1), before.get(2));
+    let marked = client
+        .query_one(PUBLISH_MARK, &[&tenant, &version_id, &activation, &left])
+        .await?;
+    let unseeded = marked.get::<_, i16>(0) == 2;
     client.execute(TRIGGER_CLEAR, &[&tenant, &id]).await?;
     if !triggers.is_empty() {
         let activities: Vec<&str> = triggers.iter().map(|trigger| trigger.activity_id.as_str()).collect();
@@ -265,7 +306,11 @@ async fn mark_published(
         client
             .execute(TRIGGER_WRITE, &[&tenant, &id, &activities, &hashes, &names, &payloads])
             .await?;
-        client.execute(TRIGGER_MATCH, &[&tenant, &id]).await?;
+        // Not before what counts is known.
+        if !unseeded {
+            let refused: i64 = client.query_one(TRIGGER_MATCH, &[&tenant, &id]).await?.get(0);
+            activation::tell_refused(id, refused);
+        }
     }
     failpoint::hit("publish.written").await?;
     Ok(())

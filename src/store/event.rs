@@ -8,15 +8,18 @@ use std::time::Duration;
 
 use postgres_types::ToSql;
 use serde_json::Value;
+use tokio::time::Instant;
+use tokio_postgres::Row;
 
 use super::accept::{RequestKey, read_request};
+use super::activation::{UNSEEDED_LOOK, UNSEEDED_PATIENCE};
 use crate::db::{ANSWER_TIMEOUT, Pool, within};
 use crate::failpoint;
 use crate::id::{InstanceId, StimulusHash, TenantId};
 use crate::{Error, Result};
 
-const LOCK: &str = include_str!("../../sql/queries/event_lock.sql");
-const PUBLISH: &str = include_str!("../../sql/queries/event_publish.sql");
+pub(super) const LOCK: &str = include_str!("../../sql/queries/event_lock.sql");
+pub(super) const PUBLISH: &str = include_str!("../../sql/queries/event_publish.sql");
 
 /// An event on its way in.
 #[derive(Clone, Debug)]
@@ -36,15 +39,30 @@ pub(crate) struct NewEvent {
 }
 
 /// How many rows an event became.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Fanout {
     pub(crate) resumed: u64,
     pub(crate) started: u64,
     pub(crate) kept: bool,
+    /// Workflows that were not started, as their activation strategy refused it.
+    pub(crate) refused: Vec<String>,
 }
 
-/// Publishes; an event whose key was used before changes nothing.
+/// Publishes; an event whose key was used before changes nothing. While an activation strategy that was published a moment
+/// ago cannot be asked yet, it is tried again for a while.
 pub(crate) async fn publish(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<Fanout> {
+    let patience = Instant::now() + UNSEEDED_PATIENCE;
+    loop {
+        match publish_once(pool, lock_class, event).await {
+            Err(error) if error.code() == "database-busy" && Instant::now() < patience => {
+                tokio::time::sleep(UNSEEDED_LOOK).await;
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+async fn publish_once(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<Fanout> {
     failpoint::hit("accept.before").await?;
     let connection = pool.exclusive().await?;
     let client = connection.client()?;
@@ -98,15 +116,24 @@ pub(crate) async fn publish(pool: &Pool, lock_class: i32, event: &NewEvent) -> R
     };
     connection.give_back();
     let row = rows.first().ok_or_else(|| Error::internal("an event gave no row"))?;
-    let count = |place: usize| u64::try_from(row.get::<_, i64>(place)).unwrap_or(0);
-    if count(0) == 0 {
+    if count(row, 0) == 0 {
         // Published before under this key; another fingerprint is refused.
         read_request(pool, &event.tenant, &event.request).await?;
     }
     metrics::counter!("mainspring_events_total").increment(1);
-    Ok(Fanout {
-        resumed: count(1),
-        started: count(2),
-        kept: count(3) > 0,
-    })
+    Ok(fanout(row))
+}
+
+fn count(row: &Row, place: usize) -> u64 {
+    u64::try_from(row.get::<_, i64>(place)).unwrap_or(0)
+}
+
+/// What the statement that publishes says.
+pub(super) fn fanout(row: &Row) -> Fanout {
+    Fanout {
+        resumed: count(row, 1),
+        started: count(row, 2),
+        kept: count(row, 3) > 0,
+        refused: row.get(4),
+    }
 }

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use postgres_types::ToSql;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_postgres::Row;
 
@@ -14,6 +15,18 @@ const FIND: &str = include_str!("../../sql/queries/instance_find.sql");
 const PENDING: &str = include_str!("../../sql/queries/instance_pending.sql");
 const LIST: &str = include_str!("../../sql/queries/instance_list.sql");
 const BOOKMARKS: &str = include_str!("../../sql/queries/bookmark_list.sql");
+
+/// Tells an instance from one that had the same id before it and was deleted: when it was first committed, in
+/// microseconds since 1970 by the database's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Life(i64);
+
+impl Life {
+    pub(crate) fn begun(created_at: DateTime<Utc>) -> Self {
+        Self(created_at.timestamp_micros())
+    }
+}
 
 /// The narrow row of an instance. `status` and `sub_status` are the numbers of the migration.
 #[derive(Clone, Debug)]
@@ -123,11 +136,19 @@ pub(crate) async fn list(pool: &Pool, tenant: &TenantId, filter: &ListFilter<'_>
     Ok((total, items.map(|row| instance_row(row, 1)).collect()))
 }
 
-/// The bookmarks of an instance.
-pub(crate) async fn bookmarks(pool: &Pool, tenant: &TenantId, id: &InstanceId) -> Result<Vec<BookmarkId>> {
-    let rows = pool.query(BOOKMARKS, &[&tenant.as_str(), &id.as_str()]).await?;
-    Ok(rows
-        .iter()
-        .map(|row| BookmarkId::new(row.get::<_, String>(0)))
-        .collect())
+/// What an instance waits for.
+#[derive(Clone, Debug)]
+pub(crate) struct Waiting {
+    /// Which of the instances that may have had this id it is.
+    pub(crate) life: Life,
+    pub(crate) bookmarks: Vec<BookmarkId>,
+}
+
+/// The bookmarks of an instance; none: there is no such instance.
+pub(crate) async fn bookmarks(pool: &Pool, tenant: &TenantId, id: &InstanceId) -> Result<Option<Waiting>> {
+    let row = pool.query_opt(BOOKMARKS, &[&tenant.as_str(), &id.as_str()]).await?;
+    Ok(row.map(|row| Waiting {
+        life: Life::begun(row.get(0)),
+        bookmarks: row.get::<_, Vec<String>>(1).into_iter().map(BookmarkId::new).collect(),
+    }))
 }

@@ -13,20 +13,23 @@ const CLAIM: &str = include_str!("../../sql/queries/cluster_job_claim.sql");
 pub(crate) enum Job {
     /// Claims of incarnations that nobody knows, and departures that nobody finished.
     Orphans,
-    /// What has expired in the inbox, and idempotency keys.
+    /// What has expired in the inbox, and idempotency keys; and what publishers have left to do who died.
     Expiry,
     /// Partitions ahead of time.
     Partitions,
+    /// Tells of work that no node can do.
+    Stranded,
 }
 
 impl Job {
-    pub(crate) const ALL: [Self; 3] = [Self::Orphans, Self::Expiry, Self::Partitions];
+    pub(crate) const ALL: [Self; 4] = [Self::Orphans, Self::Expiry, Self::Partitions, Self::Stranded];
 
     fn name(self) -> &'static str {
         match self {
             Self::Orphans => "orphans",
             Self::Expiry => "expiry",
             Self::Partitions => "partitions",
+            Self::Stranded => "stranded",
         }
     }
 }

@@ -4,20 +4,25 @@
 //!
 //! - `commit`: how the outcome of a burst is written; see there for the contract.
 //! - `accept`: starts become durable; `work`: so do resumes and cancels; `event`: so do events.
+//! - `schedule`: what starts when it is time.
 //! - `claim`: what is to be done, taken by one node at a time.
-//! - `dead_letter`: what was given up.
+//! - `dead_letter`: what was given up, `stimulus_letter`: events among it; `delete`: what a user wants gone. `overview`: what an operator sees of the cluster.
 //! - `node`, `watch`, `depart`: who is there, who notices that somebody is not, and what becomes of its claims.
-//! - `definition`, `instance`, `journal`: what the API reads and saves.
-//! - `job`: what the cluster does once; `housekeeping`: partitions and expiry. `check`: the invariants.
+//! - `capability`: what a node cannot run. `definition`, `instance`, `journal`: what the API reads and saves; `token`: what signs resume URLs.
+//! - `job`: what the cluster does once; `housekeeping`: partitions and expiry. `check`: the invariants; `observe`: what
+//!   the programs that put a cluster to the test see of it.
 //!
 //! Nothing here knows an activity: rows go in and out as text, JSON and bytes.
 
 pub(crate) mod accept;
+pub(crate) mod activation;
+pub(crate) mod capability;
 pub(crate) mod check;
 pub(crate) mod claim;
 pub(crate) mod commit;
 pub(crate) mod dead_letter;
 pub(crate) mod definition;
+pub(crate) mod delete;
 pub(crate) mod depart;
 pub(crate) mod event;
 pub(crate) mod housekeeping;
@@ -25,8 +30,14 @@ pub(crate) mod instance;
 pub(crate) mod job;
 pub(crate) mod journal;
 pub(crate) mod node;
+#[cfg(feature = "cli")]
+pub(crate) mod observe;
+pub(crate) mod overview;
+pub(crate) mod schedule;
+pub(crate) mod stimulus_letter;
 #[cfg(test)]
 mod tests;
+pub(crate) mod token;
 pub(crate) mod watch;
 pub(crate) mod work;
 

@@ -6,7 +6,7 @@ use tokio_postgres::{Client, Statement};
 
 use super::commit::WRITERS;
 use crate::Result;
-use crate::db::{ANSWER_TIMEOUT, within};
+use crate::db::{ANSWER_TIMEOUT, Pool, within};
 use crate::failpoint;
 use crate::id::{Incarnation, NodeId};
 
@@ -14,6 +14,9 @@ const INCARNATION: &str = include_str!("../../sql/queries/node_incarnation.sql")
 const REGISTER: &str = include_str!("../../sql/queries/node_register.sql");
 const PULSE: &str = include_str!("../../sql/queries/node_pulse.sql");
 const BY_ID: &str = include_str!("../../sql/queries/node_by_id.sql");
+const DRAIN: &str = include_str!("../../sql/queries/node_drain.sql");
+const ROLES: &str = include_str!("../../sql/queries/node_roles.sql");
+const TERM: &str = include_str!("../../sql/queries/node_term.sql");
 const LEAVE: &str = include_str!("../../sql/queries/node_leave.sql");
 
 /// Takes the next incarnation: never used before in this database.
@@ -47,6 +50,25 @@ pub(crate) async fn by_node_id(client: &Client, node: &NodeId) -> Result<Vec<Inc
     Ok(rows.iter().map(|row| Incarnation(row.get(0))).collect())
 }
 
+/// Says that this incarnation is about to leave.
+pub(crate) async fn drain(pool: &Pool, incarnation: Incarnation) -> Result<()> {
+    pool.query(DRAIN, &[&incarnation.0]).await?;
+    Ok(())
+}
+
+/// Says what this incarnation does.
+pub(crate) async fn tell_roles(pool: &Pool, incarnation: Incarnation, roles: &[&str]) -> Result<()> {
+    pool.query(ROLES, &[&incarnation.0, &roles]).await?;
+    Ok(())
+}
+
+/// Says that this incarnation is the active scheduler, or is so no more.
+pub(crate) async fn tell_term(pool: &Pool, incarnation: Incarnation, term: Option<u64>) -> Result<()> {
+    let term = term.map(|term| i64::try_from(term).unwrap_or(i64::MAX));
+    pool.query(TERM, &[&incarnation.0, &term]).await?;
+    Ok(())
+}
+
 /// Leaves in good order, when nothing is claimed any more.
 pub(crate) async fn leave(client: &Client, incarnation: Incarnation) -> Result<()> {
     within(ANSWER_TIMEOUT, client.execute(LEAVE, &[&incarnation.0])).await?;
@@ -62,12 +84,18 @@ pub(crate) struct Pulse {
     pub(crate) revision: i64,
     /// Until something is to be done that nobody has claimed, zero if it is late; none if there is nothing.
     pub(crate) next_due: Option<Duration>,
+    /// Until the next schedule fires, zero if it is late; none if there is nothing.
+    pub(crate) next_fire: Option<Duration>,
+    /// Occurrences wait until what runs of their schedule has ended.
+    pub(crate) queued: bool,
     /// Nodes that missed their check-in.
     pub(crate) expired: Vec<Expired>,
     /// Every registered node, this one and the expired among them, in order.
     pub(crate) members: Vec<Incarnation>,
     /// A job of the cluster is due.
     pub(crate) jobs_due: bool,
+    /// Another node is there, is heard, and is not about to stop.
+    pub(crate) company: bool,
 }
 
 /// A node that missed its check-in, by the database's clock.
@@ -110,5 +138,8 @@ pub(crate) async fn pulse(
             .collect(),
         members: row.get::<_, Vec<i64>>(5).into_iter().map(Incarnation).collect(),
         jobs_due: row.get(6),
+        company: row.get(7),
+        next_fire: row.get::<_, Option<i64>>(8).map(micros),
+        queued: row.get(9),
     })
 }

@@ -4,14 +4,15 @@ use postgres_types::ToSql;
 use serde_json::Value;
 
 use super::accept::{RequestKey, read_request};
-use crate::Result;
 use crate::db::Pool;
 use crate::failpoint;
 use crate::id::{InstanceId, TenantId, WorkId};
+use crate::{Error, Result};
 
 const ACCEPT: &str = include_str!("../../sql/queries/work_accept.sql");
 const CANCEL: &str = include_str!("../../sql/queries/work_accept_cancel.sql");
 const EXISTS: &str = include_str!("../../sql/queries/work_exists.sql");
+const START_GIVEN_UP: &str = include_str!("../../sql/queries/start_given_up.sql");
 
 /// What an instruction tells the burst to do; the numbers are those of `work.kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,14 +32,23 @@ impl WorkKind {
     }
 }
 
-/// Accepts a resume; none when its idempotency key stands for one that was accepted before.
+/// What became of a wish to resume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ResumeAccepted {
+    /// It is a row of work now.
+    New(WorkId),
+    /// Its idempotency key stands for this row, accepted before; none: it is too old to know.
+    Before(Option<WorkId>),
+}
+
+/// Accepts a resume, unless its idempotency key stands for one that was accepted before.
 pub(crate) async fn accept_resume(
     pool: &Pool,
     tenant: &TenantId,
     instance: &InstanceId,
     body: &Value,
     request: Option<&RequestKey>,
-) -> Result<Option<WorkId>> {
+) -> Result<ResumeAccepted> {
     failpoint::hit("accept.before").await?;
     let kind = WorkKind::Resume as i16;
     let params: [&(dyn ToSql + Sync); 7] = [
@@ -50,12 +60,23 @@ pub(crate) async fn accept_resume(
         &request.map(|request| request.key.as_str()),
         &request.map(|request| request.fingerprint.as_slice()),
     ];
-    let row = pool.query_opt(ACCEPT, &params).await?;
-    failpoint::hit("accept.after").await?;
-    if let (None, Some(request)) = (&row, request) {
-        read_request(pool, tenant, request).await?;
+    // Twice: between the two looks the time of the key may have come to its end.
+    for _ in 0..2 {
+        let row = pool.query_opt(ACCEPT, &params).await?;
+        failpoint::hit("accept.after").await?;
+        if let Some(row) = row {
+            return Ok(ResumeAccepted::New(WorkId(row.get(0))));
+        }
+        if let Some(request) = request
+            && let Some(before) = read_request(pool, tenant, request).await?
+        {
+            return Ok(ResumeAccepted::Before(before.work));
+        }
     }
-    Ok(row.map(|row| WorkId(row.get(0))))
+    Err(Error::unavailable(
+        "database-busy",
+        "the resume could not be accepted just now; try again",
+    ))
 }
 
 /// What became of the wish to cancel.
@@ -81,7 +102,34 @@ pub(crate) async fn accept_cancel(pool: &Pool, tenant: &TenantId, instance: &Ins
     })
 }
 
-/// Whether an instruction still waits or runs.
-pub(crate) async fn exists(pool: &Pool, tenant: &TenantId, work: WorkId) -> Result<bool> {
-    Ok(pool.query_one(EXISTS, &[&tenant.as_str(), &work.0]).await?.get(0))
+/// What became of an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It waits or runs.
+    Open,
+    /// It was consumed, and met what it was meant for; or it went with its instance.
+    Met,
+    /// It was consumed and met nothing.
+    Unmet,
+    /// It became a dead letter.
+    GivenUp,
+}
+
+/// What became of an instruction for an instance.
+pub(crate) async fn fate(pool: &Pool, tenant: &TenantId, instance: &InstanceId, work: WorkId) -> Result<Fate> {
+    let row = pool
+        .query_one(EXISTS, &[&tenant.as_str(), &work.0, &instance.as_str()])
+        .await?;
+    Ok(match (row.get(0), row.get(1), row.get(2)) {
+        (true, _, _) => Fate::Open,
+        (_, true, _) => Fate::Unmet,
+        (_, _, true) => Fate::GivenUp,
+        (false, false, false) => Fate::Met,
+    })
+}
+
+/// Whether the start of an instance is a dead letter.
+pub(crate) async fn start_given_up(pool: &Pool, tenant: &TenantId, instance: &InstanceId) -> Result<bool> {
+    let params = [&tenant.as_str() as &(dyn ToSql + Sync), &instance.as_str()];
+    Ok(pool.query_one(START_GIVEN_UP, &params).await?.get(0))
 }

@@ -72,6 +72,9 @@ async fn every_id_comes_out_as_it_went_in((one, two): Pair) {
     for id in ids {
         one.send(vec![waits(id)]);
         assert_eq!(up_to(&mut heard, &waits(id)).await, []);
+        let lost = Hint::Lost(InstanceId::new(id));
+        one.send(vec![lost.clone()]);
+        assert_eq!(up_to(&mut heard, &lost).await, []);
     }
     for hint in [
         Hint::Look,

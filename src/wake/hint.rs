@@ -17,6 +17,8 @@ pub enum Hint {
     Awaited(WorkId),
     /// This row of work was consumed.
     Done(WorkId),
+    /// This instance was cancelled or deleted: a burst that runs it has lost.
+    Lost(InstanceId),
 }
 
 /// What came in one message, and who sent it; 0 is nobody of ours.

@@ -30,6 +30,8 @@ pub(super) struct Message {
     awaited: Vec<i64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     done: Vec<i64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    lost: Vec<String>,
 }
 
 impl Message {
@@ -39,7 +41,11 @@ impl Message {
         let sound = !message.from.is_empty()
             && message.from.len() <= LONGEST_SENDER
             && message.no > 0
-            && message.waits.iter().all(|id| (1..=LONGEST_ID).contains(&id.len()));
+            && message
+                .waits
+                .iter()
+                .chain(&message.lost)
+                .all(|id| (1..=LONGEST_ID).contains(&id.len()));
         sound.then_some(message)
     }
 
@@ -49,7 +55,13 @@ impl Message {
         let waits = self.waits.into_iter().map(|id| Hint::Waits(InstanceId::new(id)));
         let awaited = self.awaited.into_iter().map(|id| Hint::Awaited(WorkId(id)));
         let done = self.done.into_iter().map(|id| Hint::Done(WorkId(id)));
-        look.into_iter().chain(waits).chain(awaited).chain(done).collect()
+        let lost = self.lost.into_iter().map(|id| Hint::Lost(InstanceId::new(id)));
+        look.into_iter()
+            .chain(waits)
+            .chain(awaited)
+            .chain(done)
+            .chain(lost)
+            .collect()
     }
 }
 
@@ -80,6 +92,9 @@ pub(super) fn pack(from: &str, no: &mut u64, hints: Vec<Hint>) -> Vec<String> {
             // Nobody has such an id; who sends it means that others shall look.
             Hint::Waits(id) if id.as_str().len() > LONGEST_ID || id.as_str().is_empty() => message.look = true,
             Hint::Waits(id) => message.waits.push(id.into()),
+            // Its burst finds out at its commit.
+            Hint::Lost(id) if id.as_str().len() > LONGEST_ID || id.as_str().is_empty() => message.look = true,
+            Hint::Lost(id) => message.lost.push(id.into()),
             Hint::Awaited(WorkId(id)) => message.awaited.push(id),
             Hint::Done(WorkId(id)) => message.done.push(id),
         }
@@ -92,7 +107,7 @@ pub(super) fn pack(from: &str, no: &mut u64, hints: Vec<Hint>) -> Vec<String> {
 fn size(hint: &Hint) -> usize {
     match hint {
         Hint::Look => 0,
-        Hint::Waits(id) => serde_json::to_string(id).map_or(LONGEST_ID * 6, |text| text.len()) + 1,
+        Hint::Waits(id) | Hint::Lost(id) => serde_json::to_string(id).map_or(LONGEST_ID * 6, |text| text.len()) + 1,
         Hint::Awaited(_) | Hint::Done(_) => 21,
     }
 }
@@ -108,7 +123,11 @@ mod tests {
             .map(|n| Hint::Waits(InstanceId::new(format!("{n:032}"))))
             .chain((0..50).map(|n| Hint::Waits(InstanceId::new(format!("{n:02}{strange}")))))
             .chain((0..1000).map(|n| Hint::Done(WorkId(i64::MAX - n))))
-            .chain([Hint::Awaited(WorkId(-1)), Hint::Look])
+            .chain([
+                Hint::Awaited(WorkId(-1)),
+                Hint::Look,
+                Hint::Lost(InstanceId::new("gone")),
+            ])
             .collect();
         let mut no = 6;
         let payloads = pack("17-x", &mut no, hints.clone());
@@ -137,6 +156,7 @@ mod tests {
             r#"{"from": "a", "no": -1}"#,
             r#"{"from": "a", "no": 1, "waits": [""]}"#,
             r#"{"from": "a", "no": 1, "waits": [1]}"#,
+            r#"{"from": "a", "no": 1, "lost": [""]}"#,
             r#"{"from": "a", "no": 1, "done": [1e99]}"#,
             &format!(r#"{{"from": "{long}", "no": 1}}"#),
             &format!(r#"{{"from": "a", "no": 1, "waits": ["{long}"]}}"#),

@@ -8,4 +8,5 @@ mod docs;
 mod engine;
 mod house;
 mod program;
+mod programs;
 mod support;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::{Child, Http, TestDatabase};
+use crate::support::{Child, Http, Server, Stop, TestDatabase, poll_until};
 
 const SOON: Duration = Duration::from_secs(30);
 
@@ -77,6 +77,23 @@ fn without_a_database_the_exit_code_is_3() {
     }
 }
 
+#[tokio::test]
+async fn a_node_waits_for_a_database_that_is_started_with_it() {
+    let server = Server::start().await;
+    server.stop(Stop::Fast);
+    let url = server.url();
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "--database-wait", "2m"];
+    let child = Child::start(&arguments, &[("MAINSPRING_DATABASE_URL", &url)]);
+    poll_until(SOON, "the node to say that it waits", async || {
+        let said = child.stderr().join("\n");
+        said.contains("waiting for the database").then_some(())
+    })
+    .await;
+    server.start_again();
+    let http = Http::new(&child.wait_for_line("ready ", SOON));
+    http.get("/health/ready").await.expect(200);
+}
+
 #[test]
 fn help_tells_the_settings_and_no_secret() {
     let variables = [
@@ -134,6 +151,66 @@ async fn a_node_is_ready_answers_and_stops_in_good_order() {
     assert_eq!(check.stdout(), [r#"{"ok":true,"violations":[]}"#]);
 }
 
+/// The environment that the documentation of Elsa's clusters gives a node in Docker Compose, and what our image adds.
+#[tokio::test]
+async fn a_node_runs_in_the_environment_of_elsas_compose_file() {
+    let database = TestDatabase::create().await;
+    let url = reqwest::Url::parse(&database.url()).unwrap();
+    // Where the server trusts everybody, any will do.
+    let password = url.password().unwrap_or("s3cret");
+    let connection = format!(
+        "Server={};Port={};Database={};User Id={};Password={password};Colour=s3cret",
+        url.host_str().unwrap(),
+        url.port().unwrap(),
+        database.name(),
+        url.username()
+    );
+    let image = [("ASPNETCORE_HTTP_PORTS", "0"), ("MAINSPRING_ALLOW_ANONYMOUS", "true")];
+    let compose = [
+        ("ASPNETCORE_ENVIRONMENT", "Development"),
+        ("CONNECTIONSTRINGS__POSTGRESQL", connection.as_str()),
+        ("REDIS__CONNECTIONSTRING", "redis:6379,password=s3cret"),
+        ("RABBITMQ__CONNECTIONSTRING", "amqp://guest:s3cret@rabbitmq:5672/"),
+        ("ELSA__RUNTIME__TYPE", "Distributed"),
+        ("QUARTZ__CLUSTERED", "true"),
+        ("ELSA__LOCKING__PROVIDER", "Redis"),
+    ];
+    let mut child = Child::start(&["serve"], &[&image[..], &compose].concat());
+    let base = child.wait_for_line("ready ", SOON);
+    let http = Http::new(&base);
+    assert_eq!(http.get("workflow-definitions").await.status, 200);
+    // As `curl localhost:5001` does; a name that was made to lead here does not get in.
+    let get = async |host: &str| {
+        let named = [("host", host)];
+        let sent = http.send(reqwest::Method::GET, "cluster/nodes", &named, None);
+        sent.await.unwrap().status
+    };
+    assert_eq!((get("localhost:5001").await, get("evil.example").await), (200, 403));
+    child.signal("TERM");
+    assert_eq!(child.wait(SOON).code(), Some(0));
+    let said = child.stderr().join("\n");
+    assert!(!said.contains("s3cret") && !said.contains(password), "{said}");
+    for line in [
+        "not needed here: ASPNETCORE_ENVIRONMENT, ELSA__RUNTIME__TYPE, QUARTZ__CLUSTERED, RABBITMQ__CONNECTIONSTRING, REDIS__CONNECTIONSTRING",
+        "ELSA__LOCKING__PROVIDER asks for Redis; PostgreSQL keeps the locks here",
+        "has no effect: \"Colour\"",
+        "anybody who reaches 0.0.0.0:0 may do everything",
+    ] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+    // Without the image's word for it nobody gets that far.
+    let (code, said) = run(&["serve"], &[&image[..1], &compose].concat());
+    assert_eq!(code, Some(2), "{said}");
+    let (code, said) = run(
+        &["serve"],
+        &[
+            ("CONNECTIONSTRINGS__POSTGRESQL", "Server=h;Password=\"s3cret"),
+            image[1],
+        ],
+    );
+    assert!(code == Some(2) && said.contains("connection string"), "{said}");
+}
+
 #[tokio::test]
 async fn dev_brings_everything_along_and_comes_back_after_a_kill() {
     let folder = std::env::temp_dir().join(format!("mainspring-dev-{}", uuid::Uuid::new_v4().simple()));
@@ -169,4 +246,72 @@ async fn dev_brings_everything_along_and_comes_back_after_a_kill() {
     child.signal("INT");
     assert_eq!(child.wait(patience).code(), Some(0), "{}", child.stderr().join("\n"));
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// What `cron` says on standard output.
+fn cron(arguments: &[&str]) -> Vec<String> {
+    let all = [&["cron"], arguments].concat();
+    let mut child = Child::start(&all, &[]);
+    let code = child.wait(SOON).code();
+    assert_eq!(code, Some(0), "{arguments:?}: {:?}", child.stderr());
+    child.stdout()
+}
+
+#[test]
+fn cron_tells_what_daylight_saving_does() {
+    let berlin = ["30 2 * * *", "--zone", "europe/berlin", "--json", "--next", "2"];
+    let said = cron(&[&berlin[..], &["--from", "2026-03-28T12:00:00Z"]].concat());
+    assert_eq!(
+        said,
+        [
+            r#"{"at":"2026-03-29T03:00:00+02:00","utc":"2026-03-29T01:00:00Z","note":"02:30:00 on 2026-03-29 does not exist: fires at the end of the gap"}"#,
+            r#"{"at":"2026-03-30T02:30:00+02:00","utc":"2026-03-30T00:30:00Z","note":null}"#,
+        ]
+    );
+    let shifted = cron(&[&berlin[..], &["--from", "2026-03-28T12:00:00Z", "--gap", "shift"]].concat());
+    assert!(
+        shifted[0].starts_with(r#"{"at":"2026-03-29T03:30:00+02:00""#),
+        "{shifted:?}"
+    );
+    let skipped = cron(&[&berlin[..], &["--from", "2026-03-28T12:00:00Z", "--gap", "skip"]].concat());
+    assert!(
+        skipped[0].contains("2026-03-30T02:30:00+02:00") && skipped[0].contains("skipped"),
+        "{skipped:?}"
+    );
+    let both = cron(&[&berlin[..], &["--from", "2026-10-24T12:00:00Z", "--overlap", "both"]].concat());
+    assert!(
+        both[0].contains("02:30:00+02:00") && both[0].contains("the first"),
+        "{both:?}"
+    );
+    assert!(
+        both[1].contains("02:30:00+01:00") && both[1].contains("the second"),
+        "{both:?}"
+    );
+    assert_eq!(cron(&["@every_second"]).len(), 10);
+    assert_eq!(
+        cron(&["0 0 29 2 *", "--from", "2026-01-01T00:00:00Z", "--next", "1"]),
+        ["2028-02-29T00:00:00+00:00  2028-02-29T00:00:00Z"]
+    );
+}
+
+#[test]
+fn cron_refuses_what_is_wrong_with_exit_code_2() {
+    for (arguments, hint) in [
+        (&["cron"][..], "EXPR"),
+        (&["cron", "0 0 30 2 *"], "never fires"),
+        (&["cron", "61 * * * *"], "minute"),
+        (&["cron", "BadCronExpression"], "allowed are 5"),
+        (&["cron", "* * * * *", "--zone", "Europe/Berln"], "Europe/Berlin"),
+        (&["cron", "* * * * *", "--from", "yesterday"], "2026-03-28T00:00:00Z"),
+        (&["cron", "* * * * *", "--from", "1969-12-31T00:00:00Z"], "1970"),
+        (&["cron", "* * * * *", "--gap", "jump"], "end-of-gap"),
+        (&["cron", "* * * * *", "--overlap", "third"], "both"),
+        (&["cron", "* * * * *", "--next", "0"], "whole number"),
+    ] {
+        let (code, said) = run(arguments, &[]);
+        assert_eq!(code, Some(2), "{arguments:?}: {said}");
+        assert!(said.contains(hint), "{arguments:?}: {said}");
+    }
+    let (code, said) = run(&["cron", "* * * * *", "--from", "9999-12-31T23:59:59Z"], &[]);
+    assert!(code == Some(1) && said.contains("9999"), "{code:?} {said}");
 }

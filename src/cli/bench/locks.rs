@@ -2,6 +2,10 @@
 //!
 //! A pair counts when it was taken and freed where other processes see it (in process: when it was granted). What passed
 //! from one task to the next without that is told apart.
+//!
+//! `--contention 1 --clients 64 --sessions 3` is one key that 64 tasks on three nodes want: a *hand-over between nodes* is
+//! from the moment before one session's task drops its handle until a task of another session has it; waits are from
+//! asking to having, of all tasks.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,6 +14,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::baseline::{self, Baseline};
+use super::surroundings;
 use crate::cli::failure::Failure;
 use crate::cli::say;
 use crate::cli::settings::{BenchLocks, Common, Provider};
@@ -35,11 +40,16 @@ pub(in crate::cli) async fn run(common: &Common, settings: &BenchLocks) -> Resul
         let url = common.database_url()?;
         let lone = measure(&providers, settings, 1, 2).await;
         let time = Duration::from_secs(settings.seconds as u64);
-        let baseline = baseline::run(url, &common.schema, time).await?;
+        let baseline = baseline::run(&url, &common.schema, time).await?;
         Some((baseline, lone))
     } else {
         None
     };
+    if settings.provider == Provider::Postgres {
+        for line in surroundings::describe(&common.database_url()?).await? {
+            say(&line);
+        }
+    }
     report(settings, &outcome, compared.as_ref());
     if outcome.errors > 0 {
         return Err(Failure::failed(format!("{} requests failed", outcome.errors)));
@@ -60,7 +70,7 @@ async fn providers(common: &Common, settings: &BenchLocks) -> Result<Providers, 
                 let options = PostgresLockOptions::default()
                     .schema(&common.schema)
                     .most_locks(settings.clients.max(1000));
-                Arc::new(PostgresLocks::connect(common.database_url()?, options).await?)
+                Arc::new(PostgresLocks::connect(&common.database_url()?, options).await?)
             }
             Provider::Local => Arc::new(local.clone()),
             Provider::File => Arc::new(FileLocks::open(&folder)?),
@@ -76,6 +86,9 @@ struct Outcome {
     acquire: Durations,
     /// From the release in one session to the grant in another.
     between_sessions: Durations,
+    /// The most grants of a key to others between asking for it and having it: what the line alone made somebody wait,
+    /// whatever else the machine had to do.
+    longest_wait_grants: u64,
     errors: u64,
 }
 
@@ -88,6 +101,9 @@ struct Shared {
     stop: AtomicBool,
     /// Per key: who gave it back last, and when.
     released: Vec<Mutex<Option<(usize, Instant)>>>,
+    /// Per key: how often it was granted.
+    grants: Vec<AtomicU64>,
+    longest_wait_grants: AtomicU64,
 }
 
 /// The locks freed, and those handed over, by all providers so far.
@@ -109,6 +125,8 @@ async fn measure(providers: &Providers, settings: &BenchLocks, clients: usize, s
         measuring: AtomicBool::new(false),
         stop: AtomicBool::new(false),
         released: (0..keys).map(|_| Mutex::new(None)).collect(),
+        grants: (0..keys).map(|_| AtomicU64::new(0)).collect(),
+        longest_wait_grants: AtomicU64::new(0),
     });
     let run: u64 = rand::random();
     let mut tasks = Vec::new();
@@ -146,12 +164,14 @@ async fn measure(providers: &Providers, settings: &BenchLocks, clients: usize, s
         handed_over_per_second: (handed_after - handed) as f64 / took,
         acquire: shared.acquire.snapshot(),
         between_sessions: shared.between.snapshot(),
+        longest_wait_grants: shared.longest_wait_grants.load(Relaxed),
         errors: shared.errors.load(Relaxed),
     }
 }
 
 async fn turn(provider: &Arc<dyn LockProvider>, shared: &Shared, session: usize, key: usize, run: u64) {
-    let asked = Instant::now();
+    let granted = || shared.grants.get(key).map_or(0, |grants| grants.load(Relaxed));
+    let (asked, before) = (Instant::now(), granted());
     let request = LockRequest::exclusive(format!("bench/{run:x}/{key}"));
     match provider.acquire(request, TIMEOUT).await {
         Ok(handle) => {
@@ -159,6 +179,10 @@ async fn turn(provider: &Arc<dyn LockProvider>, shared: &Shared, session: usize,
             let measuring = shared.measuring.load(Relaxed);
             if measuring {
                 shared.acquire.record(got - asked);
+                shared.longest_wait_grants.fetch_max(granted() - before, Relaxed);
+            }
+            if let Some(grants) = shared.grants.get(key) {
+                grants.fetch_add(1, Relaxed);
             }
             if let Some(released) = shared.released.get(key) {
                 let mut released = released.lock().unwrap_or_else(PoisonError::into_inner);
@@ -216,20 +240,27 @@ fn report(settings: &BenchLocks, outcome: &Outcome, compared: Option<&(Baseline,
     };
     if let Some(keys) = settings.contention {
         let between = &outcome.between_sessions;
+        let longest_to_mean = outcome.acquire.max.as_secs_f64() / outcome.acquire.mean.as_secs_f64().max(1e-9);
         say(&format!(
             "{keys} shared keys: {:.0} hand-overs/s within a session; {} between sessions, p50 {:.1} µs, p99 {:.1} µs; \
-             longest wait {:.1} times the mean",
+             mean wait {:.1} µs, longest {:.1} µs: {longest_to_mean:.1} times the mean; at most {} went before somebody",
             outcome.handed_over_per_second,
             between.count,
             micros(between.p50),
             micros(between.p99),
-            outcome.acquire.max.as_secs_f64() / outcome.acquire.mean.as_secs_f64().max(1e-9),
+            micros(outcome.acquire.mean),
+            micros(outcome.acquire.max),
+            outcome.longest_wait_grants,
         ));
         add("contention", json!(keys));
         add("handed_over_per_s", json!(outcome.handed_over_per_second.round()));
-        add("between_sessions", json!(between.count));
-        add("between_sessions_p50_us", json!(micros(between.p50)));
-        add("between_sessions_p99_us", json!(micros(between.p99)));
+        add("hand_overs", json!(between.count));
+        add("hand_over_p50_us", json!(micros(between.p50)));
+        add("hand_over_p99_us", json!(micros(between.p99)));
+        add("mean_wait_us", json!(micros(outcome.acquire.mean)));
+        add("longest_wait_us", json!(micros(outcome.acquire.max)));
+        add("longest_wait_grants", json!(outcome.longest_wait_grants));
+        add("longest_to_mean", json!((longest_to_mean * 10.0).round() / 10.0));
     }
     if let Some((baseline, lone)) = compared {
         let ratio = outcome.per_second / baseline.two_trips.per_second.max(1.0);

@@ -4,13 +4,22 @@
 //! last line.
 
 mod baseline;
+mod failover;
+mod figures;
 mod locks;
+mod members;
+mod signals;
+mod surroundings;
+mod timers;
 
 use super::failure::Failure;
 use super::settings::{Bench, BenchCommand, Common};
 
 pub(super) async fn run(common: &Common, settings: &Bench) -> Result<(), Failure> {
     match &settings.command {
+        BenchCommand::Failover(settings) => failover::run(common, settings).await,
         BenchCommand::Locks(settings) => locks::run(common, settings).await,
+        BenchCommand::Signals(settings) => signals::run(common, settings).await,
+        BenchCommand::Timers(settings) => timers::run(common, settings).await,
     }
 }

@@ -12,7 +12,8 @@ fn each_setting(mut visit: impl FnMut(&str, &clap::Arg)) {
     while let Some(command) = commands.pop() {
         commands.extend(command.get_subcommands());
         for argument in command.get_arguments() {
-            if argument.get_id() != "help" && argument.get_id() != "version" {
+            let is_word = argument.is_positional();
+            if argument.get_id() != "help" && argument.get_id() != "version" && !is_word {
                 visit(command.get_name(), argument);
             }
         }
@@ -61,7 +62,7 @@ fn every_setting_is_documented_with_its_default() {
 fn serve(arguments: &[&str]) -> Serve {
     let all = ["mainspring", "serve"].iter().chain(arguments);
     match Program::try_parse_from(all).unwrap().command {
-        Command::Serve(serve) => serve,
+        Command::Serve(serve) => *serve,
         other => panic!("{other:?}"),
     }
 }
@@ -76,6 +77,11 @@ fn an_address_for_others_needs_a_key() {
         assert!(serve(&["--listen", open, "--api-key", ""]).check().is_err(), "{open}");
         assert!(serve(&["--listen", open, "--api-key", "k"]).check().is_ok(), "{open}");
     }
+    // Who wants it so must say it, and a page in a browser is still a stranger.
+    assert!(serve(&["--listen", "0.0.0.0:80", "--allow-anonymous"]).check().is_ok());
+    assert!(serve(&["--listen", "0.0.0.0:80", "--allow-anonymous"]).is_open());
+    assert!(!serve(&["--listen", "0.0.0.0:80", "--allow-anonymous", "--api-key", "k"]).is_open());
+    assert!(serve(&["--allow-anonymous", "--allowed-host", "*"]).check().is_err());
     assert!(serve(&["--allowed-host", "*"]).check().is_err());
     assert!(serve(&["--allowed-host", "a,b", "--allowed-host", "c"]).allowed_host == ["a", "b", "c"]);
     assert!(serve(&["--api-key", "with space"]).check().is_err());

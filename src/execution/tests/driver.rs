@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
 use crate::activity::{Catalogue, Console};
@@ -78,6 +79,11 @@ impl Driver {
         self.lines.0.lock().unwrap().clone()
     }
 
+    /// A clock that shows how long it has slept.
+    fn now(&self) -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH + self.slept
+    }
+
     /// One burst, through the bytes that a database would keep.
     pub(super) async fn burst(&mut self, instructions: Vec<Instruction>) -> Outcome {
         let state = self
@@ -89,6 +95,7 @@ impl Driver {
             state,
             instructions,
             attempt: 1,
+            now: self.now(),
         };
         let outcome = self.interpreter.run(&self.program, burst).await;
         self.state = Some(outcome.state.clone());
@@ -125,13 +132,16 @@ impl Driver {
             let mut delays: Vec<_> = state
                 .bookmarks()
                 .iter()
-                .filter(|bookmark| bookmark.delay.is_some())
+                .filter_map(|bookmark| {
+                    let due = bookmark.due.map(|due| (due - self.now()).to_std().unwrap_or_default());
+                    Some((bookmark.delay.or(due)?, bookmark))
+                })
                 .collect();
-            delays.sort_by_key(|bookmark| bookmark.delay);
-            let Some(next) = delays.first() else {
+            delays.sort_by_key(|(delay, _)| *delay);
+            let Some((delay, next)) = delays.first() else {
                 return self.burst(vec![Instruction::Continue]).await;
             };
-            self.slept += next.delay.unwrap();
+            self.slept += *delay;
             let instruction = Instruction::Stimulus {
                 bookmark_id: Some(next.id.clone()),
                 hash: next.hash,

@@ -187,9 +187,10 @@ fn a_burst_may_move_between_threads() {
         state: None,
         instructions: Vec::new(),
         attempt: 1,
+        now: chrono::DateTime::UNIX_EPOCH,
     };
     is_send(&driver.interpreter.run(&driver.program, burst));
-    is_send(&driver.interpreter.triggers(&driver.program));
+    is_send(&driver.interpreter.starts(&driver.program));
 }
 
 #[tokio::test]

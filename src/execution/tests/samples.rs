@@ -90,7 +90,7 @@ async fn event_resumes() {
 #[tokio::test]
 async fn event_starts() {
     let mut driver = Driver::sample("event");
-    let triggers = driver.interpreter.triggers(&driver.program).await.unwrap();
+    let triggers = driver.interpreter.starts(&driver.program).await.unwrap().triggers;
     assert_eq!(triggers.len(), 1);
     assert_eq!(triggers[0].hash, crate::execution::event_hash("Greeting"));
     let outcome = driver

@@ -1,46 +1,99 @@
-//! What nodes tell each other about locks: `want KEY,KEY…` and `free KEY,KEY…`, keys in hexadecimal.
+//! What nodes tell each other about locks, as text.
+//!
+//! A word, a space, and items with commas between: `want KEY` and `share KEY` (to hold it alone, or shared), `done KEY`,
+//! `free KEY>TO.TO>THEN.THENs`. Keys are hexadecimal, nodes are the process ids of their backends, and those behind are
+//! marked with an `s` when they want it shared.
 
 use std::fmt::Write;
 
 use super::super::key::LockKey;
+use super::super::request::LockMode;
+use super::super::table::{Pass, Said};
 
-/// Postgres takes less than 8,000 bytes; a key and its comma are 17.
-const KEYS: usize = 450;
+/// Postgres takes less than 8,000 bytes.
+const LONGEST: usize = 7_900;
 
-/// Keys that somebody waits for, or that were given back for somebody.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hint {
-    Want,
-    Free,
+/// As few payloads as hold it all, in this order for each key.
+pub(super) fn payloads(said: &[Said]) -> Vec<String> {
+    let mut payloads: Vec<String> = Vec::new();
+    let mut last = "";
+    for said in said {
+        let word = word(said);
+        let item = item(said);
+        match payloads.last_mut() {
+            Some(payload) if last == word && payload.len() + item.len() < LONGEST => {
+                payload.push(',');
+                payload.push_str(&item);
+            }
+            _ => payloads.push(format!("{word} {item}")),
+        }
+        last = word;
+    }
+    payloads
 }
 
-impl Hint {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Want => "want",
-            Self::Free => "free",
+fn word(said: &Said) -> &'static str {
+    match said {
+        Said::Want(_, LockMode::Exclusive) => "want",
+        Said::Want(_, LockMode::Shared) => "share",
+        Said::Done(_) => "done",
+        Said::Pass(_) => "free",
+    }
+}
+
+fn item(said: &Said) -> String {
+    match said {
+        Said::Want(key, _) | Said::Done(key) => key.to_string(),
+        Said::Pass(Pass { key, to, then }) => {
+            let mut item = key.to_string();
+            // Writing to a string cannot fail.
+            for (at, peer) in to.iter().enumerate() {
+                let _ = write!(item, "{}{peer}", if at == 0 { '>' } else { '.' });
+            }
+            if to.is_empty() && !then.is_empty() {
+                item.push('>');
+            }
+            for (at, (peer, mode)) in then.iter().enumerate() {
+                let shared = if *mode == LockMode::Shared { "s" } else { "" };
+                let _ = write!(item, "{}{peer}{shared}", if at == 0 { '>' } else { '.' });
+            }
+            item
         }
     }
+}
 
-    /// As few payloads as hold them all.
-    pub(super) fn payloads(self, keys: &[LockKey]) -> impl Iterator<Item = String> + '_ {
-        keys.chunks(KEYS).map(move |chunk| {
-            let mut payload = self.word().to_owned();
-            for (at, key) in chunk.iter().enumerate() {
-                let separator = if at == 0 { ' ' } else { ',' };
-                // Writing to a string cannot fail.
-                let _ = write!(payload, "{separator}{key}");
-            }
-            payload
-        })
-    }
+/// What another node, of whatever version, has sent. What cannot be read was not said.
+pub(super) fn read(payload: &str) -> Vec<Said> {
+    let Some((word, items)) = payload.split_once(' ') else {
+        return Vec::new();
+    };
+    let said = |item: &str| match word {
+        "want" => LockKey::from_hex(item).map(|key| Said::Want(key, LockMode::Exclusive)),
+        "share" => LockKey::from_hex(item).map(|key| Said::Want(key, LockMode::Shared)),
+        "done" => LockKey::from_hex(item).map(Said::Done),
+        "free" => pass(item).map(Said::Pass),
+        _ => None,
+    };
+    items.split(',').filter_map(said).collect()
+}
 
-    /// What another node, of whatever version, has sent. What cannot be read is no hint.
-    pub(super) fn read(payload: &str) -> Option<(Self, impl Iterator<Item = LockKey> + '_)> {
-        let (word, keys) = payload.split_once(' ')?;
-        let hint = [Self::Want, Self::Free].into_iter().find(|hint| hint.word() == word)?;
-        Some((hint, keys.split(',').filter_map(LockKey::from_hex)))
-    }
+fn pass(item: &str) -> Option<Pass> {
+    let mut parts = item.split('>');
+    let key = LockKey::from_hex(parts.next()?)?;
+    let mut peers = || {
+        let listed = parts.next().unwrap_or_default();
+        listed.split('.').filter(|peer| !peer.is_empty())
+    };
+    let to = peers().map(|peer| peer.parse().ok()).collect::<Option<_>>()?;
+    let behind = |peer: &str| {
+        let (peer, mode) = match peer.strip_suffix('s') {
+            Some(peer) => (peer, LockMode::Shared),
+            None => (peer, LockMode::Exclusive),
+        };
+        Some((peer.parse().ok()?, mode))
+    };
+    let then = peers().map(behind).collect::<Option<_>>()?;
+    Some(Pass { key, to, then })
 }
 
 #[cfg(test)]
@@ -48,24 +101,46 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hints_are_read_as_they_were_written() {
-        let keys: Vec<LockKey> = (-500..500).map(|key| LockKey(key * 0x1234_5678_9abc)).collect();
-        let payloads: Vec<String> = Hint::Want.payloads(&keys).collect();
-        assert!(payloads.iter().all(|payload| payload.len() < 8000) && payloads.len() == 3);
-        let read = payloads.iter().flat_map(|payload| {
-            let (hint, keys) = Hint::read(payload).unwrap();
-            assert_eq!(hint, Hint::Want);
-            keys
-        });
-        assert_eq!(read.collect::<Vec<_>>(), keys);
-        assert!(
-            Hint::Free
-                .payloads(&[LockKey(1)])
-                .all(|payload| payload == "free 0000000000000001")
+    fn what_was_said_is_read_as_it_was_written() {
+        let keys = (-500..500).map(|key| LockKey(key * 0x1234_5678_9abc));
+        let mut said: Vec<Said> = keys.clone().map(|key| Said::Want(key, LockMode::Exclusive)).collect();
+        said.extend(keys.map(Said::Done));
+        said.push(Said::Want(LockKey(1), LockMode::Shared));
+        said.extend(
+            [
+                (vec![], vec![]),
+                (vec![7, 8], vec![]),
+                (vec![7], vec![(8, LockMode::Shared), (9, LockMode::Exclusive)]),
+            ]
+            .map(|(to, then)| {
+                Said::Pass(Pass {
+                    key: LockKey(2),
+                    to,
+                    then,
+                })
+            }),
         );
-        for bad in ["", "want", "keep 1", "\u{0}"] {
-            assert!(Hint::read(bad).is_none());
+        let payloads = payloads(&said);
+        assert!(
+            payloads.iter().all(|payload| payload.len() < 8000) && payloads.len() == 8,
+            "{}",
+            payloads.len()
+        );
+        assert_eq!(
+            payloads.iter().flat_map(|payload| read(payload)).collect::<Vec<_>>(),
+            said
+        );
+        assert_eq!(
+            payloads.last().map(String::as_str),
+            Some("free 0000000000000002,0000000000000002>7.8,0000000000000002>7>8s.9")
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_read_was_not_said() {
+        for bad in ["", "want", "keep 1", "\u{0}", "free 1>x", "free 1>2>3x", "free >1"] {
+            assert_eq!(read(bad), [], "{bad}");
         }
-        assert_eq!(Hint::read("free zz,,1").unwrap().1.collect::<Vec<_>>(), [LockKey(1)]);
+        assert_eq!(read("want zz,,1"), [Said::Want(LockKey(1), LockMode::Exclusive)]);
     }
 }

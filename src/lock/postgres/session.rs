@@ -16,6 +16,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use futures_util::stream::{FuturesOrdered, FuturesUnordered};
@@ -30,8 +31,8 @@ use super::super::key::{Keying, LockKey};
 use super::super::request::LockMode;
 use super::super::table::{Back, Batch};
 use super::Budget;
-use super::hint::Hint;
-use crate::db::{ANSWER_TIMEOUT, Connector, Session, within};
+use super::hint;
+use crate::db::{ANSWER_TIMEOUT, Connector, Echo, Session, within};
 use crate::{Error, Result};
 
 const TRY: &str = include_str!("../../../sql/queries/lock_try.sql");
@@ -51,6 +52,9 @@ const DEPTH: usize = 2;
 const TOKENS: usize = 64;
 /// Hints that were heard and not yet looked at. One that finds no room is lost, which a retry heals.
 const HINTS: usize = 1024;
+
+/// Why a hint may be lost, and nothing else: somebody holds the lock of NOTIFY, or its queue is full.
+const HINT_LOST: [SqlState; 2] = [SqlState::LOCK_NOT_AVAILABLE, SqlState::PROGRAM_LIMIT_EXCEEDED];
 
 /// Owns the actor and its connection.
 pub(crate) struct SessionTask(#[allow(dead_code, reason = "held for its drop")] AbortOnDropHandle<()>);
@@ -72,12 +76,15 @@ pub(super) async fn start(
     let channel = format!("mainspring_lock_{}", connector.schema().key());
     within(
         ANSWER_TIMEOUT,
-        client.batch_execute(&format!("SET idle_session_timeout = 0; LISTEN {channel}")),
+        // Nothing but a hint ever waits for a lock here: NOTIFY's own, which whoever commits slowly may hold.
+        client.batch_execute(&format!(
+            "SET idle_session_timeout = 0; SET lock_timeout = '250ms'; LISTEN {channel}"
+        )),
     )
     .await?;
     let row = within(ANSWER_TIMEOUT, client.query_one(CAPACITY, &[])).await?;
     let budget = budget.of(row.get(0));
-    let process: i32 = row.get(1);
+    let me: i32 = row.get(1);
     if let Some(first) = first {
         let got = within(ANSWER_TIMEOUT, client.query(TRY, &[&vec![first.0]])).await?;
         if !got.first().is_some_and(|row| row.get(1)) {
@@ -88,7 +95,8 @@ pub(super) async fn start(
         }
     }
     let statements = Statements::prepare(client).await?;
-    let Behind { front, tokens, ended } = Front::open(Back::Budget(budget), connector.schema().as_str(), keying);
+    let Behind { front, tokens, ended } =
+        Front::open(Back::Talking { budget, me }, connector.schema().as_str(), keying);
     if let Some(first) = first {
         front.keep(first);
     }
@@ -97,7 +105,7 @@ pub(super) async fn start(
         session,
         statements,
         channel,
-        process,
+        echo: connector.echo().clone(),
     };
     let last = Ended(Arc::clone(&front), ended);
     let task = tokio::spawn(async move {
@@ -148,8 +156,7 @@ struct Actor {
     session: Session,
     statements: Statements,
     channel: String,
-    /// Of our backend: it hears its own hints, too.
-    process: i32,
+    echo: Echo,
 }
 
 /// What became of a batch.
@@ -157,6 +164,7 @@ struct Answer {
     batch: Batch,
     missed: HashSet<LockKey>,
     full: bool,
+    took: Duration,
 }
 
 impl Actor {
@@ -185,6 +193,7 @@ impl Actor {
             tokio::select! {
                 Some(answer) = flying.next() => {
                     let answer = answer?;
+                    self.front.pace(answer.took);
                     self.front.answer(&answer.batch, &answer.missed, answer.full);
                 }
                 () = self.front.rung(), if flying.len() < DEPTH => {}
@@ -198,23 +207,24 @@ impl Actor {
     }
 
     fn hear(&self, notification: &Notification) {
-        if notification.process_id() == self.process {
-            return;
-        }
-        let Some((hint, keys)) = Hint::read(notification.payload()) else {
-            return;
-        };
-        for key in keys {
-            match hint {
-                Hint::Want => self.front.wanted_elsewhere(key),
-                Hint::Free => self.front.freed_elsewhere(key),
-            }
-        }
+        self.front
+            .hear(notification.process_id(), &hint::read(notification.payload()));
     }
 
-    /// One round trip.
+    /// One round trip. Nothing in it waits, so that only a session that has gone silent, or a database that has, is
+    /// long about it.
     async fn exchange(&self, batch: Batch) -> Result<Answer> {
-        within(ANSWER_TIMEOUT, self.pipeline(batch)).await
+        let sent = Instant::now();
+        // What is dropped half-way leaves its keys in doubt, and the error ends the session.
+        let mut answer = tokio::select! {
+            biased;
+            answer = within(ANSWER_TIMEOUT, self.pipeline(batch)) => answer?,
+            () = self.echo.overtakes(sent) => {
+                return Err(Error::lost_lock("its connection went silent, and others did not"));
+            }
+        };
+        answer.took = sent.elapsed();
+        Ok(answer)
     }
 
     async fn pipeline(&self, batch: Batch) -> Result<Answer> {
@@ -228,10 +238,7 @@ impl Actor {
         let free_shared = keys(&batch.free, LockMode::Shared);
         let take = keys(&batch.take, LockMode::Exclusive);
         let take_shared = keys(&batch.take, LockMode::Shared);
-        let payloads: Vec<String> = Hint::Want
-            .payloads(&batch.want)
-            .chain(Hint::Free.payloads(&batch.freed_for_others))
-            .collect();
+        let payloads = hint::payloads(&batch.say);
         let of = &self.statements;
         // Polled in this order, so sent in this order.
         let (freed, freed_shared, taken, taken_shared, hinted) = futures_util::join!(
@@ -244,7 +251,12 @@ impl Actor {
         if !freed?.is_empty() || !freed_shared?.is_empty() {
             return Err(Error::lost_lock("a lock that we gave back was not ours"));
         }
-        hinted?;
+        match hinted {
+            Err(error) if error.code().is_some_and(|code| HINT_LOST.contains(code)) => {
+                tracing::debug!(%error, "a hint about locks was lost; a retry heals it");
+            }
+            hinted => hinted?,
+        }
         let mut missed = HashSet::new();
         let mut full = false;
         for (answer, asked, free) in [(taken, &take, &of.free), (taken_shared, &take_shared, &of.free_shared)] {
@@ -259,7 +271,12 @@ impl Actor {
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(Answer { batch, missed, full })
+        Ok(Answer {
+            batch,
+            missed,
+            full,
+            took: Duration::ZERO,
+        })
     }
 
     /// The keys for which the answer is no.

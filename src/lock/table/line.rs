@@ -1,23 +1,13 @@
 //! How requests move: to their locks, to the back, in line, away.
 
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::super::key::LockKey;
 use super::super::request::LockMode;
 use super::super::stats::count;
+use super::turn::Standing;
 use super::{Back, Entry, Had, Outbox, Pending, Reply, State, Table, Ticket};
-
-/// Consecutive grants of a key within the process, while others of it wait, before it goes back for other processes to
-/// have their turn: from the issue. Only needed when the hint that somebody waits was lost.
-const HAND_OVERS: u32 = 64;
-
-/// After the first miss: the holder may have let go before our hint reached it.
-const FIRST_RETRY: (u64, u64) = (1_000, 3_000);
-/// After the next: heals whatever hint was lost. Microseconds, jittered.
-const RETRY: (u64, u64) = (100_000, 500_000);
-/// Who let go for others leaves them so long to take it; longer than a hint and a try take, and little if nobody does.
-const YIELD: (u64, u64) = (3_000, 10_000);
 
 enum Way {
     /// All clear; with so many questions.
@@ -63,19 +53,31 @@ impl Table {
     }
 
     fn way(&self, ticket: Ticket, pending: &Pending, now: Instant) -> Way {
-        let mut questions = 0;
-        for (key, mode) in pending.claimed() {
-            match self.entries.get(key) {
-                None => questions += 1,
-                Some(entry) if self.is_open(entry, ticket, *mode, pending.waits, now) => {
-                    questions += usize::from(entry.had == Had::Nothing);
-                }
-                Some(_) => return Way::Blocked,
-            }
+        // First the budget, whatever else is in the way: who is called by others and has none left must not stand in
+        // line again before there is some, or it would be called again, and again.
+        if !self.has_room(ticket, pending, now) {
+            return Way::Starved;
         }
-        let Back::Budget(budget) = self.back else {
-            return Way::Go;
+        let open = |(key, mode): &(LockKey, LockMode)| {
+            let entry = self.entries.get(key);
+            entry.is_none_or(|entry| self.is_open(entry, ticket, *mode, pending.waits, now))
         };
+        if pending.claimed().iter().all(open) {
+            Way::Go
+        } else {
+            Way::Blocked
+        }
+    }
+
+    fn has_room(&self, ticket: Ticket, pending: &Pending, now: Instant) -> bool {
+        let Some(budget) = self.back.budget() else {
+            return true;
+        };
+        let is_new = |(key, _): &&(LockKey, LockMode)| {
+            let entry = self.entries.get(key);
+            entry.is_none_or(|entry| entry.had == Had::Nothing)
+        };
+        let questions = pending.claimed().iter().filter(is_new).count();
         let limit = self
             .full
             .filter(|(_, until)| *until > now)
@@ -83,20 +85,13 @@ impl Table {
         // A request larger than what is left of a full server goes alone.
         let fits = self.out + questions <= limit || (self.out == 0 && questions <= budget);
         let first = self.starved.first().is_none_or(|first| *first >= ticket);
-        if questions == 0 || (fits && first) {
-            Way::Go
-        } else {
-            Way::Starved
-        }
+        questions == 0 || (fits && first)
     }
 
     fn is_open(&self, entry: &Entry, ticket: Ticket, mode: LockMode, waits: bool, now: Instant) -> bool {
         let conflict = entry.alone || (mode == LockMode::Exclusive && entry.sharers > 0);
         let overtakes = entry.parked.first().is_some_and(|first| *first < ticket);
-        // A writer elsewhere waits for our readers.
-        let keeps_out = entry.wanted && entry.sharers > 0;
-        let elsewhere = waits && entry.had == Had::Nothing && entry.retry_at.is_some_and(|at| at > now);
-        !(conflict || overtakes || keeps_out || elsewhere)
+        !(conflict || overtakes || is_kept_for_others(entry, mode, waits, now))
     }
 
     fn reserve(&mut self, ticket: Ticket, mut pending: Pending, now: Instant, outbox: &mut Outbox) {
@@ -111,7 +106,12 @@ impl Table {
                 continue;
             }
             match entry.had {
-                Had::Has(had) if had >= *mode => {}
+                Had::Has(had) if had >= *mode => {
+                    // Readers alone need not take turns.
+                    if *mode == LockMode::Exclusive || !entry.others.is_empty() {
+                        entry.turn = entry.turn.saturating_sub(1);
+                    }
+                }
                 Had::Asked(_) => {
                     entry.asking.push(ticket);
                     open += 1;
@@ -161,29 +161,37 @@ impl Table {
         let on: Vec<LockKey> = if pending.wish.any {
             keys.iter().map(|(key, _)| *key).collect()
         } else {
-            keys.iter().find(blocked).map(|(key, _)| *key).into_iter().collect()
+            // Where it missed: at another key it would be called at once, and miss this one again.
+            let missed = pending.missed.take();
+            let there = keys.iter().filter(|(key, _)| missed == Some(*key)).find(blocked);
+            let there = there.or_else(|| keys.iter().find(blocked));
+            there.map(|(key, _)| *key).into_iter().collect()
         };
-        for key in on {
-            self.entries.entry(key).or_insert_with(Entry::new).parked.insert(ticket);
-        }
         pending.slot = 0;
         pending.state = State::Parked;
         self.requests.insert(ticket, pending);
+        for key in on {
+            self.entries.entry(key).or_insert_with(Entry::new).parked.insert(ticket);
+            self.stand_in_line(key, now);
+        }
     }
 
     pub(super) fn unpark(&mut self, ticket: Ticket, pending: &Pending) {
         self.starved.remove(&ticket);
         for (key, _) in pending.wish.keys.as_slice() {
-            if let Some(entry) = self.entries.get_mut(key)
-                && entry.parked.remove(&ticket)
-            {
-                self.tidy(*key);
+            if let Some(entry) = self.entries.get_mut(key) {
+                entry.parked.remove(&ticket);
             }
         }
     }
 
-    /// Lets those in line at a key go on, in order, until one stays.
+    /// Lets those in line at a key go on, in order, until one stays; forgets the key if nothing is left to know.
     pub(super) fn pump(&mut self, key: LockKey, now: Instant, outbox: &mut Outbox) {
+        self.let_go_on(key, now, outbox);
+        self.tidy(key, now);
+    }
+
+    fn let_go_on(&mut self, key: LockKey, now: Instant, outbox: &mut Outbox) {
         while let Some(ticket) = self.entries.get(&key).and_then(|entry| entry.parked.first().copied()) {
             let Some(pending) = self.requests.remove(&ticket) else {
                 return;
@@ -193,7 +201,17 @@ impl Table {
                 .get(&key)
                 .is_some_and(|entry| matches!(entry.had, Had::Has(_)));
             self.unpark(ticket, &pending);
+            // Whoever waits for any slot stands in line at all of them.
+            let elsewhere: Vec<LockKey> = if pending.wish.any {
+                let keys = pending.wish.keys.as_slice().iter();
+                keys.map(|(key, _)| *key).collect()
+            } else {
+                Vec::new()
+            };
             self.place(ticket, pending, now, outbox);
+            for other in elsewhere.into_iter().filter(|other| *other != key) {
+                self.tidy(other, now);
+            }
             if self
                 .entries
                 .get(&key)
@@ -235,16 +253,12 @@ impl Table {
         }
         let Had::Has(had) = entry.had else {
             self.pump(key, now, outbox);
-            self.tidy(key);
             return;
         };
         if !entry.is_free() {
             return;
         }
-        if !entry.wanted && !entry.parked.is_empty() && entry.hand_overs < HAND_OVERS {
-            entry.hand_overs += 1;
-            self.pump(key, now, outbox);
-        }
+        self.let_go_on(key, now, outbox);
         let Some(entry) = self.entries.get_mut(&key).filter(|entry| entry.is_free()) else {
             return;
         };
@@ -254,15 +268,9 @@ impl Table {
         entry.had = Had::Nothing;
         self.out = self.out.saturating_sub(1);
         self.free.push((key, had));
-        let yields = entry.wanted || entry.hand_overs >= HAND_OVERS;
-        entry.wanted = false;
-        entry.hand_overs = 0;
-        if yields {
-            self.freed_for_others.insert(key);
-            self.leave_alone(key, YIELD, now);
-        }
+        let over = entry.turn == 0 && !entry.parked.is_empty();
+        self.give_way(key, over, now);
         self.pump(key, now, outbox);
-        self.tidy(key);
     }
 
     /// The back answered for one key.
@@ -275,28 +283,29 @@ impl Table {
         if got {
             entry.had = Had::Has(mode);
             entry.misses = 0;
+            self.begin_turn(key, mode, now);
         } else {
             entry.had = Had::Nothing;
-            entry.wanted = false;
+            if entry.standing == Standing::Called {
+                // Whoever has it has a line of its own.
+                entry.standing = Standing::Unknown;
+            }
             self.out = self.out.saturating_sub(1);
             let someone_waits = |ticket: &Ticket| {
                 let pending = self.requests.get(ticket);
                 pending.is_some_and(|pending| pending.waits && pending.reply.is_some())
             };
             if asking.iter().any(someone_waits) || !entry.parked.is_empty() {
-                let misses = entry.misses;
-                entry.misses = misses.saturating_add(1);
-                if !full {
-                    self.want.insert(key);
-                }
-                self.leave_alone(key, if misses == 0 && !full { FIRST_RETRY } else { RETRY }, now);
+                self.missed(key, mode, full, now);
             }
         }
         for ticket in asking {
+            if let Some(pending) = self.requests.get_mut(&ticket).filter(|_| !got) {
+                pending.missed = Some(key);
+            }
             self.settle(ticket, got, now, outbox);
         }
         self.pump(key, now, outbox);
-        self.tidy(key);
     }
 
     /// One answer came for a request.
@@ -337,24 +346,37 @@ impl Table {
         self.place(ticket, pending, now, outbox);
     }
 
-    fn leave_alone(&mut self, key: LockKey, (least, most): (u64, u64), now: Instant) {
-        let Some(entry) = self.entries.get_mut(&key) else {
-            return;
-        };
-        let at = now + Duration::from_micros(rand::random_range(least..most));
-        if let Some(before) = entry.retry_at.replace(at) {
-            self.retries.remove(&(before, key));
-        }
-        self.retries.insert((at, key));
-    }
-
     /// Forgets a key that nobody has or waits for.
-    pub(super) fn tidy(&mut self, key: LockKey) {
-        let Some(entry) = self.entries.get(&key) else { return };
-        let idle = entry.had == Had::Nothing && entry.is_free();
-        // Until it may be asked for again it is remembered that others have it.
-        if idle && entry.parked.is_empty() && entry.asking.is_empty() && entry.retry_at.is_none() {
+    pub(super) fn tidy(&mut self, key: LockKey, now: Instant) {
+        if !self.entries.get(&key).is_some_and(Entry::is_idle) {
+            return;
+        }
+        self.stop_waiting(key, now);
+        // Until it may be asked for again it is remembered that others have it, or want it.
+        let known = |entry: &Entry| entry.retry_at.is_some() || !entry.others.is_empty();
+        if !self.entries.get(&key).is_some_and(known) {
             self.entries.remove(&key);
+        }
+    }
+}
+
+/// Whether somebody elsewhere has the better right to it now.
+fn is_kept_for_others(entry: &Entry, mode: LockMode, waits: bool, now: Instant) -> bool {
+    let a_writer_waits = || entry.others.iter().any(|other| other.mode == LockMode::Exclusive);
+    match entry.had {
+        // Its turn here is over, or it would have to be asked for anew.
+        Had::Has(had) => {
+            let limited = mode == LockMode::Exclusive || !entry.others.is_empty();
+            (limited && entry.turn == 0) || (had < mode && !entry.others.is_empty())
+        }
+        Had::Asked(_) => false,
+        Had::Nothing => {
+            let later = entry.retry_at.is_some_and(|at| at > now);
+            let called = entry.standing == Standing::Called;
+            // Readers elsewhere may have it, so that a writer would never see it free.
+            let overtakes_writer = mode == LockMode::Shared && !called && a_writer_waits();
+            let polite = entry.standing == Standing::Unknown && !entry.others.is_empty();
+            overtakes_writer || (later && (waits || entry.gave_way)) || (waits && polite)
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use super::super::request::Name;
 use super::super::{LockGuard, LockKey, SessionLocks, SessionTask};
+use crate::id::{InstanceId, TenantId};
 use crate::store::commit::tests::fixture::Fixture;
 
 const KEY: LockKey = LockKey(0x1234_5678_9abc_def0);
@@ -12,8 +14,14 @@ async fn locks(fixture: &Fixture, liveness: i64) -> (SessionLocks, SessionTask) 
     SessionLocks::start(&fixture.base, LockKey(liveness)).await.unwrap()
 }
 
+/// By their keys, so that `pg_locks` can be asked for them.
+async fn try_lock<const N: usize>(locks: &SessionLocks, keys: [LockKey; N]) -> crate::Result<Vec<Option<LockGuard>>> {
+    let named = |key| (key, Name::Given("a lock".into()));
+    locks.try_lock(keys.into_iter().map(named)).await
+}
+
 async fn one(locks: &SessionLocks, key: LockKey) -> Option<LockGuard> {
-    locks.try_lock(vec![key]).await.unwrap().pop().unwrap()
+    try_lock(locks, [key]).await.unwrap().pop().unwrap()
 }
 
 /// How often the database shows the key as held, whoever holds it.
@@ -36,7 +44,7 @@ async fn two_bursts_of_one_process_never_have_one_lock() {
     assert!(one(&here, KEY).await.is_none(), "a session took its own lock again");
     assert!(one(&there, KEY).await.is_none());
     // In one batch the first who asks gets it.
-    let mut both = here.try_lock(vec![OTHER, OTHER, KEY]).await.unwrap();
+    let mut both = try_lock(&here, [OTHER, OTHER, KEY]).await.unwrap();
     assert_eq!(
         both.iter().map(Option::is_some).collect::<Vec<_>>(),
         [true, false, false]
@@ -75,7 +83,7 @@ async fn whoever_goes_away_while_asking_leaves_nothing_locked() {
     // Somebody holds the table of locks up, in effect: the request is sent, and its sender is gone before the answer.
     tokio::select! {
         biased;
-        _ = here.try_lock(vec![KEY]) => panic!("answered before it was sent"),
+        _ = try_lock(&here, [KEY]) => panic!("answered before it was sent"),
         () = std::future::ready(()) => {}
     }
     // The next answer comes after that of the one who went away.
@@ -107,7 +115,7 @@ async fn a_lost_session_loses_every_guard() {
         .expect("nobody noticed")
         .unwrap();
     assert!(guard.is_lost());
-    let error = here.try_lock(vec![OTHER]).await.unwrap_err();
+    let error = try_lock(&here, [OTHER]).await.unwrap_err();
     assert!(error.is_lost_lock(), "{error}");
     // Somebody else has it now, and the guard that comes too late takes nothing away.
     fixture.until(0, &held(KEY)).await;
@@ -133,6 +141,23 @@ async fn dropping_the_task_frees_everything() {
     drop(task);
     fixture.until(0, &held(KEY)).await;
     fixture.until(0, &held(LockKey(1))).await;
-    assert!(here.try_lock(vec![OTHER]).await.is_err());
+    assert!(try_lock(&here, [OTHER]).await.is_err());
     drop(guard);
+}
+
+#[tokio::test]
+async fn the_lock_of_an_instance_is_shown_under_its_id() {
+    let fixture = Fixture::new().await;
+    let (here, _here) = locks(&fixture, 1).await;
+    let (there, _there) = locks(&fixture, 2).await;
+    let both = [("", "i1"), ("t", "i2")].map(|(tenant, id)| (TenantId::new(tenant), InstanceId::new(id)));
+    let held_here = here.try_instances(&both).await.unwrap();
+    assert!(held_here.iter().all(Option::is_some));
+    let refused = there.try_instances(&both).await.unwrap();
+    assert!(refused.iter().all(Option::is_none));
+    let mut names: Vec<String> = here.held().iter().map(|lock| lock.name.to_string()).collect();
+    names.sort();
+    assert_eq!(names, ["instance:i1", "instance:i2"]);
+    assert!(there.held().is_empty());
+    assert_eq!((here.stats().granted, there.stats().refused), (2, 2));
 }

@@ -1,7 +1,6 @@
 //! What only Postgres can show: hints between nodes, lost sessions, budgets, a full server.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::FutureExt;
 
@@ -11,12 +10,12 @@ use crate::lock::postgres::Budget;
 use crate::lock::{LockProvider, LockRequest, PostgresLocks};
 use crate::store::commit::tests::fixture::Fixture;
 
-async fn node(fixture: &Fixture, budget: Budget) -> Arc<dyn LockProvider> {
+pub(super) async fn node(fixture: &Fixture, budget: Budget) -> Arc<dyn LockProvider> {
     let locks = PostgresLocks::with(fixture.base.clone(), budget, LockKey::of).await;
     Arc::new(locks.unwrap())
 }
 
-fn alone(name: &str) -> LockRequest {
+pub(super) fn alone(name: &str) -> LockRequest {
     LockRequest::exclusive(name)
 }
 
@@ -26,44 +25,8 @@ const KILL: &str = "SELECT count(pg_terminate_backend(pid)) FROM
       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())) holders";
 
 /// Advisory locks of this database, whoever has them.
-const HELD: &str = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted
+pub(super) const HELD: &str = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted
      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
-
-#[tokio::test]
-async fn a_node_that_has_waiters_lets_another_node_have_its_turn() {
-    let fixture = Fixture::new().await;
-    let here = node(&fixture, Budget::Nodes(3)).await;
-    let there = node(&fixture, Budget::Nodes(3)).await;
-    let held = lock(&here, "a").await;
-    // A long line here, and one waiter there.
-    let mut line: Vec<_> = (0..50).map(|_| here.acquire(alone("a"), LONG)).collect();
-    for waiting in &mut line {
-        assert!(waiting.now_or_never().is_none());
-    }
-    let other = tokio::spawn({
-        let there = Arc::clone(&there);
-        async move { lock(&there, "a").await }
-    });
-    while there.stats().contended == 0 {
-        tokio::task::yield_now().await;
-    }
-    // The hint travels over the connection that answers this, and before it.
-    drop(here.try_acquire(alone("elsewhere")).await.unwrap());
-    while fixture.count("SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_notify%' AND pid <> pg_backend_pid() AND datname = current_database()").await == 0 {
-        tokio::task::yield_now().await;
-    }
-    for _ in 0..5 {
-        drop(here.try_acquire(alone("elsewhere")).await.unwrap());
-    }
-    drop(held);
-    // Nobody here had a second turn before it.
-    drop(other.await.unwrap());
-    let handed = here.stats().handed_over;
-    assert!(handed < 50, "{handed} went before the other node");
-    for waiting in line {
-        drop(waiting.await.unwrap());
-    }
-}
 
 #[tokio::test]
 async fn a_waiter_has_the_lock_of_a_session_that_was_ended() {
@@ -136,44 +99,6 @@ async fn past_the_budget_requests_queue() {
     let two = two.await.unwrap();
     assert_eq!(fixture.count(HELD).await, 3);
     drop((one, two));
-    fixture.until(0, HELD).await;
-}
-
-/// The default server has room for some 12,800 locks; another session takes them all.
-/// It is in the way of everybody else on the server, so it runs by itself:
-/// `cargo test --lib a_full_server -- --ignored` with the URL of a server of its own.
-#[tokio::test]
-#[ignore = "fills the server's table of locks: give it a server of its own"]
-async fn a_full_server_makes_requests_queue() {
-    let fixture = Fixture::new().await;
-    let here = node(&fixture, Budget::Nodes(3)).await;
-    let before = lock(&here, "before").await;
-    let hog = fixture.session().await;
-    let mut full = false;
-    for from in 0..1000 {
-        let statement =
-            format!("SELECT count(pg_try_advisory_lock(9, k)) FROM generate_series({from} * 100, {from} * 100 + 99) k");
-        if hog.client.batch_execute(&statement).await.is_err() {
-            full = true;
-            break;
-        }
-    }
-    assert!(full, "the table of locks has no end");
-    // What is left is too little for a hundred.
-    let many = (0..200).fold(alone("many"), |request, number| {
-        request.and_exclusive(number.to_string())
-    });
-    assert!(here.try_acquire(many.clone()).await.unwrap().is_none());
-    let mut waiting = here.acquire(many.clone(), LONG);
-    assert!((&mut waiting).now_or_never().is_none());
-    tokio::select! {
-        _ = &mut waiting => panic!("there was room"),
-        () = tokio::time::sleep(Duration::from_millis(300)) => {}
-    }
-    assert!(!before.is_lost(), "what was held stays");
-    drop(hog);
-    let many = waiting.await.unwrap();
-    drop((before, many));
     fixture.until(0, HELD).await;
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use postgres_types::ToSql;
 use tokio_postgres::{Client, Statement};
 
-use super::row::{BookmarkRow, BurnedRow, ClaimRow, ExecutionRow, JournalRow, KeyRow, RequestRow, StimulusRow};
+use super::row::{BookmarkRow, BurnedRow, ClaimRow, DueRow, ExecutionRow, JournalRow, KeyRow, RequestRow, StimulusRow};
 use super::{Claim, Commit, CommitRequest};
 use crate::db::{ANSWER_TIMEOUT, Connector, Failure, Session, within};
 use crate::failpoint;
@@ -261,6 +261,8 @@ struct Rows<'a> {
     journal: Vec<&'a JournalRow>,
     executions: Vec<&'a ExecutionRow>,
     continued: Vec<i32>,
+    unmet: Vec<ClaimRow<'a>>,
+    dues: Vec<&'a DueRow>,
     keys: Vec<KeyRow>,
     modes: BTreeMap<i32, bool>,
     waiting: (Vec<&'a str>, Vec<&'a str>, Vec<&'a str>),
@@ -273,6 +275,7 @@ impl<'a> Rows<'a> {
             let no = no as i32;
             request.effects.bookmarks_made.iter_mut().for_each(|row| row.no = no);
             request.effects.stimuli.iter_mut().for_each(|row| row.no = no);
+            request.effects.dues.iter_mut().for_each(|row| row.no = no);
             request.effects.journal.iter_mut().for_each(|row| row.no = no);
             request.effects.executions.iter_mut().for_each(|row| row.no = no);
             rows.add(no, request);
@@ -290,7 +293,14 @@ impl<'a> Rows<'a> {
                 .iter()
                 .map(|id| BurnedRow { no, id: id.as_str() }),
         );
+        self.unmet.extend(effects.unmet.iter().map(|work| ClaimRow {
+            no,
+            work_id: Some(work.0),
+            timer_id: None,
+            claim_no: 0,
+        }));
         self.stimuli.extend(&effects.stimuli);
+        self.dues.extend(&effects.dues);
         self.journal.extend(&effects.journal);
         self.executions.extend(&effects.executions);
         if effects.continues {
@@ -299,6 +309,11 @@ impl<'a> Rows<'a> {
         for (key, exclusive) in request.keys() {
             self.keys.push(KeyRow { no, key });
             *self.modes.entry(key).or_default() |= exclusive;
+        }
+        for waiting in &effects.rematched {
+            self.waiting.0.push(request.tenant.as_str());
+            self.waiting.1.push(request.instance.as_str());
+            self.waiting.2.push(&waiting.bookmark);
         }
         for bookmark in &effects.bookmarks_made {
             self.bookmarks.push(bookmark);
@@ -315,7 +330,7 @@ impl<'a> Rows<'a> {
         self.modes.iter().map(|(key, exclusive)| (*key, *exclusive)).unzip()
     }
 
-    fn params<'b>(&'b self, incarnation: &'b i64, writer: &'b i16) -> [&'b (dyn ToSql + Sync); 11] {
+    fn params<'b>(&'b self, incarnation: &'b i64, writer: &'b i16) -> [&'b (dyn ToSql + Sync); 13] {
         [
             incarnation,
             writer,
@@ -328,6 +343,8 @@ impl<'a> Rows<'a> {
             &self.executions,
             &self.continued,
             &self.keys,
+            &self.unmet,
+            &self.dues,
         ]
     }
 }

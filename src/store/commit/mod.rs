@@ -26,11 +26,13 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-pub(crate) use row::{BookmarkRow, ExecutionRow, JournalRow, StimulusRow};
+pub(crate) use row::{BookmarkRow, DueRow, ExecutionRow, JournalRow, StimulusRow};
 pub(crate) use writer::{CommitWriter, WRITERS, WriterOptions, WriterTasks};
 
 use crate::Error;
-use crate::id::{BookmarkId, BurstId, ClaimNo, DefinitionId, InstanceId, InstanceVersion, TenantId, VersionId, WorkId};
+use crate::id::{
+    BookmarkId, BurstId, ClaimNo, DefinitionId, InstanceId, InstanceVersion, StimulusHash, TenantId, VersionId, WorkId,
+};
 
 /// A row that the burst was born of. It is consumed by the commit, or the burst loses.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -62,12 +64,25 @@ pub(crate) struct Effects {
     pub(crate) elapsed: Duration,
     pub(crate) bookmarks_made: Vec<BookmarkRow>,
     pub(crate) bookmarks_burned: Vec<BookmarkId>,
+    /// Bookmarks that were there and stay, and may meet other stimuli now, as the correlation id has changed.
+    pub(crate) rematched: Vec<Waiting>,
+    /// When those of the bookmarks made are over that wait for a point in time.
+    pub(crate) dues: Vec<DueRow>,
     /// Stimuli that met nothing, for the inbox, targeted at this instance.
     pub(crate) stimuli: Vec<StimulusRow>,
+    /// Rows that it was born of and that met nothing, for doors of other nodes that wait for them.
+    pub(crate) unmet: Vec<WorkId>,
     pub(crate) journal: Vec<JournalRow>,
     pub(crate) executions: Vec<ExecutionRow>,
     /// The burst yielded: it goes on under a claimed row of work that the commit makes.
     pub(crate) continues: bool,
+}
+
+/// A bookmark that waits for a stimulus.
+#[derive(Clone, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) bookmark: String,
+    pub(crate) hash: StimulusHash,
 }
 
 /// The outcome of one burst, on its way to the database.
@@ -157,6 +172,8 @@ impl CommitRequest {
             .iter()
             .filter(|bookmark| bookmark.publishable);
         let waits = waits.map(|bookmark| (row::lock_key(&bookmark.hash), false));
+        let rematched = self.effects.rematched.iter();
+        let waits = waits.chain(rematched.map(|waiting| (waiting.hash.lock_key(), false)));
         waits.chain(
             self.effects
                 .stimuli

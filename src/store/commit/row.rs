@@ -1,5 +1,6 @@
 //! The rows of a batch, as the composite types of the migration.
 
+use chrono::{DateTime, Utc};
 use postgres_types::ToSql;
 use serde_json::Value;
 use uuid::Uuid;
@@ -72,6 +73,15 @@ pub(crate) struct BookmarkRow {
     pub(crate) publishable: bool,
     /// Microseconds after the commit at which a timer ends it.
     pub(crate) delay: Option<i64>,
+}
+
+/// A bookmark that a timer ends at a point in time. `no` is set by the batch.
+#[derive(Clone, Debug, ToSql)]
+#[postgres(name = "commit_due")]
+pub(crate) struct DueRow {
+    pub(crate) no: i32,
+    pub(crate) id: String,
+    pub(crate) due: DateTime<Utc>,
 }
 
 /// A stimulus for the inbox. `no` is set by the batch.

@@ -7,7 +7,7 @@ use crate::id::{InstanceId, NodeId, TenantId};
 use crate::store::claim::{self, Blame, InstanceKey, Return};
 use crate::store::commit::tests::fixture::{Fixture, Writer, burst, waiting};
 use crate::store::commit::{Claim, Verdict};
-use crate::store::dead_letter;
+use crate::store::dead_letter::{self, Which};
 use crate::store::depart::{self, Cause};
 
 fn key(instance: &str) -> InstanceKey {
@@ -89,9 +89,10 @@ async fn a_delay_that_is_suspect_is_claimed_alone() {
     let taken = claimed(&writer, &["i", "j"], true).await;
     assert_eq!(taken, [("i".to_owned(), vec![2]), ("j".to_owned(), vec![1, 0])]);
     dies(&fixture, &writer).await;
-    let letter = &dead_letter::list(&writer.pool, &TenantId::default(), 10, 0)
+    let letter = &dead_letter::list(&writer.pool, &TenantId::default(), Which::default(), 10, 0)
         .await
-        .unwrap()[0];
+        .unwrap()
+        .1[0];
     assert_eq!((letter.kind, letter.crashes), ("delay", 3));
     assert_eq!(fixture.count("SELECT count(*) FROM timer").await, 1);
     // Without it the instance would wait for ever; it comes back as a resume of its bookmark.
@@ -119,16 +120,19 @@ async fn all_are_blamed_for_a_death_unless_there_was_a_suspect() {
     assert_eq!(crashes(&fixture, "i").await, None, "given up at its third crash");
     assert_eq!(crashes(&fixture, "j").await, Some(1), "its neighbour is not to blame");
     let tenant = TenantId::default();
-    let letters = dead_letter::list(&first.pool, &tenant, 10, 0).await.unwrap();
+    let letters = dead_letter::list(&first.pool, &tenant, Which::default(), 10, 0)
+        .await
+        .unwrap()
+        .1;
     assert_eq!(letters.len(), 1);
-    assert_eq!(dead_letter::count(&first.pool, &tenant).await.unwrap(), 1);
-    assert_eq!(letters[0].instance, InstanceId::new("i"));
+    assert_eq!(letters[0].instance, Some(InstanceId::new("i")));
     assert_eq!((letters[0].kind, letters[0].crashes), ("resume", 3));
     assert!(letters[0].reason.contains("3 times"), "{}", letters[0].reason);
     fixture.is_sound().await;
     // Replayed, it has a clean slate; it cannot be replayed twice.
     let replayed = dead_letter::replay(&first.pool, &tenant, letters[0].id).await.unwrap();
-    assert_eq!(replayed, InstanceId::new("i"));
+    assert_eq!(replayed.instance, InstanceId::new("i"));
+    assert!(replayed.work.is_some());
     assert_eq!(crashes(&fixture, "i").await, Some(0));
     let again = dead_letter::replay(&first.pool, &tenant, letters[0].id).await;
     assert!(again.unwrap_err().is_not_found());
@@ -156,7 +160,11 @@ async fn a_third_crash_counts_less_where_processes_die_without_the_row() {
     dies(&fixture, &writer).await;
     assert_eq!(crashes(&fixture, "i").await, None);
     assert_eq!(
-        dead_letter::list(&writer.pool, &tenant, 10, 0).await.unwrap()[0].crashes,
+        dead_letter::list(&writer.pool, &tenant, Which::default(), 10, 0)
+            .await
+            .unwrap()
+            .1[0]
+            .crashes,
         5
     );
     fixture.is_sound().await;
@@ -197,7 +205,10 @@ async fn a_start_that_is_given_up_is_kept_by_its_letter() {
     dies(&fixture, &writer).await;
     assert_eq!(crashes(&fixture, "i").await, None);
     let tenant = TenantId::default();
-    let letter = &dead_letter::list(&writer.pool, &tenant, 10, 0).await.unwrap()[0];
+    let letter = &dead_letter::list(&writer.pool, &tenant, Which::default(), 10, 0)
+        .await
+        .unwrap()
+        .1[0];
     assert_eq!(
         (letter.kind, &letter.body["input"]["a"]),
         ("start", &serde_json::json!(1))
@@ -250,7 +261,10 @@ async fn a_row_is_given_up_at_its_twentieth_failure_but_never_for_its_circumstan
     assert_eq!(fixture.count(letters).await, 1);
     assert_eq!(fixture.count("SELECT count(*) FROM work").await, 0);
     let tenant = TenantId::default();
-    let letter = &dead_letter::list(&writer.pool, &tenant, 10, 0).await.unwrap()[0];
+    let letter = &dead_letter::list(&writer.pool, &tenant, Which::default(), 10, 0)
+        .await
+        .unwrap()
+        .1[0];
     assert_eq!((letter.reason.as_str(), letter.failures), ("it is bad", 20));
     dead_letter::delete(&writer.pool, &tenant, letter.id).await.unwrap();
     let again = dead_letter::delete(&writer.pool, &tenant, letter.id).await;

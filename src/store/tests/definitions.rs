@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::id::{DefinitionId, InstanceId, StimulusHash, TenantId};
 use crate::store::accept::{Accepted, Acceptor, NewStart, RequestKey};
 use crate::store::commit::tests::fixture::Fixture;
-use crate::store::definition::{self, NewDefinition, PublishOutcome, TriggerRow};
+use crate::store::definition::{self, NewDefinition, PublishOutcome, Starts, TriggerRow};
 use crate::store::event::{self, NewEvent};
 
 pub(super) fn definition(name: &str) -> NewDefinition {
@@ -74,7 +74,7 @@ async fn saves_at_once_make_versions_without_gaps_and_one_that_is_published() {
     for n in 0..8 {
         let pool = pool.clone();
         tasks.push(tokio::spawn(async move {
-            let saved = definition::save(&pool, class, &definition(&format!("n{n}")), Some(&[])).await;
+            let saved = definition::save(&pool, class, &definition(&format!("n{n}")), Some(Starts::by(&[]))).await;
             saved.unwrap().version
         }));
     }
@@ -110,7 +110,7 @@ async fn a_draft_that_changed_since_it_was_validated_is_not_published() {
     let validated = definition::save(&pool, class, &definition("one"), None).await.unwrap();
     assert_eq!(fixture.count("SELECT revision FROM revision").await, 0);
     definition::save(&pool, class, &definition("two"), None).await.unwrap();
-    let outcome = definition::publish(&pool, class, &tenant, &validated, &[])
+    let outcome = definition::publish(&pool, class, &tenant, &validated, Starts::by(&[]))
         .await
         .unwrap();
     assert_eq!(outcome, PublishOutcome::Changed);
@@ -123,7 +123,7 @@ async fn a_draft_that_changed_since_it_was_validated_is_not_published() {
     for _ in 0..4 {
         let (pool, tenant, validated) = (pool.clone(), tenant.clone(), validated.clone());
         tasks.push(tokio::spawn(async move {
-            definition::publish(&pool, class, &tenant, &validated, &[trigger(1)])
+            definition::publish(&pool, class, &tenant, &validated, Starts::by(&[trigger(1)]))
                 .await
                 .unwrap()
         }));
@@ -139,7 +139,7 @@ async fn a_draft_that_changed_since_it_was_validated_is_not_published() {
     );
     assert_eq!(fixture.count("SELECT revision FROM revision").await, 4);
     // A published body never changes: the next save makes a version, whose triggers replace the old ones.
-    let next = definition::save(&pool, class, &definition("three"), Some(&[trigger(2)]))
+    let next = definition::save(&pool, class, &definition("three"), Some(Starts::by(&[trigger(2)])))
         .await
         .unwrap();
     assert_eq!(next.version, 2);
@@ -156,7 +156,7 @@ async fn a_start_accepted_after_a_publish_runs_what_was_published() {
         .await
         .unwrap();
     for version in 1..=3 {
-        definition::save(&writer.pool, class, &definition("n"), Some(&[]))
+        definition::save(&writer.pool, class, &definition("n"), Some(Starts::by(&[])))
             .await
             .unwrap();
         // A newer draft is nobody's business.
@@ -193,7 +193,7 @@ async fn an_event_published_beside_its_trigger_finds_it_or_is_found() {
         .unwrap();
     let publishes = tokio::spawn({
         let pool = pool.clone();
-        async move { definition::save(&pool, class, &definition("n"), Some(&[trigger(9)])).await }
+        async move { definition::save(&pool, class, &definition("n"), Some(Starts::by(&[trigger(9)]))).await }
     });
     fixture.somebody_waits().await;
     let happens = tokio::spawn({
@@ -218,7 +218,9 @@ async fn an_event_published_beside_its_trigger_finds_it_or_is_found() {
         .await
         .unwrap();
     let publishes =
-        tokio::spawn(async move { definition::save(&pool, class, &definition("n"), Some(&[trigger(8)])).await });
+        tokio::spawn(
+            async move { definition::save(&pool, class, &definition("n"), Some(Starts::by(&[trigger(8)]))).await },
+        );
     fixture.somebody_waits().await;
     publisher.client.batch_execute("COMMIT").await.unwrap();
     publishes.await.unwrap().unwrap();
@@ -232,7 +234,7 @@ async fn an_event_whose_key_was_used_starts_nothing_again() {
     let fixture = Fixture::new().await;
     let class = fixture.base.schema().lock_class();
     let pool = crate::db::Pool::new(&fixture.base, 4).unwrap();
-    definition::save(&pool, class, &definition("n"), Some(&[trigger(9)]))
+    definition::save(&pool, class, &definition("n"), Some(Starts::by(&[trigger(9)])))
         .await
         .unwrap();
     assert_eq!(event::publish(&pool, class, &event(9)).await.unwrap().started, 1);

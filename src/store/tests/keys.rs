@@ -12,12 +12,14 @@ use crate::id::{InstanceId, TenantId};
 use crate::store::accept::{Accepted, Acceptor, RequestKey};
 use crate::store::commit::Verdict;
 use crate::store::commit::tests::fixture::{Fixture, Writer, burst, waiting};
+use crate::store::definition::Starts;
+use crate::store::work::ResumeAccepted;
 use crate::store::{definition as definitions, work};
 
 async fn acceptor(fixture: &Fixture) -> (Acceptor, AbortOnDropHandle<()>, Writer) {
     let writer = fixture.writer().await;
     let class = fixture.base.schema().lock_class();
-    definitions::save(&writer.pool, class, &definition("n"), Some(&[]))
+    definitions::save(&writer.pool, class, &definition("n"), Some(Starts::by(&[])))
         .await
         .unwrap();
     let (acceptor, task) = Acceptor::start(&writer.connector, &writer.pool, writer.incarnation, true)
@@ -99,11 +101,17 @@ async fn one_key_resumes_once() {
         })
     };
     let tasks: Vec<_> = (0..8).map(|_| resume(request(0))).collect();
-    let mut accepted = 0;
+    let (mut new, mut before) = (Vec::new(), Vec::new());
     for task in tasks {
-        accepted += u32::from(task.await.unwrap().unwrap().is_some());
+        match task.await.unwrap().unwrap() {
+            ResumeAccepted::New(work) => new.push(work),
+            ResumeAccepted::Before(work) => before.extend(work),
+        }
     }
-    assert_eq!(accepted, 1);
+    assert_eq!((new.len(), before.len()), (1, 7));
+    assert!(before.iter().all(|work| *work == new[0]), "{new:?} {before:?}");
+    let row = fixture.count("SELECT id FROM work").await;
+    assert_eq!(row, new[0].0);
     assert_eq!(fixture.count("SELECT count(*) FROM work").await, 1);
     let error = resume(request(1)).await.unwrap().unwrap_err();
     assert!(error.is_unprocessable(), "{error}");

@@ -1,8 +1,12 @@
 //! The store against a real server; each race with two open sessions.
 
+mod activation;
+mod activation_publish;
 mod blame;
 mod claims;
 mod definitions;
+mod delete;
+mod fates;
 mod jobs;
 mod keys;
 mod partitions;

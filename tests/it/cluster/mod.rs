@@ -1,9 +1,27 @@
 //! Real processes on one database: killed at random moments and at every failpoint, stopped, cut off, and out of each
 //! other's hearing.
 
+mod activation;
+mod clocks;
+mod credentials;
+mod fan_out;
+mod halfway;
+mod inbox;
 mod kill;
 mod nodes;
+mod overview;
+mod patterns;
 mod pooler;
+mod restart;
+mod resumes;
+mod rolling;
+mod schedules;
+mod seeds;
+mod silence;
 mod stall;
+mod starved;
 mod takeover;
+mod timers;
+mod versions;
 mod wake;
+mod wins;

@@ -10,6 +10,18 @@ use crate::support::{Child, Connection, Http, TestDatabase, poll_until};
 /// How long anything may take on a busy machine.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
+/// What three nodes are called.
+pub(super) const NAMES: [&str; 3] = ["one", "two", "three"];
+
+/// Starts three nodes at once, with further settings.
+pub(super) fn start_three(database: &TestDatabase, settings: &[&str]) -> Vec<Node> {
+    let settings = &[&["--check-in", "200ms"], settings].concat();
+    std::thread::scope(|scope| {
+        let starts = NAMES.map(|name| scope.spawn(move || Node::start_with(database, name, settings, "")));
+        starts.map(|start| start.join().unwrap()).into()
+    })
+}
+
 /// A node under its own name.
 pub(super) struct Node {
     pub(super) name: &'static str,
@@ -26,7 +38,17 @@ impl Node {
 
     /// Starts it with settings of its own and failpoints at which it does not die, and waits until it serves.
     pub(super) fn start_with(database: &TestDatabase, name: &'static str, settings: &[&str], failpoints: &str) -> Self {
-        let child = spawn(database, name, settings, failpoints);
+        Self::start_at(
+            &database.url(),
+            name,
+            settings,
+            &[("MAINSPRING_FAILPOINTS", failpoints)],
+        )
+    }
+
+    /// Starts it on the database of a URL with settings and variables of its own, and waits until it serves.
+    pub(super) fn start_at(url: &str, name: &'static str, settings: &[&str], variables: &[(&str, &str)]) -> Self {
+        let child = spawn(url, name, settings, variables);
         let http = Http::new(&child.wait_for_line("ready ", PATIENCE));
         Self {
             name,
@@ -37,7 +59,8 @@ impl Node {
 
     /// Starts it with failpoints set. It may die before it serves.
     pub(super) async fn start_armed(database: &TestDatabase, name: &'static str, failpoints: &str) -> Self {
-        let mut child = spawn(database, name, &["--check-in", "200ms"], failpoints);
+        let failpoints = [("MAINSPRING_FAILPOINTS", failpoints)];
+        let mut child = spawn(&database.url(), name, &["--check-in", "200ms"], &failpoints);
         let ready = poll_until(PATIENCE, "an armed node to serve or to die", async || {
             let line = child
                 .stdout()
@@ -54,21 +77,17 @@ impl Node {
     }
 }
 
-fn spawn(database: &TestDatabase, name: &str, settings: &[&str], failpoints: &str) -> Child {
-    let url = database.url();
+fn spawn(url: &str, name: &str, settings: &[&str], variables: &[(&str, &str)]) -> Child {
     let arguments = [
         "serve",
         "--database-url",
-        &url,
+        url,
         "--listen",
         "127.0.0.1:0",
         "--node-id",
         name,
     ];
-    Child::start(
-        &[&arguments[..], settings].concat(),
-        &[("MAINSPRING_FAILPOINTS", failpoints)],
-    )
+    Child::start(&[&arguments[..], settings].concat(), variables)
 }
 
 /// Two lines with a delay between them and an event after.

@@ -5,41 +5,46 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::nodes::{Node, PATIENCE, all_finish, each_exactly_once, insist, publish};
+use super::nodes::{NAMES, Node, PATIENCE, all_finish, each_exactly_once, insist, publish};
 use super::stall::Gate;
 use crate::support::{Connection, TestDatabase, poll_until};
 
 /// Short, so that the tests are.
-const TOLERANCE: [&str; 2] = ["--tolerance", "1s"];
-
-const NAMES: [&str; 3] = ["one", "two", "three"];
+pub(super) const TOLERANCE: [&str; 2] = ["--tolerance", "1s"];
 
 /// Three nodes, the first of them armed.
-struct Three {
-    database: TestDatabase,
-    client: Connection,
-    nodes: Vec<Node>,
+pub(super) struct Three {
+    pub(super) database: TestDatabase,
+    pub(super) client: Connection,
+    pub(super) nodes: Vec<Node>,
 }
 
 impl Three {
-    async fn start(failpoints: &str, arguments: &[&str]) -> Self {
+    pub(super) async fn start(failpoints: &str, arguments: &[&str]) -> Self {
         let armed = [failpoints, "", ""];
         Self::start_armed(armed, arguments).await
     }
 
-    /// One after the other, so that the ring has their order.
-    async fn start_armed(failpoints: [&str; 3], arguments: &[&str]) -> Self {
+    pub(super) async fn start_armed(failpoints: [&str; 3], arguments: &[&str]) -> Self {
         let database = TestDatabase::create().await;
+        let url = database.url();
+        let arguments = [&["--check-in", "200ms"], arguments].concat();
+        Self::start_at(database, [&url, &url, &url], failpoints, &arguments).await
+    }
+
+    /// One after the other, so that the ring has their order; each by a way of its own to the database.
+    pub(super) async fn start_at(
+        database: TestDatabase,
+        urls: [&str; 3],
+        failpoints: [&str; 3],
+        arguments: &[&str],
+    ) -> Self {
         let nodes: Vec<Node> = NAMES
             .iter()
+            .zip(urls)
             .zip(failpoints)
-            .map(|(name, failpoints)| {
-                Node::start_with(
-                    &database,
-                    name,
-                    &[&["--check-in", "200ms"], arguments].concat(),
-                    failpoints,
-                )
+            .map(|((name, url), failpoints)| {
+                Node::start_at(url, name, arguments, &[("MAINSPRING_FAILPOINTS", failpoints)])
             })
             .collect();
         publish(nodes[1].http.as_ref().unwrap()).await;
@@ -51,17 +56,17 @@ impl Three {
         }
     }
 
-    async fn incarnation(&self, name: &str) -> Option<i64> {
+    pub(super) async fn incarnation(&self, name: &str) -> Option<i64> {
         let query = "SELECT max(incarnation) FROM mainspring.node WHERE node_id = $1";
         self.client.query_one(query, &[&name]).await.unwrap().get(0)
     }
 
-    async fn count(&self, query: &str) -> i64 {
+    pub(super) async fn count(&self, query: &str) -> i64 {
         self.client.query_one(query, &[]).await.unwrap().get(0)
     }
 
     /// Accepts starts through the first node, and their events through the second.
-    async fn load(&self, count: usize) {
+    pub(super) async fn load(&self, count: usize) {
         for n in 0..count {
             let (first, second) = (self.nodes[0].http.clone(), self.nodes[1].http.clone());
             let start = json!({"input": {"n": n}});
@@ -78,7 +83,7 @@ impl Three {
     }
 
     /// Waits until a node has so many rows in its hands.
-    async fn holds(&self, incarnation: i64, rows: i64) {
+    pub(super) async fn holds(&self, incarnation: i64, rows: i64) {
         let query = format!("SELECT count(*) FROM mainspring.work WHERE claimed_by = {incarnation}");
         poll_until(PATIENCE, "the node to claim rows", async || {
             (self.count(&query).await >= rows).then_some(())
@@ -87,7 +92,7 @@ impl Three {
     }
 
     /// Waits until nothing is left of an incarnation.
-    async fn is_forgotten(&self, incarnation: i64) {
+    pub(super) async fn is_forgotten(&self, incarnation: i64) {
         let query = format!(
             "SELECT (SELECT count(*) FROM mainspring.node WHERE incarnation = {incarnation})
                   + (SELECT count(*) FROM mainspring.departed WHERE incarnation = {incarnation})
@@ -101,7 +106,7 @@ impl Three {
         .await;
     }
 
-    async fn ends_well(&self, count: i64) {
+    pub(super) async fn ends_well(&self, count: i64) {
         all_finish(&self.client, count).await;
         each_exactly_once(&self.database, &self.client, count).await;
     }

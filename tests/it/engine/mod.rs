@@ -1,7 +1,10 @@
 //! The engine as a library: doors, events in both orders, versions, cancellation, faults of the database.
 
 mod doors;
+mod fates;
 mod life;
+mod schedules;
+mod services;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -4,15 +4,14 @@ use super::source::Source;
 
 /// The rooms, from the roof to the ground: a room may use those below it and itself. Rooms in one line stand beside
 /// each other.
-const FLOORS: [&[&str]; 10] = [
+const FLOORS: [&[&str]; 9] = [
     &["main", "cli"],
     &["api", "http", "auth"],
     &["runtime"],
     &["cluster"],
-    &["schedule"],
     &["lock", "signal", "wake"],
     &["execution"],
-    &["activity", "expression"],
+    &["activity", "expression", "schedule"],
     &["definition"],
     &["store", "db"],
 ];
@@ -24,7 +23,7 @@ const GROUND: [&str; 3] = ["error", "id", "failpoint"];
 const STRANGERS: [&str; 3] = ["lock", "signal", "wake"];
 
 /// Rooms that run without any database, though it is below them.
-const WITHOUT_DATABASE: [&str; 4] = ["execution", "activity", "expression", "definition"];
+const WITHOUT_DATABASE: [&str; 5] = ["execution", "activity", "expression", "schedule", "definition"];
 const DATABASE: [&str; 2] = ["store", "db"];
 
 /// The rule over one file of `src`.

@@ -38,7 +38,16 @@ impl Child {
         let mut command = Command::new(&program);
         // Settings of whoever runs the tests must not reach the program.
         for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("MAINSPRING_") {
+            let foreign = [
+                "MAINSPRING_",
+                "ASPNETCORE_",
+                "CONNECTIONSTRINGS_",
+                "ELSA_",
+                "LOGGING_",
+                "HTTP_PORTS",
+            ];
+            let plain = name.to_string_lossy().to_uppercase();
+            if foreign.iter().any(|prefix| plain.starts_with(prefix)) {
                 command.env_remove(name);
             }
         }

@@ -14,6 +14,7 @@ const STRAY_AFTER: Duration = Duration::from_secs(3600);
 
 /// An empty database, dropped at the end, whoever is still connected.
 pub(crate) struct TestDatabase {
+    server: String,
     name: String,
     dropped: bool,
 }
@@ -28,10 +29,19 @@ impl TestDatabase {
     /// Makes one.
     pub(crate) async fn create() -> Self {
         drop_strays_once().await;
+        Self::create_on(server_url()).await
+    }
+
+    /// Makes one on another server, by the URL of its superuser.
+    pub(crate) async fn create_on(server: &str) -> Self {
         let name = format!("{PREFIX}{}_{}", epoch(), uuid::Uuid::new_v4().simple());
-        let server = connect(server_url()).await;
-        server.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
-        Self { name, dropped: false }
+        let client = connect(server).await;
+        client.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
+        Self {
+            server: server.to_owned(),
+            name,
+            dropped: false,
+        }
     }
 
     /// Its name on the server.
@@ -41,7 +51,7 @@ impl TestDatabase {
 
     /// The URL of its superuser.
     pub(crate) fn url(&self) -> String {
-        url_of(&self.name)
+        url_of(&self.server, &self.name)
     }
 
     /// A new connection.
@@ -51,13 +61,13 @@ impl TestDatabase {
 
     /// A connection to another database of the same server, to do to this one what an operator could.
     pub(crate) async fn connect_to_server(&self) -> Connection {
-        connect(server_url()).await
+        connect(&self.server).await
     }
 
     /// Drops it now, where a test wants to see the error.
     pub(crate) async fn drop(mut self) {
         self.dropped = true;
-        drop_database(&self.name).await.unwrap();
+        drop_database(&self.server, &self.name).await.unwrap();
     }
 }
 
@@ -67,10 +77,10 @@ impl Drop for TestDatabase {
             return;
         }
         // The test's runtime may be single-threaded, and it is busy dropping us.
-        let name = self.name.clone();
+        let (server, name) = (self.server.clone(), self.name.clone());
         let helper = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            runtime.block_on(async { drop_database(&name).await.map_err(std::io::Error::other) })
+            runtime.block_on(async { drop_database(&server, &name).await.map_err(std::io::Error::other) })
         });
         if !matches!(helper.join(), Ok(Ok(()))) {
             eprintln!("could not drop the database {}", self.name);
@@ -119,14 +129,14 @@ fn server_url() -> &'static str {
     })
 }
 
-fn url_of(database: &str) -> String {
-    let mut url = reqwest::Url::parse(server_url()).expect("MAINSPRING_TEST_DATABASE_URL is a URL");
+fn url_of(server: &str, database: &str) -> String {
+    let mut url = reqwest::Url::parse(server).expect("the URL of the server is a URL");
     url.set_path(database);
     url.into()
 }
 
-async fn drop_database(name: &str) -> Result<(), tokio_postgres::Error> {
-    let server = connect(server_url()).await;
+async fn drop_database(server: &str, name: &str) -> Result<(), tokio_postgres::Error> {
+    let server = connect(server).await;
     server
         .batch_execute(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"))
         .await
@@ -146,7 +156,7 @@ async fn drop_strays_once() {
             .filter(|name| is_stray(name, epoch()))
         {
             // Another run may drop it at the same moment.
-            let _ = drop_database(&name).await;
+            let _ = drop_database(server_url(), &name).await;
         }
     })
     .await;

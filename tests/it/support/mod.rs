@@ -3,10 +3,14 @@
 mod child;
 mod database;
 mod http;
+mod proxy;
+mod server;
 
 pub(crate) use child::Child;
 pub(crate) use database::{Connection, TestDatabase};
 pub(crate) use http::{Answer, Http};
+pub(crate) use proxy::Proxy;
+pub(crate) use server::{Server, Stop};
 
 use std::time::{Duration, Instant};
 

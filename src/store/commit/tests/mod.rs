@@ -3,6 +3,7 @@
 mod barrier;
 mod contract;
 pub(crate) mod fixture;
+mod inbox;
 mod proxy;
 mod races;
 mod resend;

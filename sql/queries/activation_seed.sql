@@ -1,0 +1,24 @@
+-- purpose: let what runs and what is about to start count against the strategy that was published over it
+-- caller:  store::activation, in a transaction that began when nobody was left who could not see the publish
+-- index:   instance_by_definition, work_start, activation_pkey
+-- locks:   activation rows that are not exclusive, by instance; waits for commits that write the same one
+WITH counted AS MATERIALIZED (
+    SELECT i.id, i.definition_id, nullif(i.correlation_id, '') AS correlation_id
+    FROM instance i
+    WHERE $3::smallint < 3 AND i.tenant_id = $1 AND i.definition_id = $2 AND i.status = 0
+    UNION ALL
+    SELECT i.id, i.definition_id, i.correlation_id
+    FROM instance i
+    WHERE $3 = 3 AND i.tenant_id = $1 AND i.correlation_id <> '' AND i.status = 0
+    UNION ALL
+    SELECT w.instance_id, w.definition_id, nullif(w.body->>'correlationId', '')
+    FROM work w
+    WHERE w.tenant_id = $1 AND w.kind = 0 AND ($3 = 3 OR w.definition_id = $2)
+)
+INSERT INTO activation (tenant_id, key, instance_id, exclusive, strategy, definition_id, correlation_id)
+SELECT $1, activation_key($3, c.definition_id, c.correlation_id), c.id, false, $3, c.definition_id,
+       CASE WHEN $3 > 1 THEN c.correlation_id END
+FROM counted c
+WHERE activation_key($3, c.definition_id, c.correlation_id) IS NOT NULL
+ORDER BY c.id
+ON CONFLICT DO NOTHING

@@ -1,0 +1,9 @@
+-- purpose: what is left to do after a publish of a definition, or of all of them
+-- caller:  store::activation
+-- index:   definition_seeding
+-- locks:   none
+SELECT d.tenant_id, d.definition_id, d.version_id, d.activation, d.seeding
+FROM definition d
+WHERE d.is_published AND d.seeding > 0
+  AND ($1::text IS NULL OR d.tenant_id = $1) AND ($2::text IS NULL OR d.definition_id = $2)
+ORDER BY d.tenant_id, d.definition_id

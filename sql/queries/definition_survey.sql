@@ -1,0 +1,6 @@
+-- purpose: write down the activity types of a version; they never change, so the first word counts
+-- caller:  store::capability
+-- index:   definition_pkey
+-- locks:   definition
+UPDATE definition SET activity_types = $3
+WHERE tenant_id = $1 AND version_id = $2 AND activity_types IS NULL

@@ -1,0 +1,9 @@
+-- purpose: list versions that were published and whose activity types nobody has written down yet, behind a given one
+-- caller:  store::capability
+-- index:   definition_unsurveyed
+-- locks:   none
+SELECT d.tenant_id, d.version_id
+FROM definition d
+WHERE d.was_published AND d.activity_types IS NULL AND (d.tenant_id, d.version_id) > ($1, $2)
+ORDER BY d.tenant_id, d.version_id
+LIMIT 64

@@ -1,0 +1,43 @@
+-- purpose: delete an instance with all that belongs to it, or the start that was to become one; whether there was
+--          either, the rows of work whose doors wait, and whether somebody holds a row that came after the others were
+--          locked: a straggler that waits for our instance, so that we must not wait for him, and begin anew
+-- caller:  store::delete, in the transaction that holds its locks
+-- index:   instance_pkey, instance_state_pkey, bookmark_pkey, timer_pkey, work_instance, inbox_instance, dead_letter_instance, activation_instance
+-- locks:   all of it; work and timers that somebody has locked are left, inbox by id
+-- What an idempotency key stands for stays: a retry of the start finds no instance, and starts none.
+WITH gone AS (
+    DELETE FROM instance i WHERE i.tenant_id = $1 AND i.id = $2 RETURNING 1
+), work_held AS MATERIALIZED (
+    SELECT w.id FROM work w WHERE w.tenant_id = $1 AND w.instance_id = $2
+    ORDER BY w.tenant_id, w.id FOR UPDATE SKIP LOCKED
+), timer_held AS MATERIALIZED (
+    SELECT t.id FROM timer t WHERE t.tenant_id = $1 AND t.instance_id = $2
+    ORDER BY t.tenant_id, t.instance_id, t.id FOR UPDATE SKIP LOCKED
+), inbox_held AS MATERIALIZED (
+    SELECT x.id FROM inbox x WHERE x.tenant_id = $1 AND x.instance_id = $2 ORDER BY x.tenant_id, x.id FOR UPDATE
+), work_gone AS (
+    DELETE FROM work w USING work_held h WHERE w.tenant_id = $1 AND w.id = h.id RETURNING w.id, w.kind
+), state_gone AS (
+    DELETE FROM instance_state s WHERE s.tenant_id = $1 AND s.id = $2
+), bookmark_gone AS (
+    DELETE FROM bookmark b WHERE b.tenant_id = $1 AND b.instance_id = $2
+), timer_gone AS (
+    DELETE FROM timer t USING timer_held h WHERE t.tenant_id = $1 AND t.instance_id = $2 AND t.id = h.id
+), activation_gone AS (
+    DELETE FROM activation a WHERE a.tenant_id = $1 AND a.instance_id = $2
+), inbox_gone AS (
+    DELETE FROM inbox x USING inbox_held h WHERE x.tenant_id = $1 AND x.id = h.id
+), letter_gone AS (
+    DELETE FROM dead_letter d WHERE d.tenant_id = $1 AND d.instance_id = $2 RETURNING d.kind
+), journal_gone AS (
+    -- Partitions of days before the instance are left out.
+    DELETE FROM journal j WHERE j.tenant_id = $1 AND j.instance_id = $2 AND j.at >= $3
+), execution_gone AS (
+    DELETE FROM activity_execution e WHERE e.tenant_id = $1 AND e.instance_id = $2 AND e.at >= $3
+)
+SELECT EXISTS (SELECT 1 FROM gone) OR EXISTS (SELECT 1 FROM work_gone w WHERE w.kind = 0)
+       OR EXISTS (SELECT 1 FROM letter_gone d WHERE d.kind = 0) AS known,
+       ARRAY(SELECT w.id FROM work_gone w ORDER BY w.id) AS works,
+       (SELECT count(*) FROM work w WHERE w.tenant_id = $1 AND w.instance_id = $2) > (SELECT count(*) FROM work_held)
+       OR (SELECT count(*) FROM timer t WHERE t.tenant_id = $1 AND t.instance_id = $2)
+          > (SELECT count(*) FROM timer_held) AS missed

@@ -1,0 +1,5 @@
+-- purpose: say that this node is about to stop
+-- caller:  store::node
+-- index:   node_pkey
+-- locks:   own node row
+UPDATE node SET draining = true WHERE incarnation = $1

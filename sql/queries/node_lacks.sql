@@ -1,0 +1,5 @@
+-- purpose: a node says which activity types it does not know that published versions use
+-- caller:  store::capability
+-- index:   node_pkey
+-- locks:   own node row
+UPDATE node SET lacks = $2 WHERE incarnation = $1

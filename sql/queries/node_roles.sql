@@ -1,0 +1,5 @@
+-- purpose: a node says what it does in the cluster
+-- caller:  store::node
+-- index:   node_pkey
+-- locks:   own node row
+UPDATE node SET roles = $2 WHERE incarnation = $1

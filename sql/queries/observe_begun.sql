@@ -1,0 +1,8 @@
+-- purpose: tell how long after a moment each of some instances has begun an activity, in milliseconds
+-- caller:  store::observe, from `mainspring bench failover`
+-- index:   journal_pkey
+-- locks:   none
+SELECT j.instance_id, (extract(epoch FROM min(j.happened_at) - $4) * 1000)::float8
+FROM journal j
+WHERE j.tenant_id = $1 AND j.instance_id = ANY($2) AND j.activity_id = $3 AND j.event_name = 'Started'
+GROUP BY j.instance_id

@@ -1,0 +1,6 @@
+-- purpose: tell which node has the delay of an instance in its hands: it runs what comes after it
+-- caller:  store::observe, from `mainspring demo`
+-- index:   timer_pkey
+-- locks:   none
+SELECT n.node_id FROM timer t JOIN node n ON n.incarnation = t.claimed_by
+WHERE t.tenant_id = $1 AND t.instance_id = $2

@@ -1,0 +1,5 @@
+-- purpose: count those of some instances that have finished as they should
+-- caller:  store::observe, from `mainspring bench failover`
+-- index:   instance_pkey
+-- locks:   none
+SELECT count(*) FROM instance i WHERE i.tenant_id = $1 AND i.id = ANY($2) AND i.status = 1 AND i.sub_status = 3

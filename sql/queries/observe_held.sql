@@ -1,0 +1,6 @@
+-- purpose: list the instances whose work a node has in its hands
+-- caller:  store::observe, from `mainspring bench failover`
+-- index:   work_claimed
+-- locks:   none
+SELECT DISTINCT w.instance_id FROM node n JOIN work w ON w.claimed_by = n.incarnation
+WHERE n.node_id = $1

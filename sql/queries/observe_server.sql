@@ -1,0 +1,8 @@
+-- purpose: tell which settings of the server decide how fast it is
+-- caller:  store::observe, from `mainspring bench`
+-- index:   none
+-- locks:   none
+SELECT s.name, current_setting(s.name)
+FROM unnest(ARRAY['server_version', 'fsync', 'synchronous_commit', 'full_page_writes', 'shared_buffers',
+                  'max_connections']) WITH ORDINALITY s(name, no)
+ORDER BY s.no

@@ -1,0 +1,5 @@
+-- purpose: count the bookmarks that an event can meet
+-- caller:  store::observe, from `mainspring bench signals`
+-- index:   bookmark_hash
+-- locks:   none
+SELECT count(*) FROM bookmark b WHERE b.publishable

@@ -1,0 +1,20 @@
+-- purpose: list who is there, and who has died but is not forgotten yet, with how many instances each has in its hands
+-- caller:  store::overview
+-- index:   node_pkey, departed_pkey, work_claimed, timer_claimed
+-- locks:   none
+SELECT n.incarnation, n.node_id, n.started_at, n.last_seen,
+       CASE WHEN n.departed_at IS NOT NULL THEN 'departed'
+            WHEN n.last_seen < clock_timestamp() - n.tolerance THEN 'silent'
+            WHEN n.draining THEN 'draining'
+            ELSE 'live' END AS state,
+       (SELECT count(*)
+        FROM (SELECT w.tenant_id, w.instance_id FROM work w WHERE w.claimed_by = n.incarnation
+              UNION SELECT t.tenant_id, t.instance_id FROM timer t WHERE t.claimed_by = n.incarnation) h) AS running,
+       (extract(epoch FROM clock_timestamp() - n.started_at) * 1000)::bigint AS age_ms, n.lacks, n.roles, n.scheduler_term
+FROM (SELECT incarnation, node_id, started_at, last_seen, tolerance, draining, NULL::timestamptz AS departed_at, lacks,
+             roles, scheduler_term
+      FROM node
+      UNION ALL
+      SELECT d.incarnation, d.node_id, NULL, NULL, NULL, false, d.departed_at, '{}', '{}', NULL FROM departed d
+      WHERE NOT EXISTS (SELECT 1 FROM node o WHERE o.incarnation = d.incarnation)) n
+ORDER BY n.incarnation

@@ -1,0 +1,5 @@
+-- purpose: what time it is, once the schedules are locked
+-- caller:  store::schedule
+-- index:   none
+-- locks:   none
+SELECT clock_timestamp()

@@ -1,0 +1,13 @@
+-- purpose: read one schedule, to decide what becomes of it; with whether an instance of it still runs, where that matters
+-- caller:  store::schedule
+-- index:   schedule_pkey, activation_held
+-- locks:   none
+SELECT s.tenant_id, s.id, s.definition_id, s.activity_id, s.spec, s.anchor, s.version, s.last_occurrence, s.next_occurrence,
+       s.next_fire, s.queued,
+       -- No EXISTS: its plan may hash all of activation.
+       s.overlap > 0 AND coalesce((SELECT true FROM activation a
+                                   WHERE a.tenant_id = s.tenant_id AND a.key = schedule_key(s.id) AND a.exclusive
+                                   LIMIT 1), false),
+       clock_timestamp(), s.paused
+FROM schedule s
+WHERE s.tenant_id = $1 AND s.id = $2

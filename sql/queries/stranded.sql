@@ -1,0 +1,31 @@
+-- purpose: list published versions that no node with workers can run, with what waits to be done for them (counted up to
+--          a thousand) and what the nodes lack of them
+-- caller:  store::capability, once a minute
+-- index:   work_ready, timer_due, instance_pkey
+-- locks:   none
+WITH runner AS MATERIALIZED (
+    SELECT n.lacks FROM node n WHERE 'worker' = ANY (n.roles) AND n.last_seen >= clock_timestamp() - n.tolerance
+), nowhere AS MATERIALIZED (
+    SELECT d.tenant_id, d.version_id, d.definition_id, d.version,
+           ARRAY(SELECT DISTINCT t FROM runner r, unnest(r.lacks) t WHERE t = ANY (d.activity_types) ORDER BY t) AS lacking
+    FROM definition d
+    WHERE d.was_published
+      AND EXISTS (SELECT 1 FROM runner)
+      AND NOT EXISTS (SELECT 1 FROM runner r WHERE NOT r.lacks && d.activity_types)
+), waiting AS MATERIALIZED (
+    (SELECT w.tenant_id, coalesce(w.version_id, (SELECT i.version_id FROM instance i
+                                                 WHERE i.tenant_id = w.tenant_id AND i.id = w.instance_id)) AS version_id
+     FROM work w
+     WHERE EXISTS (SELECT 1 FROM nowhere) AND w.claimed_by IS NULL AND w.available_at <= now()
+     ORDER BY w.available_at, w.id LIMIT 1000)
+    UNION ALL
+    (SELECT t.tenant_id, (SELECT i.version_id FROM instance i WHERE i.tenant_id = t.tenant_id AND i.id = t.instance_id)
+     FROM timer t
+     WHERE EXISTS (SELECT 1 FROM nowhere) AND t.claimed_by IS NULL AND t.available_at <= now()
+     ORDER BY t.available_at LIMIT 1000)
+)
+SELECT n.definition_id, n.version, n.lacking, count(*)
+FROM nowhere n
+JOIN waiting w ON w.tenant_id = n.tenant_id AND w.version_id = n.version_id
+GROUP BY n.definition_id, n.version, n.lacking
+ORDER BY n.definition_id, n.version

@@ -1,0 +1,24 @@
+-- purpose: in how many microseconds a node that cannot run the versions $1, $2 has something to do again that is not due
+--          yet. Behind a thousand rows of such versions it says when the last of those is due: it is asked again then
+-- caller:  store::claim
+-- index:   work_ready, timer_due, instance_pkey
+-- locks:   none
+WITH ahead AS MATERIALIZED (
+    (SELECT w.tenant_id, w.instance_id, w.version_id, w.available_at
+     FROM work w
+     WHERE w.claimed_by IS NULL AND w.available_at > now() - interval '100 milliseconds'
+     ORDER BY w.available_at, w.id LIMIT 1000)
+    UNION ALL
+    (SELECT t.tenant_id, t.instance_id, NULL, t.available_at
+     FROM timer t
+     WHERE t.claimed_by IS NULL AND t.available_at > now() - interval '100 milliseconds'
+     ORDER BY t.available_at LIMIT 1000)
+), ours AS (
+    SELECT a.available_at
+    FROM ahead a
+    LEFT JOIN instance i ON i.tenant_id = a.tenant_id AND i.id = a.instance_id AND a.version_id IS NULL
+    WHERE (a.tenant_id, coalesce(a.version_id, i.version_id, '')) NOT IN (SELECT * FROM unnest($1::text[], $2::text[]))
+)
+SELECT (extract(epoch FROM coalesce((SELECT min(o.available_at) FROM ours o),
+                                    (SELECT max(a.available_at) FROM ahead a HAVING count(*) >= 1000)) - now())
+        * 1000000)::bigint

@@ -1,0 +1,169 @@
+//! `Elsa.Timer`, `Elsa.Cron` and `Elsa.StartAt`: start an instance when it is time, or wait for it.
+//!
+//! As a trigger each becomes a schedule when its definition is published, and its output says which occurrence it was.
+//! Inside a workflow each waits for its next occurrence, by the database's clock.
+
+use chrono::SecondsFormat;
+use serde_json::{Map, Value, json};
+
+use super::{Activity, ActivityContext, BookmarkRequest, Descriptor, Fault, InputDescriptor, Kind, Step};
+use crate::Result as HouseResult;
+use crate::schedule::{self, Progress, Schedule};
+
+#[derive(Debug)]
+pub(super) struct Timer;
+
+#[derive(Debug)]
+pub(super) struct Cron;
+
+#[derive(Debug)]
+pub(super) struct StartAt;
+
+impl Activity for Timer {
+    fn descriptor(&self) -> Descriptor {
+        let what = "Starts the workflow again and again after an interval, or waits for one.";
+        described("Elsa.Timer", what).with_options(|descriptor| {
+            descriptor.input(
+                InputDescriptor::new("Interval", "TimeSpan")
+                    .default("00:01:00")
+                    .describe("The interval at which the timer should execute."),
+            )
+        })
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        execute(context)
+    }
+
+    fn trigger_schedule(&self, inputs: &Map<String, Value>) -> Option<HouseResult<Schedule>> {
+        Some(Schedule::from_inputs(inputs))
+    }
+}
+
+impl Activity for Cron {
+    fn descriptor(&self) -> Descriptor {
+        let what = "Starts the workflow whenever a cron expression says so, or waits for it.";
+        described("Elsa.Cron", what).with_options(|descriptor| {
+            descriptor.input(
+                InputDescriptor::new("CronExpression", "String")
+                    .describe("Five fields, or six with the second first, as \"0 0 9 * * MON-FRI\"."),
+            )
+        })
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        execute(context)
+    }
+
+    fn trigger_schedule(&self, inputs: &Map<String, Value>) -> Option<HouseResult<Schedule>> {
+        Some(Schedule::from_inputs(inputs))
+    }
+}
+
+impl Activity for StartAt {
+    fn descriptor(&self) -> Descriptor {
+        let what = "Starts the workflow at a point in time, or waits for it.";
+        described("Elsa.StartAt", what)
+            .display_name("Start At")
+            .with_options(|descriptor| {
+                descriptor.input(
+                    InputDescriptor::new("DateTime", "DateTimeOffset")
+                        .as_given()
+                        .describe("The point in time; without an offset in the time zone of this activity."),
+                )
+            })
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        execute(context)
+    }
+
+    fn trigger_schedule(&self, inputs: &Map<String, Value>) -> Option<HouseResult<Schedule>> {
+        Some(Schedule::from_inputs(inputs))
+    }
+}
+
+fn described(type_name: &str, what: &str) -> Descriptor {
+    Descriptor::new(type_name)
+        .describe("Scheduling", what)
+        .kind(Kind::Trigger)
+        .output("Result", "Object")
+}
+
+/// The inputs that all of them have, after their own.
+trait WithOptions {
+    fn with_options(self, own: impl FnOnce(Self) -> Self) -> Self
+    where
+        Self: Sized;
+}
+
+impl WithOptions for Descriptor {
+    fn with_options(self, own: impl FnOnce(Self) -> Self) -> Self {
+        let text = |name: &str, what: &str| InputDescriptor::new(name, "String").describe(what);
+        own(self)
+            .input(text(
+                "TimeZone",
+                "The name of a time zone, as Europe/Berlin. UTC unless given.",
+            ))
+            .input(text(
+                "Gap",
+                "A local time that the clock leaves out: EndOfGap (default), Shift, or Skip.",
+            ))
+            .input(text(
+                "OverlapTime",
+                "A local time that comes twice: First (default), Second, or Both.",
+            ))
+            .input(
+                InputDescriptor::new("Misfire", "Object").describe(
+                    "What is late: FireOnceNow (default), Skip, FireAll, FireAll:20, or OnlyIfLateBy:00:10:00.",
+                ),
+            )
+            .input(text(
+                "Overlap",
+                "While an earlier instance runs: Allow (default), Skip, or QueueOne.",
+            ))
+            .input(InputDescriptor::new("JitterSeconds", "Int32").describe("Fires later by less than this."))
+            .input(text("StartAt", "The first moment at which it may fire."))
+            .input(text("EndAt", "The last moment at which it may fire."))
+            .input(InputDescriptor::new("BelowASecond", "Boolean").describe("Allows an interval below a second."))
+    }
+}
+
+fn execute(context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+    if let Some(payload) = context.started_by().cloned() {
+        context.set_output("Result", payload);
+        return Ok(Step::Done);
+    }
+    let schedule = Schedule::from_inputs(context.inputs()).map_err(|error| Fault::new(error.message()))?;
+    let now = context.now();
+    // As in Elsa, a point in time that has passed is no reason to wait.
+    if matches!(schedule.kind(), schedule::Kind::Once(at) if *at <= now) {
+        return Ok(Step::Done);
+    }
+    let id = context.execution_id().as_str().to_owned();
+    let progress = Progress {
+        id: &id,
+        anchor: now,
+        last_occurrence: None,
+    };
+    let next = schedule
+        .next(&progress)
+        .ok_or_else(|| Fault::new(format!("It waits for {schedule}, which will not come any more")))?;
+    let request = match schedule.kind() {
+        // A plain interval is a length: counted from the commit, as any delay.
+        schedule::Kind::Interval(interval) if (next.fire_at - now).num_microseconds() == Some(interval.as_micros()) => {
+            let length = std::time::Duration::from_micros(interval.as_micros().unsigned_abs());
+            BookmarkRequest::delay(length, json!({"interval": interval.to_string()}))
+        }
+        kind => {
+            let at = next.fire_at.to_rfc3339_opts(SecondsFormat::AutoSi, true);
+            let payload = match kind {
+                schedule::Kind::Cron(cron) => json!({"executeAt": at, "cronExpression": cron.to_string()}),
+                _ => json!({"executeAt": at}),
+            };
+            BookmarkRequest::at(next.fire_at, payload)
+        }
+    };
+    context.bookmark(request);
+    Ok(Step::Wait)
+}

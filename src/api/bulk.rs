@@ -1,0 +1,97 @@
+//! Bulk actions on workflow instances: cancel and delete many at once.
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use serde_json::json;
+
+use super::Api;
+use super::body::Sent;
+use super::fields::Fields;
+use super::refusal::{Answer, Refusal};
+use super::versions;
+use crate::id::{DefinitionId, InstanceId, VersionId};
+use crate::runtime::{InstanceSelection, VersionOptions};
+
+/// `POST /bulk-actions/delete/workflow-instances`: what fits all that is given.
+pub(super) async fn delete(State(api): State<Api>, sent: Sent) -> Answer {
+    let mut fields = Fields::of_body(sent.value)?;
+    let ids = listed(&mut fields, "ids")?;
+    let one = fields.text("workflowDefinitionId")?;
+    let many = listed(&mut fields, "workflowDefinitionIds")?;
+    let definition_ids = match (one, many) {
+        (None, many) => many,
+        (Some(one), Some(many)) if !many.contains(&one) => Some(Vec::new()),
+        (Some(one), _) => Some(vec![one]),
+    };
+    let which = InstanceSelection {
+        ids: ids.map(|ids| ids.into_iter().map(InstanceId::new).collect()),
+        definition_ids: definition_ids.map(|ids| ids.into_iter().map(DefinitionId::new).collect()),
+        ..InstanceSelection::default()
+    };
+    let deleted = api.engine.delete_many(&which).await?;
+    Ok(Json(json!({ "deleted": deleted })).into_response())
+}
+
+/// `POST /bulk-actions/cancel/workflow-instances`: what fits any of what is given.
+pub(super) async fn cancel(State(api): State<Api>, sent: Sent) -> Answer {
+    let mut fields = Fields::of_body(sent.value)?;
+    let ids = listed(&mut fields, "ids")?;
+    let version_id = fields.text("definitionVersionId")?;
+    let definition_id = fields.text("definitionId")?.map(DefinitionId::new);
+    let version = versions::take(&mut fields)?;
+    if definition_id.is_some() != version.is_some() {
+        let message = "definitionId and versionOptions must be given both, or neither.";
+        return Err(Refusal::wrong_field("versionOptions", message));
+    }
+    let mut all = Vec::new();
+    if let Some(ids) = ids {
+        all.push(InstanceSelection {
+            ids: Some(ids.into_iter().map(InstanceId::new).collect()),
+            ..InstanceSelection::default()
+        });
+    }
+    if let Some(version_id) = version_id {
+        all.push(InstanceSelection {
+            version_id: Some(VersionId::new(version_id)),
+            ..InstanceSelection::default()
+        });
+    }
+    if let (Some(definition_id), Some(version)) = (definition_id, version) {
+        let version = match version {
+            VersionOptions::All => None,
+            VersionOptions::Specific(number) => Some(number),
+            which => {
+                let definition = api.engine.definition(&definition_id, which).await?;
+                let number = definition.get("version").and_then(serde_json::Value::as_i64);
+                Some(number.and_then(|number| i32::try_from(number).ok()).unwrap_or_default())
+            }
+        };
+        all.push(InstanceSelection {
+            definition_ids: Some(vec![definition_id]),
+            version,
+            ..InstanceSelection::default()
+        });
+    }
+    let mut cancelled = 0;
+    for which in all {
+        cancelled += api.engine.cancel_many(&which).await?;
+    }
+    Ok(Json(json!({ "cancelled": cancelled })).into_response())
+}
+
+/// A list that may be absent, which is something else than empty.
+fn listed(fields: &mut Fields, name: &str) -> Result<Option<Vec<String>>, Refusal> {
+    match fields.any(name) {
+        None => Ok(None),
+        Some(serde_json::Value::Array(items)) => items
+            .into_iter()
+            .map(|item| match item {
+                serde_json::Value::String(text) => Ok(text),
+                _ => Err(Refusal::wrong_field(name, format!("{name} must be a list of text."))),
+            })
+            .collect::<Result<_, _>>()
+            .map(Some),
+        Some(_) => Err(Refusal::wrong_field(name, format!("{name} must be a list of text."))),
+    }
+}

@@ -1,0 +1,114 @@
+//! Work that was given up: as this engine tells it, and under Elsa's routes in Elsa's shape.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{StatusCode, Uri};
+use axum::response::IntoResponse;
+use serde_json::{Value, json};
+
+use super::Api;
+use super::body::Sent;
+use super::fields::Fields;
+use super::paging;
+use super::path::Id;
+use super::refusal::{Answer, Refusal};
+use crate::id::InstanceId;
+use crate::runtime::{DeadLetter, DeadLetterCause, DeadLetterFilter, Page};
+
+/// Elsa's page where a request for its dead letters names none.
+const ELSA_PAGE: u32 = 50;
+
+/// Elsa's words for what became of a replay.
+const NOT_NEEDED: &str = "NotNeeded";
+
+fn filter(fields: &mut Fields) -> Result<DeadLetterFilter, Refusal> {
+    let instance = fields.text("workflowInstanceId")?.filter(|id| !id.is_empty());
+    Ok(DeadLetterFilter {
+        instance_id: instance.map(InstanceId::new),
+    })
+}
+
+/// `GET /cluster/dead-letters`
+pub(super) async fn list(State(api): State<Api>, uri: Uri) -> Answer {
+    let mut fields = Fields::of_query(&uri)?;
+    let page = paging::page(&mut fields)?;
+    let listed = api.engine.dead_letters(&filter(&mut fields)?, page).await?;
+    Ok(Json(listed).into_response())
+}
+
+/// `GET /cluster/dead-letters/{id}`
+pub(super) async fn get(State(api): State<Api>, Id(id): Id) -> Answer {
+    Ok(Json(api.engine.dead_letter(&id).await?).into_response())
+}
+
+/// `GET /bookmark-queue/dead-letters`
+pub(super) async fn elsa_list(State(api): State<Api>, uri: Uri) -> Answer {
+    elsa_listed(&api, Fields::of_query(&uri)?).await
+}
+
+/// `POST /bookmark-queue/dead-letters`: the same with the fields in the body.
+pub(super) async fn elsa_list_by_post(State(api): State<Api>, sent: Sent) -> Answer {
+    elsa_listed(&api, Fields::of_body(sent.value)?).await
+}
+
+async fn elsa_listed(api: &Api, mut fields: Fields) -> Answer {
+    let page = Page {
+        page: fields.number("page", 0)?.unwrap_or(0),
+        page_size: paging::size(&mut fields, "pageSize")?.unwrap_or(ELSA_PAGE),
+    };
+    let listed = api.engine.dead_letters(&filter(&mut fields)?, page).await?;
+    let items: Vec<Value> = listed.items.into_iter().map(elsa).collect();
+    Ok(Json(json!({"items": items, "totalCount": listed.total_count})).into_response())
+}
+
+/// `GET /bookmark-queue/dead-letters/{id}`
+pub(super) async fn elsa_get(State(api): State<Api>, Id(id): Id) -> Answer {
+    Ok(Json(elsa(api.engine.dead_letter(&id).await?)).into_response())
+}
+
+/// `POST …/dead-letters/{id}/replay`, under both routes.
+pub(super) async fn replay(State(api): State<Api>, Id(id): Id, _sent: Sent) -> Answer {
+    let replayed = api.engine.replay_dead_letter(&id).await?;
+    let done = replayed.work_id.is_some() || replayed.published.is_some();
+    let body = json!({
+        "replayed": done,
+        "queueItemId": replayed.work_id.map(|id| id.0.to_string()),
+        "reason": if done { None } else { Some(NOT_NEEDED) },
+        "workflowInstanceId": replayed.instance_id,
+    });
+    Ok(Json(body).into_response())
+}
+
+/// `DELETE …/dead-letters/{id}`, under both routes: 204.
+pub(super) async fn delete(State(api): State<Api>, Id(id): Id) -> Answer {
+    api.engine.delete_dead_letter(&id).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// A letter in Elsa's shape.
+fn elsa(letter: DeadLetter) -> Value {
+    let bookmark = letter.bookmark_id.as_ref().map(|id| id.as_str().to_owned());
+    let failed = letter.cause == DeadLetterCause::Failed;
+    json!({
+        "id": letter.id,
+        "tenantId": null,
+        "originalQueueItemId": letter.work_id.or(bookmark),
+        "workflowInstanceId": letter.workflow_instance_id,
+        "correlationId": letter.correlation_id,
+        "bookmarkId": letter.bookmark_id,
+        "stimulusHash": letter.stimulus_hash,
+        "activityInstanceId": letter.activity_instance_id,
+        "activityTypeName": letter.activity_type_name,
+        // Elsa has no delays here, and always knows this.
+        "originalCreatedAt": letter.accepted_at.unwrap_or(letter.created_at),
+        "deadLetteredAt": letter.created_at,
+        "reason": letter.reason,
+        "deliveryAttempts": letter.attempts,
+        "lastAttemptedAt": letter.created_at,
+        "lastErrorType": failed.then_some("Error"),
+        "lastErrorMessage": letter.last_error,
+        "canReplay": true,
+        "replayedAt": null,
+        "replayedQueueItemId": null,
+    })
+}

@@ -1,0 +1,87 @@
+//! Times in short.
+
+use serde_json::{Value, json};
+
+/// Nearest rank, to a tenth.
+pub(super) fn percentile(times: &[f64], percent: usize) -> f64 {
+    let mut sorted = times.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let rank = (sorted.len() * percent).div_ceil(100).max(1);
+    sorted.get(rank - 1).map_or(0.0, |time| (time * 10.0).round() / 10.0)
+}
+
+/// Latencies in microseconds.
+pub(super) struct Latencies {
+    pub(super) p50: f64,
+    pub(super) p95: f64,
+    pub(super) p99: f64,
+    pub(super) max: f64,
+}
+
+impl Latencies {
+    pub(super) fn of(micros: &[f64]) -> Self {
+        let [p50, p95, p99, max] = [50, 95, 99, 100].map(|percent| percentile(micros, percent));
+        Self { p50, p95, p99, max }
+    }
+
+    /// For a person, in milliseconds.
+    pub(super) fn told(&self) -> String {
+        let [p50, p95, p99, max] = [self.p50, self.p95, self.p99, self.max].map(|micros| micros / 1e3);
+        format!("p50 {p50:.2} ms, p95 {p95:.2} ms, p99 {p99:.2} ms, longest {max:.2} ms")
+    }
+
+    /// The object that every benchmark of this kind prints; `more` is an object, too, and comes behind.
+    pub(super) fn report(&self, bench: &str, measured: &Measured, more: Value) -> Value {
+        let mut report = json!({
+            "bench": bench,
+            "clients": measured.clients,
+            "seconds": measured.seconds,
+            "ops_per_s": measured.per_second.round(),
+            "p50_us": self.p50,
+            "p95_us": self.p95,
+            "p99_us": self.p99,
+            "max_us": self.max,
+            "errors": measured.errors,
+        });
+        if let (Value::Object(report), Value::Object(more)) = (&mut report, more) {
+            report.extend(more);
+        }
+        report
+    }
+}
+
+/// What was measured, beside the latencies.
+pub(super) struct Measured {
+    pub(super) clients: usize,
+    pub(super) seconds: usize,
+    pub(super) per_second: f64,
+    pub(super) errors: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_is_one_of_the_times() {
+        let times: Vec<f64> = (1..=20).rev().map(f64::from).collect();
+        assert_eq!(percentile(&times, 50), 10.0);
+        assert_eq!(percentile(&times, 95), 19.0);
+        assert_eq!(percentile(&times, 100), 20.0);
+        assert_eq!(percentile(&[1.26], 95), 1.3);
+        assert_eq!(percentile(&[], 95), 0.0);
+    }
+
+    #[test]
+    fn a_report_has_what_is_common_and_what_is_not() {
+        let measured = Measured {
+            clients: 3,
+            seconds: 2,
+            per_second: 9.6,
+            errors: 1,
+        };
+        let report = Latencies::of(&[1.0, 2.0, 4.0]).report("x", &measured, json!({"lost": 0}));
+        let wanted = r#"{"bench":"x","clients":3,"seconds":2,"ops_per_s":10.0,"p50_us":2.0,"p95_us":4.0,"p99_us":4.0,"max_us":4.0,"errors":1,"lost":0}"#;
+        assert_eq!(report.to_string(), wanted);
+    }
+}

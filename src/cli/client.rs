@@ -1,0 +1,97 @@
+//! A client of a node's REST door, for the programs that start nodes. A connection per request.
+
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use hyper::client::conn::http1;
+use hyper::header::{CONTENT_TYPE, HOST};
+use hyper::{Method, Request};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::failure::Failure;
+
+/// Longer than any answer takes of a node that lives.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// An answer that is larger is none of those that are asked for here.
+const LARGEST: usize = 16 * 1024 * 1024;
+
+/// A client of one node.
+#[derive(Clone)]
+pub(super) struct Client {
+    /// Host and port.
+    authority: String,
+}
+
+impl Client {
+    /// A client of the node at `url`, as `serve` prints it.
+    pub(super) fn new(url: &str) -> Self {
+        let authority = url.strip_prefix("http://").unwrap_or(url);
+        Self {
+            authority: authority.trim_end_matches('/').to_owned(),
+        }
+    }
+
+    pub(super) async fn get(&self, path: &str) -> Result<Value, Failure> {
+        self.send(Method::GET, path, None).await
+    }
+
+    pub(super) async fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {
+        self.send(Method::POST, path, Some(body)).await
+    }
+
+    /// The body of an answer of 2xx; `path` is below `/elsa/api`. Any other answer, or none, is a failure. Dropped
+    /// half-way, nobody knows whether the node has done it.
+    async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Failure> {
+        let what = format!("{method} {path}");
+        let exchanged = tokio::time::timeout(PATIENCE, self.exchange(method, path, body)).await;
+        let (status, answer) = match exchanged {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(error)) => return Err(Failure::failed(format!("{what} at {}: {error}", self.authority))),
+            Err(_) => return Err(Failure::failed(format!("{what} at {}: no answer", self.authority))),
+        };
+        if !(200..300).contains(&status) {
+            return Err(Failure::failed(format!(
+                "{what} at {}: {status} {answer}",
+                self.authority
+            )));
+        }
+        Ok(answer)
+    }
+
+    async fn exchange(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<(u16, Value), Box<dyn std::error::Error + Send + Sync>> {
+        let stream = TcpStream::connect(&self.authority).await?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        let _driver = AbortOnDropHandle::new(tokio::spawn(async move {
+            // An error shows at the request.
+            let _ = connection.await;
+        }));
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("/elsa/api/{path}"))
+            .header(HOST, &self.authority)
+            .header(CONTENT_TYPE, "application/json");
+        let request = request.body(body.map_or_else(Body::empty, |body| Body::from(body.to_string())))?;
+        let response = sender.send_request(request).await?;
+        let status = response.status().as_u16();
+        let bytes = to_bytes(Body::new(response.into_body()), LARGEST).await?;
+        let answer = if bytes.is_empty() {
+            Value::Null
+        } else {
+            serde_json::from_slice(&bytes)?
+        };
+        Ok((status, answer))
+    }
+}
+
+/// A text in an answer; empty if it is not there.
+pub(super) fn text<'a>(answer: &'a Value, name: &str) -> &'a str {
+    answer.get(name).and_then(Value::as_str).unwrap_or_default()
+}

@@ -1,0 +1,94 @@
+//! `mainspring cron`: when an expression fires, and what daylight saving does to it.
+
+use std::io::{self, BufWriter, Write};
+
+use chrono::{NaiveDateTime, SecondsFormat, Utc};
+use serde_json::json;
+
+use super::failure::Failure;
+use super::settings::{Cron as Settings, GapRule, OverlapRule};
+use crate::schedule::{Cron, Gap, Note, Occurrence, OverlapTime, Rules, Zone};
+
+pub(super) fn run(settings: &Settings) -> Result<(), Failure> {
+    let cron = Cron::parse(&settings.expression)?;
+    let zone = Zone::named(&settings.zone)?;
+    let rules = Rules {
+        gap: match settings.gap {
+            GapRule::EndOfGap => Gap::EndOfGap,
+            GapRule::Shift => Gap::Shift,
+            GapRule::Skip => Gap::Skip,
+        },
+        overlap: match settings.overlap {
+            OverlapRule::First => OverlapTime::First,
+            OverlapRule::Second => OverlapTime::Second,
+            OverlapRule::Both => OverlapTime::Both,
+        },
+    };
+    let from = settings.from.unwrap_or_else(Utc::now);
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut found = 0;
+    for occurrence in cron.occurrences(from, &zone, rules).take(settings.next) {
+        found += 1;
+        let line = line(occurrence, cron.is_interval(), settings.json);
+        // Nobody reads on: there is nothing left to do.
+        if writeln!(out, "{line}").is_err() {
+            return Ok(());
+        }
+    }
+    drop(out.flush());
+    if found == 0 {
+        return Err(Failure::failed(format!(
+            "{cron} does not fire in {zone} after {from}, by these rules and up to the year 9999"
+        )));
+    }
+    Ok(())
+}
+
+fn line(occurrence: Occurrence, is_interval: bool, as_json: bool) -> String {
+    let at = occurrence.at.to_rfc3339_opts(SecondsFormat::Secs, false);
+    let utc = occurrence.at.with_timezone(&Utc);
+    let utc = utc.to_rfc3339_opts(SecondsFormat::Secs, true);
+    let note = occurrence.note.map(|note| told(note, is_interval));
+    if as_json {
+        return json!({"at": at, "utc": utc, "note": note}).to_string();
+    }
+    match note {
+        Some(note) => format!("{at}  {utc}  {note}"),
+        None => format!("{at}  {utc}"),
+    }
+}
+
+fn told(note: Note, is_interval: bool) -> String {
+    let local = |at: NaiveDateTime| at.format("%H:%M:%S on %Y-%m-%d").to_string();
+    match note {
+        Note::EndOfGap(at) => format!("{} does not exist: fires at the end of the gap", local(at)),
+        Note::Shifted(at) => format!("{} does not exist: fires later by the length of the gap", local(at)),
+        Note::LeftOut(at) if is_interval => format!("{} does not exist: real time goes on", local(at)),
+        Note::LeftOut(at) => format!("{} does not exist: skipped before this one", local(at)),
+        Note::FirstOfTwo => "this local time comes twice: the first".to_owned(),
+        Note::SecondOfTwo => "this local time comes twice: the second".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_json_is_exact() {
+        let occurrence = |note| Occurrence {
+            at: "2026-03-29T03:00:00+02:00".parse().unwrap(),
+            note,
+        };
+        assert_eq!(
+            line(occurrence(None), false, true),
+            r#"{"at":"2026-03-29T03:00:00+02:00","utc":"2026-03-29T01:00:00Z","note":null}"#
+        );
+        let gap = Note::EndOfGap("2026-03-29T02:30:00".parse().unwrap());
+        assert_eq!(
+            line(occurrence(Some(gap)), false, false),
+            "2026-03-29T03:00:00+02:00  2026-03-29T01:00:00Z  02:30:00 on 2026-03-29 does not exist: fires at the end of \
+             the gap"
+        );
+    }
+}

@@ -1,0 +1,181 @@
+//! What is made of an environment.
+
+use clap::{CommandFactory, FromArgMatches};
+
+use super::super::settings::{Command as Which, Program, Serve};
+use super::*;
+
+fn of(variables: &[(&str, &str)]) -> ElsaEnvironment {
+    ElsaEnvironment::of(
+        variables
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
+    )
+}
+
+fn serve(environment: &ElsaEnvironment, arguments: &[&str]) -> (String, Serve) {
+    let all = ["mainspring", "serve"].iter().chain(arguments);
+    let matches = environment.apply(Program::command()).try_get_matches_from(all).unwrap();
+    let program = Program::from_arg_matches(&matches).unwrap();
+    match program.command {
+        Which::Serve(serve) => (program.common.log, *serve),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_environment_of_the_documented_compose_file_is_understood() {
+    let found = of(&[
+        ("ASPNETCORE_ENVIRONMENT", "Development"),
+        (
+            "CONNECTIONSTRINGS__POSTGRESQL",
+            "Server=postgres;Database=elsa;User Id=elsa;Password=elsa",
+        ),
+        ("REDIS__CONNECTIONSTRING", "redis:6379"),
+        ("RABBITMQ__CONNECTIONSTRING", "amqp://guest:guest@rabbitmq:5672/"),
+        ("ELSA__RUNTIME__TYPE", "Distributed"),
+        ("QUARTZ__CLUSTERED", "true"),
+        ("QUARTZ__INSTANCENAME", "ElsaQuartzCluster"),
+        ("QUARTZ__SCHEDULER_INSTANCEID", "AUTO"),
+        ("ELSA__LOCKING__PROVIDER", "Postgres"),
+        ("ELSA__LOCKING__EXPIRY_SECONDS", "30"),
+        ("CONNECTIONSTRINGS__REDIS", "redis-host:6379,password=s3cret"),
+        ("ASPNETCORE_HTTP_PORTS", "8080"),
+        ("PATH", "/bin"),
+    ]);
+    assert_eq!(
+        found.database_url().unwrap().reveal(),
+        "Server=postgres;Database=elsa;User Id=elsa;Password=elsa"
+    );
+    assert!(found.warnings.is_empty(), "{found:?}");
+    assert_eq!(found.not_needed.len(), 10, "{found:?}");
+    assert!(!format!("{found:?}").contains("s3cret") && !format!("{found:?}").contains("Password=elsa"));
+    let (log, serve) = serve(&found, &[]);
+    assert_eq!(
+        (log.as_str(), serve.listen.to_string().as_str()),
+        ("info", "0.0.0.0:8080")
+    );
+    assert!(found.tell().is_ok());
+}
+
+#[test]
+fn a_name_is_the_same_in_any_case_and_may_keep_its_quotes() {
+    for name in [
+        "CONNECTIONSTRINGS__POSTGRESQL",
+        "ConnectionStrings__PostgreSql",
+        "connectionstrings:postgresql",
+    ] {
+        let found = of(&[(name, "\"Server=h;Database=d\"")]);
+        assert_eq!(found.database_url().unwrap().reveal(), "Server=h;Database=d");
+    }
+    assert!(of(&[("ConnectionStrings__PostgreSql", "  ")]).database_url().is_none());
+}
+
+#[test]
+fn a_flag_wins() {
+    let found = of(&[
+        ("ASPNETCORE_URLS", "http://+:80"),
+        ("Logging__LogLevel__Default", "Warning"),
+    ]);
+    let (log, settings) = serve(&found, &["--listen", "127.0.0.1:0", "--log", "error"]);
+    assert_eq!(
+        (log.as_str(), settings.listen.to_string().as_str()),
+        ("error", "127.0.0.1:0")
+    );
+    let (log, settings) = serve(&found, &[]);
+    assert_eq!(
+        (log.as_str(), settings.listen.to_string().as_str()),
+        ("warn", "0.0.0.0:80")
+    );
+}
+
+#[test]
+fn addresses_are_kestrels() {
+    let listen = |name: &str, value: &str| {
+        of(&[(name, value)])
+            .listen
+            .map(|(_, address)| address.map(|a| a.to_string()))
+    };
+    for (urls, address) in [
+        ("http://*:8080", "0.0.0.0:8080"),
+        ("http://+:8080/", "0.0.0.0:8080"),
+        ("http://localhost:5000", "127.0.0.1:5000"),
+        ("http://elsa.example:81", "0.0.0.0:81"),
+        ("http://10.0.0.7:81", "10.0.0.7:81"),
+        ("http://[::]:8080", "[::]:8080"),
+        ("http://[::1]", "[::1]:80"),
+        ("https://*:443;HTTP://*:80", "0.0.0.0:80"),
+    ] {
+        assert_eq!(listen("ASPNETCORE_URLS", urls), Some(Ok(address.to_owned())), "{urls}");
+    }
+    assert_eq!(
+        listen("ASPNETCORE_HTTP_PORTS", "8080;8081"),
+        Some(Ok("0.0.0.0:8080".to_owned()))
+    );
+    assert_eq!(listen("HTTP_PORTS", "90"), Some(Ok("0.0.0.0:90".to_owned())));
+    assert_eq!(listen("ASPNETCORE_URLS", "https://*:443"), None);
+    for (name, bad) in [("ASPNETCORE_URLS", "http://*:http"), ("HTTP_PORTS", "x")] {
+        assert_eq!(listen(name, bad), Some(Err(())));
+        assert!(of(&[(name, bad)]).tell().is_err());
+    }
+    assert_eq!(
+        of(&[("ASPNETCORE_URLS", "https://*:443;http://*:80")]).warnings.len(),
+        1
+    );
+    let both = of(&[
+        ("ASPNETCORE_HTTP_PORTS", "90"),
+        ("ASPNETCORE_URLS", "http://*:80"),
+        ("HTTP_PORTS", "91"),
+    ]);
+    assert_eq!(both.listen.unwrap().1.unwrap().port(), 80);
+}
+
+#[test]
+fn levels_become_filters() {
+    let log = |variables: &[(&str, &str)]| of(variables).log;
+    assert_eq!(
+        log(&[("LOGGING__LOGLEVEL__DEFAULT", "Debug")]).as_deref(),
+        Some("debug")
+    );
+    let resumer = "LOGGING__LOGLEVEL__ELSA_WORKFLOWS_RUNTIME_SERVICES_WORKFLOWRESUMER";
+    assert_eq!(
+        log(&[(resumer, "Debug")]).as_deref(),
+        Some("info,mainspring::runtime=debug,mainspring::lock=debug")
+    );
+    assert_eq!(
+        log(&[
+            ("Logging__LogLevel__Elsa.Scheduling", "Trace"),
+            ("Logging__LogLevel__Default", "None")
+        ])
+        .as_deref(),
+        Some("off,mainspring=trace")
+    );
+    assert_eq!(log(&[("LOGGING__LOGLEVEL__QUARTZ", "Warning")]), None);
+    let unknown = of(&[("LOGGING__LOGLEVEL__DEFAULT", "loud")]);
+    assert!(unknown.log.is_none() && unknown.warnings.len() == 1);
+    for filter in [
+        "debug",
+        "info,mainspring::runtime=debug,mainspring::lock=debug",
+        "off,mainspring=trace",
+    ] {
+        assert!(tracing_subscriber::EnvFilter::try_new(filter).is_ok());
+    }
+}
+
+#[test]
+fn what_is_asked_for_in_vain_is_told_without_its_value() {
+    let found = of(&[
+        ("ELSA__LOCKING__PROVIDER", "Redis"),
+        ("Elsa__Other__Key", "s3cret"),
+        ("CONNECTIONSTRINGS__SQLSERVER", "Password=s3cret"),
+    ]);
+    let told = found.warnings.join("\n");
+    assert!(
+        told.contains("ELSA__LOCKING__PROVIDER asks for Redis") && told.contains("Elsa__Other__Key"),
+        "{told}"
+    );
+    assert!(
+        told.contains("CONNECTIONSTRINGS__SQLSERVER") && !told.contains("s3cret"),
+        "{told}"
+    );
+}

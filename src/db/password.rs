@@ -1,0 +1,156 @@
+//! A password in a file, read anew for each connection, so that it can be changed while nodes run.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// The parameter of a database URL that names the file. It is ours: the server never sees it.
+const PARAMETER: &str = "password_file";
+
+/// More than any password has.
+const LONGEST: u64 = 4096;
+
+/// Where the password is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PasswordFile(PathBuf);
+
+impl PasswordFile {
+    /// Takes the parameter out of a database URL: among the parameters of a `postgres://…?…`, or as the last of
+    /// `key=value` pairs. What is left is for the driver.
+    pub(super) fn taken_from(text: &str) -> (String, Option<Self>) {
+        let assigned = format!("{PARAMETER}=");
+        if text.contains("://") {
+            let Some((base, query)) = text.split_once('?') else {
+                return (text.to_owned(), None);
+            };
+            let mut file = None;
+            let mut kept = Vec::new();
+            for parameter in query.split('&') {
+                match parameter.strip_prefix(&assigned) {
+                    Some(path) => file = Some(Self(decoded(path).into())),
+                    None => kept.push(parameter),
+                }
+            }
+            let query = kept.join("&");
+            let separator = if query.is_empty() { "" } else { "?" };
+            return (format!("{base}{separator}{query}"), file);
+        }
+        match text.rsplit_once(&assigned) {
+            Some((before, path)) if before.is_empty() || before.ends_with(char::is_whitespace) => {
+                (before.trim_end().to_owned(), Some(Self(path.trim().into())))
+            }
+            _ => (text.to_owned(), None),
+        }
+    }
+
+    /// Reads it. Without a line's end at its own end, as editors and `echo` make one.
+    ///
+    /// # Errors
+    /// What the file system says, or that there is no password in it, or that it is too long for one.
+    pub(super) async fn read(&self) -> std::io::Result<Vec<u8>> {
+        let path = self.0.clone();
+        tokio::task::spawn_blocking(move || read(&path))
+            .await
+            .map_err(std::io::Error::other)?
+    }
+
+    /// For a message: the path, which is no secret.
+    pub(super) fn path(&self) -> std::path::Display<'_> {
+        self.0.display()
+    }
+}
+
+fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut password = Vec::new();
+    std::fs::File::open(path)?
+        .take(LONGEST + 1)
+        .read_to_end(&mut password)?;
+    if password.last() == Some(&b'\n') {
+        password.pop();
+        if password.last() == Some(&b'\r') {
+            password.pop();
+        }
+    }
+    match password.len() as u64 {
+        0 => Err(std::io::Error::other("it is empty")),
+        length if length > LONGEST => Err(std::io::Error::other("it is too long for a password")),
+        _ => Ok(password),
+    }
+}
+
+/// A database URL with the parameter.
+#[cfg(any(feature = "cli", test))]
+pub(crate) fn with_file(url: &str, file: &Path) -> String {
+    let file = file.to_string_lossy();
+    if !url.contains("://") {
+        return format!("{url} {PARAMETER}={file}");
+    }
+    let separator = if url.contains('?') { '&' } else { '?' };
+    format!("{url}{separator}{PARAMETER}={}", encoded(&file))
+}
+
+#[cfg(any(feature = "cli", test))]
+fn encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
+    text.bytes()
+        .map(|byte| {
+            if plain(byte) {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect()
+}
+
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let hex = after.split_at_checked(2).and_then(|(digits, after)| {
+            let digits = std::str::from_utf8(digits).ok()?;
+            Some((u8::from_str_radix(digits, 16).ok()?, after))
+        });
+        let (byte, following) = match hex {
+            Some(decoded) if *first == b'%' => decoded,
+            _ => (*first, after),
+        };
+        bytes.push(byte);
+        rest = following;
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_is_named_in_the_url_and_the_driver_does_not_see_it() {
+        let path = Path::new("/run/secrets/a b&c%d");
+        for (url, same) in [
+            ("postgres://u@h:1/d", "postgres://u@h:1/d"),
+            ("postgres://u@h/d?sslmode=require", "postgres://u@h/d?sslmode=require"),
+            ("host=h user=u", "host=h user=u"),
+        ] {
+            assert_eq!(PasswordFile::taken_from(url), (url.to_owned(), None));
+            let (rest, file) = PasswordFile::taken_from(&with_file(url, path));
+            assert_eq!((rest.as_str(), file), (same, Some(PasswordFile(path.into()))));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_password_is_read_without_its_line_end_and_only_if_it_is_one() {
+        let path = std::env::temp_dir().join(format!("mainspring-password-{}", uuid::Uuid::new_v4().simple()));
+        let file = PasswordFile(path.clone());
+        assert!(file.read().await.is_err());
+        for (text, password) in [("a b\n", "a b"), ("a\r\n", "a"), ("a\n\n", "a\n"), ("a", "a")] {
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(file.read().await.unwrap(), password.as_bytes());
+        }
+        for bad in ["".to_owned(), "\n".to_owned(), "a".repeat(5000)] {
+            std::fs::write(&path, bad).unwrap();
+            assert!(file.read().await.is_err());
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
+}

@@ -1,0 +1,139 @@
+//! A server whose table of locks is full, or whose commits hang, which is in the way of everybody on it: so it is one of
+//! our own.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+
+use super::conformance::{LONG, lock};
+use super::waiting::{HELD, alone};
+use crate::cli::private_postgres::{Options, PrivatePostgres, start};
+use crate::db::{Connector, DatabaseUrl, SchemaName, Session};
+use crate::lock::{LockProvider, LockRequest, PostgresLockOptions, PostgresLocks};
+
+/// A server for one test.
+struct OwnServer {
+    postgres: PrivatePostgres,
+    folder: PathBuf,
+}
+
+impl OwnServer {
+    /// Starts it with a setting of its own.
+    async fn start(setting: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("mainspring-full-{}", uuid::Uuid::new_v4().simple()));
+        std::fs::create_dir(&folder).unwrap();
+        let data = || Options {
+            folder: folder.join("data"),
+        };
+        let postgres = start(data()).await.unwrap();
+        let admin = session(postgres.url()).await;
+        let set = format!("ALTER SYSTEM SET {setting}");
+        admin.client.batch_execute(&set).await.unwrap();
+        drop(admin);
+        postgres.stop().await.unwrap();
+        let postgres = start(data()).await.unwrap();
+        Self { postgres, folder }
+    }
+
+    async fn end(self) {
+        self.postgres.stop().await.unwrap();
+        std::fs::remove_dir_all(self.folder).unwrap();
+    }
+}
+
+async fn session(url: &str) -> Session {
+    let url = DatabaseUrl::parse(url).unwrap();
+    let connector = Connector::new(&url, &SchemaName::parse("mainspring").unwrap()).unwrap();
+    connector.open().await.unwrap()
+}
+
+async fn held(admin: &Session) -> i64 {
+    admin.client.query_one(HELD, &[]).await.unwrap().get(0)
+}
+
+#[tokio::test]
+async fn a_full_server_makes_requests_queue() {
+    // The fewest that can be had: ten for each of 200 connections, and some.
+    let server = OwnServer::start("max_locks_per_transaction = 10").await;
+    let url = server.postgres.url();
+    let locks = PostgresLocks::connect(url, PostgresLockOptions::default())
+        .await
+        .unwrap();
+    let here: Arc<dyn LockProvider> = Arc::new(locks);
+    let before = lock(&here, "before").await;
+    let (hog, admin) = (session(url).await, session(url).await);
+    let mut full = false;
+    for from in 0..1000 {
+        let statement =
+            format!("SELECT count(pg_try_advisory_lock(9, k)) FROM generate_series({from} * 100, {from} * 100 + 99) k");
+        if hog.client.batch_execute(&statement).await.is_err() {
+            full = true;
+            break;
+        }
+    }
+    assert!(full, "the table of locks has no end");
+    // What is left is too little for so many.
+    let many = (0..200).fold(alone("many"), |request, number| {
+        request.and_exclusive(number.to_string())
+    });
+    assert!(here.try_acquire(many.clone()).await.unwrap().is_none());
+    let mut waiting = here.acquire(many.clone(), LONG);
+    while here.stats().over_budget + here.stats().contended == 0 {
+        assert!((&mut waiting).now_or_never().is_none(), "there was room");
+        tokio::task::yield_now().await;
+    }
+    assert!(!before.is_lost(), "what was held stays");
+    drop(hog);
+    let many = waiting.await.unwrap();
+    assert_eq!(held(&admin).await, 202);
+    drop((before, many));
+    while held(&admin).await > 0 {
+        tokio::task::yield_now().await;
+    }
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_hint_that_cannot_be_said_costs_nobody_a_lock() {
+    let server = OwnServer::start("wal_level = replica").await;
+    let url = server.postgres.url();
+    let connect = async || {
+        let locks = PostgresLocks::connect(url, PostgresLockOptions::default())
+            .await
+            .unwrap();
+        Arc::new(locks) as Arc<dyn LockProvider>
+    };
+    let (here, there) = (connect().await, connect().await);
+    let (theirs, ours) = (lock(&there, "theirs").await, lock(&here, "ours").await);
+    // Somebody's commit waits for a standby that never comes, and holds the lock that every NOTIFY needs.
+    let (admin, slow) = (session(url).await, session(url).await);
+    let set = "ALTER SYSTEM SET synchronous_standby_names = 'nobody'";
+    admin.client.batch_execute(set).await.unwrap();
+    admin.client.batch_execute("SELECT pg_reload_conf()").await.unwrap();
+    let commits = tokio::spawn(async move {
+        let slowly = "BEGIN; SET LOCAL synchronous_commit = on; SELECT pg_logical_emit_message(true, 'a', 'b');
+                      SELECT pg_current_xact_id(); NOTIFY anything; COMMIT";
+        // The first may come before the new setting has reached everybody.
+        while slow.client.batch_execute(slowly).await.is_ok() {}
+    });
+    let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+    while admin.client.query_one(waits, &[]).await.unwrap().get::<_, i64>(0) == 0 {
+        tokio::task::yield_now().await;
+    }
+    let mut waiting = here.acquire(LockRequest::exclusive("theirs"), LONG);
+    while here.stats().contended == 0 {
+        assert!((&mut waiting).now_or_never().is_none(), "somebody has it");
+        tokio::task::yield_now().await;
+    }
+    // A round trip after the hint: it has failed by then.
+    for round in 0..3 {
+        drop(lock(&here, &format!("other {round}")).await);
+    }
+    assert!(!ours.is_lost());
+    drop(theirs);
+    drop(waiting.await.unwrap());
+    assert!(!ours.is_lost());
+    commits.abort();
+    server.end().await;
+}

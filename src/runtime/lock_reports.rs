@@ -1,0 +1,87 @@
+//! What a node tells of its locks when an operator looks, at whichever node.
+//!
+//! Who looks asks over NOTIFY; each node writes down what its process knows (names, for how long, who stands in line),
+//! and whoever asked reads it. Nobody looks: nothing is written. Questions that come while one is answered are answered
+//! together, so the cost is bounded however many look.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::broadcast;
+
+use super::shift::Shift;
+use crate::db::{Notice, SchemaName};
+use crate::lock::{HeldLock, KeyView, LockMode};
+use crate::store::overview::{self, LockReport};
+
+/// A node that is asked by many answers once in this time.
+const TOGETHER: Duration = Duration::from_millis(5);
+
+/// The most keys that a node tells of: those longest waited for. A node holds a thousand or so (its part of the server's
+/// table), and one may wait for any number.
+const MOST: usize = 5_000;
+
+/// Where nodes are asked.
+pub(super) fn channel(schema: &SchemaName) -> String {
+    format!("mainspring_a_{schema}")
+}
+
+/// Answers until the shift stops.
+pub(super) async fn answer(shift: Arc<Shift>) {
+    let channel = channel(&shift.schema);
+    let mut heard = shift.notices.subscribe();
+    loop {
+        // Both are cancellation safe.
+        let notice = tokio::select! {
+            () = shift.stop.cancelled() => return,
+            notice = heard.recv() => notice,
+        };
+        match notice {
+            Ok(Notice::Heard { channel: on, .. }) if *on == *channel => {}
+            // Whoever asks does not wait for long, so what was missed is not made up for.
+            Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => continue,
+            Err(broadcast::error::RecvError::Closed) => {
+                // The owner of the connection ends this shift.
+                shift.stop.cancelled().await;
+                return;
+            }
+        }
+        tokio::time::sleep(TOGETHER).await;
+        // All that was asked so far is answered by this.
+        heard = heard.resubscribe();
+        let session = shift.session.view().into_iter().map(of_session);
+        let brought = shift.locks.brought().into_iter().map(of_provider);
+        let mut reports: Vec<LockReport> = session.chain(brought).collect();
+        reports.sort_by_key(|report| std::cmp::Reverse((report.waiters, report.held_ms)));
+        reports.truncate(MOST);
+        if let Err(error) = overview::answer(&shift.pool, shift.incarnation, &reports).await {
+            tracing::debug!(%error, "locks could not be reported");
+        }
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn of_provider(lock: HeldLock) -> LockReport {
+    LockReport {
+        key: None,
+        shared: lock.mode == LockMode::Shared,
+        name: Some(lock.name.to_string()),
+        held_ms: Some(millis(lock.held_for)),
+        held: true,
+        waiters: u64::try_from(lock.waiters).unwrap_or(u64::MAX),
+    }
+}
+
+fn of_session(view: KeyView) -> LockReport {
+    LockReport {
+        key: Some(view.key.0),
+        shared: false,
+        name: view.name.map(|name| name.to_string()),
+        held_ms: view.held_for.map(millis),
+        held: view.had,
+        waiters: u64::try_from(view.waiters).unwrap_or(u64::MAX),
+    }
+}

@@ -1,0 +1,106 @@
+//! The services that keep the locks of instances and carry hints and signals between nodes: Postgres' own, or those
+//! that the program brings.
+
+use std::sync::Arc;
+
+use super::lock_reports;
+use crate::Result;
+use crate::db::{Connector, Notices, NoticesTask};
+use crate::id::Incarnation;
+use crate::lock::{HeldLock, LockHandle, LockProvider, LockRequest, SessionLocks};
+use crate::signal::{CacheSignal, PostgresSignal};
+use crate::store::claim::InstanceKey;
+use crate::wake::{PostgresWake, WakeTransport};
+
+/// What the program brings in the place of advisory locks and NOTIFY. All nodes of a cluster must bring the same.
+#[derive(Clone, Default)]
+pub(super) struct Services {
+    pub(super) wake: Option<Arc<dyn WakeTransport>>,
+    pub(super) signal: Option<Arc<dyn CacheSignal>>,
+    pub(super) locks: Option<Arc<dyn LockProvider>>,
+}
+
+/// Who keeps the locks of instances. Whatever it says, the fences of a commit decide who writes.
+#[derive(Clone)]
+pub(super) enum InstanceLocks {
+    Session(SessionLocks),
+    Brought(Arc<dyn LockProvider>),
+}
+
+impl InstanceLocks {
+    /// Tries to take the lock of each instance, at once; one that somebody has is answered with none. Dropped half-way,
+    /// what was taken is given back.
+    pub(super) async fn try_instances(&self, instances: &[InstanceKey]) -> Result<Vec<Option<LockHandle>>> {
+        match self {
+            Self::Session(locks) => locks.try_instances(instances).await,
+            Self::Brought(locks) => {
+                let name = |(tenant, instance): &InstanceKey| format!("instance:{tenant}:{instance}");
+                let each = instances
+                    .iter()
+                    .map(|key| locks.try_acquire(LockRequest::exclusive(name(key))));
+                futures_util::future::try_join_all(each).await
+            }
+        }
+    }
+}
+
+impl InstanceLocks {
+    /// What the program's provider holds in this process; nothing if there is none.
+    pub(super) fn brought(&self) -> Vec<HeldLock> {
+        match self {
+            Self::Session(_) => Vec::new(),
+            Self::Brought(locks) => locks.held(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Services {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let of = |brought: bool| if brought { "the program's" } else { "Postgres" };
+        f.debug_struct("Services")
+            .field("wake", &of(self.wake.is_some()))
+            .field("signal", &of(self.signal.is_some()))
+            .field("locks", &of(self.locks.is_some()))
+            .finish()
+    }
+}
+
+/// The services of one registration.
+pub(super) struct OpenServices {
+    pub(super) wake: Arc<dyn WakeTransport>,
+    pub(super) signal: Arc<dyn CacheSignal>,
+    pub(super) notices: Notices,
+    /// The connection for NOTIFY. Operators' questions go over it, whatever the program has brought.
+    pub(super) notices_task: NoticesTask,
+}
+
+impl Services {
+    /// The program's lock provider, or the session of the registration.
+    pub(super) fn instance_locks(&self, session: &SessionLocks) -> InstanceLocks {
+        match &self.locks {
+            Some(locks) => InstanceLocks::Brought(Arc::clone(locks)),
+            None => InstanceLocks::Session(session.clone()),
+        }
+    }
+
+    /// Opens what the program has not brought, over one connection.
+    pub(super) async fn open(&self, connector: &Connector, incarnation: Incarnation) -> Result<OpenServices> {
+        let schema = connector.schema();
+        let hints = self.wake.is_none().then(|| PostgresWake::channel(schema));
+        let signals = self.signal.is_none().then(|| PostgresSignal::channel(schema));
+        let channels = hints.into_iter().chain(signals).chain([lock_reports::channel(schema)]);
+        let (notices, task) = Notices::start(connector, channels.collect()).await?;
+        let wake = || Arc::new(PostgresWake::new(&notices, schema, &incarnation.to_string(), None)) as Arc<_>;
+        let signal = || Arc::new(PostgresSignal::new(&notices, schema, None)) as Arc<_>;
+        let (wake, signal) = (
+            self.wake.clone().unwrap_or_else(wake),
+            self.signal.clone().unwrap_or_else(signal),
+        );
+        Ok(OpenServices {
+            wake,
+            signal,
+            notices,
+            notices_task: task,
+        })
+    }
+}

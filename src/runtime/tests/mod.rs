@@ -1,0 +1,5 @@
+//! What runs against a real database, below the engine.
+
+mod firing;
+mod policies;
+mod timers;

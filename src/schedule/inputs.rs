@@ -1,0 +1,356 @@
+//! A schedule as JSON: the inputs of Elsa's Cron, Timer, StartAt and Delay, and the optional ones of every timer.
+//!
+//! `cronExpression`, `interval`, `dateTime` or `timeSpan`, exactly one; `timeZone`, `gap`, `overlapTime`, `misfire`, `overlap`,
+//! `jitterSeconds`, `startAt`, `endAt`, `belowASecond`. The case of names and of choices does not matter; null and empty
+//! text are as good as absent.
+
+use std::fmt;
+
+use chrono::{DateTime, NaiveDateTime, SecondsFormat, Utc};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::{Map, Value, json};
+
+use super::cron::Cron;
+use super::cron_field::quoted;
+use super::interval::Interval;
+use super::misfire_value;
+use super::occurrence::{Gap, OverlapTime, Rules};
+use super::overlap::Overlap;
+use super::plan::{EARLIEST, Kind, LATEST, Schedule};
+use super::zone::Zone;
+use crate::{Error, Result};
+
+const NAMES: [&str; 13] = [
+    "cronExpression",
+    "interval",
+    "dateTime",
+    "timeSpan",
+    "timeZone",
+    "gap",
+    "overlapTime",
+    "misfire",
+    "overlap",
+    "jitterSeconds",
+    "startAt",
+    "endAt",
+    "belowASecond",
+];
+const GAPS: [(&str, Gap); 3] = [("EndOfGap", Gap::EndOfGap), ("Shift", Gap::Shift), ("Skip", Gap::Skip)];
+const OVERLAP_TIMES: [(&str, OverlapTime); 3] = [
+    ("First", OverlapTime::First),
+    ("Second", OverlapTime::Second),
+    ("Both", OverlapTime::Both),
+];
+const OVERLAPS: [(&str, Overlap); 3] = [
+    ("Allow", Overlap::Allow),
+    ("Skip", Overlap::Skip),
+    ("QueueOne", Overlap::QueueOne),
+];
+/// A day: more would be another schedule.
+const MOST_JITTER: u32 = 86_400;
+
+impl Schedule {
+    /// Reads a schedule. Names that it does not know are left alone: they belong to other inputs of the activity.
+    ///
+    /// # Errors
+    /// `invalid-schedule`, with all that is wrong by the name of its input ([`Error::fields`]).
+    pub fn from_inputs(inputs: &Map<String, Value>) -> Result<Self> {
+        let mut reader = Reader::of(inputs);
+        let zone = reader.with("timeZone", text, |name| Zone::named(name).map_err(message));
+        let gap = reader.with("gap", text, |choice| choose(choice, &GAPS));
+        let overlap_time = reader.with("overlapTime", text, |choice| choose(choice, &OVERLAP_TIMES));
+        let rules = Rules {
+            gap: gap.unwrap_or_default(),
+            overlap: overlap_time.unwrap_or_default(),
+        };
+        let zone = zone.unwrap_or(Zone::UTC);
+        let instant = |text: &str| instant(text, &zone, rules);
+        let kind = reader.kind(instant);
+        let start_at = reader.with("startAt", text, instant);
+        let end_at = reader.with("endAt", text, instant);
+        let misfire = reader.with("misfire", Some, misfire_value::read).unwrap_or_default();
+        let overlap = reader.with("overlap", text, |choice| choose(choice, &OVERLAPS));
+        let jitter_seconds = reader.with("jitterSeconds", Some, jitter_seconds).unwrap_or_default();
+        let below_a_second = reader.with("belowASecond", Some, flag).unwrap_or_default();
+        if let (Some(start), Some(end)) = (start_at, end_at)
+            && start > end
+        {
+            reader.complain(
+                "startAt",
+                format!("{} is after endAt, {}", written(start), written(end)),
+            );
+        }
+        if let Some(Kind::Interval(interval)) = &kind
+            && interval.is_below_a_second()
+            && !below_a_second
+        {
+            let wrong = "makes more than one occurrence a second; set belowASecond to true if that is meant";
+            reader.complain("interval", format!("{interval} {wrong}"));
+        }
+        if let (Some(Kind::Once(at)), Some(end)) = (&kind, end_at)
+            && *at > end
+        {
+            reader.complain("dateTime", format!("{} is after endAt, {}", written(*at), written(end)));
+        }
+        if let (Some(Kind::Once(at)), Some(start)) = (&kind, start_at)
+            && *at < start
+        {
+            let wrong = format!("{} is before startAt, {}", written(*at), written(start));
+            reader.complain("dateTime", wrong);
+        }
+        let schedule = kind.map(|kind| Self {
+            kind,
+            zone: zone.clone(),
+            rules,
+            misfire,
+            overlap: overlap.unwrap_or_default(),
+            jitter_seconds,
+            start_at,
+            end_at,
+            below_a_second,
+        });
+        if let Some(schedule) = &schedule
+            && reader.wrong.is_empty()
+            && schedule.next_after(DateTime::<Utc>::MIN_UTC, EARLIEST).is_none()
+        {
+            let name = schedule.kind_name();
+            reader.complain(
+                name,
+                "never fires: nothing of it lies between startAt and endAt".to_owned(),
+            );
+        }
+        reader.finish(schedule)
+    }
+
+    /// The same as inputs, everything written out.
+    pub fn to_inputs(&self) -> Map<String, Value> {
+        let what = match &self.kind {
+            Kind::Cron(cron) => json!(cron.to_string()),
+            Kind::Interval(interval) => json!(interval.to_string()),
+            Kind::Once(at) => json!(written(*at)),
+            Kind::After(span) => json!(span.to_string()),
+        };
+        let mut inputs = Map::new();
+        let mut put = |name: &str, value: Value| inputs.insert(name.to_owned(), value);
+        put(self.kind_name(), what);
+        put("timeZone", json!(self.zone.name()));
+        put("gap", json!(chosen(self.rules.gap, &GAPS)));
+        put("overlapTime", json!(chosen(self.rules.overlap, &OVERLAP_TIMES)));
+        put("misfire", misfire_value::write(self.misfire));
+        put("overlap", json!(chosen(self.overlap, &OVERLAPS)));
+        put("jitterSeconds", json!(self.jitter_seconds));
+        if let Some(start) = self.start_at {
+            put("startAt", json!(written(start)));
+        }
+        if let Some(end) = self.end_at {
+            put("endAt", json!(written(end)));
+        }
+        if self.below_a_second {
+            put("belowASecond", json!(true));
+        }
+        inputs
+    }
+
+    fn kind_name(&self) -> &'static str {
+        match self.kind {
+            Kind::Cron(_) => "cronExpression",
+            Kind::Interval(_) => "interval",
+            Kind::Once(_) => "dateTime",
+            Kind::After(_) => "timeSpan",
+        }
+    }
+}
+
+impl Serialize for Schedule {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_inputs().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Schedule {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::from_inputs(&Map::deserialize(deserializer)?).map_err(de::Error::custom)
+    }
+}
+
+/// The known inputs, and what is wrong with them.
+struct Reader<'a> {
+    given: Vec<(&'static str, &'a Value)>,
+    wrong: Vec<(&'static str, String)>,
+}
+
+impl<'a> Reader<'a> {
+    fn of(inputs: &'a Map<String, Value>) -> Self {
+        let known = |name: &str| NAMES.into_iter().find(|known| known.eq_ignore_ascii_case(name));
+        let is_given = |value: &Value| !value.is_null() && value.as_str().is_none_or(|text| !text.trim().is_empty());
+        let given = inputs.iter().filter(|(_, value)| is_given(value));
+        Self {
+            given: given.filter_map(|(name, value)| Some((known(name)?, value))).collect(),
+            wrong: Vec::new(),
+        }
+    }
+
+    fn complain(&mut self, name: &'static str, what: String) {
+        self.wrong.push((name, what));
+    }
+
+    /// The input, if it is given and can be read.
+    fn with<F, T>(
+        &mut self,
+        name: &'static str,
+        form: impl Fn(&'a Value) -> Option<F>,
+        read: impl Fn(F) -> Result<T, String>,
+    ) -> Option<T> {
+        let (_, value) = self.given.iter().find(|(given, _)| *given == name)?;
+        let Some(formed) = form(value) else {
+            self.complain(name, format!("must be text, not {}", quoted(&value.to_string())));
+            return None;
+        };
+        read(formed).map_err(|wrong| self.complain(name, wrong)).ok()
+    }
+
+    fn kind(&mut self, instant: impl Fn(&str) -> Result<DateTime<Utc>, String>) -> Option<Kind> {
+        let kinds = ["cronExpression", "interval", "dateTime", "timeSpan"];
+        let given = kinds
+            .into_iter()
+            .filter(|kind| self.given.iter().any(|(name, _)| name == kind));
+        let given: Vec<&'static str> = given.collect();
+        if given.is_empty() {
+            let missing = "one of cronExpression, interval, dateTime and timeSpan is needed".to_owned();
+            self.complain("cronExpression", missing);
+        }
+        if let [_, second, ..] = given.as_slice() {
+            let what = format!("only one of {} can be given", given.join(", "));
+            self.complain(second, what);
+        }
+        let cron = self.with("cronExpression", text, |text| Cron::parse(text).map_err(message));
+        let interval = self.with("interval", text, |text| Interval::parse(text).map_err(message));
+        let once = self.with("dateTime", text, instant);
+        let after = self.with("timeSpan", text, |text| Interval::parse(text).map_err(message));
+        cron.map(Kind::Cron)
+            .or(interval.map(Kind::Interval))
+            .or(once.map(Kind::Once))
+            .or(after.map(Kind::After))
+    }
+
+    fn finish<T>(self, read: Option<T>) -> Result<T> {
+        match read {
+            Some(read) if self.wrong.is_empty() => Ok(read),
+            _ => {
+                let all: Vec<String> = self
+                    .wrong
+                    .iter()
+                    .map(|(name, what)| format!("{name}: {what}"))
+                    .collect();
+                let error = Error::invalid("invalid-schedule", format!("the schedule is wrong: {}", all.join("; ")));
+                Err(self
+                    .wrong
+                    .into_iter()
+                    .fold(error, |error, (name, what)| error.field(name, what)))
+            }
+        }
+    }
+}
+
+fn text(value: &Value) -> Option<&str> {
+    value.as_str().map(str::trim)
+}
+
+fn message(error: Error) -> String {
+    error.message().to_owned()
+}
+
+pub(super) fn choose<T: Copy>(given: &str, choices: &[(&str, T)]) -> Result<T, String> {
+    let found = choices.iter().find(|(name, _)| name.eq_ignore_ascii_case(given));
+    found.map(|(_, choice)| *choice).ok_or_else(|| {
+        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+        format!("{} is none of {}", quoted(given), names.join(", "))
+    })
+}
+
+fn chosen<T: PartialEq>(choice: T, choices: &[(&'static str, T)]) -> &'static str {
+    choices
+        .iter()
+        .find(|(_, known)| *known == choice)
+        .map_or("", |(name, _)| name)
+}
+
+/// With an offset it is an instant; without one it is a local time of the schedule's zone.
+fn instant(text: &str, zone: &Zone, rules: Rules) -> Result<DateTime<Utc>, String> {
+    let with_offset = DateTime::parse_from_rfc3339(text).map(|at| at.with_timezone(&Utc)).ok();
+    let read = match with_offset {
+        Some(at) => at,
+        None => {
+            let forms = [
+                "%Y-%m-%dT%H:%M:%S%.f",
+                "%Y-%m-%d %H:%M:%S%.f",
+                "%Y-%m-%dT%H:%M",
+                "%Y-%m-%d %H:%M",
+            ];
+            let local = forms
+                .iter()
+                .find_map(|form| NaiveDateTime::parse_from_str(text, form).ok());
+            let local = local
+                .ok_or_else(|| format!("{} is no point in time; write it as 2030-01-31T09:00:00Z", quoted(text)))?;
+            let bounded = bounded(local.and_utc())?;
+            let second = zone.instant_of(bounded.naive_utc(), rules.gap, rules.overlap);
+            let second = second.ok_or_else(|| format!("{} does not exist in {zone}", quoted(text)))?;
+            let nanos = local.and_utc().timestamp_subsec_nanos();
+            DateTime::from_timestamp(second, nanos).unwrap_or(bounded)
+        }
+    };
+    let micros = DateTime::from_timestamp_micros(read.timestamp_micros());
+    bounded(micros.unwrap_or(read))
+}
+
+fn bounded(at: DateTime<Utc>) -> Result<DateTime<Utc>, String> {
+    if at < EARLIEST || at > *LATEST {
+        return Err(format!("{} is not in the years 1970 to 9999", written(at)));
+    }
+    Ok(at)
+}
+
+fn written(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::AutoSi, true)
+}
+
+/// A whole number, also as text: that is what an editor makes of it.
+pub(super) fn whole(value: &Value) -> Option<u64> {
+    let number = value.as_u64().or_else(|| {
+        value
+            .as_f64()
+            .filter(|n| n.fract() == 0.0 && *n >= 0.0)
+            .map(|n| n as u64)
+    });
+    number.or_else(|| value.as_str()?.trim().parse().ok())
+}
+
+fn jitter_seconds(value: &Value) -> Result<u32, String> {
+    let seconds = whole(value).and_then(|seconds| u32::try_from(seconds).ok());
+    let seconds = seconds.filter(|seconds| *seconds <= MOST_JITTER);
+    seconds.ok_or_else(|| {
+        let given = quoted(&value.to_string());
+        format!("{given} is no whole number of seconds from 0 to {MOST_JITTER}")
+    })
+}
+
+fn flag(value: &Value) -> Result<bool, String> {
+    let text = value.as_str().map(str::trim);
+    match (value, text) {
+        (Value::Bool(flag), _) => Ok(*flag),
+        (_, Some(text)) if text.eq_ignore_ascii_case("true") => Ok(true),
+        (_, Some(text)) if text.eq_ignore_ascii_case("false") => Ok(false),
+        _ => Err(format!("{} is neither true nor false", quoted(&value.to_string()))),
+    }
+}
+
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            Kind::Cron(cron) => write!(f, "{cron} ({})", self.zone),
+            Kind::Interval(interval) => write!(f, "every {interval}"),
+            Kind::Once(at) => write!(f, "at {}", written(*at)),
+            Kind::After(span) => write!(f, "once, after {span}"),
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Text that nobody meant to be a schedule: an answer, and never a panic or a long search.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::schedule::{Cron, Interval, Zone};
+
+fn take(text: &str, after: i64, zone: &Zone, rules: Rules) {
+    let Ok(cron) = Cron::parse(text) else { return };
+    assert_eq!(Cron::parse(&cron.to_string()).unwrap(), cron);
+    let after = DateTime::from_timestamp(after, 0).unwrap();
+    let found: Vec<_> = cron.occurrences(after, zone, rules).take(3).collect();
+    assert!(
+        found.windows(2).all(|pair| pair[0].at < pair[1].at),
+        "{text}: {found:?}"
+    );
+    for next in found {
+        assert!(next.at > after);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, rng_seed: prop::test_runner::RngSeed::Fixed(4), ..ProptestConfig::with_cases(1000) })]
+
+    #[test]
+    fn any_text_is_answered(text in any::<String>()) {
+        take(&text, 0, &Zone::UTC, Rules::default());
+        let _ = Interval::parse(&text);
+        let zone = Zone::named(text.get(..8).unwrap_or_default());
+        assert!(zone.is_err());
+    }
+
+    #[test]
+    fn text_of_the_right_letters_is_answered(
+        text in "([0-9]{1,3}|[*?/,#LWH-]|SUN|fri|JAN|dec|[ \t]|@daily){1,24}",
+        after in any::<i32>(),
+    ) {
+        take(&text, i64::from(after), &Zone::UTC, Rules::default());
+    }
+
+    #[test]
+    fn text_that_is_nearly_right_is_answered(
+        fields in prop::collection::vec("([*?]|[0-9]|[1-5][0-9]|L|L-[0-9]|[0-9]W|LW|[0-7]L|[0-7]#[0-6])((-|/|,)[0-5]?[0-9]){0,2}", 4..8),
+        after in -100_000_000_000i64..300_000_000_000,
+        zone in prop::sample::select(vec!["UTC", "Europe/Berlin", "America/Santiago", "Australia/Lord_Howe", "Pacific/Apia"]),
+        rules in prop::sample::select(all_rules().collect::<Vec<_>>()),
+    ) {
+        take(&fields.join(" "), after, &Zone::named(zone).unwrap(), rules);
+    }
+}
+
+#[test]
+fn an_expression_that_is_always_left_out_ends_the_search() {
+    // The clock of New York goes forward in each of these nights, by today's rules.
+    let cron = Cron::parse("30 2 * 3 SUN#2").unwrap();
+    let zone = Zone::named("America/New_York").unwrap();
+    let rules = Rules {
+        gap: Gap::Skip,
+        ..Rules::default()
+    };
+    assert_eq!(cron.next_after(at("2026-01-01T00:00:00Z"), &zone, rules), None);
+}

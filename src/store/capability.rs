@@ -1,0 +1,68 @@
+//! Which activity types versions use, which of them a node does not know, and what waits for a node that does.
+
+use super::claim::VersionKey;
+use crate::Result;
+use crate::db::Pool;
+use crate::id::{Incarnation, TenantId, VersionId};
+
+const UNSURVEYED: &str = include_str!("../../sql/queries/definition_unsurveyed.sql");
+const SURVEY: &str = include_str!("../../sql/queries/definition_survey.sql");
+const LACKING: &str = include_str!("../../sql/queries/definition_lacking.sql");
+const LACKS: &str = include_str!("../../sql/queries/node_lacks.sql");
+const STRANDED: &str = include_str!("../../sql/queries/stranded.sql");
+
+/// Versions that were published and whose activity types nobody has written down, behind a given one; some dozens.
+pub(crate) async fn unsurveyed(pool: &Pool, behind: &VersionKey) -> Result<Vec<VersionKey>> {
+    let rows = pool
+        .query(UNSURVEYED, &[&behind.0.as_str(), &behind.1.as_str()])
+        .await?;
+    Ok(rows.iter().map(version).collect())
+}
+
+fn version(row: &tokio_postgres::Row) -> VersionKey {
+    (
+        TenantId::new(row.get::<_, String>(0)),
+        VersionId::new(row.get::<_, String>(1)),
+    )
+}
+
+/// Writes down the activity types of a version.
+pub(crate) async fn survey(pool: &Pool, key: &VersionKey, types: &[String]) -> Result<()> {
+    pool.query(SURVEY, &[&key.0.as_str(), &key.1.as_str(), &types]).await?;
+    Ok(())
+}
+
+/// Versions that use other activity types than those that are known, with these.
+pub(crate) async fn lacking(pool: &Pool, known: &[String]) -> Result<Vec<(VersionKey, Vec<String>)>> {
+    let rows = pool.query(LACKING, &[&known]).await?;
+    Ok(rows.iter().map(|row| (version(row), row.get(2))).collect())
+}
+
+/// A node says what it lacks.
+pub(crate) async fn tell(pool: &Pool, incarnation: Incarnation, lacks: &[String]) -> Result<()> {
+    pool.query(LACKS, &[&incarnation.0, &lacks]).await?;
+    Ok(())
+}
+
+/// Work that no live node can do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stranded {
+    pub(crate) definition: String,
+    pub(crate) version: i32,
+    /// What the nodes do not know of it.
+    pub(crate) lacking: Vec<String>,
+    /// Rows that wait; a thousand may be more.
+    pub(crate) waiting: i64,
+}
+
+/// What waits and no live node can do.
+pub(crate) async fn stranded(pool: &Pool) -> Result<Vec<Stranded>> {
+    let rows = pool.query(STRANDED, &[]).await?;
+    let row = |row: &tokio_postgres::Row| Stranded {
+        definition: row.get(0),
+        version: row.get(1),
+        lacking: row.get(2),
+        waiting: row.get(3),
+    };
+    Ok(rows.iter().map(row).collect())
+}

@@ -1,0 +1,347 @@
+//! Stimuli that nothing waited for: who meets them later, in both orders, with both transactions open; and what becomes of
+//! those that nobody meets.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::task::JoinHandle;
+
+use super::fixture::{Fixture, Writer, burst, waiting};
+use crate::assert_verdict;
+use crate::db::Session;
+use crate::id::{InstanceId, StimulusHash, TenantId};
+use crate::store::accept::RequestKey;
+use crate::store::commit::{CommitRequest, Verdict, Waiting};
+use crate::store::dead_letter::{self, Which};
+use crate::store::event::{self, Fanout, NewEvent};
+use crate::store::{housekeeping, stimulus_letter};
+
+const HASH: u8 = 9;
+const LIFETIME: Duration = Duration::from_secs(60);
+
+fn event(key: &str) -> NewEvent {
+    NewEvent {
+        tenant: TenantId::default(),
+        request: RequestKey {
+            route: "event",
+            key: key.to_owned(),
+            fingerprint: vec![0; 32],
+        },
+        hash: StimulusHash([HASH; 32]),
+        name: "Elsa.Event".to_owned(),
+        payload: Some(json!({"said": key})),
+        correlation_id: None,
+        instance: None,
+        activity_execution_id: None,
+        lifetime: LIFETIME,
+    }
+}
+
+/// An event for one thing only, by each of the three ways to say so.
+fn targeted(key: &str, target: usize) -> NewEvent {
+    let mut event = event(key);
+    match target {
+        0 => event.correlation_id = Some("order".to_owned()),
+        1 => event.instance = Some(InstanceId::new("i")),
+        _ => event.activity_execution_id = Some("e".to_owned()),
+    }
+    event
+}
+
+async fn publish(fixture: &Fixture, writer: &Writer, event: &NewEvent) -> Fanout {
+    event::publish(&writer.pool, fixture.base.schema().lock_class(), event)
+        .await
+        .unwrap()
+}
+
+fn spawn(writer: &Arc<Writer>, request: CommitRequest) -> JoinHandle<Verdict> {
+    let writer = Arc::clone(writer);
+    tokio::spawn(async move { writer.write(request).await })
+}
+
+/// A session with an open transaction in which this was done.
+async fn open(fixture: &Fixture, sql: &str) -> Session {
+    let session = fixture.session().await;
+    session.client.batch_execute(&format!("BEGIN; {sql}")).await.unwrap();
+    session
+}
+
+fn correlated(mut request: CommitRequest, id: &str) -> CommitRequest {
+    request.effects.correlation_id = Some(id.to_owned());
+    request
+}
+
+/// A burst that leaves its bookmark as it was, and gives its instance another correlation id.
+fn correlates(instance: &str, expected: i64, bookmark: &str) -> CommitRequest {
+    let mut request = correlated(burst(instance, Some(expected)), "order");
+    (request.effects.status, request.effects.sub_status) = (0, 2);
+    request.effects.rematched = vec![Waiting {
+        bookmark: bookmark.to_owned(),
+        hash: StimulusHash([HASH; 32]),
+    }];
+    request
+}
+
+const KEPT: &str = "SELECT count(*) FROM inbox";
+const MET: &str = "SELECT count(*) FROM work WHERE kind = 2";
+
+#[tokio::test]
+async fn of_two_nodes_that_begin_to_wait_at_once_one_gets_what_was_kept() {
+    let fixture = Fixture::new().await;
+    let (one, two) = (Arc::new(fixture.writer().await), Arc::new(fixture.writer().await));
+    assert!(publish(&fixture, &one, &event("a")).await.kept);
+    // Both have written their bookmark, and neither has committed it.
+    let blocker = open(&fixture, "SELECT 1 FROM inbox FOR UPDATE").await;
+    let first = spawn(&one, waiting(burst("i", None), "b", HASH));
+    let second = spawn(&two, waiting(burst("j", None), "b", HASH));
+    fixture.so_many_wait(2).await;
+    blocker.client.batch_execute("ROLLBACK").await.unwrap();
+    assert_verdict!(first.await.unwrap(), Verdict::Won(_));
+    assert_verdict!(second.await.unwrap(), Verdict::Won(_));
+    assert_eq!((fixture.count(KEPT).await, fixture.count(MET).await), (0, 1));
+    // The other one gets the next.
+    assert_eq!(publish(&fixture, &two, &event("b")).await.resumed, 2);
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn what_was_kept_for_somebody_is_met_by_nobody_else() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    for target in 0..3 {
+        assert!(
+            publish(&fixture, &writer, &targeted(&format!("t{target}"), target))
+                .await
+                .kept
+        );
+    }
+    let mut stranger = correlated(waiting(burst("j", None), "b", HASH), "another");
+    stranger.effects.bookmarks_made[0].activity_execution_id = "f".to_owned();
+    assert_verdict!(writer.write(stranger).await, Verdict::Won(_));
+    assert_eq!((fixture.count(KEPT).await, fixture.count(MET).await), (3, 0));
+    // One that all of them are for takes one for each of its bookmarks.
+    let mut meant = correlated(waiting(burst("i", None), "b", HASH), "order");
+    for bookmark in ["c", "d"] {
+        meant = waiting(meant, bookmark, HASH);
+    }
+    assert_verdict!(writer.write(meant).await, Verdict::Won(_));
+    assert_eq!((fixture.count(KEPT).await, fixture.count(MET).await), (0, 3));
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn an_event_and_a_later_correlation_never_miss_each_other_when_the_correlation_comes_first() {
+    let fixture = Fixture::new().await;
+    let writer = Arc::new(fixture.writer().await);
+    let other = Arc::new(fixture.writer().await);
+    assert_verdict!(
+        writer.write(waiting(burst("i", None), "b", HASH)).await,
+        Verdict::Won(_)
+    );
+    let blocker = open(&fixture, "SELECT 1 FROM instance_state FOR UPDATE").await;
+    let correlating = spawn(&writer, correlates("i", 1, "b"));
+    fixture.somebody_waits().await;
+    let class = fixture.base.schema().lock_class();
+    let publishes = tokio::spawn(async move { event::publish(&other.pool, class, &targeted("a", 0)).await.unwrap() });
+    fixture.so_many_wait(2).await;
+    blocker.client.batch_execute("ROLLBACK").await.unwrap();
+    assert_verdict!(correlating.await.unwrap(), Verdict::Won(_));
+    let fanout = publishes.await.unwrap();
+    assert_eq!((fanout.resumed, fanout.kept), (1, false));
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn an_event_and_a_later_correlation_never_miss_each_other_when_the_event_comes_first() {
+    let fixture = Fixture::new().await;
+    let writer = Arc::new(fixture.writer().await);
+    assert_verdict!(
+        writer.write(waiting(burst("i", None), "b", HASH)).await,
+        Verdict::Won(_)
+    );
+    // A publisher that has found nobody of this correlation id, and not yet committed its row.
+    let (class, key) = (fixture.base.schema().lock_class(), StimulusHash([HASH; 32]).lock_key());
+    let publisher = open(
+        &fixture,
+        &format!(
+            "SELECT pg_advisory_xact_lock({class}, {key});
+             INSERT INTO inbox (tenant_id, hash, name, correlation_id, expires_at)
+             VALUES ('', decode(repeat('09', 32), 'hex'), 'Elsa.Event', 'order', now() + '1 h')"
+        ),
+    )
+    .await;
+    let correlating = spawn(&writer, correlates("i", 1, "b"));
+    fixture.somebody_waits().await;
+    publisher.client.batch_execute("COMMIT").await.unwrap();
+    assert_verdict!(correlating.await.unwrap(), Verdict::Won(_));
+    assert_eq!((fixture.count(KEPT).await, fixture.count(MET).await), (0, 1));
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_correlation_that_loses_matches_nothing() {
+    let fixture = Fixture::new().await;
+    let writer = Arc::new(fixture.writer().await);
+    assert_verdict!(
+        writer.write(waiting(burst("i", None), "b", HASH)).await,
+        Verdict::Won(_)
+    );
+    assert!(publish(&fixture, &writer, &targeted("a", 0)).await.kept);
+    assert_verdict!(writer.write(correlates("i", 7, "b")).await, Verdict::VersionConflict);
+    assert_eq!((fixture.count(KEPT).await, fixture.count(MET).await), (1, 0));
+    assert_verdict!(writer.write(correlates("i", 1, "b")).await, Verdict::Won(_));
+    assert_eq!((fixture.count(KEPT).await, fixture.count(MET).await), (0, 1));
+    fixture.is_sound().await;
+}
+
+async fn expire(fixture: &Fixture, writer: &Writer) {
+    fixture
+        .admin
+        .client
+        .batch_execute("UPDATE inbox SET expires_at = now()")
+        .await
+        .unwrap();
+    housekeeping::expire(&writer.pool).await.unwrap();
+}
+
+async fn letters(writer: &Writer) -> Vec<dead_letter::DeadLetter> {
+    dead_letter::list(&writer.pool, &TenantId::default(), Which::default(), 100, 0)
+        .await
+        .unwrap()
+        .1
+}
+
+async fn replay(fixture: &Fixture, writer: &Writer, id: i64) -> Option<stimulus_letter::Replayed> {
+    let class = fixture.base.schema().lock_class();
+    stimulus_letter::replay(&writer.pool, class, &TenantId::default(), id, LIFETIME)
+        .await
+        .unwrap()
+}
+
+#[tokio::test]
+async fn only_what_was_meant_for_somebody_becomes_a_dead_letter_and_is_replayed_to_that() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    publish(&fixture, &writer, &event("anybody")).await;
+    for target in 0..3 {
+        publish(&fixture, &writer, &targeted(&format!("t{target}"), target)).await;
+    }
+    assert!(letters(&writer).await.is_empty());
+    expire(&fixture, &writer).await;
+    assert_eq!(fixture.count(KEPT).await, 0);
+    let found = letters(&writer).await;
+    let said: Vec<_> = found
+        .iter()
+        .rev()
+        .map(|letter| letter.body["payload"]["said"].clone())
+        .collect();
+    assert_eq!(said, ["t0", "t1", "t2"]);
+    assert!(
+        found
+            .iter()
+            .all(|letter| letter.kind == "stimulus" && letter.reason.contains("expired"))
+    );
+    fixture.is_sound().await;
+    // Nobody waits yet: it is kept anew, for the same.
+    for letter in &found {
+        let replayed = replay(&fixture, &writer, letter.id).await.unwrap();
+        assert!(replayed.fanout.unwrap().kept);
+        assert!(replay(&fixture, &writer, letter.id).await.is_none(), "twice");
+    }
+    assert!(letters(&writer).await.is_empty());
+    assert_eq!(
+        fixture
+            .count(
+                "SELECT count(*) FROM inbox WHERE payload->>'said' = 't' || CASE WHEN correlation_id = 'order' THEN 0
+                 WHEN instance_id = 'i' THEN 1 WHEN activity_execution_id = 'e' THEN 2 END"
+            )
+            .await,
+        3
+    );
+    let mut meant = correlated(waiting(burst("i", None), "b", HASH), "order");
+    for bookmark in ["c", "d"] {
+        meant = waiting(meant, bookmark, HASH);
+    }
+    assert_verdict!(writer.write(meant).await, Verdict::Won(_));
+    assert_eq!((fixture.count(KEPT).await, fixture.count(MET).await), (0, 3));
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_replay_meets_who_waits_now_and_goes_when_the_instance_has_ended() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    for key in ["a", "b"] {
+        publish(&fixture, &writer, &targeted(key, 1)).await;
+    }
+    expire(&fixture, &writer).await;
+    let found = letters(&writer).await;
+    assert_verdict!(
+        writer.write(waiting(burst("i", None), "b", HASH)).await,
+        Verdict::Won(_)
+    );
+    let replayed = replay(&fixture, &writer, found[0].id).await.unwrap();
+    assert_eq!(replayed.fanout.unwrap().resumed, 1);
+    fixture.admin.client.batch_execute("DELETE FROM work").await.unwrap();
+    let mut ends = burst("i", Some(1));
+    ends.effects.bookmarks_burned = vec![crate::id::BookmarkId::new("b")];
+    assert_verdict!(writer.write(ends).await, Verdict::Won(_));
+    let unneeded = replay(&fixture, &writer, found[1].id).await.unwrap();
+    assert!(unneeded.fanout.is_none() && unneeded.instance == Some(InstanceId::new("i")));
+    assert!(letters(&writer).await.is_empty());
+    // What was kept for an instance that has ended says so.
+    publish(&fixture, &writer, &targeted("c", 1)).await;
+    expire(&fixture, &writer).await;
+    assert!(letters(&writer).await[0].reason.contains("has ended"));
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_stimulus_that_is_about_to_expire_is_met_or_given_up_but_not_both() {
+    let fixture = Fixture::new().await;
+    let writer = Arc::new(fixture.writer().await);
+    publish(&fixture, &writer, &targeted("a", 1)).await;
+    publish(&fixture, &writer, &targeted("b", 1)).await;
+    let time_is_over = "UPDATE inbox SET expires_at = now()";
+    fixture.admin.client.batch_execute(time_is_over).await.unwrap();
+    // A commit that has matched one of them in time, and not yet committed.
+    let commits = open(&fixture, "DELETE FROM inbox WHERE id = (SELECT min(id) FROM inbox)").await;
+    housekeeping::expire(&writer.pool).await.unwrap();
+    assert_eq!(letters(&writer).await.len(), 1);
+    commits.client.batch_execute("COMMIT").await.unwrap();
+    // What has expired is met by nobody, also before it was swept.
+    publish(&fixture, &writer, &targeted("c", 1)).await;
+    fixture.admin.client.batch_execute(time_is_over).await.unwrap();
+    assert_verdict!(
+        writer.write(waiting(burst("i", None), "b", HASH)).await,
+        Verdict::Won(_)
+    );
+    assert_eq!(fixture.count(MET).await, 0);
+    housekeeping::expire(&writer.pool).await.unwrap();
+    assert_eq!(letters(&writer).await.len(), 2);
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_replay_and_whoever_begins_to_wait_never_miss_each_other() {
+    let fixture = Fixture::new().await;
+    let writer = Arc::new(fixture.writer().await);
+    publish(&fixture, &writer, &targeted("a", 1)).await;
+    expire(&fixture, &writer).await;
+    let id = letters(&writer).await[0].id;
+    assert_verdict!(writer.write(waiting(burst("i", None), "x", 7)).await, Verdict::Won(_));
+    let blocker = open(&fixture, "SELECT 1 FROM instance_state FOR UPDATE").await;
+    let begins = spawn(&writer, waiting(burst("i", Some(1)), "b", HASH));
+    fixture.somebody_waits().await;
+    let class = fixture.base.schema().lock_class();
+    let replays = tokio::spawn({
+        let pool = writer.pool.clone();
+        async move { stimulus_letter::replay(&pool, class, &TenantId::default(), id, LIFETIME).await }
+    });
+    fixture.so_many_wait(2).await;
+    blocker.client.batch_execute("ROLLBACK").await.unwrap();
+    assert_verdict!(begins.await.unwrap(), Verdict::Won(_));
+    assert_eq!(replays.await.unwrap().unwrap().unwrap().fanout.unwrap().resumed, 1);
+    fixture.is_sound().await;
+}

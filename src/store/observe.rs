@@ -1,0 +1,147 @@
+//! What a program sees of a cluster from outside that it puts to the test; no node asks for any of it.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use tokio_postgres::Client;
+
+use crate::Result;
+use crate::db::{ANSWER_TIMEOUT, within};
+use crate::id::{InstanceId, NodeId, TenantId};
+
+const DELAY_HOLDER: &str = include_str!("../../sql/queries/observe_delay_holder.sql");
+const HELD: &str = include_str!("../../sql/queries/observe_held.sql");
+const CLOCK: &str = include_str!("../../sql/queries/observe_clock.sql");
+const FINISHED: &str = include_str!("../../sql/queries/observe_finished.sql");
+const BEGUN: &str = include_str!("../../sql/queries/observe_begun.sql");
+const TWICE: &str = include_str!("../../sql/queries/observe_twice.sql");
+const ASLEEP: &str = include_str!("../../sql/queries/observe_asleep.sql");
+const WAITING: &str = include_str!("../../sql/queries/observe_waiting.sql");
+const SET_DUE: &str = include_str!("../../sql/queries/observe_set_due.sql");
+const RAN: &str = include_str!("../../sql/queries/observe_ran.sql");
+const SERVER: &str = include_str!("../../sql/queries/observe_server.sql");
+
+/// The id of the node that has taken up an instance whose delay is over; none while nobody has.
+pub(crate) async fn delay_holder(client: &Client, tenant: &TenantId, instance: &InstanceId) -> Result<Option<String>> {
+    let rows = within(
+        ANSWER_TIMEOUT,
+        client.query(DELAY_HOLDER, &[&tenant.as_str(), &instance.as_str()]),
+    )
+    .await?;
+    Ok(rows.first().map(|row| row.get(0)))
+}
+
+/// The instances whose work a node has in its hands.
+pub(crate) async fn held(client: &Client, node: &NodeId) -> Result<Vec<InstanceId>> {
+    let rows = within(ANSWER_TIMEOUT, client.query(HELD, &[&node.as_str()])).await?;
+    Ok(rows
+        .iter()
+        .map(|row| InstanceId::new(row.get::<_, String>(0)))
+        .collect())
+}
+
+/// What time it is for the database.
+pub(crate) async fn clock(client: &Client) -> Result<DateTime<Utc>> {
+    Ok(within(ANSWER_TIMEOUT, client.query_one(CLOCK, &[])).await?.get(0))
+}
+
+/// How many of these instances have finished as they should.
+pub(crate) async fn finished(client: &Client, tenant: &TenantId, instances: &[InstanceId]) -> Result<usize> {
+    let ids = ids(instances);
+    let row = within(ANSWER_TIMEOUT, client.query_one(FINISHED, &[&tenant.as_str(), &ids])).await?;
+    Ok(usize::try_from(row.get::<_, i64>(0)).unwrap_or(0))
+}
+
+/// How many milliseconds after a moment each of these instances began an activity, by what is committed and the
+/// database's clock. One that has not begun it is missing; one that began before has a negative number.
+pub(crate) async fn begun(
+    client: &Client,
+    tenant: &TenantId,
+    instances: &[InstanceId],
+    activity: &str,
+    since: DateTime<Utc>,
+) -> Result<Vec<f64>> {
+    let ids = ids(instances);
+    let rows = within(
+        ANSWER_TIMEOUT,
+        client.query(BEGUN, &[&tenant.as_str(), &ids, &activity, &since]),
+    )
+    .await?;
+    Ok(rows.iter().map(|row| row.get(1)).collect())
+}
+
+/// How many instances have an activity twice in their journal.
+pub(crate) async fn twice(client: &Client) -> Result<i64> {
+    Ok(within(ANSWER_TIMEOUT, client.query_one(TWICE, &[])).await?.get(0))
+}
+
+/// How many delays nobody has in hands.
+pub(crate) async fn asleep(client: &Client) -> Result<usize> {
+    count(client, ASLEEP).await
+}
+
+/// How many bookmarks an event can meet.
+pub(crate) async fn waiting(client: &Client) -> Result<usize> {
+    count(client, WAITING).await
+}
+
+async fn count(client: &Client, query: &str) -> Result<usize> {
+    let row = within(ANSWER_TIMEOUT, client.query_one(query, &[])).await?;
+    Ok(usize::try_from(row.get::<_, i64>(0)).unwrap_or(0))
+}
+
+/// Sets when each delay is due: the first after `lead`, the others evenly over `span`; all at one instant if that is zero.
+/// Gives the instances with their times.
+pub(crate) async fn set_due(
+    client: &Client,
+    lead: Duration,
+    span: Duration,
+) -> Result<Vec<(InstanceId, DateTime<Utc>)>> {
+    let [lead, span] = [lead, span].map(|time| i64::try_from(time.as_micros()).unwrap_or(i64::MAX));
+    let rows = within(ANSWER_TIMEOUT, client.query(SET_DUE, &[&lead, &span])).await?;
+    let due = |row: &tokio_postgres::Row| (InstanceId::new(row.get::<_, String>(0)), row.get(1));
+    Ok(rows.iter().map(due).collect())
+}
+
+/// When an instance that was due ran on, by what is committed and the database's clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ran {
+    /// Microseconds from when the first of all was due until this one was.
+    pub(crate) due_us: f64,
+    /// From there until it began the activity; none: it has not.
+    pub(crate) lateness_us: Option<f64>,
+    /// From there until the transaction in which it finished; none: it has not finished as it should.
+    pub(crate) ended_us: Option<f64>,
+}
+
+/// When each of these instances, which were due at these times, ran on, beginning with an activity.
+pub(crate) async fn ran(
+    client: &Client,
+    tenant: &TenantId,
+    due: &[(InstanceId, DateTime<Utc>)],
+    activity: &str,
+) -> Result<Vec<Ran>> {
+    let ids: Vec<&str> = due.iter().map(|(id, _)| id.as_str()).collect();
+    let times: Vec<DateTime<Utc>> = due.iter().map(|(_, time)| *time).collect();
+    let rows = within(
+        ANSWER_TIMEOUT,
+        client.query(RAN, &[&tenant.as_str(), &ids, &times, &activity]),
+    )
+    .await?;
+    let ran = |row: &tokio_postgres::Row| Ran {
+        due_us: row.get(0),
+        lateness_us: row.get(1),
+        ended_us: row.get(2),
+    };
+    Ok(rows.iter().map(ran).collect())
+}
+
+/// The settings of the server that decide how fast it is: names and values.
+pub(crate) async fn server(client: &Client) -> Result<Vec<(String, String)>> {
+    let rows = within(ANSWER_TIMEOUT, client.query(SERVER, &[])).await?;
+    Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
+}
+
+fn ids(instances: &[InstanceId]) -> Vec<&str> {
+    instances.iter().map(InstanceId::as_str).collect()
+}

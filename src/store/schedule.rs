@@ -1,0 +1,354 @@
+//! Schedules: what starts an instance when it is time.
+//!
+//! Nothing here knows when that is: rows are read, others decide, and what they decided is written if the rows still
+//! are as they were.
+//!
+//! # Invariants
+//!
+//! - `version` grows with each change of a row. Firing, pausing, resuming, a changed expression and new time zone data
+//!   are a compare-and-set on it, so that whoever decided by what it saw before writes nothing.
+//! - One statement moves a schedule on and makes the starts of what is due, or neither. `last_occurrence` never goes back,
+//!   and a start is unique by its instance, whose id is derived from schedule and occurrence.
+//! - Schedules are locked before activation rows, by a publish as by firing; firing waits for no schedule.
+
+use chrono::{DateTime, Utc};
+use deadpool_postgres::Object;
+use postgres_types::ToSql;
+use serde_json::Value;
+
+use crate::db::Pool;
+use crate::failpoint;
+use crate::id::{ActivityId, DefinitionId, InstanceId, NodeId, TenantId};
+use crate::{Error, Result};
+
+const LOCK: &str = include_str!("../../sql/queries/schedule_lock.sql");
+const CLOCK: &str = include_str!("../../sql/queries/schedule_clock.sql");
+const CLEAR: &str = include_str!("../../sql/queries/schedule_clear.sql");
+const PLAN: &str = include_str!("../../sql/queries/schedule_plan.sql");
+const DUE: &str = include_str!("../../sql/queries/schedule_due.sql");
+const QUEUED: &str = include_str!("../../sql/queries/schedule_queued.sql");
+const NEXT: &str = include_str!("../../sql/queries/schedule_next.sql");
+const FIRE: &str = include_str!("../../sql/queries/schedule_fire.sql");
+const FIND: &str = include_str!("../../sql/queries/schedule_find.sql");
+const SET: &str = include_str!("../../sql/queries/schedule_set.sql");
+const STALE: &str = include_str!("../../sql/queries/schedule_stale.sql");
+const LIST: &str = include_str!("../../sql/queries/schedule_list.sql");
+
+/// A schedule as it stands while its definition is published.
+#[derive(Clone, Debug)]
+pub(crate) struct Standing {
+    pub(crate) id: String,
+    pub(crate) activity_type: String,
+    pub(crate) spec: Value,
+    pub(crate) last_occurrence: Option<DateTime<Utc>>,
+}
+
+/// What a publish makes of a schedule.
+#[derive(Clone, Debug, ToSql)]
+#[postgres(name = "schedule_plan")]
+pub(crate) struct PlanRow {
+    pub(crate) id: String,
+    pub(crate) activity_id: String,
+    pub(crate) activity_type: String,
+    pub(crate) spec: Value,
+    pub(crate) overlap: i16,
+    pub(crate) anchor: DateTime<Utc>,
+    pub(crate) tz_version: String,
+    pub(crate) next_occurrence: Option<DateTime<Utc>>,
+    pub(crate) next_fire: Option<DateTime<Utc>>,
+}
+
+/// Knows the schedules of a version that is published.
+pub(crate) trait Planner: Sync {
+    /// The ids of all of them.
+    fn ids(&self, definition: &DefinitionId) -> Vec<String>;
+
+    /// Those that are new or changed, given what stands and the database's time.
+    fn plan(&self, definition: &DefinitionId, standing: &[Standing], now: DateTime<Utc>) -> Vec<PlanRow>;
+}
+
+/// Of a version without schedules.
+#[cfg(test)]
+pub(crate) struct NoSchedules;
+
+#[cfg(test)]
+impl Planner for NoSchedules {
+    fn ids(&self, _: &DefinitionId) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn plan(&self, _: &DefinitionId, _: &[Standing], _: DateTime<Utc>) -> Vec<PlanRow> {
+        Vec::new()
+    }
+}
+
+/// Makes the schedules of a definition those of the version that is being published, in its transaction.
+pub(super) async fn publish(
+    client: &Object,
+    tenant: &TenantId,
+    definition: &DefinitionId,
+    planner: &dyn Planner,
+) -> Result<()> {
+    let (tenant, id) = (tenant.as_str(), definition.as_str());
+    let rows = client.query(LOCK, &[&tenant, &id]).await?;
+    let ids = planner.ids(definition);
+    if rows.is_empty() && ids.is_empty() {
+        return Ok(());
+    }
+    let standing: Vec<Standing> = rows
+        .iter()
+        .map(|row| {
+            Ok(Standing {
+                id: row.get(0),
+                activity_type: row.get(1),
+                spec: json(row, 2)?,
+                last_occurrence: row.get(3),
+            })
+        })
+        .collect::<Result<_>>()?;
+    client.execute(CLEAR, &[&tenant, &id, &ids]).await?;
+    // Not the transaction's time: it may have waited for its locks, and what fired meanwhile was later than that.
+    let now: DateTime<Utc> = client.query_one(CLOCK, &[]).await?.get(0);
+    let plans = planner.plan(definition, &standing, now);
+    if !plans.is_empty() {
+        client.execute(PLAN, &[&tenant, &id, &plans]).await?;
+    }
+    Ok(())
+}
+
+/// A schedule as whoever decides about it sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct ScheduleRow {
+    pub(crate) tenant: TenantId,
+    pub(crate) id: String,
+    pub(crate) definition_id: DefinitionId,
+    pub(crate) activity_id: ActivityId,
+    /// None: it nests too deep for us.
+    pub(crate) spec: Option<Value>,
+    pub(crate) anchor: DateTime<Utc>,
+    pub(crate) version: i64,
+    pub(crate) last_occurrence: Option<DateTime<Utc>>,
+    pub(crate) next_occurrence: Option<DateTime<Utc>>,
+    pub(crate) next_fire: Option<DateTime<Utc>>,
+    /// The payload of an occurrence that waits.
+    pub(crate) queued: Option<Value>,
+    /// An instance of it runs; only told where that matters.
+    pub(crate) is_running: bool,
+    /// The database's time.
+    pub(crate) now: DateTime<Utc>,
+}
+
+fn json(row: &tokio_postgres::Row, place: usize) -> Result<Value> {
+    row.try_get(place)
+        .map_err(|error| Error::internal("a schedule cannot be read").caused_by(error))
+}
+
+fn schedule_row(row: &tokio_postgres::Row) -> ScheduleRow {
+    ScheduleRow {
+        tenant: TenantId::new(row.get::<_, String>(0)),
+        id: row.get(1),
+        definition_id: DefinitionId::new(row.get::<_, String>(2)),
+        activity_id: ActivityId::new(row.get::<_, String>(3)),
+        spec: row.try_get(4).ok(),
+        anchor: row.get(5),
+        version: row.get(6),
+        last_occurrence: row.get(7),
+        next_occurrence: row.get(8),
+        next_fire: row.get(9),
+        queued: row.try_get(10).ok().flatten(),
+        is_running: row.get(11),
+        now: row.get(12),
+    }
+}
+
+/// The schedules that are due, oldest first.
+pub(crate) async fn due(pool: &Pool, limit: i64) -> Result<Vec<ScheduleRow>> {
+    failpoint::hit("fire.peek").await?;
+    Ok(pool.query(DUE, &[&limit]).await?.iter().map(schedule_row).collect())
+}
+
+/// The schedules of which an occurrence waits and nothing runs any more.
+pub(crate) async fn queued(pool: &Pool, limit: i64) -> Result<Vec<ScheduleRow>> {
+    Ok(pool.query(QUEUED, &[&limit]).await?.iter().map(schedule_row).collect())
+}
+
+/// Microseconds until the next schedule is due, below zero if it is late; and whether occurrences wait for what runs.
+pub(crate) async fn next(pool: &Pool) -> Result<(Option<i64>, bool)> {
+    let row = pool.query_one(NEXT, &[]).await?;
+    Ok((row.get(0), row.get(1)))
+}
+
+/// What becomes of a schedule.
+#[derive(Clone, Debug, ToSql)]
+#[postgres(name = "schedule_turn")]
+pub(crate) struct TurnRow {
+    pub(crate) no: i32,
+    pub(crate) tenant_id: String,
+    pub(crate) id: String,
+    /// As it was when that was decided.
+    pub(crate) version: i64,
+    pub(crate) tz_version: String,
+    pub(crate) last_occurrence: Option<DateTime<Utc>>,
+    pub(crate) next_occurrence: Option<DateTime<Utc>>,
+    pub(crate) next_fire: Option<DateTime<Utc>>,
+    pub(crate) queued: Option<Value>,
+    pub(crate) misfired: i64,
+    pub(crate) skipped: i64,
+    pub(crate) lateness: Option<i64>,
+}
+
+/// An instance that it starts.
+#[derive(Clone, Debug, ToSql)]
+#[postgres(name = "schedule_start")]
+pub(crate) struct StartRow {
+    /// The turn that it belongs to.
+    pub(crate) no: i32,
+    pub(crate) instance_id: String,
+    pub(crate) activity_id: String,
+    pub(crate) payload: Value,
+    /// Microseconds until it may be claimed.
+    pub(crate) delay: i64,
+}
+
+/// A turn that was ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fired {
+    pub(crate) no: i32,
+    /// How many instances were to start, and how many do: the others were refused by the activation strategy, or had
+    /// been started before.
+    pub(crate) asked: i64,
+    pub(crate) made: i64,
+}
+
+/// Fires, if nobody else has changed the schedules since. `forced`: also what is paused.
+pub(crate) async fn fire(
+    pool: &Pool,
+    node: &NodeId,
+    turns: &[TurnRow],
+    starts: &[StartRow],
+    forced: bool,
+) -> Result<Vec<Fired>> {
+    failpoint::hit("fire.decided").await?;
+    let params: [&(dyn ToSql + Sync); 4] = [&turns, &starts, &forced, &node.as_str()];
+    let rows = pool.query(FIRE, &params).await?;
+    failpoint::hit("fire.fired").await?;
+    Ok(rows
+        .iter()
+        .map(|row| Fired {
+            no: row.get(0),
+            asked: row.get(1),
+            made: row.get(2),
+        })
+        .collect())
+}
+
+/// One schedule, and whether it is paused.
+pub(crate) async fn find(pool: &Pool, tenant: &TenantId, id: &str) -> Result<Option<(ScheduleRow, bool)>> {
+    let row = pool.query_opt(FIND, &[&tenant.as_str(), &id]).await?;
+    Ok(row.map(|row| (schedule_row(&row), row.get(13))))
+}
+
+/// What is to be true of a schedule.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewPlan<'a> {
+    pub(crate) paused: bool,
+    pub(crate) tz_version: &'a str,
+    pub(crate) last_occurrence: Option<DateTime<Utc>>,
+    pub(crate) next_occurrence: Option<DateTime<Utc>>,
+    pub(crate) next_fire: Option<DateTime<Utc>>,
+}
+
+/// Writes it, if nobody else has changed the schedule since; whether it was written.
+pub(crate) async fn set(pool: &Pool, row: &ScheduleRow, plan: NewPlan<'_>) -> Result<bool> {
+    let params: [&(dyn ToSql + Sync); 8] = [
+        &row.tenant.as_str(),
+        &row.id,
+        &row.version,
+        &plan.paused,
+        &plan.tz_version,
+        &plan.last_occurrence,
+        &plan.next_occurrence,
+        &plan.next_fire,
+    ];
+    Ok(pool.query_opt(SET, &params).await?.is_some())
+}
+
+/// A page of the schedules that were computed with an older time zone database, after one of them, and whether they
+/// are paused.
+pub(crate) async fn stale(
+    pool: &Pool,
+    tz_version: &str,
+    after: (&str, &str),
+    limit: i64,
+) -> Result<Vec<(ScheduleRow, bool)>> {
+    let rows = pool.query(STALE, &[&tz_version, &after.0, &after.1, &limit]).await?;
+    Ok(rows.iter().map(|row| (schedule_row(row), row.get(13))).collect())
+}
+
+/// Which schedules to list.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ListFilter<'a> {
+    pub(crate) id: Option<&'a str>,
+    pub(crate) definition_id: Option<&'a str>,
+    pub(crate) activity_type: Option<&'a str>,
+    pub(crate) state: Option<&'a str>,
+    pub(crate) limit: i64,
+    pub(crate) offset: i64,
+}
+
+/// A schedule as an operator sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct Listed {
+    pub(crate) id: String,
+    pub(crate) definition_id: DefinitionId,
+    pub(crate) activity_id: ActivityId,
+    pub(crate) activity_type: String,
+    pub(crate) spec: Value,
+    pub(crate) state: String,
+    pub(crate) next_occurrence: Option<DateTime<Utc>>,
+    pub(crate) next_fire: Option<DateTime<Utc>>,
+    pub(crate) last_occurrence: Option<DateTime<Utc>>,
+    pub(crate) queued: Option<Value>,
+    pub(crate) fired: i64,
+    pub(crate) misfired: i64,
+    pub(crate) skipped: i64,
+    pub(crate) last_fired_at: Option<DateTime<Utc>>,
+    pub(crate) last_lateness: Option<i64>,
+    pub(crate) last_node: Option<NodeId>,
+    pub(crate) last_instance: Option<InstanceId>,
+}
+
+/// Lists a page, with how many there are in all; none in all where the page lies behind the last one.
+pub(crate) async fn list(pool: &Pool, tenant: &TenantId, filter: &ListFilter<'_>) -> Result<(u64, Vec<Listed>)> {
+    let params: [&(dyn ToSql + Sync); 7] = [
+        &tenant.as_str(),
+        &filter.definition_id,
+        &filter.activity_type,
+        &filter.state,
+        &filter.id,
+        &filter.limit,
+        &filter.offset,
+    ];
+    let rows = pool.query(LIST, &params).await?;
+    let total = rows.first().map_or(0, |row| row.get::<_, i64>(0));
+    let listed = rows.iter().map(|row| Listed {
+        id: row.get(1),
+        definition_id: DefinitionId::new(row.get::<_, String>(2)),
+        activity_id: ActivityId::new(row.get::<_, String>(3)),
+        activity_type: row.get(4),
+        spec: row.try_get(5).unwrap_or_default(),
+        state: row.get(6),
+        next_occurrence: row.get(7),
+        next_fire: row.get(8),
+        last_occurrence: row.get(9),
+        queued: row.try_get(10).ok().flatten(),
+        fired: row.get(11),
+        misfired: row.get(12),
+        skipped: row.get(13),
+        last_fired_at: row.get(14),
+        last_lateness: row.get(15),
+        last_node: row.get::<_, Option<String>>(16).map(NodeId::new),
+        last_instance: row.get::<_, Option<String>>(17).map(InstanceId::new),
+    });
+    Ok((u64::try_from(total).unwrap_or(0), listed.collect()))
+}

@@ -1,0 +1,409 @@
+//! Who may start beside instances that run: exact against what is committed and against rivals of the same moment.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::definitions::{definition, start};
+use crate::Result;
+use crate::assert_verdict;
+use crate::id::{ClaimNo, InstanceId, NodeId, StimulusHash, TenantId};
+use crate::store::accept::{Accepted, Acceptor, NewStart, RequestKey};
+use crate::store::commit::tests::fixture::{Fixture, Writer, burst, waiting};
+use crate::store::commit::{Claim, CommitRequest, Verdict};
+use crate::store::dead_letter::Which;
+use crate::store::definition::{self as definitions, Starts, TriggerRow};
+use crate::store::depart::{self, Cause};
+use crate::store::event::{self, NewEvent};
+use crate::store::{claim, dead_letter};
+
+pub(super) struct Door {
+    pub(super) fixture: Fixture,
+    pub(super) writer: Writer,
+    pub(super) acceptor: Acceptor,
+    _task: AbortOnDropHandle<()>,
+}
+
+impl Door {
+    pub(super) async fn new(strategy: &str) -> Self {
+        let fixture = Fixture::new().await;
+        let writer = fixture.writer().await;
+        publish(&fixture, &writer, strategy, &[]).await;
+        let (acceptor, task) = Acceptor::start(&writer.connector, &writer.pool, writer.incarnation, true)
+            .await
+            .unwrap();
+        Self {
+            fixture,
+            writer,
+            acceptor,
+            _task: task,
+        }
+    }
+
+    pub(super) async fn start(&self, instance: &str, correlation: Option<&str>) -> Result<Claim> {
+        accept(&self.acceptor, correlated(start(instance, None), correlation)).await
+    }
+
+    /// The first burst of a start comes to its commit.
+    pub(super) async fn runs(&self, instance: &str, claim: Claim, change: impl FnOnce(CommitRequest) -> CommitRequest) {
+        let mut request = change(burst(instance, None));
+        request.definition = published(&self.fixture).await;
+        request.claims.push(claim);
+        assert_verdict!(self.writer.write(request).await, Verdict::Won(_));
+    }
+
+    pub(super) async fn held(&self) -> i64 {
+        self.fixture.count("SELECT count(*) FROM activation").await
+    }
+}
+
+pub(super) async fn accept(acceptor: &Acceptor, start: NewStart) -> Result<Claim> {
+    match acceptor.accept(start).await? {
+        Accepted::New { work, .. } => Ok(Claim::Work(work, ClaimNo(1))),
+        Accepted::Before { instance } => panic!("{instance} was there before"),
+    }
+}
+
+pub(super) async fn published(fixture: &Fixture) -> crate::store::commit::DefinitionRef {
+    let row = fixture
+        .admin
+        .client
+        .query_one("SELECT version_id, version FROM definition WHERE is_published", &[])
+        .await
+        .unwrap();
+    crate::store::commit::DefinitionRef {
+        definition_id: "d".into(),
+        version_id: row.get::<_, String>(0).into(),
+        version: row.get(1),
+    }
+}
+
+pub(super) async fn publish(fixture: &Fixture, writer: &Writer, strategy: &str, triggers: &[TriggerRow]) {
+    let mut new = definition("n");
+    new.body = json!({"options": {"activationStrategyType": format!("Elsa.Workflows.{strategy}Strategy, Elsa")}});
+    let class = fixture.base.schema().lock_class();
+    definitions::save(&writer.pool, class, &new, Some(Starts::by(triggers)))
+        .await
+        .unwrap();
+}
+
+pub(super) fn correlated(mut start: NewStart, correlation: Option<&str>) -> NewStart {
+    if let Some(correlation) = correlation {
+        start.body = json!({ "correlationId": correlation });
+    }
+    start
+}
+
+pub(super) fn suspended(mut request: CommitRequest) -> CommitRequest {
+    request = waiting(request, "b", 7);
+    request
+}
+
+pub(super) fn correlating(correlation: &'static str) -> impl FnOnce(CommitRequest) -> CommitRequest {
+    move |request| {
+        let mut request = suspended(request);
+        request.effects.correlation_id = Some(correlation.to_owned());
+        request
+    }
+}
+
+#[track_caller]
+pub(super) fn refused(answer: Result<Claim>) {
+    assert_eq!(answer.unwrap_err().code(), "cannot-start");
+}
+
+#[tokio::test]
+async fn a_singleton_starts_again_only_when_the_first_has_ended() {
+    let door = Door::new("Singleton").await;
+    let claim = door.start("one", None).await.unwrap();
+    refused(door.start("two", None).await);
+    door.runs("one", claim, suspended).await;
+    refused(door.start("two", Some("c")).await);
+    door.fixture.is_sound().await;
+    let mut end = burst("one", Some(1));
+    end.effects.bookmarks_burned.push("b".into());
+    assert_verdict!(door.writer.write(end).await, Verdict::Won(_));
+    assert_eq!(door.held().await, 0);
+    // One burst from start to end.
+    let claim = door.start("two", None).await.unwrap();
+    door.runs("two", claim, |request| request).await;
+    assert_eq!(door.held().await, 0);
+    door.fixture.is_sound().await;
+}
+
+/// Two open transactions: the second start waits for the first one's fate.
+async fn rivals(end: &str) -> (Door, Result<Claim>) {
+    let door = Door::new("Singleton").await;
+    let rival = door.fixture.session().await;
+    let accept = include_str!("../../../sql/queries/accept_start.sql")
+        .replace(
+            "unnest($2::accept_start[])",
+            "(SELECT (row(0, '', 'rival', 'd', '{}', NULL, NULL, NULL)::accept_start).*)",
+        )
+        .replace("$3", "false")
+        .replace("$1::bigint", "NULL::bigint");
+    rival.client.batch_execute("BEGIN").await.unwrap();
+    rival.client.batch_execute(&accept).await.unwrap();
+    let second = tokio::spawn({
+        let acceptor = door.acceptor.clone();
+        async move {
+            let start = NewStart {
+                request: Some(RequestKey {
+                    route: "start",
+                    key: "k".to_owned(),
+                    fingerprint: vec![0; 32],
+                }),
+                ..start("second", None)
+            };
+            self::accept(&acceptor, start).await
+        }
+    });
+    door.fixture.somebody_waits().await;
+    rival.client.batch_execute(end).await.unwrap();
+    (door, second.await.unwrap())
+}
+
+#[tokio::test]
+async fn of_two_starts_in_the_same_moment_one_is_refused_and_writes_nothing() {
+    let (door, second) = rivals("COMMIT").await;
+    refused(second);
+    assert_eq!(door.fixture.count("SELECT count(*) FROM request").await, 0);
+    assert_eq!(door.fixture.count("SELECT count(*) FROM work").await, 1);
+    door.fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_start_whose_rival_came_to_nothing_is_accepted() {
+    let (door, second) = rivals("ROLLBACK").await;
+    second.unwrap();
+    assert_eq!(door.fixture.count("SELECT count(*) FROM request").await, 1);
+    door.fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn many_starts_in_one_batch_come_to_one_each() {
+    let door = Door::new("CorrelatedSingleton").await;
+    let starts = (0..60).map(|n| {
+        let acceptor = door.acceptor.clone();
+        async move {
+            let correlation = ["", "a", "b"][n % 3];
+            let start = correlated(start(&format!("i{n}"), None), Some(correlation));
+            accept(&acceptor, start).await
+        }
+    });
+    let answers = futures_util::future::join_all(starts).await;
+    let (accepted, turned_away): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
+    assert_eq!((accepted.len(), turned_away.len()), (3, 57));
+    turned_away.into_iter().for_each(refused);
+    door.fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn the_first_answer_of_an_idempotency_key_outlives_what_it_started() {
+    let door = Door::new("Singleton").await;
+    assert!(matches!(
+        door.acceptor.accept(start("one", Some("k"))).await.unwrap(),
+        Accepted::New { .. }
+    ));
+    let again = door.acceptor.accept(start("two", Some("k"))).await.unwrap();
+    assert!(matches!(again, Accepted::Before { instance } if instance.as_str() == "one"));
+    door.fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_correlation_counts_whoever_has_it_now() {
+    let door = Door::new("Correlation").await;
+    // Of another definition, started without any strategy, and correlated later.
+    assert_verdict!(
+        door.writer.write(suspended(burst("other", None))).await,
+        Verdict::Won(_)
+    );
+    let one = door.start("one", Some("c")).await.unwrap();
+    door.runs("one", one, |request| request).await;
+    let mut later = burst("other", Some(1));
+    (later.effects.status, later.effects.sub_status) = (0, 2);
+    later.effects.correlation_id = Some("c".to_owned());
+    assert_verdict!(door.writer.write(later).await, Verdict::Won(_));
+    refused(door.start("two", Some("c")).await);
+    // Whoever has none cannot be compared.
+    door.start("free", None).await.unwrap();
+    door.start("free too", None).await.unwrap();
+    // An instance that goes over to another correlation frees the one that it had.
+    let claim = door.start("three", Some("x")).await.unwrap();
+    refused(door.start("four", Some("x")).await);
+    door.runs("three", claim, correlating("y")).await;
+    refused(door.start("five", Some("y")).await);
+    door.start("four", Some("x")).await.unwrap();
+    door.fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_correlated_singleton_counts_its_own_definition_only() {
+    let door = Door::new("CorrelatedSingleton").await;
+    let mut other = correlating("c")(burst("other", None));
+    other.definition.definition_id = "another".into();
+    assert_verdict!(door.writer.write(other).await, Verdict::Won(_));
+    door.start("one", Some("c")).await.unwrap();
+    refused(door.start("two", Some("c")).await);
+    // One of its own from the time before it had a strategy.
+    let plain = correlating("p")(burst("plain", None));
+    assert_verdict!(door.writer.write(plain).await, Verdict::Won(_));
+    refused(door.start("three", Some("p")).await);
+    door.fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn what_ran_before_a_definition_became_a_singleton_counts() {
+    let door = Door::new("AllowAlways").await;
+    let pending = door.start("pending", None).await.unwrap();
+    let running = door.start("running", None).await.unwrap();
+    door.runs("running", running, suspended).await;
+    publish(&door.fixture, &door.writer, "Singleton", &[]).await;
+    refused(door.start("late", None).await);
+    let mut end = burst("running", Some(1));
+    end.effects.bookmarks_burned.push("b".into());
+    assert_verdict!(door.writer.write(end).await, Verdict::Won(_));
+    refused(door.start("late", None).await);
+    door.runs("pending", pending, |request| request).await;
+    assert_eq!(door.held().await, 0);
+    // A row that nobody took away, as its instance ended while the publish was under way, keeps nobody out.
+    let stale =
+        "INSERT INTO activation SELECT '', activation_key(1::smallint, 'd', NULL), 'running', false, 1, 'd', NULL";
+    door.fixture.admin.client.batch_execute(stale).await.unwrap();
+    door.start("late", None).await.unwrap();
+    door.fixture.is_sound().await;
+}
+
+pub(super) fn event(key: &str) -> NewEvent {
+    NewEvent {
+        tenant: TenantId::default(),
+        request: RequestKey {
+            route: "event",
+            key: key.to_owned(),
+            fingerprint: vec![0; 32],
+        },
+        hash: StimulusHash([9; 32]),
+        name: "Elsa.Event".to_owned(),
+        payload: Some(Value::Null),
+        correlation_id: None,
+        instance: None,
+        activity_execution_id: None,
+        lifetime: Duration::from_secs(60),
+    }
+}
+
+#[tokio::test]
+async fn events_start_as_the_strategy_allows_and_what_met_a_refusal_is_not_kept() {
+    let door = Door::new("AllowAlways").await;
+    let (pool, class) = (door.writer.pool.clone(), door.fixture.base.schema().lock_class());
+    for key in ["early", "later"] {
+        assert!(event::publish(&pool, class, &event(key)).await.unwrap().kept);
+    }
+    let trigger = TriggerRow {
+        activity_id: "a".to_owned(),
+        hash: StimulusHash([9; 32]),
+        name: "Elsa.Event".to_owned(),
+        payload: json!({}),
+    };
+    let another = TriggerRow {
+        activity_id: "z".to_owned(),
+        ..trigger.clone()
+    };
+    publish(&door.fixture, &door.writer, "Singleton", &[trigger, another]).await;
+    let count = async |table: &str| door.fixture.count(&format!("SELECT count(*) FROM {table}")).await;
+    assert_eq!((count("work").await, count("inbox").await), (1, 0));
+    let fanout = event::publish(&pool, class, &event("now")).await.unwrap();
+    assert_eq!((fanout.started, fanout.kept), (0, false));
+    assert_eq!(fanout.refused, ["d", "d"]);
+    // The same event again tells nothing new.
+    assert!(
+        event::publish(&pool, class, &event("now"))
+            .await
+            .unwrap()
+            .refused
+            .is_empty()
+    );
+    door.fixture.is_sound().await;
+    door.fixture
+        .admin
+        .client
+        .batch_execute("DELETE FROM work; DELETE FROM activation")
+        .await
+        .unwrap();
+    let fanout = event::publish(&pool, class, &event("free")).await.unwrap();
+    assert_eq!((fanout.started, fanout.refused.len()), (1, 1));
+    door.fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_start_that_is_given_up_frees_its_key_and_asks_again_when_replayed() {
+    let door = Door::new("Singleton").await;
+    door.start("one", None).await.unwrap();
+    let crashed = "UPDATE work SET crashes = 2";
+    door.fixture.admin.client.batch_execute(crashed).await.unwrap();
+    let session = door.fixture.session().await;
+    depart::depart(&session.client, door.writer.incarnation, &NodeId::new("x"), Cause::Died)
+        .await
+        .unwrap();
+    assert_eq!(door.held().await, 0);
+    let heir = door.fixture.writer().await;
+    let (acceptor, _task) = Acceptor::start(&heir.connector, &heir.pool, heir.incarnation, true)
+        .await
+        .unwrap();
+    let two = accept(&acceptor, start("two", None)).await.unwrap();
+    let tenant = TenantId::default();
+    let letter = dead_letter::list(&heir.pool, &tenant, Which::default(), 10, 0)
+        .await
+        .unwrap()
+        .1[0]
+        .id;
+    let error = dead_letter::replay(&heir.pool, &tenant, letter).await.unwrap_err();
+    assert_eq!(error.code(), "cannot-start");
+    let left = dead_letter::list(&heir.pool, &tenant, Which::default(), 10, 0)
+        .await
+        .unwrap();
+    assert_eq!(left.0, 1);
+    // The start that runs is thrown away by its burst, which frees the key as well.
+    claim::discard_work(&heir.pool, heir.incarnation, &tenant, &[two])
+        .await
+        .unwrap();
+    assert_eq!(door.held().await, 0);
+    let replayed = dead_letter::replay(&heir.pool, &tenant, letter).await.unwrap();
+    assert_eq!(replayed.instance, InstanceId::new("one"));
+    refused(accept(&acceptor, start("three", None)).await);
+    door.fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_correlation_id_may_be_longer_than_an_index_entry() {
+    let door = Door::new("Correlation").await;
+    let long: &'static str = String::leak("long".repeat(100_000));
+    assert_verdict!(
+        door.writer.write(correlating(long)(burst("i", None))).await,
+        Verdict::Won(_)
+    );
+    refused(door.start("one", Some(long)).await);
+    door.fixture.is_sound().await;
+}
+
+/// What a start costs that asks for a correlation id which so many finished instances had.
+#[tokio::test]
+async fn what_had_the_correlation_id_and_ended_is_not_looked_at() {
+    let door = Door::new("Correlation").await;
+    let fill = "INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status,
+                                      version, correlation_id, finished_at)
+                SELECT '', 'f' || n, 'd', 'd1', 1, 1, 3, 1, 'c', now() FROM generate_series(1, 20000) n;
+                ANALYZE instance";
+    door.fixture.admin.client.batch_execute(fill).await.unwrap();
+    let client = &door.fixture.admin.client;
+    client.batch_execute("BEGIN").await.unwrap();
+    let asks = "SELECT activation_blocked('', 3::smallint, 'd', 'c'), activation_blocked('', 2::smallint, 'd', 'c')";
+    let row = client.query_one(asks, &[]).await.unwrap();
+    assert_eq!((row.get(0), row.get(1)), (false, false));
+    let read = "SELECT coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::bigint
+                FROM pg_stat_xact_user_tables WHERE relname = 'instance'";
+    let read: i64 = client.query_one(read, &[]).await.unwrap().get(0);
+    client.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(read, 0, "instances were read");
+}

@@ -1,0 +1,338 @@
+//! The publish that makes the strategy of a workflow another: nobody slips through between the old one and the new.
+
+use serde_json::json;
+
+use super::activation::{Door, accept, correlated, correlating, publish, refused, suspended};
+use super::definitions::start;
+use crate::assert_verdict;
+use crate::id::{DefinitionId, StimulusHash, TenantId};
+use crate::store::accept::Acceptor;
+use crate::store::commit::Verdict;
+use crate::store::commit::tests::fixture::burst;
+use crate::store::definition::TriggerRow;
+use crate::store::{activation, dead_letter};
+
+const ACCEPT: &str = include_str!("../../../sql/queries/accept_start.sql");
+
+/// Accepts a start by hand. With `held`, the statement waits in the middle: its snapshot is taken, and nothing written.
+fn by_hand(body: &str, held: bool) -> String {
+    let lock = if held {
+        ", LATERAL pg_advisory_xact_lock_shared(4711) l"
+    } else {
+        ""
+    };
+    let row = format!("(row(0, '', 'rival', 'd', '{body}', NULL, NULL, NULL)::accept_start)");
+    ACCEPT
+        .replace(
+            "unnest($2::accept_start[])",
+            &format!("(SELECT (u.r).* FROM (SELECT {row} AS r OFFSET 0) u{lock})"),
+        )
+        .replace("$3", "false")
+        .replace("$1::bigint", "NULL::bigint")
+}
+
+const SEEDING: &str = "SELECT count(*) FROM definition WHERE is_published AND seeding = 2";
+
+/// A start under the old version is under way while another strategy is published. Those that come after wait for its
+/// fate, and see it.
+async fn under_way(strategy: &'static str, correlation: Option<&str>, held: bool, end: &str) {
+    let door = Door::new("AllowAlways").await;
+    let (rival, gate) = (door.fixture.session().await, door.fixture.session().await);
+    let body = json!({ "correlationId": correlation }).to_string();
+    gate.client
+        .batch_execute("BEGIN; SELECT pg_advisory_xact_lock(4711)")
+        .await
+        .unwrap();
+    rival.client.batch_execute("BEGIN").await.unwrap();
+    let statement = by_hand(&body, held);
+    let rival = tokio::spawn(async move {
+        rival.client.batch_execute(&statement).await.unwrap();
+        rival
+    });
+    if held {
+        door.fixture.somebody_waits().await;
+        let xids = "SELECT count(*) FROM pg_stat_activity
+                    WHERE datname = current_database() AND wait_event_type = 'Lock' AND backend_xid IS NULL";
+        assert_eq!(door.fixture.count(xids).await, 1, "it has written nothing yet");
+    } else {
+        let written = "SELECT count(*) FROM pg_stat_activity
+                       WHERE datname = current_database() AND state = 'idle in transaction' AND backend_xid IS NOT NULL";
+        door.fixture.until(1, written).await;
+    }
+    let start = correlated(start("late", None), correlation);
+    let acceptor = door.acceptor.clone();
+    let publishes = async { publish(&door.fixture, &door.writer, strategy, &[]).await };
+    let goes_on = async {
+        door.fixture.until(1, SEEDING).await;
+        let late = tokio::spawn(async move { accept(&acceptor, start).await });
+        gate.client.batch_execute("COMMIT").await.unwrap();
+        let rival = rival.await.unwrap();
+        // The publisher looks again and again; it goes on only after this.
+        assert_eq!(door.fixture.count(SEEDING).await, 1);
+        assert!(!late.is_finished(), "it waits for the fate of the one before");
+        rival.client.batch_execute(end).await.unwrap();
+        late.await.unwrap()
+    };
+    let ((), late) = tokio::join!(publishes, goes_on);
+    if end == "COMMIT" {
+        refused(late);
+    } else {
+        late.unwrap();
+    }
+    assert_eq!(door.fixture.count("SELECT count(*) FROM work").await, 1);
+    assert_eq!(
+        door.fixture
+            .count("SELECT count(*) FROM definition WHERE seeding > 0")
+            .await,
+        0
+    );
+    door.fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_start_that_has_written_before_the_publish_counts() {
+    under_way("Singleton", None, false, "COMMIT").await;
+}
+
+#[tokio::test]
+async fn a_start_whose_snapshot_is_older_than_the_publish_and_that_writes_after_it_counts() {
+    under_way("Singleton", None, true, "COMMIT").await;
+}
+
+#[tokio::test]
+async fn a_start_under_way_that_comes_to_nothing_does_not_count() {
+    under_way("Singleton", None, true, "ROLLBACK").await;
+}
+
+#[tokio::test]
+async fn a_correlated_start_under_way_counts() {
+    under_way("CorrelatedSingleton", Some("c"), true, "COMMIT").await;
+}
+
+#[tokio::test]
+async fn an_uncorrelated_start_under_way_counts_for_a_correlated_singleton() {
+    under_way("CorrelatedSingleton", None, true, "COMMIT").await;
+}
+
+#[tokio::test]
+async fn a_start_under_way_counts_for_a_correlation() {
+    under_way("Correlation", Some("c"), true, "COMMIT").await;
+}
+
+#[tokio::test]
+async fn what_is_pending_or_runs_counts_under_whatever_strategy_comes_next() {
+    for strategy in ["CorrelatedSingleton", "Correlation"] {
+        let door = Door::new("AllowAlways").await;
+        door.start("pending", Some("p")).await.unwrap();
+        let running = door.start("running", None).await.unwrap();
+        door.runs("running", running, correlating("r")).await;
+        publish(&door.fixture, &door.writer, strategy, &[]).await;
+        for correlation in ["p", "r"] {
+            refused(door.start("late", Some(correlation)).await);
+        }
+        // One that goes over to another correlation takes its note along.
+        let mut over = correlating("s")(burst("running", Some(1)));
+        over.effects.bookmarks_made.clear();
+        assert_verdict!(door.writer.write(over).await, Verdict::Won(_));
+        refused(door.start("late", Some("s")).await);
+        door.start("free", Some("r")).await.unwrap();
+        door.fixture.is_sound().await;
+        publish(&door.fixture, &door.writer, "Singleton", &[]).await;
+        refused(door.start("late", None).await);
+        door.fixture.is_sound().await;
+    }
+}
+
+/// Publishes, and leaves what is to be done after it.
+async fn publisher_dies(door: &Door, triggers: &[TriggerRow]) {
+    let session = door.fixture.session().await;
+    session
+        .client
+        .batch_execute("BEGIN; LOCK TABLE activation IN EXCLUSIVE MODE")
+        .await
+        .unwrap();
+    let dies = publish(&door.fixture, &door.writer, "Singleton", triggers);
+    tokio::select! {
+        () = dies => panic!("it cannot note what counts"),
+        () = async {
+            door.fixture.until(1, SEEDING).await;
+            door.fixture.somebody_waits().await;
+        } => {}
+    }
+    session.client.batch_execute("ROLLBACK").await.unwrap();
+    let gone = "SELECT count(*) FROM pg_locks WHERE relation = 'activation'::regclass AND mode = 'RowExclusiveLock'";
+    door.fixture.until(0, gone).await;
+}
+
+#[tokio::test]
+async fn what_a_publisher_leaves_who_dies_is_done_by_the_cluster() {
+    let door = Door::new("AllowAlways").await;
+    door.start("pending", None).await.unwrap();
+    publisher_dies(&door, &[]).await;
+    // Whether he had noted it when he died or not: nobody starts beside the one that is there.
+    let before = door.start("late", None).await.unwrap_err();
+    assert!(["cannot-start", "database-busy"].contains(&before.code()), "{before}");
+    let class = door.fixture.base.schema().lock_class();
+    activation::settle_all(&door.writer.pool, class).await.unwrap();
+    refused(door.start("late", None).await);
+    let left = "SELECT count(*) FROM definition WHERE seeding > 0";
+    assert_eq!(door.fixture.count(left).await, 0);
+    door.fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn while_what_counts_is_unknown_starts_and_events_are_busy_and_write_nothing() {
+    let door = Door::new("AllowAlways").await;
+    let trigger = TriggerRow {
+        activity_id: "a".to_owned(),
+        hash: StimulusHash([9; 32]),
+        name: "Elsa.Event".to_owned(),
+        payload: json!({}),
+    };
+    publish(&door.fixture, &door.writer, "Singleton", &[trigger]).await;
+    let client = &door.fixture.admin.client;
+    client
+        .batch_execute("UPDATE definition SET seeding = 2 WHERE is_published")
+        .await
+        .unwrap();
+    let (pool, class) = (door.writer.pool.clone(), door.fixture.base.schema().lock_class());
+    assert_eq!(door.start("late", None).await.unwrap_err().code(), "database-busy");
+    let event = super::activation::event("k");
+    let error = crate::store::event::publish(&pool, class, &event).await.unwrap_err();
+    assert_eq!(error.code(), "database-busy");
+    for table in ["work", "request", "inbox", "activation"] {
+        assert_eq!(
+            door.fixture.count(&format!("SELECT count(*) FROM {table}")).await,
+            0,
+            "{table}"
+        );
+    }
+    // An event that was kept since a time before the trigger is met when what counts is known.
+    client
+        .batch_execute(
+            "INSERT INTO inbox (tenant_id, hash, name, payload, expires_at)
+             VALUES ('', decode(repeat('09', 32), 'hex'), 'Elsa.Event', 'null', now() + interval '1 minute')",
+        )
+        .await
+        .unwrap();
+    activation::settle_all(&pool, class).await.unwrap();
+    assert_eq!(door.fixture.count("SELECT count(*) FROM work").await, 1);
+    refused(door.start("late", None).await);
+    door.fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn notes_of_what_ended_meanwhile_are_swept_and_count_for_nothing() {
+    let door = Door::new("AllowAlways").await;
+    let running = door.start("running", None).await.unwrap();
+    door.runs("running", running, suspended).await;
+    publish(&door.fixture, &door.writer, "Singleton", &[]).await;
+    // As if the instance had ended between the look at it and the commit of the note.
+    let client = &door.fixture.admin.client;
+    client
+        .batch_execute(
+            "INSERT INTO activation SELECT '', activation_key(1::smallint, 'd', NULL), 'gone', false, 1, 'd', NULL;
+             UPDATE definition SET seeding = 1 WHERE is_published",
+        )
+        .await
+        .unwrap();
+    assert_eq!(door.held().await, 2);
+    refused(door.start("late", None).await);
+    let class = door.fixture.base.schema().lock_class();
+    let (tenant, id) = (TenantId::default(), DefinitionId::new("d"));
+    activation::settle(&door.writer.pool, class, &tenant, &id)
+        .await
+        .unwrap();
+    assert_eq!(door.held().await, 1);
+    refused(door.start("late", None).await);
+    door.fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn the_same_strategy_published_again_keeps_nobody_waiting() {
+    let door = Door::new("Singleton").await;
+    let session = door.fixture.session().await;
+    session
+        .client
+        .batch_execute("BEGIN; LOCK TABLE work IN ROW EXCLUSIVE MODE")
+        .await
+        .unwrap();
+    let again = publish(&door.fixture, &door.writer, "Singleton", &[]);
+    tokio::time::timeout(std::time::Duration::from_secs(5), again)
+        .await
+        .unwrap();
+    let one = door.start("one", None).await.unwrap();
+    refused(door.start("two", None).await);
+    door.runs("one", one, |request| request).await;
+    door.fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_start_that_is_replayed_asks_the_strategy_that_is_published_now() {
+    let door = Door::new("AllowAlways").await;
+    door.start("old", None).await.unwrap();
+    let letter = "WITH gone AS (DELETE FROM work RETURNING *)
+                  INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, definition_id, version_id,
+                                           definition_version, body, failures, crashes)
+                  SELECT tenant_id, instance_id, kind, 'crashed', id, definition_id, version_id, definition_version,
+                         body, 0, 3 FROM gone RETURNING id";
+    let letter: i64 = door.fixture.admin.client.query_one(letter, &[]).await.unwrap().get(0);
+    publish(&door.fixture, &door.writer, "Singleton", &[]).await;
+    let one = door.start("one", None).await.unwrap();
+    let tenant = TenantId::default();
+    let error = dead_letter::replay(&door.writer.pool, &tenant, letter)
+        .await
+        .unwrap_err();
+    assert_eq!(error.code(), "cannot-start");
+    door.runs("one", one, |request| request).await;
+    dead_letter::replay(&door.writer.pool, &tenant, letter).await.unwrap();
+    refused(door.start("two", None).await);
+    door.fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn versions_that_were_published_before_there_were_strategies_get_theirs() {
+    let door = Door::new("Singleton").await;
+    door.start("pending", None).await.unwrap();
+    let client = &door.fixture.admin.client;
+    client
+        .batch_execute("UPDATE definition SET activation = 0, seeding = 0; DELETE FROM activation")
+        .await
+        .unwrap();
+    let migration = include_str!("../../../sql/migrations/V3__activation.sql");
+    let fills: Vec<&str> = migration
+        .lines()
+        .filter(|line| line.starts_with("UPDATE definition"))
+        .collect();
+    client.batch_execute(&fills.join("\n")).await.unwrap();
+    let class = door.fixture.base.schema().lock_class();
+    activation::settle_all(&door.writer.pool, class).await.unwrap();
+    refused(door.start("late", None).await);
+    door.fixture.is_sound().await;
+}
+
+/// The other rows' own door, so that two nodes are there.
+#[tokio::test]
+async fn starts_on_two_nodes_over_a_change_of_strategy_come_to_one() {
+    let door = Door::new("AllowAlways").await;
+    let other = door.fixture.writer().await;
+    let (acceptor, _task) = Acceptor::start(&other.connector, &other.pool, other.incarnation, true)
+        .await
+        .unwrap();
+    let acceptors = [door.acceptor.clone(), acceptor];
+    let starts = async |from: usize| {
+        let all = (from..from + 40).map(|n| {
+            let acceptor = acceptors[n % 2].clone();
+            async move { accept(&acceptor, start(&format!("i{n}"), None)).await.is_ok() }
+        });
+        futures_util::future::join_all(all).await
+    };
+    let (_, ()) = tokio::join!(starts(0), publish(&door.fixture, &door.writer, "Singleton", &[]));
+    let after = starts(100).await;
+    assert!(after.into_iter().all(|accepted| !accepted), "others run");
+    let new = "SELECT count(*) FROM work w JOIN definition d USING (tenant_id, version_id) WHERE d.activation = 1";
+    let old = "SELECT count(*) FROM work w JOIN definition d USING (tenant_id, version_id) WHERE d.activation = 0";
+    let (new, old) = (door.fixture.count(new).await, door.fixture.count(old).await);
+    assert!(new == 0 || (new == 1 && old == 0), "{new} beside {old}");
+    door.fixture.is_sound().await;
+}

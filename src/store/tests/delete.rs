@@ -1,0 +1,235 @@
+//! A delete takes all of an instance, also what a commit in flight is about to write.
+
+use std::sync::Arc;
+
+use super::definitions::{definition, start};
+use crate::assert_verdict;
+use crate::id::{ClaimNo, InstanceId, TenantId};
+use crate::store::accept::{Accepted, Acceptor};
+use crate::store::commit::tests::fixture::{Fixture, burst, journal, waiting};
+use crate::store::commit::{Claim, CommitRequest, Verdict};
+use crate::store::definition::Starts;
+use crate::store::{definition as definitions, delete};
+
+const TABLES: [&str; 8] = [
+    "instance",
+    "instance_state",
+    "bookmark",
+    "timer",
+    "work",
+    "journal",
+    "activation",
+    "inbox",
+];
+
+async fn nothing_is_left(fixture: &Fixture) {
+    for table in TABLES {
+        let left = fixture.count(&format!("SELECT count(*) FROM {table}")).await;
+        assert_eq!(left, 0, "{table}");
+    }
+    fixture.is_sound().await;
+}
+
+/// Lets a burst come to the middle of its commit, deletes its instance, and lets both go on.
+async fn deleted_in_the_middle(request: impl AsyncFnOnce(&Fixture) -> CommitRequest, blocker: &str) {
+    let fixture = Fixture::new().await;
+    let writer = Arc::new(fixture.writer().await);
+    let mut request = request(&fixture).await;
+    let claim = fixture.claimed_work("i", writer.incarnation).await;
+    request.claims.push(claim.clone());
+    let session = fixture.session().await;
+    session
+        .client
+        .batch_execute(&format!("BEGIN; {blocker}"))
+        .await
+        .unwrap();
+    let commits = tokio::spawn({
+        let writer = Arc::clone(&writer);
+        async move { writer.write(request).await }
+    });
+    fixture.somebody_waits().await;
+    let deletes = tokio::spawn({
+        let pool = writer.pool.clone();
+        async move { delete::delete(&pool, &TenantId::default(), &InstanceId::new("i")).await }
+    });
+    fixture.so_many_wait(2).await;
+    session.client.batch_execute("ROLLBACK").await.unwrap();
+    assert_verdict!(commits.await.unwrap(), Verdict::Won(_));
+    deletes.await.unwrap().unwrap().unwrap();
+    nothing_is_left(&fixture).await;
+    // Who loaded the instance before it was deleted writes nothing, nor does who began it.
+    for expected in [None, Some(1), Some(2)] {
+        let mut late = journal(waiting(burst("i", expected), "late", 8), 9);
+        late.claims.push(claim.clone());
+        assert_verdict!(writer.write(late).await, Verdict::ClaimLost);
+    }
+    nothing_is_left(&fixture).await;
+    let again = delete::delete(&writer.pool, &TenantId::default(), &InstanceId::new("i")).await;
+    assert_eq!(again.unwrap(), None);
+}
+
+#[tokio::test]
+async fn what_a_commit_in_flight_writes_goes_too() {
+    let second = async |fixture: &Fixture| {
+        let first = fixture.writer().await;
+        let wrote = first.write(journal(waiting(burst("i", None), "b", 7), 1)).await;
+        assert_verdict!(wrote, Verdict::Won(_));
+        let mut second = journal(waiting(burst("i", Some(1)), "b2", 7), 2);
+        second.effects.bookmarks_made[0].delay = Some(1_000_000);
+        second
+    };
+    deleted_in_the_middle(second, "SELECT 1 FROM instance_state FOR UPDATE").await;
+}
+
+#[tokio::test]
+async fn what_the_first_commit_in_flight_writes_goes_too() {
+    let first = async |_: &Fixture| journal(waiting(burst("i", None), "b", 7), 1);
+    deleted_in_the_middle(
+        first,
+        "INSERT INTO bookmark VALUES ('', 'i', 'b', '', '', '', '', '', '{}', true)",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_start_that_has_not_run_is_deleted_and_its_key_starts_nothing_again() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    let class = fixture.base.schema().lock_class();
+    definitions::save(&writer.pool, class, &definition("n"), Some(Starts::by(&[])))
+        .await
+        .unwrap();
+    let (acceptor, _task) = Acceptor::start(&writer.connector, &writer.pool, writer.incarnation, true)
+        .await
+        .unwrap();
+    let Accepted::New { work, .. } = acceptor.accept(start("i", Some("k"))).await.unwrap() else {
+        panic!("it is new");
+    };
+    let deleted = delete::delete(&writer.pool, &TenantId::default(), &InstanceId::new("i")).await;
+    assert_eq!(deleted.unwrap().unwrap().works, [work]);
+    let mut burst = burst("i", None);
+    burst.claims.push(Claim::Work(work, ClaimNo(1)));
+    assert_verdict!(writer.write(burst).await, Verdict::ClaimLost);
+    let again = acceptor.accept(start("other", Some("k"))).await.unwrap();
+    assert!(matches!(again, Accepted::Before { instance } if instance.as_str() == "i"));
+    nothing_is_left(&fixture).await;
+}
+
+/// Work comes after the delete has locked what there was, and its commit waits for the instance that the delete waits
+/// for, too.
+#[tokio::test]
+async fn a_straggler_and_a_delete_do_not_wait_for_each_other() {
+    let fixture = Fixture::new().await;
+    let writer = Arc::new(fixture.writer().await);
+    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    let session = fixture.session().await;
+    session
+        .client
+        .batch_execute("BEGIN; SELECT 1 FROM instance FOR UPDATE")
+        .await
+        .unwrap();
+    let deletes = tokio::spawn({
+        let pool = writer.pool.clone();
+        async move { delete::delete(&pool, &TenantId::default(), &InstanceId::new("i")).await }
+    });
+    fixture.so_many_wait(1).await;
+    let mut late = waiting(burst("i", Some(1)), "b2", 7);
+    late.claims.push(fixture.claimed_work("i", writer.incarnation).await);
+    let commits = tokio::spawn({
+        let writer = Arc::clone(&writer);
+        async move { writer.write(late).await }
+    });
+    fixture.so_many_wait(2).await;
+    session.client.batch_execute("ROLLBACK").await.unwrap();
+    deletes.await.unwrap().unwrap().unwrap();
+    assert_verdict!(commits.await.unwrap(), Verdict::Won(_));
+    nothing_is_left(&fixture).await;
+}
+
+#[tokio::test]
+async fn stimuli_of_a_deleted_instance_are_locked_in_the_order_of_their_ids() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    for id in [200, 100] {
+        let kept = format!(
+            "INSERT INTO inbox (tenant_id, id, hash, name, instance_id, expires_at) OVERRIDING SYSTEM VALUE
+             VALUES ('', {id}, 'other', 'Elsa.Event', 'i', now() + interval '1 hour')"
+        );
+        fixture.admin.client.batch_execute(&kept).await.unwrap();
+    }
+    let session = fixture.session().await;
+    session
+        .client
+        .batch_execute("BEGIN; SELECT 1 FROM inbox WHERE id = 100 FOR UPDATE")
+        .await
+        .unwrap();
+    let deletes = tokio::spawn({
+        let pool = writer.pool.clone();
+        async move { delete::delete(&pool, &TenantId::default(), &InstanceId::new("i")).await }
+    });
+    fixture.so_many_wait(1).await;
+    session
+        .client
+        .batch_execute("SELECT 1 FROM inbox WHERE id = 200 FOR UPDATE NOWAIT; COMMIT")
+        .await
+        .unwrap();
+    deletes.await.unwrap().unwrap().unwrap();
+    nothing_is_left(&fixture).await;
+}
+
+#[tokio::test]
+async fn a_bookmark_locks_only_the_stimuli_that_it_can_take() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    let kept =
+        "INSERT INTO inbox (tenant_id, hash, name, instance_id, correlation_id, activity_execution_id, expires_at)
+                SELECT '', decode(repeat('07', 32), 'hex'), 'Elsa.Event', v.i, v.c, v.e, now() + interval '1 hour'
+                FROM (VALUES ('other', NULL, NULL), (NULL, 'other', NULL), (NULL, NULL, 'other')) v(i, c, e)";
+    fixture.admin.client.batch_execute(kept).await.unwrap();
+    let session = fixture.session().await;
+    session
+        .client
+        .batch_execute("BEGIN; SELECT 1 FROM inbox FOR UPDATE")
+        .await
+        .unwrap();
+    let writes = writer.write(waiting(burst("i", None), "b", 7));
+    tokio::select! {
+        verdict = writes => assert_verdict!(verdict, Verdict::Won(_)),
+        () = fixture.somebody_waits() => panic!("it waits for what it cannot take"),
+    }
+    session.client.batch_execute("ROLLBACK").await.unwrap();
+    // What it can take it takes.
+    let fits = "UPDATE inbox SET instance_id = 'j' WHERE instance_id IS NOT NULL";
+    fixture.admin.client.batch_execute(fits).await.unwrap();
+    assert_verdict!(writer.write(waiting(burst("j", None), "b", 7)).await, Verdict::Won(_));
+    assert_eq!(fixture.count("SELECT count(*) FROM inbox").await, 2);
+    assert_eq!(
+        fixture.count("SELECT count(*) FROM work WHERE instance_id = 'j'").await,
+        1
+    );
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_start_that_is_replayed_in_the_same_moment_is_deleted() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    let letter = "INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, definition_id, version_id,
+                                           definition_version, body, failures, crashes)
+                  VALUES ('', 'i', 0, 'crashed', 1, 'd', 'd1', 1, '{}', 0, 3) RETURNING id";
+    let letter: i64 = fixture.admin.client.query_one(letter, &[]).await.unwrap().get(0);
+    let session = fixture.session().await;
+    session.client.batch_execute("BEGIN").await.unwrap();
+    let replay = include_str!("../../../sql/queries/dead_letter_replay.sql");
+    session.client.query_one(replay, &[&"", &letter]).await.unwrap();
+    let deletes = tokio::spawn({
+        let pool = writer.pool.clone();
+        async move { delete::delete(&pool, &TenantId::default(), &InstanceId::new("i")).await }
+    });
+    fixture.so_many_wait(1).await;
+    session.client.batch_execute("COMMIT").await.unwrap();
+    let deleted = deletes.await.unwrap().unwrap().expect("the start that came back");
+    assert_eq!(deleted.works.len(), 1);
+    nothing_is_left(&fixture).await;
+}

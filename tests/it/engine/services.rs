@@ -1,0 +1,74 @@
+//! Engines whose hints and signals the program carries itself.
+
+use std::time::Duration;
+
+use mainspring::Engine;
+use mainspring::lock::{LocalLocks, LockProvider};
+use mainspring::runtime::VersionOptions;
+use mainspring::signal::LocalSignal;
+use mainspring::wake::LocalHub;
+use serde_json::json;
+
+use super::{PATIENCE, event, start, waits_for};
+use crate::support::{TestDatabase, poll_until};
+
+/// So rare that none comes while the test runs.
+const NEVER: Duration = Duration::from_secs(600);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn engines_of_one_process_do_without_notify_and_advisory_locks() {
+    let database = TestDatabase::create().await;
+    let (hub, signal) = (LocalHub::default(), LocalSignal::default());
+    let locks = LocalLocks::new();
+    let engine = async |name: &str, workers: usize| {
+        Engine::builder(database.url())
+            .node_id(name)
+            .workers(workers)
+            .check_in(NEVER)
+            .tolerance(NEVER * 3)
+            .wake(hub.member())
+            .signal(signal.clone())
+            .locks(locks.clone())
+            .start()
+            .await
+            .unwrap()
+    };
+    let (door, runner) = (engine("door", 0).await, engine("runner", 8).await);
+    let save = async |name: &str| {
+        let mut definition = waits_for("word", "Word", false);
+        definition["name"] = json!(name);
+        let definition = mainspring::definition::WorkflowDefinition::from_value(definition).unwrap();
+        door.save(definition, true).await.unwrap();
+    };
+    let shown = async || {
+        let shown = runner
+            .definition(&"word".into(), VersionOptions::Published)
+            .await
+            .unwrap();
+        shown["name"].as_str().unwrap().to_owned()
+    };
+    save("old").await;
+    assert_eq!(shown().await, "old");
+    save("new").await;
+    poll_until(PATIENCE, "the other engine to show the new version", async || {
+        (shown().await == "new").then_some(())
+    })
+    .await;
+
+    let waiting = door.execute(start("word")).await.unwrap();
+    assert_eq!(waiting.workflow_state["subStatus"], "Suspended");
+    door.trigger_event(event("Word", json!("hello"))).await.unwrap();
+    poll_until(PATIENCE, "the event to be worked on", async || {
+        let detail = door.instance(&waiting.instance_id).await.unwrap();
+        (detail.summary.sub_status == "Finished").then_some(())
+    })
+    .await;
+
+    assert!(locks.stats().granted > 0);
+    let client = database.connect().await;
+    let listening = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN mainspring_w%'";
+    assert_eq!(client.query_one(listening, &[]).await.unwrap().get::<_, i64>(0), 0);
+    door.shutdown().await;
+    runner.shutdown().await;
+    assert_eq!(mainspring::check(&database.url(), "mainspring").await.unwrap(), []);
+}

@@ -1,0 +1,134 @@
+//! `mainspring bench timers` and `bench signals`, small: that they measure and judge, not how fast anything is.
+
+use serde_json::Value;
+
+use super::PATIENCE;
+use crate::support::{Child, TestDatabase, poll_until};
+
+/// The fields that every benchmark of this kind has, in their order.
+const COMMON: [&str; 9] = [
+    "bench",
+    "clients",
+    "seconds",
+    "ops_per_s",
+    "p50_us",
+    "p95_us",
+    "p99_us",
+    "max_us",
+    "errors",
+];
+
+async fn no_schema(database: &TestDatabase) {
+    let client = database.connect().await;
+    let query = "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'mainspring%'";
+    assert_eq!(client.query_one(query, &[]).await.unwrap().get::<_, i64>(0), 0);
+}
+
+/// Runs it to a good end: what it reported, and what it said meanwhile.
+async fn report(what: &str, arguments: &[&str], more: &[&str]) -> (Value, Vec<String>) {
+    let database = TestDatabase::create().await;
+    let url = database.url();
+    let bench = ["bench", what, "--database-url", &url, "--json"];
+    let mut bench = Child::start(&[&bench[..], arguments].concat(), &[]);
+    let code = bench.wait(PATIENCE).code();
+    let said = bench.stdout();
+    assert_eq!(code, Some(0), "{said:?}\n{}", bench.stderr().join("\n"));
+    let report: Value = serde_json::from_str(said.last().unwrap()).unwrap();
+    let fields: Vec<&str> = report.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(fields, [&COMMON[..], more].concat());
+    assert_eq!(report["bench"], what);
+    for nothing in ["lost", "twice", "errors"] {
+        assert_eq!(report[nothing], 0, "{report}");
+    }
+    assert!(report["ops_per_s"].as_f64().unwrap() > 0.0, "{report}");
+    let rank = |name: &str| report[name].as_f64().unwrap();
+    assert!(
+        rank("p50_us") <= rank("p95_us") && rank("p99_us") <= rank("max_us"),
+        "{report}"
+    );
+    assert!(
+        said.iter().any(|line| line.starts_with("server: server_version")),
+        "{said:?}"
+    );
+    no_schema(&database).await;
+    (report, bench.stderr())
+}
+
+const OF_TIMERS: [&str; 7] = ["timers", "nodes", "at_once", "all_ms", "lost", "twice", "early"];
+
+#[tokio::test]
+async fn sleeping_instances_run_on_when_they_are_due() {
+    let small = ["--timers", "20", "--seconds", "2"];
+    let (report, progress) = report("timers", &small, &OF_TIMERS).await;
+    assert_eq!(
+        (&report["clients"], &report["seconds"], &report["early"]),
+        (&20.into(), &2.into(), &0.into())
+    );
+    assert!(report["p50_us"].as_f64().unwrap() > 0.0, "{report}");
+    // The last of twenty is due 1.9 s after the first.
+    assert!(report["all_ms"].as_f64().unwrap() > 1_900.0, "{report}");
+    assert!(
+        progress.iter().any(|line| line.ends_with(" of 20 have run")),
+        "{progress:?}"
+    );
+}
+
+#[tokio::test]
+async fn all_due_at_one_instant_run_on_two_nodes() {
+    let small = ["--timers", "50", "--at-once", "--nodes", "2"];
+    let (report, _) = report("timers", &small, &OF_TIMERS).await;
+    assert_eq!(
+        (&report["at_once"], &report["seconds"], &report["nodes"]),
+        (&true.into(), &0.into(), &2.into())
+    );
+    assert!(
+        report["all_ms"].as_f64().unwrap() * 1e3 >= report["max_us"].as_f64().unwrap(),
+        "{report}"
+    );
+}
+
+#[tokio::test]
+async fn every_event_is_met_once() {
+    let more = [
+        "nodes",
+        "events",
+        "sent_p50_us",
+        "sent_p95_us",
+        "sent_p99_us",
+        "lost",
+        "twice",
+    ];
+    let small = ["--clients", "4", "--seconds", "2", "--nodes", "2"];
+    let (report, progress) = report("signals", &small, &more).await;
+    assert_eq!((&report["clients"], &report["nodes"]), (&4.into(), &2.into()));
+    assert!(report["events"].as_u64().unwrap() > 4, "{report}");
+    assert!(
+        report["sent_p50_us"].as_f64().unwrap() > report["p50_us"].as_f64().unwrap(),
+        "{report}"
+    );
+    assert!(progress.iter().any(|line| line.starts_with("2 s: ")), "{progress:?}");
+}
+
+#[tokio::test]
+async fn an_instance_that_runs_early_is_told() {
+    let database = TestDatabase::create().await;
+    let url = database.url();
+    let bench = ["bench", "timers", "--database-url", &url, "--json"];
+    let mut bench = Child::start(&[&bench[..], &["--timers", "3", "--seconds", "1"]].concat(), &[]);
+    let client = database.connect().await;
+    poll_until(PATIENCE, "the due times to be set", async || {
+        let schema = "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'mainspring_bench%'";
+        let schema: String = client.query_opt(schema, &[]).await.ok()??.get(0);
+        let soon = format!(
+            "UPDATE {schema}.timer SET available_at = now() - interval '1 second'
+             WHERE instance_id = (SELECT max(instance_id) FROM {schema}.timer WHERE due < now() + interval '1 minute')"
+        );
+        (client.execute(&soon, &[]).await.ok()? > 0).then_some(())
+    })
+    .await;
+    assert_eq!(bench.wait(PATIENCE).code(), Some(1), "{:?}", bench.stdout());
+    let said = bench.stdout();
+    let report: Value = serde_json::from_str(said.last().unwrap()).unwrap();
+    assert_eq!((&report["early"], &report["lost"]), (&1.into(), &0.into()), "{report}");
+    no_schema(&database).await;
+}

@@ -1,0 +1,99 @@
+//! `mainspring bench failover`, small: that it measures and judges, not how fast anything is.
+
+use serde_json::Value;
+
+use super::PATIENCE;
+use crate::support::{Child, TestDatabase};
+
+/// The fields of its JSON in their order, and no others.
+const FIELDS: [&str; 10] = [
+    "bench", "fault", "rounds", "bursts", "p50_ms", "p95_ms", "max_ms", "lost", "twice", "errors",
+];
+
+async fn after(fault: &str) {
+    let database = TestDatabase::create().await;
+    let url = database.url();
+    let small = [
+        "--bursts",
+        "5",
+        "--rounds",
+        "1",
+        "--check-in",
+        "200ms",
+        "--tolerance",
+        "1s",
+        "--json",
+    ];
+    let bench = ["bench", "failover", "--database-url", &url, "--fault", fault];
+    let mut bench = Child::start(&[&bench[..], &small].concat(), &[]);
+    let code = bench.wait(PATIENCE).code();
+    let said = bench.stdout();
+    assert_eq!(code, Some(0), "{said:?}\n{}", bench.stderr().join("\n"));
+    let report: Value = serde_json::from_str(said.last().unwrap()).unwrap();
+    let fields: Vec<&str> = report.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(fields, FIELDS);
+    assert_eq!(
+        (&report["bench"], &report["fault"]),
+        (&"failover".into(), &fault.into())
+    );
+    assert_eq!((&report["rounds"], &report["bursts"]), (&1.into(), &5.into()));
+    for nothing in ["lost", "twice", "errors"] {
+        assert_eq!(report[nothing], 0, "{report}");
+    }
+    assert!(report["p50_ms"].as_f64().unwrap() > 0.0, "{report}");
+    assert!(
+        said.iter().any(|line| line.starts_with("server: server_version")),
+        "{said:?}"
+    );
+    assert!(bench.stderr().iter().any(|line| line.starts_with("round 1 of 1: ")));
+    let client = database.connect().await;
+    let query = "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'mainspring%'";
+    assert_eq!(client.query_one(query, &[]).await.unwrap().get::<_, i64>(0), 0);
+}
+
+#[tokio::test]
+async fn the_bursts_of_a_killed_node_run_elsewhere_once() {
+    after("kill").await;
+}
+
+#[tokio::test]
+async fn a_stopped_node_that_goes_on_writes_nothing() {
+    after("stop").await;
+}
+
+#[tokio::test]
+async fn a_node_that_is_cut_off_writes_nothing() {
+    after("cut").await;
+}
+
+#[tokio::test]
+async fn it_can_be_interrupted_and_leaves_no_schema() {
+    let database = TestDatabase::create().await;
+    let url = database.url();
+    let mut bench = Child::start(
+        &[
+            "bench",
+            "failover",
+            "--database-url",
+            &url,
+            "--bursts",
+            "5",
+            "--fault",
+            "stop",
+        ],
+        &[],
+    );
+    crate::support::poll_until(PATIENCE, "the first fault", async || {
+        bench
+            .stderr()
+            .iter()
+            .any(|line| line.contains("after the fault"))
+            .then_some(())
+    })
+    .await;
+    bench.signal("INT");
+    assert_eq!(bench.wait(PATIENCE).code(), Some(1));
+    let client = database.connect().await;
+    let query = "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'mainspring%'";
+    assert_eq!(client.query_one(query, &[]).await.unwrap().get::<_, i64>(0), 0);
+}
