@@ -81,8 +81,9 @@ async fn all_due_at_one_instant_run_on_two_nodes() {
         (&report["at_once"], &report["seconds"], &report["nodes"]),
         (&true.into(), &0.into(), &2.into())
     );
+    // `all_ms` is told to a tenth of a millisecond, so it may be half of one below the latest.
     assert!(
-        report["all_ms"].as_f64().unwrap() * 1e3 >= report["max_us"].as_f64().unwrap(),
+        report["all_ms"].as_f64().unwrap() * 1e3 + 50.0 >= report["max_us"].as_f64().unwrap(),
         "{report}"
     );
 }
