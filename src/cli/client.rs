@@ -91,6 +91,65 @@ impl Client {
     }
 }
 
+/// A connection to a node that lasts, for who asks often.
+pub(super) struct Lasting {
+    authority: String,
+    sender: http1::SendRequest<Body>,
+    _driver: AbortOnDropHandle<()>,
+}
+
+impl Lasting {
+    pub(super) async fn open(client: &Client) -> Result<Self, Failure> {
+        let failed = |error: &dyn std::fmt::Display| Failure::failed(format!("{}: {error}", client.authority));
+        let stream = TcpStream::connect(&client.authority)
+            .await
+            .map_err(|error| failed(&error))?;
+        stream.set_nodelay(true).map_err(|error| failed(&error))?;
+        let (sender, connection) = http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(|error| failed(&error))?;
+        let driver = tokio::spawn(async move {
+            // An error shows at the request.
+            let _ = connection.await;
+        });
+        Ok(Self {
+            authority: client.authority.clone(),
+            sender,
+            _driver: AbortOnDropHandle::new(driver),
+        })
+    }
+
+    /// As [`Client::post`]; the body of the answer is text, for who reads little of it.
+    pub(super) async fn post(&mut self, path: &str, body: &'static str) -> Result<Vec<u8>, Failure> {
+        let failed =
+            |what: &dyn std::fmt::Display| Failure::failed(format!("POST {path} at {}: {what}", self.authority));
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri(format!("/elsa/api/{path}"))
+            .header(HOST, &self.authority)
+            .header(CONTENT_TYPE, "application/json")
+            .body(Body::from(body))
+            .map_err(|error| failed(&error))?;
+        let exchange = async {
+            self.sender.ready().await?;
+            self.sender.send_request(request).await
+        };
+        let response = match tokio::time::timeout(PATIENCE, exchange).await {
+            Ok(response) => response.map_err(|error| failed(&error))?,
+            Err(_) => return Err(failed(&"no answer")),
+        };
+        let status = response.status();
+        let bytes = to_bytes(Body::new(response.into_body()), LARGEST)
+            .await
+            .map_err(|error| failed(&error))?;
+        if !status.is_success() {
+            let text = String::from_utf8_lossy(&bytes);
+            return Err(failed(&format!("{status} {text}")));
+        }
+        Ok(bytes.to_vec())
+    }
+}
+
 /// A text in an answer; empty if it is not there.
 pub(super) fn text<'a>(answer: &'a Value, name: &str) -> &'a str {
     answer.get(name).and_then(Value::as_str).unwrap_or_default()

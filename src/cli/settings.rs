@@ -17,7 +17,10 @@ use super::elsa::ElsaEnvironment;
 use super::failure::Failure;
 use super::secret::Secret;
 use crate::db::with_file;
-pub(super) use bench::{Bench, BenchCommand, BenchFailover, BenchLocks, BenchSignals, BenchTimers, Fault, Provider};
+pub(super) use bench::{
+    Bench, BenchCommand, BenchFailover, BenchLocks, BenchSignals, BenchTimers, BenchWorkflows, CommitAt, Fault,
+    JournalLevel, Mode, Provider,
+};
 use child::Child;
 pub(super) use cron::{Cron, GapRule, OverlapRule};
 pub(super) use role::RoleName;

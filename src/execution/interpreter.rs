@@ -195,7 +195,7 @@ impl Interpreter {
             attempt: burst.attempt,
             began_at: burst.now,
             notices: VecDeque::new(),
-            record: Record::new(),
+            record: Record::new(program.journal),
             executed: 0,
             is_dirty: false,
             commits_now: false,

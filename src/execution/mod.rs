@@ -17,6 +17,7 @@ mod commit_strategy;
 mod evaluate;
 mod instruct;
 mod interpreter;
+mod journal_level;
 mod options;
 mod program;
 mod record;

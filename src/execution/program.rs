@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::{Map, Value};
 
 use super::commit_strategy::WorkflowStrategy;
+use super::journal_level::JournalLevel;
 use crate::activity::{
     ActivityNode, Catalogue, Descriptor, ErasedActivity, NodeIndex, NodeInput, OnBreak, Registered, Tree, WORKFLOW,
     Workflow, camel_case,
@@ -33,6 +34,8 @@ pub struct Program {
     pub(super) continues_with_incidents: bool,
     /// When its bursts commit before their end.
     pub(super) commits: WorkflowStrategy,
+    /// What its bursts write down.
+    pub(super) journal: JournalLevel,
     /// Some expression asks for outputs of activities.
     pub(super) needs_outputs: bool,
     registered: Vec<Option<Registered>>,
@@ -160,6 +163,7 @@ pub(super) fn compile(catalogue: &Catalogue, definition: &WorkflowDefinition) ->
         inputs: definition.declared_inputs(),
         continues_with_incidents: strategy.contains("ContinueWithIncidents"),
         commits: WorkflowStrategy::of(definition),
+        journal: JournalLevel::of(definition),
         needs_outputs: compiler.needs_outputs,
         tree: compiler.tree,
         registered: compiler.registered,

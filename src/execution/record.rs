@@ -6,6 +6,7 @@ use std::time::Instant;
 use serde_json::{Map, Value};
 
 use super::burst::{ActivityExecution, JournalEntry};
+use super::journal_level::JournalLevel;
 use super::program::Program;
 use super::state::{Context, InstanceState};
 use crate::activity::ActivityNode;
@@ -14,6 +15,7 @@ use crate::id::{ActivityExecutionId, ActivityId};
 
 pub(super) struct Record {
     pub(super) began: Instant,
+    level: JournalLevel,
     pub(super) journal: Vec<JournalEntry>,
     executions: BTreeMap<u64, ActivityExecution>,
     /// Bytes, about.
@@ -29,9 +31,10 @@ pub(super) struct Note {
 }
 
 impl Record {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(level: JournalLevel) -> Self {
         Self {
             began: Instant::now(),
+            level,
             journal: Vec::new(),
             executions: BTreeMap::new(),
             weight: 0,
@@ -47,6 +50,9 @@ impl Record {
         event_name: &'static str,
         note: Note,
     ) {
+        if self.level == JournalLevel::Off {
+            return;
+        }
         let sequence = state.sequence;
         let Some(context) = state.contexts.get(&number) else {
             return;
@@ -88,13 +94,16 @@ impl Record {
         }
     }
 
-    /// The record of an execution that is in the state, brought up to date.
+    /// The record of an execution that is in the state, brought up to date; none if executions are not recorded.
     pub(super) fn touch(
         &mut self,
         program: &Program,
         state: &InstanceState,
         number: u64,
     ) -> Option<&mut ActivityExecution> {
+        if self.level == JournalLevel::Off {
+            return None;
+        }
         let context = state.contexts.get(&number)?;
         let node = program.tree.find(&context.node_id)?;
         let execution = self

@@ -47,7 +47,7 @@
 //!   can, and is saved by its timeout.
 //! - **Cancellation.** A future that is dropped, at whatever point, leaves nothing locked and no place in line.
 //! - **In line.** Within a process locks are granted in order of asking. Processes take turns: who has a lock that another
-//!   one waits for gives it to those of its own that stood in line by then, 16 at most, and then to the other, behind
+//!   one waits for gives it to those of its own that stood in line by then, 32 at most, and then to the other, behind
 //!   which it queues again. Readers do not go ahead of a writer of another process. Of files nobody tells who waits:
 //!   there a process gives a lock back after 64 of its own.
 //! - **The end.** A handle gives back when it is dropped. When the process dies, the system (database or kernel) does.

@@ -19,6 +19,8 @@ const ASLEEP: &str = include_str!("../../sql/queries/observe_asleep.sql");
 const WAITING: &str = include_str!("../../sql/queries/observe_waiting.sql");
 const SET_DUE: &str = include_str!("../../sql/queries/observe_set_due.sql");
 const RAN: &str = include_str!("../../sql/queries/observe_ran.sql");
+const COST: &str = include_str!("../../sql/queries/observe_cost.sql");
+const ENDED: &str = include_str!("../../sql/queries/observe_ended.sql");
 const SERVER: &str = include_str!("../../sql/queries/observe_server.sql");
 
 /// The id of the node that has taken up an instance whose delay is over; none while nobody has.
@@ -134,6 +136,32 @@ pub(crate) async fn ran(
         ended_us: row.get(2),
     };
     Ok(rows.iter().map(ran).collect())
+}
+
+/// What the server has written so far.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Written {
+    /// The process that serves this session.
+    pub(crate) backend: i32,
+    pub(crate) wal_bytes: i64,
+    pub(crate) flushes: i64,
+}
+
+/// What the server has written so far, for all its databases.
+pub(crate) async fn written(client: &Client) -> Result<Written> {
+    let row = within(ANSWER_TIMEOUT, client.query_one(COST, &[])).await?;
+    Ok(Written {
+        backend: row.get(0),
+        wal_bytes: row.get(1),
+        flushes: row.get(2),
+    })
+}
+
+/// How many instances have finished as they should since a moment, and percentiles 50, 95, 99 and 100 of how long after it,
+/// in microseconds; none if there is no such instance.
+pub(crate) async fn ended(client: &Client, since: DateTime<Utc>) -> Result<(u64, Vec<f64>)> {
+    let row = within(ANSWER_TIMEOUT, client.query_one(ENDED, &[&since])).await?;
+    Ok((u64::try_from(row.get::<_, i64>(0)).unwrap_or(0), row.get(1)))
 }
 
 /// The settings of the server that decide how fast it is: names and values.

@@ -53,7 +53,7 @@ pub(super) async fn with_nodes<T>(
     Ok(judged)
 }
 
-async fn start(plan: &Plan, count: usize, members: &mut Vec<Node>) -> Result<(), Failure> {
+pub(super) async fn start(plan: &Plan, count: usize, members: &mut Vec<Node>) -> Result<(), Failure> {
     for number in 1..=count {
         let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         members.push(Node::start(plan, &format!("node-{number}"), any_port)?);
@@ -61,7 +61,7 @@ async fn start(plan: &Plan, count: usize, members: &mut Vec<Node>) -> Result<(),
     nodes::all_ready(members).await
 }
 
-async fn broken(ground: &Ground) -> Result<usize, Failure> {
+pub(super) async fn broken(ground: &Ground) -> Result<usize, Failure> {
     let violations = runtime::check(&ground.url, &ground.schema).await?;
     for violation in &violations {
         eprintln!("error: {} is violated, {} times", violation.invariant, violation.count);

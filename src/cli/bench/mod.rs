@@ -11,6 +11,7 @@ mod members;
 mod signals;
 mod surroundings;
 mod timers;
+mod workflows;
 
 use super::failure::Failure;
 use super::settings::{Bench, BenchCommand, Common};
@@ -21,5 +22,6 @@ pub(super) async fn run(common: &Common, settings: &Bench) -> Result<(), Failure
         BenchCommand::Locks(settings) => locks::run(common, settings).await,
         BenchCommand::Signals(settings) => signals::run(common, settings).await,
         BenchCommand::Timers(settings) => timers::run(common, settings).await,
+        BenchCommand::Workflows(settings) => workflows::run(common, settings).await,
     }
 }

@@ -24,6 +24,8 @@ pub(in crate::cli) enum BenchCommand {
     Failover(BenchFailover),
     /// How late sleeping instances run on
     Timers(BenchTimers),
+    /// Workflows per second, and what each costs engine and server
+    Workflows(BenchWorkflows),
     /// How long it takes from an event until the instance that waits for it has run
     Signals(BenchSignals),
 }
@@ -157,4 +159,103 @@ pub(in crate::cli) struct BenchSignals {
     /// Print the outcome as one JSON object, on the last line
     #[arg(long, env = "MAINSPRING_JSON", hide_env_values = true, value_parser = FalseyValueParser::new())]
     pub(in crate::cli) json: bool,
+}
+
+/// By which door instances come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum Mode {
+    /// Each client executes one after the other, in this process
+    Execute,
+    /// Clients dispatch, in this process; counted is what has finished
+    Dispatch,
+    /// Each client executes over HTTP, on a connection of its own
+    Http,
+    /// Instances wait for one event, which is then sent
+    Event,
+}
+
+impl Mode {
+    pub(in crate::cli) fn word(self) -> &'static str {
+        match self {
+            Self::Execute => "execute",
+            Self::Dispatch => "dispatch",
+            Self::Http => "http",
+            Self::Event => "event",
+        }
+    }
+}
+
+/// When bursts commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum CommitAt {
+    /// At their end
+    Burst,
+    /// After each activity, too
+    Activity,
+}
+
+/// What is written down beside the state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum JournalLevel {
+    /// Journal and activity executions
+    Full,
+    /// Neither
+    Off,
+}
+
+/// Settings of `bench workflows`.
+#[derive(Clone, Debug, Args)]
+pub(in crate::cli) struct BenchWorkflows {
+    /// The workflow, a file as Elsa exports them; one line on the console unless given. Of event: it must wait for the
+    /// event `bench` first
+    #[arg(long, value_name = "FILE", env = "MAINSPRING_DEFINITION", hide_env_values = true)]
+    pub(in crate::cli) definition: Option<PathBuf>,
+    /// By which door instances come
+    #[arg(
+        long,
+        value_enum,
+        env = "MAINSPRING_MODE",
+        hide_env_values = true,
+        default_value = "dispatch"
+    )]
+    pub(in crate::cli) mode: Mode,
+    /// When bursts commit
+    #[arg(
+        long,
+        value_enum,
+        env = "MAINSPRING_COMMIT",
+        hide_env_values = true,
+        default_value = "burst"
+    )]
+    pub(in crate::cli) commit: CommitAt,
+    /// What is written down beside the state
+    #[arg(
+        long,
+        value_enum,
+        env = "MAINSPRING_JOURNAL",
+        hide_env_values = true,
+        default_value = "full"
+    )]
+    pub(in crate::cli) journal: JournalLevel,
+    /// How many clients start instances
+    #[arg(long, value_name = "COUNT", env = "MAINSPRING_CLIENTS", hide_env_values = true, default_value = "64", value_parser = count)]
+    pub(in crate::cli) clients: usize,
+    /// How many nodes run them, 1 to 8
+    #[arg(long, value_name = "COUNT", env = "MAINSPRING_NODES", hide_env_values = true, default_value = "1", value_parser = few)]
+    pub(in crate::cli) nodes: usize,
+    /// How long is measured, after one second to warm up
+    #[arg(long, value_name = "COUNT", env = "MAINSPRING_SECONDS", hide_env_values = true, default_value = "10", value_parser = count)]
+    pub(in crate::cli) seconds: usize,
+    /// Of event: how many instances wait. Of dispatch: so many are dispatched before the clock starts and before any
+    /// node works, and are measured to the last
+    #[arg(long, value_name = "COUNT", env = "MAINSPRING_INSTANCES", hide_env_values = true, value_parser = many)]
+    pub(in crate::cli) instances: Option<usize>,
+    /// Print the outcome as one JSON object, on the last line
+    #[arg(long, env = "MAINSPRING_JSON", hide_env_values = true, value_parser = FalseyValueParser::new())]
+    pub(in crate::cli) json: bool,
+}
+
+fn many(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=10_000_000).contains(number));
+    number.ok_or_else(|| "give a whole number from 1 to 10,000,000".to_owned())
 }

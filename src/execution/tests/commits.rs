@@ -45,6 +45,22 @@ async fn commits(workflow: &str, first: Option<&str>, period: Duration) -> Vec<V
 }
 
 #[tokio::test]
+async fn without_a_journal_the_state_is_the_same() {
+    let mut states = Vec::new();
+    for (level, rows) in [("full", true), ("Off", false), ("loud", true)] {
+        let mut value = lines("", None);
+        value["options"]["journal"] = level.into();
+        let mut driver = Driver::new(&definition(value));
+        let outcome = driver.burst(vec![start(Map::new())]).await;
+        assert_eq!(outcome.sub_status.as_str(), "Finished", "{level}");
+        assert_eq!(!outcome.journal.is_empty(), rows, "{level}");
+        assert_eq!(!outcome.activity_executions.is_empty(), rows, "{level}");
+        states.push((outcome.bookmarks_created.len(), outcome.incident_count));
+    }
+    assert_eq!(states[0], states[1]);
+}
+
+#[tokio::test]
 async fn a_burst_commits_where_its_strategy_says() {
     let long = Duration::from_secs(3600);
     let none: &[&str] = &[];

@@ -315,6 +315,9 @@ impl LaneTask {
     }
 }
 
+/// The status of an instance that has come to its end, however.
+const FINISHED: i16 = 1;
+
 /// A row stays locked past all patience. An earlier try of the same request may be what holds it, and may yet win.
 fn give_up(pending: Pending) {
     let verdict = if pending.cuts > 0 {
@@ -327,6 +330,9 @@ fn give_up(pending: Pending) {
 
 fn answer(pending: Pending, verdict: Verdict) {
     metrics::counter!("mainspring_bursts_total", "verdict" => verdict.name()).increment(1);
+    if matches!(verdict, Verdict::Won(_)) && pending.request.effects.status == FINISHED {
+        metrics::counter!("mainspring_instances_finished_total").increment(1);
+    }
     // Nobody listens: a door that went away. What travelled along is dropped, which releases it.
     let _ = pending.reply.send(Answer {
         verdict,

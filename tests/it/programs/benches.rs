@@ -1,4 +1,4 @@
-//! `mainspring bench timers` and `bench signals`, small: that they measure and judge, not how fast anything is.
+//! `mainspring bench timers`, `bench signals` and `bench workflows`, small: that they measure and judge, not how fast anything is.
 
 use serde_json::Value;
 
@@ -38,7 +38,7 @@ async fn report(what: &str, arguments: &[&str], more: &[&str]) -> (Value, Vec<St
     assert_eq!(fields, [&COMMON[..], more].concat());
     assert_eq!(report["bench"], what);
     for nothing in ["lost", "twice", "errors"] {
-        assert_eq!(report[nothing], 0, "{report}");
+        assert_eq!(*report.get(nothing).unwrap_or(&0.into()), 0, "{report}");
     }
     assert!(report["ops_per_s"].as_f64().unwrap() > 0.0, "{report}");
     let rank = |name: &str| report[name].as_f64().unwrap();
@@ -132,4 +132,42 @@ async fn an_instance_that_runs_early_is_told() {
     let report: Value = serde_json::from_str(said.last().unwrap()).unwrap();
     assert_eq!((&report["early"], &report["lost"]), (&1.into(), &0.into()), "{report}");
     no_schema(&database).await;
+}
+
+#[tokio::test]
+async fn workflows_by_each_door_finish_and_are_counted() {
+    let more = [
+        "mode",
+        "commit",
+        "journal",
+        "nodes",
+        "instances",
+        "finished",
+        "took_s",
+        "statements",
+        "round_trips",
+        "wal_bytes",
+        "flushes",
+        "engine_cpu_us",
+        "server_cpu_us",
+        "lost",
+    ];
+    for (mode, arguments) in [
+        ("execute", ["--seconds", "1", "--commit", "activity"]),
+        ("dispatch", ["--instances", "300", "--nodes", "2"]),
+        ("http", ["--seconds", "1", "--journal", "off"]),
+        ("event", ["--instances", "200", "--nodes", "1"]),
+    ] {
+        let small = [&["--mode", mode, "--clients", "4"], &arguments[..]].concat();
+        let (report, _) = report("workflows", &small, &more).await;
+        assert_eq!((&report["mode"], &report["lost"]), (&mode.into(), &0.into()));
+        let [finished, instances] = ["finished", "instances"].map(|name| report[name].as_u64().unwrap());
+        assert!(finished > 0 && finished <= instances, "{report}");
+        if matches!(mode, "dispatch" | "event") {
+            assert_eq!(finished, instances, "{report}");
+        }
+        for name in ["statements", "round_trips", "wal_bytes"] {
+            assert!(report[name].as_f64().unwrap() > 0.0, "{report}");
+        }
+    }
 }

@@ -1,0 +1,10 @@
+-- purpose: tell how many instances have finished as they should since a moment, and how long after it: percentiles 50, 95,
+--          99 and 100 in microseconds
+-- caller:  store::observe, from `mainspring bench workflows`
+-- index:   none: it reads all instances once, when all is over
+-- locks:   none
+SELECT count(*),
+       coalesce((percentile_disc(ARRAY[0.5, 0.95, 0.99, 1]) WITHIN GROUP
+           (ORDER BY extract(epoch FROM i.finished_at - $1)::float8 * 1e6)), '{}')
+FROM instance i
+WHERE i.status = 1 AND i.sub_status = 3 AND i.finished_at >= $1
