@@ -254,7 +254,7 @@ async fn the_last_node_with_workers_runs_what_it_is_asked_until_it_stops() {
     let database = TestDatabase::create().await;
     let settings = ["--check-in", "200ms", "--drain-notice", "6s"];
     let mut one = Node::start_with(&database, "one", &settings, "");
-    let _door = Node::start_with(&database, "door", &["--check-in", "200ms", "--workers", "0"], "");
+    let door = Node::start_with(&database, "door", &["--check-in", "200ms", "--workers", "0"], "");
     let http = one.http.clone().unwrap();
     publish(&http).await;
     let client = database.connect().await;
@@ -265,15 +265,23 @@ async fn the_last_node_with_workers_runs_what_it_is_asked_until_it_stops() {
         (http.get("/health/ready").await.status == 503).then_some(())
     })
     .await;
-    let answer = http
-        .post("workflow-definitions/walk/execute", &json!({"input": {"n": 0}}))
+    let start = json!({"input": {"n": 0}});
+    let accepted = http
+        .post("workflow-definitions/walk/dispatch", &start)
         .await
         .expect(200);
-    assert_eq!(answer["workflowState"]["subStatus"], "Suspended", "{answer}");
+    let id = accepted["workflowInstanceId"].as_str().unwrap().to_owned();
     assert!(
         asked.elapsed() < Duration::from_secs(6),
         "this machine is too slow for this test"
     );
+    let path = format!("workflow-instances/{id}");
+    let door = door.http.clone().unwrap();
+    poll_until(PATIENCE, "what it was asked to be run", async || {
+        let instance = door.get(&path).await;
+        (instance.body["subStatus"] == "Suspended").then_some(())
+    })
+    .await;
     let status = one.child.wait(PATIENCE);
     assert!(status.success(), "{:?}", one.child.stderr());
     is_sound(&database).await;
