@@ -85,8 +85,8 @@ async fn main() -> Result<()> {
     report("publish", times);
 
     let seconds: u32 = std::env::args().nth(2).and_then(|text| text.parse().ok()).unwrap_or(60);
-    // What was under way ends, and every session tells its counts.
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    // What was under way ends, and every session tells its counts: one that falls idle does so after ten seconds.
+    tokio::time::sleep(Duration::from_secs(15)).await;
     let before = transactions(&url).await;
     tokio::time::sleep(Duration::from_secs(seconds.into())).await;
     if let (Some(before), Some(after)) = (before, transactions(&url).await) {
