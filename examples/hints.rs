@@ -1,11 +1,12 @@
-//! How fast nodes tell each other, on this machine.
+//! How fast nodes tell each other, on this machine, and how little they ask of the database when there is nothing to tell.
 //!
-//! `DATABASE_URL=postgres://user:password@localhost/name cargo run --release --example hints [ROUNDS]`
+//! `DATABASE_URL=postgres://user:password@localhost/name cargo run --release --example hints [ROUNDS [SECONDS]]`
 //!
 //! Three nodes in one process, each with connections of its own, the first without workers. `event`: from the answer
 //! to an event that the first accepts until the activity after it runs on one of the others; `publish`: from the answer
 //! to a publish on the first until the third has evicted the old version and shows the new one. Times are those of one
-//! clock, of this process; the cluster is idle but for what is measured.
+//! clock, of this process; the cluster is idle but for what is measured. `idle`: transactions of the whole database per
+//! second (`xact_commit + xact_rollback`) while for SECONDS (60) nobody wants anything; use a database of its own.
 
 use std::time::{Duration, Instant};
 
@@ -82,10 +83,31 @@ async fn main() -> Result<()> {
         times.push(committed.elapsed());
     }
     report("publish", times);
+
+    let seconds: u32 = std::env::args().nth(2).and_then(|text| text.parse().ok()).unwrap_or(60);
+    // What was under way ends, and every session tells its counts: one that falls idle does so after ten seconds.
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    let before = transactions(&url).await;
+    tokio::time::sleep(Duration::from_secs(seconds.into())).await;
+    if let (Some(before), Some(after)) = (before, transactions(&url).await) {
+        let rate = (after - before) as f64 / f64::from(seconds);
+        println!("idle: {rate:.1} transactions/s over {seconds} s, three nodes");
+    }
     for node in [first, second, third] {
         node.shutdown().await;
     }
     Ok(())
+}
+
+/// What the database has counted so far.
+async fn transactions(url: &str) -> Option<i64> {
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.ok()?;
+    let connection = tokio::spawn(connection);
+    let query = "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()";
+    let count = client.query_one(query, &[]).await.ok()?.get(0);
+    drop(client);
+    let _ = connection.await;
+    Some(count)
 }
 
 /// Between two rounds, and not always the same, so that no round rides on what another one left under way.

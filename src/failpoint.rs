@@ -1,39 +1,42 @@
 //! Named points at which a test can hit a process at the exact moment.
 //!
-//! Without the feature `failpoints` a point is nothing at all. With it, `MAINSPRING_FAILPOINTS` holds a list
-//! `name=action[@n];…`, where `action` is one of
+//! Without the feature `failpoints` a point is nothing at all. With it, and in the tests of this crate,
+//! `MAINSPRING_FAILPOINTS` holds a list `name=action[@n];…`, where `action` is one of
 //!
 //! - `abort`: end the process at once, as `kill -9` does;
 //! - `stall:PATH`: write `PATH.reached`, then wait until the file `PATH` exists;
 //! - `error`: make the step fail as if its connection had died;
 //!
-//! and `@n` lets the first `n - 1` passages through.
+//! and `@n` lets the first `n - 1` passages through. A test of this crate can also watch which points a future of its
+//! own passes (`watched`).
 
 /// Passes the point `name`, or does what the test wants done there.
-#[cfg(not(feature = "failpoints"))]
+#[cfg(not(any(test, feature = "failpoints")))]
 #[inline]
 pub(crate) async fn hit(_name: &'static str) -> crate::Result<()> {
     Ok(())
 }
 
 /// Passes the point `prefix` followed by `name`: one that only a certain instance passes.
-#[cfg(not(feature = "failpoints"))]
+#[cfg(not(any(test, feature = "failpoints")))]
 #[inline]
 pub(crate) async fn hit_of(_prefix: &'static str, _name: &str) -> crate::Result<()> {
     Ok(())
 }
 
 /// Whether a test has set any point whose name begins so.
-#[cfg(not(feature = "failpoints"))]
+#[cfg(not(any(test, feature = "failpoints")))]
 #[inline]
 pub(crate) fn armed(_prefix: &str) -> bool {
     false
 }
 
-#[cfg(feature = "failpoints")]
+#[cfg(test)]
+pub(crate) use armed::watched;
+#[cfg(any(test, feature = "failpoints"))]
 pub(crate) use armed::{armed, hit, hit_of};
 
-#[cfg(feature = "failpoints")]
+#[cfg(any(test, feature = "failpoints"))]
 mod armed {
     use std::collections::HashMap;
     use std::path::PathBuf;
@@ -87,6 +90,17 @@ mod armed {
         points
     }
 
+    #[cfg(test)]
+    tokio::task_local! {
+        static PASSED: tokio::sync::mpsc::UnboundedSender<String>;
+    }
+
+    /// Tells the points that a future passes, in order, as long as it runs on the task that awaits this.
+    #[cfg(test)]
+    pub(crate) async fn watched<F: Future>(passed: tokio::sync::mpsc::UnboundedSender<String>, of: F) -> F::Output {
+        PASSED.scope(passed, of).await
+    }
+
     /// Whether a test has set any point whose name begins so.
     pub(crate) fn armed(prefix: &str) -> bool {
         points().keys().any(|name| name.starts_with(prefix))
@@ -102,6 +116,8 @@ mod armed {
 
     /// Passes the point `name`, or does what the test wants done there.
     pub(crate) async fn hit(name: &str) -> Result<()> {
+        #[cfg(test)]
+        let _ = PASSED.try_with(|passed| passed.send(name.to_owned()));
         let Some(point) = points().get(name) else { return Ok(()) };
         if point.passed.fetch_add(1, Ordering::SeqCst) + 1 < point.from {
             return Ok(());

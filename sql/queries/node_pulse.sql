@@ -8,6 +8,10 @@ WITH beat AS (
     SELECT n.incarnation, (extract(epoch FROM n.tolerance) * 1000000)::bigint AS tolerance
     FROM node n
     WHERE n.last_seen < clock_timestamp() - n.tolerance AND n.incarnation <> $1
+), others AS (
+    SELECT n.roles
+    FROM node n
+    WHERE n.incarnation <> $1 AND NOT n.draining AND n.last_seen >= clock_timestamp() - n.tolerance
 )
 SELECT EXISTS (SELECT 1 FROM beat)
            AND EXISTS (SELECT 1 FROM fence f WHERE f.incarnation = $1) AS registered,
@@ -21,10 +25,10 @@ SELECT EXISTS (SELECT 1 FROM beat)
        ARRAY(SELECT l.tolerance FROM late l ORDER BY l.incarnation) AS tolerances,
        ARRAY(SELECT n.incarnation FROM node n ORDER BY n.incarnation) AS members,
        EXISTS (SELECT 1 FROM cluster_job j WHERE j.next_run_at <= clock_timestamp()) AS jobs_due,
-       EXISTS (SELECT 1 FROM node n WHERE n.incarnation <> $1 AND NOT n.draining
-               AND n.last_seen >= clock_timestamp() - n.tolerance) AS company,
+       EXISTS (SELECT 1 FROM others o WHERE 'api' = ANY (o.roles)) AS company,
        (SELECT (extract(epoch FROM s.next_fire - clock_timestamp()) * 1000000)::bigint
         FROM schedule s
         WHERE s.next_fire IS NOT NULL AND NOT s.paused
         ORDER BY s.next_fire, s.id LIMIT 1) AS next_fire,
-       EXISTS (SELECT 1 FROM schedule s WHERE s.queued IS NOT NULL AND NOT s.paused) AS queued
+       EXISTS (SELECT 1 FROM schedule s WHERE s.queued IS NOT NULL AND NOT s.paused) AS queued,
+       EXISTS (SELECT 1 FROM others o WHERE 'worker' = ANY (o.roles)) AS hands

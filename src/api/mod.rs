@@ -28,6 +28,7 @@ mod cluster;
 mod credentials;
 mod dead_letters;
 mod definitions;
+mod descriptors;
 mod events;
 mod execute;
 mod fields;
@@ -171,6 +172,10 @@ pub fn router(engine: Engine, options: ApiOptions) -> Router {
         .route(bookmarks::BY_QUERY, get(bookmarks::by_query).post(bookmarks::by_query))
         .route("/cancel/workflow-instances/{id}", post(instances::cancel))
         .route("/events/{id}/trigger", post(events::trigger))
+        .route(
+            "/descriptors/workflow-activation-strategies",
+            get(descriptors::activation_strategies),
+        )
         .merge(operator_routes());
     let leaving = from_fn_with_state(api.engine.clone(), gate::part);
     let routes = Router::new()

@@ -212,7 +212,9 @@ impl Node {
 
     /// Hears what it has said before its end.
     pub(super) async fn finish_reading(&mut self) {
-        let _ = tokio::time::timeout(Duration::from_secs(1), join_all(self.readers.iter_mut())).await;
+        // One that has been waited for must not be waited for again.
+        let reading = self.readers.iter_mut().filter(|reader| !reader.is_finished());
+        let _ = tokio::time::timeout(Duration::from_secs(1), join_all(reading)).await;
     }
 }
 

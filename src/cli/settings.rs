@@ -381,7 +381,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 
 fn count(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|number| (1..=100_000).contains(number));
-    number.ok_or_else(|| "give a whole number from 1 on".to_owned())
+    number.ok_or_else(|| "give a whole number from 1 to 100000".to_owned())
 }
 
 /// Nodes that one machine carries; each has some seventeen connections.

@@ -55,6 +55,7 @@ impl Report {
                 members: Vec::new(),
                 jobs_due: false,
                 company: false,
+                hands: false,
             },
             condemned: Vec::new(),
             declared_dead: false,

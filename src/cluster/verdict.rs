@@ -88,6 +88,7 @@ mod tests {
             members: (1..=members).map(Incarnation).collect(),
             jobs_due: false,
             company: false,
+            hands: false,
         }
     }
 

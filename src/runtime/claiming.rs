@@ -188,9 +188,11 @@ async fn lock(shift: &Shift, found: Vec<InstanceKey>) -> Result<Vec<Locked>> {
         match guard {
             Some(guard) => locked.push(Locked::new(key, guard)),
             None => {
+                let id = &key.1;
                 if shift.in_flight.is_news(&key) {
-                    let id = &key.1;
                     tracing::info!("Lock acquisition failed; resume already in progress for workflow {id}");
+                } else {
+                    tracing::debug!("the lock of workflow {id} is still elsewhere");
                 }
                 shift.leave_alone(key);
             }

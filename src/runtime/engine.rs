@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::{OnceCell, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::options::{EngineBuilder, Options};
+use super::options::{EngineBuilder, Options, Role};
 use super::programs::Programs;
 use super::request::Readiness;
 use super::shift::Shift;
@@ -170,16 +170,20 @@ impl Engine {
 
     /// Announces that this node is about to stop: [`Engine::readiness`] says no and nothing new is claimed, while
     /// requests are still served, for balancers that have not noticed yet. [`Engine::shutdown`] follows. True: there is
-    /// another node in the cluster that does not stop itself, so that it is worth waiting until clients have found it.
+    /// another node with the role [`Role::Api`](super::Role::Api), as this one has, that does not stop itself, so that it is
+    /// worth waiting until clients have found it.
     pub fn retreat(&self) -> bool {
         self.inner.leaving.cancel();
         let Ok(shift) = self.shift() else { return false };
-        let others = shift.reports.borrow().pulse.company;
-        // Alone it goes on until the shutdown: nobody else would do what is asked of it meanwhile.
-        if others {
+        let (company, hands) = {
+            let report = shift.reports.borrow();
+            (report.pulse.company, report.pulse.hands)
+        };
+        // Where nobody else would do what is asked of it meanwhile, it goes on until the shutdown.
+        if hands {
             shift.drain();
         }
-        others
+        company && self.inner.options.roles.contains(&Role::Api)
     }
 
     /// Whether this node is about to stop.

@@ -235,3 +235,23 @@ pub(super) fn pause(failures: i32) -> Duration {
     let doubled = Duration::from_millis(100) * 2u32.saturating_pow(u32::try_from(failures).unwrap_or(0).min(16));
     doubled.min(LONGEST_PAUSE).mul_f64(rand::random_range(0.75..1.25))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_a_bound_and_are_not_all_the_same() {
+        for failures in 0..40 {
+            let full = (Duration::from_millis(100) * 2u32.pow(failures.min(16))).min(LONGEST_PAUSE);
+            let pauses: Vec<Duration> = (0..50).map(|_| pause(failures.cast_signed())).collect();
+            let within = full.mul_f64(0.75)..=full.mul_f64(1.25);
+            assert!(
+                pauses.iter().all(|pause| within.contains(pause)),
+                "{failures}: {pauses:?}"
+            );
+            assert!(pauses.iter().any(|pause| *pause != pauses[0]), "{failures}: no jitter");
+        }
+        assert_eq!(pause(-1).as_secs(), 0);
+    }
+}

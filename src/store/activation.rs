@@ -130,6 +130,7 @@ async fn writers_end(pool: &Pool) -> Result<()> {
             return Err(unseeded().caused_by(format!("{} transactions do not end", still.len())));
         }
         left = Some(still);
+        failpoint::hit("activation.waits").await?;
         tokio::time::sleep(LOOK).await;
     }
 }

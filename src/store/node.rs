@@ -94,8 +94,10 @@ pub(crate) struct Pulse {
     pub(crate) members: Vec<Incarnation>,
     /// A job of the cluster is due.
     pub(crate) jobs_due: bool,
-    /// Another node is there, is heard, and is not about to stop.
+    /// Another node that answers requests is there, is heard, and is not about to stop.
     pub(crate) company: bool,
+    /// Another node that runs bursts is there, is heard, and is not about to stop.
+    pub(crate) hands: bool,
 }
 
 /// A node that missed its check-in, by the database's clock.
@@ -141,5 +143,6 @@ pub(crate) async fn pulse(
         company: row.get(7),
         next_fire: row.get::<_, Option<i64>>(8).map(micros),
         queued: row.get(9),
+        hands: row.get(10),
     })
 }

@@ -51,6 +51,25 @@ fn every_code_is_documented() {
     );
 }
 
+/// What two branches have both changed comes out twice of a merge, or beside its table.
+#[test]
+fn every_row_stands_once_and_in_a_table() {
+    let docs = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/api.md")).unwrap();
+    let mut seen = BTreeSet::new();
+    let lines: Vec<&str> = docs.lines().collect();
+    for pair in lines.windows(2).filter(|pair| pair[1].starts_with("| `")) {
+        assert!(pair[0].starts_with('|'), "in no table: {}", pair[1]);
+        let first = pair[1].split('|').nth(1).unwrap();
+        assert!(seen.insert(first), "twice: {}", pair[1]);
+    }
+    let items = lines.iter().filter(|line| line.starts_with("- **"));
+    let mut heads: Vec<&str> = items.map(|line| line.split("**").nth(1).unwrap()).collect();
+    let all = heads.len();
+    heads.sort_unstable();
+    heads.dedup();
+    assert_eq!(heads.len(), all, "a point stands twice");
+}
+
 fn collect(folder: &Path, made: &mut BTreeMap<String, String>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

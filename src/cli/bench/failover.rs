@@ -208,7 +208,7 @@ async fn one_round(
         }
         if struck.elapsed() > next_word {
             eprintln!(
-                "{} s after the fault: {finished} of {} finished",
+                "{} s after the fault: {finished} of {} instances finished",
                 next_word.as_secs(),
                 accepted.len()
             );

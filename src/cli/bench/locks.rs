@@ -7,6 +7,7 @@
 //! from the moment before one session's task drops its handle until a task of another session has it; waits are from
 //! asking to having, of all tasks.
 
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -34,7 +35,8 @@ pub(in crate::cli) async fn run(common: &Common, settings: &BenchLocks) -> Resul
             "--baseline compares with Postgres: leave --provider out",
         ));
     }
-    let providers = providers(common, settings).await?;
+    let folder = Folder::of(settings);
+    let providers = providers(common, settings, &folder).await?;
     let outcome = measure(&providers, settings, settings.clients, settings.seconds).await;
     let compared = if settings.baseline {
         let url = common.database_url()?;
@@ -57,11 +59,38 @@ pub(in crate::cli) async fn run(common: &Common, settings: &BenchLocks) -> Resul
     Ok(())
 }
 
-async fn providers(common: &Common, settings: &BenchLocks) -> Result<Providers, Failure> {
+/// Where the locks of files are. A temporary one is gone at the end.
+enum Folder {
+    Given(PathBuf),
+    Temporary(PathBuf),
+}
+
+impl Folder {
+    fn of(settings: &BenchLocks) -> Self {
+        match &settings.lock_dir {
+            Some(folder) => Self::Given(folder.clone()),
+            None => Self::Temporary(std::env::temp_dir().join(format!("mainspring-bench-{}", std::process::id()))),
+        }
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Self::Given(path) | Self::Temporary(path) => path,
+        }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Self::Temporary(path) = self {
+            // Of other providers there is none.
+            let _ = std::fs::remove_dir_all(path);
+        }
+    }
+}
+
+async fn providers(common: &Common, settings: &BenchLocks, folder: &Folder) -> Result<Providers, Failure> {
     let mut providers: Providers = Vec::new();
-    let folder = settings.lock_dir.clone();
-    let folder =
-        folder.unwrap_or_else(|| std::env::temp_dir().join(format!("mainspring-bench-{}", std::process::id())));
     let local = LocalLocks::new();
     for _ in 0..settings.sessions {
         providers.push(match settings.provider {
@@ -73,7 +102,7 @@ async fn providers(common: &Common, settings: &BenchLocks) -> Result<Providers, 
                 Arc::new(PostgresLocks::connect(&common.database_url()?, options).await?)
             }
             Provider::Local => Arc::new(local.clone()),
-            Provider::File => Arc::new(FileLocks::open(&folder)?),
+            Provider::File => Arc::new(FileLocks::open(folder.path())?),
         });
     }
     Ok(providers)

@@ -1,10 +1,14 @@
 //! The publish that makes the strategy of a workflow another: nobody slips through between the old one and the new.
 
+use std::time::Duration;
+
 use serde_json::json;
+use tokio::sync::mpsc;
 
 use super::activation::{Door, accept, correlated, correlating, publish, refused, suspended};
 use super::definitions::start;
 use crate::assert_verdict;
+use crate::failpoint;
 use crate::id::{DefinitionId, StimulusHash, TenantId};
 use crate::store::accept::Acceptor;
 use crate::store::commit::Verdict;
@@ -32,6 +36,21 @@ fn by_hand(body: &str, held: bool) -> String {
 }
 
 const SEEDING: &str = "SELECT count(*) FROM definition WHERE is_published AND seeding = 2";
+
+/// The publisher looks whether the others are over, and finds that they are not; he does not go on.
+async fn looks_again(points: &mut mpsc::UnboundedReceiver<String>) {
+    let looks = async {
+        let mut looks = 0;
+        while looks < 2 {
+            let point = points.recv().await.expect("the publish ended too early");
+            assert_ne!(point, "activation.waited", "the publisher waits for nobody");
+            looks += usize::from(point == "activation.waits");
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), looks)
+        .await
+        .expect("the publisher does not look");
+}
 
 /// A start under the old version is under way while another strategy is published. Those that come after wait for its
 /// fate, and see it.
@@ -61,13 +80,17 @@ async fn under_way(strategy: &'static str, correlation: Option<&str>, held: bool
     }
     let start = correlated(start("late", None), correlation);
     let acceptor = door.acceptor.clone();
-    let publishes = async { publish(&door.fixture, &door.writer, strategy, &[]).await };
+    let (passed, mut points) = mpsc::unbounded_channel();
+    let publishes = failpoint::watched(passed, publish(&door.fixture, &door.writer, strategy, &[]));
     let goes_on = async {
-        door.fixture.until(1, SEEDING).await;
+        looks_again(&mut points).await;
+        assert_eq!(door.fixture.count(SEEDING).await, 1);
         let late = tokio::spawn(async move { accept(&acceptor, start).await });
         gate.client.batch_execute("COMMIT").await.unwrap();
         let rival = rival.await.unwrap();
-        // The publisher looks again and again; it goes on only after this.
+        // It has written by now, and is not over: the publisher still looks.
+        while points.try_recv().is_ok() {}
+        looks_again(&mut points).await;
         assert_eq!(door.fixture.count(SEEDING).await, 1);
         assert!(!late.is_finished(), "it waits for the fate of the one before");
         rival.client.batch_execute(end).await.unwrap();

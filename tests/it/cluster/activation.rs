@@ -9,11 +9,27 @@ use crate::support::{Connection, Http, TestDatabase, poll_until};
 
 const STARTS: usize = 100;
 
+/// The name that a designer offers for a strategy, and writes into the definition.
+async fn offered(http: &Http, strategy: &str) -> String {
+    let offered = http.get("descriptors/workflow-activation-strategies").await.expect(200);
+    let items = offered["items"].as_array().unwrap().clone();
+    assert_eq!((items.len(), &offered["count"]), (4, &json!(4)), "{offered}");
+    let shown = |item: &Value| {
+        ["displayName", "description"]
+            .iter()
+            .all(|field| item[field].as_str().is_some_and(|text| !text.is_empty()))
+    };
+    assert!(items.iter().all(shown), "{offered}");
+    let names: Vec<&str> = items.iter().map(|item| item["typeName"].as_str().unwrap()).collect();
+    let wanted = format!(".{strategy}Strategy, ");
+    let mut found = names.iter().filter(|name| name.contains(&wanted));
+    found.next().expect(strategy).to_string()
+}
+
 async fn publish(http: &Http, id: &str, strategy: &str) {
     let definition = json!({
         "definitionId": id,
-        "options": {"activationStrategyType": format!(
-            "Elsa.Workflows.Runtime.ActivationValidators.{strategy}Strategy, Elsa.Workflows.Runtime")},
+        "options": {"activationStrategyType": offered(http, strategy).await},
         "root": {"type": "Elsa.Sequence", "id": "root", "activities": [
             {"type": "Elsa.WriteLine", "id": "say", "text": {"typeName": "String", "expression":
                 {"type": "Literal", "value": "here"}}},

@@ -1,18 +1,23 @@
 //! kill -9, at random moments and at every failpoint, with work in flight.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-use super::nodes::{Node, all_finish, definition, each_exactly_once, insist, publish};
+use super::halfway;
+use super::nodes::{Node, PATIENCE, all_finish, definition, each_exactly_once, insist, publish};
+use super::schedules;
 use crate::support::{Http, TestDatabase, long};
 
 /// Every point at which a process can be hit while it works.
-const AT_WORK: [&str; 17] = [
+const AT_WORK: [&str; 18] = [
     "accept.before",
     "accept.after",
     "claim.peek",
@@ -20,6 +25,7 @@ const AT_WORK: [&str; 17] = [
     "claim.locked",
     "claim.after",
     "burst.before",
+    "burst.running",
     "burst.after",
     "commit.gathered",
     "commit.begun",
@@ -43,17 +49,28 @@ const AT_START: [&str; 7] = [
     "depart.forgotten",
 ];
 
+/// What is no moment of a process: words that are lost, and a point for a single instance.
+const NO_MOMENTS: [&str; 3] = ["wake.lost", "signal.lost", "burst.instance."];
+
 const REPLAY: &str = include_str!("../../../sql/queries/dead_letter_replay.sql");
 
 /// The nodes as clients see them: none while a node is dead.
 type Addresses = Arc<Mutex<Vec<Option<Http>>>>;
 
-/// Starts instances and publishes their events, each in an order of its own, through whichever node answers. Every
-/// request carries an idempotency key, so that a retry after a lost answer is safe.
-fn load(addresses: &Addresses, count: usize) -> Vec<JoinHandle<()>> {
+/// Work that goes on for as long as somebody is to die of it.
+struct Load {
+    lanes: Vec<JoinHandle<usize>>,
+    enough: Arc<AtomicBool>,
+}
+
+/// Starts instances and publishes their events, each in an order of its own, through whichever node answers: so many as
+/// fast as it goes, then slowly until it is enough. Every request carries an idempotency key, so that a retry after a
+/// lost answer is safe.
+fn load(addresses: &Addresses, count: usize) -> Load {
     const LANES: usize = 10;
+    let enough = Arc::new(AtomicBool::new(false));
     let lane = |lane: usize| {
-        let addresses = Arc::clone(addresses);
+        let (addresses, enough) = (Arc::clone(addresses), Arc::clone(&enough));
         let mut turn = lane;
         let mut next = move || {
             turn += 1;
@@ -61,7 +78,14 @@ fn load(addresses: &Addresses, count: usize) -> Vec<JoinHandle<()>> {
             addresses.get(turn % addresses.len()).cloned().flatten()
         };
         async move {
-            for n in (lane..count).step_by(LANES) {
+            let mut done = 0;
+            for n in (lane..).step_by(LANES) {
+                if n >= count {
+                    if enough.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
                 let start = json!({"input": {"n": n}});
                 let (start_key, event_key, event) =
                     (format!("s{n}"), format!("e{n}"), format!("events/go-{n}/trigger"));
@@ -72,10 +96,13 @@ fn load(addresses: &Addresses, count: usize) -> Vec<JoinHandle<()>> {
                 if n % 3 != 0 {
                     insist(&event, &event_key, &json!({}), &mut next).await;
                 }
+                done += 1;
             }
+            done
         }
     };
-    (0..LANES).map(|n| tokio::spawn(lane(n))).collect()
+    let lanes = (0..LANES).map(|n| tokio::spawn(lane(n))).collect();
+    Load { lanes, enough }
 }
 
 /// Two nodes, and the one way to kill and restart them.
@@ -124,10 +151,10 @@ impl Pair {
     }
 
     /// A node that was armed dies of it; false if it did not come past the point in time.
-    async fn dies(&mut self, victim: usize) -> bool {
+    async fn dies(&mut self, victim: usize, patience: Duration) -> bool {
         let child = &mut self.nodes[victim].child;
-        let began = std::time::Instant::now();
-        while began.elapsed() < Duration::from_secs(3) {
+        let began = Instant::now();
+        while began.elapsed() < patience {
             if child.has_ended() {
                 return true;
             }
@@ -136,9 +163,23 @@ impl Pair {
         false
     }
 
-    async fn ends_well(self, count: usize, load: Vec<JoinHandle<()>>) {
-        for lane in load {
-            lane.await.unwrap();
+    /// The same, where it must have somebody to take over from: if the other one was faster, it dies of that one's death.
+    async fn dies_as_an_heir(&mut self, victim: usize) -> bool {
+        let began = Instant::now();
+        while !self.dies(victim, Duration::from_secs(3)).await {
+            if began.elapsed() > PATIENCE {
+                return false;
+            }
+            self.restart(1 - victim, "").await;
+        }
+        true
+    }
+
+    async fn ends_well(self, load: Load) {
+        load.enough.store(true, Ordering::Relaxed);
+        let mut count = 0;
+        for lane in load.lanes {
+            count += lane.await.unwrap();
         }
         let client = self.database.connect().await;
         // At a failpoint it is the row that kills its process, and at its third time it is given up: kept, not lost.
@@ -156,9 +197,8 @@ impl Pair {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_instance_runs_once_through_kills_at_every_failpoint() {
-    let count = 500;
     let mut pair = Pair::start().await;
-    let load = load(&pair.addresses, count);
+    let load = load(&pair.addresses, 500);
     let mut missed = Vec::new();
     for (round, point) in AT_WORK.into_iter().enumerate() {
         let victim = round % 2;
@@ -166,7 +206,7 @@ async fn every_instance_runs_once_through_kills_at_every_failpoint() {
         if point.starts_with("publish") {
             pair.publish_until_dead(victim).await;
         }
-        if !pair.dies(victim).await {
+        if !pair.dies(victim, PATIENCE).await {
             missed.push(point);
         }
     }
@@ -176,7 +216,7 @@ async fn every_instance_runs_once_through_kills_at_every_failpoint() {
         // Alive once more, so that there is something to take over.
         pair.restart(victim, "").await;
         pair.restart(victim, &format!("{point}=abort")).await;
-        if !pair.dies(victim).await {
+        if !pair.dies_as_an_heir(victim).await {
             missed.push(point);
         }
     }
@@ -184,7 +224,7 @@ async fn every_instance_runs_once_through_kills_at_every_failpoint() {
         pair.restart(victim, "").await;
     }
     assert_eq!(missed, [""; 0], "points at which nobody died");
-    pair.ends_well(count, load).await;
+    pair.ends_well(load).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -200,5 +240,39 @@ async fn every_instance_runs_once_through_kills_at_random_moments() {
         tokio::time::sleep(Duration::from_millis(random.random_range(0..400))).await;
         pair.restart(random.random_range(0..2), "").await;
     }
-    pair.ends_well(count, load).await;
+    pair.ends_well(load).await;
+}
+
+/// The names of the failpoints in the source below a folder.
+fn points(folder: &Path, found: &mut BTreeSet<String>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            points(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            for hit in ["failpoint::hit(\"", "failpoint::hit_of(\""] {
+                let names = text.split(hit).skip(1).filter_map(|rest| rest.split('"').next());
+                found.extend(names.map(str::to_owned));
+            }
+        }
+    }
+}
+
+#[test]
+fn at_every_failpoint_some_test_kills_a_process() {
+    let mut there = BTreeSet::new();
+    points(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut there);
+    let tried = [
+        &AT_WORK[..],
+        &AT_START,
+        &halfway::DELETE,
+        &halfway::STRATEGY,
+        &halfway::AFTER_A_FAILURE,
+        &halfway::SINGLE,
+        &schedules::POINTS,
+        &NO_MOMENTS,
+    ];
+    let tried: BTreeSet<String> = tried.concat().into_iter().map(str::to_owned).collect();
+    assert_eq!(there, tried);
 }

@@ -10,7 +10,7 @@ use crate::support::{Http, TestDatabase, poll_until};
 const ROUTES: [&str; 2] = ["cluster/dead-letters", "bookmark-queue/dead-letters"];
 
 fn start(database: &TestDatabase, name: &'static str, workers: &str, failpoints: &str) -> (Node, Http) {
-    let settings = ["--check-in", "200ms", "--workers", workers];
+    let settings = ["--check-in", "200ms", "--workers", workers, "--drain-notice", "0s"];
     let node = Node::start_with(database, name, &settings, failpoints);
     let http = node.http.clone().unwrap();
     (node, http)
@@ -74,6 +74,16 @@ async fn any_node_shows_nodes_locks_and_what_waits() {
             .filter(|lock| lock["name"].as_str().unwrap().starts_with("liveness:"));
         assert_eq!(liveness.count(), 3, "{locks:?}");
         assert_eq!(locks.len(), 4, "{locks:?}");
+
+        // The next one in the ring waits for each, but for a moment every few seconds.
+        poll_until(PATIENCE, "every neighbour to wait", async || {
+            let locks = items(http, "cluster/locks").await;
+            let watched = |lock: &&Value| {
+                lock["waiters"] == 1 && lock["name"].as_str().is_some_and(|name| name.starts_with("liveness:"))
+            };
+            (locks.iter().filter(watched).count() == 3).then_some(())
+        })
+        .await;
 
         let queue = items(http, "cluster/queue").await;
         assert_eq!(queue.len(), 1, "{queue:?}");

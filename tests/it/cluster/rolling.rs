@@ -7,9 +7,12 @@ use std::time::{Duration, Instant};
 use reqwest::Method;
 use serde_json::json;
 
-use super::nodes::{NAMES, Node, PATIENCE, all_finish, each_exactly_once, insist, publish, start_three};
+use super::nodes::{NAMES, Node, PATIENCE, all_finish, each_exactly_once, insist, is_sound, publish, start_three};
 use super::stall::Gate;
 use crate::support::{Connection, Http, TestDatabase, poll_until};
+
+/// What a node says that sees another one off.
+pub(super) const TAKEN_OVER: &str = "taken over from a node that is gone";
 
 /// How often the balancer asks each node.
 const EVERY: Duration = Duration::from_millis(50);
@@ -156,9 +159,24 @@ async fn a_rolling_restart_fails_no_request_and_no_workflow() {
     each_exactly_once(&database, &client, count).await;
     for node in &nodes {
         let said = node.child.stderr().join("\n");
-        assert!(!said.contains("took over"), "{said}");
+        assert!(!said.contains(TAKEN_OVER), "{said}");
     }
     watches.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+/// Waits until a node must have heard of another one that came later.
+async fn heard(client: &Connection, first: &str, second: &str) {
+    poll_until(PATIENCE, "the first node to check in again", async || {
+        let query = "SELECT n.last_seen > t.started_at + interval '1 s' FROM mainspring.node n, mainspring.node t
+                     WHERE n.node_id = $1 AND t.node_id = $2";
+        client
+            .query_one(query, &[&first, &second])
+            .await
+            .unwrap()
+            .get::<_, bool>(0)
+            .then_some(())
+    })
+    .await;
 }
 
 /// What a node is asked while it says that it is not ready, and what it had in its hands and cannot finish.
@@ -197,18 +215,7 @@ async fn a_node_that_stops_still_serves_claims_nothing_and_hands_back_what_it_ca
     })
     .await;
     let two = Node::start(&database, "two");
-    // It has heard of the other one.
-    poll_until(PATIENCE, "the first node to check in again", async || {
-        let query = "SELECT n.last_seen > t.started_at + interval '1 s' FROM mainspring.node n, mainspring.node t
-                     WHERE n.node_id = 'one' AND t.node_id = 'two'";
-        client
-            .query_one(query, &[])
-            .await
-            .unwrap()
-            .get::<_, bool>(0)
-            .then_some(())
-    })
-    .await;
+    heard(&client, "one", "two").await;
     let asked = Instant::now();
     one.child.signal("TERM");
     poll_until(PATIENCE, "readiness to say no", async || {
@@ -238,5 +245,44 @@ async fn a_node_that_stops_still_serves_claims_nothing_and_hands_back_what_it_ca
     println!("gone after {gone:?}, all finished {:?} later", asked.elapsed() - gone);
     each_exactly_once(&database, &client, 20).await;
     let said = two.child.stderr().join("\n");
-    assert!(!said.contains("took over"), "{said}");
+    assert!(!said.contains(TAKEN_OVER), "{said}");
+}
+
+/// Whoever is the last to run anything goes on until the end, though others are there that only accept.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_last_node_with_workers_runs_what_it_is_asked_until_it_stops() {
+    let database = TestDatabase::create().await;
+    let settings = ["--check-in", "200ms", "--drain-notice", "6s"];
+    let mut one = Node::start_with(&database, "one", &settings, "");
+    let door = Node::start_with(&database, "door", &["--check-in", "200ms", "--workers", "0"], "");
+    let http = one.http.clone().unwrap();
+    publish(&http).await;
+    let client = database.connect().await;
+    heard(&client, "one", "door").await;
+    let asked = Instant::now();
+    one.child.signal("TERM");
+    poll_until(PATIENCE, "readiness to say no", async || {
+        (http.get("/health/ready").await.status == 503).then_some(())
+    })
+    .await;
+    let start = json!({"input": {"n": 0}});
+    let accepted = http
+        .post("workflow-definitions/walk/dispatch", &start)
+        .await
+        .expect(200);
+    let id = accepted["workflowInstanceId"].as_str().unwrap().to_owned();
+    assert!(
+        asked.elapsed() < Duration::from_secs(6),
+        "this machine is too slow for this test"
+    );
+    let path = format!("workflow-instances/{id}");
+    let door = door.http.clone().unwrap();
+    poll_until(PATIENCE, "what it was asked to be run", async || {
+        let instance = door.get(&path).await;
+        (instance.body["subStatus"] == "Suspended").then_some(())
+    })
+    .await;
+    let status = one.child.wait(PATIENCE);
+    assert!(status.success(), "{:?}", one.child.stderr());
+    is_sound(&database).await;
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::nodes::{NAMES, Node, PATIENCE, all_finish, each_exactly_once, insist, publish};
+use super::rolling::TAKEN_OVER;
 use super::stall::Gate;
 use crate::support::{Connection, TestDatabase, poll_until};
 
@@ -127,6 +128,8 @@ async fn what_a_killed_node_had_in_its_hands_is_run_by_the_others() {
     println!("taken over in {taken_over:?}, all finished in {:?}", killed.elapsed());
     // Not by expiry, which takes five seconds and more here.
     assert!(taken_over < Duration::from_secs(4), "{taken_over:?}");
+    let told = |node: &Node| node.child.stderr().iter().any(|line| line.contains(TAKEN_OVER));
+    assert!(three.nodes[1..].iter().any(told), "nobody tells of it");
     assert_eq!(three.count("SELECT count(*) FROM mainspring.node").await, 2);
 }
 

@@ -1,9 +1,10 @@
-//! `mainspring bench timers`, `bench signals` and `bench workflows`, small: that they measure and judge, not how fast anything is.
+//! `mainspring bench locks`, `timers`, `signals` and `workflows`, small: that they measure and judge, not how fast anything
+//! is.
 
 use serde_json::Value;
 
 use super::PATIENCE;
-use crate::support::{Child, TestDatabase, poll_until};
+use crate::support::{Child, TestDatabase, long, poll_until};
 
 /// The fields that every benchmark of this kind has, in their order.
 const COMMON: [&str; 9] = [
@@ -169,5 +170,89 @@ async fn workflows_by_each_door_finish_and_are_counted() {
         for name in ["statements", "round_trips", "wal_bytes"] {
             assert!(report[name].as_f64().unwrap() > 0.0, "{report}");
         }
+    }
+}
+
+/// What every benchmark of locks tells at least.
+const OF_LOCKS: [&str; 8] = [
+    "bench",
+    "clients",
+    "seconds",
+    "ops_per_s",
+    "p50_us",
+    "p95_us",
+    "p99_us",
+    "errors",
+];
+
+/// Runs it on two shared keys and two sessions: what it reported.
+async fn locks(more: &[&str]) -> Value {
+    let database = TestDatabase::create().await;
+    let url = database.url();
+    let bench = [
+        "bench",
+        "locks",
+        "--database-url",
+        &url,
+        "--json",
+        "--clients",
+        "8",
+        "--seconds",
+        "1",
+    ];
+    let contended = ["--contention", "2", "--sessions", "2"];
+    let mut bench = Child::start(&[&bench[..], &contended, more].concat(), &[]);
+    let code = bench.wait(PATIENCE).code();
+    let said = bench.stdout();
+    assert_eq!(code, Some(0), "{said:?}\n{}", bench.stderr().join("\n"));
+    for line in ["machine: ", "server: server_version"] {
+        assert!(said.iter().any(|said| said.starts_with(line)), "{said:?}");
+    }
+    let progress = bench.stderr();
+    assert!(progress.iter().any(|line| line.starts_with("1 s: ")), "{progress:?}");
+    let report: Value = serde_json::from_str(said.last().unwrap()).unwrap();
+    for field in OF_LOCKS {
+        assert!(!report[field].is_null(), "{field}: {report}");
+    }
+    assert_eq!(
+        (
+            &report["bench"],
+            &report["clients"],
+            &report["seconds"],
+            &report["errors"]
+        ),
+        (&"locks".into(), &8.into(), &1.into(), &0.into())
+    );
+    for above in [
+        "ops_per_s",
+        "p50_us",
+        "hand_overs",
+        "hand_over_p50_us",
+        "longest_to_mean",
+    ] {
+        assert!(report[above].as_f64().unwrap() > 0.0, "{above}: {report}");
+    }
+    report
+}
+
+#[tokio::test]
+async fn locks_are_measured_on_shared_keys() {
+    let report = locks(&[]).await;
+    assert_eq!((&report["contention"], &report["sessions"]), (&2.into(), &2.into()));
+    assert!(report["ratio"].is_null(), "{report}");
+}
+
+/// Sixteen seconds of as much as the server can take: not beside other tests.
+#[tokio::test]
+async fn the_plain_way_to_lock_is_measured_beside_it() {
+    if !long() {
+        return;
+    }
+    let report = locks(&["--baseline"]).await;
+    let (ours, plain) = (&report["ops_per_s"], &report["baseline_ops_per_s"]);
+    let ratio = ours.as_f64().unwrap() / plain.as_f64().unwrap();
+    assert!((report["ratio"].as_f64().unwrap() - ratio).abs() < 0.02, "{report}");
+    for beside in ["pipelined_ops_per_s", "one_statement_ops_per_s", "lone_ratio"] {
+        assert!(report[beside].as_f64().unwrap() > 0.0, "{beside}: {report}");
     }
 }

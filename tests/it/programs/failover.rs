@@ -97,3 +97,52 @@ async fn it_can_be_interrupted_and_leaves_no_schema() {
     let query = "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'mainspring%'";
     assert_eq!(client.query_one(query, &[]).await.unwrap().get::<_, i64>(0), 0);
 }
+
+#[tokio::test]
+async fn nodes_that_do_not_start_are_told_and_leave_no_schema() {
+    let database = TestDatabase::create().await;
+    let url = database.url();
+    // Less than two check-ins.
+    let mut bench = Child::start(
+        &["bench", "failover", "--database-url", &url, "--tolerance", "100ms"],
+        &[],
+    );
+    let code = bench.wait(PATIENCE).code();
+    let said = bench.stderr().join("\n");
+    assert_eq!(code, Some(2), "{said}");
+    let last = bench.stderr().pop().unwrap_or_default();
+    assert!(
+        last.contains("ended before it was ready") && last.contains("tolerance"),
+        "{said}"
+    );
+    let client = database.connect().await;
+    let query = "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'mainspring%'";
+    assert_eq!(client.query_one(query, &[]).await.unwrap().get::<_, i64>(0), 0);
+}
+
+#[tokio::test]
+async fn what_should_not_be_makes_it_fail() {
+    let database = TestDatabase::create().await;
+    let url = database.url();
+    let small = ["--bursts", "2", "--rounds", "1", "--json"];
+    let mut bench = Child::start(
+        &[&["bench", "failover", "--database-url", &url][..], &small].concat(),
+        &[],
+    );
+    let client = database.connect().await;
+    // A bookmark of no instance, which no node minds and every check finds.
+    crate::support::poll_until(PATIENCE, "its tables", async || {
+        let schema = "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'mainspring_bench%'";
+        let schema: String = client.query_opt(schema, &[]).await.ok()??.get(0);
+        let stray = format!("INSERT INTO {schema}.bookmark VALUES ('', 'none', 'b', '', '', '', '', '', '{{}}', true)");
+        client.batch_execute(&stray).await.ok()
+    })
+    .await;
+    assert_eq!(bench.wait(PATIENCE).code(), Some(1), "{:?}", bench.stdout());
+    let report: Value = serde_json::from_str(bench.stdout().last().unwrap()).unwrap();
+    assert_eq!(
+        (&report["lost"], &report["twice"], &report["errors"]),
+        (&0.into(), &0.into(), &1.into()),
+        "{report}"
+    );
+}
