@@ -157,15 +157,16 @@ async fn measure(providers: &Providers, settings: &BenchLocks, clients: usize, s
         grants: (0..keys).map(|_| AtomicU64::new(0)).collect(),
         longest_wait_grants: AtomicU64::new(0),
     });
-    let run: u64 = rand::random();
+    let random = || format!("{:x}", rand::random::<u64>());
+    let names: Arc<str> = settings.names.clone().unwrap_or_else(random).into();
     let mut tasks = Vec::new();
     for (client, (session, provider)) in (0..clients).zip(providers.iter().enumerate().cycle()) {
         let contended = settings.contention.is_some();
-        let (provider, shared) = (Arc::clone(provider), Arc::clone(&shared));
+        let (provider, shared, names) = (Arc::clone(provider), Arc::clone(&shared), Arc::clone(&names));
         tasks.push(tokio::spawn(async move {
             while !shared.stop.load(Relaxed) {
                 let key = if contended { rand::random_range(0..keys) } else { client };
-                turn(&provider, &shared, session, key, run).await;
+                turn(&provider, &shared, session, key, &names).await;
             }
         }));
     }
@@ -198,10 +199,10 @@ async fn measure(providers: &Providers, settings: &BenchLocks, clients: usize, s
     }
 }
 
-async fn turn(provider: &Arc<dyn LockProvider>, shared: &Shared, session: usize, key: usize, run: u64) {
+async fn turn(provider: &Arc<dyn LockProvider>, shared: &Shared, session: usize, key: usize, names: &str) {
     let granted = || shared.grants.get(key).map_or(0, |grants| grants.load(Relaxed));
     let (asked, before) = (Instant::now(), granted());
-    let request = LockRequest::exclusive(format!("bench/{run:x}/{key}"));
+    let request = LockRequest::exclusive(format!("bench/{names}/{key}"));
     match provider.acquire(request, TIMEOUT).await {
         Ok(handle) => {
             let got = Instant::now();

@@ -101,6 +101,9 @@ pub(in crate::cli) struct BenchLocks {
     /// sessions takes (from the drop of a handle in one until a task of another has the lock), and the longest wait
     #[arg(long, value_name = "KEYS", env = "MAINSPRING_CONTENTION", hide_env_values = true, value_parser = count)]
     pub(in crate::cli) contention: Option<usize>,
+    /// How the names of the keys begin: programs that run at the same time with the same one share them. Random unless given
+    #[arg(long, value_name = "NAME", env = "MAINSPRING_NAMES", hide_env_values = true)]
+    pub(in crate::cli) names: Option<String>,
     /// How many sessions the tasks are spread over, as over so many nodes
     #[arg(long, value_name = "COUNT", env = "MAINSPRING_SESSIONS", hide_env_values = true, default_value = "1", value_parser = count)]
     pub(in crate::cli) sessions: usize,

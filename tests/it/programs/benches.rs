@@ -242,6 +242,42 @@ async fn locks_are_measured_on_shared_keys() {
     assert!(report["ratio"].is_null(), "{report}");
 }
 
+#[tokio::test]
+async fn a_thousand_tasks_of_three_processes_share_twenty_keys() {
+    let database = TestDatabase::create().await;
+    let (url, client) = (database.url(), database.connect().await);
+    let mut three: Vec<Child> = ["334", "333", "333"]
+        .into_iter()
+        .map(|clients| {
+            let shared = ["bench", "locks", "--json", "--contention", "20", "--names", "shared"];
+            let own = ["--clients", clients, "--seconds", "3", "--database-url", &url];
+            Child::start(&[&shared[..], &own].concat(), &[])
+        })
+        .collect();
+    // What they hold and wait for in the database, looked at while they run.
+    let seen = "SELECT count(*), count(*) FILTER (WHERE NOT granted), count(DISTINCT pid) FROM pg_locks
+                WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+    let (mut most, mut sessions) = (0, 0);
+    poll_until(PATIENCE, "the end of all three", async || {
+        let row = client.query_one(seen, &[]).await.unwrap();
+        assert_eq!(row.get::<_, i64>(1), 0, "a session waits for a lock in the database");
+        most = most.max(row.get::<_, i64>(0));
+        sessions = sessions.max(row.get::<_, i64>(2));
+        three.iter_mut().all(Child::has_ended).then_some(())
+    })
+    .await;
+    // Twenty keys, and what says of each session that it lives.
+    assert!(most >= 20 && most <= 20 + 3 * 2, "{most} locks");
+    assert_eq!(sessions, 3);
+    for child in &mut three {
+        let code = child.wait(PATIENCE).code();
+        assert_eq!(code, Some(0), "{}", child.stderr().join("\n"));
+        let report: Value = serde_json::from_str(child.stdout().last().unwrap()).unwrap();
+        assert!(report["ops_per_s"].as_f64().unwrap() > 0.0, "{report}");
+        assert_eq!(report["errors"], 0, "{report}");
+    }
+}
+
 /// Sixteen seconds of as much as the server can take: not beside other tests.
 #[tokio::test]
 async fn the_plain_way_to_lock_is_measured_beside_it() {
