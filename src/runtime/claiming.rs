@@ -1,8 +1,9 @@
 //! The loop that finds what is to be done: peek, try the locks in one batch, claim and load what was locked, run it.
 //!
 //! It looks when something local may have changed (a row was accepted, a burst ended, a delay is over, this node took
-//! over from another one), when another node hints that work waits, and at every check-in, whose report says when the
-//! next row is due: a wake-up that was lost costs one check-in interval.
+//! over from another one), when another node hints that work waits, and when the next row is due, whoever wrote it: each
+//! look tells. What was written since then and is due earlier is hinted at by its writer, and each check-in tells anew:
+//! a wake-up that was lost costs one check-in interval.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 
-use super::attend;
 use super::burst::Locked;
 use super::shift::Shift;
+use super::{attend, hints};
 use crate::Result;
 use crate::failpoint;
 use crate::store::claim::{self, InstanceKey, Partial, Return, Seen};
@@ -79,7 +80,7 @@ async fn rounds(shift: &Arc<Shift>) {
                 }
                 let report = reports.borrow_and_update().clone();
                 if let Some(due) = report.pulse.next_due {
-                    shift.alarm.at(report.received + due);
+                    shift.alarm.due(report.received + due);
                 }
                 continue;
             }
@@ -115,7 +116,11 @@ async fn round(shift: &Arc<Shift>, horizon: &mut Horizon) -> Result<bool> {
     }
     let settled = shift.began.elapsed() >= SETTLED;
     let suspicion = Arc::clone(&shift.suspects).try_acquire_owned().ok().filter(|_| settled);
+    shift.alarm.ask_anew();
     let found = peek(shift, horizon, permits.len(), suspicion.is_some()).await?;
+    if let Some(due) = found.next_due {
+        shift.alarm.due(Instant::now() + due + hints::spread(shift));
+    }
     if found.instances.is_empty() {
         return Ok(false);
     }
@@ -146,6 +151,8 @@ async fn round(shift: &Arc<Shift>, horizon: &mut Horizon) -> Result<bool> {
 struct Horizon {
     since: Option<DateTime<Utc>>,
     swept: Option<Instant>,
+    /// When it asked for what is due next.
+    asked: Option<Instant>,
 }
 
 /// Looks for what is to be done, but for what this node has in its hands or cannot run.
@@ -161,21 +168,25 @@ async fn peek(shift: &Shift, horizon: &mut Horizon, limit: usize, suspects: bool
         since: horizon.since.filter(|_| !sweeps),
     };
     let began = Instant::now();
-    let (seen, oldest) = claim::peek_partial(&shift.pool, limit, &hidden, suspects, &partial).await?;
+    let (mut seen, oldest) = claim::peek_partial(&shift.pool, limit, &hidden, suspects, &partial).await?;
     if sweeps {
-        *horizon = Horizon {
-            since: Some(oldest - MARGIN),
-            swept: Some(began),
-        };
+        horizon.since = Some(oldest - MARGIN);
+        horizon.swept = Some(began);
     } else if let Some(swept) = horizon.swept {
         // Whatever came in behind the horizon.
         shift.alarm.at(swept + SWEEP);
     }
-    if seen.instances.is_empty()
-        && let Some(due) = claim::next_partial(&shift.pool, &beyond).await?
-    {
-        // A check-in tells of the head of the queue, which may be nothing for this node.
-        shift.alarm.at(Instant::now() + due.max(LEAST_PAUSE));
+    // A check-in tells of the head of the queue, which may be nothing for this node. The question walks over many rows.
+    match horizon.asked.map(|asked| asked + LEAST_PAUSE) {
+        Some(again) if again > began => {
+            shift.alarm.due(again);
+        }
+        _ if seen.full => {}
+        _ => {
+            horizon.asked = Some(began);
+            let due = claim::next_partial(&shift.pool, &beyond).await?;
+            seen.next_due = due.map(|due| due.max(LEAST_PAUSE));
+        }
     }
     Ok(seen)
 }

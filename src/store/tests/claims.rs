@@ -163,6 +163,7 @@ async fn what_is_not_due_yet_is_neither_seen_nor_claimed() {
     resumes(&fixture, 3, 1).await;
     delays(&fixture, "i3", 1).await;
     delays(&fixture, "i4", 1).await;
+    delays(&fixture, "i5", 1).await;
     execute(
         &fixture,
         "UPDATE work SET available_at = now() + interval '1 hour' WHERE instance_id = 'i0';
@@ -170,7 +171,14 @@ async fn what_is_not_due_yet_is_neither_seen_nor_claimed() {
          UPDATE work SET available_at = now() - interval '1 hour' WHERE instance_id = 'i2'",
     )
     .await;
-    let seen = claim::peek(&writer.pool, 10, &[], false).await.unwrap().instances;
+    execute(
+        &fixture,
+        "UPDATE timer SET available_at = now() + interval '30 minutes' WHERE instance_id = 'i5'",
+    )
+    .await;
+    let found = claim::peek(&writer.pool, 10, &[], false).await.unwrap();
+    is_due_in(found.next_due, 30);
+    let seen = found.instances;
     assert_eq!(seen.first(), Some(&key("i2")), "the oldest comes first");
     assert_eq!(
         seen.iter().collect::<HashSet<_>>(),
@@ -193,13 +201,27 @@ async fn what_is_not_due_yet_is_neither_seen_nor_claimed() {
         .unwrap();
     assert_eq!(found.len(), 3);
     assert!(!found.contains_key(&key("i0")) && !found.contains_key(&key("i3")));
-    assert!(
-        claim::peek(&writer.pool, 10, &[], false)
-            .await
-            .unwrap()
-            .instances
-            .is_empty()
-    );
+    // Also where there is nothing to do: what is next, be it a delay or an instruction.
+    for (sooner, minutes) in [
+        ("", 30),
+        ("UPDATE work SET available_at = now() + interval '10 minutes'", 10),
+    ] {
+        execute(&fixture, sooner).await;
+        let seen = claim::peek(&writer.pool, 10, &[], false).await.unwrap();
+        assert!(seen.instances.is_empty());
+        is_due_in(seen.next_due, minutes);
+    }
+    execute(&fixture, "DELETE FROM work; DELETE FROM timer").await;
+    let seen = claim::peek(&writer.pool, 10, &[], false).await.unwrap();
+    assert_eq!((seen.instances, seen.next_due), (vec![], None));
+}
+
+/// The next row is due after so many minutes, less what has passed since they were written.
+#[track_caller]
+fn is_due_in(next: Option<Duration>, minutes: u64) {
+    let whole = Duration::from_secs(60 * minutes);
+    let next = next.unwrap();
+    assert!(next <= whole && next > whole - Duration::from_secs(240), "{next:?}");
 }
 
 #[tokio::test]

@@ -197,6 +197,44 @@ async fn hot_statements_find_their_rows_by_index() {
     assert!(bad.is_empty(), "{}", bad.join("\n"));
 }
 
+/// What a look costs while nothing is due: the pages that it reads must not grow with what will be due some day.
+#[tokio::test]
+async fn a_look_reads_as_much_however_much_will_be_due() {
+    let fixture = Fixture::new().await;
+    let mut pages = Vec::new();
+    for (from, to) in [(1, 2_000), (2_001, 200_000)] {
+        let fill = format!(
+            "SET statement_timeout = '2min';
+             INSERT INTO timer (tenant_id, instance_id, id, due, available_at)
+                 SELECT '', 'i' || n, 'b', now(), now() + n * interval '1 hour' FROM generate_series({from}, {to}) n;
+             INSERT INTO work (tenant_id, instance_id, kind, body, available_at)
+                 SELECT '', 'i' || n, 1, '{{}}', now() + n * interval '1 hour' FROM generate_series({from}, {to}) n;"
+        );
+        fixture.admin.client.batch_execute(&fill).await.unwrap();
+        // Not in the transaction of the other statements.
+        fixture
+            .admin
+            .client
+            .batch_execute("VACUUM ANALYZE timer, work")
+            .await
+            .unwrap();
+        let sql = format!(
+            "PREPARE look AS {}; EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE look(64, '{{}}', '{{}}', false); DEALLOCATE look",
+            include_str!("../../../sql/queries/work_peek.sql")
+        );
+        let told = fixture.admin.client.simple_query(&sql).await.unwrap();
+        let plan = told.iter().find_map(|message| match message {
+            tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0),
+            _ => None,
+        });
+        let plan: serde_json::Value = serde_json::from_str(plan.unwrap()).unwrap();
+        let count = |name: &str| plan[0]["Plan"][name].as_u64().unwrap();
+        pages.push(count("Shared Hit Blocks") + count("Shared Read Blocks"));
+    }
+    // Each of the four walks over an index goes down one level more, at most.
+    assert!(pages[0] > 0 && pages[1] <= pages[0] + 4, "{pages:?}");
+}
+
 async fn explain(fixture: &Fixture, hot: &Hot, mode: &str) -> String {
     let session = fixture.session().await;
     let scans = if hot.scans_off { "off" } else { "on" };
