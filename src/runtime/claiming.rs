@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::burst::Locked;
 use super::shift::Shift;
@@ -20,7 +21,11 @@ use crate::store::claim::{self, InstanceKey, Partial, Return, Seen};
 use crate::store::commit::Claim;
 
 /// The most instances that one round takes on.
-const ROUND: usize = 64;
+const ROUND: usize = 256;
+
+/// How long a round waits, while there is a backlog, for permits of bursts that end together: they were committed together,
+/// and a look for the first of them alone would cost as much as one for all.
+const GATHERING: Duration = Duration::from_millis(2);
 
 /// How long a node has lived before it takes a row that two processes died with: who dies so soon, dies of something
 /// else, and the row would get the blame for it.
@@ -109,6 +114,9 @@ async fn round(shift: &Arc<Shift>, horizon: &mut Horizon) -> Result<bool> {
     };
     let Ok(first) = first else { return Ok(false) };
     let mut permits = vec![first];
+    if horizon.full {
+        gather(shift, &mut permits).await;
+    }
     while permits.len() < ROUND
         && let Ok(permit) = Arc::clone(&shift.permits).try_acquire_owned()
     {
@@ -121,6 +129,7 @@ async fn round(shift: &Arc<Shift>, horizon: &mut Horizon) -> Result<bool> {
     if let Some(due) = found.next_due {
         shift.alarm.due(Instant::now() + due + hints::spread(shift));
     }
+    horizon.full = found.full;
     if found.instances.is_empty() {
         return Ok(false);
     }
@@ -145,14 +154,32 @@ async fn round(shift: &Arc<Shift>, horizon: &mut Horizon) -> Result<bool> {
     Ok(full)
 }
 
-/// How far back a node looks that cannot run every version: what it leaves to others may be many rows, at the head of the
-/// queue, and they are walked over once a second, not at each look.
+/// Waits a moment until half of what a round can have is free.
+async fn gather(shift: &Shift, permits: &mut Vec<OwnedSemaphorePermit>) {
+    let half = ROUND.min(shift.workers) / 2;
+    let missing = u32::try_from(half.saturating_sub(permits.len())).unwrap_or(0);
+    if missing == 0 {
+        return;
+    }
+    let more = Arc::clone(&shift.permits).acquire_many_owned(missing);
+    if let Ok(Ok(mut more)) = tokio::time::timeout(GATHERING, more).await {
+        while let Some(permit) = more.split(1) {
+            permits.push(permit);
+        }
+    }
+}
+
+/// What is remembered from one look to the next; above all how far back a node looks that cannot run every version: what
+/// it leaves to others may be many rows, at the head of the queue, and they are walked over once a second, not at each
+/// look.
 #[derive(Default)]
 struct Horizon {
     since: Option<DateTime<Utc>>,
     swept: Option<Instant>,
     /// When it asked for what is due next.
     asked: Option<Instant>,
+    /// The last look has not shown all.
+    full: bool,
 }
 
 /// Looks for what is to be done, but for what this node has in its hands or cannot run.
