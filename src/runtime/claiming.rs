@@ -187,7 +187,8 @@ async fn peek(shift: &Shift, horizon: &mut Horizon, limit: usize, suspects: bool
     let hidden = shift.in_flight.hidden();
     let beyond = shift.capability.beyond();
     if beyond.is_empty() {
-        return claim::peek(&shift.pool, limit, &hidden, suspects).await;
+        let since = shift.reports.borrow().pulse.head - MARGIN;
+        return claim::peek(&shift.pool, limit, &hidden, suspects, since).await;
     }
     let sweeps = horizon.swept.is_none_or(|at| at.elapsed() >= SWEEP);
     let partial = Partial {

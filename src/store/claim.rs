@@ -145,12 +145,20 @@ impl Seen {
 }
 
 /// Looks at the oldest `limit` rows, of instances other than those that `except` names; also at rows that have been in
-/// the hands of two processes that died, or not.
-pub(crate) async fn peek(pool: &Pool, limit: usize, except: &[InstanceKey], suspects: bool) -> Result<Seen> {
+/// the hands of two processes that died, or not. Rows that were due before `since` are not looked at.
+pub(crate) async fn peek(
+    pool: &Pool,
+    limit: usize,
+    except: &[InstanceKey],
+    suspects: bool,
+    since: DateTime<Utc>,
+) -> Result<Seen> {
     failpoint::hit("claim.peek").await?;
     let (tenants, instances) = columns(except);
     let limit = limit as i64;
-    let rows = pool.query(PEEK, &[&limit, &tenants, &instances, &suspects]).await?;
+    let rows = pool
+        .query(PEEK, &[&limit, &tenants, &instances, &suspects, &since])
+        .await?;
     let mut seen = Seen::nothing();
     let mut count = 0;
     for row in &rows {

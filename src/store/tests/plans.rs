@@ -79,7 +79,7 @@ macro_rules! hot {
 const HOT: [Hot; 23] = [
     hot!(
         "work_peek",
-        "64, array['','']::text[], array['i1','i2']::text[], true",
+        "64, array['','']::text[], array['i1','i2']::text[], true, now() - interval '1 day'",
         false
     ),
     hot!(
@@ -220,7 +220,7 @@ async fn what_will_be_due_some_day_costs_neither_a_look_nor_a_claim() {
             .await
             .unwrap();
         let sql = format!(
-            "PREPARE look AS {}; EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE look(64, '{{}}', '{{}}', false); DEALLOCATE look",
+            "PREPARE look AS {}; EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE look(64, '{{}}', '{{}}', false, now() - interval '1 day'); DEALLOCATE look",
             include_str!("../../../sql/queries/work_peek.sql")
         );
         let told = fixture.admin.client.simple_query(&sql).await.unwrap();
@@ -231,8 +231,14 @@ async fn what_will_be_due_some_day_costs_neither_a_look_nor_a_claim() {
         let plan: serde_json::Value = serde_json::from_str(plan.unwrap()).unwrap();
         let count = |name: &str| plan[0]["Plan"][name].as_u64().unwrap();
         pages.push(count("Shared Hit Blocks") + count("Shared Read Blocks"));
-        for hot in HOT.iter().filter(|hot| ["work_claim", "commit_batch"].contains(&hot.name)) {
-            let hot = Hot { scans_off: true, ..*hot };
+        for hot in HOT
+            .iter()
+            .filter(|hot| ["work_claim", "commit_batch"].contains(&hot.name))
+        {
+            let hot = Hot {
+                scans_off: true,
+                ..*hot
+            };
             for mode in ["force_generic_plan", "force_custom_plan"] {
                 let plan = explain(&fixture, &hot, mode).await;
                 for walk in ["timer_due", "timer_claimed", "work_ready", "work_claimed"] {
