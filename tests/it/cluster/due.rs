@@ -23,6 +23,16 @@ async fn publish(http: &Http, activities: Value) {
         .expect(200);
 }
 
+/// When it has lived for ten seconds a node looks once more: after this it knows of nothing.
+async fn has_settled(client: &Connection) {
+    let sql = "SELECT clock_timestamp() > max(last_seen) + interval '11 seconds' FROM mainspring.node";
+    poll_until(SOON, "the nodes to have their first looks behind them", async || {
+        let settled: bool = client.query_one(sql, &[]).await.ok()?.get(0);
+        settled.then_some(())
+    })
+    .await;
+}
+
 /// Instances that one node puts to sleep, and that have their delay over a little after each other.
 async fn put_to_sleep(http: &Http, count: usize) {
     publish(
@@ -59,9 +69,11 @@ async fn delays_are_over_in_time_elsewhere_when_their_node_is_dead() {
     let database = TestDatabase::create().await;
     let mut setter = Node::start_with(&database, "setter", &NEVER, "");
     let _sleeper = Node::start_with(&database, "sleeper", &NEVER, "");
+    let client = database.connect().await;
+    has_settled(&client).await;
     put_to_sleep(setter.http.as_ref().unwrap(), 3).await;
     setter.child.kill9();
-    are_in_time(&database, &database.connect().await, 3).await;
+    are_in_time(&database, &client, 3).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -70,8 +82,10 @@ async fn a_delay_that_its_living_node_does_not_take_up_wakes_another() {
     // It looks for nothing: it runs what its own doors accept, and nothing else.
     let setter = Node::start_with(&database, "setter", &NEVER, "claim.peek=error");
     let _sleeper = Node::start_with(&database, "sleeper", &NEVER, "");
+    let client = database.connect().await;
+    has_settled(&client).await;
     put_to_sleep(setter.http.as_ref().unwrap(), 2).await;
-    are_in_time(&database, &database.connect().await, 2).await;
+    are_in_time(&database, &client, 2).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
