@@ -2,6 +2,7 @@
 -- caller:  store::commit::batch (the straggler lane runs the same text without SKIP LOCKED)
 -- index:   fence_pkey, work_pkey, timer_pkey, instance_pkey, instance_state_pkey, bookmark_pkey, activation_instance, definition_published, definition_correlation
 -- locks:   fence (key share), work by id, timer by id, instance by id, then dependants of the winners only
+-- Whose rows are claimed is asked so (no incarnation is 0) that no plan walks over all that is claimed or due.
 WITH fence_held AS MATERIALIZED (
     SELECT 1 FROM fence f WHERE f.incarnation = $1 AND f.writer = $2 FOR KEY SHARE
 ), missed AS MATERIALIZED (
@@ -18,7 +19,7 @@ WITH fence_held AS MATERIALIZED (
     FROM unnest($4::commit_claim[]) c
     JOIN request r ON r.no = c.no
     JOIN work w ON w.tenant_id = r.tenant_id AND w.id = c.work_id
-    WHERE c.work_id IS NOT NULL AND w.claimed_by = $1 AND w.claim_no = c.claim_no
+    WHERE c.work_id IS NOT NULL AND coalesce(w.claimed_by, 0) = $1 AND w.claim_no = c.claim_no
     ORDER BY w.tenant_id, w.id
     FOR UPDATE OF w SKIP LOCKED
 ), timer_held AS MATERIALIZED (
@@ -26,7 +27,7 @@ WITH fence_held AS MATERIALIZED (
     FROM unnest($4::commit_claim[]) c
     JOIN request r ON r.no = c.no
     JOIN timer t ON t.tenant_id = r.tenant_id AND t.instance_id = r.instance_id AND t.id = c.timer_id
-    WHERE c.timer_id IS NOT NULL AND t.claimed_by = $1 AND t.claim_no = c.claim_no
+    WHERE c.timer_id IS NOT NULL AND coalesce(t.claimed_by, 0) = $1 AND t.claim_no = c.claim_no
     ORDER BY t.tenant_id, t.instance_id, t.id
     FOR UPDATE OF t SKIP LOCKED
 ), held AS (
@@ -172,6 +173,6 @@ WITH fence_held AS MATERIALIZED (
 SELECT w.no, w.version, c.id AS continued, w.created_at, now() AS committed_at,
        c.id IS NOT NULL AND EXISTS (SELECT 1 FROM work x
                                     WHERE x.tenant_id = w.tenant_id AND x.instance_id = w.instance_id
-                                      AND x.claimed_by IS NULL AND x.available_at <= now()) AS more
+                                      AND coalesce(x.claimed_by, 0) = 0 AND x.available_at <= now()) AS more
 FROM winner w
 LEFT JOIN continued c ON c.tenant_id = w.tenant_id AND c.instance_id = w.instance_id

@@ -16,11 +16,7 @@ WITH beat AS (
 SELECT EXISTS (SELECT 1 FROM beat)
            AND EXISTS (SELECT 1 FROM fence f WHERE f.incarnation = $1) AS registered,
        (SELECT r.revision FROM revision r) AS revision,
-       (SELECT (extract(epoch FROM min(d.at) - clock_timestamp()) * 1000000)::bigint
-        FROM (SELECT (SELECT t.available_at FROM timer t WHERE t.claimed_by IS NULL ORDER BY t.available_at LIMIT 1)
-              UNION ALL
-              SELECT (SELECT w.available_at FROM work w WHERE w.claimed_by IS NULL
-                      ORDER BY w.available_at, w.id LIMIT 1)) d(at)) AS next_due,
+       (extract(epoch FROM h.at - clock_timestamp()) * 1000000)::bigint AS next_due,
        ARRAY(SELECT l.incarnation FROM late l ORDER BY l.incarnation) AS expired,
        ARRAY(SELECT l.tolerance FROM late l ORDER BY l.incarnation) AS tolerances,
        ARRAY(SELECT n.incarnation FROM node n ORDER BY n.incarnation) AS members,
@@ -31,4 +27,9 @@ SELECT EXISTS (SELECT 1 FROM beat)
         WHERE s.next_fire IS NOT NULL AND NOT s.paused
         ORDER BY s.next_fire, s.id LIMIT 1) AS next_fire,
        EXISTS (SELECT 1 FROM schedule s WHERE s.queued IS NOT NULL AND NOT s.paused) AS queued,
-       EXISTS (SELECT 1 FROM others o WHERE 'worker' = ANY (o.roles)) AS hands
+       EXISTS (SELECT 1 FROM others o WHERE 'worker' = ANY (o.roles)) AS hands,
+       -- Nothing that is not claimed was due before.
+       least(h.at, now()) AS head
+FROM (SELECT least((SELECT t.available_at FROM timer t WHERE t.claimed_by IS NULL ORDER BY t.available_at LIMIT 1),
+                   (SELECT w.available_at FROM work w WHERE w.claimed_by IS NULL
+                    ORDER BY w.available_at, w.id LIMIT 1))) h(at)

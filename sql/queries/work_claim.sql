@@ -4,6 +4,8 @@
 -- caller:  store::claim
 -- index:   work_instance, timer_pkey
 -- locks:   work by id, then timer by id; rows that another session has locked are skipped
+-- No incarnation is 0. With IS NULL the plan may walk over all that is due, once for each instance: it is made while
+-- nothing is due yet, as far as the statistics know.
 WITH target AS MATERIALIZED (
     SELECT * FROM unnest($2::text[], $3::text[]) u(tenant_id, instance_id)
 ), work_suspect AS MATERIALIZED (
@@ -11,7 +13,7 @@ WITH target AS MATERIALIZED (
     FROM target t
     CROSS JOIN LATERAL (
         SELECT w.tenant_id, w.instance_id, w.id FROM work w
-        WHERE w.tenant_id = t.tenant_id AND w.instance_id = t.instance_id AND w.claimed_by IS NULL
+        WHERE w.tenant_id = t.tenant_id AND w.instance_id = t.instance_id AND coalesce(w.claimed_by, 0) = 0
           AND w.available_at <= now() AND w.crashes >= 2
         ORDER BY w.id LIMIT 1
         FOR NO KEY UPDATE SKIP LOCKED) f
@@ -22,7 +24,7 @@ WITH target AS MATERIALIZED (
     FROM target t
     CROSS JOIN LATERAL (
         SELECT m.tenant_id, m.instance_id, m.id FROM timer m
-        WHERE m.tenant_id = t.tenant_id AND m.instance_id = t.instance_id AND m.claimed_by IS NULL
+        WHERE m.tenant_id = t.tenant_id AND m.instance_id = t.instance_id AND coalesce(m.claimed_by, 0) = 0
           AND m.available_at <= now() AND m.crashes >= 2
         ORDER BY m.available_at LIMIT 1
         FOR NO KEY UPDATE SKIP LOCKED) f
@@ -38,7 +40,7 @@ WITH target AS MATERIALIZED (
     FROM unsuspected t
     CROSS JOIN LATERAL (
         SELECT w.tenant_id, w.id FROM work w
-        WHERE w.tenant_id = t.tenant_id AND w.instance_id = t.instance_id AND w.claimed_by IS NULL
+        WHERE w.tenant_id = t.tenant_id AND w.instance_id = t.instance_id AND coalesce(w.claimed_by, 0) = 0
           AND w.available_at <= now() AND w.crashes < 2
         ORDER BY w.id LIMIT $4
         FOR NO KEY UPDATE SKIP LOCKED) f
@@ -47,7 +49,7 @@ WITH target AS MATERIALIZED (
     FROM unsuspected t
     CROSS JOIN LATERAL (
         SELECT m.tenant_id, m.instance_id, m.id FROM timer m
-        WHERE m.tenant_id = t.tenant_id AND m.instance_id = t.instance_id AND m.claimed_by IS NULL
+        WHERE m.tenant_id = t.tenant_id AND m.instance_id = t.instance_id AND coalesce(m.claimed_by, 0) = 0
           AND m.available_at <= now() AND m.crashes < 2
         ORDER BY m.available_at LIMIT $4
         FOR NO KEY UPDATE SKIP LOCKED) f

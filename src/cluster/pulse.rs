@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use chrono::DateTime;
 use tokio::sync::{Notify, watch};
 
 use super::MembershipOptions;
@@ -49,6 +50,7 @@ impl Report {
                 registered: true,
                 revision: 0,
                 next_due: Some(Duration::ZERO),
+                head: DateTime::UNIX_EPOCH,
                 next_fire: None,
                 queued: false,
                 expired: Vec::new(),

@@ -76,6 +76,7 @@ mod tests {
             registered: true,
             revision: 0,
             next_due: None,
+            head: chrono::DateTime::UNIX_EPOCH,
             next_fire: None,
             queued: false,
             expired: expired

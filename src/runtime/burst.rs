@@ -5,8 +5,9 @@
 //! writer goes on by itself. The lock travels with the request, and comes back with the verdict.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use chrono::{DateTime, TimeDelta, Utc};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::doors::Tidings;
@@ -125,8 +126,27 @@ pub(super) struct Finished {
     definition: DefinitionRef,
     state: InstanceState,
     yielded: bool,
-    delay: Option<Duration>,
+    waits: Until,
+    clock: Clock,
     request: CommitRequest,
+}
+
+/// Until when an instance waits, if nothing else comes.
+#[derive(Clone, Copy, Debug)]
+struct Until {
+    /// From the commit on.
+    delay: Option<Duration>,
+    /// At a point in time.
+    due: Option<DateTime<Utc>>,
+}
+
+impl Until {
+    fn due_at(self, committed: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        // Later than any calendar goes: never.
+        let delay = self.delay.and_then(|delay| TimeDelta::from_std(delay).ok());
+        let delayed = delay.and_then(|delay| committed.checked_add_signed(delay));
+        delayed.into_iter().chain(self.due).min()
+    }
 }
 
 /// What a verdict leaves to do.
@@ -292,14 +312,11 @@ pub(super) async fn run(shift: &Shift, prepared: Prepared) -> Result<Finished> {
         },
         ..effects::of(&outcome, stimuli)?
     };
-    let delay = outcome
-        .bookmarks_created
-        .iter()
-        .filter_map(|bookmark| {
-            let until = bookmark.due.map(|due| (due - clock.now()).to_std().unwrap_or_default());
-            bookmark.delay.or(until)
-        })
-        .min();
+    let created = &outcome.bookmarks_created;
+    let waits = Until {
+        delay: created.iter().filter_map(|bookmark| bookmark.delay).min(),
+        due: created.iter().filter_map(|bookmark| bookmark.due).min(),
+    };
     let request = CommitRequest {
         tenant: locked.key.0,
         instance: locked.key.1,
@@ -318,7 +335,8 @@ pub(super) async fn run(shift: &Shift, prepared: Prepared) -> Result<Finished> {
         definition,
         state,
         yielded,
-        delay,
+        waits,
+        clock,
         request,
     })
 }
@@ -332,7 +350,8 @@ impl Finished {
             definition,
             state,
             yielded,
-            delay,
+            waits,
+            clock,
             request,
         } = self;
         let key = (request.tenant.clone(), request.instance.clone());
@@ -356,9 +375,10 @@ impl Finished {
             Verdict::Won(commit) => commit,
             verdict => return Ok(Settled::Lost { verdict, rows }),
         };
-        if let Some(delay) = delay {
-            // The row is due by the database's clock; ours is at most late, as the answer took its time.
-            shift.alarm.at(std::time::Instant::now() + delay);
+        if let Some(due) = waits.due_at(commit.committed_at) {
+            // By the database's clock, behind which ours is, if anything.
+            let from_now = (due - clock.now()).to_std().unwrap_or_default();
+            shift.comes_due(Instant::now() + from_now);
         }
         let told = rows
             .iter()

@@ -1,25 +1,31 @@
 //! The loop that finds what is to be done: peek, try the locks in one batch, claim and load what was locked, run it.
 //!
 //! It looks when something local may have changed (a row was accepted, a burst ended, a delay is over, this node took
-//! over from another one), when another node hints that work waits, and at every check-in, whose report says when the
-//! next row is due: a wake-up that was lost costs one check-in interval.
+//! over from another one), when another node hints that work waits, and when the next row is due, whoever wrote it: each
+//! look tells. What was written since then and is due earlier is hinted at by its writer, and each check-in tells anew:
+//! a wake-up that was lost costs one check-in interval.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
+use tokio::sync::OwnedSemaphorePermit;
 
-use super::attend;
 use super::burst::Locked;
 use super::shift::Shift;
+use super::{attend, hints};
 use crate::Result;
 use crate::failpoint;
 use crate::store::claim::{self, InstanceKey, Partial, Return, Seen};
 use crate::store::commit::Claim;
 
 /// The most instances that one round takes on.
-const ROUND: usize = 64;
+const ROUND: usize = 256;
+
+/// How long a round waits, while there is a backlog, for permits of bursts that end together: they were committed together,
+/// and a look for the first of them alone would cost as much as one for all.
+const GATHERING: Duration = Duration::from_millis(2);
 
 /// How long a node has lived before it takes a row that two processes died with: who dies so soon, dies of something
 /// else, and the row would get the blame for it.
@@ -79,7 +85,7 @@ async fn rounds(shift: &Arc<Shift>) {
                 }
                 let report = reports.borrow_and_update().clone();
                 if let Some(due) = report.pulse.next_due {
-                    shift.alarm.at(report.received + due);
+                    shift.alarm.due(report.received + due);
                 }
                 continue;
             }
@@ -108,6 +114,9 @@ async fn round(shift: &Arc<Shift>, horizon: &mut Horizon) -> Result<bool> {
     };
     let Ok(first) = first else { return Ok(false) };
     let mut permits = vec![first];
+    if horizon.full {
+        gather(shift, &mut permits).await;
+    }
     while permits.len() < ROUND
         && let Ok(permit) = Arc::clone(&shift.permits).try_acquire_owned()
     {
@@ -115,7 +124,12 @@ async fn round(shift: &Arc<Shift>, horizon: &mut Horizon) -> Result<bool> {
     }
     let settled = shift.began.elapsed() >= SETTLED;
     let suspicion = Arc::clone(&shift.suspects).try_acquire_owned().ok().filter(|_| settled);
+    shift.alarm.ask_anew();
     let found = peek(shift, horizon, permits.len(), suspicion.is_some()).await?;
+    if let Some(due) = found.next_due {
+        shift.alarm.due(Instant::now() + due + hints::spread(shift));
+    }
+    horizon.full = found.full;
     if found.instances.is_empty() {
         return Ok(false);
     }
@@ -140,12 +154,32 @@ async fn round(shift: &Arc<Shift>, horizon: &mut Horizon) -> Result<bool> {
     Ok(full)
 }
 
-/// How far back a node looks that cannot run every version: what it leaves to others may be many rows, at the head of the
-/// queue, and they are walked over once a second, not at each look.
+/// Waits a moment until half of what a round can have is free.
+async fn gather(shift: &Shift, permits: &mut Vec<OwnedSemaphorePermit>) {
+    let half = ROUND.min(shift.workers) / 2;
+    let missing = u32::try_from(half.saturating_sub(permits.len())).unwrap_or(0);
+    if missing == 0 {
+        return;
+    }
+    let more = Arc::clone(&shift.permits).acquire_many_owned(missing);
+    if let Ok(Ok(mut more)) = tokio::time::timeout(GATHERING, more).await {
+        while let Some(permit) = more.split(1) {
+            permits.push(permit);
+        }
+    }
+}
+
+/// What is remembered from one look to the next; above all how far back a node looks that cannot run every version: what
+/// it leaves to others may be many rows, at the head of the queue, and they are walked over once a second, not at each
+/// look.
 #[derive(Default)]
 struct Horizon {
     since: Option<DateTime<Utc>>,
     swept: Option<Instant>,
+    /// When it asked for what is due next.
+    asked: Option<Instant>,
+    /// The last look has not shown all.
+    full: bool,
 }
 
 /// Looks for what is to be done, but for what this node has in its hands or cannot run.
@@ -153,7 +187,8 @@ async fn peek(shift: &Shift, horizon: &mut Horizon, limit: usize, suspects: bool
     let hidden = shift.in_flight.hidden();
     let beyond = shift.capability.beyond();
     if beyond.is_empty() {
-        return claim::peek(&shift.pool, limit, &hidden, suspects).await;
+        let since = shift.reports.borrow().pulse.head - MARGIN;
+        return claim::peek(&shift.pool, limit, &hidden, suspects, since).await;
     }
     let sweeps = horizon.swept.is_none_or(|at| at.elapsed() >= SWEEP);
     let partial = Partial {
@@ -161,21 +196,25 @@ async fn peek(shift: &Shift, horizon: &mut Horizon, limit: usize, suspects: bool
         since: horizon.since.filter(|_| !sweeps),
     };
     let began = Instant::now();
-    let (seen, oldest) = claim::peek_partial(&shift.pool, limit, &hidden, suspects, &partial).await?;
+    let (mut seen, oldest) = claim::peek_partial(&shift.pool, limit, &hidden, suspects, &partial).await?;
     if sweeps {
-        *horizon = Horizon {
-            since: Some(oldest - MARGIN),
-            swept: Some(began),
-        };
+        horizon.since = Some(oldest - MARGIN);
+        horizon.swept = Some(began);
     } else if let Some(swept) = horizon.swept {
         // Whatever came in behind the horizon.
         shift.alarm.at(swept + SWEEP);
     }
-    if seen.instances.is_empty()
-        && let Some(due) = claim::next_partial(&shift.pool, &beyond).await?
-    {
-        // A check-in tells of the head of the queue, which may be nothing for this node.
-        shift.alarm.at(Instant::now() + due.max(LEAST_PAUSE));
+    // A check-in tells of the head of the queue, which may be nothing for this node. The question walks over many rows.
+    match horizon.asked.map(|asked| asked + LEAST_PAUSE) {
+        Some(again) if again > began => {
+            shift.alarm.due(again);
+        }
+        _ if seen.full => {}
+        _ => {
+            horizon.asked = Some(began);
+            let due = claim::next_partial(&shift.pool, &beyond).await?;
+            seen.next_due = due.map(|due| due.max(LEAST_PAUSE));
+        }
     }
     Ok(seen)
 }

@@ -84,7 +84,7 @@ async fn rounds(shift: &Arc<Shift>) {
                 }
                 let report = reports.borrow_and_update().clone();
                 if let Some(due) = report.pulse.next_fire {
-                    firing.alarm.at(report.received + due);
+                    firing.alarm.due(report.received + due);
                 }
                 firing.queued.store(report.pulse.queued, Ordering::Relaxed);
                 if report.pulse.queued {
@@ -114,6 +114,7 @@ async fn round(shift: &Shift, memory: &mut Memory) -> Result<()> {
         // The next check-in rings again.
         return Ok(());
     }
+    shift.firing.alarm.ask_anew();
     let due = schedule::due(&shift.pool, PAGE).await?;
     let full = i64::try_from(due.len()).unwrap_or(i64::MAX) >= PAGE;
     let found = !due.is_empty();
@@ -134,7 +135,7 @@ async fn round(shift: &Shift, memory: &mut Memory) -> Result<()> {
             let pause = ELSEWHERE * 2u32.saturating_pow((memory.misses - 1).min(16));
             at += pause.min(LONGEST_ELSEWHERE).mul_f64(rand::random_range(0.2..1.0));
         }
-        shift.firing.alarm.at(at);
+        shift.firing.alarm.due(at);
     }
     Ok(())
 }

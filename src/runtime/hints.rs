@@ -6,6 +6,9 @@
 //!   the others; so does one whose claim loop finds more than it has room for.
 //! - A herd is avoided by a small random delay, the smaller the idler a node is. Whoever has no room need not look: the
 //!   end of each of its bursts rings anyway.
+//! - Every node sleeps until the next row is due that it knows of, and then looks for the one after that. So a node that
+//!   writes a row tells the others if it is due before all that they know of, and soon: else they come upon it
+//!   anyway, at what is due before it or at a check-in.
 //! - All of this only makes sooner what the check-ins find.
 
 use std::collections::{HashSet, VecDeque};
@@ -26,6 +29,9 @@ const IDLE_DELAY: Duration = Duration::from_millis(1);
 /// How often a node without room tells others that there is more.
 const OVERFLOW: Duration = Duration::from_millis(100);
 
+/// What is due so soon is not told: should this node die, others need longer to see it.
+const IMMINENT: Duration = Duration::from_millis(20);
+
 /// The most doors of other nodes that are remembered; the oldest is forgotten, and finds out by itself.
 const FOREIGN: usize = 4096;
 
@@ -33,6 +39,8 @@ const FOREIGN: usize = 4096;
 pub(super) struct Wake {
     transport: Arc<dyn WakeTransport>,
     overflowed: Mutex<Option<Instant>>,
+    /// The due time that the others were told of last.
+    due_told: Mutex<Option<Instant>>,
     foreign: Mutex<Foreign>,
 }
 
@@ -48,6 +56,7 @@ impl Wake {
         Self {
             transport,
             overflowed: Mutex::default(),
+            due_told: Mutex::default(),
             foreign: Mutex::default(),
         }
     }
@@ -75,6 +84,20 @@ impl Wake {
     pub(super) fn hand_over(&self, instance: &InstanceId, awaited: impl Iterator<Item = Hint>) {
         let hints = std::iter::once(Hint::Waits(instance.clone())).chain(awaited);
         self.transport.send(hints.collect());
+    }
+
+    /// Tells the others, if it is worth it, that a row is due at this time; `known`: what they know of to be due.
+    fn comes_due(&self, at: Instant, known: Option<Instant>, check_in: Duration) {
+        let mut told = self.due_told.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_news(Instant::now(), at, &[known, *told], check_in) {
+            *told = Some(at);
+            self.transport.send(vec![Hint::Look]);
+        }
+    }
+
+    /// Tells the others that a schedule may be due before what they know of.
+    pub(super) fn schedules(&self) {
+        self.transport.send(vec![Hint::Schedules]);
     }
 
     /// Tells whoever asked that a row was consumed, which no door of this node waits for.
@@ -121,6 +144,12 @@ impl Shift {
 }
 
 impl Shift {
+    /// This node has written a row that nobody has claimed and that is due at this time.
+    pub(super) fn comes_due(&self, at: Instant) {
+        let known = self.alarm.due(at);
+        self.wake.comes_due(at, known, self.check_in);
+    }
+
     /// An instance was cancelled or deleted: whatever burst runs it stops, here and elsewhere.
     pub(super) fn lost(&self, instance: &InstanceId) {
         self.in_flight.lost(instance);
@@ -141,6 +170,7 @@ pub(super) async fn follow(shift: Arc<Shift>, mut hints: Hints) {
         for hint in heard.iter() {
             match hint {
                 Hint::Look => look = true,
+                Hint::Schedules => shift.firing.alarm.now(),
                 // The end of its burst rings.
                 Hint::Waits(instance) => look |= !shift.in_flight.has(instance),
                 Hint::Lost(instance) => shift.in_flight.lost(instance),
@@ -156,6 +186,21 @@ pub(super) async fn follow(shift: Arc<Shift>, mut hints: Hints) {
             shift.alarm.at(Instant::now() + delay);
         }
     }
+}
+
+/// Whether others may sleep on past `at`: unless it is so far that a check-in tells them, or they wake at one of the times
+/// that they know of, which must not be now: they may have looked already.
+fn is_news(now: Instant, at: Instant, known: &[Option<Instant>], check_in: Duration) -> bool {
+    let imminent = now + IMMINENT;
+    let wakes = |known: &Instant| (imminent..=at).contains(known);
+    at > imminent && at < now + check_in * 2 && !known.iter().flatten().any(wakes)
+}
+
+/// How long a node that is not alone waits beyond the time at which a row is due: all of them know of it.
+pub(super) fn spread(shift: &Shift) -> Duration {
+    let company = shift.reports.borrow().pulse.company;
+    let delay = company.then(|| delay(shift.permits.available_permits(), shift.workers));
+    delay.flatten().unwrap_or_default()
 }
 
 /// How long a node waits before it looks; none: it has no room.
@@ -181,6 +226,25 @@ mod tests {
             assert!(delay(64, 64).unwrap() <= IDLE_DELAY);
             assert!(delay(1, 64).unwrap() <= LONGEST_DELAY);
         }
+    }
+
+    #[test]
+    fn what_is_due_is_told_unless_the_others_come_upon_it() {
+        let (now, check_in) = (Instant::now(), Duration::from_secs(1));
+        let after = |millis| now + Duration::from_millis(millis);
+        let is_news = |at, known: &[u64]| {
+            let known: Vec<_> = known.iter().map(|millis| Some(after(*millis))).collect();
+            super::is_news(now, after(at), &known, check_in)
+        };
+        assert!(is_news(500, &[]));
+        assert!(
+            is_news(500, &[600, 5]),
+            "one is later, the other so soon that they may have looked"
+        );
+        assert!(!is_news(500, &[600, 400]));
+        assert!(!is_news(500, &[500]), "it is that row");
+        assert!(!is_news(3_000, &[]), "a check-in tells");
+        assert!(!is_news(10, &[]), "nobody could take over so soon");
     }
 
     #[tokio::test]

@@ -197,7 +197,10 @@ impl Engine {
                 paused.then_some(plan)
             })
             .await?;
-        self.shift()?.firing.alarm.now();
+        let shift = self.shift()?;
+        shift.firing.alarm.now();
+        // It may be due before what they sleep until.
+        shift.wake.schedules();
         Ok(resumed)
     }
 

@@ -73,6 +73,8 @@ pub(super) struct Shift {
     pub(super) stop: CancellationToken,
     pub(super) tasks: TaskTracker,
     pub(super) reports: watch::Receiver<Report>,
+    /// How often every node checks in.
+    pub(super) check_in: Duration,
     /// When it began to work.
     pub(super) began: Instant,
     /// Changes when this node has taken over from another one.
@@ -148,6 +150,7 @@ impl Shift {
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
             reports: membership.reports(),
+            check_in: options.check_in,
             began: Instant::now(),
             taken_over: membership.taken_over(),
             inbox_lifetime: i64::try_from(options.inbox_lifetime.as_micros()).unwrap_or(i64::MAX),
@@ -223,8 +226,12 @@ impl Shift {
             // The comparison of claims with memory finds them once the database is back.
             tracing::warn!(instance = %key.1, %error, "claimed rows could not be handed back yet");
         }
-        self.alarm.at(Instant::now() + how.pause);
-        if how.pause.is_zero() && self.is_draining() {
+        if !how.pause.is_zero() {
+            self.comes_due(Instant::now() + how.pause);
+            return;
+        }
+        self.alarm.now();
+        if self.is_draining() {
             self.wake.waits(&key.1);
         }
     }

@@ -129,28 +129,52 @@ pub(crate) struct Seen {
     pub(crate) full: bool,
     /// There are rows among them that have been in the hands of two processes that died.
     pub(crate) suspects: bool,
+    /// How long it is from now until the next row is due that is not due yet, if that was asked.
+    pub(crate) next_due: Option<Duration>,
+}
+
+impl Seen {
+    fn nothing() -> Self {
+        Self {
+            instances: Vec::new(),
+            full: false,
+            suspects: false,
+            next_due: None,
+        }
+    }
 }
 
 /// Looks at the oldest `limit` rows, of instances other than those that `except` names; also at rows that have been in
-/// the hands of two processes that died, or not.
-pub(crate) async fn peek(pool: &Pool, limit: usize, except: &[InstanceKey], suspects: bool) -> Result<Seen> {
+/// the hands of two processes that died, or not. Rows that were due before `since` are not looked at.
+pub(crate) async fn peek(
+    pool: &Pool,
+    limit: usize,
+    except: &[InstanceKey],
+    suspects: bool,
+    since: DateTime<Utc>,
+) -> Result<Seen> {
     failpoint::hit("claim.peek").await?;
     let (tenants, instances) = columns(except);
     let limit = limit as i64;
-    let rows = pool.query(PEEK, &[&limit, &tenants, &instances, &suspects]).await?;
-    Ok(Seen {
-        full: rows.iter().map(|row| row.get::<_, i64>(2)).sum::<i64>() >= limit,
-        suspects: rows.iter().any(|row| row.get(3)),
-        instances: rows
-            .iter()
-            .map(|row| {
-                (
-                    TenantId::new(row.get::<_, String>(0)),
-                    InstanceId::new(row.get::<_, String>(1)),
-                )
-            })
-            .collect(),
-    })
+    let rows = pool
+        .query(PEEK, &[&limit, &tenants, &instances, &suspects, &since])
+        .await?;
+    let mut seen = Seen::nothing();
+    let mut count = 0;
+    for row in &rows {
+        seen.next_due = row.get::<_, Option<i64>>(0).map(micros);
+        if let (Some(tenant), Some(instance)) = (row.get::<_, Option<String>>(1), row.get::<_, Option<String>>(2)) {
+            count += row.get::<_, i64>(3);
+            seen.suspects |= row.get::<_, bool>(4);
+            seen.instances.push((TenantId::new(tenant), InstanceId::new(instance)));
+        }
+    }
+    seen.full = count >= limit;
+    Ok(seen)
+}
+
+fn micros(count: i64) -> Duration {
+    Duration::from_micros(u64::try_from(count).unwrap_or(0))
 }
 
 /// What a node leaves out that cannot run every version.
@@ -186,11 +210,7 @@ pub(crate) async fn peek_partial(
         &since,
     ];
     let rows = pool.query(PEEK_PARTIAL, &params).await?;
-    let mut seen = Seen {
-        instances: Vec::new(),
-        full: false,
-        suspects: false,
-    };
+    let mut seen = Seen::nothing();
     let (mut count, mut oldest) = (0, since);
     for row in &rows {
         let (Some(tenant), Some(instance)) = (row.get::<_, Option<String>>(1), row.get::<_, Option<String>>(2)) else {
@@ -211,8 +231,8 @@ pub(crate) async fn peek_partial(
 /// How long a node that cannot run these versions need not look; none: until it is told.
 pub(crate) async fn next_partial(pool: &Pool, beyond: &[VersionKey]) -> Result<Option<Duration>> {
     let (tenants, versions) = version_columns(beyond);
-    let micros: Option<i64> = pool.query_one(NEXT_PARTIAL, &[&tenants, &versions]).await?.get(0);
-    Ok(micros.map(|micros| Duration::from_micros(u64::try_from(micros).unwrap_or(0))))
+    let count: Option<i64> = pool.query_one(NEXT_PARTIAL, &[&tenants, &versions]).await?.get(0);
+    Ok(count.map(micros))
 }
 
 fn version_columns(keys: &[VersionKey]) -> (Vec<&str>, Vec<&str>) {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use tokio_postgres::{Client, Statement};
 
 use super::commit::WRITERS;
@@ -84,6 +85,8 @@ pub(crate) struct Pulse {
     pub(crate) revision: i64,
     /// Until something is to be done that nobody has claimed, zero if it is late; none if there is nothing.
     pub(crate) next_due: Option<Duration>,
+    /// Nothing that nobody has claimed was due before, by the database's clock.
+    pub(crate) head: DateTime<Utc>,
     /// Until the next schedule fires, zero if it is late; none if there is nothing.
     pub(crate) next_fire: Option<Duration>,
     /// Occurrences wait until what runs of their schedule has ended.
@@ -129,6 +132,7 @@ pub(crate) async fn pulse(
         registered: row.get(0),
         revision: row.get(1),
         next_due: row.get::<_, Option<i64>>(2).map(micros),
+        head: row.get(11),
         expired: row
             .get::<_, Vec<i64>>(3)
             .into_iter()

@@ -11,6 +11,8 @@ use crate::id::{InstanceId, WorkId};
 pub enum Hint {
     /// Work may wait: look for yourself.
     Look,
+    /// A schedule may be due sooner: look for yourself.
+    Schedules,
     /// Work waits for this instance.
     Waits(InstanceId),
     /// A door of the sender waits for the end of this row of work: whoever consumes it may say [`Hint::Done`].

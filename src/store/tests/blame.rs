@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use chrono::DateTime;
+
 use crate::assert_verdict;
 use crate::id::{InstanceId, NodeId, TenantId};
 use crate::store::claim::{self, Blame, InstanceKey, Return};
@@ -66,9 +68,13 @@ async fn a_suspect_is_claimed_alone_and_only_one() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     resumes(&fixture, &writer, &[("i", 2), ("i", 0), ("j", 2), ("k", 1)]).await;
-    let seen = claim::peek(&writer.pool, 10, &[], false).await.unwrap();
+    let seen = claim::peek(&writer.pool, 10, &[], false, DateTime::UNIX_EPOCH)
+        .await
+        .unwrap();
     assert_eq!((seen.instances, seen.suspects), (vec![key("i"), key("k")], false));
-    let seen = claim::peek(&writer.pool, 10, &[], true).await.unwrap();
+    let seen = claim::peek(&writer.pool, 10, &[], true, DateTime::UNIX_EPOCH)
+        .await
+        .unwrap();
     assert_eq!((seen.instances.len(), seen.suspects), (3, true));
     let all = ["i", "j", "k"];
     let first = claimed(&writer, &all, true).await;

@@ -4,6 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::DateTime;
+
 use crate::assert_verdict;
 use crate::id::{ClaimNo, InstanceId, InstanceVersion, TenantId, WorkId};
 use crate::store::claim::{self, Blame, InstanceKey, Return};
@@ -163,6 +165,7 @@ async fn what_is_not_due_yet_is_neither_seen_nor_claimed() {
     resumes(&fixture, 3, 1).await;
     delays(&fixture, "i3", 1).await;
     delays(&fixture, "i4", 1).await;
+    delays(&fixture, "i5", 1).await;
     execute(
         &fixture,
         "UPDATE work SET available_at = now() + interval '1 hour' WHERE instance_id = 'i0';
@@ -170,18 +173,30 @@ async fn what_is_not_due_yet_is_neither_seen_nor_claimed() {
          UPDATE work SET available_at = now() - interval '1 hour' WHERE instance_id = 'i2'",
     )
     .await;
-    let seen = claim::peek(&writer.pool, 10, &[], false).await.unwrap().instances;
+    execute(
+        &fixture,
+        "UPDATE timer SET available_at = now() + interval '30 minutes' WHERE instance_id = 'i5'",
+    )
+    .await;
+    let found = claim::peek(&writer.pool, 10, &[], false, DateTime::UNIX_EPOCH)
+        .await
+        .unwrap();
+    is_due_in(found.next_due, 30);
+    let seen = found.instances;
     assert_eq!(seen.first(), Some(&key("i2")), "the oldest comes first");
     assert_eq!(
         seen.iter().collect::<HashSet<_>>(),
         HashSet::from([&key("i1"), &key("i2"), &key("i4")])
     );
     assert_eq!(
-        claim::peek(&writer.pool, 1, &[], false).await.unwrap().instances,
+        claim::peek(&writer.pool, 1, &[], false, DateTime::UNIX_EPOCH)
+            .await
+            .unwrap()
+            .instances,
         [key("i2")]
     );
     assert_eq!(
-        claim::peek(&writer.pool, 10, &[key("i2"), key("i4")], false)
+        claim::peek(&writer.pool, 10, &[key("i2"), key("i4")], false, DateTime::UNIX_EPOCH)
             .await
             .unwrap()
             .instances,
@@ -193,13 +208,31 @@ async fn what_is_not_due_yet_is_neither_seen_nor_claimed() {
         .unwrap();
     assert_eq!(found.len(), 3);
     assert!(!found.contains_key(&key("i0")) && !found.contains_key(&key("i3")));
-    assert!(
-        claim::peek(&writer.pool, 10, &[], false)
+    // Also where there is nothing to do: what is next, be it a delay or an instruction.
+    for (sooner, minutes) in [
+        ("", 30),
+        ("UPDATE work SET available_at = now() + interval '10 minutes'", 10),
+    ] {
+        execute(&fixture, sooner).await;
+        let seen = claim::peek(&writer.pool, 10, &[], false, DateTime::UNIX_EPOCH)
             .await
-            .unwrap()
-            .instances
-            .is_empty()
-    );
+            .unwrap();
+        assert!(seen.instances.is_empty());
+        is_due_in(seen.next_due, minutes);
+    }
+    execute(&fixture, "DELETE FROM work; DELETE FROM timer").await;
+    let seen = claim::peek(&writer.pool, 10, &[], false, DateTime::UNIX_EPOCH)
+        .await
+        .unwrap();
+    assert_eq!((seen.instances, seen.next_due), (vec![], None));
+}
+
+/// The next row is due after so many minutes, less what has passed since they were written.
+#[track_caller]
+fn is_due_in(next: Option<Duration>, minutes: u64) {
+    let whole = Duration::from_secs(60 * minutes);
+    let next = next.unwrap();
+    assert!(next <= whole && next > whole - Duration::from_secs(240), "{next:?}");
 }
 
 #[tokio::test]
@@ -214,14 +247,18 @@ async fn an_instance_with_many_rows_does_not_hide_that_there_are_others() {
          INSERT INTO work (tenant_id, instance_id, kind, body) VALUES ('', 'i2', 1, '{}')",
     )
     .await;
-    let seen = claim::peek(&writer.pool, 10, &[], false).await.unwrap();
+    let seen = claim::peek(&writer.pool, 10, &[], false, DateTime::UNIX_EPOCH)
+        .await
+        .unwrap();
     assert_eq!(
         seen.instances,
         [key("i0"), key("i1")],
         "i2 stands behind the rows of i0"
     );
     assert!(seen.full, "nobody would look for the others before the next check-in");
-    let seen = claim::peek(&writer.pool, 10, &seen.instances, false).await.unwrap();
+    let seen = claim::peek(&writer.pool, 10, &seen.instances, false, DateTime::UNIX_EPOCH)
+        .await
+        .unwrap();
     assert_eq!((seen.instances, seen.full), (vec![key("i2")], false));
 }
 

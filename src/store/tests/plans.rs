@@ -79,7 +79,7 @@ macro_rules! hot {
 const HOT: [Hot; 23] = [
     hot!(
         "work_peek",
-        "64, array['','']::text[], array['i1','i2']::text[], true",
+        "64, array['','']::text[], array['i1','i2']::text[], true, now() - interval '1 day'",
         false
     ),
     hot!(
@@ -195,6 +195,60 @@ async fn hot_statements_find_their_rows_by_index() {
         }
     }
     assert!(bad.is_empty(), "{}", bad.join("\n"));
+}
+
+/// While nothing is due: the pages that a look reads must not grow with what will be due some day; and what is planned
+/// then, and kept, must not walk over all that is due for each instance when much of it is.
+#[tokio::test]
+async fn what_will_be_due_some_day_costs_neither_a_look_nor_a_claim() {
+    let fixture = Fixture::new().await;
+    let mut pages = Vec::new();
+    for (from, to) in [(1, 2_000), (2_001, 200_000)] {
+        let fill = format!(
+            "SET statement_timeout = '2min';
+             INSERT INTO timer (tenant_id, instance_id, id, due, available_at)
+                 SELECT '', 'i' || n, 'b', now(), now() + n * interval '1 hour' FROM generate_series({from}, {to}) n;
+             INSERT INTO work (tenant_id, instance_id, kind, body, available_at)
+                 SELECT '', 'i' || n, 1, '{{}}', now() + n * interval '1 hour' FROM generate_series({from}, {to}) n;"
+        );
+        fixture.admin.client.batch_execute(&fill).await.unwrap();
+        // Not in the transaction of the other statements.
+        fixture
+            .admin
+            .client
+            .batch_execute("VACUUM ANALYZE timer, work")
+            .await
+            .unwrap();
+        let sql = format!(
+            "PREPARE look AS {}; EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE look(64, '{{}}', '{{}}', false, now() - interval '1 day'); DEALLOCATE look",
+            include_str!("../../../sql/queries/work_peek.sql")
+        );
+        let told = fixture.admin.client.simple_query(&sql).await.unwrap();
+        let plan = told.iter().find_map(|message| match message {
+            tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0),
+            _ => None,
+        });
+        let plan: serde_json::Value = serde_json::from_str(plan.unwrap()).unwrap();
+        let count = |name: &str| plan[0]["Plan"][name].as_u64().unwrap();
+        pages.push(count("Shared Hit Blocks") + count("Shared Read Blocks"));
+        for hot in HOT
+            .iter()
+            .filter(|hot| ["work_claim", "commit_batch"].contains(&hot.name))
+        {
+            let hot = Hot {
+                scans_off: true,
+                ..*hot
+            };
+            for mode in ["force_generic_plan", "force_custom_plan"] {
+                let plan = explain(&fixture, &hot, mode).await;
+                for walk in ["timer_due", "timer_claimed", "work_ready", "work_claimed"] {
+                    assert!(!plan.contains(walk), "{} ({mode}) walks over {walk}\n{plan}", hot.name);
+                }
+            }
+        }
+    }
+    // Each of the four walks over an index goes down one level more, at most.
+    assert!(pages[0] > 0 && pages[1] <= pages[0] + 4, "{pages:?}");
 }
 
 async fn explain(fixture: &Fixture, hot: &Hot, mode: &str) -> String {

@@ -4,6 +4,7 @@
 mod activation;
 mod clocks;
 mod credentials;
+mod due;
 mod fan_out;
 mod halfway;
 mod inbox;
