@@ -24,6 +24,8 @@ pub(super) struct Message {
     pub(super) no: u64,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     look: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    freed: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     waits: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -52,11 +54,13 @@ impl Message {
     /// What it says.
     pub(super) fn hints(self) -> Vec<Hint> {
         let look = self.look.then_some(Hint::Look);
+        let freed = self.freed.then_some(Hint::Freed);
         let waits = self.waits.into_iter().map(|id| Hint::Waits(InstanceId::new(id)));
         let awaited = self.awaited.into_iter().map(|id| Hint::Awaited(WorkId(id)));
         let done = self.done.into_iter().map(|id| Hint::Done(WorkId(id)));
         let lost = self.lost.into_iter().map(|id| Hint::Lost(InstanceId::new(id)));
         look.into_iter()
+            .chain(freed)
             .chain(waits)
             .chain(awaited)
             .chain(done)
@@ -89,6 +93,7 @@ pub(super) fn pack(from: &str, no: &mut u64, hints: Vec<Hint>) -> Vec<String> {
         left = left.saturating_sub(size);
         match hint {
             Hint::Look => message.look = true,
+            Hint::Freed => message.freed = true,
             // Nobody has such an id; who sends it means that others shall look.
             Hint::Waits(id) if id.as_str().len() > LONGEST_ID || id.as_str().is_empty() => message.look = true,
             Hint::Waits(id) => message.waits.push(id.into()),
@@ -106,7 +111,7 @@ pub(super) fn pack(from: &str, no: &mut u64, hints: Vec<Hint>) -> Vec<String> {
 /// How many bytes a hint takes, with its comma, at most.
 fn size(hint: &Hint) -> usize {
     match hint {
-        Hint::Look => 0,
+        Hint::Look | Hint::Freed => 0,
         Hint::Waits(id) | Hint::Lost(id) => serde_json::to_string(id).map_or(LONGEST_ID * 6, |text| text.len()) + 1,
         Hint::Awaited(_) | Hint::Done(_) => 21,
     }
@@ -126,6 +131,7 @@ mod tests {
             .chain([
                 Hint::Awaited(WorkId(-1)),
                 Hint::Look,
+                Hint::Freed,
                 Hint::Lost(InstanceId::new("gone")),
             ])
             .collect();
