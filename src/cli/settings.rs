@@ -249,6 +249,15 @@ pub(super) struct Serve {
         value_parser = duration
     )]
     pub(super) inbox_lifetime: Duration,
+    /// How long the dead letter of an event is kept that was for somebody and that nothing waited for
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "MAINSPRING_LETTER_LIFETIME",
+        hide_env_values = true, default_value = "720h",
+        value_parser = duration
+    )]
+    pub(super) letter_lifetime: Duration,
     /// How long a client may take to send a request's body
     #[arg(
         long,
@@ -378,7 +387,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 
 fn count(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|number| (1..=100_000).contains(number));
-    number.ok_or_else(|| "give a whole number from 1 on".to_owned())
+    number.ok_or_else(|| "give a whole number from 1 to 100000".to_owned())
 }
 
 /// Nodes that one machine carries; each has some seventeen connections.
