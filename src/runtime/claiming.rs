@@ -5,7 +5,7 @@
 //! next row is due: a wake-up that was lost costs one check-in interval.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
@@ -25,8 +25,11 @@ const ROUND: usize = 64;
 /// else, and the row would get the blame for it.
 const SETTLED: Duration = Duration::from_secs(10);
 
-/// How often a node that cannot run every version looks at the whole queue.
+/// How often a node that cannot run every version looks at the whole queue, at most.
 const SWEEP: Duration = Duration::from_secs(1);
+
+/// Such a look takes a sixth of the time of a connection at most: what it leaves to others may be many rows.
+const SWEEP_REST: u32 = 5;
 
 /// What came in may be older than what was seen before it, by as long as its transaction took.
 const MARGIN: Duration = Duration::from_secs(2);
@@ -39,7 +42,12 @@ const COMPARISON: Duration = Duration::from_secs(10);
 
 /// Claims and runs until the shift drains or stops; returns when it closes or stops.
 pub(super) async fn run(shift: Arc<Shift>) {
-    rounds(&shift).await;
+    let horizon = Horizon::default();
+    // Dropped half-way, the other one has read something.
+    tokio::select! {
+        () = rounds(&shift, &horizon) => {}
+        () = sweep(&shift, &horizon) => {}
+    }
     if shift.is_draining() {
         tokio::select! {
             () = shift.stop.cancelled() => {}
@@ -48,10 +56,9 @@ pub(super) async fn run(shift: Arc<Shift>) {
     }
 }
 
-async fn rounds(shift: &Arc<Shift>) {
+async fn rounds(shift: &Arc<Shift>, horizon: &Horizon) {
     let mut reports = shift.reports.clone();
     let mut taken_over = shift.taken_over.clone();
-    let mut horizon = Horizon::default();
     shift.alarm.now();
     shift.alarm.at(shift.began + SETTLED);
     while !shift.is_draining() && !shift.stop.is_cancelled() {
@@ -84,7 +91,7 @@ async fn rounds(shift: &Arc<Shift>) {
                 continue;
             }
         }
-        match round(shift, &mut horizon).await {
+        match round(shift, horizon).await {
             Ok(true) => shift.alarm.now(),
             Ok(false) => {}
             Err(error) => {
@@ -97,7 +104,7 @@ async fn rounds(shift: &Arc<Shift>) {
 
 /// One look; true if there may be more. It queues for permits like every door, so that doors cannot starve it, and
 /// looks for no more than it has permits for.
-async fn round(shift: &Arc<Shift>, horizon: &mut Horizon) -> Result<bool> {
+async fn round(shift: &Arc<Shift>, horizon: &Horizon) -> Result<bool> {
     if shift.permits.available_permits() == 0 {
         shift.wake.overflow();
     }
@@ -141,35 +148,33 @@ async fn round(shift: &Arc<Shift>, horizon: &mut Horizon) -> Result<bool> {
 }
 
 /// How far back a node looks that cannot run every version: what it leaves to others may be many rows, at the head of the
-/// queue, and they are walked over once a second, not at each look.
+/// queue. They are walked over by the first look, and now and then beside the looks, which stay cheap.
 #[derive(Default)]
-struct Horizon {
-    since: Option<DateTime<Utc>>,
-    swept: Option<Instant>,
+struct Horizon(Mutex<Option<DateTime<Utc>>>);
+
+impl Horizon {
+    fn get(&self) -> Option<DateTime<Utc>> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nothing for this node is older than `oldest`, but for what comes in late.
+    fn set(&self, oldest: DateTime<Utc>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(oldest - MARGIN);
+    }
 }
 
 /// Looks for what is to be done, but for what this node has in its hands or cannot run.
-async fn peek(shift: &Shift, horizon: &mut Horizon, limit: usize, suspects: bool) -> Result<Seen> {
+async fn peek(shift: &Shift, horizon: &Horizon, limit: usize, suspects: bool) -> Result<Seen> {
     let hidden = shift.in_flight.hidden();
     let beyond = shift.capability.beyond();
     if beyond.is_empty() {
         return claim::peek(&shift.pool, limit, &hidden, suspects).await;
     }
-    let sweeps = horizon.swept.is_none_or(|at| at.elapsed() >= SWEEP);
-    let partial = Partial {
-        beyond: &beyond,
-        since: horizon.since.filter(|_| !sweeps),
-    };
-    let began = Instant::now();
+    let since = horizon.get();
+    let partial = Partial { beyond: &beyond, since };
     let (seen, oldest) = claim::peek_partial(&shift.pool, limit, &hidden, suspects, &partial).await?;
-    if sweeps {
-        *horizon = Horizon {
-            since: Some(oldest - MARGIN),
-            swept: Some(began),
-        };
-    } else if let Some(swept) = horizon.swept {
-        // Whatever came in behind the horizon.
-        shift.alarm.at(swept + SWEEP);
+    if since.is_none() {
+        horizon.set(oldest);
     }
     if seen.instances.is_empty()
         && let Some(due) = claim::next_partial(&shift.pool, &beyond).await?
@@ -178,6 +183,35 @@ async fn peek(shift: &Shift, horizon: &mut Horizon, limit: usize, suspects: bool
         shift.alarm.at(Instant::now() + due.max(LEAST_PAUSE));
     }
     Ok(seen)
+}
+
+/// Looks at the whole queue now and then, for what came in behind the horizon. Never returns.
+async fn sweep(shift: &Shift, horizon: &Horizon) {
+    loop {
+        let began = Instant::now();
+        if shift.workers > 0
+            && horizon.get().is_some()
+            && let Err(error) = sweep_once(shift, horizon).await
+        {
+            tracing::debug!(%error, "the whole queue could not be looked at");
+        }
+        tokio::time::sleep(SWEEP.max(began.elapsed() * SWEEP_REST)).await;
+    }
+}
+
+async fn sweep_once(shift: &Shift, horizon: &Horizon) -> Result<()> {
+    let beyond = shift.capability.beyond();
+    let hidden = shift.in_flight.hidden();
+    let partial = Partial {
+        beyond: &beyond,
+        since: None,
+    };
+    let (seen, oldest) = claim::peek_partial(&shift.pool, 1, &hidden, true, &partial).await?;
+    horizon.set(oldest);
+    if !seen.instances.is_empty() {
+        shift.alarm.now();
+    }
+    Ok(())
 }
 
 /// Takes the locks that are free.
