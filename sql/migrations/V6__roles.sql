@@ -26,6 +26,8 @@ ALTER TABLE dead_letter
     ADD CONSTRAINT dead_letter_of_one_row CHECK (num_nonnulls(work_id, timer_id, inbox_id) = 1),
     ADD CONSTRAINT dead_letter_kind CHECK ((kind = 5) = (timer_id IS NOT NULL) AND (kind = 6) = (inbox_id IS NOT NULL)),
     ADD CONSTRAINT dead_letter_stimulus CHECK (kind <> 6 OR (hash IS NOT NULL AND name IS NOT NULL));
+-- Such letters are forgotten after a while: nothing waits for them.
+CREATE INDEX dead_letter_expiry ON dead_letter (created_at) WHERE kind = 6;
 
 -- As before, but it locks only what one of the new bookmarks can take: a stimulus for another instance, another
 -- correlation or another execution is nobody's concern here, however many of them wait under the same hash.

@@ -116,6 +116,7 @@ WITH fence_held AS MATERIALIZED (
     WHERE (w.status = 1 OR w.correlation_id IS NOT NULL)
       AND a.tenant_id = w.tenant_id AND a.instance_id = w.instance_id
       AND (w.status = 1 OR (a.strategy >= 2 AND a.correlation_id IS DISTINCT FROM nullif(w.correlation_id, '')))
+    RETURNING a.tenant_id, a.instance_id, a.strategy
 ), activation_shared AS (
     -- Who has a correlation id counts, while somebody asks for it.
     INSERT INTO activation (tenant_id, key, instance_id, exclusive, strategy, definition_id, correlation_id)
@@ -173,6 +174,9 @@ WITH fence_held AS MATERIALIZED (
 SELECT w.no, w.version, c.id AS continued, w.created_at, now() AS committed_at,
        c.id IS NOT NULL AND EXISTS (SELECT 1 FROM work x
                                     WHERE x.tenant_id = w.tenant_id AND x.instance_id = w.instance_id
-                                      AND coalesce(x.claimed_by, 0) = 0 AND x.available_at <= now()) AS more
+                                      AND coalesce(x.claimed_by, 0) = 0 AND x.available_at <= now()) AS more,
+       -- It ran alone of its schedule: another occurrence may wait for that.
+       (w.tenant_id, w.instance_id) IN (SELECT f.tenant_id, f.instance_id FROM activation_freed f WHERE f.strategy = 0)
+           AS freed
 FROM winner w
 LEFT JOIN continued c ON c.tenant_id = w.tenant_id AND c.instance_id = w.instance_id

@@ -1,12 +1,26 @@
 -- purpose: make work of a dead letter again, as if nothing had happened; a delay comes back as a resume of its bookmark,
 --          as only work may be added to an instance without its fence. A start asks the activation strategy that is
---          published now; one that is refused stays a letter
+--          published now, and one of a schedule whether another one of that schedule runs that allows none beside it; one
+--          that is refused stays a letter
 -- caller:  store::dead_letter
--- index:   dead_letter_pkey, definition_published, work_start, activation_held
--- locks:   the letter, then activation by key, then work
+-- index:   dead_letter_pkey, schedule_pkey, definition_published, work_start, activation_held
+-- locks:   the letter, then its schedule, then activation, then work, then the schedule's own activation row
 WITH letter AS MATERIALIZED (
     -- A stimulus is published anew by its own statements.
     SELECT d.* FROM dead_letter d WHERE d.tenant_id = $1 AND d.id = $2 AND d.kind <> 6 FOR UPDATE
+), alone AS MATERIALIZED (
+    -- Its schedule, if that runs one at a time. Nobody fires it meanwhile, and what was decided about it before is void.
+    SELECT s.tenant_id, s.id, s.definition_id, l.instance_id,
+           coalesce((SELECT true FROM activation a
+                     WHERE a.tenant_id = s.tenant_id AND a.key = schedule_key(s.id) AND a.exclusive LIMIT 1), false) AS runs
+    FROM letter l
+    JOIN schedule s ON s.tenant_id = l.tenant_id AND s.id = l.body->'payload'->>'scheduleId'
+         AND s.definition_id = l.definition_id AND s.activity_id = l.body->>'triggerActivityId'
+    WHERE l.kind = 0 AND s.overlap > 0
+      AND NOT EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = l.tenant_id AND i.id = l.instance_id)
+      AND NOT EXISTS (SELECT 1 FROM work w
+                      WHERE w.tenant_id = l.tenant_id AND w.instance_id = l.instance_id AND w.kind = 0)
+    FOR NO KEY UPDATE OF s
 ), wanted AS MATERIALIZED (
     SELECT l.tenant_id, l.instance_id, l.definition_id, d.activation, l.body->>'correlationId' AS correlation_id,
            activation_key(d.activation, l.definition_id, l.body->>'correlationId') AS held,
@@ -20,6 +34,7 @@ WITH letter AS MATERIALIZED (
       AND NOT EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = l.tenant_id AND i.id = l.instance_id)
       AND NOT EXISTS (SELECT 1 FROM work w
                       WHERE w.tenant_id = l.tenant_id AND w.instance_id = l.instance_id AND w.kind = 0)
+      AND NOT EXISTS (SELECT 1 FROM alone a WHERE a.runs)
 ), activated AS (
     INSERT INTO activation (tenant_id, key, instance_id, exclusive, strategy, definition_id, correlation_id)
     SELECT w.tenant_id, w.held, w.instance_id, true, w.activation, w.definition_id, nullif(w.correlation_id, '')
@@ -29,6 +44,8 @@ WITH letter AS MATERIALIZED (
     RETURNING instance_id
 ), refused AS (
     SELECT 1 FROM wanted w WHERE w.held IS NOT NULL AND NOT EXISTS (SELECT 1 FROM activated)
+    UNION ALL
+    SELECT 1 FROM alone a WHERE a.runs
 ), back AS (
     INSERT INTO work (tenant_id, instance_id, kind, definition_id, version_id, definition_version, body)
     SELECT l.tenant_id, l.instance_id, CASE l.kind WHEN 5 THEN 1 ELSE l.kind END, l.definition_id, l.version_id,
@@ -41,6 +58,17 @@ WITH letter AS MATERIALIZED (
     -- The start of an instance that somebody has started under the same id meanwhile.
     ON CONFLICT DO NOTHING
     RETURNING id
+), busy AS (
+    INSERT INTO activation (tenant_id, key, instance_id, exclusive, strategy, definition_id)
+    SELECT a.tenant_id, schedule_key(a.id), a.instance_id, true, 0, a.definition_id
+    FROM alone a
+    WHERE EXISTS (SELECT 1 FROM back)
+    ON CONFLICT DO NOTHING
+    RETURNING 1
+), moved AS (
+    UPDATE schedule s SET version = s.version + 1
+    FROM alone a
+    WHERE s.tenant_id = a.tenant_id AND s.id = a.id AND EXISTS (SELECT 1 FROM back)
 ), gone AS (
     DELETE FROM dead_letter d USING letter l
     WHERE d.tenant_id = l.tenant_id AND d.id = l.id AND NOT EXISTS (SELECT 1 FROM refused)
@@ -51,4 +79,8 @@ WITH letter AS MATERIALIZED (
     SELECT g.tenant_id, g.work_id, true FROM gone g WHERE g.work_id IS NOT NULL
     ON CONFLICT DO NOTHING
 )
-SELECT l.instance_id, (SELECT b.id FROM back b), EXISTS (SELECT 1 FROM refused) FROM letter l
+SELECT l.instance_id, (SELECT b.id FROM back b), EXISTS (SELECT 1 FROM refused), EXISTS (SELECT 1 FROM alone a WHERE a.runs),
+       -- Fired between our look and our lock: all of this is undone, and tried again.
+       CASE WHEN EXISTS (SELECT 1 FROM alone) AND EXISTS (SELECT 1 FROM back) AND NOT EXISTS (SELECT 1 FROM busy)
+            THEN activation_lost() END
+FROM letter l

@@ -1,8 +1,9 @@
 -- purpose: forget stimuli and idempotency keys whose time is over, and what nobody can wait for any more; stimuli that
---          were meant for an instance, a correlation id or an activity become dead letters
+--          were meant for an instance, a correlation id or an activity become dead letters, which are forgotten when they
+--          are older than $1 microseconds. Other letters stay: what they are about waits for them
 -- caller:  store::housekeeping
--- index:   inbox_expiry, request_expiry, unmet_at, instance_pkey
--- locks:   inbox rows, then request rows, then unmet ones; locked ones are skipped
+-- index:   inbox_expiry, request_expiry, unmet_at, instance_pkey, dead_letter_expiry
+-- locks:   inbox rows, then request rows, then unmet ones, then letters; locked ones are skipped
 WITH stale AS MATERIALIZED (
     SELECT tenant_id, id FROM inbox WHERE expires_at <= now()
     ORDER BY expires_at LIMIT 1000 FOR UPDATE SKIP LOCKED
@@ -13,6 +14,13 @@ WITH stale AS MATERIALIZED (
     -- Longer than the idempotency key lives that may ask for it.
     SELECT tenant_id, work_id FROM unmet WHERE at < now() - interval '25 hours'
     ORDER BY at LIMIT 1000 FOR UPDATE SKIP LOCKED
+), letter_old AS MATERIALIZED (
+    SELECT ctid AS place FROM dead_letter
+    WHERE kind = 6 AND created_at < now() - $1::bigint * interval '1 microsecond'
+    ORDER BY created_at LIMIT 1000 FOR UPDATE SKIP LOCKED
+), letter_gone AS (
+    -- By place: a join would rather read the whole table.
+    DELETE FROM dead_letter d WHERE d.ctid = ANY (ARRAY(SELECT o.place FROM letter_old o)) RETURNING 1
 ), unmet_gone AS (
     DELETE FROM unmet u USING unmet_old o WHERE u.tenant_id = o.tenant_id AND u.work_id = o.work_id RETURNING 1
 ), inbox_gone AS (
@@ -36,4 +44,4 @@ WITH stale AS MATERIALIZED (
     RETURNING 1
 )
 SELECT (SELECT count(*) FROM inbox_gone) + (SELECT count(*) FROM request_gone)
-       + (SELECT count(*) FROM unmet_gone)
+       + (SELECT count(*) FROM unmet_gone) + (SELECT count(*) FROM letter_gone)

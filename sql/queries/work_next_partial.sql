@@ -16,8 +16,11 @@ WITH ahead AS MATERIALIZED (
 ), ours AS (
     SELECT a.available_at
     FROM ahead a
-    LEFT JOIN instance i ON i.tenant_id = a.tenant_id AND i.id = a.instance_id AND a.version_id IS NULL
-    WHERE (a.tenant_id, coalesce(a.version_id, i.version_id, '')) NOT IN (SELECT * FROM unnest($1::text[], $2::text[]))
+    -- No join: its plan may hash all instances.
+    WHERE (a.tenant_id, coalesce(
+               a.version_id,
+               (SELECT i.version_id FROM instance i WHERE i.tenant_id = a.tenant_id AND i.id = a.instance_id), ''))
+          NOT IN (SELECT * FROM unnest($1::text[], $2::text[]))
 )
 SELECT (extract(epoch FROM coalesce((SELECT min(o.available_at) FROM ours o),
                                     (SELECT max(a.available_at) FROM ahead a HAVING count(*) >= 1000)) - now())

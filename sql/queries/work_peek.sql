@@ -1,7 +1,8 @@
 -- purpose: list instances that have something to do now, oldest first, without locking or claiming anything; with how
 --          many of the oldest rows each has: $1 in all mean that there may be more instances. What has been in the
 --          hands of two processes that died is shown only if $4. Also, without any instance too: in how many
---          microseconds the next row is due that is not due yet. Rows older than $5 are not looked at
+--          microseconds the next row is due that is not due yet. Rows older than $5 are not looked at,
+--          nor what has been due for longer than $6 microseconds, unless that is null
 -- caller:  store::claim
 -- index:   work_ready, timer_due
 -- locks:   none
@@ -21,13 +22,15 @@ LEFT JOIN LATERAL (
     FROM (
         (SELECT w.tenant_id, w.instance_id, w.available_at, w.crashes >= 2 AS suspect
          FROM work w
-         WHERE w.claimed_by IS NULL AND w.available_at <= now() AND w.available_at >= $5 AND ($4::boolean OR w.crashes < 2)
+         WHERE w.claimed_by IS NULL AND w.available_at <= now()
+           AND w.available_at >= greatest($5, now() - $6::bigint * interval '1 microsecond') AND ($4::boolean OR w.crashes < 2)
            AND (w.tenant_id, w.instance_id) NOT IN (SELECT * FROM unnest($2::text[], $3::text[]))
          ORDER BY w.available_at, w.id LIMIT $1)
         UNION ALL
         (SELECT t.tenant_id, t.instance_id, t.available_at, t.crashes >= 2
          FROM timer t
-         WHERE t.claimed_by IS NULL AND t.available_at <= now() AND t.available_at >= $5 AND ($4::boolean OR t.crashes < 2)
+         WHERE t.claimed_by IS NULL AND t.available_at <= now()
+           AND t.available_at >= greatest($5, now() - $6::bigint * interval '1 microsecond') AND ($4::boolean OR t.crashes < 2)
            AND (t.tenant_id, t.instance_id) NOT IN (SELECT * FROM unnest($2::text[], $3::text[]))
          ORDER BY t.available_at LIMIT $1)
     ) p

@@ -95,6 +95,7 @@ fn builder(url: &str, common: &Common, settings: &Serve) -> EngineBuilder {
         .answer_timeout(settings.answer_timeout)
         .drain_timeout(settings.drain_timeout)
         .inbox_lifetime(settings.inbox_lifetime)
+        .letter_lifetime(settings.letter_lifetime)
         .roles(settings.roles.iter().copied().map(Role::from))
         .single_scheduler(settings.single_scheduler);
     let builder = match settings.token_secret.as_ref().map(Secret::reveal) {

@@ -252,6 +252,15 @@ pub(super) struct Serve {
         value_parser = duration
     )]
     pub(super) inbox_lifetime: Duration,
+    /// How long the dead letter of an event is kept that was for somebody and that nothing waited for
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "MAINSPRING_LETTER_LIFETIME",
+        hide_env_values = true, default_value = "720h",
+        value_parser = duration
+    )]
+    pub(super) letter_lifetime: Duration,
     /// How long a client may take to send a request's body
     #[arg(
         long,

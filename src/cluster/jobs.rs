@@ -31,11 +31,12 @@ fn interval(job: Job) -> Duration {
 pub(super) struct Jobs(#[allow(dead_code, reason = "held for its drop")] AbortOnDropHandle<()>);
 
 impl Jobs {
-    /// Does what is due until dropped. `ends` is dropped with the task, however that ends.
+    /// Does what is due until dropped. Dead letters of stimuli are kept for `letters`. `ends` is dropped with the task, however that ends.
     pub(super) fn start(
         own: Incarnation,
         take_over: TakeOver,
         mut reports: watch::Receiver<Report>,
+        letters: Duration,
         ends: DropGuard,
     ) -> Result<Self> {
         let pool = Pool::new(take_over.connector(), 1)?;
@@ -46,7 +47,7 @@ impl Jobs {
                     continue;
                 }
                 for job in Job::ALL {
-                    if let Err(error) = turn(own, &pool, &take_over, job).await {
+                    if let Err(error) = turn(own, &pool, &take_over, job, letters).await {
                         tracing::warn!(?job, %error, "a job of the cluster failed; it is done again at its next time");
                     }
                 }
@@ -55,14 +56,14 @@ impl Jobs {
     }
 }
 
-async fn turn(own: Incarnation, pool: &Pool, take_over: &TakeOver, job: Job) -> Result<()> {
+async fn turn(own: Incarnation, pool: &Pool, take_over: &TakeOver, job: Job, letters: Duration) -> Result<()> {
     if !job::claim(pool, own, job, interval(job)).await? {
         return Ok(());
     }
     match job {
         Job::Orphans => take_over.of_the_unknown().await,
         Job::Expiry => {
-            while housekeeping::expire(pool).await? >= housekeeping::EXPIRED_AT_ONCE {}
+            while housekeeping::expire(pool, letters).await? >= housekeeping::EXPIRED_AT_ONCE {}
             activation::settle_all(pool, take_over.connector().schema().lock_class()).await
         }
         Job::Partitions => housekeeping::ensure_partitions(pool).await,

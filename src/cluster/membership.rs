@@ -28,6 +28,8 @@ pub(crate) struct MembershipOptions {
     pub(crate) check_in: Duration,
     /// Without a check-in for this long, others may declare the node dead.
     pub(crate) tolerance: Duration,
+    /// How long the dead letter of a stimulus is kept that nothing has waited for.
+    pub(crate) letter_lifetime: Duration,
 }
 
 /// One registration of this process. Dropping it closes its connections; [`Membership::leave`] does so in good order.
@@ -75,7 +77,8 @@ impl Membership {
         let ends = || failed.clone().drop_guard();
         let watch = Watch::start(incarnation, take_over.clone(), pulse.reports(), ends());
         let expiry = Expiry::start(take_over.clone(), pulse.reports(), ends());
-        let jobs = Jobs::start(incarnation, take_over.clone(), pulse.reports(), ends())?;
+        let letters = options.letter_lifetime;
+        let jobs = Jobs::start(incarnation, take_over.clone(), pulse.reports(), letters, ends())?;
         tracing::info!(%incarnation, node = %options.node_id, "registered");
         Ok(Self {
             incarnation,

@@ -14,6 +14,7 @@ fn options(node: &str) -> MembershipOptions {
         node_id: NodeId::new(node),
         check_in: Duration::from_millis(50),
         tolerance: Duration::from_secs(2),
+        letter_lifetime: Duration::from_secs(3600),
     }
 }
 

@@ -96,8 +96,8 @@ async fn drive(
             } => {
                 told.extend(last);
                 tell(shift, told, &state, commit);
-                if state.status() == Status::Finished {
-                    shift.firing.ended();
+                if commit.freed {
+                    shift.freed();
                 }
                 drop(guard);
                 return Ok(());

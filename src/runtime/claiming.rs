@@ -6,7 +6,7 @@
 //! a wake-up that was lost costs one check-in interval.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
@@ -31,8 +31,11 @@ const GATHERING: Duration = Duration::from_millis(2);
 /// else, and the row would get the blame for it.
 const SETTLED: Duration = Duration::from_secs(10);
 
-/// How often a node that cannot run every version looks at the whole queue.
+/// How often a node that cannot run every version looks at the whole queue, at most.
 const SWEEP: Duration = Duration::from_secs(1);
+
+/// Such a look takes a sixth of the time of a connection at most: what it leaves to others may be many rows.
+const SWEEP_REST: u32 = 5;
 
 /// What came in may be older than what was seen before it, by as long as its transaction took.
 const MARGIN: Duration = Duration::from_secs(2);
@@ -40,12 +43,20 @@ const MARGIN: Duration = Duration::from_secs(2);
 /// The least time until such a node looks for what was not due yet.
 const LEAST_PAUSE: Duration = Duration::from_millis(20);
 
+/// What has waited for less than this does not wait for all that is older.
+const FRESH: Duration = Duration::from_secs(5);
+
 /// How often claims are compared with memory.
 const COMPARISON: Duration = Duration::from_secs(10);
 
 /// Claims and runs until the shift drains or stops; returns when it closes or stops.
 pub(super) async fn run(shift: Arc<Shift>) {
-    rounds(&shift).await;
+    let horizon = Horizon::default();
+    // Dropped half-way, the other one has read something.
+    tokio::select! {
+        () = rounds(&shift, &horizon) => {}
+        () = sweep(&shift, &horizon) => {}
+    }
     if shift.is_draining() {
         tokio::select! {
             () = shift.stop.cancelled() => {}
@@ -54,10 +65,10 @@ pub(super) async fn run(shift: Arc<Shift>) {
     }
 }
 
-async fn rounds(shift: &Arc<Shift>) {
+async fn rounds(shift: &Arc<Shift>, horizon: &Horizon) {
+    let mut memory = Memory::default();
     let mut reports = shift.reports.clone();
     let mut taken_over = shift.taken_over.clone();
-    let mut horizon = Horizon::default();
     shift.alarm.now();
     shift.alarm.at(shift.began + SETTLED);
     while !shift.is_draining() && !shift.stop.is_cancelled() {
@@ -90,7 +101,7 @@ async fn rounds(shift: &Arc<Shift>) {
                 continue;
             }
         }
-        match round(shift, &mut horizon).await {
+        match round(shift, horizon, &mut memory).await {
             Ok(true) => shift.alarm.now(),
             Ok(false) => {}
             Err(error) => {
@@ -103,7 +114,7 @@ async fn rounds(shift: &Arc<Shift>) {
 
 /// One look; true if there may be more. It queues for permits like every door, so that doors cannot starve it, and
 /// looks for no more than it has permits for.
-async fn round(shift: &Arc<Shift>, horizon: &mut Horizon) -> Result<bool> {
+async fn round(shift: &Arc<Shift>, horizon: &Horizon, memory: &mut Memory) -> Result<bool> {
     if shift.permits.available_permits() == 0 {
         shift.wake.overflow();
     }
@@ -114,7 +125,7 @@ async fn round(shift: &Arc<Shift>, horizon: &mut Horizon) -> Result<bool> {
     };
     let Ok(first) = first else { return Ok(false) };
     let mut permits = vec![first];
-    if horizon.full {
+    if memory.full {
         gather(shift, &mut permits).await;
     }
     while permits.len() < ROUND
@@ -125,11 +136,11 @@ async fn round(shift: &Arc<Shift>, horizon: &mut Horizon) -> Result<bool> {
     let settled = shift.began.elapsed() >= SETTLED;
     let suspicion = Arc::clone(&shift.suspects).try_acquire_owned().ok().filter(|_| settled);
     shift.alarm.ask_anew();
-    let found = peek(shift, horizon, permits.len(), suspicion.is_some()).await?;
+    let found = peek(shift, horizon, memory, permits.len(), suspicion.is_some()).await?;
     if let Some(due) = found.next_due {
         shift.alarm.due(Instant::now() + due + hints::spread(shift));
     }
-    horizon.full = found.full;
+    memory.full = found.full;
     if found.instances.is_empty() {
         return Ok(false);
     }
@@ -169,54 +180,99 @@ async fn gather(shift: &Shift, permits: &mut Vec<OwnedSemaphorePermit>) {
     }
 }
 
-/// What is remembered from one look to the next; above all how far back a node looks that cannot run every version: what
-/// it leaves to others may be many rows, at the head of the queue, and they are walked over once a second, not at each
-/// look.
+/// What is remembered from one look to the next.
 #[derive(Default)]
-struct Horizon {
-    since: Option<DateTime<Utc>>,
-    swept: Option<Instant>,
-    /// When it asked for what is due next.
-    asked: Option<Instant>,
+struct Memory {
     /// The last look has not shown all.
     full: bool,
+    /// The next one is for what is fresh.
+    fresh: bool,
+    /// When it asked for what is due next, among what it can run.
+    asked: Option<Instant>,
+}
+
+/// How far back a node looks that cannot run every version: what it leaves to others may be many rows, at the head of the
+/// queue. They are walked over by the first look, and now and then beside the looks, which stay cheap.
+#[derive(Default)]
+struct Horizon(Mutex<Option<DateTime<Utc>>>);
+
+impl Horizon {
+    fn get(&self) -> Option<DateTime<Utc>> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nothing for this node is older than `oldest`, but for what comes in late.
+    fn set(&self, oldest: DateTime<Utc>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(oldest - MARGIN);
+    }
 }
 
 /// Looks for what is to be done, but for what this node has in its hands or cannot run.
-async fn peek(shift: &Shift, horizon: &mut Horizon, limit: usize, suspects: bool) -> Result<Seen> {
+async fn peek(shift: &Shift, horizon: &Horizon, memory: &mut Memory, limit: usize, suspects: bool) -> Result<Seen> {
     let hidden = shift.in_flight.hidden();
     let beyond = shift.capability.beyond();
     if beyond.is_empty() {
         let since = shift.reports.borrow().pulse.head - MARGIN;
-        return claim::peek(&shift.pool, limit, &hidden, suspects, since).await;
+        // The oldest first; but behind a backlog, each second look is for what has come due since.
+        if std::mem::take(&mut memory.fresh) {
+            let fresh = claim::peek_fresh(&shift.pool, limit, &hidden, since, FRESH).await?;
+            if !fresh.instances.is_empty() {
+                return Ok(Seen { full: true, ..fresh });
+            }
+        }
+        let seen = claim::peek(&shift.pool, limit, &hidden, suspects, since).await?;
+        memory.fresh = seen.full;
+        return Ok(seen);
     }
-    let sweeps = horizon.swept.is_none_or(|at| at.elapsed() >= SWEEP);
-    let partial = Partial {
-        beyond: &beyond,
-        since: horizon.since.filter(|_| !sweeps),
-    };
+    let since = horizon.get();
+    let partial = Partial { beyond: &beyond, since };
     let began = Instant::now();
     let (mut seen, oldest) = claim::peek_partial(&shift.pool, limit, &hidden, suspects, &partial).await?;
-    if sweeps {
-        horizon.since = Some(oldest - MARGIN);
-        horizon.swept = Some(began);
-    } else if let Some(swept) = horizon.swept {
-        // Whatever came in behind the horizon.
-        shift.alarm.at(swept + SWEEP);
+    if since.is_none() {
+        horizon.set(oldest);
     }
     // A check-in tells of the head of the queue, which may be nothing for this node. The question walks over many rows.
-    match horizon.asked.map(|asked| asked + LEAST_PAUSE) {
+    match memory.asked.map(|asked| asked + LEAST_PAUSE) {
         Some(again) if again > began => {
             shift.alarm.due(again);
         }
         _ if seen.full => {}
         _ => {
-            horizon.asked = Some(began);
+            memory.asked = Some(began);
             let due = claim::next_partial(&shift.pool, &beyond).await?;
             seen.next_due = due.map(|due| due.max(LEAST_PAUSE));
         }
     }
     Ok(seen)
+}
+
+/// Looks at the whole queue now and then, for what came in behind the horizon. Never returns.
+async fn sweep(shift: &Shift, horizon: &Horizon) {
+    loop {
+        let began = Instant::now();
+        if shift.workers > 0
+            && horizon.get().is_some()
+            && let Err(error) = sweep_once(shift, horizon).await
+        {
+            tracing::debug!(%error, "the whole queue could not be looked at");
+        }
+        tokio::time::sleep(SWEEP.max(began.elapsed() * SWEEP_REST)).await;
+    }
+}
+
+async fn sweep_once(shift: &Shift, horizon: &Horizon) -> Result<()> {
+    let beyond = shift.capability.beyond();
+    let hidden = shift.in_flight.hidden();
+    let partial = Partial {
+        beyond: &beyond,
+        since: None,
+    };
+    let (seen, oldest) = claim::peek_partial(&shift.pool, 1, &hidden, true, &partial).await?;
+    horizon.set(oldest);
+    if !seen.instances.is_empty() {
+        shift.alarm.now();
+    }
+    Ok(())
 }
 
 /// Takes the locks that are free.

@@ -25,6 +25,8 @@ impl Engine {
             return Ok(false);
         };
         shift.lost(id);
+        // Whether it was alone of a schedule is not asked for: to look costs little.
+        shift.freed();
         for work in deleted.works {
             match shift.doors.take(work) {
                 Some(door) => drop(door.send(Tidings::NoInstance)),

@@ -41,10 +41,20 @@ pub(super) struct Firing {
 }
 
 impl Firing {
-    /// An instance has ended: an occurrence may have waited for that.
-    pub(super) fn ended(&self) {
-        if self.queued.load(Ordering::Relaxed) {
-            self.alarm.now();
+    /// An instance has ended that kept others of its schedule from starting: an occurrence may wait for that, also one
+    /// that this node has not heard of.
+    pub(super) fn freed(&self) {
+        self.queued.store(true, Ordering::Relaxed);
+        self.alarm.now();
+    }
+}
+
+impl Shift {
+    /// The same; a node that does not fire tells those that do.
+    pub(super) fn freed(&self) {
+        self.firing.freed();
+        if self.is_draining() || self.scheduler.may_fire().is_none() {
+            self.wake.freed();
         }
     }
 }
@@ -119,7 +129,8 @@ async fn round(shift: &Shift, memory: &mut Memory) -> Result<()> {
     let full = i64::try_from(due.len()).unwrap_or(i64::MAX) >= PAGE;
     let found = !due.is_empty();
     let mut won = fire(shift, &due, &mut memory.backlog).await?;
-    if shift.firing.queued.load(Ordering::Relaxed) {
+    let looks = shift.firing.queued.load(Ordering::Relaxed);
+    if looks {
         let queued = schedule::queued(&shift.pool, PAGE).await?;
         won += fire(shift, &queued, &mut memory.backlog).await?;
     }
@@ -128,6 +139,10 @@ async fn round(shift: &Shift, memory: &mut Memory) -> Result<()> {
     }
     let (next, queued) = schedule::next(&shift.pool).await?;
     shift.firing.queued.store(queued, Ordering::Relaxed);
+    if queued && !looks {
+        // What it waits for may have ended since we saw that it runs, and has told of that before anything waited.
+        shift.firing.alarm.now();
+    }
     memory.misses = if found && won == 0 { memory.misses + 1 } else { 0 };
     if let Some(next) = next {
         let mut at = Instant::now() + Duration::from_micros(u64::try_from(next).unwrap_or(0));

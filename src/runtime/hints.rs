@@ -111,6 +111,11 @@ impl Wake {
         }
     }
 
+    /// Tells the others that an occurrence of a schedule may wait no more.
+    pub(super) fn freed(&self) {
+        self.transport.send(vec![Hint::Freed]);
+    }
+
     /// Tells the others that a row was taken away, for which a door of theirs may wait.
     pub(super) fn ended(&self, work: WorkId) {
         self.transport.send(vec![Hint::Done(work)]);
@@ -174,6 +179,7 @@ pub(super) async fn follow(shift: Arc<Shift>, mut hints: Hints) {
                 // The end of its burst rings.
                 Hint::Waits(instance) => look |= !shift.in_flight.has(instance),
                 Hint::Lost(instance) => shift.in_flight.lost(instance),
+                Hint::Freed => shift.firing.freed(),
                 Hint::Awaited(work) => shift.wake.remember(*work),
                 Hint::Done(work) => {
                     if let Some(door) = shift.doors.take(*work) {

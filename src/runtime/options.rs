@@ -53,6 +53,7 @@ pub(super) struct Options {
     pub(super) answer_timeout: Duration,
     pub(super) drain_timeout: Duration,
     pub(super) inbox_lifetime: Duration,
+    pub(super) letter_lifetime: Duration,
     pub(super) roles: Vec<Role>,
     pub(super) single_scheduler: bool,
     pub(super) services: Services,
@@ -102,6 +103,7 @@ impl EngineBuilder {
                 answer_timeout: Duration::from_secs(30),
                 drain_timeout: Duration::from_secs(20),
                 inbox_lifetime: Duration::from_secs(24 * 3600),
+                letter_lifetime: Duration::from_secs(30 * 24 * 3600),
                 roles: vec![Role::Api, Role::Worker, Role::Scheduler],
                 single_scheduler: false,
                 services: Services::default(),
@@ -171,6 +173,13 @@ impl EngineBuilder {
     /// How long the inbox keeps an event that nothing waited for. Default: 24 h.
     pub fn inbox_lifetime(mut self, lifetime: Duration) -> Self {
         self.options.inbox_lifetime = lifetime;
+        self
+    }
+
+    /// How long the dead letter of an event is kept that was for somebody and that nothing waited for; other dead letters
+    /// stay. Default: 30 days.
+    pub fn letter_lifetime(mut self, lifetime: Duration) -> Self {
+        self.options.letter_lifetime = lifetime;
         self
     }
 

@@ -9,7 +9,8 @@ use super::firing::changing;
 use super::read::window;
 use super::request::{Idempotency, Listed, Page};
 use super::timetable::{self, Tally, Turn};
-use crate::id::{ActivityId, DefinitionId, InstanceId, NodeId};
+use crate::db::Pool;
+use crate::id::{ActivityId, DefinitionId, InstanceId, NodeId, TenantId};
 use crate::schedule::{Fire, time_zone_database};
 use crate::store::schedule::{self, ListFilter, NewPlan, ScheduleRow};
 use crate::store::{accept, instance};
@@ -234,16 +235,11 @@ impl Engine {
             let shift = self.accepting()?;
             let (pool, tenant) = (&shift.pool, &self.inner.tenant);
             let (row, _) = schedule::find(pool, tenant, id).await?.ok_or_else(|| not_found(id))?;
-            if instance::find(pool, tenant, &instance).await?.is_some()
-                || instance::pending(pool, tenant, &instance).await?.is_some()
-            {
+            if started(pool, tenant, &instance).await? {
                 return Ok(instance);
             }
             if row.is_running {
-                return Err(Error::conflict(
-                    "schedule-running",
-                    "an earlier instance of the schedule still runs, and its overlap policy allows no other beside it",
-                ));
+                return Err(schedule::is_running());
             }
             let fire = Fire {
                 occurrence: row.now,
@@ -261,11 +257,21 @@ impl Engine {
             let fired = schedule::fire(pool, &shift.node_id, &[turn.row], &turn.starts, true).await?;
             let Some(fired) = fired.first() else { continue };
             if fired.made == 0 {
-                return Err(accept::cannot_start());
+                // Refused; or somebody else has started this very one since we looked.
+                return match started(pool, tenant, &instance).await? {
+                    true => Ok(instance),
+                    false => Err(accept::cannot_start()),
+                };
             }
             shift.accepted(Some(&instance), None, 1);
             return Ok(instance);
         }
         Err(changing())
     }
+}
+
+/// Whether an instance was started: it waits to run, or has run. In this order: its first commit makes one of the other.
+async fn started(pool: &Pool, tenant: &TenantId, instance: &InstanceId) -> Result<bool> {
+    Ok(instance::pending(pool, tenant, instance).await?.is_some()
+        || instance::find(pool, tenant, instance).await?.is_some())
 }

@@ -177,16 +177,23 @@ impl<'de> Deserialize<'de> for Schedule {
 struct Reader<'a> {
     given: Vec<(&'static str, &'a Value)>,
     wrong: Vec<(&'static str, String)>,
+    /// The input that there is a place for, though nothing in it: of an activity that has one kind of schedule.
+    empty: Option<&'static str>,
 }
+
+/// The inputs of which there is one.
+const KINDS: [&str; 4] = ["cronExpression", "interval", "dateTime", "timeSpan"];
 
 impl<'a> Reader<'a> {
     fn of(inputs: &'a Map<String, Value>) -> Self {
         let known = |name: &str| NAMES.into_iter().find(|known| known.eq_ignore_ascii_case(name));
         let is_given = |value: &Value| !value.is_null() && value.as_str().is_none_or(|text| !text.trim().is_empty());
         let given = inputs.iter().filter(|(_, value)| is_given(value));
+        let mut places = inputs.keys().filter_map(|name| known(name));
         Self {
             given: given.filter_map(|(name, value)| Some((known(name)?, value))).collect(),
             wrong: Vec::new(),
+            empty: places.find(|name| KINDS.contains(name)),
         }
     }
 
@@ -210,14 +217,15 @@ impl<'a> Reader<'a> {
     }
 
     fn kind(&mut self, instant: impl Fn(&str) -> Result<DateTime<Utc>, String>) -> Option<Kind> {
-        let kinds = ["cronExpression", "interval", "dateTime", "timeSpan"];
-        let given = kinds
+        let given = KINDS
             .into_iter()
             .filter(|kind| self.given.iter().any(|(name, _)| name == kind));
         let given: Vec<&'static str> = given.collect();
         if given.is_empty() {
-            let missing = "one of cronExpression, interval, dateTime and timeSpan is needed".to_owned();
-            self.complain("cronExpression", missing);
+            match self.empty {
+                Some(empty) => self.complain(empty, "it is needed, and must not depend on an instance".to_owned()),
+                None => self.complain("cronExpression", format!("one of {} is needed", KINDS.join(", "))),
+            }
         }
         if let [_, second, ..] = given.as_slice() {
             let what = format!("only one of {} can be given", given.join(", "));

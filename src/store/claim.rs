@@ -153,11 +153,35 @@ pub(crate) async fn peek(
     suspects: bool,
     since: DateTime<Utc>,
 ) -> Result<Seen> {
+    look(pool, limit, except, suspects, since, None).await
+}
+
+/// The same for what has waited for less than `age`, by the database's clock: what waits longer is left to other looks,
+/// and so is what has been in the hands of two processes that died.
+pub(crate) async fn peek_fresh(
+    pool: &Pool,
+    limit: usize,
+    except: &[InstanceKey],
+    since: DateTime<Utc>,
+    age: Duration,
+) -> Result<Seen> {
+    look(pool, limit, except, false, since, Some(age)).await
+}
+
+async fn look(
+    pool: &Pool,
+    limit: usize,
+    except: &[InstanceKey],
+    suspects: bool,
+    since: DateTime<Utc>,
+    age: Option<Duration>,
+) -> Result<Seen> {
     failpoint::hit("claim.peek").await?;
     let (tenants, instances) = columns(except);
     let limit = limit as i64;
+    let age = age.map(|age| i64::try_from(age.as_micros()).unwrap_or(i64::MAX));
     let rows = pool
-        .query(PEEK, &[&limit, &tenants, &instances, &suspects, &since])
+        .query(PEEK, &[&limit, &tenants, &instances, &suspects, &since, &age])
         .await?;
     let mut seen = Seen::nothing();
     let mut count = 0;

@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use super::accept::cannot_start;
+use super::schedule;
 use crate::db::Pool;
 use crate::id::{InstanceId, TenantId, WorkId};
 use crate::{Error, Result};
@@ -148,11 +149,14 @@ pub(crate) async fn find(pool: &Pool, tenant: &TenantId, id: i64) -> Result<Dead
 }
 
 /// Makes work of a letter again, with a clean slate. One whose instance has finished meanwhile is only thrown away. No
-/// such letter: [`Error::is_not_found`]; a start that its activation strategy refuses just now stays a letter:
-/// [`Error::is_conflict`].
+/// such letter: [`Error::is_not_found`]; a start that its activation strategy refuses just now, or whose schedule has
+/// another one running that allows none beside it, stays a letter: [`Error::is_conflict`].
 pub(crate) async fn replay(pool: &Pool, tenant: &TenantId, id: i64) -> Result<Replayed> {
     let row = pool.query_opt(REPLAY, &[&tenant.as_str(), &id]).await?;
     let row = row.ok_or_else(|| not_found(&id.to_string()))?;
+    if row.get(3) {
+        return Err(schedule::is_running());
+    }
     if row.get(2) {
         return Err(cannot_start());
     }

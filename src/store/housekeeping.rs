@@ -1,5 +1,7 @@
 //! What must be done now and then: partitions ahead of time, and what has expired.
 
+use std::time::Duration;
+
 use crate::Result;
 use crate::db::Pool;
 
@@ -19,9 +21,11 @@ pub(crate) async fn ensure_partitions(pool: &Pool) -> Result<()> {
 /// As many rows of a table as one batch removes; fewer, and nothing is left.
 pub(crate) const EXPIRED_AT_ONCE: i64 = 1000;
 
-/// Forgets what has expired, a bounded batch at a time; returns how much.
-pub(crate) async fn expire(pool: &Pool) -> Result<i64> {
-    Ok(pool.query_one(EXPIRE, &[]).await?.get(0))
+/// Forgets what has expired, a bounded batch at a time; returns how much. `letters`: how long the dead letter of a stimulus
+/// is kept that nothing has waited for.
+pub(crate) async fn expire(pool: &Pool, letters: Duration) -> Result<i64> {
+    let letters = i64::try_from(letters.as_micros()).unwrap_or(i64::MAX);
+    Ok(pool.query_one(EXPIRE, &[&letters]).await?.get(0))
 }
 
 /// Returns once everything that was committed before is flushed, also what did not wait for its flush.

@@ -116,6 +116,14 @@ pub(super) async fn publish(
     Ok(())
 }
 
+/// The error for a start of a schedule that runs one instance at a time, while another one runs.
+pub(crate) fn is_running() -> Error {
+    Error::conflict(
+        "schedule-running",
+        "an earlier instance of the schedule still runs, and its overlap policy allows no other beside it",
+    )
+}
+
 /// A schedule as whoever decides about it sees it.
 #[derive(Clone, Debug)]
 pub(crate) struct ScheduleRow {

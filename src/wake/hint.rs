@@ -21,6 +21,8 @@ pub enum Hint {
     Done(WorkId),
     /// This instance was cancelled or deleted: a burst that runs it has lost.
     Lost(InstanceId),
+    /// An instance has ended that kept others of its schedule from starting: an occurrence may wait for that.
+    Freed,
 }
 
 /// What came in one message, and who sent it; 0 is nobody of ours.

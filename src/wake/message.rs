@@ -26,6 +26,8 @@ pub(super) struct Message {
     look: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     schedules: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    freed: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     waits: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -55,12 +57,14 @@ impl Message {
     pub(super) fn hints(self) -> Vec<Hint> {
         let look = self.look.then_some(Hint::Look);
         let schedules = self.schedules.then_some(Hint::Schedules);
+        let freed = self.freed.then_some(Hint::Freed);
         let waits = self.waits.into_iter().map(|id| Hint::Waits(InstanceId::new(id)));
         let awaited = self.awaited.into_iter().map(|id| Hint::Awaited(WorkId(id)));
         let done = self.done.into_iter().map(|id| Hint::Done(WorkId(id)));
         let lost = self.lost.into_iter().map(|id| Hint::Lost(InstanceId::new(id)));
         look.into_iter()
             .chain(schedules)
+            .chain(freed)
             .chain(waits)
             .chain(awaited)
             .chain(done)
@@ -94,6 +98,7 @@ pub(super) fn pack(from: &str, no: &mut u64, hints: Vec<Hint>) -> Vec<String> {
         match hint {
             Hint::Look => message.look = true,
             Hint::Schedules => message.schedules = true,
+            Hint::Freed => message.freed = true,
             // Nobody has such an id; who sends it means that others shall look.
             Hint::Waits(id) if id.as_str().len() > LONGEST_ID || id.as_str().is_empty() => message.look = true,
             Hint::Waits(id) => message.waits.push(id.into()),
@@ -111,7 +116,7 @@ pub(super) fn pack(from: &str, no: &mut u64, hints: Vec<Hint>) -> Vec<String> {
 /// How many bytes a hint takes, with its comma, at most.
 fn size(hint: &Hint) -> usize {
     match hint {
-        Hint::Look | Hint::Schedules => 0,
+        Hint::Look | Hint::Schedules | Hint::Freed => 0,
         Hint::Waits(id) | Hint::Lost(id) => serde_json::to_string(id).map_or(LONGEST_ID * 6, |text| text.len()) + 1,
         Hint::Awaited(_) | Hint::Done(_) => 21,
     }
@@ -132,6 +137,7 @@ mod tests {
                 Hint::Awaited(WorkId(-1)),
                 Hint::Look,
                 Hint::Schedules,
+                Hint::Freed,
                 Hint::Lost(InstanceId::new("gone")),
             ])
             .collect();

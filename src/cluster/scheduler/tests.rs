@@ -26,6 +26,7 @@ async fn node(fixture: &Fixture, name: &str, candidacy: Candidacy) -> Node {
         node_id: NodeId::new(name),
         check_in: Duration::from_millis(50),
         tolerance: Duration::from_secs(5),
+        letter_lifetime: Duration::from_secs(3600),
     };
     let membership = Membership::join(&fixture.base, &options, None).await.unwrap();
     let (pool, resigns) = (Pool::new(&fixture.base, 1).unwrap(), CancellationToken::new());

@@ -131,6 +131,34 @@ async fn a_publish_keeps_what_is_unchanged_and_never_goes_back() {
 }
 
 #[tokio::test]
+async fn what_is_settled_is_never_decided_again_whatever_somebody_has_decided() {
+    let timers = Timers::new().await;
+    timers.publish(&[("a", json!({"interval": "01:00:00"}))]).await;
+    timers.sleep_since(3_610.0).await;
+    let turns = timers.decisions().await;
+    // By hand, or by a program with a fault: the version says nothing of it.
+    let ahead = "UPDATE schedule SET last_occurrence = now(), next_occurrence = now() + interval '1 hour'";
+    timers.fixture.admin.client.execute(ahead, &[]).await.unwrap();
+    assert_eq!(timers.fire(&turns).await, []);
+    assert_eq!(timers.starts().await.len(), 0);
+    timers.is_sound().await;
+}
+
+#[tokio::test]
+async fn what_is_paused_is_neither_due_nor_fired() {
+    let timers = Timers::new().await;
+    timers.publish(&[("a", json!({"interval": "01:00:00"}))]).await;
+    timers.sleep_since(3_610.0).await;
+    let turns = timers.decisions().await;
+    let pause = "UPDATE schedule SET paused = true";
+    timers.fixture.admin.client.execute(pause, &[]).await.unwrap();
+    assert!(timers.decisions().await.is_empty());
+    assert_eq!(timers.fire(&turns).await, []);
+    assert_eq!(timers.starts().await.len(), 0);
+    timers.is_sound().await;
+}
+
+#[tokio::test]
 async fn a_publish_waits_for_who_fires_and_firing_for_no_publish() {
     let timers = Timers::new().await;
     timers.publish(&[("a", json!({"interval": "01:00:00"}))]).await;

@@ -1,11 +1,13 @@
 //! What fires after a downtime, beside what runs, and under a strategy.
 
+use postgres_types::ToSql;
 use serde_json::{Value, json};
 
-use super::timers::Timers;
-use crate::id::{ClaimNo, WorkId};
+use super::timers::{Timers, parts};
+use crate::id::{ClaimNo, TenantId, WorkId};
 use crate::store::commit::Claim;
 use crate::store::commit::tests::fixture::burst;
+use crate::store::{activation, dead_letter};
 
 /// Made, misfired, skipped.
 type Counts = (i64, i64, i64);
@@ -33,6 +35,15 @@ async fn every_policy_makes_of_every_downtime_what_it_says() {
                 .publish(&[("a", json!({"interval": "00:01:00", "misfire": misfire}))])
                 .await;
             timers.sleep_since(downtime).await;
+            // What is counted for the metrics, once it is ours.
+            let tally = timers.decisions().await[0].tally;
+            let counted = (expected.0 + expected.2, expected.0, expected.1, expected.2);
+            let counted: [u64; 4] = <[i64; 4]>::from(counted).map(|count| u64::try_from(count).unwrap());
+            assert_eq!(
+                [tally.due, tally.late, tally.misfired, tally.skipped],
+                counted,
+                "{misfire} {downtime}"
+            );
             assert_eq!(timers.look().await, (1, expected.0), "{misfire} {downtime}");
             let stands = timers.stands("a").await;
             assert_eq!(
@@ -146,6 +157,134 @@ async fn beside_what_runs_an_occurrence_starts_is_dropped_or_waits() {
         assert_eq!(timers.fixture.count("SELECT count(*) FROM activation").await, 0);
         timers.is_sound().await;
     }
+}
+
+#[tokio::test]
+async fn a_start_that_was_given_up_is_replayed_beside_none_of_its_schedule() {
+    let timers = Timers::new().await;
+    let hourly = |overlap: &str| [("a", json!({"interval": "01:00:00", "overlap": overlap}))];
+    let sql = |sql: &'static str| timers.fixture.admin.client.batch_execute(sql);
+    timers.publish(&hourly("Skip")).await;
+    timers.sleep_since(3_610.0).await;
+    assert_eq!(timers.look().await, (1, 1));
+    let give_up = "WITH gone AS (DELETE FROM work RETURNING *), freed AS (DELETE FROM activation)
+         INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, definition_id, version_id,
+                                  definition_version, body, failures, crashes)
+         SELECT tenant_id, instance_id, kind, 'crashed', id, definition_id, version_id, definition_version, body, 0, 3
+         FROM gone";
+    sql(give_up).await.unwrap();
+    let letter = timers.fixture.count("SELECT id FROM dead_letter").await;
+    let replay = async || dead_letter::replay(&timers.writer.pool, &TenantId::default(), letter).await;
+    // The next one may run, and while it does so the letter stays one.
+    timers.sleep_since(3_610.0).await;
+    sql("UPDATE schedule SET anchor = anchor + interval '1 second'")
+        .await
+        .unwrap();
+    let stale = timers.decisions().await;
+    assert_eq!(timers.look().await, (1, 1));
+    let refused = replay().await.unwrap_err();
+    assert_eq!((refused.code(), refused.is_conflict()), ("schedule-running", true));
+    run(&timers).await;
+    // Replayed, it is the one that runs: what was decided before does not start beside it, and what is due is dropped.
+    timers.sleep_since(3_610.0).await;
+    sql("UPDATE schedule SET anchor = anchor + interval '2 seconds'")
+        .await
+        .unwrap();
+    let decided = timers.decisions().await;
+    assert!(replay().await.unwrap().work.is_some());
+    assert_eq!(
+        (timers.fire(&stale).await, timers.fire(&decided).await),
+        (vec![], vec![])
+    );
+    assert_eq!(timers.look().await, (1, 0));
+    assert_eq!(timers.stands("a").await.skipped, 1);
+    timers.is_sound().await;
+    run(&timers).await;
+    assert_eq!(timers.fixture.count("SELECT count(*) FROM activation").await, 0);
+    // A schedule whose instances may run beside each other asks nobody.
+    timers.publish(&hourly("Allow")).await;
+    timers.sleep_since(3_610.0).await;
+    assert_eq!(timers.look().await, (1, 1));
+    sql(give_up).await.unwrap();
+    timers.sleep_since(3_610.0).await;
+    sql("UPDATE schedule SET anchor = anchor + interval '3 seconds'")
+        .await
+        .unwrap();
+    assert_eq!(timers.look().await, (1, 1));
+    let letter = timers.fixture.count("SELECT id FROM dead_letter").await;
+    let replayed = dead_letter::replay(&timers.writer.pool, &TenantId::default(), letter).await;
+    assert!(replayed.unwrap().work.is_some());
+    assert_eq!(timers.starts().await.len(), 2);
+    timers.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_replay_and_an_occurrence_of_the_same_moment_do_not_run_beside_each_other() {
+    let timers = Timers::new().await;
+    timers
+        .publish(&[("a", json!({"interval": "01:00:00", "overlap": "Skip"}))])
+        .await;
+    timers.sleep_since(3_610.0).await;
+    assert_eq!(timers.look().await, (1, 1));
+    let give_up = "WITH gone AS (DELETE FROM work RETURNING *), freed AS (DELETE FROM activation)
+         INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, definition_id, version_id,
+                                  definition_version, body, failures, crashes)
+         SELECT tenant_id, instance_id, kind, 'crashed', id, definition_id, version_id, definition_version, body, 0, 3
+         FROM gone";
+    timers.fixture.admin.client.batch_execute(give_up).await.unwrap();
+    let letter = timers.fixture.count("SELECT id FROM dead_letter").await;
+    timers.sleep_since(3_610.0).await;
+    let later = "UPDATE schedule SET anchor = anchor + interval '1 second'";
+    timers.fixture.admin.client.batch_execute(later).await.unwrap();
+    let (rows, starts) = parts(&timers.decisions().await);
+    let firing = timers.fixture.session().await;
+    firing.client.batch_execute("BEGIN").await.unwrap();
+    let params: [&(dyn ToSql + Sync); 4] = [&rows, &starts, &false, &"other"];
+    let fire = include_str!("../../../sql/queries/schedule_fire.sql");
+    assert_eq!(firing.client.execute(fire, &params).await.unwrap(), 1);
+    let tenant = TenantId::default();
+    let replay = dead_letter::replay(&timers.writer.pool, &tenant, letter);
+    let (replayed, ()) = tokio::join!(replay, async {
+        timers.fixture.somebody_waits().await;
+        firing.client.batch_execute("COMMIT").await.unwrap();
+    });
+    // Its snapshot is older than what it met: nothing was written, and the next try knows better.
+    assert_eq!(replayed.unwrap_err().code(), "database-busy");
+    let again = dead_letter::replay(&timers.writer.pool, &tenant, letter).await;
+    assert_eq!(again.unwrap_err().code(), "schedule-running");
+    assert_eq!(timers.starts().await.len(), 1);
+    timers.is_sound().await;
+}
+
+#[tokio::test]
+async fn while_a_new_strategy_does_not_know_what_counts_nothing_fires() {
+    let timers = Timers::new().await;
+    let all = [("a", json!({"interval": "01:00:00", "misfire": "FireAll"}))];
+    timers.publish(&all).await;
+    timers.sleep_since(3_610.0).await;
+    assert_eq!(timers.look().await, (1, 1));
+    let singleton = json!({"options": {"activationStrategyType": "SingletonStrategy"}});
+    timers.publish_with(singleton, &all).await;
+    timers.sleep_since(3_620.0).await;
+    // As a publisher leaves it that dies between its publish and the notes of what was started before.
+    let unknown = "UPDATE definition SET seeding = 2 WHERE is_published; DELETE FROM activation";
+    timers.fixture.admin.client.batch_execute(unknown).await.unwrap();
+    let before = timers.stands("a").await;
+    assert_eq!(timers.look().await, (0, 0));
+    let after = timers.stands("a").await;
+    assert_eq!(
+        (after.version, after.last, after.skipped),
+        (before.version, before.last, 0)
+    );
+    let class = timers.fixture.base.schema().lock_class();
+    activation::settle_all(&timers.writer.pool, class).await.unwrap();
+    // What is due is still due, and meets what was started before.
+    assert_eq!(timers.look().await, (1, 0));
+    assert_eq!(timers.stands("a").await.skipped, 1);
+    run(&timers).await;
+    timers.sleep_since(3_630.0).await;
+    assert_eq!(timers.look().await, (1, 1));
+    timers.is_sound().await;
 }
 
 #[tokio::test]

@@ -152,6 +152,7 @@ fn all_that_is_wrong_is_told_at_once() {
 fn each_bad_input_is_refused() {
     for (inputs, name, hint) in [
         (json!({}), "cronExpression", "is needed"),
+        (json!({"interval": null}), "interval", "is needed"),
         (
             json!({"interval": "01:00:00", "dateTime": "2030-01-01T00:00:00Z"}),
             "dateTime",

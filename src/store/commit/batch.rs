@@ -203,6 +203,7 @@ fn winners(rows: &[tokio_postgres::Row]) -> Winners {
                 created_at: row.get(3),
                 committed_at: row.get(4),
                 more: row.get(5),
+                freed: row.get(6),
             };
             Some((no, commit))
         })

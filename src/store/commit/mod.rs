@@ -108,6 +108,8 @@ pub(crate) struct Commit {
     pub(crate) continued: Option<WorkId>,
     /// Of a burst that yielded: something else waits to be done with the instance.
     pub(crate) more: bool,
+    /// Of a burst that ended its instance: it kept other occurrences of its schedule from starting, and does so no more.
+    pub(crate) freed: bool,
     /// When it was first committed, by the database's clock.
     pub(crate) created_at: DateTime<Utc>,
     /// When this commit was.

@@ -54,8 +54,9 @@ pub(super) async fn classify<'a>(
                     continued: row.get::<_, Option<i64>>(5).map(WorkId),
                     created_at: row.get(6),
                     committed_at: row.get(7),
-                    // It was not asked; to look is always right.
+                    // Both were not asked; to look is always right.
                     more: true,
+                    freed: true,
                 }),
                 mine: row.get(3),
                 claimed: row.get(4),

@@ -76,7 +76,12 @@ async fn what_met_nothing_is_told_longer_than_a_key_lives() {
     let insert = "INSERT INTO unmet (tenant_id, work_id, at)
                   VALUES ('', 1, now() - interval '24 hours 1 minute'), ('', 2, now() - interval '26 hours')";
     fixture.admin.client.batch_execute(insert).await.unwrap();
-    assert_eq!(housekeeping::expire(&writer.pool).await.unwrap(), 1);
+    assert_eq!(
+        housekeeping::expire(&writer.pool, std::time::Duration::from_secs(3600))
+            .await
+            .unwrap(),
+        1
+    );
     assert_eq!(fate(&writer, "i", WorkId(1)).await, Fate::Unmet);
     assert_eq!(fate(&writer, "i", WorkId(2)).await, Fate::Met);
     fixture.is_sound().await;

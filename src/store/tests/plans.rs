@@ -40,9 +40,14 @@ const FILL: &str = "
                now() + (n - 100) * interval '1 second', now() + (n - 100) * interval '1 second', n % 50 = 0,
                CASE WHEN n % 1000 = 2 THEN '{}'::json END
         FROM generate_series(1, 100000) n;
+    INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, inbox_id, hash, name, body, failures, crashes,
+                             created_at)
+        SELECT '', 'i' || n, 6, 'expired', n, sha256(n::text::bytea), 'Elsa.Event', '{}', 0, 0, now() - n * interval '1 second'
+        FROM generate_series(1, 100000) n;
     ANALYZE";
 
-const BIG: [&str; 11] = [
+const BIG: [&str; 12] = [
+    "dead_letter",
     "schedule",
     "activation",
     "instance",
@@ -76,10 +81,10 @@ macro_rules! hot {
     };
 }
 
-const HOT: [Hot; 23] = [
+const HOT: [Hot; 25] = [
     hot!(
         "work_peek",
-        "64, array['','']::text[], array['i1','i2']::text[], true, now() - interval '1 day'",
+        "64, array['','']::text[], array['i1','i2']::text[], true, now() - interval '1 day', 5000000",
         false
     ),
     hot!(
@@ -125,7 +130,9 @@ const HOT: [Hot; 23] = [
         "4711, array[row(0,'','new','d','{}','start','k','')::accept_start], true",
         true
     ),
-    hot!("expire", "", false),
+    hot!("expire", "86400000000", false),
+    hot!("work_next_partial", "array['']::text[], array['d9']::text[]", false),
+    hot!("dead_letter_replay", "'', 7", false),
     hot!("activation_stage", "'', 'd1'", false),
     hot!("schedule_due", "500", false),
     hot!("schedule_next", "", false),
@@ -220,7 +227,7 @@ async fn what_will_be_due_some_day_costs_neither_a_look_nor_a_claim() {
             .await
             .unwrap();
         let sql = format!(
-            "PREPARE look AS {}; EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE look(64, '{{}}', '{{}}', false, now() - interval '1 day'); DEALLOCATE look",
+            "PREPARE look AS {}; EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE look(64, '{{}}', '{{}}', false, now() - interval '1 day', NULL); DEALLOCATE look",
             include_str!("../../../sql/queries/work_peek.sql")
         );
         let told = fixture.admin.client.simple_query(&sql).await.unwrap();
@@ -275,4 +282,51 @@ async fn explain(fixture: &Fixture, hot: &Hot, mode: &str) -> String {
         })
         .collect::<Vec<_>>()
         .join("\n")
+}
+
+/// How many pages a statement reads.
+async fn pages(fixture: &Fixture, hot: &Hot) -> i64 {
+    let session = fixture.session().await;
+    let explain = format!(
+        "PREPARE hot AS {}; EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE hot({})",
+        hot.sql, hot.arguments
+    );
+    let told = session.client.simple_query(&explain).await.unwrap();
+    let lines = told.iter().filter_map(|message| match message {
+        tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0),
+        _ => None,
+    });
+    let plan: serde_json::Value = serde_json::from_str(&lines.collect::<Vec<_>>().join("\n")).unwrap();
+    let of = |name: &str| plan[0]["Plan"][name].as_i64().unwrap();
+    of("Shared Hit Blocks") + of("Shared Read Blocks")
+}
+
+#[tokio::test]
+async fn a_backlog_that_a_node_cannot_run_makes_its_looks_no_dearer() {
+    let fixture = Fixture::new().await;
+    let client = &fixture.admin.client;
+    let fill = "
+        INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status, version)
+            SELECT '', 'i' || n, 'd', CASE WHEN n <= 20 THEN 'ours' ELSE 'theirs' END, 1, 0, 2, 1
+            FROM generate_series(1, 100020) n;
+        INSERT INTO work (tenant_id, instance_id, kind, body, available_at)
+            SELECT '', 'i' || n, 1, '{}', now() - CASE WHEN n <= 20 THEN interval '1 second' ELSE interval '1 hour' END
+            FROM generate_series(1, 100020) n;
+        INSERT INTO timer (tenant_id, instance_id, id, due, available_at)
+            SELECT '', 'i' || n, 'b', now(), now() + interval '1 hour' FROM generate_series(21, 100020) n;
+        ANALYZE";
+    client.batch_execute(fill).await.unwrap();
+    let looks = [
+        hot!(
+            "work_peek_partial",
+            "64, '{}'::text[], '{}'::text[], true, array['']::text[], array['theirs']::text[], now() - interval '1 minute'",
+            false
+        ),
+        hot!("work_next_partial", "array['']::text[], array['theirs']::text[]", false),
+    ];
+    let [look, next] = [pages(&fixture, &looks[0]).await, pages(&fixture, &looks[1]).await];
+    // 20 rows of ours; a thousand of theirs that are not due yet, at three or four pages each.
+    assert!(look < 300, "{look} pages for a look");
+    assert!(next < 8_000, "{next} pages to learn when to look again");
+    println!("{look} pages for a look, {next} to learn when to look again");
 }

@@ -205,3 +205,53 @@ async fn after_a_new_connection_nothing_that_was_cached_is_shown() {
     deafen(&server, &database, "two").await;
     runs_and_shows(two, 2).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_occurrence_that_waits_for_what_another_node_runs_starts_when_that_has_ended() {
+    let database = TestDatabase::create().await;
+    let _fires = Node::start_with(
+        &database,
+        "fires",
+        &[&NEVER[..], &["--roles", "scheduler"]].concat(),
+        "",
+    );
+    // Neither has heard that an occurrence waits, and it does not fire itself.
+    let runs = Node::start_with(
+        &database,
+        "runs",
+        &[&NEVER[..], &["--roles", "api,worker"]].concat(),
+        "",
+    );
+    let http = runs.http.as_ref().unwrap();
+    let client = database.connect().await;
+    // A few occurrences, and none after them whose time would be a reason to look.
+    let now: chrono::DateTime<chrono::Utc> = client.query_one("SELECT now()", &[]).await.unwrap().get(0);
+    let at = |seconds| (now + chrono::TimeDelta::seconds(seconds)).to_rfc3339();
+    let timer = json!({"type": "Elsa.Timer", "id": "timer", "canStartWorkflow": true, "interval": "00:00:02",
+        "overlap": "QueueOne", "startAt": at(2), "endAt": at(7)});
+    let queue = json!({"definitionId": "queue", "root": {"type": "Elsa.Sequence", "id": "root", "activities": [
+        timer, {"type": "Elsa.Event", "id": "wait", "eventName": "go"}]}});
+    http.post("workflow-definitions", &json!({"model": queue, "publish": true}))
+        .await
+        .expect(200);
+    poll_until(SOON, "an occurrence to wait", async || {
+        let listed = http.get("cluster/timers").await.expect(200);
+        let schedule = &listed["items"][0];
+        (schedule["isQueued"] == true && schedule["nextOccurrence"].is_null()).then_some(())
+    })
+    .await;
+    waiting(&client, 1).await;
+    http.post("events/go/trigger", &json!({})).await.expect(200);
+    let both = "SELECT count(*) FROM mainspring.instance";
+    poll_until(SOON, "what waited to start", async || {
+        let started: i64 = client.query_one(both, &[]).await.ok()?.get(0);
+        (started == 2).then_some(())
+    })
+    .await;
+    waiting(&client, 1).await;
+    let listed = http.get("cluster/timers").await.expect(200);
+    assert_eq!(
+        (&listed["items"][0]["fired"], &listed["items"][0]["isQueued"]),
+        (&json!(2), &json!(false))
+    );
+}

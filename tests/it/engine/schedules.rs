@@ -113,6 +113,29 @@ async fn a_schedule_starts_instances_that_know_when_they_were_due() {
     let delayed = until_fired(&bench, "delayed", 1).await;
     assert_eq!(delayed.state, ScheduleState::Ended);
     bench.finishes(&delayed.last_instance_id.unwrap()).await;
+    // So do the other two; a point in time that has passed is due at once.
+    let cron = json!({"type": "Elsa.Cron", "id": "t", "canStartWorkflow": true, "cronExpression": literal("String", "* * * * * *")});
+    let past = literal("DateTimeOffset", "2020-01-01T00:00:00+00:00");
+    let at = json!({"type": "Elsa.StartAt", "id": "t", "canStartWorkflow": true, "dateTime": past});
+    for (id, trigger) in [("cron", cron), ("at", at)] {
+        let told = json!({"type": "Elsa.SetOutput", "id": "out", "outputName": literal("String", "At"),
+            "outputValue": script("getOutputFrom('t', 'Result').occurrence")});
+        let mut definition = triggered(id, trigger, told);
+        definition["outputs"] = json!([{"name": "At", "type": "Object"}]);
+        bench.publish(definition).await;
+        let fired = until_fired(&bench, id, 1).await;
+        let state = bench.finishes(&fired.last_instance_id.unwrap()).await;
+        let at = state["output"]["At"].as_str().unwrap().to_owned();
+        let once = id == "at";
+        assert_eq!(
+            (fired.state == ScheduleState::Ended, at == "2020-01-01T00:00:00Z"),
+            (once, once),
+            "{at}"
+        );
+        if !once {
+            bench.engine.pause_schedule(&fired.id).await.unwrap();
+        }
+    }
     // Without a trigger there is no schedule.
     bench
         .publish(json!({"definitionId": "tick", "root": {"type": "Elsa.Sequence", "id": "root", "activities": []}}))

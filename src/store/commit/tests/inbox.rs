@@ -19,6 +19,7 @@ use crate::store::{housekeeping, stimulus_letter};
 
 const HASH: u8 = 9;
 const LIFETIME: Duration = Duration::from_secs(60);
+const DAY: Duration = Duration::from_secs(24 * 3600);
 
 fn event(key: &str) -> NewEvent {
     NewEvent {
@@ -202,7 +203,7 @@ async fn expire(fixture: &Fixture, writer: &Writer) {
         .batch_execute("UPDATE inbox SET expires_at = now()")
         .await
         .unwrap();
-    housekeeping::expire(&writer.pool).await.unwrap();
+    housekeeping::expire(&writer.pool, DAY).await.unwrap();
 }
 
 async fn letters(writer: &Writer) -> Vec<dead_letter::DeadLetter> {
@@ -307,7 +308,7 @@ async fn a_stimulus_that_is_about_to_expire_is_met_or_given_up_but_not_both() {
     fixture.admin.client.batch_execute(time_is_over).await.unwrap();
     // A commit that has matched one of them in time, and not yet committed.
     let commits = open(&fixture, "DELETE FROM inbox WHERE id = (SELECT min(id) FROM inbox)").await;
-    housekeeping::expire(&writer.pool).await.unwrap();
+    housekeeping::expire(&writer.pool, DAY).await.unwrap();
     assert_eq!(letters(&writer).await.len(), 1);
     commits.client.batch_execute("COMMIT").await.unwrap();
     // What has expired is met by nobody, also before it was swept.
@@ -318,8 +319,31 @@ async fn a_stimulus_that_is_about_to_expire_is_met_or_given_up_but_not_both() {
         Verdict::Won(_)
     );
     assert_eq!(fixture.count(MET).await, 0);
-    housekeeping::expire(&writer.pool).await.unwrap();
+    housekeeping::expire(&writer.pool, DAY).await.unwrap();
     assert_eq!(letters(&writer).await.len(), 2);
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn letters_of_stimuli_are_forgotten_after_a_while_and_no_others() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    for key in ["old", "young"] {
+        publish(&fixture, &writer, &targeted(key, 0)).await;
+    }
+    expire(&fixture, &writer).await;
+    let ages = "UPDATE dead_letter SET created_at = now() - interval '1 day' - interval '1 minute'
+                WHERE body->'payload'->>'said' = 'old';
+                UPDATE dead_letter SET created_at = now() - interval '1 day' + interval '1 hour'
+                WHERE body->'payload'->>'said' = 'young';
+                INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, body, failures, crashes, created_at)
+                VALUES ('', 'i', 1, 'crashed', 7, '{}', 0, 3, now() - interval '9 years')";
+    fixture.admin.client.batch_execute(ages).await.unwrap();
+    housekeeping::expire(&writer.pool, DAY).await.unwrap();
+    let left = letters(&writer).await;
+    let kinds: Vec<_> = left.iter().map(|letter| letter.kind).collect();
+    assert_eq!(kinds, ["resume", "stimulus"]);
+    assert_eq!(left[1].body["payload"]["said"], "young");
     fixture.is_sound().await;
 }
 
