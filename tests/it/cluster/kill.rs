@@ -43,7 +43,7 @@ const AT_START: [&str; 7] = [
     "depart.forgotten",
 ];
 
-const REPLAY: &str = include_str!("../../../sql/queries/dead_letter_replay.sql");
+pub(super) const REPLAY: &str = include_str!("../../../sql/queries/dead_letter_replay.sql");
 
 /// The nodes as clients see them: none while a node is dead.
 type Addresses = Arc<Mutex<Vec<Option<Http>>>>;

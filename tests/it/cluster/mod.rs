@@ -20,6 +20,7 @@ mod seeds;
 mod silence;
 mod stall;
 mod starved;
+mod storm;
 mod takeover;
 mod timers;
 mod versions;
