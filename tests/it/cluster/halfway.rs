@@ -1,4 +1,4 @@
-//! kill -9 in the middle of a delete, and of a publish that changes an activation strategy.
+//! kill -9 in the middle of a delete, of a replay, and of a publish that changes an activation strategy.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -89,5 +89,51 @@ async fn a_change_of_strategy_whose_node_dies_is_finished_by_the_cluster() {
     http.delete(&format!("workflow-instances/{running}")).await.expect(204);
     dispatch().await.expect(200);
     assert_eq!(dispatch().await.status, 409);
+    is_sound(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replay_whose_node_dies_can_be_done_again() {
+    let database = TestDatabase::create().await;
+    let survivor = Node::start(&database, "survivor");
+    let http = survivor.http.clone().unwrap();
+    http.post("workflow-definitions", &waits("AllowAlwaysStrategy"))
+        .await
+        .expect(200);
+    let order = json!({"correlationId": "order"});
+    http.post("events/never/trigger", &order).await.expect(200);
+    let client = database.connect().await;
+    let expire = "UPDATE mainspring.inbox SET expires_at = now();
+                  UPDATE mainspring.cluster_job SET next_run_at = now() WHERE name = 'expiry'";
+    client.batch_execute(expire).await.unwrap();
+    let letter = poll_until(PATIENCE, "the dead letter", async || {
+        let listed = http.get("cluster/dead-letters").await.expect(200);
+        listed["items"][0]["id"].as_str().map(str::to_owned)
+    })
+    .await;
+    let started = http
+        .post("workflow-definitions/waits/dispatch", &order)
+        .await
+        .expect(200);
+    let instance = format!("workflow-instances/{}", started["workflowInstanceId"].as_str().unwrap());
+    let is = async |sub_status: &str| {
+        poll_until(PATIENCE, sub_status, async || {
+            (http.get(&instance).await.body["subStatus"] == sub_status).then_some(())
+        })
+        .await;
+    };
+    is("Suspended").await;
+    let replay = format!("cluster/dead-letters/{letter}/replay");
+    let mut victim = Node::start_armed(&database, "victim", "replay.taken=abort").await;
+    is_its_last(&mut victim, Method::POST, &replay, Some(&json!({}))).await;
+    // The dead one holds the letter until the database has noticed.
+    let replayed = poll_until(PATIENCE, "the replay to be done", async || {
+        let answer = http.post(&replay, &json!({})).await;
+        (answer.status != 503).then_some(answer)
+    })
+    .await;
+    assert_eq!(replayed.expect(200)["replayed"], true);
+    is("Finished").await;
+    http.post(&replay, &json!({})).await.expect(404);
     is_sound(&database).await;
 }
