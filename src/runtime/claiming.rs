@@ -34,6 +34,9 @@ const MARGIN: Duration = Duration::from_secs(2);
 /// The least time until such a node looks for what was not due yet.
 const LEAST_PAUSE: Duration = Duration::from_millis(20);
 
+/// What has waited for less than this does not wait for all that is older.
+const FRESH: Duration = Duration::from_secs(5);
+
 /// How often claims are compared with memory.
 const COMPARISON: Duration = Duration::from_secs(10);
 
@@ -140,10 +143,13 @@ async fn round(shift: &Arc<Shift>, horizon: &mut Horizon) -> Result<bool> {
     Ok(full)
 }
 
-/// How far back a node looks that cannot run every version: what it leaves to others may be many rows, at the head of the
-/// queue, and they are walked over once a second, not at each look.
+/// What a node remembers from one look to the next.
 #[derive(Default)]
 struct Horizon {
+    /// It found more than it could take on.
+    crowded: bool,
+    /// How far back a node looks that cannot run every version: what it leaves to others may be many rows, at the head of
+    /// the queue, and they are walked over once a second, not at each look.
     since: Option<DateTime<Utc>>,
     swept: Option<Instant>,
 }
@@ -153,7 +159,20 @@ async fn peek(shift: &Shift, horizon: &mut Horizon, limit: usize, suspects: bool
     let hidden = shift.in_flight.hidden();
     let beyond = shift.capability.beyond();
     if beyond.is_empty() {
-        return claim::peek(&shift.pool, limit, &hidden, suspects).await;
+        // The oldest first; but behind a backlog, each second look is for what has come due since.
+        if std::mem::take(&mut horizon.crowded) {
+            let instances = claim::peek_fresh(&shift.pool, limit, &hidden, FRESH).await?;
+            if !instances.is_empty() {
+                return Ok(Seen {
+                    instances,
+                    full: true,
+                    suspects: false,
+                });
+            }
+        }
+        let seen = claim::peek(&shift.pool, limit, &hidden, suspects).await?;
+        horizon.crowded = seen.full;
+        return Ok(seen);
     }
     let sweeps = horizon.swept.is_none_or(|at| at.elapsed() >= SWEEP);
     let partial = Partial {
@@ -163,10 +182,8 @@ async fn peek(shift: &Shift, horizon: &mut Horizon, limit: usize, suspects: bool
     let began = Instant::now();
     let (seen, oldest) = claim::peek_partial(&shift.pool, limit, &hidden, suspects, &partial).await?;
     if sweeps {
-        *horizon = Horizon {
-            since: Some(oldest - MARGIN),
-            swept: Some(began),
-        };
+        horizon.since = Some(oldest - MARGIN);
+        horizon.swept = Some(began);
     } else if let Some(swept) = horizon.swept {
         // Whatever came in behind the horizon.
         shift.alarm.at(swept + SWEEP);

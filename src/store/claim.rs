@@ -25,6 +25,7 @@ use crate::id::{
 use crate::{Error, Result};
 
 const PEEK: &str = include_str!("../../sql/queries/work_peek.sql");
+const PEEK_FRESH: &str = include_str!("../../sql/queries/work_peek_fresh.sql");
 const PEEK_PARTIAL: &str = include_str!("../../sql/queries/work_peek_partial.sql");
 const NEXT_PARTIAL: &str = include_str!("../../sql/queries/work_next_partial.sql");
 const CLAIM: &str = include_str!("../../sql/queries/work_claim.sql");
@@ -151,6 +152,26 @@ pub(crate) async fn peek(pool: &Pool, limit: usize, except: &[InstanceKey], susp
             })
             .collect(),
     })
+}
+
+/// The same for what has waited for less than `age`: what waits longer is left to other looks.
+pub(crate) async fn peek_fresh(
+    pool: &Pool,
+    limit: usize,
+    except: &[InstanceKey],
+    age: Duration,
+) -> Result<Vec<InstanceKey>> {
+    failpoint::hit("claim.peek").await?;
+    let (tenants, instances) = columns(except);
+    let (limit, age) = (limit as i64, i64::try_from(age.as_micros()).unwrap_or(i64::MAX));
+    let rows = pool.query(PEEK_FRESH, &[&limit, &tenants, &instances, &age]).await?;
+    let keys = rows.iter().map(|row| {
+        (
+            TenantId::new(row.get::<_, String>(0)),
+            InstanceId::new(row.get::<_, String>(1)),
+        )
+    });
+    Ok(keys.collect())
 }
 
 /// What a node leaves out that cannot run every version.

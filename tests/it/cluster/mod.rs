@@ -2,6 +2,7 @@
 //! other's hearing.
 
 mod activation;
+mod backlog;
 mod clocks;
 mod credentials;
 mod fan_out;
