@@ -58,7 +58,7 @@ struct Size {
 
 impl Size {
     fn of_this_run() -> Self {
-        let (schedules, period) = if long() { (200, 2) } else { (20, 1) };
+        let (schedules, period) = if long() { (200, 20) } else { (20, 1) };
         let (least, longest, lanes) = if long() { (10_000, 50_000, 12) } else { (150, 5_000, 3) };
         let (passes, faults) = if long() { (4, 60) } else { (1, 4) };
         Self {

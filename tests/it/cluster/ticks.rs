@@ -111,7 +111,7 @@ impl Ticks {
     pub(super) async fn come_past(&self, client: &Connection, time: DateTime<Utc>) {
         let settled = "SELECT count(*) FROM mainspring.schedule WHERE last_occurrence > $1";
         let all = i64::try_from(self.schedules).unwrap();
-        poll_until(PATIENCE * 2, "all schedules to go on", async || {
+        poll_until(PATIENCE * 5, "all schedules to go on", async || {
             let past: i64 = client.query_one(settled, &[&time]).await.ok()?.get(0);
             (past == all).then_some(())
         })
@@ -203,11 +203,11 @@ impl Sleepers {
     pub(super) async fn publish(http: &Http) {
         let rest = "'00:00:' + (getInput('ms') / 1000).toFixed(3).padStart(6, '0')";
         let sleep = json!({"definitionId": "sleep", "root": {"type": "Elsa.Sequence", "id": "root", "activities": [
-            {"type": "Elsa.WriteLine", "id": "first", "text": script("String", "'first'")},
+            {"type": "Elsa.WriteLine", "id": "first", "text": "first"},
             {"type": "Elsa.Delay", "id": "rest", "timeSpan": script("TimeSpan", rest)},
-            {"type": "Elsa.WriteLine", "id": "second", "text": script("String", "'second'")},
+            {"type": "Elsa.WriteLine", "id": "second", "text": "second"},
             {"type": "Elsa.Event", "id": "word", "eventName": script("String", "'go-' + getInput('n')")},
-            {"type": "Elsa.WriteLine", "id": "third", "text": script("String", "'third'")}
+            {"type": "Elsa.WriteLine", "id": "third", "text": "third"}
         ]}});
         publish(http, &sleep).await;
     }
@@ -303,7 +303,7 @@ impl Load {
 pub(super) async fn all_end(client: &Connection) {
     client.batch_execute("SET search_path = mainspring").await.unwrap();
     let unfinished = "SELECT (SELECT count(*) FROM work) + (SELECT count(*) FROM instance WHERE status = 0)";
-    poll_until(PATIENCE * 3, "all instances to end", async || {
+    poll_until(PATIENCE * 10, "all instances to end", async || {
         // At a failpoint it is the row that kills its process, and at its third time it is given up: kept, not lost.
         for letter in client.query("SELECT id FROM dead_letter", &[]).await.ok()? {
             let id: i64 = letter.get(0);
