@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::nodes::{Node, PATIENCE, all_finish, is_sound};
+use super::nodes::{Node, PATIENCE, is_sound};
 use super::ticks::{publish, script};
 use crate::support::{Connection, Http, TestDatabase, long, poll_until};
 
@@ -37,6 +37,14 @@ fn new(n: usize) -> Value {
 async fn publish_new(http: &Http) {
     let line = json!({"type": "Elsa.WriteLine", "id": "line", "text": script("String", "'new'")});
     publish(http, &json!({"definitionId": "new", "root": line})).await;
+}
+
+async fn all_finish(client: &Connection, all: usize) {
+    let finished = "SELECT count(*) FROM mainspring.instance WHERE sub_status = 3";
+    poll_until(PATIENCE * 10, "all to finish", async || {
+        (count(client, finished).await == i64::try_from(all).unwrap()).then_some(())
+    })
+    .await;
 }
 
 /// In which order they finished: by place, who was the how many-th to be due; none for what was new.
@@ -97,7 +105,7 @@ async fn sleepers_that_were_due_while_nobody_ran_wake_in_turn_and_new_ones_come_
     futures_util::future::join_all((0..8).map(lane)).await;
     let asleep = "SELECT count(*) FROM mainspring.timer WHERE claimed_by IS NULL";
     let wanted = i64::try_from(size).unwrap();
-    poll_until(PATIENCE * 4, "all to sleep", async || {
+    poll_until(PATIENCE * 10, "all to sleep", async || {
         (count(&client, asleep).await == wanted).then_some(())
     })
     .await;
@@ -118,7 +126,7 @@ async fn sleepers_that_were_due_while_nobody_ran_wake_in_turn_and_new_ones_come_
     }
     let began = std::time::Instant::now();
     let _nodes = workers(&database);
-    all_finish(&client, wanted + i64::try_from(news).unwrap()).await;
+    all_finish(&client, size + news).await;
     println!("{size} sleepers in {:?}", began.elapsed());
     let rank = format!("i.id::bigint * 7919 % {size}");
     let last_new = is_in_turn(&order(&client, &rank).await, news);
@@ -159,7 +167,7 @@ async fn schedules_that_were_due_while_nobody_ran_fire_in_turn_and_new_ones_come
             .await
             .expect(200);
     }
-    all_finish(&client, i64::try_from(size + news).unwrap()).await;
+    all_finish(&client, size + news).await;
     println!("{size} schedules in {:?}", began.elapsed());
     let rank = format!(
         "(SELECT substr(j.activity_id, 2)::bigint * 7919 % {size} FROM mainspring.journal j

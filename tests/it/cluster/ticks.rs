@@ -57,7 +57,7 @@ impl Ticks {
     /// Tells which occurrence started it, and for how many others that stands.
     fn definition(&self, n: usize, start: DateTime<Utc>) -> Value {
         let mut timer = json!({"id": "timer", "canStartWorkflow": true, "startAt": start.to_rfc3339()});
-        if n % 2 == 0 {
+        if n.is_multiple_of(2) {
             timer["type"] = json!("Elsa.Timer");
             timer["interval"] = json!(format!("00:00:{:02}", self.period));
         } else {
