@@ -5,7 +5,8 @@
 //!
 //! - `abort`: end the process at once, as `kill -9` does;
 //! - `stall:PATH`: write `PATH.reached`, then wait until the file `PATH` exists;
-//! - `error`: make the step fail as if its connection had died;
+//! - `error`: make the step fail as if its connection had died, each time from now on;
+//! - `cut`: the same, but only once;
 //!
 //! and `@n` lets the first `n - 1` passages through. A test of this crate can also watch which points a future of its
 //! own passes (`watched`).
@@ -50,6 +51,7 @@ mod armed {
         Abort,
         Stall(PathBuf),
         Error,
+        Cut,
     }
 
     struct Point {
@@ -76,6 +78,7 @@ mod armed {
             let action = match action.split_once(':') {
                 Some(("stall", path)) => Action::Stall(PathBuf::from(path)),
                 _ if action == "abort" => Action::Abort,
+                _ if action == "cut" => Action::Cut,
                 _ => Action::Error,
             };
             points.insert(
@@ -119,12 +122,14 @@ mod armed {
         #[cfg(test)]
         let _ = PASSED.try_with(|passed| passed.send(name.to_owned()));
         let Some(point) = points().get(name) else { return Ok(()) };
-        if point.passed.fetch_add(1, Ordering::SeqCst) + 1 < point.from {
+        let passage = point.passed.fetch_add(1, Ordering::SeqCst) + 1;
+        if passage < point.from {
             return Ok(());
         }
         match &point.action {
             Action::Abort => std::process::abort(),
-            Action::Error => Err(Error::unavailable("failpoint", format!("failpoint {name}"))),
+            Action::Cut if passage > point.from => Ok(()),
+            Action::Error | Action::Cut => Err(Error::unavailable("failpoint", format!("failpoint {name}"))),
             Action::Stall(path) => {
                 let _ = std::fs::write(path.with_extension("reached"), name);
                 while !path.exists() {

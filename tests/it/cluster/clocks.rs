@@ -1,10 +1,13 @@
 //! Nodes whose clocks are hours off, or jump: only the database's clock counts.
 
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
+use chrono::TimeDelta;
 use serde_json::json;
 
-use super::nodes::{NAMES, Node, PATIENCE, all_finish, each_exactly_once, insist, publish};
+use super::nodes::{NAMES, Node, PATIENCE, all_finish, each_exactly_once, insist, is_sound, publish};
+use super::ticks::{Sleepers, Ticks, clock};
 use crate::support::{Child, Connection, TestDatabase, poll_until};
 
 /// The library that lies about the time, for programs with threads.
@@ -86,6 +89,18 @@ async fn agrees(client: &Connection, members: &[i64]) {
     assert!(off < 1800.0, "{off}");
 }
 
+/// Waits until a node says that it is later than it is by so many seconds. Of a clock that went back its answers do not
+/// tell.
+async fn believes(node: &Node, seconds: i64) {
+    poll_until(PATIENCE, "a node to go by its new clock", async || {
+        let answer = node.http.as_ref()?.get("/health/live").await;
+        let date = chrono::DateTime::parse_from_rfc2822(answer.header("date")).ok()?;
+        let off = date.timestamp() - chrono::Utc::now().timestamp();
+        ((off - seconds).abs() < 600).then_some(())
+    })
+    .await;
+}
+
 async fn load(nodes: &[Node], numbers: std::ops::Range<usize>) {
     for n in numbers {
         let http = nodes[n % 3].http.clone();
@@ -138,18 +153,68 @@ async fn nodes_whose_clocks_are_hours_apart_and_jump_keep_the_time_of_the_databa
     clocks[1].set("+3h");
     clocks[2].set("+1d");
     load(&nodes, 90..120).await;
-    // Their own logs show that they have noticed: a request that fails is logged with the node's own time.
-    poll_until(PATIENCE, "a node to log by its new clock", async || {
-        let http = nodes[2].http.clone().unwrap();
-        let answer = http.get("/health/live").await;
-        let date = chrono::DateTime::parse_from_rfc2822(answer.header("date")).ok()?;
-        (date.timestamp() > chrono::Utc::now().timestamp() + 80_000).then_some(())
-    })
-    .await;
+    believes(&nodes[2], 86_400).await;
     all_finish(&client, 120).await;
     agrees(&client, &members).await;
     for node in &mut nodes {
         assert!(!node.child.has_ended(), "{said}");
     }
     each_exactly_once(&database, &client, 120).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn schedules_and_sleepers_keep_the_time_of_the_database_when_clocks_jump() {
+    let database = TestDatabase::create().await;
+    let clocks = ["+1h", "-1h", "+0"].map(Clock::new);
+    let mut nodes: Vec<Node> = clocks
+        .iter()
+        .zip(NAMES)
+        .map(|(clock, name)| clock.node(&database, name))
+        .collect();
+    let client = database.connect().await;
+    let ticks = Ticks {
+        schedules: 6,
+        period: 1,
+    };
+    let sleepers = Sleepers {
+        least: 60,
+        longest: 3_000,
+        lanes: 2,
+    };
+    let addresses = Arc::new(Mutex::new(nodes.iter().map(|node| node.http.clone()).collect()));
+    believes(&nodes[0], 3_600).await;
+    Sleepers::publish(nodes[0].http.as_ref().unwrap()).await;
+    let start = ticks.publish(nodes[1].http.as_ref().unwrap(), &client).await;
+    let load = sleepers.start(&addresses);
+    // Longer than it takes a process to see that its clock was set.
+    let goes_on = async || {
+        ticks
+            .come_past(&client, clock(&client).await + TimeDelta::seconds(2))
+            .await
+    };
+    goes_on().await;
+    // Forward and back, by hours and by a day.
+    for (offsets, (node, ahead)) in [
+        (["-3h", "+3h", "+1d"], (2, 86_400)),
+        (["+5h", "-1h", "-1d"], (0, 18_000)),
+    ] {
+        for (clock, offset) in clocks.iter().zip(offsets) {
+            clock.set(offset);
+        }
+        believes(&nodes[node], ahead).await;
+        goes_on().await;
+    }
+    let slept = load.stop().await;
+    // What one does that is late by its own clock, no other one does for it any more.
+    for node in [0, 1] {
+        nodes[node].child.kill9();
+    }
+    goes_on().await;
+    let end = clock(&client).await;
+    let shown = ticks.each_once(&client, start, end).await;
+    let latest = sleepers.each_once(&client, slept).await;
+    println!("{shown:?}; the latest of {slept} sleepers was late by {latest:?}");
+    assert!(shown.latest < TimeDelta::minutes(2), "{shown:?}");
+    assert!(latest < PATIENCE * 2, "{latest:?}");
+    is_sound(&database).await;
 }

@@ -2,6 +2,7 @@
 //! other's hearing.
 
 mod activation;
+mod backlog;
 mod clocks;
 mod credentials;
 mod due;
@@ -21,7 +22,10 @@ mod seeds;
 mod silence;
 mod stall;
 mod starved;
+mod storm;
+mod succession;
 mod takeover;
+mod ticks;
 mod timers;
 mod versions;
 mod wake;

@@ -59,8 +59,18 @@ impl Node {
 
     /// Starts it with failpoints set. It may die before it serves.
     pub(super) async fn start_armed(database: &TestDatabase, name: &'static str, failpoints: &str) -> Self {
+        Self::start_armed_with(database, name, &["--check-in", "200ms"], failpoints).await
+    }
+
+    /// The same with settings of its own.
+    pub(super) async fn start_armed_with(
+        database: &TestDatabase,
+        name: &'static str,
+        settings: &[&str],
+        failpoints: &str,
+    ) -> Self {
         let failpoints = [("MAINSPRING_FAILPOINTS", failpoints)];
-        let mut child = spawn(&database.url(), name, &["--check-in", "200ms"], &failpoints);
+        let mut child = spawn(&database.url(), name, settings, &failpoints);
         let ready = poll_until(PATIENCE, "an armed node to serve or to die", async || {
             let line = child
                 .stdout()
