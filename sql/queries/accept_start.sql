@@ -4,12 +4,14 @@
 -- caller:  store::accept
 -- index:   definition_published, instance_pkey, request_pkey, work_start, activation_held
 -- locks:   request by key, then activation by key, then work
+-- Without EXISTS: that may be made a hash of all starts there are, dead ones with them.
 WITH wanted AS MATERIALIZED (
     SELECT s.no, s.tenant_id, s.instance_id, s.definition_id, s.body, s.route, s.key, s.fingerprint,
            d.version_id, d.version, d.activation,
-           EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = s.tenant_id AND i.id = s.instance_id)
-           OR EXISTS (SELECT 1 FROM work w WHERE w.tenant_id = s.tenant_id AND w.instance_id = s.instance_id
-                      AND w.kind = 0) AS taken,
+           coalesce((SELECT true FROM instance i WHERE i.tenant_id = s.tenant_id AND i.id = s.instance_id LIMIT 1),
+                    (SELECT true FROM work w WHERE w.tenant_id = s.tenant_id AND w.instance_id = s.instance_id
+                     AND w.kind = 0 LIMIT 1),
+                    false) AS taken,
            CASE WHEN d.activation > 0 THEN activation_key(d.activation, s.definition_id, s.body->>'correlationId')
            END AS held,
            d.seeding = 2 AS unseeded,

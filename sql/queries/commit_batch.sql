@@ -2,6 +2,9 @@
 -- caller:  store::commit::batch (the straggler lane runs the same text without SKIP LOCKED)
 -- index:   fence_pkey, work_pkey, timer_pkey, instance_pkey, instance_state_pkey, bookmark_pkey, activation_instance, definition_published, definition_correlation
 -- locks:   fence (key share), work by id, timer by id, instance by id, then dependants of the winners only
+-- What joins a table is one part that has all columns of the key: of two parts, a plan may look up by those of one.
+-- Whoever joins two of these parts by number does so with `CASE WHEN … IN (…)`, which is hashed; the planner believes that
+-- each has one row, and would compare every row of one with every row of the other.
 -- Whose rows are claimed is asked so (no incarnation is 0) that no plan walks over all that is claimed or due.
 WITH fence_held AS MATERIALIZED (
     SELECT 1 FROM fence f WHERE f.incarnation = $1 AND f.writer = $2 FOR KEY SHARE
@@ -22,12 +25,16 @@ WITH fence_held AS MATERIALIZED (
     WHERE c.work_id IS NOT NULL AND coalesce(w.claimed_by, 0) = $1 AND w.claim_no = c.claim_no
     ORDER BY w.tenant_id, w.id
     FOR UPDATE OF w SKIP LOCKED
-), timer_held AS MATERIALIZED (
-    SELECT c.no, t.tenant_id, t.instance_id, t.id
+), timer_claim AS MATERIALIZED (
+    SELECT c.no, r.tenant_id, r.instance_id, c.timer_id, c.claim_no
     FROM unnest($4::commit_claim[]) c
     JOIN request r ON r.no = c.no
-    JOIN timer t ON t.tenant_id = r.tenant_id AND t.instance_id = r.instance_id AND t.id = c.timer_id
-    WHERE c.timer_id IS NOT NULL AND coalesce(t.claimed_by, 0) = $1 AND t.claim_no = c.claim_no
+    WHERE c.timer_id IS NOT NULL
+), timer_held AS MATERIALIZED (
+    SELECT c.no, t.tenant_id, t.instance_id, t.id
+    FROM timer_claim c
+    JOIN timer t ON t.tenant_id = c.tenant_id AND t.instance_id = c.instance_id AND t.id = c.timer_id
+    WHERE coalesce(t.claimed_by, 0) = $1 AND t.claim_no = c.claim_no
     ORDER BY t.tenant_id, t.instance_id, t.id
     FOR UPDATE OF t SKIP LOCKED
 ), held AS (
@@ -40,7 +47,7 @@ WITH fence_held AS MATERIALIZED (
     LEFT JOIN held h ON h.no = r.no
     WHERE coalesce(h.claims, 0) = r.claims
 ), instance_held AS MATERIALIZED (
-    SELECT e.no, i.tenant_id, i.id
+    SELECT e.*
     FROM eligible e
     JOIN instance i ON i.tenant_id = e.tenant_id AND i.id = e.instance_id
     WHERE e.expected > 0 AND i.version = e.expected
@@ -48,13 +55,13 @@ WITH fence_held AS MATERIALIZED (
     FOR NO KEY UPDATE OF i SKIP LOCKED
 ), updated AS (
     UPDATE instance i
-    SET version = i.version + 1, last_burst = e.burst, status = e.status, sub_status = e.sub_status,
-        correlation_id = e.correlation_id, name = e.name, incident_count = e.incident_count, updated_at = now(),
-        finished_at = CASE WHEN e.status = 1 THEN coalesce(i.finished_at, now()) END
+    SET version = i.version + 1, last_burst = h.burst, status = h.status, sub_status = h.sub_status,
+        correlation_id = h.correlation_id, name = h.name, incident_count = h.incident_count, updated_at = now(),
+        finished_at = CASE WHEN h.status = 1 THEN coalesce(i.finished_at, now()) END
     FROM instance_held h
-    JOIN eligible e ON e.no = h.no
-    WHERE i.tenant_id = h.tenant_id AND i.id = h.id
-    RETURNING i.tenant_id, i.id, i.version, i.created_at
+    WHERE i.tenant_id = h.tenant_id AND i.id = h.instance_id
+    RETURNING h.no, h.tenant_id, h.instance_id, h.status, h.state, h.elapsed, h.correlation_id, h.definition_id, i.version,
+              i.created_at
 ), inserted AS (
     INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status, version,
                           last_burst, correlation_id, name, incident_count, finished_at)
@@ -64,27 +71,36 @@ WITH fence_held AS MATERIALIZED (
     WHERE e.expected = 0
     ORDER BY e.tenant_id, e.instance_id
     ON CONFLICT DO NOTHING
-    RETURNING tenant_id, id, version, created_at
+    RETURNING tenant_id, id
 ), winner AS MATERIALIZED (
-    SELECT e.no, e.tenant_id, e.instance_id, e.status, e.state, e.elapsed, e.correlation_id, e.definition_id,
-           w.version, w.created_at
-    FROM (SELECT * FROM updated UNION ALL SELECT * FROM inserted) w
-    JOIN eligible e ON e.tenant_id = w.tenant_id AND e.instance_id = w.id
+    SELECT * FROM updated
+    UNION ALL
+    SELECT e.no, e.tenant_id, e.instance_id, e.status, e.state, e.elapsed, e.correlation_id, e.definition_id, 1, now()
+    FROM eligible e
+    WHERE e.expected = 0
+      AND CASE WHEN (e.tenant_id, e.instance_id) IN (SELECT n.tenant_id, n.id FROM inserted n) THEN true ELSE false END
 ), state_written AS (
     INSERT INTO instance_state (tenant_id, id, state)
     SELECT w.tenant_id, w.instance_id, w.state FROM winner w ORDER BY w.tenant_id, w.instance_id
     ON CONFLICT (tenant_id, id) DO UPDATE SET state = excluded.state
 ), work_done AS (
-    DELETE FROM work x USING work_held h JOIN winner w ON w.no = h.no
+    DELETE FROM work x USING work_held h
     WHERE x.tenant_id = h.tenant_id AND x.id = h.id
+      AND CASE WHEN h.no IN (SELECT w.no FROM winner w) THEN true ELSE false END
+), burned AS MATERIALIZED (
+    SELECT w.tenant_id, w.instance_id, b.id FROM unnest($6::commit_burned[]) b JOIN winner w ON w.no = b.no
+), timer_gone AS MATERIALIZED (
+    SELECT b.tenant_id, b.instance_id, b.id FROM burned b
+    UNION
+    SELECT h.tenant_id, h.instance_id, h.id
+    FROM timer_held h
+    WHERE CASE WHEN h.no IN (SELECT w.no FROM winner w) THEN true ELSE false END
 ), timer_done AS (
-    DELETE FROM timer x
-    USING (SELECT h.no, h.id FROM timer_held h UNION SELECT b.no, b.id FROM unnest($6::commit_burned[]) b) d
-    JOIN winner w ON w.no = d.no
-    WHERE x.tenant_id = w.tenant_id AND x.instance_id = w.instance_id AND x.id = d.id
+    DELETE FROM timer x USING timer_gone d
+    WHERE x.tenant_id = d.tenant_id AND x.instance_id = d.instance_id AND x.id = d.id
 ), bookmark_burned AS (
-    DELETE FROM bookmark x USING unnest($6::commit_burned[]) b JOIN winner w ON w.no = b.no
-    WHERE x.tenant_id = w.tenant_id AND x.instance_id = w.instance_id AND x.id = b.id
+    DELETE FROM bookmark x USING burned b
+    WHERE x.tenant_id = b.tenant_id AND x.instance_id = b.instance_id AND x.id = b.id
 ), bookmark_made AS (
     INSERT INTO bookmark (tenant_id, instance_id, id, activity_id, node_id, activity_execution_id, name, hash, payload,
                           publishable, correlation_id)
