@@ -8,15 +8,15 @@
 WITH gone AS (
     DELETE FROM instance i WHERE i.tenant_id = $1 AND i.id = $2 RETURNING 1
 ), work_held AS MATERIALIZED (
-    SELECT w.id FROM work w WHERE w.tenant_id = $1 AND w.instance_id = $2
+    SELECT w.tenant_id, w.id FROM work w WHERE w.tenant_id = $1 AND w.instance_id = $2
     ORDER BY w.tenant_id, w.id FOR UPDATE SKIP LOCKED
 ), timer_held AS MATERIALIZED (
     SELECT t.id FROM timer t WHERE t.tenant_id = $1 AND t.instance_id = $2
     ORDER BY t.tenant_id, t.instance_id, t.id FOR UPDATE SKIP LOCKED
 ), inbox_held AS MATERIALIZED (
-    SELECT x.id FROM inbox x WHERE x.tenant_id = $1 AND x.instance_id = $2 ORDER BY x.tenant_id, x.id FOR UPDATE
+    SELECT x.tenant_id, x.id FROM inbox x WHERE x.tenant_id = $1 AND x.instance_id = $2 ORDER BY x.tenant_id, x.id FOR UPDATE
 ), work_gone AS (
-    DELETE FROM work w USING work_held h WHERE w.tenant_id = $1 AND w.id = h.id RETURNING w.id, w.kind
+    DELETE FROM work w USING work_held h WHERE w.tenant_id = h.tenant_id AND w.id = h.id RETURNING w.id, w.kind
 ), state_gone AS (
     DELETE FROM instance_state s WHERE s.tenant_id = $1 AND s.id = $2
 ), bookmark_gone AS (
@@ -26,7 +26,7 @@ WITH gone AS (
 ), activation_gone AS (
     DELETE FROM activation a WHERE a.tenant_id = $1 AND a.instance_id = $2
 ), inbox_gone AS (
-    DELETE FROM inbox x USING inbox_held h WHERE x.tenant_id = $1 AND x.id = h.id
+    DELETE FROM inbox x USING inbox_held h WHERE x.tenant_id = h.tenant_id AND x.id = h.id
 ), letter_gone AS (
     DELETE FROM dead_letter d WHERE d.tenant_id = $1 AND d.instance_id = $2 RETURNING d.kind
 ), journal_gone AS (
