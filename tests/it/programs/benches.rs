@@ -267,7 +267,7 @@ async fn a_thousand_tasks_of_three_processes_share_twenty_keys() {
     })
     .await;
     // Twenty keys, and what says of each session that it lives.
-    assert!(most >= 20 && most <= 20 + 3 * 2, "{most} locks");
+    assert!((20..=20 + 3 * 2).contains(&most), "{most} locks");
     assert_eq!(sessions, 3);
     for child in &mut three {
         let code = child.wait(PATIENCE).code();
