@@ -6,6 +6,7 @@
 //! a wake-up that was lost costs one check-in interval.
 
 use std::collections::HashSet;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -133,6 +134,7 @@ async fn round(shift: &Arc<Shift>, horizon: &Horizon, memory: &mut Memory) -> Re
     {
         permits.push(permit);
     }
+    let looking = Looking::new(shift, permits.len());
     let settled = shift.began.elapsed() >= SETTLED;
     let suspicion = Arc::clone(&shift.suspects).try_acquire_owned().ok().filter(|_| settled);
     shift.alarm.ask_anew();
@@ -158,7 +160,9 @@ async fn round(shift: &Arc<Shift>, horizon: &Horizon, memory: &mut Memory) -> Re
         return Ok(full);
     }
     failpoint::hit("claim.locked").await?;
-    for (loaded, permit) in Locked::load(shift, locked, suspicion).await?.into_iter().zip(permits) {
+    let loaded = Locked::load(shift, locked, suspicion).await?;
+    drop(looking);
+    for (loaded, permit) in loaded.into_iter().zip(permits) {
         attend::spawn(shift, loaded, permit);
     }
     // What could not be had just now is left alone for a moment, so this does not spin.
@@ -177,6 +181,22 @@ async fn gather(shift: &Shift, permits: &mut Vec<OwnedSemaphorePermit>) {
         while let Some(permit) = more.split(1) {
             permits.push(permit);
         }
+    }
+}
+
+/// Permits that a look has in hands; none when it is dropped.
+struct Looking<'a>(&'a Shift);
+
+impl<'a> Looking<'a> {
+    fn new(shift: &'a Shift, permits: usize) -> Self {
+        shift.looking.store(permits, Relaxed);
+        Self(shift)
+    }
+}
+
+impl Drop for Looking<'_> {
+    fn drop(&mut self) {
+        self.0.looking.store(0, Relaxed);
     }
 }
 

@@ -12,6 +12,7 @@
 //! - All of this only makes sooner what the check-ins find.
 
 use std::collections::{HashSet, VecDeque};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -135,11 +136,17 @@ impl Wake {
 }
 
 impl Shift {
+    /// How many more bursts may run at once. What a look has in hands is room: it may find nothing, and all that comes
+    /// meanwhile would be taken for more than there is room for.
+    fn room(&self) -> usize {
+        self.permits.available_permits() + self.looking.load(Relaxed)
+    }
+
     /// Work was accepted that nobody has claimed: this node looks, and if it has no room for `count` rows, the others
     /// do; so do they if it claims nothing any more, or not everything. `awaited`: a door of this node waits for the end of that row.
     pub(super) fn accepted(&self, instance: Option<&InstanceId>, awaited: Option<WorkId>, count: usize) {
         self.alarm.now();
-        if self.permits.available_permits() >= count && !self.is_draining() && !self.capability.is_partial() {
+        if self.room() >= count && !self.is_draining() && !self.capability.is_partial() {
             return;
         }
         let waits = instance.map_or(Hint::Look, |id| Hint::Waits(id.clone()));
@@ -188,7 +195,7 @@ pub(super) async fn follow(shift: Arc<Shift>, mut hints: Hints) {
                 }
             }
         }
-        if look && let Some(delay) = delay(shift.permits.available_permits(), shift.workers) {
+        if look && let Some(delay) = delay(shift.room(), shift.workers) {
             shift.alarm.at(Instant::now() + delay);
         }
     }
@@ -205,7 +212,7 @@ fn is_news(now: Instant, at: Instant, known: &[Option<Instant>], check_in: Durat
 /// How long a node that is not alone waits beyond the time at which a row is due: all of them know of it.
 pub(super) fn spread(shift: &Shift) -> Duration {
     let company = shift.reports.borrow().pulse.company;
-    let delay = company.then(|| delay(shift.permits.available_permits(), shift.workers));
+    let delay = company.then(|| delay(shift.room(), shift.workers));
     delay.flatten().unwrap_or_default()
 }
 

@@ -2,6 +2,7 @@
 //! reached the writer are dropped, those that have wait for their verdict.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, watch};
@@ -66,6 +67,8 @@ pub(super) struct Shift {
     pub(super) in_flight: Arc<InFlight>,
     /// One permit per burst that may run at once.
     pub(super) permits: Arc<Semaphore>,
+    /// How many of them the look has in hands that is under way, for what it may find.
+    pub(super) looking: AtomicUsize,
     pub(super) workers: usize,
     /// The one permit to run a row that has been in the hands of two processes that died.
     pub(super) suspects: Arc<Semaphore>,
@@ -145,6 +148,7 @@ impl Shift {
             published: PublishedDefinitions::default(),
             in_flight: Arc::default(),
             permits: Arc::new(Semaphore::new(options.workers)),
+            looking: AtomicUsize::new(0),
             workers: options.workers,
             suspects: Arc::new(Semaphore::new(1)),
             stop: CancellationToken::new(),

@@ -78,8 +78,9 @@ fn is_in_turn(order: &[Option<usize>], news: usize) -> f64 {
         off[off.len() / 2],
         order.len()
     );
-    // In any order it would be half of all.
-    assert!(most < order.len() / 3, "{most} places off");
+    // In any order it would be half of all. A small backlog is in the hands of two nodes within a few looks, and says
+    // nothing of its order.
+    assert!(most < order.len() / 3 || !long(), "{most} places off");
     last_new as f64 / order.len() as f64
 }
 
@@ -130,7 +131,10 @@ async fn sleepers_that_were_due_while_nobody_ran_wake_in_turn_and_new_ones_come_
     println!("{size} sleepers in {:?}", began.elapsed());
     let rank = format!("i.id::bigint * 7919 % {size}");
     let last_new = is_in_turn(&order(&client, &rank).await, news);
-    assert!(last_new < 0.75, "the new ones waited for {last_new} of the old ones");
+    assert!(
+        last_new < 0.75 || !long(),
+        "the new ones waited for {last_new} of the old ones"
+    );
     is_sound(&database).await;
 }
 
