@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use chrono::TimeDelta;
 use serde_json::json;
 
-use super::nodes::{NAMES, Node, PATIENCE, all_finish, each_exactly_once, insist, is_sound, publish};
+use super::nodes::{NAMES, Node, PATIENCE, all_finish, each_exactly_once, go_on, is_sound, publish, start_walk};
 use super::ticks::{Sleepers, Ticks, clock};
 use crate::support::{Child, Connection, TestDatabase, poll_until};
 
@@ -107,15 +107,8 @@ async fn load(nodes: &[Node], numbers: std::ops::Range<usize>) {
         let mut next = || http.clone();
         // The id tells the number, and so the delay.
         let start = json!({"instanceId": format!("walk-{n}"), "input": {"n": n}});
-        insist(
-            "workflow-definitions/walk/dispatch",
-            &format!("s{n}"),
-            &start,
-            &mut next,
-        )
-        .await;
-        let event = format!("events/go-{n}/trigger");
-        insist(&event, &format!("e{n}"), &json!({}), &mut next).await;
+        start_walk(n, &start, &mut next).await;
+        go_on(n, &mut next).await;
     }
 }
 

@@ -1,5 +1,6 @@
 //! A cluster of processes, and work for it.
 
+use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 use reqwest::Method;
@@ -141,6 +142,17 @@ pub(super) async fn insist(path: &str, key: &str, body: &Value, node: &mut (impl
         assert!(began.elapsed() < PATIENCE * 2, "no node has answered {path}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+}
+
+/// Starts the walk of a number, with an idempotency key of its own.
+pub(super) async fn start_walk(n: impl Display, start: &Value, node: &mut (impl FnMut() -> Option<Http> + Send)) {
+    insist("workflow-definitions/walk/dispatch", &format!("s{n}"), start, node).await;
+}
+
+/// Sends the event for which the walk of a number waits.
+pub(super) async fn go_on(n: impl Display, node: &mut (impl FnMut() -> Option<Http> + Send)) {
+    let event = format!("events/go-{n}/trigger");
+    insist(&event, &format!("e{n}"), &json!({}), node).await;
 }
 
 /// Waits until so many instances are finished.

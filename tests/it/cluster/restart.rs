@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-use super::nodes::{NAMES, PATIENCE, all_finish, insist};
+use super::nodes::{NAMES, PATIENCE, all_finish, go_on, start_walk};
 use super::takeover::Three;
 use crate::support::{Http, Server, Stop, TestDatabase, long, poll_until};
 
@@ -24,15 +24,8 @@ pub(super) fn load(addresses: Vec<Http>, count: usize) -> Vec<JoinHandle<()>> {
         async move {
             for n in (lane..count).step_by(LANES) {
                 let start = json!({"input": {"n": n}});
-                insist(
-                    "workflow-definitions/walk/dispatch",
-                    &format!("s{n}"),
-                    &start,
-                    &mut next,
-                )
-                .await;
-                let event = format!("events/go-{n}/trigger");
-                insist(&event, &format!("e{n}"), &json!({}), &mut next).await;
+                start_walk(n, &start, &mut next).await;
+                go_on(n, &mut next).await;
                 // So that there is work for as long as the faults go on.
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }

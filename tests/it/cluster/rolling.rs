@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use reqwest::Method;
 use serde_json::json;
 
-use super::nodes::{NAMES, Node, PATIENCE, all_finish, each_exactly_once, insist, is_sound, publish, start_three};
+use super::nodes::{
+    NAMES, Node, PATIENCE, all_finish, each_exactly_once, go_on, is_sound, publish, start_three, start_walk,
+};
 use super::stall::Gate;
 use crate::support::{Connection, Http, TestDatabase, poll_until};
 
@@ -194,15 +196,9 @@ async fn a_node_that_stops_still_serves_claims_nothing_and_hands_back_what_it_ca
     let client = database.connect().await;
     let mut next = || Some(http.clone());
     for n in 0..10 {
-        let (start, event) = (json!({"input": {"n": n}}), format!("events/go-{n}/trigger"));
-        insist(
-            "workflow-definitions/walk/dispatch",
-            &format!("s{n}"),
-            &start,
-            &mut next,
-        )
-        .await;
-        insist(&event, &format!("e{n}"), &json!({}), &mut next).await;
+        let start = json!({"input": {"n": n}});
+        start_walk(n, &start, &mut next).await;
+        go_on(n, &mut next).await;
     }
     gate.reached().await;
     let claimed = async || -> i64 {

@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use super::nodes::{PATIENCE, all_finish, insist};
+use super::nodes::{PATIENCE, all_finish, go_on, insist, start_walk};
 use super::stall::Gate;
 use super::takeover::{TOLERANCE, Three};
 use crate::support::{Proxy, TestDatabase, long, poll_until};
@@ -173,15 +173,8 @@ async fn one_is_silent(what: &str) {
     for n in numbers {
         let (first, second) = (three.nodes[n % 2].http.clone(), three.nodes[1].http.clone());
         let start = json!({"input": {"n": n}});
-        insist(
-            "workflow-definitions/walk/dispatch",
-            &format!("s{n}"),
-            &start,
-            &mut || first.clone(),
-        )
-        .await;
-        let event = format!("events/go-{n}/trigger");
-        insist(&event, &format!("e{n}"), &json!({}), &mut || second.clone()).await;
+        start_walk(n, &start, &mut || first.clone()).await;
+        go_on(n, &mut || second.clone()).await;
     }
     all_finish(&three.client, 23).await;
     println!(
@@ -227,15 +220,8 @@ async fn a_slow_network_slows_and_breaks_nothing() {
                 let http = three.nodes[n % 3].http.clone();
                 let mut next = || http.clone();
                 let start = json!({"input": {"n": n}});
-                insist(
-                    "workflow-definitions/walk/dispatch",
-                    &format!("s{n}"),
-                    &start,
-                    &mut next,
-                )
-                .await;
-                let event = format!("events/go-{n}/trigger");
-                insist(&event, &format!("e{n}"), &json!({}), &mut next).await;
+                start_walk(n, &start, &mut next).await;
+                go_on(n, &mut next).await;
             }
         }
     });

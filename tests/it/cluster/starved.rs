@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::nodes::{NAMES, all_finish, insist};
+use super::nodes::{NAMES, all_finish, go_on, start_walk};
 use super::takeover::Three;
 use crate::support::TestDatabase;
 
@@ -58,16 +58,9 @@ async fn a_node_that_gets_a_tenth_of_the_time_is_not_declared_dead_and_its_work_
         let http = three.nodes[if n % 3 == 0 { 1 } else { 0 }].http.clone();
         let mut next = || http.clone();
         let start = json!({"input": {"n": n}});
-        insist(
-            "workflow-definitions/walk/dispatch",
-            &format!("s{n}"),
-            &start,
-            &mut next,
-        )
-        .await;
-        let event = format!("events/go-{n}/trigger");
+        start_walk(n, &start, &mut next).await;
         let second = three.nodes[1].http.clone();
-        insist(&event, &format!("e{n}"), &json!({}), &mut || second.clone()).await;
+        go_on(n, &mut || second.clone()).await;
     }
     all_finish(&three.client, 30).await;
     enough.store(true, Ordering::Relaxed);

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use super::kill::REPLAY;
-use super::nodes::{PATIENCE, insist};
+use super::nodes::{PATIENCE, go_on, insist};
 use crate::support::{Connection, Http, poll_until};
 
 /// The nodes as clients see them: none while a node is dead.
@@ -235,8 +235,7 @@ impl Sleepers {
                     let start = json!({"instanceId": format!("sleep-{n}"), "input": input});
                     let path = "workflow-definitions/sleep/dispatch";
                     insist(path, &format!("s{n}"), &start, &mut address).await;
-                    let event = format!("events/go-{n}/trigger");
-                    insist(&event, &format!("e{n}"), &json!({}), &mut address).await;
+                    go_on(n, &mut address).await;
                     // So that there is work for as long as the faults go on.
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
