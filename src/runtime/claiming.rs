@@ -129,12 +129,14 @@ async fn round(shift: &Arc<Shift>, horizon: &Horizon, memory: &mut Memory) -> Re
     if memory.full {
         gather(shift, &mut permits).await;
     }
+    // Before they are taken: too much room for a moment does no harm, the next look tells.
+    let looking = Looking::new(shift, ROUND);
     while permits.len() < ROUND
         && let Ok(permit) = Arc::clone(&shift.permits).try_acquire_owned()
     {
         permits.push(permit);
     }
-    let looking = Looking::new(shift, permits.len());
+    shift.looking.store(permits.len(), Relaxed);
     let settled = shift.began.elapsed() >= SETTLED;
     let suspicion = Arc::clone(&shift.suspects).try_acquire_owned().ok().filter(|_| settled);
     shift.alarm.ask_anew();
@@ -161,6 +163,7 @@ async fn round(shift: &Arc<Shift>, horizon: &Horizon, memory: &mut Memory) -> Re
     }
     failpoint::hit("claim.locked").await?;
     let loaded = Locked::load(shift, locked, suspicion).await?;
+    permits.truncate(loaded.len());
     drop(looking);
     for (loaded, permit) in loaded.into_iter().zip(permits) {
         attend::spawn(shift, loaded, permit);

@@ -6,7 +6,7 @@ use mainspring::Engine;
 use mainspring::lock::{LocalLocks, LockProvider};
 use mainspring::runtime::VersionOptions;
 use mainspring::signal::LocalSignal;
-use mainspring::wake::LocalHub;
+use mainspring::wake::{Hint, LocalHub, WakeTransport};
 use serde_json::json;
 
 use super::{PATIENCE, event, start, waits_for};
@@ -71,4 +71,39 @@ async fn engines_of_one_process_do_without_notify_and_advisory_locks() {
     door.shutdown().await;
     runner.shutdown().await;
     assert_eq!(mainspring::check(&database.url(), "mainspring").await.unwrap(), []);
+}
+
+/// However many it accepts at a time: a look that is under way has hands on permits, and has not used them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_engine_that_has_room_for_what_it_accepts_tells_nobody() {
+    const COUNT: usize = 100;
+    let database = TestDatabase::create().await;
+    let hub = LocalHub::default();
+    let mut heard = hub.member().listen();
+    let builder = Engine::builder(database.url()).workers(2 * COUNT).wake(hub.member());
+    let engine = builder.check_in(NEVER).tolerance(NEVER * 3).start().await.unwrap();
+    let line = json!({"definitionId": "line", "root": {"type": "Elsa.WriteLine", "id": "line", "text": "x"}});
+    let definition = mainspring::definition::WorkflowDefinition::from_value(line).unwrap();
+    engine.save(definition, true).await.unwrap();
+    for dispatched in futures_util::future::join_all((0..COUNT).map(|_| engine.dispatch(start("line")))).await {
+        dispatched.unwrap();
+    }
+    let client = database.connect().await;
+    poll_until(PATIENCE, "all to finish", async || {
+        let query = "SELECT count(*) FROM mainspring.instance WHERE sub_status = 3";
+        let finished: i64 = client.query_one(query, &[]).await.unwrap().get(0);
+        (usize::try_from(finished).unwrap() == COUNT).then_some(())
+    })
+    .await;
+    // What it said before comes before this.
+    hub.member().send(vec![Hint::Lost("end".into())]);
+    loop {
+        let hints = heard.recv().await.unwrap();
+        for hint in hints.iter() {
+            match hint {
+                Hint::Lost(_) => return engine.shutdown().await,
+                said => assert!(!matches!(said, Hint::Look | Hint::Waits(_)), "{said:?}"),
+            }
+        }
+    }
 }
