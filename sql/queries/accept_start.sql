@@ -1,12 +1,12 @@
--- purpose: accept starts durably, resolving the version that is published at this moment; claimed at once when $3 says
---          so. A start that its version's activation strategy refuses writes nothing, nor does one under a strategy
+-- purpose: accept starts durably, resolving the version that is published at this moment; those
+--          that a worker of this node waits for are born claimed. A start that its version's activation strategy refuses writes nothing, nor does one under a strategy
 --          that was published so recently that what counts is not known yet
 -- caller:  store::accept
 -- index:   definition_published, instance_pkey, request_pkey, work_start, activation_held
 -- locks:   request by key, then activation by key, then work
 -- Without EXISTS: that may be made a hash of all starts there are, dead ones with them.
 WITH wanted AS MATERIALIZED (
-    SELECT s.no, s.tenant_id, s.instance_id, s.definition_id, s.body, s.route, s.key, s.fingerprint,
+    SELECT s.no, s.tenant_id, s.instance_id, s.definition_id, s.body, s.route, s.key, s.fingerprint, s.claimed,
            d.version_id, d.version, d.activation,
            coalesce((SELECT true FROM instance i WHERE i.tenant_id = s.tenant_id AND i.id = s.instance_id LIMIT 1),
                     (SELECT true FROM work w WHERE w.tenant_id = s.tenant_id AND w.instance_id = s.instance_id
@@ -53,7 +53,7 @@ WITH wanted AS MATERIALIZED (
     INSERT INTO work (tenant_id, instance_id, kind, definition_id, version_id, definition_version, body, claimed_by,
                       claim_no)
     SELECT f.tenant_id, f.instance_id, 0, f.definition_id, f.version_id, f.version, f.body,
-           CASE WHEN $3 THEN $1::bigint END, CASE WHEN $3 THEN 1 ELSE 0 END
+           CASE WHEN f.claimed THEN $1::bigint END, CASE WHEN f.claimed THEN 1 ELSE 0 END
     FROM fresh f
     LEFT JOIN activated a ON a.tenant_id = f.tenant_id AND a.instance_id = f.instance_id
     WHERE f.held IS NULL OR a.instance_id IS NOT NULL

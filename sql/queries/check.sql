@@ -70,17 +70,18 @@ FROM (
     FROM instance i WHERE (i.status = 1) <> (i.sub_status >= 3) OR (i.status = 1) <> (i.finished_at IS NOT NULL)
     UNION ALL
     SELECT 'journal-without-instance', count(*), min(j.instance_id)
-    FROM (SELECT DISTINCT tenant_id, instance_id FROM journal) j
+    FROM (SELECT DISTINCT tenant_id, instance_id FROM record) j
     WHERE NOT EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = j.tenant_id AND i.id = j.instance_id)
     UNION ALL
     SELECT 'journal-ahead-of-instance', count(*), min(j.instance_id)
-    FROM (SELECT tenant_id, instance_id, max(version) AS version FROM journal GROUP BY 1, 2) j
+    FROM (SELECT tenant_id, instance_id, max(version) AS version FROM record GROUP BY 1, 2) j
     JOIN instance i ON i.tenant_id = j.tenant_id AND i.id = j.instance_id
     WHERE j.version > i.version
     UNION ALL
     SELECT 'journal-not-contiguous', count(*), min(j.instance_id)
-    FROM (SELECT tenant_id, instance_id, count(*) AS entries, max(sequence) - min(sequence) + 1 AS span
-          FROM journal GROUP BY 1, 2) j
+    FROM (SELECT tenant_id, instance_id, sum(entries) AS entries,
+                 max(first_entry + entries) - min(first_entry) AS span
+          FROM record WHERE entries > 0 GROUP BY 1, 2) j
     WHERE j.entries <> j.span
     UNION ALL
     SELECT 'activity-ended-twice', count(*), min(e.instance_id || '/' || e.activity_execution_id)

@@ -5,18 +5,24 @@
 -- What joins a table is one part that has all columns of the key: of two parts, a plan may look up by those of one.
 -- Whoever joins two of these parts by number does so with `CASE WHEN … IN (…)`, which is hashed; the planner believes that
 -- each has one row, and would compare every row of one with every row of the other.
+-- A batch leaves out the parts between --[name and --] that it has no rows for; see store::commit::shape.
 -- Whose rows are claimed is asked so (no incarnation is 0) that no plan walks over all that is claimed or due.
 WITH fence_held AS MATERIALIZED (
     SELECT 1 FROM fence f WHERE f.incarnation = $1 AND f.writer = $2 FOR KEY SHARE
+--[waiting
 ), missed AS MATERIALIZED (
     -- What the lock statement before could not get; the requests concerned go to the straggler lane.
     SELECT DISTINCT k.no
-    FROM unnest($11::commit_key[]) k
+    FROM unnest($10::commit_key[]) k
     WHERE k.key = ANY (string_to_array(nullif(current_setting('mainspring.missed', true), ''), ',')::integer[])
+--]
 ), request AS MATERIALIZED (
     SELECT r.*
     FROM unnest($3::commit_request[]) r
-    WHERE EXISTS (SELECT 1 FROM fence_held) AND NOT EXISTS (SELECT 1 FROM missed m WHERE m.no = r.no)
+    WHERE EXISTS (SELECT 1 FROM fence_held)
+    --[waiting
+      AND NOT EXISTS (SELECT 1 FROM missed m WHERE m.no = r.no)
+    --]
 ), work_held AS MATERIALIZED (
     SELECT c.no, w.tenant_id, w.id
     FROM unnest($4::commit_claim[]) c
@@ -25,6 +31,7 @@ WITH fence_held AS MATERIALIZED (
     WHERE c.work_id IS NOT NULL AND coalesce(w.claimed_by, 0) = $1 AND w.claim_no = c.claim_no
     ORDER BY w.tenant_id, w.id
     FOR UPDATE OF w SKIP LOCKED
+--[standing
 ), timer_claim AS MATERIALIZED (
     SELECT c.no, r.tenant_id, r.instance_id, c.timer_id, c.claim_no
     FROM unnest($4::commit_claim[]) c
@@ -37,15 +44,21 @@ WITH fence_held AS MATERIALIZED (
     WHERE coalesce(t.claimed_by, 0) = $1 AND t.claim_no = c.claim_no
     ORDER BY t.tenant_id, t.instance_id, t.id
     FOR UPDATE OF t SKIP LOCKED
+--]
 ), held AS (
     SELECT h.no, count(*) AS claims
-    FROM (SELECT no FROM work_held UNION ALL SELECT no FROM timer_held) h
+    FROM (SELECT no FROM work_held
+          --[standing
+          UNION ALL SELECT no FROM timer_held
+          --]
+         ) h
     GROUP BY h.no
 ), eligible AS MATERIALIZED (
     SELECT r.*
     FROM request r
     LEFT JOIN held h ON h.no = r.no
     WHERE coalesce(h.claims, 0) = r.claims
+--[standing
 ), instance_held AS MATERIALIZED (
     SELECT e.*
     FROM eligible e
@@ -62,6 +75,7 @@ WITH fence_held AS MATERIALIZED (
     WHERE i.tenant_id = h.tenant_id AND i.id = h.instance_id
     RETURNING h.no, h.tenant_id, h.instance_id, h.status, h.state, h.elapsed, h.correlation_id, h.definition_id, i.version,
               i.created_at
+--]
 ), inserted AS (
     INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status, version,
                           last_burst, correlation_id, name, incident_count, finished_at)
@@ -73,9 +87,12 @@ WITH fence_held AS MATERIALIZED (
     ON CONFLICT DO NOTHING
     RETURNING tenant_id, id
 ), winner AS MATERIALIZED (
+    --[standing
     SELECT * FROM updated
     UNION ALL
-    SELECT e.no, e.tenant_id, e.instance_id, e.status, e.state, e.elapsed, e.correlation_id, e.definition_id, 1, now()
+    --]
+    SELECT e.no, e.tenant_id, e.instance_id, e.status, e.state, e.elapsed, e.correlation_id, e.definition_id,
+           1::bigint AS version, now() AS created_at
     FROM eligible e
     WHERE e.expected = 0
       AND CASE WHEN (e.tenant_id, e.instance_id) IN (SELECT n.tenant_id, n.id FROM inserted n) THEN true ELSE false END
@@ -87,6 +104,7 @@ WITH fence_held AS MATERIALIZED (
     DELETE FROM work x USING work_held h
     WHERE x.tenant_id = h.tenant_id AND x.id = h.id
       AND CASE WHEN h.no IN (SELECT w.no FROM winner w) THEN true ELSE false END
+--[standing
 ), burned AS MATERIALIZED (
     SELECT w.tenant_id, w.instance_id, b.id FROM unnest($6::commit_burned[]) b JOIN winner w ON w.no = b.no
 ), timer_gone AS MATERIALIZED (
@@ -101,6 +119,8 @@ WITH fence_held AS MATERIALIZED (
 ), bookmark_burned AS (
     DELETE FROM bookmark x USING burned b
     WHERE x.tenant_id = b.tenant_id AND x.instance_id = b.instance_id AND x.id = b.id
+--]
+--[waiting
 ), bookmark_made AS (
     INSERT INTO bookmark (tenant_id, instance_id, id, activity_id, node_id, activity_execution_id, name, hash, payload,
                           publishable, correlation_id)
@@ -118,13 +138,14 @@ WITH fence_held AS MATERIALIZED (
     UNION ALL
     -- What has passed takes its turn from now on, not before all that waits.
     SELECT w.tenant_id, w.instance_id, d.id, d.due, greatest(d.due, now())
-    FROM unnest($13::commit_due[]) d
+    FROM unnest($12::commit_due[]) d
     JOIN winner w ON w.no = d.no
 ), inbox_made AS (
     INSERT INTO inbox (tenant_id, hash, name, payload, instance_id, expires_at)
     SELECT w.tenant_id, s.hash, s.name, s.payload, w.instance_id, now() + s.lifetime * interval '1 microsecond'
     FROM unnest($7::commit_stimulus[]) s
     JOIN winner w ON w.no = s.no
+--]
 ), activation_freed AS (
     -- The end of the instance, or another correlation id, frees what it held.
     DELETE FROM activation a
@@ -133,6 +154,7 @@ WITH fence_held AS MATERIALIZED (
       AND a.tenant_id = w.tenant_id AND a.instance_id = w.instance_id
       AND (w.status = 1 OR (a.strategy >= 2 AND a.correlation_id IS DISTINCT FROM nullif(w.correlation_id, '')))
     RETURNING a.tenant_id, a.instance_id, a.strategy
+--[rare
 ), activation_shared AS (
     -- Who has a correlation id counts, while somebody asks for it.
     INSERT INTO activation (tenant_id, key, instance_id, exclusive, strategy, definition_id, correlation_id)
@@ -155,44 +177,36 @@ WITH fence_held AS MATERIALIZED (
 ), unmet_told AS (
     INSERT INTO unmet (tenant_id, work_id)
     SELECT w.tenant_id, u.work_id
-    FROM unnest($12::commit_claim[]) u
+    FROM unnest($11::commit_claim[]) u
     JOIN winner w ON w.no = u.no
-), journal_written AS (
-    INSERT INTO journal (tenant_id, instance_id, sequence, at, version, happened_at, event_name,
-                         activity_execution_id, parent_activity_execution_id, activity_id, activity_type,
-                         activity_type_version, activity_name, node_id, message, source, activity_state, payload)
-    SELECT w.tenant_id, w.instance_id, j.sequence, now(), w.version,
-           now() - (w.elapsed - j.at) * interval '1 microsecond', j.event_name, j.activity_execution_id,
-           j.parent_activity_execution_id, j.activity_id, j.activity_type, j.activity_type_version, j.activity_name,
-           j.node_id, j.message, j.source, j.activity_state, j.payload
-    FROM unnest($8::commit_journal[]) j
-    JOIN winner w ON w.no = j.no
-), execution_written AS (
-    INSERT INTO activity_execution (tenant_id, instance_id, id, version, at, parent_activity_execution_id, activity_id,
-                                    node_id, activity_type, activity_type_version, activity_name, status, started_at,
-                                    completed_at, activity_state, outputs, payload, properties, exception,
-                                    has_bookmarks, fault_count)
-    SELECT w.tenant_id, w.instance_id, a.id, w.version, now(), a.parent_activity_execution_id, a.activity_id,
-           a.node_id, a.activity_type, a.activity_type_version, a.activity_name, a.status,
-           now() - (w.elapsed - a.started) * interval '1 microsecond',
-           now() - (w.elapsed - a.completed) * interval '1 microsecond',
-           a.activity_state, a.outputs, a.payload, a.properties, a.exception, a.has_bookmarks, a.fault_count
-    FROM unnest($9::commit_execution[]) a
-    JOIN winner w ON w.no = a.no
+--]
+), recorded AS (
+    INSERT INTO record (tenant_id, instance_id, version, at, began_at, first_entry, entries, body)
+    SELECT w.tenant_id, w.instance_id, w.version, now(), now() - w.elapsed * interval '1 microsecond', r.first_entry,
+           r.entries, r.body
+    FROM unnest($8::commit_record[]) r
+    JOIN winner w ON w.no = r.no
+--[rare
 ), continued AS (
     -- A burst that yielded goes on under a claim of its own, so that a crash now loses nothing.
     INSERT INTO work (tenant_id, instance_id, kind, body, claimed_by, claim_no)
     SELECT w.tenant_id, w.instance_id, 4, '{}', $1, 1
-    FROM unnest($10::integer[]) c(no)
+    FROM unnest($9::integer[]) c(no)
     JOIN winner w ON w.no = c.no
     RETURNING tenant_id, instance_id, id
+--]
 )
-SELECT w.no, w.version, c.id AS continued, w.created_at, now() AS committed_at,
-       c.id IS NOT NULL AND EXISTS (SELECT 1 FROM work x
-                                    WHERE x.tenant_id = w.tenant_id AND x.instance_id = w.instance_id
-                                      AND coalesce(x.claimed_by, 0) = 0 AND x.available_at <= now()) AS more,
+SELECT w.no, w.version, w.created_at, now() AS committed_at,
        -- It ran alone of its schedule: another occurrence may wait for that.
        (w.tenant_id, w.instance_id) IN (SELECT f.tenant_id, f.instance_id FROM activation_freed f WHERE f.strategy = 0)
            AS freed
+       --[rare
+       , c.id AS continued,
+       c.id IS NOT NULL AND EXISTS (SELECT 1 FROM work x
+                                    WHERE x.tenant_id = w.tenant_id AND x.instance_id = w.instance_id
+                                      AND coalesce(x.claimed_by, 0) = 0 AND x.available_at <= now()) AS more
+       --]
 FROM winner w
+--[rare
 LEFT JOIN continued c ON c.tenant_id = w.tenant_id AND c.instance_id = w.instance_id
+--]

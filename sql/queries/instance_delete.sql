@@ -2,7 +2,7 @@
 --          either, the rows of work whose doors wait, and whether somebody holds a row that came after the others were
 --          locked: a straggler that waits for our instance, so that we must not wait for him, and begin anew
 -- caller:  store::delete, in the transaction that holds its locks
--- index:   instance_pkey, instance_state_pkey, bookmark_pkey, timer_pkey, work_instance, inbox_instance, dead_letter_instance, activation_instance
+-- index:   instance_pkey, instance_state_pkey, bookmark_pkey, timer_pkey, work_instance, inbox_instance, dead_letter_instance, activation_instance, record_pkey
 -- locks:   all of it; work and timers that somebody has locked are left, inbox by id
 -- What an idempotency key stands for stays: a retry of the start finds no instance, and starts none.
 WITH gone AS (
@@ -29,11 +29,9 @@ WITH gone AS (
     DELETE FROM inbox x USING inbox_held h WHERE x.tenant_id = h.tenant_id AND x.id = h.id
 ), letter_gone AS (
     DELETE FROM dead_letter d WHERE d.tenant_id = $1 AND d.instance_id = $2 RETURNING d.kind
-), journal_gone AS (
+), record_gone AS (
     -- Partitions of days before the instance are left out.
-    DELETE FROM journal j WHERE j.tenant_id = $1 AND j.instance_id = $2 AND j.at >= $3
-), execution_gone AS (
-    DELETE FROM activity_execution e WHERE e.tenant_id = $1 AND e.instance_id = $2 AND e.at >= $3
+    DELETE FROM record r WHERE r.tenant_id = $1 AND r.instance_id = $2 AND r.at >= $3
 )
 SELECT EXISTS (SELECT 1 FROM gone) OR EXISTS (SELECT 1 FROM work_gone w WHERE w.kind = 0)
        OR EXISTS (SELECT 1 FROM letter_gone d WHERE d.kind = 0) AS known,

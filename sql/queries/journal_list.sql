@@ -1,11 +1,13 @@
--- purpose: read a page of an instance's journal in order
+-- purpose: read the records in which a page of an instance's journal stands, in order, each with how many entries come
+--          before it, and how many there are in all
 -- caller:  store::journal
--- index:   journal_pkey
+-- index:   record_pkey
 -- locks:   none
-SELECT (SELECT count(*) FROM journal c WHERE c.tenant_id = $1 AND c.instance_id = $2) AS total,
-       j.sequence, j.happened_at, j.event_name, j.activity_execution_id, j.parent_activity_execution_id, j.activity_id,
-       j.activity_type, j.activity_type_version, j.activity_name, j.node_id, j.message, j.source, j.activity_state,
-       j.payload
-FROM journal j
-WHERE j.tenant_id = $1 AND j.instance_id = $2
-ORDER BY j.sequence LIMIT $3 OFFSET $4
+SELECT p.total, p.earlier, r.first_entry, r.began_at, r.body
+FROM (SELECT c.version, c.at, c.entries, sum(c.entries) OVER () AS total,
+             sum(c.entries) OVER (ORDER BY c.version, c.at) - c.entries AS earlier
+      FROM record c
+      WHERE c.instance_id = $2 AND c.tenant_id = $1) p
+JOIN record r ON r.instance_id = $2 AND r.version = p.version AND r.at = p.at AND r.tenant_id = $1
+WHERE p.entries > 0 AND p.earlier < $4::bigint + $3::bigint AND p.earlier + p.entries > $4::bigint
+ORDER BY p.version, p.at

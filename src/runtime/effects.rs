@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use crate::Result;
-use crate::execution::{ActivityExecution, Bookmark, JournalEntry, Outcome, Status, SubStatus};
-use crate::store::commit::{BookmarkRow, DueRow, Effects, ExecutionRow, JournalRow, StimulusRow, Waiting};
+use crate::execution::{Bookmark, Outcome, Status, SubStatus};
+use crate::id::ActivityExecutionId;
+use crate::store::commit::{BookmarkRow, DueRow, Effects, StimulusRow, Waiting};
+use crate::store::record::{Entry, Execution, Record, RecordRow, Who};
 
 /// The number of a status in the database.
 pub(super) fn status_number(status: Status) -> i16 {
@@ -66,8 +68,7 @@ pub(super) fn of(outcome: &Outcome, stimuli: Vec<StimulusRow>) -> Result<Effects
         dues: outcome.bookmarks_created.iter().filter_map(due).collect(),
         stimuli,
         unmet: Vec::new(),
-        journal: outcome.journal.iter().map(entry).collect(),
-        executions: outcome.activity_executions.iter().map(execution).collect(),
+        record: record(outcome)?,
         continues: outcome.yielded,
     })
 }
@@ -109,45 +110,54 @@ fn due(bookmark: &Bookmark) -> Option<DueRow> {
     })
 }
 
-fn entry(entry: &JournalEntry) -> JournalRow {
-    JournalRow {
-        no: 0,
-        sequence: entry.sequence,
-        at: micros(entry.at),
-        event_name: entry.event_name.to_owned(),
-        activity_execution_id: entry.activity_execution_id.as_str().to_owned(),
-        parent_activity_execution_id: entry.parent_activity_execution_id.clone().map(String::from),
-        activity_id: entry.activity_id.as_str().to_owned(),
-        activity_type: entry.activity_type.clone(),
-        activity_type_version: entry.activity_type_version,
-        activity_name: entry.activity_name.clone(),
-        node_id: entry.node_id.clone(),
-        message: entry.message.clone(),
-        source: entry.source.clone(),
-        activity_state: entry.activity_state.clone(),
-        payload: entry.payload.clone(),
+fn record(outcome: &Outcome) -> Result<Option<RecordRow>> {
+    let mut record = Record::default();
+    for entry in &outcome.journal {
+        let who = Who {
+            id: entry.activity_execution_id.as_str(),
+            parent_id: entry
+                .parent_activity_execution_id
+                .as_ref()
+                .map(ActivityExecutionId::as_str),
+            activity_id: entry.activity_id.as_str(),
+            node_id: &entry.node_id,
+            activity_type: &entry.activity_type,
+            activity_type_version: entry.activity_type_version,
+            activity_name: entry.activity_name.as_deref(),
+        };
+        let entry = Entry {
+            at: micros(entry.at),
+            event_name: entry.event_name,
+            message: entry.message.as_deref(),
+            source: entry.source.as_deref(),
+            activity_state: entry.activity_state.as_ref(),
+            payload: entry.payload.as_ref(),
+        };
+        record.entry(who, entry);
     }
-}
-
-fn execution(execution: &ActivityExecution) -> ExecutionRow {
-    ExecutionRow {
-        no: 0,
-        id: execution.id.as_str().to_owned(),
-        parent_activity_execution_id: execution.parent_id.clone().map(String::from),
-        activity_id: execution.activity_id.as_str().to_owned(),
-        node_id: execution.node_id.clone(),
-        activity_type: execution.activity_type.clone(),
-        activity_type_version: execution.activity_type_version,
-        activity_name: execution.activity_name.clone(),
-        status: execution.status.to_owned(),
-        started: execution.started.map(micros),
-        completed: execution.completed.map(micros),
-        activity_state: Some(execution.activity_state.clone()),
-        outputs: Some(execution.outputs.clone()),
-        payload: execution.payload.clone(),
-        properties: execution.properties.clone(),
-        exception: execution.exception.clone(),
-        has_bookmarks: execution.has_bookmarks,
-        fault_count: execution.fault_count,
+    for execution in &outcome.activity_executions {
+        let who = Who {
+            id: execution.id.as_str(),
+            parent_id: execution.parent_id.as_ref().map(ActivityExecutionId::as_str),
+            activity_id: execution.activity_id.as_str(),
+            node_id: &execution.node_id,
+            activity_type: &execution.activity_type,
+            activity_type_version: execution.activity_type_version,
+            activity_name: execution.activity_name.as_deref(),
+        };
+        let execution = Execution {
+            status: execution.status,
+            started: execution.started.map(micros),
+            completed: execution.completed.map(micros),
+            activity_state: &execution.activity_state,
+            outputs: &execution.outputs,
+            payload: execution.payload.as_ref(),
+            properties: execution.properties.as_ref(),
+            exception: execution.exception.as_ref(),
+            has_bookmarks: execution.has_bookmarks,
+            fault_count: execution.fault_count,
+        };
+        record.execution(who, execution);
     }
+    record.into_row(outcome.journal.first().map_or(0, |entry| entry.sequence))
 }

@@ -1,9 +1,10 @@
 //! Starts: execute runs at once and answers with the state, dispatch accepts and answers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::Instant;
 
 use super::Engine;
@@ -22,6 +23,9 @@ use crate::{Error, Result};
 
 /// Elsa's column for an instance id is as long; ours has no bound, but a bound there must be.
 const LONGEST_ID: usize = 255;
+
+/// How long a dispatch waits for a worker of this node before it leaves its start to whoever looks for one.
+const SOON: Duration = Duration::from_millis(25);
 
 /// A start that was accepted, and where to hear of it.
 pub(super) struct Awaited {
@@ -46,7 +50,7 @@ impl Engine {
         let owned = Arc::clone(&shift);
         shift.tasks.spawn(async move {
             let outcome = if ours {
-                begin(&owned, start, deadline).await
+                begin_soon(&owned, start, deadline).await
             } else {
                 // An id of the caller's may be that of an instance by the time we run it: it is loaded first, as
                 // everything is that was not born in our hands.
@@ -65,8 +69,23 @@ impl Engine {
     pub async fn dispatch(&self, request: StartRequest) -> Result<InstanceId> {
         let deadline = Instant::now() + self.inner.options.answer_timeout;
         let shift = self.accepting()?;
+        let ours = request.instance_id.is_none() && shift.workers > 0;
         let start = self.new_start(&shift, request, "dispatch").await?;
-        Ok(accept(&shift, &shift.durable, start, deadline).await?.instance)
+        let ours = ours && shift.programs.can_run(&start.tenant, &start.definition_id);
+        let permit = if ours { worker_soon(&shift).await } else { None };
+        let Some(permit) = permit else {
+            return Ok(accept(&shift, &shift.durable, start, deadline).await?.instance);
+        };
+        let (reply, accepted) = oneshot::channel();
+        // A task of the runtime's: what is claimed is run, also if nobody waits any more for it to be accepted.
+        let owned = Arc::clone(&shift);
+        shift.tasks.spawn(async move {
+            let _ = reply.send(begin(&owned, &owned.durable, start, permit, deadline).await);
+        });
+        let awaited = accepted
+            .await
+            .map_err(|_| Error::internal("accepting the start failed"))??;
+        Ok(awaited.instance)
     }
 
     async fn new_start(&self, shift: &Shift, request: StartRequest, route: &'static str) -> Result<NewStart> {
@@ -113,6 +132,7 @@ impl Engine {
             body: serde_json::to_value(&body)
                 .map_err(|error| Error::internal("a start cannot be written").caused_by(error))?,
             request: request.idempotency.map(|given| request_key(route, given)),
+            claimed: false,
         })
     }
 }
@@ -123,6 +143,12 @@ pub(super) fn request_key(route: &'static str, given: Idempotency) -> RequestKey
         key: given.key,
         fingerprint: given.fingerprint.to_vec(),
     }
+}
+
+/// A worker that is free now, or in a moment. What waits in line for a look costs more than what is run as it comes.
+async fn worker_soon(shift: &Shift) -> Option<OwnedSemaphorePermit> {
+    let free = Arc::clone(&shift.permits).acquire_owned();
+    tokio::time::timeout(SOON, free).await.ok()?.ok()
 }
 
 /// Accepts a start; nobody has claimed it yet, unless the acceptor does so.
@@ -155,8 +181,8 @@ async fn accepted(shift: &Shift, acceptor: &Acceptor, start: NewStart, deadline:
     }
 }
 
-/// Accepts a start as claimed, locks its instance and gives its burst a task.
-async fn begin(shift: &Arc<Shift>, start: NewStart, deadline: Instant) -> Result<Awaited> {
+/// Waits for a worker, and begins.
+async fn begin_soon(shift: &Arc<Shift>, start: NewStart, deadline: Instant) -> Result<Awaited> {
     let permit = tokio::select! {
         permit = tokio::time::timeout_at(deadline, Arc::clone(&shift.permits).acquire_owned()) => permit,
         () = shift.stop.cancelled() => return Err(Error::fenced("this registration of the node is over; try again")),
@@ -167,10 +193,22 @@ async fn begin(shift: &Arc<Shift>, start: NewStart, deadline: Instant) -> Result
             "all workers of this node are busy; try again",
         ));
     };
+    begin(shift, &shift.express, start, permit, deadline).await
+}
+
+/// Accepts a start as claimed, locks its instance and gives its burst a task.
+async fn begin(
+    shift: &Arc<Shift>,
+    acceptor: &Acceptor,
+    start: NewStart,
+    permit: OwnedSemaphorePermit,
+    deadline: Instant,
+) -> Result<Awaited> {
+    let start = NewStart { claimed: true, ..start };
     let (key, body) = ((start.tenant.clone(), start.instance.clone()), start.body.clone());
     // The lock needs no answer of the database to be asked for: both travel at once.
     let (accepted, guards) = tokio::join!(
-        accepted(shift, &shift.express, start, deadline),
+        accepted(shift, acceptor, start, deadline),
         shift.locks.try_instances(std::slice::from_ref(&key))
     );
     let (work, definition, clock) = match accepted? {

@@ -3,8 +3,8 @@
 //! # Invariants
 //!
 //! - The statement that accepts a start resolves the published version: a start after a publish never runs the old one.
-//! - A start that will be run at once is born claimed, with `synchronous_commit = off`: its door answers only after the
-//!   burst's commit, whose flush covers it. A start that is only accepted is flushed before its door answers.
+//! - A start that will be run at once is born claimed. If its door answers only after the burst's commit, it is written
+//!   with `synchronous_commit = off`: that commit's flush covers it. Any other is flushed before its door answers.
 //! - A start under an activation strategy takes its key in the same statement, against what is committed and against
 //!   rivals by a unique index; one that is refused writes nothing, not even its idempotency key. Under a strategy that
 //!   was published a moment ago it waits until what counts is known, and is refused as busy when its patience is over.
@@ -54,6 +54,8 @@ pub(crate) struct NewStart {
     pub(crate) definition_id: DefinitionId,
     pub(crate) body: Value,
     pub(crate) request: Option<RequestKey>,
+    /// A worker of this node waits for it.
+    pub(crate) claimed: bool,
 }
 
 /// What became of a start.
@@ -80,6 +82,7 @@ struct StartRow<'a> {
     route: Option<&'a str>,
     key: Option<&'a str>,
     fingerprint: Option<&'a [u8]>,
+    claimed: bool,
 }
 
 type Pending = (NewStart, oneshot::Sender<Result<Outcome>>);
@@ -114,19 +117,19 @@ pub(crate) struct Acceptor {
 }
 
 impl Acceptor {
-    /// Starts the lane. `claimed`: starts are born claimed by `incarnation`, and are not flushed.
+    /// Starts the lane of `incarnation`. Unless `flushed`, whoever asked waits for the commit of the first burst.
     pub(crate) async fn start(
         connector: &Connector,
         pool: &Pool,
         incarnation: Incarnation,
-        claimed: bool,
+        flushed: bool,
     ) -> Result<(Self, AbortOnDropHandle<()>)> {
         let (sender, queue) = mpsc::channel(BATCH * 2);
-        let channel = Channel::open(connector, claimed).await?;
+        let channel = Channel::open(connector, flushed).await?;
         let lane = Lane {
             connector: connector.clone(),
             incarnation,
-            claimed,
+            flushed,
             channel,
         };
         let task = AbortOnDropHandle::new(tokio::spawn(lane.run(queue)));
@@ -232,15 +235,14 @@ struct Channel {
 }
 
 impl Channel {
-    async fn open(connector: &Connector, claimed: bool) -> Result<Self> {
+    async fn open(connector: &Connector, flushed: bool) -> Result<Self> {
         let session = connector.open().await?;
-        if claimed {
-            within(
-                ANSWER_TIMEOUT,
-                session.client.batch_execute("SET synchronous_commit = off"),
-            )
-            .await?;
+        // One plan for all batches: the server would plan small ones anew, each time, for longer than they take.
+        let mut setup = "SET plan_cache_mode = force_generic_plan".to_owned();
+        if !flushed {
+            setup.push_str("; SET synchronous_commit = off");
         }
+        within(ANSWER_TIMEOUT, session.client.batch_execute(&setup)).await?;
         let accept = within(ANSWER_TIMEOUT, session.client.prepare(ACCEPT)).await?;
         Ok(Self { session, accept })
     }
@@ -249,7 +251,7 @@ impl Channel {
 struct Lane {
     connector: Connector,
     incarnation: Incarnation,
-    claimed: bool,
+    flushed: bool,
     channel: Channel,
 }
 
@@ -331,9 +333,10 @@ impl Lane {
                 route: start.request.as_ref().map(|request| request.route),
                 key: start.request.as_ref().map(|request| request.key.as_str()),
                 fingerprint: start.request.as_ref().map(|request| request.fingerprint.as_slice()),
+                claimed: start.claimed,
             })
             .collect();
-        let params: [&(dyn ToSql + Sync); 3] = [&self.incarnation.0, &rows, &self.claimed];
+        let params: [&(dyn ToSql + Sync); 2] = [&self.incarnation.0, &rows];
         let answer = within(
             ANSWER_TIMEOUT,
             self.channel.session.client.query(&self.channel.accept, &params),
@@ -369,7 +372,7 @@ impl Lane {
     async fn reopen(&mut self) {
         let mut pause = Duration::from_millis(20);
         loop {
-            match Channel::open(&self.connector, self.claimed).await {
+            match Channel::open(&self.connector, self.flushed).await {
                 Ok(channel) => {
                     self.channel = channel;
                     return;

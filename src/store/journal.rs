@@ -1,15 +1,16 @@
 //! The journal as the API reads it.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 
+use super::record::Journal;
 use crate::Result;
 use crate::db::Pool;
 use crate::id::{InstanceId, TenantId};
 
 const LIST: &str = include_str!("../../sql/queries/journal_list.sql");
 
-/// An entry as it was written.
+/// An entry of the journal.
 #[derive(Clone, Debug)]
 pub(crate) struct JournalEntryRow {
     pub(crate) sequence: i64,
@@ -42,24 +43,31 @@ pub(crate) async fn list(
     let total = rows
         .first()
         .map_or(0, |row| u64::try_from(row.get::<_, i64>(0)).unwrap_or(0));
-    let entries = rows
-        .iter()
-        .map(|row| JournalEntryRow {
-            sequence: row.get(1),
-            happened_at: row.get(2),
-            event_name: row.get(3),
-            activity_execution_id: row.get(4),
-            parent_activity_execution_id: row.get(5),
-            activity_id: row.get(6),
-            activity_type: row.get(7),
-            activity_type_version: row.get(8),
-            activity_name: row.get(9),
-            node_id: row.get(10),
-            message: row.get(11),
-            source: row.get(12),
-            activity_state: row.get(13),
-            payload: row.get(14),
-        })
-        .collect();
+    let mut entries = Vec::new();
+    for row in rows {
+        let (earlier, first, began): (i64, i64, DateTime<Utc>) = (row.get(1), row.get(2), row.get(3));
+        let journal = Journal::read(row.get(4))?;
+        for (place, (who, entry)) in (0..).zip(journal.entries()) {
+            if earlier + place < offset || earlier + place >= offset + limit {
+                continue;
+            }
+            entries.push(JournalEntryRow {
+                sequence: first + place,
+                happened_at: began + TimeDelta::microseconds(entry.1),
+                event_name: entry.2.clone(),
+                activity_execution_id: who.0.clone(),
+                parent_activity_execution_id: who.1.clone(),
+                activity_id: who.2.clone(),
+                activity_type: who.4.clone(),
+                activity_type_version: who.5,
+                activity_name: who.6.clone(),
+                node_id: who.3.clone(),
+                message: entry.3.clone(),
+                source: entry.4.clone(),
+                activity_state: entry.5.clone(),
+                payload: entry.6.clone(),
+            });
+        }
+    }
     Ok((total, entries))
 }

@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //!
-//! - `commit`: how the outcome of a burst is written; see there for the contract.
+//! - `commit`: how the outcome of a burst is written; see there for the contract. `record`: what it did, as one row.
 //! - `accept`: starts become durable; `work`: so do resumes and cancels; `event`: so do events.
 //! - `schedule`: what starts when it is time.
 //! - `claim`: what is to be done, taken by one node at a time.
@@ -33,6 +33,7 @@ pub(crate) mod node;
 #[cfg(feature = "cli")]
 pub(crate) mod observe;
 pub(crate) mod overview;
+pub(crate) mod record;
 pub(crate) mod schedule;
 pub(crate) mod stimulus_letter;
 #[cfg(test)]

@@ -39,6 +39,7 @@ struct Field {
     mode: Mode,
     clients: usize,
     nodes: usize,
+    workers: usize,
     /// Instances that finished in engines of this process.
     counter: Arc<AtomicU64>,
     words: Option<Arc<Words>>,
@@ -72,6 +73,7 @@ pub(in crate::cli) async fn run(common: &Common, settings: &BenchWorkflows) -> R
         mode: settings.mode,
         clients: settings.clients,
         nodes: settings.nodes,
+        workers: settings.workers,
         counter: Ends::counted()?,
         words: None,
     };

@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, HashMap};
 use postgres_types::ToSql;
 use tokio_postgres::{Client, Statement};
 
-use super::row::{BookmarkRow, BurnedRow, ClaimRow, DueRow, ExecutionRow, JournalRow, KeyRow, RequestRow, StimulusRow};
+use super::row::{BookmarkRow, BurnedRow, ClaimRow, DueRow, KeyRow, RequestRow, StimulusRow};
+use super::shape::Shape;
 use super::{Claim, Commit, CommitRequest};
 use crate::db::{ANSWER_TIMEOUT, Connector, Failure, Session, within};
 use crate::failpoint;
 use crate::id::{Incarnation, InstanceVersion, WorkId};
+use crate::store::record::RecordRow;
 use crate::{Error, Result};
 
 const BATCH: &str = include_str!("../../../sql/queries/commit_batch.sql");
@@ -39,7 +41,10 @@ impl Lane {
 /// A connection that commits.
 pub(super) struct Channel {
     session: Session,
-    batch: Statement,
+    /// The statement with all its parts, and as text.
+    whole: (Statement, String),
+    /// The same in other shapes, once a batch was of it.
+    shapes: [Option<Statement>; Shape::COUNT],
     locks: Statement,
     matching: Statement,
     pub(super) classify: Statement,
@@ -82,14 +87,16 @@ impl Channel {
         let session = connector.open().await?;
         let client = &session.client;
         let lock_timeout = if lane == Lane::Fast { 2_000 } else { 500 };
-        let setup = format!("SET lock_timeout = {lock_timeout}");
+        // One plan for all batches: the server would plan small ones anew, each time, for longer than they take.
+        let setup = format!("SET lock_timeout = {lock_timeout}; SET plan_cache_mode = force_generic_plan");
         within(ANSWER_TIMEOUT, client.batch_execute(&setup)).await?;
         let (batch, locks) = match lane {
             Lane::Fast => (BATCH.to_owned(), LOCKS),
             Lane::Straggler => (BATCH.replace(" SKIP LOCKED", ""), LOCKS_WAITING),
         };
         Ok(Self {
-            batch: within(ANSWER_TIMEOUT, client.prepare(&batch)).await?,
+            whole: (within(ANSWER_TIMEOUT, client.prepare(&batch)).await?, batch),
+            shapes: Default::default(),
             locks: within(ANSWER_TIMEOUT, client.prepare(locks)).await?,
             matching: within(ANSWER_TIMEOUT, client.prepare(MATCH)).await?,
             classify: within(ANSWER_TIMEOUT, client.prepare(CLASSIFY)).await?,
@@ -111,12 +118,13 @@ impl Channel {
     /// Writes a batch. At most one request per instance may be in it. An error means that all of it came to nothing,
     /// or, for [`Failure::Connection`], that nobody knows yet.
     pub(super) async fn write<'a>(
-        &self,
+        &mut self,
         requests: impl Iterator<Item = &'a mut CommitRequest>,
     ) -> Result<Winners, Broken> {
         failpoint::hit("commit.gathered").await?;
         let rows = Rows::of(requests);
-        let winners = match tokio::time::timeout(ANSWER_TIMEOUT, self.send(&rows)).await {
+        let batch = within(ANSWER_TIMEOUT, self.shaped(rows.shape)).await?;
+        let winners = match tokio::time::timeout(ANSWER_TIMEOUT, self.send(&batch, &rows)).await {
             Ok(result) => result?,
             Err(_) => {
                 return Err(Error::unavailable("database-timeout", "the database did not answer to a commit").into());
@@ -126,15 +134,31 @@ impl Channel {
         Ok(winners)
     }
 
-    async fn send(&self, rows: &Rows<'_>) -> Result<Winners, Broken> {
+    /// The statement in the shape of a batch.
+    async fn shaped(&mut self, shape: Shape) -> std::result::Result<Statement, tokio_postgres::Error> {
+        let (whole, text) = &self.whole;
+        let Some(known) = self.shapes.get_mut(shape.place()) else {
+            return Ok(whole.clone());
+        };
+        if let Some(statement) = known {
+            return Ok(statement.clone());
+        }
+        // All take the same parameters.
+        let client = &self.session.client;
+        let statement = client.prepare_typed(&shape.of(text), whole.params()).await?;
+        *known = Some(statement.clone());
+        Ok(statement)
+    }
+
+    async fn send(&self, batch: &Statement, rows: &Rows<'_>) -> Result<Winners, Broken> {
         let client = self.client();
         let params = rows.params(&self.incarnation.0, &self.writer);
         if failpoint::armed("commit.") {
-            return self.send_stepwise(rows).await;
+            return self.send_stepwise(batch, rows).await;
         }
         if rows.keys.is_empty() {
             // One statement is its own transaction: its rows are complete only when its commit is.
-            let answer = client.query(&self.batch, &params).await?;
+            let answer = client.query(batch, &params).await?;
             return Ok(winners(&answer));
         }
         let (keys, exclusive) = rows.lock_pass();
@@ -145,7 +169,7 @@ impl Channel {
         let (begun, locked, written, matched, committed) = futures_util::join!(
             client.batch_execute("BEGIN"),
             client.query(&self.locks, &lock_params),
-            client.query(&self.batch, &params),
+            client.query(batch, &params),
             client.query(&self.matching, &match_params),
             client.batch_execute("COMMIT"),
         );
@@ -159,7 +183,7 @@ impl Channel {
     }
 
     /// The same, statement by statement, with a failpoint at every boundary.
-    async fn send_stepwise(&self, rows: &Rows<'_>) -> Result<Winners, Broken> {
+    async fn send_stepwise(&self, batch: &Statement, rows: &Rows<'_>) -> Result<Winners, Broken> {
         let client = self.client();
         client.batch_execute("BEGIN").await?;
         failpoint::hit("commit.begun").await?;
@@ -172,7 +196,7 @@ impl Channel {
                 failpoint::hit("commit.locked").await?;
             }
             let answer = client
-                .query(&self.batch, &rows.params(&self.incarnation.0, &self.writer))
+                .query(batch, &rows.params(&self.incarnation.0, &self.writer))
                 .await?;
             failpoint::hit("commit.written").await?;
             if !rows.keys.is_empty() {
@@ -199,11 +223,12 @@ fn winners(rows: &[tokio_postgres::Row]) -> Winners {
             let no = usize::try_from(row.get::<_, i32>(0)).ok()?;
             let commit = Commit {
                 version: InstanceVersion(row.get(1)),
-                continued: row.get::<_, Option<i64>>(2).map(WorkId),
-                created_at: row.get(3),
-                committed_at: row.get(4),
-                more: row.get(5),
-                freed: row.get(6),
+                created_at: row.get(2),
+                committed_at: row.get(3),
+                freed: row.get(4),
+                // Of a batch in which a burst goes on.
+                continued: row.try_get::<_, Option<i64>>(5).ok().flatten().map(WorkId),
+                more: row.try_get(6).unwrap_or(false),
             };
             Some((no, commit))
         })
@@ -254,13 +279,13 @@ pub(super) fn claim_rows(no: i32, request: &CommitRequest) -> impl Iterator<Item
 /// A batch as arrays of composites.
 #[derive(Default)]
 struct Rows<'a> {
+    shape: Shape,
     requests: Vec<RequestRow<'a>>,
     claims: Vec<ClaimRow<'a>>,
     bookmarks: Vec<&'a BookmarkRow>,
     burned: Vec<BurnedRow<'a>>,
     stimuli: Vec<&'a StimulusRow>,
-    journal: Vec<&'a JournalRow>,
-    executions: Vec<&'a ExecutionRow>,
+    records: Vec<&'a RecordRow>,
     continued: Vec<i32>,
     unmet: Vec<ClaimRow<'a>>,
     dues: Vec<&'a DueRow>,
@@ -277,8 +302,7 @@ impl<'a> Rows<'a> {
             request.effects.bookmarks_made.iter_mut().for_each(|row| row.no = no);
             request.effects.stimuli.iter_mut().for_each(|row| row.no = no);
             request.effects.dues.iter_mut().for_each(|row| row.no = no);
-            request.effects.journal.iter_mut().for_each(|row| row.no = no);
-            request.effects.executions.iter_mut().for_each(|row| row.no = no);
+            request.effects.record.iter_mut().for_each(|row| row.no = no);
             rows.add(no, request);
         }
         rows
@@ -286,6 +310,7 @@ impl<'a> Rows<'a> {
 
     fn add(&mut self, no: i32, request: &'a CommitRequest) {
         let effects = &request.effects;
+        self.shape.take_in(request);
         self.requests.push(request_row(no, request));
         self.claims.extend(claim_rows(no, request));
         self.burned.extend(
@@ -302,8 +327,7 @@ impl<'a> Rows<'a> {
         }));
         self.stimuli.extend(&effects.stimuli);
         self.dues.extend(&effects.dues);
-        self.journal.extend(&effects.journal);
-        self.executions.extend(&effects.executions);
+        self.records.extend(&effects.record);
         if effects.continues {
             self.continued.push(no);
         }
@@ -331,7 +355,7 @@ impl<'a> Rows<'a> {
         self.modes.iter().map(|(key, exclusive)| (*key, *exclusive)).unzip()
     }
 
-    fn params<'b>(&'b self, incarnation: &'b i64, writer: &'b i16) -> [&'b (dyn ToSql + Sync); 13] {
+    fn params<'b>(&'b self, incarnation: &'b i64, writer: &'b i16) -> [&'b (dyn ToSql + Sync); 12] {
         [
             incarnation,
             writer,
@@ -340,8 +364,7 @@ impl<'a> Rows<'a> {
             &self.bookmarks,
             &self.burned,
             &self.stimuli,
-            &self.journal,
-            &self.executions,
+            &self.records,
             &self.continued,
             &self.keys,
             &self.unmet,

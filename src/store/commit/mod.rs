@@ -17,6 +17,7 @@
 mod batch;
 mod resolve;
 mod row;
+mod shape;
 #[cfg(test)]
 pub(crate) mod tests;
 mod writer;
@@ -26,9 +27,12 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-pub(crate) use row::{BookmarkRow, DueRow, ExecutionRow, JournalRow, StimulusRow};
+pub(crate) use row::{BookmarkRow, DueRow, StimulusRow};
+#[cfg(test)]
+pub(crate) use shape::Shape;
 pub(crate) use writer::{CommitWriter, WRITERS, WriterOptions, WriterTasks};
 
+use super::record::RecordRow;
 use crate::Error;
 use crate::id::{
     BookmarkId, BurstId, ClaimNo, DefinitionId, InstanceId, InstanceVersion, StimulusHash, TenantId, VersionId, WorkId,
@@ -60,7 +64,7 @@ pub(crate) struct Effects {
     pub(crate) name: Option<String>,
     pub(crate) incident_count: i32,
     pub(crate) state: Vec<u8>,
-    /// From the burst's begin to its end, by a monotonic clock; times in journal and executions count from its begin.
+    /// From the burst's begin to its end, by a monotonic clock; times in the record count from its begin.
     pub(crate) elapsed: Duration,
     pub(crate) bookmarks_made: Vec<BookmarkRow>,
     pub(crate) bookmarks_burned: Vec<BookmarkId>,
@@ -72,8 +76,8 @@ pub(crate) struct Effects {
     pub(crate) stimuli: Vec<StimulusRow>,
     /// Rows that it was born of and that met nothing, for doors of other nodes that wait for them.
     pub(crate) unmet: Vec<WorkId>,
-    pub(crate) journal: Vec<JournalRow>,
-    pub(crate) executions: Vec<ExecutionRow>,
+    /// What happened, unless the definition keeps no journal.
+    pub(crate) record: Option<RecordRow>,
     /// The burst yielded: it goes on under a claimed row of work that the commit makes.
     pub(crate) continues: bool,
 }
@@ -150,6 +154,11 @@ impl Verdict {
     }
 }
 
+/// The status of an instance that has not come to its end.
+const RUNNING: i16 = 0;
+/// The status of an instance that has, however.
+const FINISHED: i16 = 1;
+
 /// A verdict, with what had to live until it was known.
 pub(crate) struct Answer {
     pub(crate) verdict: Verdict,
@@ -161,8 +170,7 @@ impl CommitRequest {
     fn size(&self) -> usize {
         let effects = &self.effects;
         effects.state.len()
-            + effects.journal.iter().map(JournalRow::size).sum::<usize>()
-            + effects.executions.iter().map(ExecutionRow::size).sum::<usize>()
+            + effects.record.as_ref().map_or(0, |record| record.body.len())
             + 256 * (1 + effects.bookmarks_made.len() + self.claims.len())
     }
 

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::batch::{Broken, Channel, Lane, Winners};
-use super::{Answer, CommitRequest, Verdict, resolve};
+use super::{Answer, CommitRequest, FINISHED, Verdict, resolve};
 use crate::db::{Connector, Failure};
 use crate::id::Incarnation;
 use crate::{Error, Result};
@@ -314,9 +314,6 @@ impl LaneTask {
         }
     }
 }
-
-/// The status of an instance that has come to its end, however.
-const FINISHED: i16 = 1;
 
 /// A row stays locked past all patience. An earlier try of the same request may be what holds it, and may yet win.
 fn give_up(pending: Pending) {

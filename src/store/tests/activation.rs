@@ -30,7 +30,7 @@ impl Door {
         let fixture = Fixture::new().await;
         let writer = fixture.writer().await;
         publish(&fixture, &writer, strategy, &[]).await;
-        let (acceptor, task) = Acceptor::start(&writer.connector, &writer.pool, writer.incarnation, true)
+        let (acceptor, task) = Acceptor::start(&writer.connector, &writer.pool, writer.incarnation, false)
             .await
             .unwrap();
         Self {
@@ -139,9 +139,8 @@ async fn rivals(end: &str) -> (Door, Result<Claim>) {
     let accept = include_str!("../../../sql/queries/accept_start.sql")
         .replace(
             "unnest($2::accept_start[])",
-            "(SELECT (row(0, '', 'rival', 'd', '{}', NULL, NULL, NULL)::accept_start).*)",
+            "(SELECT (row(0, '', 'rival', 'd', '{}', NULL, NULL, NULL, false)::accept_start).*)",
         )
-        .replace("$3", "false")
         .replace("$1::bigint", "NULL::bigint");
     rival.client.batch_execute("BEGIN").await.unwrap();
     rival.client.batch_execute(&accept).await.unwrap();
@@ -348,7 +347,7 @@ async fn a_start_that_is_given_up_frees_its_key_and_asks_again_when_replayed() {
         .unwrap();
     assert_eq!(door.held().await, 0);
     let heir = door.fixture.writer().await;
-    let (acceptor, _task) = Acceptor::start(&heir.connector, &heir.pool, heir.incarnation, true)
+    let (acceptor, _task) = Acceptor::start(&heir.connector, &heir.pool, heir.incarnation, false)
         .await
         .unwrap();
     let two = accept(&acceptor, start("two", None)).await.unwrap();

@@ -25,13 +25,12 @@ fn by_hand(body: &str, held: bool) -> String {
     } else {
         ""
     };
-    let row = format!("(row(0, '', 'rival', 'd', '{body}', NULL, NULL, NULL)::accept_start)");
+    let row = format!("(row(0, '', 'rival', 'd', '{body}', NULL, NULL, NULL, false)::accept_start)");
     ACCEPT
         .replace(
             "unnest($2::accept_start[])",
             &format!("(SELECT (u.r).* FROM (SELECT {row} AS r OFFSET 0) u{lock})"),
         )
-        .replace("$3", "false")
         .replace("$1::bigint", "NULL::bigint")
 }
 
@@ -339,7 +338,7 @@ async fn versions_that_were_published_before_there_were_strategies_get_theirs() 
 async fn starts_on_two_nodes_over_a_change_of_strategy_come_to_one() {
     let door = Door::new("AllowAlways").await;
     let other = door.fixture.writer().await;
-    let (acceptor, _task) = Acceptor::start(&other.connector, &other.pool, other.incarnation, true)
+    let (acceptor, _task) = Acceptor::start(&other.connector, &other.pool, other.incarnation, false)
         .await
         .unwrap();
     let acceptors = [door.acceptor.clone(), acceptor];

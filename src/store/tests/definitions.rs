@@ -35,6 +35,7 @@ pub(super) fn start(instance: &str, key: Option<&str>) -> NewStart {
             key: key.to_owned(),
             fingerprint: vec![0; 32],
         }),
+        claimed: true,
     }
 }
 
@@ -152,7 +153,7 @@ async fn a_start_accepted_after_a_publish_runs_what_was_published() {
     let fixture = Fixture::new().await;
     let class = fixture.base.schema().lock_class();
     let writer = fixture.writer().await;
-    let (acceptor, _task) = Acceptor::start(&writer.connector, &writer.pool, writer.incarnation, true)
+    let (acceptor, _task) = Acceptor::start(&writer.connector, &writer.pool, writer.incarnation, false)
         .await
         .unwrap();
     for version in 1..=3 {

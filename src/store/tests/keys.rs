@@ -22,7 +22,7 @@ async fn acceptor(fixture: &Fixture) -> (Acceptor, AbortOnDropHandle<()>, Writer
     definitions::save(&writer.pool, class, &definition("n"), Some(Starts::by(&[])))
         .await
         .unwrap();
-    let (acceptor, task) = Acceptor::start(&writer.connector, &writer.pool, writer.incarnation, true)
+    let (acceptor, task) = Acceptor::start(&writer.connector, &writer.pool, writer.incarnation, false)
         .await
         .unwrap();
     (acceptor, task, writer)

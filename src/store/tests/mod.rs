@@ -11,3 +11,4 @@ mod jobs;
 mod keys;
 mod partitions;
 mod plans;
+mod record;

@@ -7,16 +7,14 @@ use crate::store::housekeeping;
 #[tokio::test]
 async fn nodes_that_start_at_once_make_each_partition_once() {
     let fixture = Fixture::new().await;
-    let partitions =
-        "SELECT count(*) FROM pg_inherits WHERE inhparent IN ('journal'::regclass, 'activity_execution'::regclass)";
-    assert_eq!(fixture.count(partitions).await, 16);
+    let partitions = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'record'::regclass";
+    assert_eq!(fixture.count(partitions).await, 8);
     fixture
         .admin
         .client
         .batch_execute(
             "DO $$ DECLARE part regclass; BEGIN
-                 FOR part IN SELECT inhrelid FROM pg_inherits
-                             WHERE inhparent IN ('journal'::regclass, 'activity_execution'::regclass)
+                 FOR part IN SELECT inhrelid FROM pg_inherits WHERE inhparent = 'record'::regclass
                  LOOP EXECUTE 'DROP TABLE ' || part; END LOOP;
              END $$",
         )
@@ -33,5 +31,5 @@ async fn nodes_that_start_at_once_make_each_partition_once() {
     for task in tasks {
         task.await.unwrap().unwrap();
     }
-    assert_eq!(fixture.count(partitions).await, 16);
+    assert_eq!(fixture.count(partitions).await, 8);
 }

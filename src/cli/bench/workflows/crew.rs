@@ -35,13 +35,11 @@ impl Crew {
                 console: Arc::new(Silence),
                 ..InterpreterOptions::default()
             };
-            let mut builder = Engine::builder(&field.url)
+            let builder = Engine::builder(&field.url)
                 .schema(&field.schema)
                 .node_id(format!("node-{number}"))
+                .workers(workers.unwrap_or(field.workers))
                 .interpreter(console);
-            if let Some(workers) = workers {
-                builder = builder.workers(workers);
-            }
             engines.push(builder.start().await?);
         }
         Ok(Self::Engines(engines))
@@ -53,7 +51,7 @@ impl Crew {
             database_url: field.url.clone(),
             schema: field.schema.clone(),
             log: field.log.clone(),
-            arguments: Vec::new(),
+            arguments: vec![format!("--workers={}", field.workers)],
             ear: Arc::new(|name, output, line| {
                 if output == Output::Log {
                     eprintln!("{name} | {line}");

@@ -10,8 +10,9 @@ use crate::id::{
 };
 use crate::store::commit::writer::WriterTasks;
 use crate::store::commit::{
-    Answer, BookmarkRow, Claim, CommitRequest, CommitWriter, DefinitionRef, Effects, JournalRow, Verdict, WriterOptions,
+    Answer, BookmarkRow, Claim, CommitRequest, CommitWriter, DefinitionRef, Effects, Verdict, WriterOptions,
 };
+use crate::store::record::{Entry, Record, Who};
 use crate::store::{check, housekeeping, node};
 use crate::test_database::TestDatabase;
 
@@ -219,24 +220,35 @@ pub(crate) fn waiting(mut request: CommitRequest, bookmark: &str, hash: u8) -> C
     request
 }
 
-pub(crate) fn journal(mut request: CommitRequest, sequence: i64) -> CommitRequest {
-    request.effects.journal.push(JournalRow {
-        no: 0,
-        sequence,
-        at: 0,
-        event_name: "Started".to_owned(),
-        activity_execution_id: format!("e{sequence}"),
-        parent_activity_execution_id: None,
-        activity_id: "a".to_owned(),
-        activity_type: "Elsa.WriteLine".to_owned(),
+pub(crate) fn journal(request: CommitRequest, sequence: i64) -> CommitRequest {
+    journal_of(request, &[sequence])
+}
+
+pub(crate) fn journal_of(mut request: CommitRequest, sequences: &[i64]) -> CommitRequest {
+    let state = serde_json::json!({"Text": "x"});
+    let ids: Vec<String> = sequences.iter().map(|sequence| format!("e{sequence}")).collect();
+    let who = |id| Who {
+        id,
+        parent_id: None,
+        activity_id: "a",
+        node_id: "w:a",
+        activity_type: "Elsa.WriteLine",
         activity_type_version: 1,
         activity_name: None,
-        node_id: "w:a".to_owned(),
+    };
+    let entry = Entry {
+        at: 0,
+        event_name: "Started",
         message: None,
         source: None,
-        activity_state: Some(serde_json::json!({"Text": "x"})),
+        activity_state: Some(&state),
         payload: None,
-    });
+    };
+    let mut record = Record::default();
+    for id in &ids {
+        record.entry(who(id), entry);
+    }
+    request.effects.record = record.into_row(sequences[0]).unwrap();
     request
 }
 
