@@ -60,7 +60,7 @@ WITH fence_held AS MATERIALIZED (
     WHERE coalesce(h.claims, 0) = r.claims
 --[standing
 ), instance_held AS MATERIALIZED (
-    SELECT e.*
+    SELECT e.*, i.ctid AS place
     FROM eligible e
     JOIN instance i ON i.tenant_id = e.tenant_id AND i.id = e.instance_id
     WHERE e.expected > 0 AND i.version = e.expected
@@ -72,7 +72,8 @@ WITH fence_held AS MATERIALIZED (
         correlation_id = h.correlation_id, name = h.name, incident_count = h.incident_count, updated_at = now(),
         finished_at = CASE WHEN h.status = 1 THEN coalesce(i.finished_at, now()) END
     FROM instance_held h
-    WHERE i.tenant_id = h.tenant_id AND i.id = h.instance_id
+    -- If that is not found, the burst loses.
+    WHERE i.ctid = h.place
     RETURNING h.no, h.tenant_id, h.instance_id, h.status, h.state, h.elapsed, h.correlation_id, h.definition_id, i.version,
               i.created_at
 --]
@@ -96,12 +97,20 @@ WITH fence_held AS MATERIALIZED (
     FROM eligible e
     WHERE e.expected = 0
       AND CASE WHEN (e.tenant_id, e.instance_id) IN (SELECT n.tenant_id, n.id FROM inserted n) THEN true ELSE false END
-), state_written AS (
+), state_made AS (
+    -- A new instance has none: with ON CONFLICT each row would be looked for, and written in two steps.
     INSERT INTO instance_state (tenant_id, id, state)
-    SELECT w.tenant_id, w.instance_id, w.state FROM winner w ORDER BY w.tenant_id, w.instance_id
-    ON CONFLICT (tenant_id, id) DO UPDATE SET state = excluded.state
+    SELECT w.tenant_id, w.instance_id, w.state FROM winner w WHERE w.version = 1 ORDER BY w.tenant_id, w.instance_id
+--[standing
+), state_kept AS (
+    UPDATE instance_state s SET state = w.state
+    FROM winner w
+    WHERE w.version > 1 AND s.tenant_id = w.tenant_id AND s.id = w.instance_id
+--]
 ), work_done AS (
     DELETE FROM work x USING work_held h
+    -- By key, not by place: if somebody had changed the row since our snapshot and left the claim alone, the new version
+    -- would not be found by its place.
     WHERE x.tenant_id = h.tenant_id AND x.id = h.id
       AND CASE WHEN h.no IN (SELECT w.no FROM winner w) THEN true ELSE false END
 --[standing

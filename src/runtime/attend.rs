@@ -20,12 +20,13 @@ pub(super) fn spawn(shift: &Arc<Shift>, loaded: Loaded, permit: OwnedSemaphorePe
     let shift = Arc::clone(shift);
     let span = tracing::debug_span!("burst", instance = %loaded.locked.key.1, incarnation = %shift.incarnation);
     let tasks = shift.tasks.clone();
-    let task = async move {
+    // On the heap from the beginning: it is large, and moved several times until it runs.
+    let task = Box::pin(async move {
         // Rung when the burst has let go of everything, however it ended: more may have come for its instance.
         let _rings = Rings(Arc::clone(&shift));
         attend(&shift, loaded).await;
         drop(permit);
-    };
+    });
     tasks.spawn(tracing::Instrument::instrument(task, span));
 }
 
