@@ -193,6 +193,10 @@ fn compare(zone: &str) {
             if is_interval && (rules.gap, rules.overlap) != (Gap::Shift, OverlapTime::Second) {
                 continue;
             }
+            // Every minute of a year is half a million: where the clock is the oddest.
+            if *text == "* * * * *" && zone != "Australia/Lord_Howe" {
+                continue;
+            }
             let expected = reference.fires(&matching, is_interval, rules);
             let fires = walk(&cron, &reference.zone, rules);
             let differs = fires.iter().zip(&expected).find(|(fire, expected)| fire != expected);

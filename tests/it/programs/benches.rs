@@ -155,9 +155,9 @@ async fn workflows_by_each_door_finish_and_are_counted() {
     ];
     for (mode, arguments) in [
         ("execute", ["--seconds", "1", "--commit", "activity"]),
-        ("dispatch", ["--instances", "300", "--nodes", "2"]),
+        ("dispatch", ["--instances", "100", "--nodes", "2"]),
         ("http", ["--seconds", "1", "--journal", "off"]),
-        ("event", ["--instances", "200", "--nodes", "1"]),
+        ("event", ["--instances", "60", "--nodes", "1"]),
     ] {
         let small = [&["--mode", mode, "--clients", "4"], &arguments[..]].concat();
         let (report, _) = report("workflows", &small, &more).await;
