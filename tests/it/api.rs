@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Answer, Child, Http, TestDatabase, long, poll_until};
 
-const SOON: Duration = Duration::from_secs(30);
+const SOON: Duration = Duration::from_secs(60);
 
 struct Node {
     http: Http,

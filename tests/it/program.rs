@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::support::{Child, Http, Server, Stop, TestDatabase, poll_until};
 
-const SOON: Duration = Duration::from_secs(30);
+const SOON: Duration = Duration::from_secs(60);
 
 /// The exit code, and what was said on standard error.
 fn run(arguments: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, String) {
