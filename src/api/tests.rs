@@ -110,7 +110,7 @@ impl Door {
             let _ = stream.flush().await;
         }
         let mut answer = Vec::new();
-        let read = tokio::time::timeout(Duration::from_secs(10), stream.read_to_end(&mut answer));
+        let read = tokio::time::timeout(Duration::from_secs(60), stream.read_to_end(&mut answer));
         let _ = read.await.expect("the server closes the connection");
         String::from_utf8_lossy(&answer).into_owned()
     }
@@ -323,7 +323,7 @@ async fn a_server_that_stops_ends_what_it_works_on() {
     assert_eq!(idle.get(door.url("/echo")).send().await.unwrap().status(), 200);
     tokio::time::sleep(Duration::from_millis(100)).await;
     drop(door.stop.take());
-    let ended = tokio::time::timeout(Duration::from_secs(3), &mut door.server).await;
+    let ended = tokio::time::timeout(Duration::from_secs(60), &mut door.server).await;
     assert!(matches!(ended, Ok(Ok(Ok(())))));
     assert_eq!(request.await.unwrap().unwrap().text().await.unwrap(), "slow");
     assert!(idle.get(door.url("/echo")).send().await.is_err());

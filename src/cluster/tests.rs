@@ -23,7 +23,7 @@ async fn join(fixture: &Fixture, node: &str) -> crate::Result<Membership> {
 }
 
 async fn ended(membership: &Membership) -> &'static str {
-    tokio::time::timeout(Duration::from_secs(10), membership.ended())
+    tokio::time::timeout(Duration::from_secs(60), membership.ended())
         .await
         .expect("the registration goes on")
 }
@@ -239,7 +239,7 @@ async fn a_check_in_tells_who_is_late() {
     let membership = join(&fixture, "n").await.unwrap();
     let mut reports = membership.reports();
     let told = reports.wait_for(|report| !report.pulse.expired.is_empty());
-    let told = tokio::time::timeout(Duration::from_secs(10), told)
+    let told = tokio::time::timeout(Duration::from_secs(60), told)
         .await
         .unwrap()
         .unwrap();

@@ -13,7 +13,7 @@ fn connector(database: &TestDatabase, schema: &str) -> Connector {
 
 #[tokio::test]
 async fn processes_that_migrate_at_once_all_succeed() {
-    let database = TestDatabase::create().await;
+    let database = TestDatabase::empty().await;
     let mut tasks = Vec::new();
     for _ in 0..4 {
         let base = connector(&database, "mainspring");
@@ -29,7 +29,7 @@ async fn processes_that_migrate_at_once_all_succeed() {
 
 #[tokio::test]
 async fn two_schemas_of_one_database_do_not_meet() {
-    let database = TestDatabase::create().await;
+    let database = TestDatabase::empty().await;
     for schema in ["one", "two"] {
         migrate::run(&connector(&database, schema)).await.unwrap();
         migrate::verify(&connector(&database, schema)).await.unwrap();
@@ -40,7 +40,7 @@ async fn two_schemas_of_one_database_do_not_meet() {
 
 #[tokio::test]
 async fn a_database_newer_than_this_binary_is_refused() {
-    let database = TestDatabase::create().await;
+    let database = TestDatabase::empty().await;
     let base = connector(&database, "mainspring");
     migrate::run(&base).await.unwrap();
     database

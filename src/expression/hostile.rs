@@ -8,7 +8,10 @@ use serde_json::json;
 use super::ScriptErrorKind::{Closed, InvalidText, Memory, Thrown, Timeout, TooLarge};
 use super::{ScriptEngine, ScriptErrorKind, ScriptOptions, ScriptScope};
 
-const LIMIT: Duration = Duration::from_millis(200);
+const LIMIT: Duration = Duration::from_millis(100);
+
+/// The longest that anything takes that cannot be interrupted, on a machine with other things to do.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 fn engine() -> ScriptEngine {
     ScriptEngine::new(ScriptOptions {
@@ -162,7 +165,7 @@ async fn every_hostile_script_is_stopped() {
                 kinds.contains(&error.kind) || error.kind == Timeout || kinds.is_empty() && error.kind != Closed
             }
         };
-        if !right || took > LIMIT * 30 || memory > 600 {
+        if !right || took > PATIENCE || memory > 600 {
             wrong.push(format!("{name}: {outcome:?} after {took:?} at {memory} MiB"));
         }
         still_works(&engine, script).await;
@@ -270,7 +273,7 @@ async fn a_dropped_caller_frees_the_thread() {
     tokio::time::sleep(Duration::from_millis(50)).await;
     endless.abort();
     still_works(&engine, "the session left").await;
-    assert!(began.elapsed() < Duration::from_secs(5));
+    assert!(began.elapsed() < PATIENCE * 3);
 }
 
 #[tokio::test]

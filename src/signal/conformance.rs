@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{CacheSignal, Change, Heard, Signals};
 use crate::id::{DefinitionId, TenantId};
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Two members of one cluster.
 pub(super) type Pair = (Box<dyn CacheSignal>, Box<dyn CacheSignal>);

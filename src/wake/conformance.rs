@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{Hint, Hints, WakeTransport};
 use crate::id::{InstanceId, WorkId};
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Two members of one cluster.
 pub(super) type Pair = (Box<dyn WakeTransport>, Box<dyn WakeTransport>);

@@ -32,7 +32,7 @@ async fn the_postgres_provider_conforms() {
 }
 
 async fn next(hints: &mut Hints) -> Vec<Hint> {
-    let heard = tokio::time::timeout(Duration::from_secs(10), hints.recv()).await;
+    let heard = tokio::time::timeout(Duration::from_secs(60), hints.recv()).await;
     heard.expect("heard nothing").expect("the transport ended").to_vec()
 }
 
@@ -109,7 +109,7 @@ async fn insist(from: &PostgresWake, to: &mut Hints, hint: Hint) {
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), heard)
+    tokio::time::timeout(Duration::from_secs(60), heard)
         .await
         .expect("never heard");
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::support::{Child, Http, Server, Stop, TestDatabase, poll_until};
 
-const SOON: Duration = Duration::from_secs(30);
+const SOON: Duration = Duration::from_secs(60);
 
 /// The exit code, and what was said on standard error.
 fn run(arguments: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, String) {
@@ -128,7 +128,7 @@ fn a_taken_address_is_told() {
 
 #[tokio::test]
 async fn a_node_is_ready_answers_and_stops_in_good_order() {
-    let database = TestDatabase::create().await;
+    let database = TestDatabase::empty().await;
     let url = database.url();
     // The flag wins over the environment.
     let variables = [("MAINSPRING_DATABASE_URL", NO_DATABASE), ("MAINSPRING_API_KEY", "k-1")];

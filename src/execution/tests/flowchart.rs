@@ -136,6 +136,11 @@ proptest! {
         let outcome = runtime().block_on(play(&mut driver, choice));
         check(&outcome);
     }
+}
+
+proptest! {
+    // Fewer: each has a burst for every activity.
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn where_a_burst_yields_does_not_matter((kinds, edges) in graph(10), choice in 0..7usize) {

@@ -253,6 +253,11 @@ fn lost_hints_are_healed() {
     }
 }
 
+/// Whether `scripts/test --long` runs this.
+fn long() -> bool {
+    std::env::var("MAINSPRING_TEST_LONG").is_ok_and(|value| value == "1")
+}
+
 /// What anybody may do, in any order, on three nodes: nobody ever has what another one has (the world sees to that), each
 /// is granted in the end, and then nothing is left anywhere.
 fn play(seed: u64, budget: usize, lost_of_hundred: u32, alone: bool) {
@@ -350,7 +355,7 @@ fn in_order(world: &World) {
 
 #[test]
 fn anything_in_any_order_ends_well() {
-    for seed in 0..40 {
+    for seed in 0..if long() { 200 } else { 15 } {
         play(seed, 100, 0, true);
         play(seed, 100, 0, false);
         play(seed, 100, 30, false);
@@ -364,7 +369,7 @@ fn anything_in_any_order_ends_well() {
 fn whoever_stood_still_has_a_turn_soon_after() {
     let mut worst = 0;
     let mut idle = Duration::ZERO;
-    for seed in 0..10 {
+    for seed in 0..if long() { 10 } else { 3 } {
         let mut world = World::new(3, 100, seed);
         // For each that waits: what was granted until it asked, but for what was granted while its node stood still.
         let mut asked = HashMap::new();

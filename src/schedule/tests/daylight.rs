@@ -56,7 +56,7 @@ const INTERVALS: [(&str, Matches); 7] = [
     ("45 */2 * * MON-SUN", |w| w.hour % 2 == 0 && w.minute == 45),
 ];
 
-/// Every minute of the year in a zone, and some days around it, by asking for the offset of each.
+/// Every minute of the year in a zone, and some days around it, by asking for the offset of each quarter of an hour.
 struct Reference {
     /// Of the first entry of `walls`, in minutes of local time.
     first_local: i64,
@@ -85,8 +85,13 @@ impl Reference {
         let mut walls: Vec<_> = (first_local..=last_local)
             .map(|local| (wall(local), Vec::new()))
             .collect();
+        let mut offset = 0;
         for instant in (from..=until).step_by(MINUTE as usize) {
-            let local = (instant + zone.offset_at(instant)) / MINUTE;
+            // No clock in the world is changed in between, in this year.
+            if instant % (15 * MINUTE) == 0 {
+                offset = zone.offset_at(instant);
+            }
+            let local = (instant + offset) / MINUTE;
             walls[usize::try_from(local - first_local).unwrap()].1.push(instant);
         }
         Self {
@@ -191,6 +196,10 @@ fn compare(zone: &str) {
         for rules in all_rules() {
             // Much to walk; these must not matter, and one set that differs from the usual in both shows it.
             if is_interval && (rules.gap, rules.overlap) != (Gap::Shift, OverlapTime::Second) {
+                continue;
+            }
+            // Every minute of a year is half a million: where the clock is the oddest.
+            if *text == "* * * * *" && zone != "Australia/Lord_Howe" {
                 continue;
             }
             let expected = reference.fires(&matching, is_interval, rules);

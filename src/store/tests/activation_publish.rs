@@ -46,7 +46,7 @@ async fn looks_again(points: &mut mpsc::UnboundedReceiver<String>) {
             looks += usize::from(point == "activation.waits");
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), looks)
+    tokio::time::timeout(Duration::from_secs(60), looks)
         .await
         .expect("the publisher does not look");
 }
@@ -280,7 +280,7 @@ async fn the_same_strategy_published_again_keeps_nobody_waiting() {
         .await
         .unwrap();
     let again = publish(&door.fixture, &door.writer, "Singleton", &[]);
-    tokio::time::timeout(std::time::Duration::from_secs(5), again)
+    tokio::time::timeout(std::time::Duration::from_secs(60), again)
         .await
         .unwrap();
     let one = door.start("one", None).await.unwrap();

@@ -143,7 +143,7 @@ async fn a_claim_that_is_not_yet_committed_is_stepped_over() {
         .unwrap();
     let keys = [key("i0"), key("i1")];
     let claims = claim::claim(&writer.pool, writer.incarnation, &keys, false);
-    let found = tokio::time::timeout(Duration::from_secs(3), claims)
+    let found = tokio::time::timeout(Duration::from_secs(60), claims)
         .await
         .expect("it waits for another claimer's rows")
         .unwrap();

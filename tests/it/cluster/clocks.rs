@@ -137,22 +137,22 @@ async fn nodes_whose_clocks_are_hours_apart_and_jump_keep_the_time_of_the_databa
     let client = database.connect().await;
     let query = "SELECT array_agg(incarnation ORDER BY incarnation) FROM mainspring.node";
     let members: Vec<i64> = client.query_one(query, &[]).await.unwrap().get(0);
-    load(&nodes, 0..60).await;
-    all_finish(&client, 60).await;
+    load(&nodes, 0..30).await;
+    all_finish(&client, 30).await;
     agrees(&client, &members).await;
     // Now they jump, with delays under way.
-    load(&nodes, 60..90).await;
+    load(&nodes, 30..45).await;
     clocks[0].set("-3h");
     clocks[1].set("+3h");
     clocks[2].set("+1d");
-    load(&nodes, 90..120).await;
+    load(&nodes, 45..60).await;
     believes(&nodes[2], 86_400).await;
-    all_finish(&client, 120).await;
+    all_finish(&client, 60).await;
     agrees(&client, &members).await;
     for node in &mut nodes {
         assert!(!node.child.has_ended(), "{said}");
     }
-    each_exactly_once(&database, &client, 120).await;
+    each_exactly_once(&database, &client, 60).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

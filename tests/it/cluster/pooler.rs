@@ -83,7 +83,7 @@ fn is_refused(pooler: &Pooler, why: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pooler_in_transaction_mode_is_refused_with_the_remedy_and_the_remedy_works() {
-    let database = TestDatabase::create().await;
+    let database = TestDatabase::empty().await;
     let pooler = Pooler::start(&database, "").await;
     is_refused(&pooler, "it refuses the settings of a session");
     let direct = database.url();
@@ -97,7 +97,7 @@ async fn a_pooler_in_transaction_mode_is_refused_with_the_remedy_and_the_remedy_
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pooler_that_swallows_settings_is_refused() {
-    let database = TestDatabase::create().await;
+    let database = TestDatabase::empty().await;
     let pooler = Pooler::start(&database, "ignore_startup_parameters = options").await;
     is_refused(&pooler, "the settings of a session get lost");
     let client = database.connect().await;
@@ -110,7 +110,7 @@ async fn a_pooler_that_swallows_settings_is_refused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pooler_is_told_apart_by_its_sessions() {
-    let database = TestDatabase::create().await;
+    let database = TestDatabase::empty().await;
     // As if the settings had reached it.
     let client = database.connect().await;
     let name = database.name();

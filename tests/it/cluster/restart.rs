@@ -42,7 +42,7 @@ async fn a_database_that_restarts_and_crashes_under_load_loses_nothing_and_blame
     let settings = ["--check-in", "200ms"];
     let mut three = Three::start_at(database, [&url, &url, &url], [""; 3], &settings).await;
     let addresses = three.nodes.iter().map(|node| node.http.clone().unwrap()).collect();
-    let (count, rounds) = if long() { (4_000, 10) } else { (300, 2) };
+    let (count, rounds) = if long() { (4_000, 10) } else { (150, 1) };
     let load = load(addresses, count);
     for round in 0..rounds {
         for how in [Stop::Immediate, Stop::Fast] {

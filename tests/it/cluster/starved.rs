@@ -42,8 +42,8 @@ async fn a_node_that_gets_a_tenth_of_the_time_is_not_declared_dead_and_its_work_
                 );
             };
             let mut rounds = 0;
-            // For three times its tolerance at least.
-            while rounds < 30 || !enough.load(Ordering::Relaxed) {
+            // For twice its tolerance at least.
+            while rounds < 20 || !enough.load(Ordering::Relaxed) {
                 signal("STOP");
                 std::thread::sleep(STILL);
                 signal("CONT");

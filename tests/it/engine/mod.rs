@@ -20,7 +20,7 @@ use tokio::sync::Semaphore;
 
 use crate::support::{TestDatabase, poll_until};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Bench {
     database: TestDatabase,

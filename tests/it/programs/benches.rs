@@ -27,7 +27,7 @@ async fn no_schema(database: &TestDatabase) {
 
 /// Runs it to a good end: what it reported, and what it said meanwhile.
 async fn report(what: &str, arguments: &[&str], more: &[&str]) -> (Value, Vec<String>) {
-    let database = TestDatabase::create().await;
+    let database = TestDatabase::empty().await;
     let url = database.url();
     let bench = ["bench", what, "--database-url", &url, "--json"];
     let mut bench = Child::start(&[&bench[..], arguments].concat(), &[]);
@@ -113,7 +113,7 @@ async fn every_event_is_met_once() {
 
 #[tokio::test]
 async fn an_instance_that_runs_early_is_told() {
-    let database = TestDatabase::create().await;
+    let database = TestDatabase::empty().await;
     let url = database.url();
     let bench = ["bench", "timers", "--database-url", &url, "--json"];
     let mut bench = Child::start(&[&bench[..], &["--timers", "3", "--seconds", "1"]].concat(), &[]);
@@ -155,9 +155,9 @@ async fn workflows_by_each_door_finish_and_are_counted() {
     ];
     for (mode, arguments) in [
         ("execute", ["--seconds", "1", "--commit", "activity"]),
-        ("dispatch", ["--instances", "300", "--nodes", "2"]),
+        ("dispatch", ["--instances", "100", "--nodes", "2"]),
         ("http", ["--seconds", "1", "--journal", "off"]),
-        ("event", ["--instances", "200", "--nodes", "1"]),
+        ("event", ["--instances", "60", "--nodes", "1"]),
     ] {
         let small = [&["--mode", mode, "--clients", "4"], &arguments[..]].concat();
         let (report, _) = report("workflows", &small, &more).await;
@@ -187,7 +187,7 @@ const OF_LOCKS: [&str; 8] = [
 
 /// Runs it on two shared keys and two sessions: what it reported.
 async fn locks(more: &[&str]) -> Value {
-    let database = TestDatabase::create().await;
+    let database = TestDatabase::empty().await;
     let url = database.url();
     let bench = [
         "bench",
@@ -244,7 +244,7 @@ async fn locks_are_measured_on_shared_keys() {
 
 #[tokio::test]
 async fn a_thousand_tasks_of_three_processes_share_twenty_keys() {
-    let database = TestDatabase::create().await;
+    let database = TestDatabase::empty().await;
     let (url, client) = (database.url(), database.connect().await);
     let mut three: Vec<Child> = ["334", "333", "333"]
         .into_iter()

@@ -162,7 +162,7 @@ fn mapped(connection: &str, url: &str) -> String {
 
 #[tokio::test]
 async fn the_services_start_with_exactly_their_environment_and_command() {
-    let database = TestDatabase::create().await;
+    let database = TestDatabase::empty().await;
     let image = image(DOCKERFILE);
     let mut running = Vec::new();
     for node in nodes() {

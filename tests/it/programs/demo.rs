@@ -103,7 +103,7 @@ async fn what_a_killed_demo_leaves_behind_the_next_one_takes_away() {
 
 #[tokio::test]
 async fn in_a_database_that_is_given_it_has_a_schema_of_its_own() {
-    let database = TestDatabase::create().await;
+    let database = TestDatabase::empty().await;
     let url = database.url();
     let mut demo = Child::start(&["demo", "--database-url", &url], &[]);
     let code = demo.wait(PATIENCE).code();

@@ -11,7 +11,7 @@ const FIELDS: [&str; 10] = [
 ];
 
 async fn after(fault: &str) {
-    let database = TestDatabase::create().await;
+    let database = TestDatabase::empty().await;
     let url = database.url();
     let small = [
         "--bursts",
@@ -68,7 +68,7 @@ async fn a_node_that_is_cut_off_writes_nothing() {
 
 #[tokio::test]
 async fn it_can_be_interrupted_and_leaves_no_schema() {
-    let database = TestDatabase::create().await;
+    let database = TestDatabase::empty().await;
     let url = database.url();
     let mut bench = Child::start(
         &[
@@ -100,7 +100,7 @@ async fn it_can_be_interrupted_and_leaves_no_schema() {
 
 #[tokio::test]
 async fn nodes_that_do_not_start_are_told_and_leave_no_schema() {
-    let database = TestDatabase::create().await;
+    let database = TestDatabase::empty().await;
     let url = database.url();
     // Less than two check-ins.
     let mut bench = Child::start(
@@ -122,7 +122,7 @@ async fn nodes_that_do_not_start_are_told_and_leave_no_schema() {
 
 #[tokio::test]
 async fn what_should_not_be_makes_it_fail() {
-    let database = TestDatabase::create().await;
+    let database = TestDatabase::empty().await;
     let url = database.url();
     let small = ["--bursts", "2", "--rounds", "1", "--json"];
     let mut bench = Child::start(

@@ -12,7 +12,11 @@ const PREFIX: &str = "mainspring_test_";
 /// goes on beside this one.
 const STRAY_AFTER: Duration = Duration::from_secs(3600);
 
-/// An empty database, dropped at the end, whoever is still connected.
+mod embedded {
+    refinery::embed_migrations!("sql/migrations");
+}
+
+/// A database, dropped at the end, whoever is still connected.
 pub(crate) struct TestDatabase {
     server: String,
     name: String,
@@ -26,17 +30,41 @@ pub(crate) struct Connection {
 }
 
 impl TestDatabase {
-    /// Makes one.
+    /// Makes one whose schema `mainspring` is what this version makes of it. It is a copy, as all the migrations take
+    /// many times as long.
     pub(crate) async fn create() -> Self {
+        drop_strays_once().await;
+        let server = connect(server_url()).await;
+        let mut tries = 0;
+        loop {
+            let template = template(&server).await;
+            let name = new_name();
+            let copy = format!("CREATE DATABASE {name} TEMPLATE {template}");
+            match server.batch_execute(&copy).await {
+                Ok(()) => return Self::named(server_url(), name),
+                // It grew old, and another run swept it away just now.
+                Err(error) if tries < 3 => eprintln!("no copy of {template}: {error}"),
+                Err(error) => panic!("no copy of {template}: {error}"),
+            }
+            tries += 1;
+        }
+    }
+
+    /// Makes one with nothing in it.
+    pub(crate) async fn empty() -> Self {
         drop_strays_once().await;
         Self::create_on(server_url()).await
     }
 
-    /// Makes one on another server, by the URL of its superuser.
+    /// Makes one with nothing in it on another server, by the URL of its superuser.
     pub(crate) async fn create_on(server: &str) -> Self {
-        let name = format!("{PREFIX}{}_{}", epoch(), uuid::Uuid::new_v4().simple());
+        let name = new_name();
         let client = connect(server).await;
         client.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
+        Self::named(server, name)
+    }
+
+    fn named(server: &str, name: String) -> Self {
         Self {
             server: server.to_owned(),
             name,
@@ -133,6 +161,53 @@ fn url_of(server: &str, database: &str) -> String {
     let mut url = reqwest::Url::parse(server).expect("the URL of the server is a URL");
     url.set_path(database);
     url.into()
+}
+
+fn new_name() -> String {
+    format!("{PREFIX}{}_{}", epoch(), uuid::Uuid::new_v4().simple())
+}
+
+/// The database that others are copies of. Whoever needs it first makes it, whatever other runs go on beside this one:
+/// each set of migrations has its own, and it has its name only when all is in it. Strays are swept away, it too.
+async fn template(server: &Client) -> String {
+    let migrations = embedded::migrations::runner();
+    let known = migrations.get_migrations().iter();
+    let key = known.fold(0_u64, |key, migration| {
+        key.wrapping_mul(31).wrapping_add(migration.checksum())
+    });
+    let ending = format!("_template_{key:016x}");
+    let find = async || {
+        let sql = "SELECT max(datname::text) FROM pg_database WHERE starts_with(datname::text, $1)
+                   AND right(datname::text, length($2)) = $2";
+        let row = server.query_one(sql, &[&PREFIX, &ending]).await.unwrap();
+        row.get::<_, Option<String>>(0)
+    };
+    if let Some(found) = find().await {
+        return found;
+    }
+    let lock = "SELECT pg_advisory_lock(hashtext('mainspring_test_template'))";
+    server.batch_execute(lock).await.unwrap();
+    let found = match find().await {
+        Some(found) => found,
+        None => {
+            let unfinished = new_name();
+            let create = format!("CREATE DATABASE {unfinished}");
+            server.batch_execute(&create).await.unwrap();
+            let mut client = connect(&url_of(server_url(), &unfinished)).await;
+            let schema = "CREATE SCHEMA mainspring; SET search_path = mainspring, pg_temp; SET timezone = 'UTC'";
+            client.batch_execute(schema).await.unwrap();
+            migrations.run_async(&mut *client).await.unwrap();
+            drop(client);
+            let made = format!("{PREFIX}{}{ending}", epoch());
+            // The server waits until nobody is connected any more.
+            let rename = format!("ALTER DATABASE {unfinished} RENAME TO {made}");
+            server.batch_execute(&rename).await.unwrap();
+            made
+        }
+    };
+    let unlock = "SELECT pg_advisory_unlock(hashtext('mainspring_test_template'))";
+    server.batch_execute(unlock).await.unwrap();
+    found
 }
 
 async fn drop_database(server: &str, name: &str) -> Result<(), tokio_postgres::Error> {

@@ -85,7 +85,7 @@ async fn an_event_and_its_bookmark_never_miss_each_other_when_the_wait_comes_fir
         async move { event::publish(&pool, class, &event(9, "k")).await.unwrap() }
     });
     // The publisher must wait for the commit; only then it looks.
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(5);
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
     while fixture
         .count("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
         .await
@@ -314,7 +314,7 @@ async fn claims_locked_by_a_dying_commit_are_found_by_the_next_sweep() {
             .await
             .unwrap()
     });
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(5);
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
     while fixture
         .count("SELECT count(*) FROM work WHERE claimed_by IS NULL")
         .await
@@ -352,7 +352,7 @@ async fn an_incarnation_stopped_in_the_middle_of_a_commit_is_ended_first() {
         .await
         .unwrap();
     let mut lost = stopped.lost();
-    tokio::time::timeout(Duration::from_secs(5), lost.wait_for(|lost| *lost))
+    tokio::time::timeout(Duration::from_secs(60), lost.wait_for(|lost| *lost))
         .await
         .unwrap()
         .unwrap();
