@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Map, Value};
+use tokio::sync::OnceCell;
 
 use crate::db::Pool;
 use crate::definition::WorkflowDefinition;
@@ -17,7 +18,8 @@ const CAPACITY: usize = 512;
 
 #[derive(Default)]
 pub(super) struct Programs {
-    known: Mutex<HashMap<(TenantId, VersionId), Arc<Program>>>,
+    /// A cell is empty while one compiles, and the others wait.
+    known: Mutex<HashMap<(TenantId, VersionId), Arc<OnceCell<Arc<Program>>>>>,
     /// Which version was the published one when somebody last looked. It may have been replaced since.
     published: Mutex<HashMap<(TenantId, DefinitionId), VersionId>>,
 }
@@ -81,12 +83,13 @@ impl Programs {
         };
         drop(published);
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let program = known.get(&(tenant.clone(), version)).cloned();
+        let cell = known.get(&(tenant.clone(), version)).cloned();
         drop(known);
+        let program = cell.as_deref().and_then(OnceCell::get);
         program.is_none_or(|program| program.lacks().is_empty())
     }
 
-    /// The program of a version, compiled once.
+    /// The program of a version, compiled once. Dropped while it compiles, the next who waits begins anew.
     pub(super) async fn get(
         &self,
         pool: &Pool,
@@ -95,27 +98,38 @@ impl Programs {
         version: &VersionId,
     ) -> Result<Arc<Program>> {
         let key = (tenant.clone(), version.clone());
-        if let Some(program) = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
-            return Ok(Arc::clone(program));
-        }
-        let (definition_id, number, body) = definition::body(pool, tenant, version).await?.ok_or_else(|| {
-            Error::not_found(
-                "definition-not-found",
-                format!("no workflow definition has the version id {version:?}"),
-            )
-        })?;
-        let mut definition = WorkflowDefinition::from_value(body)?;
-        definition.id = version.clone();
-        definition.definition_id = definition_id;
-        definition.version = number;
-        let program = Arc::new(interpreter.compile(&definition)?);
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= CAPACITY
-            && let Some(any) = known.keys().next().cloned()
-        {
-            known.remove(&any);
-        }
-        known.insert(key, Arc::clone(&program));
-        Ok(program)
+        let cell = {
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            if known.len() >= CAPACITY
+                && !known.contains_key(&key)
+                && let Some(any) = known.keys().next().cloned()
+            {
+                known.remove(&any);
+            }
+            Arc::clone(known.entry(key).or_default())
+        };
+        let program = cell
+            .get_or_try_init(|| compile(pool, interpreter, tenant, version))
+            .await?;
+        Ok(Arc::clone(program))
     }
+}
+
+async fn compile(
+    pool: &Pool,
+    interpreter: &Interpreter,
+    tenant: &TenantId,
+    version: &VersionId,
+) -> Result<Arc<Program>> {
+    let (definition_id, number, body) = definition::body(pool, tenant, version).await?.ok_or_else(|| {
+        Error::not_found(
+            "definition-not-found",
+            format!("no workflow definition has the version id {version:?}"),
+        )
+    })?;
+    let mut definition = WorkflowDefinition::from_value(body)?;
+    definition.id = version.clone();
+    definition.definition_id = definition_id;
+    definition.version = number;
+    Ok(Arc::new(interpreter.compile(&definition)?))
 }

@@ -247,7 +247,7 @@ pub(in crate::cli) struct BenchWorkflows {
     #[arg(long, value_name = "COUNT", env = "MAINSPRING_NODES", hide_env_values = true, default_value = "1", value_parser = few)]
     pub(in crate::cli) nodes: usize,
     /// How many bursts each node runs at the same time
-    #[arg(long, value_name = "COUNT", env = "MAINSPRING_WORKERS", hide_env_values = true, default_value = "64", value_parser = count)]
+    #[arg(long, value_name = "COUNT", env = "MAINSPRING_WORKERS", hide_env_values = true, default_value = "256", value_parser = count)]
     pub(in crate::cli) workers: usize,
     /// How long is measured, after one second to warm up
     #[arg(long, value_name = "COUNT", env = "MAINSPRING_SECONDS", hide_env_values = true, default_value = "10", value_parser = count)]
