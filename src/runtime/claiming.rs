@@ -26,7 +26,10 @@ const ROUND: usize = 256;
 
 /// How long a round waits, while there is a backlog, for permits of bursts that end together: they were committed together,
 /// and a look for the first of them alone would cost as much as one for all.
-const GATHERING: Duration = Duration::from_millis(2);
+const GATHERING: Duration = Duration::from_millis(10);
+
+/// For how many it does not wait any longer, nor for more than half of the workers: the others have to be busy meanwhile.
+const ENOUGH: usize = 64;
 
 /// How long a node has lived before it takes a row that two processes died with: who dies so soon, dies of something
 /// else, and the row would get the blame for it.
@@ -145,6 +148,7 @@ async fn round(shift: &Arc<Shift>, horizon: &Horizon, memory: &mut Memory) -> Re
         shift.alarm.due(Instant::now() + due + hints::spread(shift));
     }
     memory.full = found.full;
+    shift.crowded.store(found.full, Relaxed);
     if found.instances.is_empty() {
         return Ok(false);
     }
@@ -172,10 +176,10 @@ async fn round(shift: &Arc<Shift>, horizon: &Horizon, memory: &mut Memory) -> Re
     Ok(full)
 }
 
-/// Waits a moment until half of what a round can have is free.
+/// Waits a moment until enough is free for a look to be worth its while.
 async fn gather(shift: &Shift, permits: &mut Vec<OwnedSemaphorePermit>) {
-    let half = ROUND.min(shift.workers) / 2;
-    let missing = u32::try_from(half.saturating_sub(permits.len())).unwrap_or(0);
+    let enough = ENOUGH.min(shift.workers / 2);
+    let missing = u32::try_from(enough.saturating_sub(permits.len())).unwrap_or(0);
     if missing == 0 {
         return;
     }

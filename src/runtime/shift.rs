@@ -2,7 +2,7 @@
 //! reached the writer are dropped, those that have wait for their verdict.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, watch};
@@ -69,6 +69,8 @@ pub(super) struct Shift {
     pub(super) permits: Arc<Semaphore>,
     /// How many of them the look has in hands that is under way, for what it may find.
     pub(super) looking: AtomicUsize,
+    /// The last look has not shown all there is to do.
+    pub(super) crowded: AtomicBool,
     pub(super) workers: usize,
     /// The one permit to run a row that has been in the hands of two processes that died.
     pub(super) suspects: Arc<Semaphore>,
@@ -149,6 +151,7 @@ impl Shift {
             in_flight: Arc::default(),
             permits: Arc::new(Semaphore::new(options.workers)),
             looking: AtomicUsize::new(0),
+            crowded: AtomicBool::new(false),
             workers: options.workers,
             suspects: Arc::new(Semaphore::new(1)),
             stop: CancellationToken::new(),

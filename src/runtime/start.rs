@@ -1,6 +1,7 @@
 //! Starts: execute runs at once and answers with the state, dispatch accepts and answers.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -145,10 +146,18 @@ pub(super) fn request_key(route: &'static str, given: Idempotency) -> RequestKey
     }
 }
 
-/// A worker that is free now, or in a moment. What waits in line for a look costs more than what is run as it comes.
+/// A worker that is free now, or in a moment. What waits in line for a look costs more than what is run as it comes. But
+/// who drains leaves it to others, and while more waits than a look has shown, nobody stands in the look's way.
 async fn worker_soon(shift: &Shift) -> Option<OwnedSemaphorePermit> {
-    let free = Arc::clone(&shift.permits).acquire_owned();
-    tokio::time::timeout(SOON, free).await.ok()?.ok()
+    let permits = Arc::clone(&shift.permits);
+    let permit = if shift.is_draining() {
+        None
+    } else if shift.crowded.load(Relaxed) {
+        permits.try_acquire_owned().ok()
+    } else {
+        tokio::time::timeout(SOON, permits.acquire_owned()).await.ok()?.ok()
+    };
+    permit.filter(|_| !shift.is_draining())
 }
 
 /// Accepts a start; nobody has claimed it yet, unless the acceptor does so.
@@ -209,7 +218,8 @@ async fn begin(
     // The lock needs no answer of the database to be asked for: both travel at once.
     let (accepted, guards) = tokio::join!(
         accepted(shift, acceptor, start, deadline),
-        shift.locks.try_instances(std::slice::from_ref(&key))
+        // The start is accepted all the same, and this door does not wait for a lock service that hangs.
+        tokio::time::timeout_at(deadline, shift.locks.try_instances(std::slice::from_ref(&key)))
     );
     let (work, definition, clock) = match accepted? {
         Accepted::New {
@@ -224,7 +234,11 @@ async fn begin(
         instance: key.1.clone(),
         row: Some((work, shift.doors.open(work))),
     };
-    match guards.ok().and_then(|mut guards| guards.pop().flatten()) {
+    match guards
+        .ok()
+        .and_then(Result::ok)
+        .and_then(|mut guards| guards.pop().flatten())
+    {
         Some(guard) => {
             let instruction = Some((WorkKind::Start, body));
             let row = ClaimedRow {

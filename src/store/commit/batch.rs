@@ -123,7 +123,13 @@ impl Channel {
     ) -> Result<Winners, Broken> {
         failpoint::hit("commit.gathered").await?;
         let rows = Rows::of(requests);
-        let batch = within(ANSWER_TIMEOUT, self.shaped(rows.shape)).await?;
+        let batch = match tokio::time::timeout(ANSWER_TIMEOUT, self.shaped(rows.shape)).await {
+            // What the server says against it is no doubt about a commit: nothing was sent.
+            Ok(prepared) => prepared?,
+            Err(_) => {
+                return Err(Error::unavailable("database-timeout", "the database did not prepare a commit").into());
+            }
+        };
         let winners = match tokio::time::timeout(ANSWER_TIMEOUT, self.send(&batch, &rows)).await {
             Ok(result) => result?,
             Err(_) => {
