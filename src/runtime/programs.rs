@@ -16,10 +16,12 @@ use crate::{Error, Result};
 /// How many compiled definitions are kept.
 const CAPACITY: usize = 512;
 
+/// Empty while one compiles, and the others wait.
+type Cell = Arc<OnceCell<Arc<Program>>>;
+
 #[derive(Default)]
 pub(super) struct Programs {
-    /// A cell is empty while one compiles, and the others wait.
-    known: Mutex<HashMap<(TenantId, VersionId), Arc<OnceCell<Arc<Program>>>>>,
+    known: Mutex<HashMap<(TenantId, VersionId), Cell>>,
     /// Which version was the published one when somebody last looked. It may have been replaced since.
     published: Mutex<HashMap<(TenantId, DefinitionId), VersionId>>,
 }

@@ -72,7 +72,7 @@ impl Fixture {
         let client = &self.admin.client;
         let node_id = NodeId::new("test");
         let incarnation = node::next_incarnation(client).await.unwrap();
-        node::register(client, incarnation, &node_id, Duration::from_secs(5))
+        node::register(client, incarnation, &node_id, Duration::from_secs(60))
             .await
             .unwrap();
         let connector = base.of(incarnation, &node_id);
@@ -123,7 +123,7 @@ impl Fixture {
 
     /// Waits until a query that counts gives this number.
     pub(crate) async fn until(&self, expected: i64, sql: &str) {
-        let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
         loop {
             let count = self.count(sql).await;
             if count == expected {
@@ -146,7 +146,7 @@ impl Fixture {
 
     /// Waits until a statement of another session waits for a lock.
     pub(crate) async fn somebody_waits(&self) {
-        let deadline = tokio::time::Instant::now() + Duration::from_secs(5);
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
         loop {
             let waiting = self
                 .count("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
