@@ -72,7 +72,7 @@ impl Fixture {
         let client = &self.admin.client;
         let node_id = NodeId::new("test");
         let incarnation = node::next_incarnation(client).await.unwrap();
-        node::register(client, incarnation, &node_id, Duration::from_secs(60))
+        node::register(client, incarnation, &node_id, Duration::from_secs(5))
             .await
             .unwrap();
         let connector = base.of(incarnation, &node_id);
