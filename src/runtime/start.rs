@@ -44,8 +44,8 @@ impl Engine {
         let shift = self.accepting()?;
         let ours = request.instance_id.is_none() && shift.workers > 0;
         let start = self.new_start(&shift, request, "execute").await?;
-        // What this node cannot run it only accepts; the door waits for whoever can.
-        let ours = ours && shift.programs.can_run(&start.tenant, &start.definition_id);
+        // What this node cannot run it only accepts, and what comes while it drains; the door waits for whoever runs it.
+        let ours = ours && !shift.is_draining() && shift.programs.can_run(&start.tenant, &start.definition_id);
         let (reply, accepted) = oneshot::channel();
         // A task of the runtime's: a client that hangs up cancels nothing.
         let owned = Arc::clone(&shift);

@@ -237,6 +237,11 @@ async fn a_node_that_stops_still_serves_claims_nothing_and_hands_back_what_it_ca
             .expect(200);
         assert!(claimed().await <= 10, "it claims more while it drains");
     }
+    // It answers with what another node has run.
+    let start = json!({"input": {"n": 300}});
+    http.post("workflow-definitions/walk/execute", &start).await.expect(200);
+    assert!(claimed().await <= 10, "it claims what it executes while it drains");
+    http.post("events/go-300/trigger", &json!({})).await.expect(200);
     assert!(
         asked.elapsed() < Duration::from_secs(6),
         "this machine is too slow for this test"
@@ -246,9 +251,9 @@ async fn a_node_that_stops_still_serves_claims_nothing_and_hands_back_what_it_ca
     assert!(status.success() && said.contains("left in good order"), "{said}");
     let gone = asked.elapsed();
     assert_eq!(rows_of(&client, "one").await, 0);
-    all_finish(&client, 30).await;
+    all_finish(&client, 31).await;
     println!("gone after {gone:?}, all finished {:?} later", asked.elapsed() - gone);
-    each_exactly_once(&database, &client, 30).await;
+    each_exactly_once(&database, &client, 31).await;
     let said = two.child.stderr().join("\n");
     assert!(!said.contains(TAKEN_OVER), "{said}");
 }
