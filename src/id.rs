@@ -70,9 +70,10 @@ text_id! {
 }
 
 impl InstanceId {
-    /// A new random id, in Elsa's form: 32 hexadecimal digits.
+    /// A new id, in Elsa's form: 32 hexadecimal digits. It begins with the time (RFC 9562, version 7), so that what is
+    /// made together stands together in every index: a commit then touches few pages of them; 74 bits are random.
     pub fn random() -> Self {
-        Self(uuid::Uuid::new_v4().simple().to_string())
+        Self(uuid::Uuid::now_v7().simple().to_string())
     }
 }
 
