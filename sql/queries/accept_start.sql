@@ -1,6 +1,6 @@
--- purpose: accept starts durably, resolving the version that is published at this moment; those
---          that a worker of this node waits for are born claimed. A start that its version's activation strategy refuses writes nothing, nor does one under a strategy
---          that was published so recently that what counts is not known yet
+-- purpose: accept starts durably, resolving the version that is published at this moment; those that a worker of this
+--          node waits for are born claimed. A start that its version's activation strategy refuses writes nothing, nor
+--          does one under a strategy that was published so recently that what counts is not known yet
 -- caller:  store::accept
 -- index:   definition_published, instance_pkey, request_pkey, work_start, activation_held
 -- locks:   request by key, then activation by key, then work
@@ -8,6 +8,8 @@
 WITH wanted AS MATERIALIZED (
     SELECT s.no, s.tenant_id, s.instance_id, s.definition_id, s.body, s.route, s.key, s.fingerprint, s.claimed,
            d.version_id, d.version, d.activation,
+           -- What is born claimed has an id that was made for it.
+           NOT s.claimed AND
            coalesce((SELECT true FROM instance i WHERE i.tenant_id = s.tenant_id AND i.id = s.instance_id LIMIT 1),
                     (SELECT true FROM work w WHERE w.tenant_id = s.tenant_id AND w.instance_id = s.instance_id
                      AND w.kind = 0 LIMIT 1),

@@ -84,9 +84,9 @@ WITH fence_held AS MATERIALIZED (
            e.burst, e.correlation_id, e.name, e.incident_count, CASE WHEN e.status = 1 THEN now() END
     FROM eligible e
     WHERE e.expected = 0
+    -- An id that is taken fails the batch; it is split until the one that is too late stands alone. With ON CONFLICT each
+    -- row would be looked for, and written in two steps.
     ORDER BY e.tenant_id, e.instance_id
-    ON CONFLICT DO NOTHING
-    RETURNING tenant_id, id
 ), winner AS MATERIALIZED (
     --[standing
     SELECT * FROM updated
@@ -96,7 +96,6 @@ WITH fence_held AS MATERIALIZED (
            1::bigint AS version, now() AS created_at
     FROM eligible e
     WHERE e.expected = 0
-      AND CASE WHEN (e.tenant_id, e.instance_id) IN (SELECT n.tenant_id, n.id FROM inserted n) THEN true ELSE false END
 ), state_made AS (
     -- A new instance has none: with ON CONFLICT each row would be looked for, and written in two steps.
     INSERT INTO instance_state (tenant_id, id, state)
@@ -113,6 +112,9 @@ WITH fence_held AS MATERIALIZED (
     -- would not be found by its place.
     WHERE x.tenant_id = h.tenant_id AND x.id = h.id
       AND CASE WHEN h.no IN (SELECT w.no FROM winner w) THEN true ELSE false END
+      --[going
+      AND CASE WHEN h.id IN (SELECT k.work_id FROM unnest($13::commit_claim[]) k) THEN false ELSE true END
+      --]
 --[standing
 ), burned AS MATERIALIZED (
     SELECT w.tenant_id, w.instance_id, b.id FROM unnest($6::commit_burned[]) b JOIN winner w ON w.no = b.no
@@ -159,7 +161,9 @@ WITH fence_held AS MATERIALIZED (
     -- The end of the instance, or another correlation id, frees what it held.
     DELETE FROM activation a
     USING winner w
-    WHERE (w.status = 1 OR w.correlation_id IS NOT NULL)
+    -- Where no workflow has a strategy, nothing is looked for.
+    WHERE (SELECT true FROM activation LIMIT 1)
+      AND (w.status = 1 OR w.correlation_id IS NOT NULL)
       AND a.tenant_id = w.tenant_id AND a.instance_id = w.instance_id
       AND (w.status = 1 OR (a.strategy >= 2 AND a.correlation_id IS DISTINCT FROM nullif(w.correlation_id, '')))
     RETURNING a.tenant_id, a.instance_id, a.strategy
@@ -195,27 +199,40 @@ WITH fence_held AS MATERIALIZED (
            r.entries, r.body
     FROM unnest($8::commit_record[]) r
     JOIN winner w ON w.no = r.no
---[rare
+--[going
+), kept AS (
+    -- A burst that yielded goes on under a row that it was born of, so that a crash now loses nothing.
+    SELECT w.no, w.tenant_id, w.instance_id, k.work_id AS id
+    FROM unnest($13::commit_claim[]) k
+    JOIN winner w ON w.no = k.no
+), kept_on AS (
+    -- What it said has been done, and whoever died with it died before this.
+    UPDATE work x SET kind = 4, body = '{}', definition_id = NULL, version_id = NULL, definition_version = NULL,
+                      failures = 0, crashes = 0
+    FROM kept k
+    WHERE x.tenant_id = k.tenant_id AND x.id = k.id AND (x.kind <> 4 OR x.failures > 0 OR x.crashes > 0)
 ), continued AS (
-    -- A burst that yielded goes on under a claim of its own, so that a crash now loses nothing.
+    -- One that was born of a timer alone has a row made for it.
     INSERT INTO work (tenant_id, instance_id, kind, body, claimed_by, claim_no)
     SELECT w.tenant_id, w.instance_id, 4, '{}', $1, 1
     FROM unnest($9::integer[]) c(no)
     JOIN winner w ON w.no = c.no
     RETURNING tenant_id, instance_id, id
+), going AS (
+    SELECT * FROM continued UNION ALL SELECT k.tenant_id, k.instance_id, k.id FROM kept k
 --]
 )
 SELECT w.no, w.version, w.created_at, now() AS committed_at,
        -- It ran alone of its schedule: another occurrence may wait for that.
        (w.tenant_id, w.instance_id) IN (SELECT f.tenant_id, f.instance_id FROM activation_freed f WHERE f.strategy = 0)
            AS freed
-       --[rare
+       --[going
        , c.id AS continued,
        c.id IS NOT NULL AND EXISTS (SELECT 1 FROM work x
                                     WHERE x.tenant_id = w.tenant_id AND x.instance_id = w.instance_id
                                       AND coalesce(x.claimed_by, 0) = 0 AND x.available_at <= now()) AS more
        --]
 FROM winner w
---[rare
-LEFT JOIN continued c ON c.tenant_id = w.tenant_id AND c.instance_id = w.instance_id
+--[going
+LEFT JOIN going c ON c.tenant_id = w.tenant_id AND c.instance_id = w.instance_id
 --]

@@ -20,6 +20,8 @@ pub(super) struct Alarm {
 #[derive(Default)]
 struct Times {
     at: BTreeSet<Instant>,
+    /// Something let go of what an earlier wake-up may have passed over.
+    again: bool,
     /// When the next row is due, as far as is known.
     due: Option<Instant>,
 }
@@ -52,6 +54,14 @@ impl Alarm {
         }
     }
 
+    /// Wakes now, for what an earlier wake-up may have passed over: nothing is new.
+    pub(super) fn again(&self) {
+        let mut times = self.times();
+        if !std::mem::replace(&mut times.again, true) {
+            self.changed.notify_one();
+        }
+    }
+
     /// A row is due at `instant`: wakes then, unless another one is due before. Gives when the next one was due before this.
     pub(super) fn due(&self, instant: Instant) -> Option<Instant> {
         let mut times = self.times();
@@ -70,8 +80,9 @@ impl Alarm {
         self.times().due = None;
     }
 
-    /// Waits until a time has come, and forgets it with all that are past. Cancellation safe.
-    pub(super) async fn rings(&self) {
+    /// Waits until a time has come, and forgets it with all that are past; whether there may be anything new. Cancellation
+    /// safe.
+    pub(super) async fn rings(&self) -> bool {
         loop {
             let next = {
                 let mut times = self.times();
@@ -79,8 +90,8 @@ impl Alarm {
                 let later = times.at.split_off(&now);
                 let mut rang = !std::mem::replace(&mut times.at, later).is_empty();
                 rang |= times.due.take_if(|due| *due <= now).is_some();
-                if rang {
-                    return;
+                if std::mem::take(&mut times.again) || rang {
+                    return rang;
                 }
                 times.first()
             };
@@ -115,6 +126,22 @@ mod tests {
         alarm.now();
         alarm.rings().await;
         assert!(is_silent(&alarm).await);
+    }
+
+    #[tokio::test]
+    async fn what_wakes_again_is_nothing_new() {
+        let alarm = Alarm::default();
+        alarm.again();
+        alarm.again();
+        assert!(!alarm.rings().await);
+        assert!(is_silent(&alarm).await);
+        alarm.again();
+        alarm.now();
+        assert!(alarm.rings().await);
+        assert!(is_silent(&alarm).await);
+        let rings = async { tokio::time::timeout(Duration::from_secs(30), alarm.rings()).await };
+        let (rang, ()) = tokio::join!(rings, async { alarm.again() });
+        assert_eq!(rang, Ok(false));
     }
 
     #[tokio::test]

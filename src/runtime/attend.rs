@@ -22,28 +22,36 @@ pub(super) fn spawn(shift: &Arc<Shift>, loaded: Loaded, permit: OwnedSemaphorePe
     let tasks = shift.tasks.clone();
     // On the heap from the beginning: it is large, and moved several times until it runs.
     let task = Box::pin(async move {
-        // Rung when the burst has let go of everything, however it ended: more may have come for its instance.
-        let _rings = Rings(Arc::clone(&shift));
-        attend(&shift, loaded).await;
+        let mut rings = Rings {
+            shift: Arc::clone(&shift),
+            news: true,
+        };
+        rings.news = attend(&shift, loaded).await;
         drop(permit);
     });
     tasks.spawn(tracing::Instrument::instrument(task, span));
 }
 
-struct Rings(Arc<Shift>);
+/// Rings when a burst has let go of everything, however it ended: more may have come for its instance.
+struct Rings {
+    shift: Arc<Shift>,
+    news: bool,
+}
 
 impl Drop for Rings {
     fn drop(&mut self) {
-        self.0.alarm.now();
-        if self.0.is_draining() {
+        if self.news {
+            self.shift.alarm.again();
+        }
+        if self.shift.is_draining() {
             // Others do what it has left to do.
-            self.0.wake.overflow();
+            self.shift.wake.overflow();
         }
     }
 }
 
-/// Runs an instance until it waits or ends, and tells the doors.
-async fn attend(shift: &Shift, loaded: Loaded) {
+/// Runs an instance until it waits or ends, and tells the doors. False: there is nothing left to do for it.
+async fn attend(shift: &Shift, loaded: Loaded) -> bool {
     let Loaded {
         locked,
         rows,
@@ -53,24 +61,29 @@ async fn attend(shift: &Shift, loaded: Loaded) {
     } = loaded;
     let key = locked.key.clone();
     let failures = rows.iter().map(|row| row.failures).max().unwrap_or(0);
-    if let Err(error) = drive(shift, locked, rows, standing, &hold).await {
+    let driven = drive(shift, locked, rows, standing, &hold).await;
+    if let Err(error) = &driven {
         tracing::error!(%error, "a burst could not be run; it is tried again later");
         let reason = error.to_string();
-        let how = Return::after(&error, &reason, pause(failures));
+        let how = Return::after(error, &reason, pause(failures));
         shift.give_back(&key, &hold.claims(), how).await;
     }
+    // What has ended is left with what a look may have passed over meanwhile; what waits may have met something else.
+    let has_ended = matches!(driven, Ok(Some(Status::Finished)));
+    hold.release() || !has_ended
 }
 
+/// The status that it came to, unless it came to nothing.
 async fn drive(
     shift: &Shift,
     locked: Locked,
     rows: Vec<ClaimedRow>,
     standing: Option<LoadedRow>,
     hold: &Hold,
-) -> Result<()> {
+) -> Result<Option<Status>> {
     let key = locked.key.clone();
     let Some(mut prepared) = burst::prepare(shift, locked, rows, standing).await? else {
-        return Ok(());
+        return Ok(None);
     };
     let mut told: Vec<(WorkId, bool)> = Vec::new();
     loop {
@@ -79,11 +92,11 @@ async fn drive(
         // Before the commit nothing was done that matters: the rows go to whoever comes next.
         let finished = tokio::select! {
             biased;
-            () = shift.stop.cancelled() => return Ok(()),
+            () = shift.stop.cancelled() => return Ok(None),
             () = hold.lost() => {
                 tracing::debug!("the instance was cancelled or deleted; its burst stops");
                 shift.give_back(&key, &hold.claims(), Return::FREELY).await;
-                return Ok(());
+                return Ok(None);
             }
             finished = interpret(shift, prepared) => finished?,
         };
@@ -101,25 +114,25 @@ async fn drive(
                     shift.freed();
                 }
                 drop(guard);
-                return Ok(());
+                return Ok(Some(state.status()));
             }
             Settled::GoesOn {
-                next,
+                mut next,
                 told: more,
                 others_wait,
             } => {
                 told.extend(more);
-                if others_wait || shift.is_draining() {
+                if others_wait || shift.is_draining() || !next.lock(shift).await? {
                     // What came meanwhile (a cancel, say) is taken along by the next burst; whoever drains hands over.
                     let claims: Vec<Claim> = next.rows.iter().map(|row| row.claim.clone()).collect();
                     shift.give_back(&key, &claims, Return::FREELY).await;
-                    return Ok(());
+                    return Ok(None);
                 }
                 prepared = *next;
             }
             Settled::Lost { verdict, rows } => {
                 settle_loss(shift, &key, verdict, rows).await;
-                return Ok(());
+                return Ok(None);
             }
         }
     }

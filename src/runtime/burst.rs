@@ -39,6 +39,12 @@ impl Locked {
         Self { key, guard }
     }
 
+    /// What was born claimed, in our hands.
+    pub(super) fn unborn(key: InstanceKey) -> Self {
+        let guard = InstanceLock::unborn(&key.1);
+        Self { key, guard }
+    }
+
     /// Claims what is to be done for these instances and loads them. Those with nothing to do are dropped, which frees
     /// their locks. With `suspicion`, the permit to run a row that may be to blame for two crashes, one of those is
     /// claimed, too, if there is any; the permit stays with it.
@@ -116,6 +122,25 @@ pub(super) struct Prepared {
     state: Option<InstanceState>,
     attempt: u32,
     clock: Clock,
+}
+
+impl Prepared {
+    /// Takes the lock of an instance that now exists. False: somebody else has it.
+    pub(super) async fn lock(&mut self, shift: &Shift) -> Result<bool> {
+        if self.locked.guard.is_held() {
+            return Ok(true);
+        }
+        let key = &self.locked.key;
+        let guard = shift
+            .locks
+            .try_instances(std::slice::from_ref(key))
+            .await?
+            .pop()
+            .flatten();
+        let Some(guard) = guard else { return Ok(false) };
+        self.locked.guard = InstanceLock::new(&key.1, guard);
+        Ok(true)
+    }
 }
 
 /// A burst that came to its end, in memory.
@@ -366,6 +391,7 @@ impl Finished {
                 rows,
             });
         }
+        let kept = request.kept();
         let answer = shift.writer.commit(request).await?;
         let guard = answer
             .keep
@@ -396,10 +422,11 @@ impl Finished {
                 commit,
             });
         }
-        let work = commit
-            .continued
+        let made = commit.continued.map(|work| (work, ClaimNo(1)));
+        let (work, claim_no) = kept
+            .or(made)
             .ok_or_else(|| Error::internal("a burst that yielded has no row to go on under"))?;
-        let claim = Claim::Work(work, ClaimNo(1));
+        let claim = Claim::Work(work, claim_no);
         hold.add(claim.clone());
         let clock = Clock::read(commit.committed_at);
         let row = ClaimedRow {

@@ -87,12 +87,17 @@ async fn rounds(shift: &Arc<Shift>, horizon: &Horizon) {
         tokio::select! {
             () = shift.stop.cancelled() => return,
             () = shift.draining.cancelled() => return,
-            () = shift.alarm.rings() => {}
+            news = shift.alarm.rings() => {
+                if news {
+                    shift.in_flight.looks();
+                }
+            }
             changed = taken_over.changed() => {
                 if changed.is_err() {
                     return;
                 }
                 taken_over.borrow_and_update();
+                shift.in_flight.looks();
             }
             changed = reports.changed() => {
                 if changed.is_err() {

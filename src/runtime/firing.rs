@@ -85,7 +85,7 @@ async fn rounds(shift: &Arc<Shift>) {
         tokio::select! {
             () = shift.stop.cancelled() => return,
             () = shift.draining.cancelled() => return,
-            () = firing.alarm.rings() => {}
+            _ = firing.alarm.rings() => {}
             // Elected, or no more. None without an election: its task has ended, which ends this registration.
             Ok(()) = elections.changed() => {}
             changed = reports.changed() => {

@@ -184,7 +184,7 @@ pub(super) async fn follow(shift: Arc<Shift>, mut hints: Hints) {
                 Hint::Look => look = true,
                 Hint::Schedules => shift.firing.alarm.now(),
                 // The end of its burst rings.
-                Hint::Waits(instance) => look |= !shift.in_flight.has(instance),
+                Hint::Waits(instance) => look |= !shift.in_flight.calls(instance),
                 Hint::Lost(instance) => shift.in_flight.lost(instance),
                 Hint::Freed => shift.firing.freed(),
                 Hint::Awaited(work) => shift.wake.remember(*work),

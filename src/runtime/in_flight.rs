@@ -24,6 +24,8 @@ pub(super) struct InFlight {
 struct State {
     holds: HashMap<InstanceKey, HashMap<u64, Held>>,
     next: u64,
+    /// How often somebody was about to look for what is new.
+    looks: u64,
     elsewhere: HashMap<InstanceKey, Instant>,
     /// When it was told that somebody else has the lock.
     told: HashMap<InstanceKey, Instant>,
@@ -31,6 +33,10 @@ struct State {
 
 struct Held {
     claims: HashSet<Claim>,
+    /// The looks before it.
+    looks: u64,
+    /// A row came for its instance, as far as this node has heard.
+    called: bool,
     lost: CancellationToken,
 }
 
@@ -55,6 +61,8 @@ impl InFlight {
         let lost = CancellationToken::new();
         let held = Held {
             claims: claims.into_iter().collect(),
+            looks: state.looks,
+            called: false,
             lost: lost.clone(),
         };
         state.holds.entry(key.clone()).or_default().insert(number, held);
@@ -73,6 +81,23 @@ impl InFlight {
         for held in holds.flat_map(|(_, holds)| holds.values()) {
             held.lost.cancel();
         }
+    }
+
+    /// A row came for this instance. False: no burst of this node has it in its hands, and would look again at its end.
+    pub(super) fn calls(&self, instance: &InstanceId) -> bool {
+        let mut state = self.state();
+        let holds = state.holds.iter_mut().filter(|((_, id), _)| id == instance);
+        let mut has = false;
+        for held in holds.flat_map(|(_, holds)| holds.values_mut()) {
+            held.called = true;
+            has = true;
+        }
+        has
+    }
+
+    /// Somebody is about to look for what is new, and is not shown what is in hands now.
+    pub(super) fn looks(&self) {
+        self.state().looks += 1;
     }
 
     /// An instance is left alone until then: somebody else has its lock, or a row of it.
@@ -94,11 +119,6 @@ impl InFlight {
         let now = Instant::now();
         state.elsewhere.retain(|_, until| *until > now);
         state.holds.keys().chain(state.elsewhere.keys()).cloned().collect()
-    }
-
-    /// Whether a burst of this node has this instance in its hands, or one of that name of another tenant.
-    pub(super) fn has(&self, instance: &InstanceId) -> bool {
-        self.state().holds.keys().any(|(_, id)| id == instance)
     }
 
     /// Whether a row that the database shows as ours is in the hands of a burst.
@@ -138,14 +158,23 @@ impl Hold {
     }
 }
 
+impl Hold {
+    /// Forgets them. True: a look may have passed over something that is to be done for the instance.
+    pub(super) fn release(&self) -> bool {
+        let mut state = self.in_flight.state();
+        let Some(holds) = state.holds.get_mut(&self.key) else {
+            return false;
+        };
+        let held = holds.remove(&self.number);
+        if holds.is_empty() {
+            state.holds.remove(&self.key);
+        }
+        held.is_some_and(|held| held.called || held.looks != state.looks)
+    }
+}
+
 impl Drop for Hold {
     fn drop(&mut self) {
-        let mut state = self.in_flight.state();
-        if let Some(holds) = state.holds.get_mut(&self.key) {
-            holds.remove(&self.number);
-            if holds.is_empty() {
-                state.holds.remove(&self.key);
-            }
-        }
+        self.release();
     }
 }

@@ -18,15 +18,30 @@ impl InstanceLock {
         }
     }
 
+    /// Of an instance that does not exist before the first commit of the burst that has its start claimed: until then
+    /// nobody has anything to load, and the claim alone says whose it is. Two round trips less for each start.
+    pub(super) fn unborn(instance: &InstanceId) -> Self {
+        Self {
+            instance: instance.clone(),
+            guard: None,
+        }
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        self.guard.is_some()
+    }
+
     /// Whether the session that held it is gone.
     pub(super) fn is_lost(&self) -> bool {
-        self.guard.as_ref().is_none_or(LockGuard::is_lost)
+        self.guard.as_ref().is_some_and(LockGuard::is_lost)
     }
 }
 
 impl Drop for InstanceLock {
     fn drop(&mut self) {
-        drop(self.guard.take());
-        tracing::debug!("Released distributed lock for workflow instance {}", self.instance);
+        if let Some(guard) = self.guard.take() {
+            drop(guard);
+            tracing::debug!("Released distributed lock for workflow instance {}", self.instance);
+        }
     }
 }

@@ -17,7 +17,7 @@ use super::request::{Executed, Idempotency, StartRequest};
 use super::shift::Shift;
 use crate::id::{ClaimNo, InstanceId, WorkId};
 use crate::store::accept::{Accepted, Acceptor, NewStart, RequestKey};
-use crate::store::claim::{ClaimedRow, Return};
+use crate::store::claim::ClaimedRow;
 use crate::store::commit::Claim;
 use crate::store::work::WorkKind;
 use crate::{Error, Result};
@@ -205,7 +205,7 @@ async fn begin_soon(shift: &Arc<Shift>, start: NewStart, deadline: Instant) -> R
     begin(shift, &shift.express, start, permit, deadline).await
 }
 
-/// Accepts a start as claimed, locks its instance and gives its burst a task.
+/// Accepts a start as claimed, and gives its burst a task.
 async fn begin(
     shift: &Arc<Shift>,
     acceptor: &Acceptor,
@@ -215,13 +215,7 @@ async fn begin(
 ) -> Result<Awaited> {
     let start = NewStart { claimed: true, ..start };
     let (key, body) = ((start.tenant.clone(), start.instance.clone()), start.body.clone());
-    // The lock needs no answer of the database to be asked for: both travel at once.
-    let (accepted, guards) = tokio::join!(
-        accepted(shift, acceptor, start, deadline),
-        // The start is accepted all the same, and this door does not wait for a lock service that hangs.
-        tokio::time::timeout_at(deadline, shift.locks.try_instances(std::slice::from_ref(&key)))
-    );
-    let (work, definition, clock) = match accepted? {
+    let (work, definition, clock) = match accepted(shift, acceptor, start, deadline).await? {
         Accepted::New {
             work,
             definition,
@@ -229,32 +223,20 @@ async fn begin(
         } => (work, definition, clock),
         Accepted::Before { instance } => return Ok(Awaited { instance, row: None }),
     };
-    let claim = Claim::Work(work, ClaimNo(1));
     let awaited = Awaited {
         instance: key.1.clone(),
         row: Some((work, shift.doors.open(work))),
     };
-    match guards
-        .ok()
-        .and_then(Result::ok)
-        .and_then(|mut guards| guards.pop().flatten())
-    {
-        Some(guard) => {
-            let instruction = Some((WorkKind::Start, body));
-            let row = ClaimedRow {
-                claim,
-                instruction,
-                definition: Some(definition),
-                failures: 0,
-                crashes: 0,
-                clock,
-            };
-            let hold = shift.hold(&key, std::slice::from_ref(&row));
-            attend::spawn(shift, Locked::new(key, guard).begin(row, hold), permit);
-        }
-        // Somebody else has the lock of this new instance: it runs when that is free.
-        None => shift.give_back(&key, &[claim], Return::FREELY).await,
-    }
+    let row = ClaimedRow {
+        claim: Claim::Work(work, ClaimNo(1)),
+        instruction: Some((WorkKind::Start, body)),
+        definition: Some(definition),
+        failures: 0,
+        crashes: 0,
+        clock,
+    };
+    let hold = shift.hold(&key, std::slice::from_ref(&row));
+    attend::spawn(shift, Locked::unborn(key).begin(row, hold), permit);
     Ok(awaited)
 }
 

@@ -265,6 +265,13 @@ impl Lane {
                     return;
                 }
                 backlog.extend(arrived);
+                // The last answers woke others, too: what they have ready comes along.
+                tokio::task::yield_now().await;
+                while backlog.len() < BATCH
+                    && let Ok(pending) = queue.try_recv()
+                {
+                    backlog.push_back(pending);
+                }
             }
             let batch = take_batch(&mut backlog);
             self.write(batch).await;

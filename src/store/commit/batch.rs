@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use postgres_types::ToSql;
+use tokio_postgres::error::DbError;
 use tokio_postgres::{Client, Statement};
 
 use super::row::{BookmarkRow, BurnedRow, ClaimRow, DueRow, KeyRow, RequestRow, StimulusRow};
@@ -61,12 +62,19 @@ pub(super) type Winners = HashMap<usize, Commit>;
 pub(super) struct Broken {
     pub(super) failure: Failure,
     pub(super) error: Error,
+    /// The id of a new instance is taken.
+    pub(super) taken: bool,
 }
 
 impl From<tokio_postgres::Error> for Broken {
     fn from(error: tokio_postgres::Error) -> Self {
         Self {
             failure: Failure::of(&error),
+            // The state of a new instance may be written before its row.
+            taken: matches!(
+                error.as_db_error().and_then(DbError::constraint),
+                Some("instance_pkey" | "instance_state_pkey")
+            ),
             error: error.into(),
         }
     }
@@ -77,6 +85,7 @@ impl From<Error> for Broken {
     fn from(error: Error) -> Self {
         Self {
             failure: Failure::Connection,
+            taken: false,
             error,
         }
     }
@@ -293,6 +302,7 @@ struct Rows<'a> {
     stimuli: Vec<&'a StimulusRow>,
     records: Vec<&'a RecordRow>,
     continued: Vec<i32>,
+    kept: Vec<ClaimRow<'a>>,
     unmet: Vec<ClaimRow<'a>>,
     dues: Vec<&'a DueRow>,
     keys: Vec<KeyRow>,
@@ -334,8 +344,15 @@ impl<'a> Rows<'a> {
         self.stimuli.extend(&effects.stimuli);
         self.dues.extend(&effects.dues);
         self.records.extend(&effects.record);
-        if effects.continues {
-            self.continued.push(no);
+        match request.kept() {
+            Some((work, claim_no)) => self.kept.push(ClaimRow {
+                no,
+                work_id: Some(work.0),
+                timer_id: None,
+                claim_no: claim_no.0,
+            }),
+            None if effects.continues => self.continued.push(no),
+            None => {}
         }
         for (key, exclusive) in request.keys() {
             self.keys.push(KeyRow { no, key });
@@ -361,7 +378,7 @@ impl<'a> Rows<'a> {
         self.modes.iter().map(|(key, exclusive)| (*key, *exclusive)).unzip()
     }
 
-    fn params<'b>(&'b self, incarnation: &'b i64, writer: &'b i16) -> [&'b (dyn ToSql + Sync); 12] {
+    fn params<'b>(&'b self, incarnation: &'b i64, writer: &'b i16) -> [&'b (dyn ToSql + Sync); 13] {
         [
             incarnation,
             writer,
@@ -375,6 +392,7 @@ impl<'a> Rows<'a> {
             &self.keys,
             &self.unmet,
             &self.dues,
+            &self.kept,
         ]
     }
 }

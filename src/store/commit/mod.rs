@@ -78,7 +78,7 @@ pub(crate) struct Effects {
     pub(crate) unmet: Vec<WorkId>,
     /// What happened, unless the definition keeps no journal.
     pub(crate) record: Option<RecordRow>,
-    /// The burst yielded: it goes on under a claimed row of work that the commit makes.
+    /// The burst yielded: it goes on under a row of work that it was born of, or else one that the commit makes.
     pub(crate) continues: bool,
 }
 
@@ -172,6 +172,16 @@ impl CommitRequest {
         effects.state.len()
             + effects.record.as_ref().map_or(0, |record| record.body.len())
             + 256 * (1 + effects.bookmarks_made.len() + self.claims.len())
+    }
+
+    /// The row under which a burst that yielded goes on, if it was born of one that met something.
+    pub(crate) fn kept(&self) -> Option<(WorkId, ClaimNo)> {
+        let unmet = &self.effects.unmet;
+        let mut works = self.claims.iter().filter_map(|claim| match claim {
+            Claim::Work(id, no) if !unmet.contains(id) => Some((*id, *no)),
+            _ => None,
+        });
+        works.next().filter(|_| self.effects.continues)
     }
 
     /// The stimulus keys to lock, exclusive for those that it publishes.

@@ -10,19 +10,22 @@ pub(crate) struct Shape {
     pub(super) standing: bool,
     /// What instances wait for from now on, stimuli that nothing waits for, and the keys of both.
     pub(super) waiting: bool,
-    /// Bursts that go on, claims that met nothing, and what counts by correlation id.
+    /// Bursts that go on.
+    pub(super) going: bool,
+    /// Claims that met nothing, and what counts by correlation id.
     pub(super) rare: bool,
 }
 
 impl Shape {
     /// How many there are.
-    pub(super) const COUNT: usize = 8;
+    pub(super) const COUNT: usize = 16;
 
     #[cfg(test)]
     pub(crate) const ALL: [Self; Self::COUNT] = {
         let mut all = [Self {
             standing: false,
             waiting: false,
+            going: false,
             rare: false,
         }; Self::COUNT];
         let mut place = 0;
@@ -31,6 +34,7 @@ impl Shape {
                 standing: place & 1 > 0,
                 waiting: place & 2 > 0,
                 rare: place & 4 > 0,
+                going: place & 8 > 0,
             };
             place += 1;
         }
@@ -38,7 +42,10 @@ impl Shape {
     };
 
     pub(super) fn place(self) -> usize {
-        usize::from(self.standing) + 2 * usize::from(self.waiting) + 4 * usize::from(self.rare)
+        usize::from(self.standing)
+            + 2 * usize::from(self.waiting)
+            + 4 * usize::from(self.rare)
+            + 8 * usize::from(self.going)
     }
 
     pub(super) fn take_in(&mut self, request: &CommitRequest) {
@@ -53,9 +60,9 @@ impl Shape {
             || !effects.dues.is_empty()
             || !effects.stimuli.is_empty()
             || !effects.rematched.is_empty();
-        self.rare |= effects.continues
-            || !effects.unmet.is_empty()
-            || (effects.status == super::RUNNING && effects.correlation_id.is_some());
+        self.going |= effects.continues;
+        self.rare |=
+            !effects.unmet.is_empty() || (effects.status == super::RUNNING && effects.correlation_id.is_some());
     }
 
     /// The text without the parts between `--[name` and `--]` that this shape has not.
@@ -68,6 +75,7 @@ impl Shape {
                     left_out = match part {
                         "standing" => !self.standing,
                         "waiting" => !self.waiting,
+                        "going" => !self.going,
                         _ => !self.rare,
                     };
                 }

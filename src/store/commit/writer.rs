@@ -141,13 +141,14 @@ impl LaneTask {
                     return;
                 }
                 backlog.extend(arrived);
-            } else {
-                // What piled up while the last batch was in flight.
-                while backlog.len() < room
-                    && let Ok(pending) = queue.try_recv()
-                {
-                    backlog.push_back(pending);
-                }
+                // The last answers woke others, too: what they have ready comes along.
+                tokio::task::yield_now().await;
+            }
+            // What piled up while the last batch was in flight.
+            while backlog.len() < room
+                && let Ok(pending) = queue.try_recv()
+            {
+                backlog.push_back(pending);
             }
             let batch = self.take_batch(&mut backlog);
             let size = batch.len();
@@ -278,6 +279,8 @@ impl LaneTask {
             Ok(winners) => winners,
             // The server refused a repeated batch as a whole: an earlier try may have won all the same.
             Err(broken) if broken.failure != Failure::Connection && in_doubt => Winners::new(),
+            // Alone in its batch, it is the one that came too late.
+            Err(broken) if broken.taken && part.len() == 1 => Winners::new(),
             Err(broken) => return Err(broken),
         };
         let mut judged = HashMap::new();

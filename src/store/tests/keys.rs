@@ -9,7 +9,7 @@ use super::definitions::{definition, start};
 use crate::assert_verdict;
 use crate::db::Session;
 use crate::id::{InstanceId, TenantId};
-use crate::store::accept::{Accepted, Acceptor, RequestKey};
+use crate::store::accept::{Accepted, Acceptor, NewStart, RequestKey};
 use crate::store::commit::Verdict;
 use crate::store::commit::tests::fixture::{Fixture, Writer, burst, waiting};
 use crate::store::definition::Starts;
@@ -69,6 +69,11 @@ async fn a_taken_instance_id_is_refused_and_leaves_no_trace() {
         writer.write(waiting(burst("there", None), "b", 7)).await,
         Verdict::Won(_)
     );
+    // A caller's own id is asked for; what is born claimed has one that was made for it.
+    let start = |instance: &str, key| NewStart {
+        claimed: false,
+        ..start(instance, key)
+    };
     acceptor.accept(start("pending", None)).await.unwrap();
     for taken in ["there", "pending"] {
         let error = acceptor.accept(start(taken, Some("k"))).await.unwrap_err();

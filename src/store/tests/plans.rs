@@ -63,7 +63,8 @@ const BIG: [&str; 12] = [
 
 const BATCH: &str =
     "(bigint, smallint, commit_request[], commit_claim[], commit_bookmark[], commit_burned[], commit_stimulus[],
-                      commit_record[], integer[], commit_key[], commit_claim[], commit_due[])";
+                      commit_record[], integer[], commit_key[], commit_claim[], commit_due[],
+                      commit_claim[])";
 
 struct Hot {
     name: &'static str,
@@ -106,7 +107,7 @@ const HOT: [Hot; 25] = [
         "commit_batch",
         "4711, 0, array[row(0,'','i1',1,null,1,'d','d1',1,0,2,null,null,0,'',0)::commit_request],
          array[row(0,1,null,1)::commit_claim, row(0,null,'b',1)::commit_claim], '{}', array[row(0,'b')::commit_burned],
-         '{}', '{}', '{}', '{}', '{}', '{}'",
+         '{}', '{}', '{}', '{}', '{}', '{}', '{}'",
         true
     ),
     hot!(
@@ -237,7 +238,9 @@ async fn what_is_planned_while_tables_are_empty_goes_by_the_first_column_of_an_i
         let hot = Hot { scans_off: true, ..hot };
         let plan = explain(&fixture, &hot, "force_generic_plan").await;
         let mut lines = plan.lines().peekable();
+        let mut above = "";
         while let Some(line) = lines.next() {
+            let over = std::mem::replace(&mut above, line);
             let Some(column) = first.iter().find_map(|(index, column)| {
                 let (scan, bitmap) = (format!("using {index} on"), format!("Index Scan on {index} "));
                 (line.contains(&scan) || line.contains(&bitmap)).then_some(column)
@@ -245,6 +248,11 @@ async fn what_is_planned_while_tables_are_empty_goes_by_the_first_column_of_an_i
                 continue;
             };
             let condition = lines.peek().copied().unwrap_or_default();
+            // Whether there is any row at all.
+            let is_first_row = over.contains("Limit  (") && !condition.contains("Filter");
+            if is_first_row {
+                continue;
+            }
             if !condition.contains("Index Cond") || !condition.contains(&format!("({column} ")) {
                 bad.push(format!("{}: {} {}", hot.name, line.trim(), condition.trim()));
             }

@@ -245,6 +245,40 @@ async fn the_inbox_gives_each_stimulus_to_one_bookmark() {
 }
 
 #[tokio::test]
+async fn a_yielded_burst_goes_on_under_the_row_that_it_was_born_of() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    let claim = fixture.claimed_work("i", writer.incarnation).await;
+    let Claim::Work(work, _) = claim.clone() else { panic!() };
+    let session = fixture.session().await;
+    session
+        .client
+        .execute("UPDATE work SET crashes = 1, failures = 3", &[])
+        .await
+        .unwrap();
+    for expected in [None, Some(1), Some(2)] {
+        let mut request = burst("i", expected);
+        (
+            request.effects.status,
+            request.effects.sub_status,
+            request.effects.continues,
+        ) = (0, 1, true);
+        request.claims = vec![claim.clone()];
+        let Verdict::Won(Commit { continued, more, .. }) = writer.write(request).await else {
+            panic!()
+        };
+        assert_eq!((continued, more), (Some(work), false));
+        let is = "SELECT count(*) FROM work WHERE kind = 4 AND claimed_by IS NOT NULL AND failures = 0 AND crashes = 0";
+        assert_eq!(fixture.count(is).await, 1, "it got further: nobody is to blame");
+    }
+    let mut last = burst("i", Some(3));
+    last.claims = vec![claim];
+    assert_verdict!(writer.write(last).await, Verdict::Won(Commit { continued: None, .. }));
+    assert_eq!(fixture.count("SELECT count(*) FROM work").await, 0);
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
 async fn a_yielded_burst_goes_on_under_a_claimed_row() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
