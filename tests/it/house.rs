@@ -185,7 +185,10 @@ fn each_file(root: &Path, folder: &Path, visit: &mut impl FnMut(&str, &str)) {
     paths.sort();
     for path in paths {
         if path.is_dir() {
-            each_file(root, &path, visit);
+            // What the peers of benches/ are built and installed into is not ours.
+            if !path.ends_with("target") && !path.ends_with("node_modules") {
+                each_file(root, &path, visit);
+            }
         } else if path
             .extension()
             .is_some_and(|extension| extension == "rs" || extension == "sql")

@@ -116,3 +116,30 @@ fn a_crate_from_elsewhere_is_seen() {
         1
     );
 }
+
+/// What is measured beside us is the same for everybody: exact versions, and lock files that name no registry of one machine.
+#[test]
+fn the_peers_of_the_benchmarks_are_pinned() {
+    let peers = format!("{}/benches/peers", env!("CARGO_MANIFEST_DIR"));
+    let read = |file: &str| std::fs::read_to_string(format!("{peers}/{file}")).unwrap();
+    let lock = read("dbos/Cargo.lock");
+    assert!(lock.contains("name = \"dbos\""));
+    assert_eq!(sources(&lock), [""; 0]);
+    assert!(read("dbos/Cargo.toml").contains("dbos = \"="), "not exact");
+    let wanted: Value = serde_json::from_str(&read("node/package.json")).unwrap();
+    let locked: Value = serde_json::from_str(&read("node/package-lock.json")).unwrap();
+    for (name, version) in wanted["dependencies"].as_object().unwrap() {
+        assert_eq!(
+            version,
+            &locked["packages"][format!("node_modules/{name}")]["version"],
+            "{name}"
+        );
+    }
+    for (path, package) in locked["packages"].as_object().unwrap() {
+        assert!(package.get("resolved").is_none(), "{path} has an address");
+        assert!(
+            path.is_empty() || package["integrity"].is_string(),
+            "{path} has no digest"
+        );
+    }
+}
