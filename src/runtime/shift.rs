@@ -118,8 +118,8 @@ impl Shift {
         let pool = Pool::new(connector, options.pool_size)?;
         housekeeping::ensure_partitions(&pool).await?;
         let (writer, writer_tasks) = CommitWriter::start(connector, incarnation, WriterOptions::default()).await?;
-        let (express, express_task) = Acceptor::start(connector, &pool, incarnation, false).await?;
-        let (durable, durable_task) = Acceptor::start(connector, &pool, incarnation, true).await?;
+        let (express, express_task) = Acceptor::start(connector, &pool, incarnation, false);
+        let (durable, durable_task) = Acceptor::start(connector, &pool, incarnation, true);
         let OpenServices {
             wake,
             signal,

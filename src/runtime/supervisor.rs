@@ -235,6 +235,7 @@ async fn watch_over(duty: &mut OnDuty) -> &'static str {
         reason = duty.membership.ended() => reason,
         () = duty.shift.stop.cancelled() => "one of its commits was refused",
         _ = &mut tasks.writer.fast => "its commit writer ended",
+        _ = &mut tasks.writer.second => "its second commit writer ended",
         _ = &mut tasks.writer.straggler => "its commit writer for stragglers ended",
         _ = &mut tasks.express => "its acceptor ended",
         _ = &mut tasks.durable => "its acceptor ended",

@@ -35,6 +35,9 @@ const REQUEST_READ: &str = include_str!("../../sql/queries/request_read.sql");
 /// The most starts in one statement.
 const BATCH: usize = 256;
 
+/// How long a lane keeps a connection that it does not need.
+const IDLE: Duration = Duration::from_secs(60);
+
 /// How often a single start is tried again that lost its activation key to a rival of the same moment.
 const RIVALS: usize = 3;
 
@@ -117,29 +120,29 @@ pub(crate) struct Acceptor {
 }
 
 impl Acceptor {
-    /// Starts the lane of `incarnation`. Unless `flushed`, whoever asked waits for the commit of the first burst.
-    pub(crate) async fn start(
+    /// Starts the lane of `incarnation`, which connects when it is needed. Unless `flushed`, whoever asked waits for the
+    /// commit of the first burst.
+    pub(crate) fn start(
         connector: &Connector,
         pool: &Pool,
         incarnation: Incarnation,
         flushed: bool,
-    ) -> Result<(Self, AbortOnDropHandle<()>)> {
+    ) -> (Self, AbortOnDropHandle<()>) {
         let (sender, queue) = mpsc::channel(BATCH * 2);
-        let channel = Channel::open(connector, flushed).await?;
         let lane = Lane {
             connector: connector.clone(),
             incarnation,
             flushed,
-            channel,
+            channel: None,
         };
         let task = AbortOnDropHandle::new(tokio::spawn(lane.run(queue)));
-        Ok((
+        (
             Self {
                 sender,
                 pool: pool.clone(),
             },
             task,
-        ))
+        )
     }
 
     /// Accepts one start. Dropped half-way, it may be accepted all the same.
@@ -252,7 +255,8 @@ struct Lane {
     connector: Connector,
     incarnation: Incarnation,
     flushed: bool,
-    channel: Channel,
+    /// None: not needed yet, or not any more.
+    channel: Option<Channel>,
 }
 
 impl Lane {
@@ -261,16 +265,36 @@ impl Lane {
         loop {
             if backlog.is_empty() {
                 let mut arrived = Vec::new();
-                if queue.recv_many(&mut arrived, BATCH).await == 0 {
-                    return;
+                match tokio::time::timeout(IDLE, queue.recv_many(&mut arrived, BATCH)).await {
+                    Ok(0) => return,
+                    Ok(_) => backlog.extend(arrived),
+                    Err(_) => {
+                        self.channel = None;
+                        continue;
+                    }
                 }
-                backlog.extend(arrived);
                 // The last answers woke others, too: what they have ready comes along.
                 tokio::task::yield_now().await;
                 while backlog.len() < BATCH
                     && let Ok(pending) = queue.try_recv()
                 {
                     backlog.push_back(pending);
+                }
+            }
+            if self.channel.is_none() {
+                match Channel::open(&self.connector, self.flushed).await {
+                    Ok(channel) => self.channel = Some(channel),
+                    Err(error) => {
+                        // Nothing was sent.
+                        for (_, reply) in backlog.drain(..) {
+                            let again = Error::unavailable(
+                                "database-unavailable",
+                                "the database cannot be reached just now; try again",
+                            );
+                            let _ = reply.send(Err(again.caused_by(error.to_string())));
+                        }
+                        continue;
+                    }
                 }
             }
             let batch = take_batch(&mut backlog);
@@ -344,11 +368,13 @@ impl Lane {
             })
             .collect();
         let params: [&(dyn ToSql + Sync); 2] = [&self.incarnation.0, &rows];
-        let answer = within(
-            ANSWER_TIMEOUT,
-            self.channel.session.client.query(&self.channel.accept, &params),
-        )
-        .await?;
+        let Some(channel) = &self.channel else {
+            return Err(Error::unavailable(
+                "database-unavailable",
+                "there is no connection to accept on",
+            ));
+        };
+        let answer = within(ANSWER_TIMEOUT, channel.session.client.query(&channel.accept, &params)).await?;
         failpoint::hit("accept.after").await?;
         Ok(answer
             .iter()
@@ -381,7 +407,7 @@ impl Lane {
         loop {
             match Channel::open(&self.connector, self.flushed).await {
                 Ok(channel) => {
-                    self.channel = channel;
+                    self.channel = Some(channel);
                     return;
                 }
                 Err(error) => tracing::debug!(%error, "no connection for accepting yet"),

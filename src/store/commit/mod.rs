@@ -15,6 +15,7 @@
 //! 7. What must outlive the outcome (the instance's lock) travels in the request and comes back with the answer.
 
 mod batch;
+mod queue;
 mod resolve;
 mod row;
 mod shape;

@@ -1,23 +1,32 @@
-//! The commit writer of a node: a fast lane that gathers what piled up, and a lane for stragglers.
+//! The commit writer of a node: a fast lane that gathers what piled up, a second one that helps when much has, and a lane
+//! for stragglers.
 //!
-//! Each lane is one task with one connection and one row in `fence`. A request is never dropped: whoever sent it gets
+//! Each lane is one task with one connection and one row in `fence`; those but the first connect when they are needed. A request is never dropped: whoever sent it gets
 //! its answer even when the connection dies at commit, and what travels with it (the instance's lock) is held until
 //! then. A full channel makes the senders wait: the burst's lock and memory are the back-pressure.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::batch::{Broken, Channel, Lane, Winners};
+use super::queue::{Closes, Queue};
 use super::{Answer, CommitRequest, FINISHED, Verdict, resolve};
 use crate::db::{Connector, Failure};
 use crate::id::Incarnation;
 use crate::{Error, Result};
 
 /// How many rows of `fence` a node needs: one per lane.
-pub(crate) const WRITERS: [i16; 2] = [0, 1];
+pub(crate) const WRITERS: [i16; 3] = [0, 1, 2];
+
+/// How long the second lane waits after it could not connect.
+const LATER: Duration = Duration::from_secs(1);
+
+/// How long a lane keeps a connection that it does not need.
+const IDLE: Duration = Duration::from_secs(60);
 
 /// Bounds of a batch, and of patience.
 #[derive(Clone, Debug)]
@@ -59,32 +68,45 @@ struct Pending {
 /// everything sent has been answered.
 #[derive(Clone)]
 pub(crate) struct CommitWriter {
-    sender: mpsc::Sender<Pending>,
+    queue: Arc<Closes<Pending>>,
 }
 
 /// The tasks of a writer, for the owner who wants to see their end.
 pub(crate) struct WriterTasks {
     pub(crate) fast: AbortOnDropHandle<()>,
+    pub(crate) second: AbortOnDropHandle<()>,
     pub(crate) straggler: AbortOnDropHandle<()>,
 }
 
 impl CommitWriter {
-    /// Starts both lanes. Their rows in `fence` must exist.
+    /// Starts the lanes. Their rows in `fence` must exist.
     pub(crate) async fn start(
         connector: &Connector,
         incarnation: Incarnation,
         options: WriterOptions,
     ) -> Result<(Self, WriterTasks)> {
-        let (sender, fast_queue) = mpsc::channel(options.batch * 2);
+        let queue = Arc::new(Queue::new(options.batch * 2));
         let (to_stragglers, straggler_queue) = mpsc::channel(options.batch * 2);
-        let [fast_no, straggler_no] = WRITERS;
-        let fast = LaneTask::open(connector, incarnation, fast_no, Lane::Fast, options.clone()).await?;
-        let straggler = LaneTask::open(connector, incarnation, straggler_no, Lane::Straggler, options).await?;
-        let tasks = WriterTasks {
-            fast: AbortOnDropHandle::new(tokio::spawn(fast.run(fast_queue, Some(to_stragglers)))),
-            straggler: AbortOnDropHandle::new(tokio::spawn(straggler.run(straggler_queue, None))),
+        let lane = |writer, lane| LaneTask {
+            lane,
+            connector: connector.clone(),
+            incarnation,
+            writer,
+            channel: None,
+            options: options.clone(),
         };
-        Ok((Self { sender }, tasks))
+        let [fast, straggler, second] = WRITERS;
+        let mut first = lane(fast, Lane::Fast);
+        first.channel = Some(Channel::open(connector, incarnation, fast, Lane::Fast).await?);
+        let (second, straggler) = (lane(second, Lane::Fast), lane(straggler, Lane::Straggler));
+        let stragglers = to_stragglers.clone();
+        let tasks = WriterTasks {
+            fast: AbortOnDropHandle::new(tokio::spawn(first.run(Arc::clone(&queue), to_stragglers))),
+            second: AbortOnDropHandle::new(tokio::spawn(second.help(Arc::clone(&queue), stragglers))),
+            straggler: AbortOnDropHandle::new(tokio::spawn(straggler.straggle(straggler_queue))),
+        };
+        let queue = Arc::new(Closes(queue));
+        Ok((Self { queue }, tasks))
     }
 
     /// Hands in the outcome of a burst and waits for its verdict. Dropped half-way, the commit goes on by itself.
@@ -98,7 +120,9 @@ impl CommitWriter {
             cuts: 0,
         };
         let gone = || Error::unknown_outcome("the commit writer ended").instance(instance.as_str());
-        self.sender.send(pending).await.map_err(|_| gone())?;
+        if !self.queue.0.push(pending).await {
+            return Err(gone());
+        }
         answer.await.map_err(|_| gone())
     }
 }
@@ -108,57 +132,98 @@ struct LaneTask {
     connector: Connector,
     incarnation: Incarnation,
     writer: i16,
-    channel: Channel,
+    /// None: not needed yet, or not any more.
+    channel: Option<Channel>,
     options: WriterOptions,
 }
 
 impl LaneTask {
-    async fn open(
-        connector: &Connector,
-        incarnation: Incarnation,
-        writer: i16,
-        lane: Lane,
-        options: WriterOptions,
-    ) -> Result<Self> {
-        let channel = Channel::open(connector, incarnation, writer, lane).await?;
-        Ok(Self {
-            lane,
-            connector: connector.clone(),
-            incarnation,
-            writer,
-            channel,
-            options,
-        })
+    /// The first lane: takes what there is.
+    async fn run(mut self, queue: Arc<Queue<Pending>>, stragglers: mpsc::Sender<Pending>) {
+        let mut backlog = VecDeque::new();
+        let room = self.options.batch;
+        loop {
+            if backlog.is_empty() {
+                backlog.extend(queue.take(room).await);
+                if backlog.is_empty() {
+                    return;
+                }
+                // The last answers woke others, too: what they have ready comes along.
+                tokio::task::yield_now().await;
+            }
+            // What piled up while the last batch was in flight.
+            backlog.extend(queue.take_ready(room.saturating_sub(backlog.len())));
+            self.write_one(&mut backlog, Some(&stragglers)).await;
+        }
     }
 
-    async fn run(mut self, mut queue: mpsc::Receiver<Pending>, stragglers: Option<mpsc::Sender<Pending>>) {
+    /// The second lane: helps while the first one is busy and much waits.
+    async fn help(mut self, queue: Arc<Queue<Pending>>, stragglers: mpsc::Sender<Pending>) {
+        loop {
+            match tokio::time::timeout(IDLE, queue.is_long()).await {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(_) => {
+                    self.channel = None;
+                    continue;
+                }
+            }
+            if self.channel.is_none() {
+                match Channel::open(&self.connector, self.incarnation, self.writer, self.lane).await {
+                    Ok(channel) => self.channel = Some(channel),
+                    Err(error) => {
+                        // All of it is the first lane's.
+                        tracing::debug!(%error, "no second connection for the commit writer yet");
+                        tokio::time::sleep(LATER).await;
+                        continue;
+                    }
+                }
+            }
+            let mut backlog = VecDeque::from(queue.take_ready(self.options.batch));
+            while !backlog.is_empty() {
+                self.write_one(&mut backlog, Some(&stragglers)).await;
+            }
+        }
+    }
+
+    /// The lane of what met a locked row.
+    async fn straggle(mut self, mut queue: mpsc::Receiver<Pending>) {
         let mut backlog = VecDeque::new();
         let room = self.options.batch;
         loop {
             if backlog.is_empty() {
                 let mut arrived = Vec::new();
-                if queue.recv_many(&mut arrived, room).await == 0 {
-                    return;
+                match tokio::time::timeout(IDLE, queue.recv_many(&mut arrived, room)).await {
+                    Ok(0) => return,
+                    Ok(_) => backlog.extend(arrived),
+                    Err(_) => {
+                        self.channel = None;
+                        continue;
+                    }
                 }
-                backlog.extend(arrived);
-                // The last answers woke others, too: what they have ready comes along.
-                tokio::task::yield_now().await;
             }
-            // What piled up while the last batch was in flight.
             while backlog.len() < room
                 && let Ok(pending) = queue.try_recv()
             {
                 backlog.push_back(pending);
             }
-            let batch = self.take_batch(&mut backlog);
-            let size = batch.len();
-            let began = Instant::now();
-            let busy = self.settle(batch).await;
-            let lane = self.lane.name();
-            metrics::histogram!("mainspring_commit_batch_bursts", "lane" => lane).record(size as f64);
-            metrics::histogram!("mainspring_commit_seconds", "lane" => lane).record(began.elapsed());
-            self.defer(busy, &stragglers, &mut backlog).await;
+            if self.channel.is_none() {
+                self.reopen(Instant::now()).await;
+            }
+            self.write_one(&mut backlog, None).await;
         }
+    }
+
+    /// Brings one batch of the backlog to its verdicts.
+    async fn write_one(&mut self, backlog: &mut VecDeque<Pending>, stragglers: Option<&mpsc::Sender<Pending>>) {
+        let batch = self.take_batch(backlog);
+        let size = batch.len();
+        let began = Instant::now();
+        let busy = self.settle(batch).await;
+        let lane = self.lane.name();
+        metrics::histogram!("mainspring_commit_batch_bursts", "lane" => lane).record(size as f64);
+        metrics::histogram!("mainspring_commit_seconds", "lane" => lane).record(began.elapsed());
+        self.defer(busy, stragglers, backlog).await;
     }
 
     /// Takes from the backlog what may travel together: at most one burst per instance, bounded by count, bytes and
@@ -194,7 +259,7 @@ impl LaneTask {
     async fn defer(
         &self,
         busy: Vec<Pending>,
-        stragglers: &Option<mpsc::Sender<Pending>>,
+        stragglers: Option<&mpsc::Sender<Pending>>,
         backlog: &mut VecDeque<Pending>,
     ) {
         for mut pending in busy {
@@ -271,11 +336,10 @@ impl LaneTask {
     /// `part` is left as it was.
     async fn attempt(&mut self, part: &mut Vec<Pending>) -> Result<Vec<Pending>, Broken> {
         let in_doubt = part.iter().any(|pending| pending.cuts > 0);
-        let winners = match self
-            .channel
-            .write(part.iter_mut().map(|pending| &mut pending.request))
-            .await
-        {
+        let Some(channel) = &mut self.channel else {
+            return Err(Error::unavailable("database-unavailable", "there is no connection to commit on").into());
+        };
+        let winners = match channel.write(part.iter_mut().map(|pending| &mut pending.request)).await {
             Ok(winners) => winners,
             // The server refused a repeated batch as a whole: an earlier try may have won all the same.
             Err(broken) if broken.failure != Failure::Connection && in_doubt => Winners::new(),
@@ -288,7 +352,7 @@ impl LaneTask {
             let losers = part.iter().enumerate().filter(|(no, _)| !winners.contains_key(no));
             let losers = losers.map(|(no, pending)| (no, &pending.request));
             // If this fails, the winners are committed but nobody could ask about the rest: all is sent again.
-            judged = resolve::classify(&self.channel, losers, in_doubt).await?;
+            judged = resolve::classify(channel, losers, in_doubt).await?;
         }
         let mut busy = Vec::new();
         for (no, pending) in part.drain(..).enumerate() {
@@ -307,7 +371,7 @@ impl LaneTask {
         while since.elapsed() <= self.options.doubt {
             match Channel::open(&self.connector, self.incarnation, self.writer, self.lane).await {
                 Ok(channel) => {
-                    self.channel = channel;
+                    self.channel = Some(channel);
                     return;
                 }
                 Err(error) => tracing::debug!(%error, "no connection for the commit writer yet"),

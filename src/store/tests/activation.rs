@@ -30,9 +30,7 @@ impl Door {
         let fixture = Fixture::new().await;
         let writer = fixture.writer().await;
         publish(&fixture, &writer, strategy, &[]).await;
-        let (acceptor, task) = Acceptor::start(&writer.connector, &writer.pool, writer.incarnation, false)
-            .await
-            .unwrap();
+        let (acceptor, task) = Acceptor::start(&writer.connector, &writer.pool, writer.incarnation, false);
         Self {
             fixture,
             writer,
@@ -347,9 +345,7 @@ async fn a_start_that_is_given_up_frees_its_key_and_asks_again_when_replayed() {
         .unwrap();
     assert_eq!(door.held().await, 0);
     let heir = door.fixture.writer().await;
-    let (acceptor, _task) = Acceptor::start(&heir.connector, &heir.pool, heir.incarnation, false)
-        .await
-        .unwrap();
+    let (acceptor, _task) = Acceptor::start(&heir.connector, &heir.pool, heir.incarnation, false);
     let two = accept(&acceptor, start("two", None)).await.unwrap();
     let tenant = TenantId::default();
     let letter = dead_letter::list(&heir.pool, &tenant, Which::default(), 10, 0)

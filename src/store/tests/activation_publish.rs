@@ -338,9 +338,7 @@ async fn versions_that_were_published_before_there_were_strategies_get_theirs() 
 async fn starts_on_two_nodes_over_a_change_of_strategy_come_to_one() {
     let door = Door::new("AllowAlways").await;
     let other = door.fixture.writer().await;
-    let (acceptor, _task) = Acceptor::start(&other.connector, &other.pool, other.incarnation, false)
-        .await
-        .unwrap();
+    let (acceptor, _task) = Acceptor::start(&other.connector, &other.pool, other.incarnation, false);
     let acceptors = [door.acceptor.clone(), acceptor];
     let starts = async |from: usize| {
         let all = (from..from + 40).map(|n| {

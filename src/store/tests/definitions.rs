@@ -153,9 +153,7 @@ async fn a_start_accepted_after_a_publish_runs_what_was_published() {
     let fixture = Fixture::new().await;
     let class = fixture.base.schema().lock_class();
     let writer = fixture.writer().await;
-    let (acceptor, _task) = Acceptor::start(&writer.connector, &writer.pool, writer.incarnation, false)
-        .await
-        .unwrap();
+    let (acceptor, _task) = Acceptor::start(&writer.connector, &writer.pool, writer.incarnation, false);
     for version in 1..=3 {
         definition::save(&writer.pool, class, &definition("n"), Some(Starts::by(&[])))
             .await

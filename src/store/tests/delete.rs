@@ -99,9 +99,7 @@ async fn a_start_that_has_not_run_is_deleted_and_its_key_starts_nothing_again() 
     definitions::save(&writer.pool, class, &definition("n"), Some(Starts::by(&[])))
         .await
         .unwrap();
-    let (acceptor, _task) = Acceptor::start(&writer.connector, &writer.pool, writer.incarnation, false)
-        .await
-        .unwrap();
+    let (acceptor, _task) = Acceptor::start(&writer.connector, &writer.pool, writer.incarnation, false);
     let Accepted::New { work, .. } = acceptor.accept(start("i", Some("k"))).await.unwrap() else {
         panic!("it is new");
     };

@@ -22,9 +22,7 @@ async fn acceptor(fixture: &Fixture) -> (Acceptor, AbortOnDropHandle<()>, Writer
     definitions::save(&writer.pool, class, &definition("n"), Some(Starts::by(&[])))
         .await
         .unwrap();
-    let (acceptor, task) = Acceptor::start(&writer.connector, &writer.pool, writer.incarnation, false)
-        .await
-        .unwrap();
+    let (acceptor, task) = Acceptor::start(&writer.connector, &writer.pool, writer.incarnation, false);
     (acceptor, task, writer)
 }
 
