@@ -18,8 +18,8 @@ use super::failure::Failure;
 use super::secret::Secret;
 use crate::db::with_file;
 pub(super) use bench::{
-    Bench, BenchCommand, BenchFailover, BenchLocks, BenchSignals, BenchTimers, BenchWorkflows, CommitAt, Fault,
-    JournalLevel, Mode, Provider,
+    Bench, BenchCommand, BenchFailover, BenchLocks, BenchPlot, BenchSignals, BenchTimers, BenchWorkflows, CommitAt,
+    Fault, JournalLevel, Mode, Provider,
 };
 use child::Child;
 pub(super) use cron::{Cron, GapRule, OverlapRule};

@@ -28,6 +28,8 @@ pub(in crate::cli) enum BenchCommand {
     Workflows(BenchWorkflows),
     /// How long it takes from an event until the instance that waits for it has run
     Signals(BenchSignals),
+    /// Draw the outcomes of several runs as an SVG
+    Plot(BenchPlot),
 }
 
 /// What happens to a node.
@@ -259,6 +261,18 @@ pub(in crate::cli) struct BenchWorkflows {
     /// Print the outcome as one JSON object, on the last line
     #[arg(long, env = "MAINSPRING_JSON", hide_env_values = true, value_parser = FalseyValueParser::new())]
     pub(in crate::cli) json: bool,
+}
+
+/// Settings of `bench plot`.
+#[derive(Clone, Debug, Args)]
+pub(in crate::cli) struct BenchPlot {
+    /// What runs with --json printed, each as it came; other lines in it may stay. A run is called as its file is, and
+    /// runs of one name and the same settings are repetitions: a bar for their median, a dot for each
+    #[arg(value_name = "FILE", required = true)]
+    pub(in crate::cli) files: Vec<PathBuf>,
+    /// The SVG; standard output unless given
+    #[arg(short, long, value_name = "FILE", env = "MAINSPRING_OUTPUT", hide_env_values = true)]
+    pub(in crate::cli) output: Option<PathBuf>,
 }
 
 fn many(text: &str) -> Result<usize, String> {
