@@ -69,7 +69,7 @@ SELECT w.no, w.version_id, w.version, m.id,
                      -- Its idempotency key was just written, and would stand for a start that is none.
                      AND (w.key IS NULL OR activation_lost())) AS cannot_start,
        coalesce(w.unseeded, false) AS unseeded,
-       now()
+       now(), false AS strict
 FROM wanted w
 LEFT JOIN fresh f ON f.no = w.no
 LEFT JOIN made m ON m.tenant_id = w.tenant_id AND m.instance_id = w.instance_id

@@ -30,10 +30,14 @@ use crate::id::{DefinitionId, Incarnation, InstanceId, TenantId, VersionId, Work
 use crate::{Error, Result};
 
 const ACCEPT: &str = include_str!("../../sql/queries/accept_start.sql");
+const PLAIN: &str = include_str!("../../sql/queries/accept_plain.sql");
 const REQUEST_READ: &str = include_str!("../../sql/queries/request_read.sql");
 
 /// The most starts in one statement.
 const BATCH: usize = 256;
+
+/// How many workflows with a strategy are remembered; more are learnt anew.
+const STRICT: usize = 4096;
 
 /// How long a lane keeps a connection that it does not need.
 const IDLE: Duration = Duration::from_secs(60);
@@ -91,6 +95,8 @@ struct StartRow<'a> {
 type Pending = (NewStart, oneshot::Sender<Result<Outcome>>);
 
 enum Outcome {
+    /// The workflow has an activation strategy, which was not asked.
+    Strict,
     Made {
         work: WorkId,
         definition: DefinitionRef,
@@ -134,6 +140,7 @@ impl Acceptor {
             incarnation,
             flushed,
             channel: None,
+            strict: HashSet::new(),
         };
         let task = AbortOnDropHandle::new(tokio::spawn(lane.run(queue)));
         (
@@ -171,6 +178,7 @@ impl Acceptor {
                 definition,
                 clock,
             }),
+            Outcome::Strict => Err(Error::internal("a start was not asked for its strategy")),
             Outcome::NoDefinition => Err(Error::not_found(
                 "definition-not-found",
                 format!(
@@ -235,6 +243,7 @@ pub(crate) async fn read_request(pool: &Pool, tenant: &TenantId, request: &Reque
 struct Channel {
     session: Session,
     accept: Statement,
+    plain: Statement,
 }
 
 impl Channel {
@@ -247,7 +256,8 @@ impl Channel {
         }
         within(ANSWER_TIMEOUT, session.client.batch_execute(&setup)).await?;
         let accept = within(ANSWER_TIMEOUT, session.client.prepare(ACCEPT)).await?;
-        Ok(Self { session, accept })
+        let plain = within(ANSWER_TIMEOUT, session.client.prepare(PLAIN)).await?;
+        Ok(Self { session, accept, plain })
     }
 }
 
@@ -257,6 +267,8 @@ struct Lane {
     flushed: bool,
     /// None: not needed yet, or not any more.
     channel: Option<Channel>,
+    /// Workflows that had an activation strategy when they were last started here.
+    strict: HashSet<(TenantId, DefinitionId)>,
 }
 
 impl Lane {
@@ -316,8 +328,16 @@ impl Lane {
         match sent {
             Ok(mut outcomes) => {
                 metrics::histogram!("mainspring_accept_batch_starts").record(batch.len() as f64);
-                for (no, (_, reply)) in batch.into_iter().enumerate() {
-                    let _ = reply.send(Ok(outcomes.remove(&no).unwrap_or(Outcome::Refused)));
+                let mut strict = Vec::new();
+                for (no, (start, reply)) in batch.into_iter().enumerate() {
+                    match outcomes.remove(&no).unwrap_or(Outcome::Refused) {
+                        Outcome::Strict => strict.push((start, reply)),
+                        outcome => drop(reply.send(Ok(outcome))),
+                    }
+                }
+                if !strict.is_empty() {
+                    self.learn(&strict);
+                    Box::pin(self.write(strict)).await;
                 }
             }
             Err(error) if error.is_unavailable() && error.code() != "database-busy" => {
@@ -350,6 +370,26 @@ impl Lane {
         }
     }
 
+    /// Has these asked for their strategy from now on.
+    fn learn(&mut self, strict: &[Pending]) {
+        if self.strict.len() > STRICT {
+            self.strict.clear();
+        }
+        let known = strict
+            .iter()
+            .map(|(start, _)| (start.tenant.clone(), start.definition_id.clone()));
+        self.strict.extend(known);
+    }
+
+    /// Whether nothing needs to be asked but whether the workflow is published.
+    fn is_plain(&self, start: &NewStart) -> bool {
+        let is_strict = || {
+            let key = (start.tenant.clone(), start.definition_id.clone());
+            self.strict.contains(&key)
+        };
+        start.request.is_none() && (self.strict.is_empty() || !is_strict())
+    }
+
     async fn send(&self, batch: &[Pending]) -> Result<HashMap<usize, Outcome>> {
         failpoint::hit("accept.before").await?;
         let rows: Vec<StartRow<'_>> = batch
@@ -374,7 +414,11 @@ impl Lane {
                 "there is no connection to accept on",
             ));
         };
-        let answer = within(ANSWER_TIMEOUT, channel.session.client.query(&channel.accept, &params)).await?;
+        let statement = match batch.iter().all(|(start, _)| self.is_plain(start)) {
+            true => &channel.plain,
+            false => &channel.accept,
+        };
+        let answer = within(ANSWER_TIMEOUT, channel.session.client.query(statement, &params)).await?;
         failpoint::hit("accept.after").await?;
         Ok(answer
             .iter()
@@ -383,6 +427,7 @@ impl Lane {
                 let start = &batch.get(no)?.0;
                 let outcome = match (row.get::<_, Option<String>>(1), row.get::<_, Option<i64>>(3)) {
                     (None, _) => Outcome::NoDefinition,
+                    (Some(_), None) if row.get(7) => Outcome::Strict,
                     (Some(_), None) if row.get(5) => Outcome::Unseeded,
                     (Some(_), None) if row.get(4) => Outcome::CannotStart,
                     (Some(_), None) => Outcome::Refused,

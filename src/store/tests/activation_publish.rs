@@ -16,17 +16,20 @@ use crate::store::commit::tests::fixture::burst;
 use crate::store::definition::TriggerRow;
 use crate::store::{activation, dead_letter};
 
-const ACCEPT: &str = include_str!("../../../sql/queries/accept_start.sql");
+const ACCEPT: [&str; 2] = [
+    include_str!("../../../sql/queries/accept_start.sql"),
+    include_str!("../../../sql/queries/accept_plain.sql"),
+];
 
 /// Accepts a start by hand. With `held`, the statement waits in the middle: its snapshot is taken, and nothing written.
-fn by_hand(body: &str, held: bool) -> String {
+fn by_hand(accept: &str, body: &str, held: bool) -> String {
     let lock = if held {
         ", LATERAL pg_advisory_xact_lock_shared(4711) l"
     } else {
         ""
     };
     let row = format!("(row(0, '', 'rival', 'd', '{body}', NULL, NULL, NULL, false)::accept_start)");
-    ACCEPT
+    accept
         .replace(
             "unnest($2::accept_start[])",
             &format!("(SELECT (u.r).* FROM (SELECT {row} AS r OFFSET 0) u{lock})"),
@@ -54,6 +57,12 @@ async fn looks_again(points: &mut mpsc::UnboundedReceiver<String>) {
 /// A start under the old version is under way while another strategy is published. Those that come after wait for its
 /// fate, and see it.
 async fn under_way(strategy: &'static str, correlation: Option<&str>, held: bool, end: &str) {
+    for statement in ACCEPT {
+        accepted_under_way(statement, strategy, correlation, held, end).await;
+    }
+}
+
+async fn accepted_under_way(statement: &str, strategy: &'static str, correlation: Option<&str>, held: bool, end: &str) {
     let door = Door::new("AllowAlways").await;
     let (rival, gate) = (door.fixture.session().await, door.fixture.session().await);
     let body = json!({ "correlationId": correlation }).to_string();
@@ -62,7 +71,7 @@ async fn under_way(strategy: &'static str, correlation: Option<&str>, held: bool
         .await
         .unwrap();
     rival.client.batch_execute("BEGIN").await.unwrap();
-    let statement = by_hand(&body, held);
+    let statement = by_hand(statement, &body, held);
     let rival = tokio::spawn(async move {
         rival.client.batch_execute(&statement).await.unwrap();
         rival

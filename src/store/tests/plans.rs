@@ -86,7 +86,7 @@ macro_rules! hot {
     };
 }
 
-const HOT: [Hot; 25] = [
+const HOT: [Hot; 26] = [
     hot!(
         "work_peek",
         "64, array['','']::text[], array['i1','i2']::text[], true, now() - interval '1 day', 5000000",
@@ -130,6 +130,11 @@ const HOT: [Hot; 25] = [
         false
     ),
     hot!("work_mine", "4711", false),
+    hot!(
+        "accept_plain",
+        "4711, array[row(0,'','new','d','{}',null,null,null,false)::accept_start]",
+        true
+    ),
     hot!(
         "accept_start",
         "4711, array[row(0,'','new','d','{}','start','k','',true)::accept_start]",
