@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::alarm::Alarm;
 use super::shift::Shift;
-use super::timetable::{self, Backlog, Turn};
+use super::timetable::{self, Backlog, Tally, Turn};
 use crate::schedule::time_zone_database;
 use crate::store::schedule::{self, Fired, NewPlan, ScheduleRow};
 use crate::{Error, Result, failpoint};
@@ -208,15 +208,8 @@ fn settle(shift: &Shift, rows: &[ScheduleRow], turns: &[Turn], fired: &[Fired]) 
         };
         let count = |count: i64| u64::try_from(count).unwrap_or(0);
         made += count(fired.made);
-        metrics::counter!("mainspring_schedules_due_total").increment(turn.tally.due);
-        metrics::counter!("mainspring_schedules_fired_total").increment(count(fired.made));
-        metrics::counter!("mainspring_schedules_late_total").increment(turn.tally.late);
-        metrics::counter!("mainspring_schedules_misfired_total").increment(turn.tally.misfired);
         let refused = count(fired.asked - fired.made);
-        metrics::counter!("mainspring_schedules_skipped_total").increment(turn.tally.skipped + refused);
-        if let Some(lateness) = turn.row.lateness {
-            metrics::histogram!("mainspring_schedule_lateness_seconds").record(lateness as f64 / 1e6);
-        }
+        meter(&turn.tally, count(fired.made), refused, turn.row.lateness);
         let row = usize::try_from(fired.no).ok().and_then(|no| rows.get(no));
         if let Some(row) = row {
             tracing::debug!(
@@ -234,6 +227,18 @@ fn settle(shift: &Shift, rows: &[ScheduleRow], turns: &[Turn], fired: &[Fired]) 
         shift.accepted(None, None, usize::try_from(made).unwrap_or(usize::MAX));
     }
     fired.len()
+}
+
+/// Counts what became of a schedule; `lateness` in microseconds.
+fn meter(tally: &Tally, made: u64, refused: u64, lateness: Option<i64>) {
+    metrics::counter!("mainspring_schedules_due_total").increment(tally.due);
+    metrics::counter!("mainspring_schedules_fired_total").increment(made);
+    metrics::counter!("mainspring_schedules_late_total").increment(tally.late);
+    metrics::counter!("mainspring_schedules_misfired_total").increment(tally.misfired);
+    metrics::counter!("mainspring_schedules_skipped_total").increment(tally.skipped + refused);
+    if let Some(lateness) = lateness {
+        metrics::histogram!("mainspring_schedule_lateness_seconds").record(lateness as f64 / 1e6);
+    }
 }
 
 /// Takes up the time zone data of this node, once. Never returns.
@@ -277,4 +282,81 @@ async fn compute_again(shift: &Shift) -> Result<()> {
 /// The error for a schedule that keeps changing while somebody asks for something.
 pub(super) fn changing() -> Error {
     Error::conflict("schedule-changing", "the schedule keeps changing; try again")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+    use std::sync::{Arc, Mutex};
+
+    use metrics::{Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit};
+
+    use super::{Tally, meter};
+
+    #[derive(Default)]
+    struct Noted {
+        counters: Mutex<BTreeMap<String, Arc<AtomicU64>>>,
+        lateness: Arc<Values>,
+    }
+
+    #[derive(Default)]
+    struct Values(Mutex<Vec<f64>>);
+
+    impl HistogramFn for Values {
+        fn record(&self, value: f64) {
+            self.0.lock().unwrap().push(value);
+        }
+    }
+
+    impl Recorder for Noted {
+        fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+        fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+        fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+        fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+            let mut counters = self.counters.lock().unwrap();
+            Counter::from_arc(Arc::clone(counters.entry(key.name().to_owned()).or_default()))
+        }
+
+        fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
+            Gauge::noop()
+        }
+
+        fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+            assert_eq!(key.name(), "mainspring_schedule_lateness_seconds");
+            Histogram::from_arc(Arc::clone(&self.lateness))
+        }
+    }
+
+    #[test]
+    fn what_became_of_schedules_is_counted_by_name() {
+        let noted = Noted::default();
+        let tally = Tally {
+            due: 7,
+            late: 5,
+            misfired: 3,
+            skipped: 2,
+        };
+        metrics::with_local_recorder(&noted, || {
+            meter(&tally, 4, 1, Some(2_500_000));
+            meter(&Tally::default(), 1, 0, None);
+        });
+        let counters = noted.counters.lock().unwrap();
+        let counted: Vec<(&str, u64)> = counters
+            .iter()
+            .map(|(name, count)| (name.as_str(), count.load(Relaxed)))
+            .collect();
+        assert_eq!(
+            counted,
+            [
+                ("mainspring_schedules_due_total", 7),
+                ("mainspring_schedules_fired_total", 5),
+                ("mainspring_schedules_late_total", 5),
+                ("mainspring_schedules_misfired_total", 3),
+                ("mainspring_schedules_skipped_total", 3),
+            ]
+        );
+        assert_eq!(*noted.lateness.0.lock().unwrap(), [2.5]);
+    }
 }
