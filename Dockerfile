@@ -12,6 +12,7 @@ COPY src src
 COPY sql sql
 COPY samples samples
 COPY examples examples
+COPY benches/*.rs benches/
 COPY tests tests
 RUN cargo build --release --locked --bin mainspring
 

@@ -5,6 +5,7 @@ mod compose;
 mod demo;
 mod dev;
 mod failover;
+mod plot;
 mod slow;
 
 use std::path::Path;

@@ -27,12 +27,12 @@ const SETTINGS: [&str; 14] = [
 ];
 const ALWAYS_TOLD: usize = 3;
 
-/// What makes a run one that nobody should compare with others.
-const TROUBLES: [(&str, &str); 4] = [
-    ("errors", "errors"),
-    ("lost", "lost"),
-    ("twice", "ran twice"),
-    ("early", "early"),
+/// What makes a run one that nobody should compare with others: its field, and what one and several are called.
+const TROUBLES: [(&str, &str, &str); 4] = [
+    ("errors", "error", "errors"),
+    ("lost", "lost", "lost"),
+    ("twice", "ran twice", "ran twice"),
+    ("early", "early", "early"),
 ];
 
 /// Runs of one name with the same settings.
@@ -104,9 +104,9 @@ impl Series {
         };
         let troubles: Vec<String> = TROUBLES
             .iter()
-            .map(|(field, word)| (count(field), word))
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, word)| format!("{count} {word}"))
+            .map(|(field, one, several)| (count(field), one, several))
+            .filter(|(count, ..)| *count > 0)
+            .map(|(count, one, several)| format!("{count} {}", if count == 1 { one } else { several }))
             .collect();
         (!troubles.is_empty()).then(|| troubles.join(", "))
     }

@@ -101,6 +101,28 @@ fn a_figure_of_one_alone_is_not_compared_and_errors_are_shown() {
 }
 
 #[test]
+fn one_error_is_told_as_one() {
+    let with = |errors: &str| RUN.replace("\"errors\":0", &format!("\"errors\":{errors},\"twice\":1"));
+    assert!(drawn(&[("a", &with("1"))]).contains("not to be compared: 1 error, 1 ran twice<"));
+    assert!(drawn(&[("a", &with("2"))]).contains("not to be compared: 2 errors, 1 ran twice<"));
+}
+
+#[test]
+fn bars_of_nothing_have_no_height() {
+    let nothing = r#"{"bench":"workflows","ops_per_s":0,"p50_us":0,"wal_bytes":0,"flushes":0}"#;
+    let picture = drawn(&[("a", nothing), ("b", nothing)]);
+    let bars: Vec<&str> = picture
+        .lines()
+        .filter(|line| line.contains("</title></rect>"))
+        .collect();
+    assert_eq!(bars.len(), 8, "{picture}");
+    for bar in bars {
+        assert!(bar.contains(r#" height="0.0""#) && bar.contains(": 0"), "{bar}");
+    }
+    assert!(is_well_formed(&picture) && !picture.contains("NaN"), "{picture}");
+}
+
+#[test]
 fn names_cannot_leave_their_place() {
     let picture = drawn(&[("</svg>&\u{1}\"", RUN)]);
     assert!(

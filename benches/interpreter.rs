@@ -1,0 +1,279 @@
+//! What a workflow costs before any database: reading its definition, compiling it, a burst per kind of activity, a script,
+//! and the hashes by which stimuli find bookmarks.
+//!
+//! `cargo bench --bench interpreter [-- FILTER]`
+// A benchmark that cannot go on panics.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use divan::Bencher;
+use divan::counter::{BytesCount, ItemsCount};
+use mainspring::activity::{Catalogue, Console};
+use mainspring::definition::WorkflowDefinition;
+use mainspring::execution::{
+    Burst, InstanceState, Instruction, Interpreter, InterpreterOptions, Outcome, Program, SubStatus, event_hash,
+    stimulus_hash,
+};
+use mainspring::expression::{ScriptEngine, ScriptOptions, ScriptScope};
+use mainspring::id::{ActivityExecutionId, InstanceId, StimulusHash};
+use serde_json::{Map, Value, json};
+use tokio::runtime::{Builder, Runtime};
+
+fn main() {
+    divan::main();
+}
+
+/// What stands in `samples/`.
+const SAMPLES: [(&str, &[u8]); 7] = [
+    ("countdown", include_bytes!("../samples/countdown.json")),
+    ("delay", include_bytes!("../samples/delay.json")),
+    ("event", include_bytes!("../samples/event.json")),
+    ("fork-join", include_bytes!("../samples/fork-join.json")),
+    ("hello-world", include_bytes!("../samples/hello-world.json")),
+    ("order-approval", include_bytes!("../samples/order-approval.json")),
+    ("shopping-list", include_bytes!("../samples/shopping-list.json")),
+];
+
+fn names() -> impl Iterator<Item = &'static str> {
+    SAMPLES.iter().map(|(name, _)| *name)
+}
+
+fn sample(name: &str) -> &'static [u8] {
+    let found = SAMPLES.iter().find(|(other, _)| *other == name);
+    found.map_or(&[], |(_, bytes)| bytes)
+}
+
+/// From the bytes of a file to a definition.
+#[divan::bench(args = names())]
+fn parse(bencher: Bencher, name: &str) {
+    let bytes = sample(name);
+    assert!(WorkflowDefinition::from_json(bytes).is_ok(), "{name}");
+    bencher
+        .counter(BytesCount::of_slice(bytes))
+        .bench(|| WorkflowDefinition::from_json(divan::black_box(bytes)));
+}
+
+/// From a definition to the program that all its instances share.
+#[divan::bench(args = names())]
+fn compile(bencher: Bencher, name: &str) {
+    let interpreter = interpreter();
+    let definition = WorkflowDefinition::from_json(sample(name)).unwrap();
+    assert!(interpreter.compile(&definition).is_ok(), "{name}");
+    bencher.bench(|| interpreter.compile(divan::black_box(&definition)));
+}
+
+/// Workflows, each of which is one burst from its start to its end, by what they are made of, and the activities that the
+/// burst executes.
+fn bursts() -> [(&'static str, usize, Value); 11] {
+    let many = |what: &dyn Fn(usize) -> Value| (0..10).map(what).collect::<Vec<_>>();
+    let line = |at: usize| json!({"type": "Elsa.WriteLine", "id": format!("line{at}"), "text": "Hello"});
+    let sequence = |activities: Vec<Value>| json!({"type": "Elsa.Sequence", "id": "steps", "activities": activities});
+    let set = |at: usize| {
+        json!({"type": "Elsa.SetVariable", "id": format!("set{at}"), "variable": {"id": "v", "name": "V"},
+            "value": {"typeName": "Int32", "expression": {"type": "Literal", "value": 7}}})
+    };
+    let choose = |at: usize| {
+        json!({"type": "Elsa.If", "id": format!("if{at}"), "then": line(at),
+            "condition": {"typeName": "Boolean", "expression": {"type": "Literal", "value": true}}})
+    };
+    let of_script = |at: usize| {
+        json!({"type": "Elsa.WriteLine", "id": format!("script{at}"),
+            "text": {"typeName": "String", "expression": {"type": "JavaScript", "value": "`V is ${variables.V + 1}`"}}})
+    };
+    let connections: Vec<Value> = (1..10)
+        .map(|at| {
+            json!({"source": {"activity": format!("line{}", at - 1), "port": "Done"},
+                "target": {"activity": format!("line{at}"), "port": "In"}})
+        })
+        .collect();
+    let each = json!({"type": "Elsa.ForEach", "id": "each", "body": line(0),
+        "items": {"typeName": "Object[]", "expression": {"type": "Object", "value": "[1,2,3,4,5,6,7,8,9,10]"}}});
+    let chart = |activities: Vec<Value>, connections: &[Value]| json!({"type": "Elsa.Flowchart", "id": "flow", "activities": activities, "connections": connections});
+    [
+        ("write-line", 1, line(0)),
+        ("sequence, none", 1, sequence(Vec::new())),
+        ("sequence, 10 write-line", 11, sequence(many(&line))),
+        ("set-variable", 1, set(0)),
+        ("sequence, 10 set-variable", 11, sequence(many(&set))),
+        ("if, then write-line", 2, choose(0)),
+        ("for-each over 10", 11, each),
+        ("flowchart, 1 write-line", 2, chart(vec![line(0)], &[])),
+        ("flowchart, 10 write-line", 11, chart(many(&line), &connections)),
+        ("JavaScript, 1", 1, of_script(0)),
+        ("JavaScript, 10 in sequence", 11, sequence(many(&of_script))),
+    ]
+}
+
+/// A new instance, run to its end in memory: state, journal and executions of activities, ready to be committed.
+#[divan::bench(args = bursts().map(|(name, ..)| name))]
+fn burst(bencher: Bencher, name: &str) {
+    let runtime = runtime();
+    let interpreter = interpreter();
+    let (_, executed, root) = bursts().into_iter().find(|(other, ..)| *other == name).unwrap();
+    let definition = WorkflowDefinition::from_value(json!({"definitionId": "bench", "root": root,
+        "variables": [{"id": "v", "name": "V", "typeName": "Int32", "value": 1}]}));
+    let program = Arc::new(interpreter.compile(&definition.unwrap()).unwrap());
+    let outcome = runtime.block_on(interpreter.run(&program, start()));
+    finished(name, &outcome);
+    // The workflow itself is one, too.
+    assert_eq!(outcome.activity_executions.len(), executed + 1, "{name}");
+    bencher
+        .with_inputs(start)
+        .counter(ItemsCount::new(executed + 1))
+        .bench_local_values(|burst| runtime.block_on(interpreter.run(&program, burst)));
+}
+
+/// The same for samples that wait for nothing.
+#[divan::bench(args = ["hello-world", "countdown", "shopping-list", "fork-join"])]
+fn run_sample(bencher: Bencher, name: &str) {
+    let runtime = runtime();
+    let interpreter = interpreter();
+    let program = program(name, &interpreter);
+    let outcome = runtime.block_on(interpreter.run(&program, start()));
+    finished(name, &outcome);
+    bencher
+        .with_inputs(start)
+        .counter(ItemsCount::new(outcome.activity_executions.len()))
+        .bench_local_values(|burst| runtime.block_on(interpreter.run(&program, burst)));
+}
+
+fn program(name: &str, interpreter: &Interpreter) -> Arc<Program> {
+    let definition = WorkflowDefinition::from_json(sample(name)).unwrap();
+    Arc::new(interpreter.compile(&definition).unwrap())
+}
+
+/// A workflow that faulted would be quick, and no measure of anything.
+fn finished(name: &str, outcome: &Outcome) {
+    assert_eq!(
+        outcome.sub_status,
+        SubStatus::Finished,
+        "{name}: {:?}",
+        outcome.state.incidents()
+    );
+}
+
+/// The state of an instance as it is written with each commit, and read again with each claim.
+#[divan::bench]
+fn state_to_bytes(bencher: Bencher) {
+    let state = state();
+    bencher
+        .counter(BytesCount::new(state.to_bytes().unwrap().len()))
+        .bench(|| state.to_bytes());
+}
+
+#[divan::bench]
+fn state_from_bytes(bencher: Bencher) {
+    let bytes = state().to_bytes().unwrap();
+    bencher
+        .counter(BytesCount::of_slice(&bytes))
+        .bench(|| InstanceState::from_bytes(divan::black_box(&bytes)));
+}
+
+/// That of an order that waits for its approval.
+fn state() -> InstanceState {
+    let interpreter = interpreter();
+    let program = program("order-approval", &interpreter);
+    let outcome = runtime().block_on(interpreter.run(&program, start()));
+    assert_eq!(
+        outcome.sub_status,
+        SubStatus::Suspended,
+        "{:?}",
+        outcome.state.incidents()
+    );
+    outcome.state
+}
+
+/// An expression by itself: the hand-over to a thread that runs scripts and back, and what it computes. `first` makes
+/// the realm, as each burst does once; `next` finds it made.
+mod script {
+    use super::*;
+
+    const EXPRESSION: &str = "variables.Price * variables.Count > getInput('Limit')";
+
+    fn scope() -> ScriptScope {
+        let fields = |value: Value| match value {
+            Value::Object(fields) => fields,
+            _ => Map::new(),
+        };
+        ScriptScope {
+            variables: fields(json!({"Price": 12.5, "Count": 3})),
+            inputs: fields(json!({"Limit": 30})),
+            ..ScriptScope::default()
+        }
+    }
+
+    #[divan::bench]
+    fn first(bencher: Bencher) {
+        let runtime = runtime();
+        let engine = ScriptEngine::new(ScriptOptions::default());
+        bencher.with_inputs(scope).bench_local_values(|scope| {
+            let result = runtime.block_on(engine.session().evaluate(EXPRESSION, scope));
+            assert!(result.is_ok_and(|result| result.value == true));
+        });
+    }
+
+    #[divan::bench]
+    fn next(bencher: Bencher) {
+        let runtime = runtime();
+        let session = ScriptEngine::new(ScriptOptions::default()).session();
+        bencher.with_inputs(scope).bench_local_values(|scope| {
+            let result = runtime.block_on(session.evaluate(EXPRESSION, scope));
+            assert!(result.is_ok_and(|result| result.value == true));
+        });
+    }
+}
+
+/// What a published event is looked up by.
+#[divan::bench]
+fn hash_of_event() -> StimulusHash {
+    event_hash(divan::black_box("OrderApproved"))
+}
+
+/// That of a payload with keys to sort, for one execution of an activity.
+#[divan::bench]
+fn hash_of_stimulus(bencher: Bencher) {
+    let payload = json!({"zone": "north", "order": {"number": 4711, "lines": [1, 2, 3]}, "amount": 12.5});
+    let execution = ActivityExecutionId::new("0123456789abcdef0123456789abcdef");
+    bencher.bench(|| stimulus_hash("Shop.OrderPaid", divan::black_box(&payload), Some(&execution)));
+}
+
+/// Writes nothing: what a terminal takes is not what is measured.
+struct Quiet;
+
+impl Console for Quiet {
+    fn write_line(&self, line: &str) {
+        divan::black_box(line);
+    }
+}
+
+fn interpreter() -> Interpreter {
+    let options = InterpreterOptions {
+        console: Arc::new(Quiet),
+        ..InterpreterOptions::default()
+    };
+    Interpreter::new(Catalogue::standard(), options)
+}
+
+/// Bursts run on one thread; scripts have their own.
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+fn start() -> Burst {
+    Burst {
+        instance_id: InstanceId::random(),
+        state: None,
+        instructions: vec![Instruction::Start {
+            correlation_id: None,
+            name: None,
+            input: Map::new(),
+            variables: Map::new(),
+            trigger_activity_id: None,
+            payload: None,
+        }],
+        attempt: 1,
+        now: DateTime::<Utc>::UNIX_EPOCH,
+    }
+}
