@@ -57,7 +57,7 @@ async fn attend(shift: &Shift, loaded: Loaded) -> bool {
         rows,
         standing,
         hold,
-        suspicion: _alone,
+        suspicion,
     } = loaded;
     let key = locked.key.clone();
     let failures = rows.iter().map(|row| row.failures).max().unwrap_or(0);
@@ -68,9 +68,10 @@ async fn attend(shift: &Shift, loaded: Loaded) -> bool {
         let how = Return::after(error, &reason, pause(failures));
         shift.give_back(&key, &hold.claims(), how).await;
     }
-    // What has ended is left with what a look may have passed over meanwhile; what waits may have met something else.
+    // What has ended is left with what a look may have passed over meanwhile; what waits may have met something else. And a
+    // look passes over all suspects while one of them runs.
     let has_ended = matches!(driven, Ok(Some(Status::Finished)));
-    hold.release() || !has_ended
+    hold.release() || suspicion.is_some() || !has_ended
 }
 
 /// The status that it came to, unless it came to nothing.
@@ -122,7 +123,7 @@ async fn drive(
                 others_wait,
             } => {
                 told.extend(more);
-                if others_wait || shift.is_draining() || !next.lock(shift).await? {
+                if others_wait || shift.is_draining() || !next.lock(shift).await {
                     // What came meanwhile (a cancel, say) is taken along by the next burst; whoever drains hands over.
                     let claims: Vec<Claim> = next.rows.iter().map(|row| row.claim.clone()).collect();
                     shift.give_back(&key, &claims, Return::FREELY).await;

@@ -27,6 +27,9 @@ use crate::{Error, Result};
 /// How long a row waits for the start of its instance, which somebody else has claimed.
 const BEHIND_START: Duration = Duration::from_millis(200);
 
+/// How long a burst that yielded waits for word of its first lock, with all that it has in hands.
+const LOCK_PATIENCE: Duration = Duration::from_secs(10);
+
 /// An instance whose lock this node holds.
 pub(super) struct Locked {
     pub(super) key: InstanceKey,
@@ -125,21 +128,24 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    /// Takes the lock of an instance that now exists. False: somebody else has it.
-    pub(super) async fn lock(&mut self, shift: &Shift) -> Result<bool> {
+    /// Takes the lock of an instance that now exists. False: somebody else has it, or nobody can say in time; whoever looks
+    /// for what is to be done goes on with it.
+    pub(super) async fn lock(&mut self, shift: &Shift) -> bool {
         if self.locked.guard.is_held() {
-            return Ok(true);
+            return true;
         }
         let key = &self.locked.key;
-        let guard = shift
-            .locks
-            .try_instances(std::slice::from_ref(key))
-            .await?
-            .pop()
-            .flatten();
-        let Some(guard) = guard else { return Ok(false) };
+        let trying = shift.locks.try_instances(std::slice::from_ref(key));
+        let tried = tokio::select! {
+            () = shift.stop.cancelled() => return false,
+            tried = tokio::time::timeout(LOCK_PATIENCE, trying) => tried,
+        };
+        let guards = tried.ok().and_then(Result::ok);
+        let Some(guard) = guards.and_then(|mut guards| guards.pop().flatten()) else {
+            return false;
+        };
         self.locked.guard = InstanceLock::new(&key.1, guard);
-        Ok(true)
+        true
     }
 }
 

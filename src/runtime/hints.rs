@@ -195,8 +195,12 @@ pub(super) async fn follow(shift: Arc<Shift>, mut hints: Hints) {
                 }
             }
         }
-        if look && let Some(delay) = delay(shift.room(), shift.workers) {
-            shift.alarm.at(Instant::now() + delay);
+        if look {
+            match delay(shift.room(), shift.workers) {
+                Some(delay) => shift.alarm.at(Instant::now() + delay),
+                // The end of a burst makes room, and then it looks.
+                None => shift.in_flight.looks(),
+            }
         }
     }
 }

@@ -47,6 +47,9 @@ impl<T> Queue<T> {
         permit.forget();
         let count = {
             let mut state = self.state();
+            if state.closed {
+                return false;
+            }
             state.waiting.push_back(item);
             state.waiting.len()
         };
@@ -103,6 +106,23 @@ impl<T> Queue<T> {
         self.arrived.notify_one();
         self.many.notify_one();
     }
+
+    /// Nobody takes anything any more: what waits is dropped, and whoever hands in is refused.
+    fn abandon(&self) {
+        self.close();
+        self.room.close();
+        let waiting = std::mem::take(&mut self.state().waiting);
+        drop(waiting);
+    }
+}
+
+/// Abandons the queue when the first lane ends, however it does: nobody must wait for an answer that nobody will give.
+pub(super) struct Abandons<T>(pub(super) std::sync::Arc<Queue<T>>);
+
+impl<T> Drop for Abandons<T> {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
 }
 
 /// Closes the queue when the last handle of the writer is dropped.
@@ -138,6 +158,22 @@ mod tests {
         assert_eq!(soon(queue.is_long()).await, None);
         assert_eq!(queue.take_ready(usize::MAX).len(), MANY - 2);
         assert_eq!(soon(queue.take(1)).await, None);
+    }
+
+    #[tokio::test]
+    async fn what_nobody_takes_is_dropped_and_refused() {
+        let queue = Arc::new(Queue::new(1));
+        let item = Arc::new(());
+        assert!(queue.push(Arc::clone(&item)).await);
+        let waits = tokio::spawn({
+            let (queue, item) = (Arc::clone(&queue), Arc::clone(&item));
+            async move { queue.push(item).await }
+        });
+        tokio::task::yield_now().await;
+        drop(Abandons(Arc::clone(&queue)));
+        assert!(!waits.await.unwrap(), "whoever waits for room is told");
+        assert!(!queue.push(Arc::clone(&item)).await);
+        assert_eq!(Arc::strong_count(&item), 1, "what waited is dropped");
     }
 
     #[tokio::test]

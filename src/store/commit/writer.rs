@@ -1,9 +1,10 @@
 //! The commit writer of a node: a fast lane that gathers what piled up, a second one that helps when much has, and a lane
 //! for stragglers.
 //!
-//! Each lane is one task with one connection and one row in `fence`; those but the first connect when they are needed. A request is never dropped: whoever sent it gets
-//! its answer even when the connection dies at commit, and what travels with it (the instance's lock) is held until
-//! then. A full channel makes the senders wait: the burst's lock and memory are the back-pressure.
+//! Each lane is one task with one connection and one row in `fence`; those but the first connect when they are needed. A
+//! request is never dropped: whoever sent it gets its answer even when the connection dies at commit, and what travels with
+//! it (the instance's lock) is held until then. A full queue makes the senders wait: the burst's lock and memory are the
+//! back-pressure.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::batch::{Broken, Channel, Lane, Winners};
-use super::queue::{Closes, Queue};
+use super::queue::{Abandons, Closes, Queue};
 use super::{Answer, CommitRequest, FINISHED, Verdict, resolve};
 use crate::db::{Connector, Failure};
 use crate::id::Incarnation;
@@ -140,6 +141,7 @@ struct LaneTask {
 impl LaneTask {
     /// The first lane: takes what there is.
     async fn run(mut self, queue: Arc<Queue<Pending>>, stragglers: mpsc::Sender<Pending>) {
+        let _abandons = Abandons(Arc::clone(&queue));
         let mut backlog = VecDeque::new();
         let room = self.options.batch;
         loop {
