@@ -33,6 +33,11 @@ const RELEASE: &str = include_str!("../../sql/queries/work_release.sql");
 const DISCARD: &str = include_str!("../../sql/queries/work_discard.sql");
 const MINE: &str = include_str!("../../sql/queries/work_mine.sql");
 
+/// A lost claim after a crash of the server is only claimed again: no flush. And one plan for all claims: the server would
+/// plan small ones anew, each time, for longer than they take.
+const RELAX: &str = "SET synchronous_commit = off; SET plan_cache_mode = force_generic_plan";
+const STRICT: &str = "RESET synchronous_commit; RESET plan_cache_mode";
+
 /// The most rows of one instance that one burst consumes.
 const PER_BURST: i64 = 100;
 
@@ -282,12 +287,11 @@ pub(crate) async fn claim(
         let load = client.prepare_cached(LOAD).await?;
         let claim_params: [&(dyn ToSql + Sync); 5] = [&incarnation.0, &tenants, &instances, &PER_BURST, &suspect];
         let load_params: [&(dyn ToSql + Sync); 2] = [&tenants, &instances];
-        // A lost claim after a crash of the server is only claimed again: no flush.
         let (relaxed, claimed, loaded, strict) = futures_util::join!(
-            client.batch_execute("SET synchronous_commit = off"),
+            client.batch_execute(RELAX),
             client.query(&claim, &claim_params),
             client.query(&load, &load_params),
-            client.batch_execute("RESET synchronous_commit"),
+            client.batch_execute(STRICT),
         );
         relaxed?;
         strict?;
