@@ -1,6 +1,6 @@
 -- purpose: let what runs and what is about to start count against the strategy that was published over it
 -- caller:  store::activation, in a transaction that began when nobody was left who could not see the publish
--- index:   instance_by_definition, work_start, activation_pkey
+-- index:   instance_by_definition, work_start, activation_key
 -- locks:   activation rows that are not exclusive, by instance; waits for commits that write the same one
 WITH counted AS MATERIALIZED (
     SELECT i.id, i.definition_id, nullif(i.correlation_id, '') AS correlation_id

@@ -2,7 +2,9 @@
 -- caller:  store::commit::batch (the straggler lane runs the same text without SKIP LOCKED)
 -- index:   fence_pkey, work_pkey, timer_pkey, instance_pkey, instance_state_pkey, bookmark_pkey, activation_instance, definition_published, definition_correlation
 -- locks:   fence (key share), work by id, timer by id, instance by id, then dependants of the winners only
--- What joins a table is one part that has all columns of the key: of two parts, a plan may look up by those of one.
+-- What stands in a table is looked up row by row, in subqueries that nothing can be taken out of, and is changed by its
+-- place: a plan that is made while a table is empty would join it by a walk over a whole index. A row that somebody has
+-- changed since our snapshot is not seen at the place where it is locked, and counts as one that is not to be had now.
 -- Whoever joins two of these parts by number does so with `CASE WHEN … IN (…)`, which is hashed; the planner believes that
 -- each has one row, and would compare every row of one with every row of the other.
 -- A batch leaves out the parts between --[name and --] that it has no rows for; see store::commit::shape.
@@ -24,26 +26,47 @@ WITH fence_held AS MATERIALIZED (
       AND NOT EXISTS (SELECT 1 FROM missed m WHERE m.no = r.no)
     --]
 ), work_held AS MATERIALIZED (
-    SELECT c.no, w.tenant_id, w.id
-    FROM unnest($4::commit_claim[]) c
-    JOIN request r ON r.no = c.no
-    JOIN work w ON w.tenant_id = r.tenant_id AND w.id = c.work_id
-    WHERE c.work_id IS NOT NULL AND coalesce(w.claimed_by, 0) = $1 AND w.claim_no = c.claim_no
-    ORDER BY w.tenant_id, w.id
-    FOR UPDATE OF w SKIP LOCKED
+    SELECT c.no, c.work_id AS id, l.place
+    FROM (SELECT c.no, r.tenant_id, c.work_id, c.claim_no
+          FROM unnest($4::commit_claim[]) c
+          JOIN request r ON r.no = c.no
+          WHERE c.work_id IS NOT NULL
+          ORDER BY c.work_id) c
+    CROSS JOIN LATERAL (
+        SELECT w.ctid AS place FROM work w
+        WHERE w.id = c.work_id AND w.tenant_id = c.tenant_id AND coalesce(w.claimed_by, 0) = $1 AND w.claim_no = c.claim_no
+        FOR UPDATE SKIP LOCKED) l
+    WHERE (SELECT true FROM work s WHERE s.ctid = l.place)
 --[standing
-), timer_claim AS MATERIALIZED (
-    SELECT c.no, r.tenant_id, r.instance_id, c.timer_id, c.claim_no
-    FROM unnest($4::commit_claim[]) c
-    JOIN request r ON r.no = c.no
-    WHERE c.timer_id IS NOT NULL
 ), timer_held AS MATERIALIZED (
-    SELECT c.no, t.tenant_id, t.instance_id, t.id
-    FROM timer_claim c
-    JOIN timer t ON t.tenant_id = c.tenant_id AND t.instance_id = c.instance_id AND t.id = c.timer_id
-    WHERE coalesce(t.claimed_by, 0) = $1 AND t.claim_no = c.claim_no
-    ORDER BY t.tenant_id, t.instance_id, t.id
-    FOR UPDATE OF t SKIP LOCKED
+    SELECT c.no, l.place
+    FROM (SELECT c.no, r.tenant_id, r.instance_id, c.timer_id, c.claim_no
+          FROM unnest($4::commit_claim[]) c
+          JOIN request r ON r.no = c.no
+          WHERE c.timer_id IS NOT NULL
+          ORDER BY r.tenant_id, r.instance_id, c.timer_id) c
+    CROSS JOIN LATERAL (
+        SELECT t.ctid AS place FROM timer t
+        WHERE t.instance_id = c.instance_id AND t.id = c.timer_id AND t.tenant_id = c.tenant_id
+          AND coalesce(t.claimed_by, 0) = $1 AND t.claim_no = c.claim_no
+        FOR UPDATE SKIP LOCKED) l
+    WHERE (SELECT true FROM timer s WHERE s.ctid = l.place)
+), burned AS MATERIALIZED (
+    SELECT b.no,
+           (SELECT x.ctid FROM bookmark x
+            WHERE x.instance_id = r.instance_id AND x.id = b.id AND x.tenant_id = r.tenant_id) AS place,
+           (SELECT x.ctid FROM timer x
+            WHERE x.instance_id = r.instance_id AND x.id = b.id AND x.tenant_id = r.tenant_id) AS timer_place
+    FROM unnest($6::commit_burned[]) b
+    JOIN request r ON r.no = b.no
+    ORDER BY r.tenant_id, r.instance_id, b.id
+), timer_burned AS MATERIALIZED (
+    -- The delay of a bookmark that something else ended may be in other hands, as when its claim is just being released.
+    SELECT b.no, b.timer_place AS place,
+           (SELECT t.ctid FROM timer t WHERE t.ctid = b.timer_place FOR UPDATE SKIP LOCKED) = b.timer_place AS held
+    FROM burned b
+    WHERE b.timer_place IS NOT NULL
+      AND CASE WHEN b.timer_place IN (SELECT h.place FROM timer_held h) THEN false ELSE true END
 --]
 ), held AS (
     SELECT h.no, count(*) AS claims
@@ -58,14 +81,18 @@ WITH fence_held AS MATERIALIZED (
     FROM request r
     LEFT JOIN held h ON h.no = r.no
     WHERE coalesce(h.claims, 0) = r.claims
+      --[standing
+      AND CASE WHEN r.no IN (SELECT b.no FROM timer_burned b WHERE b.held IS NOT TRUE) THEN false ELSE true END
+      --]
 --[standing
 ), instance_held AS MATERIALIZED (
-    SELECT e.*, i.ctid AS place
-    FROM eligible e
-    JOIN instance i ON i.tenant_id = e.tenant_id AND i.id = e.instance_id
-    WHERE e.expected > 0 AND i.version = e.expected
-    ORDER BY i.tenant_id, i.id
-    FOR NO KEY UPDATE OF i SKIP LOCKED
+    SELECT e.*, l.place,
+           (SELECT s.ctid FROM instance_state s WHERE s.id = e.instance_id AND s.tenant_id = e.tenant_id) AS state_place
+    FROM (SELECT e.* FROM eligible e WHERE e.expected > 0 ORDER BY e.tenant_id, e.instance_id) e
+    CROSS JOIN LATERAL (
+        SELECT i.ctid AS place FROM instance i
+        WHERE i.id = e.instance_id AND i.tenant_id = e.tenant_id AND i.version = e.expected
+        FOR NO KEY UPDATE SKIP LOCKED) l
 ), updated AS (
     UPDATE instance i
     SET version = i.version + 1, last_burst = h.burst, status = h.status, sub_status = h.sub_status,
@@ -75,7 +102,7 @@ WITH fence_held AS MATERIALIZED (
     -- If that is not found, the burst loses.
     WHERE i.ctid = h.place
     RETURNING h.no, h.tenant_id, h.instance_id, h.status, h.state, h.elapsed, h.correlation_id, h.definition_id, i.version,
-              i.created_at
+              i.created_at, h.state_place
 --]
 ), inserted AS (
     INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status, version,
@@ -93,7 +120,7 @@ WITH fence_held AS MATERIALIZED (
     UNION ALL
     --]
     SELECT e.no, e.tenant_id, e.instance_id, e.status, e.state, e.elapsed, e.correlation_id, e.definition_id,
-           1::bigint AS version, now() AS created_at
+           1::bigint AS version, now() AS created_at, NULL::tid AS state_place
     FROM eligible e
     WHERE e.expected = 0
 ), state_made AS (
@@ -104,32 +131,26 @@ WITH fence_held AS MATERIALIZED (
 ), state_kept AS (
     UPDATE instance_state s SET state = w.state
     FROM winner w
-    WHERE w.version > 1 AND s.tenant_id = w.tenant_id AND s.id = w.instance_id
+    WHERE s.ctid = w.state_place
 --]
 ), work_done AS (
     DELETE FROM work x USING work_held h
-    -- By key, not by place: if somebody had changed the row since our snapshot and left the claim alone, the new version
-    -- would not be found by its place.
-    WHERE x.tenant_id = h.tenant_id AND x.id = h.id
+    WHERE x.ctid = h.place
       AND CASE WHEN h.no IN (SELECT w.no FROM winner w) THEN true ELSE false END
       --[going
       AND CASE WHEN h.id IN (SELECT k.work_id FROM unnest($13::commit_claim[]) k) THEN false ELSE true END
       --]
 --[standing
-), burned AS MATERIALIZED (
-    SELECT w.tenant_id, w.instance_id, b.id FROM unnest($6::commit_burned[]) b JOIN winner w ON w.no = b.no
 ), timer_gone AS MATERIALIZED (
-    SELECT b.tenant_id, b.instance_id, b.id FROM burned b
-    UNION
-    SELECT h.tenant_id, h.instance_id, h.id
-    FROM timer_held h
+    SELECT h.place
+    FROM (SELECT no, place FROM timer_held UNION ALL SELECT no, place FROM timer_burned) h
     WHERE CASE WHEN h.no IN (SELECT w.no FROM winner w) THEN true ELSE false END
 ), timer_done AS (
-    DELETE FROM timer x USING timer_gone d
-    WHERE x.tenant_id = d.tenant_id AND x.instance_id = d.instance_id AND x.id = d.id
+    DELETE FROM timer x USING timer_gone d WHERE x.ctid = d.place
 ), bookmark_burned AS (
     DELETE FROM bookmark x USING burned b
-    WHERE x.tenant_id = b.tenant_id AND x.instance_id = b.instance_id AND x.id = b.id
+    WHERE x.ctid = b.place
+      AND CASE WHEN b.no IN (SELECT w.no FROM winner w) THEN true ELSE false END
 --]
 --[waiting
 ), bookmark_made AS (
@@ -209,8 +230,11 @@ WITH fence_held AS MATERIALIZED (
     -- What it said has been done, and whoever died with it died before this.
     UPDATE work x SET kind = 4, body = '{}', definition_id = NULL, version_id = NULL, definition_version = NULL,
                       failures = 0, crashes = 0
-    FROM kept k
-    WHERE x.tenant_id = k.tenant_id AND x.id = k.id AND (x.kind <> 4 OR x.failures > 0 OR x.crashes > 0)
+    FROM work_held h
+    WHERE x.ctid = h.place
+      AND CASE WHEN h.no IN (SELECT w.no FROM winner w) THEN true ELSE false END
+      AND CASE WHEN h.id IN (SELECT k.work_id FROM unnest($13::commit_claim[]) k) THEN true ELSE false END
+      AND (x.kind <> 4 OR x.failures > 0 OR x.crashes > 0)
 ), continued AS (
     -- One that was born of a timer alone has a row made for it.
     INSERT INTO work (tenant_id, instance_id, kind, body, claimed_by, claim_no)

@@ -5,6 +5,7 @@
 -- caller:  store::dead_letter
 -- index:   dead_letter_pkey, schedule_pkey, definition_published, work_start, activation_held
 -- locks:   the letter, then its schedule, then activation, then work, then the schedule's own activation row
+-- Without NOT EXISTS: a join may be made a walk over all instances, while there seem to be none.
 WITH letter AS MATERIALIZED (
     -- A stimulus is published anew by its own statements.
     SELECT d.* FROM dead_letter d WHERE d.tenant_id = $1 AND d.id = $2 AND d.kind <> 6 FOR UPDATE
@@ -17,9 +18,9 @@ WITH letter AS MATERIALIZED (
     JOIN schedule s ON s.tenant_id = l.tenant_id AND s.id = l.body->'payload'->>'scheduleId'
          AND s.definition_id = l.definition_id AND s.activity_id = l.body->>'triggerActivityId'
     WHERE l.kind = 0 AND s.overlap > 0
-      AND NOT EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = l.tenant_id AND i.id = l.instance_id)
-      AND NOT EXISTS (SELECT 1 FROM work w
-                      WHERE w.tenant_id = l.tenant_id AND w.instance_id = l.instance_id AND w.kind = 0)
+      AND (SELECT true FROM instance i WHERE i.tenant_id = l.tenant_id AND i.id = l.instance_id LIMIT 1) IS NULL
+      AND (SELECT true FROM work w
+           WHERE w.tenant_id = l.tenant_id AND w.instance_id = l.instance_id AND w.kind = 0 LIMIT 1) IS NULL
     FOR NO KEY UPDATE OF s
 ), wanted AS MATERIALIZED (
     SELECT l.tenant_id, l.instance_id, l.definition_id, d.activation, l.body->>'correlationId' AS correlation_id,
@@ -31,9 +32,9 @@ WITH letter AS MATERIALIZED (
     JOIN definition d ON d.tenant_id = l.tenant_id AND d.definition_id = l.definition_id AND d.is_published
          AND d.activation > 0
     WHERE l.kind = 0
-      AND NOT EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = l.tenant_id AND i.id = l.instance_id)
-      AND NOT EXISTS (SELECT 1 FROM work w
-                      WHERE w.tenant_id = l.tenant_id AND w.instance_id = l.instance_id AND w.kind = 0)
+      AND (SELECT true FROM instance i WHERE i.tenant_id = l.tenant_id AND i.id = l.instance_id LIMIT 1) IS NULL
+      AND (SELECT true FROM work w
+           WHERE w.tenant_id = l.tenant_id AND w.instance_id = l.instance_id AND w.kind = 0 LIMIT 1) IS NULL
       AND NOT EXISTS (SELECT 1 FROM alone a WHERE a.runs)
 ), activated AS (
     INSERT INTO activation (tenant_id, key, instance_id, exclusive, strategy, definition_id, correlation_id)

@@ -14,7 +14,8 @@ WITH gone AS (
     SELECT t.id FROM timer t WHERE t.tenant_id = $1 AND t.instance_id = $2
     ORDER BY t.tenant_id, t.instance_id, t.id FOR UPDATE SKIP LOCKED
 ), inbox_held AS MATERIALIZED (
-    SELECT x.tenant_id, x.id FROM inbox x WHERE x.tenant_id = $1 AND x.instance_id = $2 ORDER BY x.tenant_id, x.id FOR UPDATE
+    -- Such a row is written once, so that it is seen where it is locked.
+    SELECT x.ctid AS place FROM inbox x WHERE x.tenant_id = $1 AND x.instance_id = $2 ORDER BY x.tenant_id, x.id FOR UPDATE
 ), work_gone AS (
     DELETE FROM work w USING work_held h WHERE w.tenant_id = h.tenant_id AND w.id = h.id RETURNING w.id, w.kind
 ), state_gone AS (
@@ -26,7 +27,7 @@ WITH gone AS (
 ), activation_gone AS (
     DELETE FROM activation a WHERE a.tenant_id = $1 AND a.instance_id = $2
 ), inbox_gone AS (
-    DELETE FROM inbox x USING inbox_held h WHERE x.tenant_id = h.tenant_id AND x.id = h.id
+    DELETE FROM inbox x USING inbox_held h WHERE x.ctid = h.place
 ), letter_gone AS (
     DELETE FROM dead_letter d WHERE d.tenant_id = $1 AND d.instance_id = $2 RETURNING d.kind
 ), record_gone AS (

@@ -26,7 +26,8 @@ WITH turn AS MATERIALIZED (
     FROM turn t
     JOIN unnest($2::schedule_start[]) x ON x.no = t.no
     JOIN definition d ON d.tenant_id = t.tenant_id AND d.definition_id = t.definition_id AND d.is_published
-    WHERE NOT EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = t.tenant_id AND i.id = x.instance_id)
+    -- A join may be made a walk over all instances, while there seem to be none.
+    WHERE (SELECT true FROM instance i WHERE i.tenant_id = t.tenant_id AND i.id = x.instance_id LIMIT 1) IS NULL
 ), activated AS (
     INSERT INTO activation (tenant_id, key, instance_id, exclusive, strategy, definition_id)
     SELECT w.tenant_id, w.held, w.instance_id, true, w.activation, w.definition_id

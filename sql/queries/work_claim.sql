@@ -17,7 +17,7 @@ WITH target AS MATERIALIZED (
         SELECT w.tenant_id, w.instance_id, w.ctid AS place FROM work w
         WHERE w.tenant_id = t.tenant_id AND w.instance_id = t.instance_id AND coalesce(w.claimed_by, 0) = 0
           AND w.available_at <= now() AND w.crashes >= 2
-        ORDER BY w.id LIMIT 1
+        ORDER BY w.id + 0 LIMIT 1
         FOR NO KEY UPDATE SKIP LOCKED) f
     WHERE $5::boolean
     LIMIT 1
@@ -44,7 +44,7 @@ WITH target AS MATERIALIZED (
         SELECT w.ctid AS place FROM work w
         WHERE w.tenant_id = t.tenant_id AND w.instance_id = t.instance_id AND coalesce(w.claimed_by, 0) = 0
           AND w.available_at <= now() AND w.crashes < 2
-        ORDER BY w.id LIMIT $4
+        ORDER BY w.id + 0 LIMIT $4
         FOR NO KEY UPDATE SKIP LOCKED) f
 ), timer_free AS MATERIALIZED (
     SELECT f.place

@@ -150,6 +150,42 @@ async fn one_locked_row_does_not_stall_its_batch() {
 }
 
 #[tokio::test]
+async fn what_somebody_changed_since_the_snapshot_of_a_commit_is_consumed_all_the_same() {
+    for change in [
+        "UPDATE work SET available_at = now()",
+        "UPDATE timer SET available_at = now() WHERE id = 'unmet'",
+        "UPDATE timer SET available_at = now() WHERE id = 'burned'",
+    ] {
+        let fixture = Fixture::new().await;
+        let writer = Arc::new(fixture.writer().await);
+        let born = delay(delay(burst("i", None), "unmet"), "burned");
+        assert_verdict!(writer.write(born).await, Verdict::Won(_));
+        let work = fixture.claimed_work("i", writer.incarnation).await;
+        let claimed = format!(
+            "UPDATE timer SET claimed_by = {}, claim_no = 1 WHERE id = 'unmet'; DELETE FROM bookmark WHERE id = 'unmet'",
+            writer.incarnation
+        );
+        execute(&fixture.admin, &claimed).await;
+        let blocker = fixture.session().await;
+        execute(&blocker, "BEGIN; SELECT 1 FROM fence WHERE writer = 0 FOR UPDATE").await;
+        let mut request = journal(burst("i", Some(1)), 1);
+        request.effects.bookmarks_burned = vec![BookmarkId::new("burned")];
+        request.claims = vec![work, Claim::Timer(BookmarkId::new("unmet"), ClaimNo(1))];
+        let commit = spawn(&writer, request);
+        fixture.somebody_waits().await;
+        execute(&fixture.admin, change).await;
+        execute(&blocker, "ROLLBACK").await;
+        assert_verdict!(commit.await.unwrap(), Verdict::Won(_));
+        for table in ["work", "timer", "bookmark"] {
+            let left = fixture.count(&format!("SELECT count(*) FROM {table}")).await;
+            assert_eq!(left, 0, "{table} after {change}");
+        }
+        assert_eq!(fixture.version("i").await, Some(2));
+        fixture.is_sound().await;
+    }
+}
+
+#[tokio::test]
 async fn new_instances_are_inserted_in_the_order_of_their_ids() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
