@@ -54,9 +54,9 @@ WITH fence_held AS MATERIALIZED (
 ), burned AS MATERIALIZED (
     SELECT b.no,
            (SELECT x.ctid FROM bookmark x
-            WHERE x.instance_id = r.instance_id AND x.id = b.id AND x.tenant_id = r.tenant_id) AS place,
+            WHERE x.instance_id = r.instance_id AND x.id = b.id AND x.tenant_id = r.tenant_id LIMIT 1) AS place,
            (SELECT x.ctid FROM timer x
-            WHERE x.instance_id = r.instance_id AND x.id = b.id AND x.tenant_id = r.tenant_id) AS timer_place
+            WHERE x.instance_id = r.instance_id AND x.id = b.id AND x.tenant_id = r.tenant_id LIMIT 1) AS timer_place
     FROM unnest($6::commit_burned[]) b
     JOIN request r ON r.no = b.no
     ORDER BY r.tenant_id, r.instance_id, b.id
@@ -87,7 +87,7 @@ WITH fence_held AS MATERIALIZED (
 --[standing
 ), instance_held AS MATERIALIZED (
     SELECT e.*, l.place,
-           (SELECT s.ctid FROM instance_state s WHERE s.id = e.instance_id AND s.tenant_id = e.tenant_id) AS state_place
+           (SELECT s.ctid FROM instance_state s WHERE s.id = e.instance_id AND s.tenant_id = e.tenant_id LIMIT 1) AS state_place
     FROM (SELECT e.* FROM eligible e WHERE e.expected > 0 ORDER BY e.tenant_id, e.instance_id) e
     CROSS JOIN LATERAL (
         SELECT i.ctid AS place FROM instance i

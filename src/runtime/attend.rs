@@ -71,6 +71,9 @@ async fn attend(shift: &Shift, loaded: Loaded) -> bool {
     // What has ended is left with what a look may have passed over meanwhile; what waits may have met something else. And a
     // look passes over all suspects while one of them runs.
     let has_ended = matches!(driven, Ok(Some(Status::Finished)));
+    if matches!(driven, Ok(Some(_))) {
+        shift.tidy.ran();
+    }
     hold.release() || suspicion.is_some() || !has_ended
 }
 

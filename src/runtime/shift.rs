@@ -19,10 +19,11 @@ use super::options::Options;
 use super::programs::Programs;
 use super::published::PublishedDefinitions;
 use super::services::{InstanceLocks, OpenServices};
+use super::tidy::Tidy;
 use crate::Result;
 use crate::cluster::scheduler::{self, Scheduler};
 use crate::cluster::{Membership, Report};
-use crate::db::{Notices, NoticesTask, Pool, SchemaName};
+use crate::db::{Connector, Notices, NoticesTask, Pool, SchemaName};
 use crate::execution::Interpreter;
 use crate::id::{DefinitionId, Incarnation, NodeId, TenantId};
 use crate::lock::SessionLocks;
@@ -43,6 +44,9 @@ pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 pub(super) struct Shift {
     pub(super) incarnation: Incarnation,
     pub(super) pool: Pool,
+    /// For what takes longer than others may wait for a connection of the pool.
+    pub(super) connector: Connector,
+    pub(super) tidy: Tidy,
     pub(super) locks: InstanceLocks,
     /// The session of this registration, whoever keeps the locks of instances.
     pub(super) session: SessionLocks,
@@ -133,6 +137,8 @@ impl Shift {
         let shift = Arc::new(Self {
             incarnation,
             pool,
+            connector: connector.clone(),
+            tidy: Tidy::default(),
             locks: options.services.instance_locks(&membership.locks),
             session: membership.locks.clone(),
             writer,

@@ -18,6 +18,7 @@ use super::options::Options;
 use super::programs::Programs;
 use super::published;
 use super::shift::{Shift, ShiftTasks};
+use super::tidy;
 use crate::Result;
 use crate::cluster::{Membership, MembershipOptions};
 use crate::db::Connector;
@@ -101,7 +102,10 @@ impl Supervisor {
         self.current.send_replace(Some(Arc::clone(&shift)));
         let claiming = AbortOnDropHandle::new(tokio::spawn(claiming::run(Arc::clone(&shift))));
         let firing = AbortOnDropHandle::new(tokio::spawn(firing::run(Arc::clone(&shift))));
-        let housekeeping = AbortOnDropHandle::new(tokio::spawn(claiming::keep_house(Arc::clone(&shift))));
+        let (comparing, tidying) = (claiming::keep_house(Arc::clone(&shift)), tidy::run(Arc::clone(&shift)));
+        let housekeeping = AbortOnDropHandle::new(tokio::spawn(async move {
+            tokio::join!(comparing, tidying);
+        }));
         let lock_reports = AbortOnDropHandle::new(tokio::spawn(lock_reports::answer(Arc::clone(&shift))));
         Ok(OnDuty {
             membership,

@@ -3,11 +3,22 @@
 use std::time::Duration;
 
 use crate::Result;
-use crate::db::Pool;
+use crate::db::{ANSWER_TIMEOUT, Connector, Pool, within};
 
 const PARTITIONS: &str = include_str!("../../sql/queries/partitions.sql");
 const FLUSH: &str = include_str!("../../sql/queries/flush.sql");
 const EXPIRE: &str = include_str!("../../sql/queries/expire.sql");
+const WORTH: &str = include_str!("../../sql/queries/vacuum_worth.sql");
+
+/// Without the lock that giving pages back takes, which whoever looks for work would wait for; and not where another vacuum is
+/// at work.
+const VACUUMS: [&str; 2] = [
+    "VACUUM (TRUNCATE false, SKIP_LOCKED) work",
+    "VACUUM (TRUNCATE false, SKIP_LOCKED) timer",
+];
+
+/// A table with more rows alive is left to the server's own vacuum.
+const FEW: f32 = 100_000.0;
 
 /// How many days ahead of today there are partitions.
 const DAYS_AHEAD: i32 = 7;
@@ -31,5 +42,19 @@ pub(crate) async fn expire(pool: &Pool, letters: Duration) -> Result<i64> {
 /// Returns once everything that was committed before is flushed, also what did not wait for its flush.
 pub(crate) async fn flush(pool: &Pool) -> Result<()> {
     pool.query(FLUSH, &[]).await?;
+    Ok(())
+}
+
+/// Makes room in the tables that all work goes through, of what was consumed: the server's own vacuum comes once a minute,
+/// and they would have grown by all that was consumed since. On a connection of its own, as nobody must wait for it.
+pub(crate) async fn vacuum(connector: &Connector) -> Result<()> {
+    let session = connector.open().await?;
+    let client = &session.client;
+    let worth = within(ANSWER_TIMEOUT, client.query_one(WORTH, &[&FEW])).await?;
+    for (place, vacuum) in VACUUMS.into_iter().enumerate() {
+        if worth.get(place) {
+            within(ANSWER_TIMEOUT, client.batch_execute(vacuum)).await?;
+        }
+    }
     Ok(())
 }

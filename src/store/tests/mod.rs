@@ -12,3 +12,4 @@ mod keys;
 mod partitions;
 mod plans;
 mod record;
+mod vacuum;
