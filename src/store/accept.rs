@@ -18,19 +18,19 @@ use postgres_types::ToSql;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
-use tokio_postgres::Statement;
+use tokio_postgres::{Row, Statement};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::activation::{UNSEEDED_LOOK, UNSEEDED_PATIENCE, unseeded};
 use super::claim::Clock;
 use super::commit::DefinitionRef;
+use super::parts::with_parts;
 use crate::db::{ANSWER_TIMEOUT, Connector, Pool, Session, within};
 use crate::failpoint;
 use crate::id::{DefinitionId, Incarnation, InstanceId, TenantId, VersionId, WorkId};
 use crate::{Error, Result};
 
 const ACCEPT: &str = include_str!("../../sql/queries/accept_start.sql");
-const PLAIN: &str = include_str!("../../sql/queries/accept_plain.sql");
 const REQUEST_READ: &str = include_str!("../../sql/queries/request_read.sql");
 
 /// The most starts in one statement.
@@ -246,6 +246,11 @@ struct Channel {
     plain: Statement,
 }
 
+/// For starts of which nothing needs to be asked but whether the workflow is published.
+pub(super) fn plain() -> String {
+    with_parts(ACCEPT, |_| false)
+}
+
 impl Channel {
     async fn open(connector: &Connector, flushed: bool) -> Result<Self> {
         let session = connector.open().await?;
@@ -256,7 +261,7 @@ impl Channel {
         }
         within(ANSWER_TIMEOUT, session.client.batch_execute(&setup)).await?;
         let accept = within(ANSWER_TIMEOUT, session.client.prepare(ACCEPT)).await?;
-        let plain = within(ANSWER_TIMEOUT, session.client.prepare(PLAIN)).await?;
+        let plain = within(ANSWER_TIMEOUT, session.client.prepare(&plain())).await?;
         Ok(Self { session, accept, plain })
     }
 }
@@ -418,6 +423,7 @@ impl Lane {
             true => &channel.plain,
             false => &channel.accept,
         };
+        let asked = |row: &Row, place| row.len() > place && row.get(place);
         let answer = within(ANSWER_TIMEOUT, channel.session.client.query(statement, &params)).await?;
         failpoint::hit("accept.after").await?;
         Ok(answer
@@ -427,9 +433,9 @@ impl Lane {
                 let start = &batch.get(no)?.0;
                 let outcome = match (row.get::<_, Option<String>>(1), row.get::<_, Option<i64>>(3)) {
                     (None, _) => Outcome::NoDefinition,
-                    (Some(_), None) if row.get(7) => Outcome::Strict,
-                    (Some(_), None) if row.get(5) => Outcome::Unseeded,
-                    (Some(_), None) if row.get(4) => Outcome::CannotStart,
+                    (Some(_), None) if row.get(5) => Outcome::Strict,
+                    (Some(_), None) if asked(row, 7) => Outcome::Unseeded,
+                    (Some(_), None) if asked(row, 6) => Outcome::CannotStart,
                     (Some(_), None) => Outcome::Refused,
                     (Some(version_id), Some(work)) => Outcome::Made {
                         work: WorkId(work),
@@ -438,7 +444,7 @@ impl Lane {
                             version_id: VersionId::from(version_id),
                             version: row.get(2),
                         },
-                        clock: Clock::read(row.get(6)),
+                        clock: Clock::read(row.get(4)),
                     },
                 };
                 Some((no, outcome))

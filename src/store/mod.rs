@@ -10,7 +10,7 @@
 //! - `node`, `watch`, `depart`: who is there, who notices that somebody is not, and what becomes of its claims.
 //! - `capability`: what a node cannot run. `definition`, `instance`, `journal`: what the API reads and saves; `token`: what signs resume URLs.
 //! - `job`: what the cluster does once; `housekeeping`: partitions and expiry. `check`: the invariants; `observe`: what
-//!   the programs that put a cluster to the test see of it.
+//!   the programs that put a cluster to the test see of it. `parts`: statements without what a batch has no rows for.
 //!
 //! Nothing here knows an activity: rows go in and out as text, JSON and bytes.
 
@@ -33,6 +33,7 @@ pub(crate) mod node;
 #[cfg(feature = "cli")]
 pub(crate) mod observe;
 pub(crate) mod overview;
+pub(crate) mod parts;
 pub(crate) mod record;
 pub(crate) mod schedule;
 pub(crate) mod stimulus_letter;

@@ -1,7 +1,8 @@
-//! The statement of a batch in the shapes that it comes in: without the parts for which a batch has no rows. What the
-//! server does to begin with a part, it does also where there is nothing for it, and a lone burst pays for all of them.
+//! The statement of a batch in the shapes that it comes in: without the parts for which a batch has no rows, as a lone burst
+//! would pay for all of them.
 
 use super::CommitRequest;
+use crate::store::parts::with_parts;
 
 /// What a batch has rows for, besides starts that come to their end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,28 +66,13 @@ impl Shape {
             !effects.unmet.is_empty() || (effects.status == super::RUNNING && effects.correlation_id.is_some());
     }
 
-    /// The text without the parts between `--[name` and `--]` that this shape has not.
+    /// The text without the parts that this shape has not.
     pub(crate) fn of(self, whole: &str) -> String {
-        let mut text = String::with_capacity(whole.len());
-        let mut left_out = false;
-        for line in whole.lines() {
-            match line.trim_start().split_once("--[") {
-                Some(("", part)) => {
-                    left_out = match part {
-                        "standing" => !self.standing,
-                        "waiting" => !self.waiting,
-                        "going" => !self.going,
-                        _ => !self.rare,
-                    };
-                }
-                _ if line.trim_start() == "--]" => left_out = false,
-                _ if left_out => {}
-                _ => {
-                    text.push_str(line);
-                    text.push('\n');
-                }
-            }
-        }
-        text
+        with_parts(whole, |part| match part {
+            "standing" => self.standing,
+            "waiting" => self.waiting,
+            "going" => self.going,
+            _ => self.rare,
+        })
     }
 }

@@ -10,16 +10,13 @@ use super::definitions::start;
 use crate::assert_verdict;
 use crate::failpoint;
 use crate::id::{DefinitionId, StimulusHash, TenantId};
-use crate::store::accept::Acceptor;
+use crate::store::accept::{self, Acceptor};
 use crate::store::commit::Verdict;
 use crate::store::commit::tests::fixture::burst;
 use crate::store::definition::TriggerRow;
 use crate::store::{activation, dead_letter};
 
-const ACCEPT: [&str; 2] = [
-    include_str!("../../../sql/queries/accept_start.sql"),
-    include_str!("../../../sql/queries/accept_plain.sql"),
-];
+const ACCEPT: &str = include_str!("../../../sql/queries/accept_start.sql");
 
 /// Accepts a start by hand. With `held`, the statement waits in the middle: its snapshot is taken, and nothing written.
 fn by_hand(accept: &str, body: &str, held: bool) -> String {
@@ -58,7 +55,10 @@ async fn looks_again(points: &mut mpsc::UnboundedReceiver<String>) {
 /// fate, and see it.
 async fn under_way(strategy: &'static str, correlation: Option<&str>, held: bool, end: &str) {
     // Both statements that accept, as each meets the old version.
-    let statement = ACCEPT[usize::from(strategy == "Singleton")];
+    let statement = match strategy {
+        "Singleton" => accept::plain(),
+        _ => ACCEPT.to_owned(),
+    };
     let door = Door::new("AllowAlways").await;
     let (rival, gate) = (door.fixture.session().await, door.fixture.session().await);
     let body = json!({ "correlationId": correlation }).to_string();
@@ -67,7 +67,7 @@ async fn under_way(strategy: &'static str, correlation: Option<&str>, held: bool
         .await
         .unwrap();
     rival.client.batch_execute("BEGIN").await.unwrap();
-    let statement = by_hand(statement, &body, held);
+    let statement = by_hand(&statement, &body, held);
     let rival = tokio::spawn(async move {
         rival.client.batch_execute(&statement).await.unwrap();
         rival

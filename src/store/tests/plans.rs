@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use crate::store::accept;
 use crate::store::commit::Shape;
 use crate::store::commit::tests::fixture::Fixture;
 
@@ -101,7 +102,7 @@ macro_rules! hot {
     };
 }
 
-const HOT: [Hot; 26] = [
+const HOT: [Hot; 25] = [
     hot!(
         "work_peek",
         "64, array['','']::text[], array['i1','i2']::text[], true, now() - interval '1 day', 5000000",
@@ -145,11 +146,6 @@ const HOT: [Hot; 26] = [
         false
     ),
     hot!("work_mine", "4711", false),
-    hot!(
-        "accept_plain",
-        "4711, array[row(0,'','new','d','{}',null,null,null,false)::accept_start]",
-        true
-    ),
     hot!(
         "accept_start",
         "4711, array[row(0,'','new','d','{}','start','k','',true)::accept_start]",
@@ -363,8 +359,8 @@ async fn what_will_be_due_some_day_costs_neither_a_look_nor_a_claim() {
     assert!(pages[0] > 0 && pages[1] <= pages[0] + 4, "{pages:?}");
 }
 
-/// The hot statements, and that of a batch in all its shapes: of those only what they leave out tells them apart, so the
-/// indexes that they must use are not asked for.
+/// The hot statements, and those of a batch and of starts in all their shapes: of those only what they leave out tells them
+/// apart, so the indexes that they must use are not asked for.
 fn hot() -> impl Iterator<Item = Hot> {
     let batch = || HOT.into_iter().filter(|hot| hot.name == "commit_batch");
     let shapes = Shape::ALL.into_iter().flat_map(move |shape| {
@@ -373,7 +369,11 @@ fn hot() -> impl Iterator<Item = Hot> {
             ..hot
         })
     });
-    HOT.into_iter().chain(shapes)
+    let starts = HOT.into_iter().filter(|hot| hot.name == "accept_start").map(|hot| Hot {
+        sql: Box::leak(accept::plain().replace("index:", "").into_boxed_str()),
+        ..hot
+    });
+    HOT.into_iter().chain(shapes).chain(starts)
 }
 
 async fn explain(fixture: &Fixture, hot: &Hot, mode: &str) -> String {

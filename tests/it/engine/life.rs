@@ -1,5 +1,7 @@
 //! A node's life: bursts that run while doors, databases and processes go away.
 
+use mainspring::lock::{LocalLocks, LockProvider, LockRequest};
+
 use super::*;
 
 /// Counts its executions, and waits for a permit in each.
@@ -292,4 +294,60 @@ fn the_example_runs() {
         said.starts_with("Hello, world!\n") && said.ends_with(" is Finished\n"),
         "{said}"
     );
+}
+
+/// A start's claim says whose it is, until there is an instance that others may come for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_takes_its_lock_when_it_goes_on_after_its_first_commit() {
+    let database = TestDatabase::create().await;
+    let (count, permits) = (Arc::<AtomicUsize>::default(), Arc::new(Semaphore::new(0)));
+    let locks = LocalLocks::new();
+    let engine = Engine::builder(database.url())
+        .activity(Gate {
+            entered: Arc::clone(&count),
+            permits: Arc::clone(&permits),
+        })
+        .locks(locks.clone())
+        .check_in(Duration::from_millis(100))
+        .start()
+        .await
+        .unwrap();
+    let bench = Bench { database, engine };
+    let one = json!({"type": "Gate", "id": "one", "customProperties": {"commitStrategyName": "Executed"}});
+    let two = json!({"type": "Gate", "id": "two"});
+    let both = json!({"type": "Elsa.Sequence", "id": "both", "activities": [one, two]});
+    bench.publish(json!({"definitionId": "twice", "root": both})).await;
+    let id = bench.engine.dispatch(start("twice")).await.unwrap();
+    let name = format!("instance::{id}");
+    let is_held = || locks.held().iter().any(|held| *held.name == *name);
+    entered(&count, 1).await;
+    assert!(!is_held(), "its first burst took a lock");
+    permits.add_permits(1);
+    entered(&count, 2).await;
+    assert!(is_held(), "it went on without its lock");
+    permits.add_permits(1);
+    bench.finishes(&id).await;
+
+    // Somebody else has the lock when it wants to go on: it does so when that is free.
+    let id = bench.engine.dispatch(start("twice")).await.unwrap();
+    entered(&count, 3).await;
+    let lock = LockRequest::exclusive(format!("instance::{id}"));
+    let theirs = locks
+        .try_acquire(lock)
+        .await
+        .unwrap()
+        .expect("its first burst took a lock");
+    permits.add_permits(1);
+    let client = bench.database.connect().await;
+    poll_until(PATIENCE, "its row to be given back", async || {
+        let free = "SELECT count(*) FROM mainspring.work WHERE claimed_by IS NULL AND kind = 4";
+        (client.query_one(free, &[]).await.unwrap().get::<_, i64>(0) == 1).then_some(())
+    })
+    .await;
+    assert_eq!(count.load(Ordering::SeqCst), 3, "it went on without its lock");
+    drop(theirs);
+    entered(&count, 4).await;
+    permits.add_permits(1);
+    bench.finishes(&id).await;
+    bench.ends_well().await;
 }
