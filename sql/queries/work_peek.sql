@@ -2,7 +2,8 @@
 --          many of the oldest rows each has: $1 in all mean that there may be more instances. What has been in the
 --          hands of two processes that died is shown only if $4. Also, without any instance too: in how many
 --          microseconds the next row is due that is not due yet. Rows older than $5 are not looked at,
---          nor what has been due for longer than $6 microseconds, unless that is null
+--          nor what has been due for longer than $6 microseconds, unless that is null; of a backlog only part $8 of $7,
+--          so that nodes which look at the same moment do not all try to get the same
 -- caller:  store::claim
 -- index:   work_ready, timer_due
 -- locks:   none
@@ -24,6 +25,7 @@ LEFT JOIN LATERAL (
          FROM work w
          WHERE w.claimed_by IS NULL AND w.available_at <= now()
            AND w.available_at >= greatest($5, now() - $6::bigint * interval '1 microsecond') AND ($4::boolean OR w.crashes < 2)
+           AND ($7::integer = 1 OR (hashtext(w.instance_id) & 2147483647) % $7 = $8::integer)
            AND (w.tenant_id, w.instance_id) NOT IN (SELECT * FROM unnest($2::text[], $3::text[]))
          ORDER BY w.available_at, w.id LIMIT $1)
         UNION ALL
@@ -31,6 +33,7 @@ LEFT JOIN LATERAL (
          FROM timer t
          WHERE t.claimed_by IS NULL AND t.available_at <= now()
            AND t.available_at >= greatest($5, now() - $6::bigint * interval '1 microsecond') AND ($4::boolean OR t.crashes < 2)
+           AND ($7::integer = 1 OR (hashtext(t.instance_id) & 2147483647) % $7 = $8::integer)
            AND (t.tenant_id, t.instance_id) NOT IN (SELECT * FROM unnest($2::text[], $3::text[]))
          ORDER BY t.available_at LIMIT $1)
     ) p

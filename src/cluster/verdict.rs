@@ -89,7 +89,8 @@ mod tests {
             members: (1..=members).map(Incarnation).collect(),
             jobs_due: false,
             company: false,
-            hands: false,
+            hands: 0,
+            before: 0,
         }
     }
 

@@ -18,7 +18,7 @@ use super::shift::Shift;
 use super::{attend, hints};
 use crate::Result;
 use crate::failpoint;
-use crate::store::claim::{self, InstanceKey, Partial, Return, Seen};
+use crate::store::claim::{self, InstanceKey, Partial, Return, Seen, Share};
 use crate::store::commit::Claim;
 
 /// The most instances that one round takes on.
@@ -49,6 +49,9 @@ const LEAST_PAUSE: Duration = Duration::from_millis(20);
 
 /// What has waited for less than this does not wait for all that is older.
 const FRESH: Duration = Duration::from_secs(5);
+
+/// Of a backlog each node looks at its share. But each so many looks at all of it: whose share it is may have no room.
+const WHOLE: u32 = 8;
 
 /// How often claims are compared with memory.
 const COMPARISON: Duration = Duration::from_secs(10);
@@ -221,6 +224,27 @@ struct Memory {
     fresh: bool,
     /// When it asked for what is due next, among what it can run.
     asked: Option<Instant>,
+    /// The looks at shares since the last one at all that waits.
+    shares: u32,
+}
+
+impl Memory {
+    /// What the next look is at. Nodes that work off the same backlog would else all try to get the same.
+    fn share(&mut self, others: i64, before: i64) -> Share {
+        let of = i32::try_from(others + 1).unwrap_or(1);
+        if !self.full || of == 1 || self.shares >= WHOLE {
+            self.shares = 0;
+            return Share::WHOLE;
+        }
+        self.shares += 1;
+        let number = i32::try_from(before).unwrap_or(0);
+        Share { of, number }
+    }
+
+    /// Nothing more waits in the share of this node: all of it is next.
+    fn own_is_done(&mut self) {
+        self.shares = WHOLE;
+    }
 }
 
 /// How far back a node looks that cannot run every version: what it leaves to others may be many rows, at the head of the
@@ -244,16 +268,24 @@ async fn peek(shift: &Shift, horizon: &Horizon, memory: &mut Memory, limit: usiz
     let hidden = shift.in_flight.hidden();
     let beyond = shift.capability.beyond();
     if beyond.is_empty() {
-        let since = shift.reports.borrow().pulse.head - MARGIN;
+        let (since, share) = {
+            let report = shift.reports.borrow();
+            let pulse = &report.pulse;
+            (pulse.head - MARGIN, memory.share(pulse.hands, pulse.before))
+        };
         // The oldest first; but behind a backlog, each second look is for what has come due since.
         if std::mem::take(&mut memory.fresh) {
-            let fresh = claim::peek_fresh(&shift.pool, limit, &hidden, since, FRESH).await?;
+            let fresh = claim::peek_fresh(&shift.pool, limit, &hidden, since, FRESH, share).await?;
             if !fresh.instances.is_empty() {
                 return Ok(Seen { full: true, ..fresh });
             }
         }
-        let seen = claim::peek(&shift.pool, limit, &hidden, suspects, since).await?;
+        let mut seen = claim::peek(&shift.pool, limit, &hidden, suspects, since, share).await?;
         memory.fresh = seen.full;
+        if !seen.full && share != Share::WHOLE {
+            seen.full = true;
+            memory.own_is_done();
+        }
         return Ok(seen);
     }
     let since = horizon.get();
@@ -359,4 +391,27 @@ async fn compare(shift: &Shift, suspects: &HashSet<(InstanceKey, Claim)>) -> Res
         }
     }
     Ok(still)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backlog_is_shared_and_now_and_then_looked_at_as_a_whole() {
+        let mut memory = Memory::default();
+        let share = |memory: &mut Memory, others, before| memory.share(others, before);
+        assert_eq!(share(&mut memory, 2, 1), Share::WHOLE, "it may be a lone row");
+        memory.full = true;
+        assert_eq!(share(&mut memory, 0, 0), Share::WHOLE, "it is alone");
+        for _ in 0..WHOLE {
+            assert_eq!(share(&mut memory, 2, 1), Share { of: 3, number: 1 });
+        }
+        assert_eq!(share(&mut memory, 2, 1), Share::WHOLE);
+        assert_eq!(share(&mut memory, 2, 1), Share { of: 3, number: 1 });
+        memory.own_is_done();
+        assert_eq!(share(&mut memory, 2, 1), Share::WHOLE);
+        memory.full = false;
+        assert_eq!(share(&mut memory, 2, 1), Share::WHOLE);
+    }
 }

@@ -149,6 +149,17 @@ impl Seen {
     }
 }
 
+/// Which part of what waits is looked at: of so many, that of this number from zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Share {
+    pub(crate) of: i32,
+    pub(crate) number: i32,
+}
+
+impl Share {
+    pub(crate) const WHOLE: Share = Share { of: 1, number: 0 };
+}
+
 /// Looks at the oldest `limit` rows, of instances other than those that `except` names; also at rows that have been in
 /// the hands of two processes that died, or not. Rows that were due before `since` are not looked at.
 pub(crate) async fn peek(
@@ -157,8 +168,9 @@ pub(crate) async fn peek(
     except: &[InstanceKey],
     suspects: bool,
     since: DateTime<Utc>,
+    share: Share,
 ) -> Result<Seen> {
-    look(pool, limit, except, suspects, since, None).await
+    look(pool, limit, except, suspects, since, None, share).await
 }
 
 /// The same for what has waited for less than `age`, by the database's clock: what waits longer is left to other looks,
@@ -169,8 +181,9 @@ pub(crate) async fn peek_fresh(
     except: &[InstanceKey],
     since: DateTime<Utc>,
     age: Duration,
+    share: Share,
 ) -> Result<Seen> {
-    look(pool, limit, except, false, since, Some(age)).await
+    look(pool, limit, except, false, since, Some(age), share).await
 }
 
 async fn look(
@@ -180,14 +193,23 @@ async fn look(
     suspects: bool,
     since: DateTime<Utc>,
     age: Option<Duration>,
+    share: Share,
 ) -> Result<Seen> {
     failpoint::hit("claim.peek").await?;
     let (tenants, instances) = columns(except);
     let limit = limit as i64;
     let age = age.map(|age| i64::try_from(age.as_micros()).unwrap_or(i64::MAX));
-    let rows = pool
-        .query(PEEK, &[&limit, &tenants, &instances, &suspects, &since, &age])
-        .await?;
+    let params: [&(dyn ToSql + Sync); 8] = [
+        &limit,
+        &tenants,
+        &instances,
+        &suspects,
+        &since,
+        &age,
+        &share.of,
+        &share.number,
+    ];
+    let rows = pool.query(PEEK, &params).await?;
     let mut seen = Seen::nothing();
     let mut count = 0;
     for row in &rows {

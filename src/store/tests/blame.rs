@@ -6,7 +6,7 @@ use chrono::DateTime;
 
 use crate::assert_verdict;
 use crate::id::{InstanceId, NodeId, TenantId};
-use crate::store::claim::{self, Blame, InstanceKey, Return};
+use crate::store::claim::{self, Blame, InstanceKey, Return, Share};
 use crate::store::commit::tests::fixture::{Fixture, Writer, burst, waiting};
 use crate::store::commit::{Claim, Verdict};
 use crate::store::dead_letter::{self, Which};
@@ -68,11 +68,11 @@ async fn a_suspect_is_claimed_alone_and_only_one() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     resumes(&fixture, &writer, &[("i", 2), ("i", 0), ("j", 2), ("k", 1)]).await;
-    let seen = claim::peek(&writer.pool, 10, &[], false, DateTime::UNIX_EPOCH)
+    let seen = claim::peek(&writer.pool, 10, &[], false, DateTime::UNIX_EPOCH, Share::WHOLE)
         .await
         .unwrap();
     assert_eq!((seen.instances, seen.suspects), (vec![key("i"), key("k")], false));
-    let seen = claim::peek(&writer.pool, 10, &[], true, DateTime::UNIX_EPOCH)
+    let seen = claim::peek(&writer.pool, 10, &[], true, DateTime::UNIX_EPOCH, Share::WHOLE)
         .await
         .unwrap();
     assert_eq!((seen.instances.len(), seen.suspects), (3, true));

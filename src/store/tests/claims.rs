@@ -8,7 +8,7 @@ use chrono::DateTime;
 
 use crate::assert_verdict;
 use crate::id::{ClaimNo, InstanceId, InstanceVersion, TenantId, WorkId};
-use crate::store::claim::{self, Blame, InstanceKey, Return};
+use crate::store::claim::{self, Blame, InstanceKey, Return, Share};
 use crate::store::commit::tests::fixture::{Fixture, burst, waiting};
 use crate::store::commit::{Claim, Verdict};
 
@@ -178,7 +178,7 @@ async fn what_is_not_due_yet_is_neither_seen_nor_claimed() {
         "UPDATE timer SET available_at = now() + interval '30 minutes' WHERE instance_id = 'i5'",
     )
     .await;
-    let found = claim::peek(&writer.pool, 10, &[], false, DateTime::UNIX_EPOCH)
+    let found = claim::peek(&writer.pool, 10, &[], false, DateTime::UNIX_EPOCH, Share::WHOLE)
         .await
         .unwrap();
     is_due_in(found.next_due, 30);
@@ -189,17 +189,36 @@ async fn what_is_not_due_yet_is_neither_seen_nor_claimed() {
         HashSet::from([&key("i1"), &key("i2"), &key("i4")])
     );
     assert_eq!(
-        claim::peek(&writer.pool, 1, &[], false, DateTime::UNIX_EPOCH)
+        claim::peek(&writer.pool, 1, &[], false, DateTime::UNIX_EPOCH, Share::WHOLE)
             .await
             .unwrap()
             .instances,
         [key("i2")]
     );
-    assert_eq!(
-        claim::peek(&writer.pool, 10, &[key("i2"), key("i4")], false, DateTime::UNIX_EPOCH)
+    let mut parts = HashSet::new();
+    for number in 0..3 {
+        let share = Share { of: 3, number };
+        let part = claim::peek(&writer.pool, 10, &[], false, DateTime::UNIX_EPOCH, share)
             .await
-            .unwrap()
-            .instances,
+            .unwrap();
+        assert!(part.instances.len() < 3, "the parts are not one");
+        for instance in part.instances {
+            assert!(parts.insert(instance), "the parts have something in common");
+        }
+    }
+    assert_eq!(parts, seen.iter().cloned().collect(), "the parts are not all");
+    assert_eq!(
+        claim::peek(
+            &writer.pool,
+            10,
+            &[key("i2"), key("i4")],
+            false,
+            DateTime::UNIX_EPOCH,
+            Share::WHOLE
+        )
+        .await
+        .unwrap()
+        .instances,
         [key("i1")]
     );
     let keys: Vec<_> = (0..5).map(|n| key(&format!("i{n}"))).collect();
@@ -214,14 +233,14 @@ async fn what_is_not_due_yet_is_neither_seen_nor_claimed() {
         ("UPDATE work SET available_at = now() + interval '10 minutes'", 10),
     ] {
         execute(&fixture, sooner).await;
-        let seen = claim::peek(&writer.pool, 10, &[], false, DateTime::UNIX_EPOCH)
+        let seen = claim::peek(&writer.pool, 10, &[], false, DateTime::UNIX_EPOCH, Share::WHOLE)
             .await
             .unwrap();
         assert!(seen.instances.is_empty());
         is_due_in(seen.next_due, minutes);
     }
     execute(&fixture, "DELETE FROM work; DELETE FROM timer").await;
-    let seen = claim::peek(&writer.pool, 10, &[], false, DateTime::UNIX_EPOCH)
+    let seen = claim::peek(&writer.pool, 10, &[], false, DateTime::UNIX_EPOCH, Share::WHOLE)
         .await
         .unwrap();
     assert_eq!((seen.instances, seen.next_due), (vec![], None));
@@ -247,7 +266,7 @@ async fn an_instance_with_many_rows_does_not_hide_that_there_are_others() {
          INSERT INTO work (tenant_id, instance_id, kind, body) VALUES ('', 'i2', 1, '{}')",
     )
     .await;
-    let seen = claim::peek(&writer.pool, 10, &[], false, DateTime::UNIX_EPOCH)
+    let seen = claim::peek(&writer.pool, 10, &[], false, DateTime::UNIX_EPOCH, Share::WHOLE)
         .await
         .unwrap();
     assert_eq!(
@@ -256,9 +275,16 @@ async fn an_instance_with_many_rows_does_not_hide_that_there_are_others() {
         "i2 stands behind the rows of i0"
     );
     assert!(seen.full, "nobody would look for the others before the next check-in");
-    let seen = claim::peek(&writer.pool, 10, &seen.instances, false, DateTime::UNIX_EPOCH)
-        .await
-        .unwrap();
+    let seen = claim::peek(
+        &writer.pool,
+        10,
+        &seen.instances,
+        false,
+        DateTime::UNIX_EPOCH,
+        Share::WHOLE,
+    )
+    .await
+    .unwrap();
     assert_eq!((seen.instances, seen.full), (vec![key("i2")], false));
 }
 

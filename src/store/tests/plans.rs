@@ -105,7 +105,7 @@ macro_rules! hot {
 const HOT: [Hot; 25] = [
     hot!(
         "work_peek",
-        "64, array['','']::text[], array['i1','i2']::text[], true, now() - interval '1 day', 5000000",
+        "64, array['','']::text[], array['i1','i2']::text[], true, now() - interval '1 day', 5000000, 4, 1",
         false
     ),
     hot!(
@@ -334,7 +334,7 @@ async fn what_will_be_due_some_day_costs_neither_a_look_nor_a_claim() {
             .await
             .unwrap();
         let sql = format!(
-            "PREPARE look AS {}; EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE look(64, '{{}}', '{{}}', false, now() - interval '1 day', NULL); DEALLOCATE look",
+            "PREPARE look AS {}; EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE look(64, '{{}}', '{{}}', false, now() - interval '1 day', NULL, 1, 0); DEALLOCATE look",
             include_str!("../../../sql/queries/work_peek.sql")
         );
         let told = fixture.admin.client.simple_query(&sql).await.unwrap();
