@@ -242,7 +242,9 @@ async fn what_is_planned_when_a_vacuum_found_nothing_alive_goes_by_the_first_col
     client.batch_execute("SET statement_timeout = '2min'").await.unwrap();
     client.batch_execute(FILL).await.unwrap();
     for table in EMPTIED {
-        client.batch_execute(&format!("DELETE FROM {table}")).await.unwrap();
+        // The server's own vacuum would give the pages back.
+        let empty = format!("ALTER TABLE {table} SET (autovacuum_enabled = false); DELETE FROM {table}");
+        client.batch_execute(&empty).await.unwrap();
     }
     // What others hold back for a moment is not dead yet.
     let tables = EMPTIED.join(", ");
@@ -258,8 +260,15 @@ async fn what_is_planned_when_a_vacuum_found_nothing_alive_goes_by_the_first_col
         }
         assert!(Instant::now() < deadline, "{full} tables are not empty");
     }
-    let bad = walks(&fixture).await;
-    assert!(bad.is_empty(), "{}", bad.join("\n"));
+    // Each vacuum takes more pages out of the indexes, until they are as low as can be.
+    for _ in 0..3 {
+        let bad = walks(&fixture).await;
+        assert!(bad.is_empty(), "{}", bad.join("\n"));
+        client
+            .batch_execute(&format!("VACUUM (TRUNCATE false) {tables}"))
+            .await
+            .unwrap();
+    }
 }
 
 /// The hot statements that would walk over all of an index, as they are planned now.
