@@ -7,6 +7,7 @@
 -- caller:  store::claim
 -- index:   work_ready, timer_due
 -- locks:   none
+-- A part is looked for among four times as many rows as it may have: one instance may have any number of them, of another part.
 -- $5 spares the walk over what was claimed and is gone, which stands in the indexes for as long as anybody in the
 -- database holds an old snapshot.
 -- NOT IN is hashed; NOT EXISTS would compare every row of a busy instance that is left out with the whole list. What
@@ -21,21 +22,27 @@ FROM (SELECT least((SELECT w.available_at FROM work w
 LEFT JOIN LATERAL (
     SELECT p.tenant_id, p.instance_id, count(*) AS count, bool_or(p.suspect) AS suspect, min(p.available_at) AS oldest
     FROM (
-        (SELECT w.tenant_id, w.instance_id, w.available_at, w.crashes >= 2 AS suspect
-         FROM work w
-         WHERE w.claimed_by IS NULL AND w.available_at <= now()
-           AND w.available_at >= greatest($5, now() - $6::bigint * interval '1 microsecond') AND ($4::boolean OR w.crashes < 2)
-           AND ($7::integer = 1 OR (hashtext(w.instance_id) & 2147483647) % $7 = $8::integer)
-           AND (w.tenant_id, w.instance_id) NOT IN (SELECT * FROM unnest($2::text[], $3::text[]))
-         ORDER BY w.available_at, w.id LIMIT $1)
+        (SELECT x.tenant_id, x.instance_id, x.available_at, x.suspect
+         FROM (SELECT w.tenant_id, w.instance_id, w.available_at, w.id, w.crashes >= 2 AS suspect
+               FROM work w
+               WHERE w.claimed_by IS NULL AND w.available_at <= now()
+                 AND w.available_at >= greatest($5, now() - $6::bigint * interval '1 microsecond')
+                 AND ($4::boolean OR w.crashes < 2)
+                 AND (w.tenant_id, w.instance_id) NOT IN (SELECT * FROM unnest($2::text[], $3::text[]))
+               ORDER BY w.available_at, w.id LIMIT $1::bigint * $7::integer * 4) x
+         WHERE $7 = 1 OR (hashtext(x.instance_id) & 2147483647) % $7 = $8::integer
+         ORDER BY x.available_at, x.id LIMIT $1)
         UNION ALL
-        (SELECT t.tenant_id, t.instance_id, t.available_at, t.crashes >= 2
-         FROM timer t
-         WHERE t.claimed_by IS NULL AND t.available_at <= now()
-           AND t.available_at >= greatest($5, now() - $6::bigint * interval '1 microsecond') AND ($4::boolean OR t.crashes < 2)
-           AND ($7::integer = 1 OR (hashtext(t.instance_id) & 2147483647) % $7 = $8::integer)
-           AND (t.tenant_id, t.instance_id) NOT IN (SELECT * FROM unnest($2::text[], $3::text[]))
-         ORDER BY t.available_at LIMIT $1)
+        (SELECT x.tenant_id, x.instance_id, x.available_at, x.suspect
+         FROM (SELECT t.tenant_id, t.instance_id, t.available_at, t.crashes >= 2 AS suspect
+               FROM timer t
+               WHERE t.claimed_by IS NULL AND t.available_at <= now()
+                 AND t.available_at >= greatest($5, now() - $6::bigint * interval '1 microsecond')
+                 AND ($4::boolean OR t.crashes < 2)
+                 AND (t.tenant_id, t.instance_id) NOT IN (SELECT * FROM unnest($2::text[], $3::text[]))
+               ORDER BY t.available_at LIMIT $1::bigint * $7 * 4) x
+         WHERE $7 = 1 OR (hashtext(x.instance_id) & 2147483647) % $7 = $8
+         ORDER BY x.available_at LIMIT $1)
     ) p
     GROUP BY p.tenant_id, p.instance_id
     ORDER BY min(p.available_at)

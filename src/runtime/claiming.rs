@@ -158,7 +158,8 @@ async fn round(shift: &Arc<Shift>, horizon: &Horizon, memory: &mut Memory) -> Re
     memory.full = found.full;
     shift.crowded.store(found.full, Relaxed);
     if found.instances.is_empty() {
-        return Ok(false);
+        // Of a share: the rest is next.
+        return Ok(found.full);
     }
     // By rows: one instance with many of them must not hide the others until the next check-in.
     let full = found.full;
@@ -226,14 +227,21 @@ struct Memory {
     asked: Option<Instant>,
     /// The looks at shares since the last one at all that waits.
     shares: u32,
+    /// How many more looks are at all that waits, as nothing was left in the share.
+    wholes: u32,
 }
 
 impl Memory {
     /// What the next look is at. Nodes that work off the same backlog would else all try to get the same.
     fn share(&mut self, others: i64, before: i64) -> Share {
         let of = i32::try_from(others + 1).unwrap_or(1);
-        if !self.full || of == 1 || self.shares >= WHOLE {
+        if !self.full || of == 1 {
+            (self.shares, self.wholes) = (0, 0);
+            return Share::WHOLE;
+        }
+        if self.shares >= WHOLE || self.wholes > 0 {
             self.shares = 0;
+            self.wholes = self.wholes.saturating_sub(1);
             return Share::WHOLE;
         }
         self.shares += 1;
@@ -241,9 +249,9 @@ impl Memory {
         Share { of, number }
     }
 
-    /// Nothing more waits in the share of this node: all of it is next.
+    /// Nothing more waits in the share of this node, or it is far behind: for some time all of it is looked at.
     fn own_is_done(&mut self) {
-        self.shares = WHOLE;
+        self.wholes = WHOLE;
     }
 }
 
@@ -410,7 +418,10 @@ mod tests {
         assert_eq!(share(&mut memory, 2, 1), Share::WHOLE);
         assert_eq!(share(&mut memory, 2, 1), Share { of: 3, number: 1 });
         memory.own_is_done();
-        assert_eq!(share(&mut memory, 2, 1), Share::WHOLE);
+        for _ in 0..WHOLE {
+            assert_eq!(share(&mut memory, 2, 1), Share::WHOLE);
+        }
+        assert_eq!(share(&mut memory, 2, 1), Share { of: 3, number: 1 });
         memory.full = false;
         assert_eq!(share(&mut memory, 2, 1), Share::WHOLE);
     }

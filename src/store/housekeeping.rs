@@ -20,6 +20,9 @@ const VACUUMS: [&str; 2] = [
 /// A table with more rows alive is left to the server's own vacuum.
 const FEW: f32 = 100_000.0;
 
+/// So is one of so many bytes: far more than is consumed from one vacuum to the next.
+const SMALL: i64 = 128 * 1024 * 1024;
+
 /// How many days ahead of today there are partitions.
 const DAYS_AHEAD: i32 = 7;
 
@@ -50,7 +53,7 @@ pub(crate) async fn flush(pool: &Pool) -> Result<()> {
 pub(crate) async fn vacuum(connector: &Connector) -> Result<()> {
     let session = connector.open().await?;
     let client = &session.client;
-    let worth = within(ANSWER_TIMEOUT, client.query_one(WORTH, &[&FEW])).await?;
+    let worth = within(ANSWER_TIMEOUT, client.query_one(WORTH, &[&FEW, &SMALL])).await?;
     for (place, vacuum) in VACUUMS.into_iter().enumerate() {
         if worth.get(place) {
             within(ANSWER_TIMEOUT, client.batch_execute(vacuum)).await?;
