@@ -10,11 +10,16 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
 use super::{broken, write_private};
 use crate::{Error, Result};
+
+/// Whoever just let go of a folder may have started another program in the same moment, which has the lock, too, until it
+/// runs.
+const LOCK_PATIENCE: Duration = Duration::from_millis(300);
 
 /// How much of a log is shown.
 const LOG_LINES: usize = 12;
@@ -330,16 +335,22 @@ fn lock(folder: &Path) -> Result<File> {
         .write(true)
         .open(&path)
         .map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::Error(error)) => Err(failed(error)),
-        Err(TryLockError::WouldBlock) => Err(Error::conflict(
-            "data-folder-in-use",
-            format!(
-                "another `mainspring dev` is running in {}; stop that one, or name another folder",
-                folder.display()
-            ),
-        )),
+    let patience = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+            Err(TryLockError::WouldBlock) if Instant::now() < patience => std::thread::sleep(Duration::from_millis(10)),
+            Err(TryLockError::WouldBlock) => {
+                return Err(Error::conflict(
+                    "data-folder-in-use",
+                    format!(
+                        "another `mainspring dev` is running in {}; stop that one, or name another folder",
+                        folder.display()
+                    ),
+                ));
+            }
+        }
     }
 }
 
