@@ -9,7 +9,7 @@ WITH beat AS (
     FROM node n
     WHERE n.last_seen < clock_timestamp() - n.tolerance AND n.incarnation <> $1
 ), others AS (
-    SELECT n.incarnation, n.roles
+    SELECT n.incarnation, n.roles, n.lacks
     FROM node n
     WHERE n.incarnation <> $1 AND NOT n.draining AND n.last_seen >= clock_timestamp() - n.tolerance
 )
@@ -27,10 +27,15 @@ SELECT EXISTS (SELECT 1 FROM beat)
         WHERE s.next_fire IS NOT NULL AND NOT s.paused
         ORDER BY s.next_fire, s.id LIMIT 1) AS next_fire,
        EXISTS (SELECT 1 FROM schedule s WHERE s.queued IS NOT NULL AND NOT s.paused) AS queued,
-       (SELECT count(*) FROM others o WHERE 'worker' = ANY (o.roles)) AS hands,
+       EXISTS (SELECT 1 FROM others o WHERE 'worker' = ANY (o.roles)) AS hands,
        -- Nothing that is not claimed was due before.
        least(h.at, now()) AS head,
-       (SELECT count(*) FROM others o WHERE 'worker' = ANY (o.roles) AND o.incarnation < $1) AS before
+       p.peers,
+       p.before
 FROM (SELECT least((SELECT t.available_at FROM timer t WHERE t.claimed_by IS NULL ORDER BY t.available_at LIMIT 1),
                    (SELECT w.available_at FROM work w WHERE w.claimed_by IS NULL
-                    ORDER BY w.available_at, w.id LIMIT 1))) h(at)
+                    ORDER BY w.available_at, w.id LIMIT 1))) h(at),
+     -- Whoever cannot run every version looks for itself, and has no share of a backlog.
+     (SELECT count(*) AS peers, count(*) FILTER (WHERE o.incarnation < $1) AS before
+      FROM others o
+      WHERE 'worker' = ANY (o.roles) AND o.lacks = '{}') p

@@ -89,7 +89,8 @@ mod tests {
             members: (1..=members).map(Incarnation).collect(),
             jobs_due: false,
             company: false,
-            hands: 0,
+            hands: false,
+            peers: 0,
             before: 0,
         }
     }

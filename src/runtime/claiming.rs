@@ -233,8 +233,8 @@ struct Memory {
 
 impl Memory {
     /// What the next look is at. Nodes that work off the same backlog would else all try to get the same.
-    fn share(&mut self, others: i64, before: i64) -> Share {
-        let of = i32::try_from(others + 1).unwrap_or(1);
+    fn share(&mut self, peers: i64, before: i64) -> Share {
+        let of = i32::try_from(peers + 1).unwrap_or(1);
         if !self.full || of == 1 {
             (self.shares, self.wholes) = (0, 0);
             return Share::WHOLE;
@@ -279,7 +279,7 @@ async fn peek(shift: &Shift, horizon: &Horizon, memory: &mut Memory, limit: usiz
         let (since, share) = {
             let report = shift.reports.borrow();
             let pulse = &report.pulse;
-            (pulse.head - MARGIN, memory.share(pulse.hands, pulse.before))
+            (pulse.head - MARGIN, memory.share(pulse.peers, pulse.before))
         };
         // The oldest first; but behind a backlog, each second look is for what has come due since.
         if std::mem::take(&mut memory.fresh) {

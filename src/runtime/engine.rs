@@ -177,7 +177,7 @@ impl Engine {
         let Ok(shift) = self.shift() else { return false };
         let (company, hands) = {
             let report = shift.reports.borrow();
-            (report.pulse.company, report.pulse.hands > 0)
+            (report.pulse.company, report.pulse.hands)
         };
         // Where nobody else would do what is asked of it meanwhile, it goes on until the shutdown.
         if hands {

@@ -99,8 +99,10 @@ pub(crate) struct Pulse {
     pub(crate) jobs_due: bool,
     /// Another node that answers requests is there, is heard, and is not about to stop.
     pub(crate) company: bool,
-    /// How many other nodes that run bursts are there, are heard, and are not about to stop.
-    pub(crate) hands: i64,
+    /// Another node that runs bursts is there, is heard, and is not about to stop.
+    pub(crate) hands: bool,
+    /// How many such nodes there are that can run every version.
+    pub(crate) peers: i64,
     /// How many of those registered before this one.
     pub(crate) before: i64,
 }
@@ -150,6 +152,7 @@ pub(crate) async fn pulse(
         next_fire: row.get::<_, Option<i64>>(8).map(micros),
         queued: row.get(9),
         hands: row.get(10),
-        before: row.get(12),
+        peers: row.get(12),
+        before: row.get(13),
     })
 }
