@@ -11,6 +11,7 @@ use crate::cluster::{Membership, MembershipOptions, Report};
 use crate::db::Pool;
 use crate::id::NodeId;
 use crate::store::commit::tests::fixture::Fixture;
+use crate::store::overview;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -84,6 +85,22 @@ async fn of_many_candidates_one_is_elected_and_each_that_follows_has_a_greater_t
         }
     }
     assert!(elected(&nodes).await.1 > last);
+}
+
+#[tokio::test]
+async fn a_killed_one_whose_row_still_stands_is_not_shown_beside_the_next() {
+    let fixture = Fixture::new().await;
+    let both = [
+        node(&fixture, "killed", Candidacy::None).await,
+        node(&fixture, "next", Candidacy::None).await,
+    ];
+    let told = "UPDATE node SET scheduler_term = CASE node_id WHEN 'killed' THEN 4 ELSE 5 END";
+    fixture.admin.client.batch_execute(told).await.unwrap();
+    let pool = Pool::new(&fixture.base, 1).unwrap();
+    let shown = overview::nodes(&pool).await.unwrap();
+    let shown: Vec<_> = shown.iter().map(|row| row.scheduler_term).collect();
+    assert_eq!(shown, [None, Some(5)]);
+    drop(both);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
