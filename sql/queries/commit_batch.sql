@@ -55,8 +55,12 @@ WITH fence_held AS MATERIALIZED (
     SELECT b.no,
            (SELECT x.ctid FROM bookmark x
             WHERE x.instance_id = r.instance_id AND x.id = b.id AND x.tenant_id = r.tenant_id LIMIT 1) AS place,
-           (SELECT x.ctid FROM timer x
-            WHERE x.instance_id = r.instance_id AND x.id = b.id AND x.tenant_id = r.tenant_id LIMIT 1) AS timer_place
+           -- One that the burst was born of is held already, or the burst loses.
+           CASE WHEN (b.no, b.id) IN (SELECT c.no, c.timer_id FROM unnest($4::commit_claim[]) c WHERE c.timer_id IS NOT NULL)
+                THEN NULL
+                ELSE (SELECT x.ctid FROM timer x
+                      WHERE x.instance_id = r.instance_id AND x.id = b.id AND x.tenant_id = r.tenant_id LIMIT 1)
+           END AS timer_place
     FROM unnest($6::commit_burned[]) b
     JOIN request r ON r.no = b.no
     ORDER BY r.tenant_id, r.instance_id, b.id
@@ -66,7 +70,6 @@ WITH fence_held AS MATERIALIZED (
            (SELECT t.ctid FROM timer t WHERE t.ctid = b.timer_place FOR UPDATE SKIP LOCKED) = b.timer_place AS held
     FROM burned b
     WHERE b.timer_place IS NOT NULL
-      AND CASE WHEN b.timer_place IN (SELECT h.place FROM timer_held h) THEN false ELSE true END
 --]
 ), held AS (
     SELECT h.no, count(*) AS claims
