@@ -252,6 +252,39 @@ async fn nothing_leaks_into_another_script() {
 }
 
 #[tokio::test]
+async fn realms_are_made_ahead_and_each_serves_one_session() {
+    let engine = ScriptEngine::new(ScriptOptions {
+        threads: 1,
+        prepared: 2,
+        ..ScriptOptions::default()
+    });
+    let mine = "const was = typeof globalThis.mine; globalThis.mine = 1; was";
+    let mut sessions = Vec::new();
+    for round in 0..6 {
+        let session = engine.session();
+        let seen = session.evaluate(mine, ScriptScope::default()).await.expect("result");
+        assert_eq!(seen.value, json!("undefined"), "round {round}");
+        let began = Instant::now();
+        while engine.realms().0 < 2 {
+            assert!(began.elapsed() < PATIENCE, "round {round}");
+            tokio::task::yield_now().await;
+        }
+        // Only the first script had to wait for its realm.
+        assert_eq!(engine.realms(), (2, 1), "round {round}");
+        sessions.push(session);
+    }
+    for session in &sessions {
+        let again = session.evaluate(mine, ScriptScope::default()).await.expect("result");
+        assert_eq!(
+            again.value,
+            json!("undefined"),
+            "what a script leaves behind is taken away"
+        );
+    }
+    assert_eq!(engine.realms(), (2, 1), "a session keeps its realm");
+}
+
+#[tokio::test]
 async fn a_dropped_caller_frees_the_thread() {
     let options = ScriptOptions {
         threads: 1,

@@ -3,12 +3,15 @@
 //! A realm cannot leave its thread, so a session sits on one *lane*: a queue and the thread that serves it. Realms live
 //! on the thread's own stack, keyed by session; everything shared is in [`Lane`].
 //!
-//! - **Nothing runs before it is needed.** A lane's thread starts with its first job, a session's realm too.
+//! - **Nothing runs before it is needed.** A lane's thread starts with its first job. From then on it makes realms ahead while
+//!   it has nothing else to do, [`ScriptOptions::prepared`] of them: a realm takes many times as long as most scripts. Each is
+//!   for one session; none is used by another one.
 //! - **Bounded.** A lane's queue holds [`ScriptOptions::queue`] jobs; a permit is taken before the push and given back
 //!   when the thread takes the job, so the one who finds it full waits in `evaluate`, and can give up there.
 //! - **Dropped is dropped.** A caller that goes away sets its job's flag: a waiting job is skipped, a running one
-//!   interrupted. A session that goes away leaves its number in the lane's list; the thread frees the realm before it
-//!   takes the next job. The list is no queue that could be full: it holds at most one number per live realm.
+//!   interrupted. A session that goes away leaves its number in the lane's list; the thread frees the realm when it has
+//!   nothing else to do, or [`GONE`] are to be freed. The list is no queue that could be full: it holds at most one number
+//!   per live realm.
 //! - **A panic is seen.** It is caught around each job and logged; the lane's realms are dropped (sessions make new
 //!   ones) and the thread goes on. Should the thread itself end, the next push starts another.
 //! - **A thread that does not come back is left behind.** Some native loops of the engine never ask the interrupt
@@ -37,6 +40,9 @@ const GRACE: Duration = Duration::from_millis(500);
 /// Threads of one pool that may be left behind in loops that nothing can interrupt.
 const MAX_STRAYS: usize = 8;
 
+/// So many realms wait for their end while there are scripts to run.
+const GONE: usize = 16;
+
 /// Stack beyond what scripts may use: for the engine's native frames, and for ours.
 const NATIVE_STACK: usize = 2 << 20;
 
@@ -60,6 +66,10 @@ struct Lane {
     room: Arc<Semaphore>,
     /// Sessions that sit here.
     sessions: AtomicUsize,
+    /// Realms that its thread has made ahead.
+    prepared: AtomicUsize,
+    /// Realms that a script had to wait for.
+    late: AtomicUsize,
     state: Mutex<State>,
     wake: Condvar,
 }
@@ -98,6 +108,8 @@ impl Pool {
                 strays: Arc::clone(&strays),
                 room: Arc::new(Semaphore::new(options.queue.clamp(1, Semaphore::MAX_PERMITS))),
                 sessions: AtomicUsize::new(0),
+                prepared: AtomicUsize::new(0),
+                late: AtomicUsize::new(0),
                 state: Mutex::default(),
                 wake: Condvar::new(),
             })
@@ -106,6 +118,13 @@ impl Pool {
             lanes: (0..options.threads.max(1)).map(lane).collect(),
             next_session: AtomicU64::new(0),
         }
+    }
+
+    /// Realms that its threads have made ahead, and those that a script had to wait for.
+    #[cfg(test)]
+    pub(super) fn realms(&self) -> (usize, usize) {
+        let sum = |of: fn(&Lane) -> &AtomicUsize| self.lanes.iter().map(|lane| of(lane).load(Ordering::Relaxed)).sum();
+        (sum(|lane| &lane.prepared), sum(|lane| &lane.late))
     }
 
     pub(super) fn seat(pool: &Arc<Self>) -> Seat {
@@ -267,6 +286,8 @@ impl Lane {
                     lane: mine,
                     generation,
                     realms: HashMap::new(),
+                    prepared: Vec::new(),
+                    has_run: false,
                 }
                 .run()
             });
@@ -288,6 +309,16 @@ struct Worker {
     lane: Arc<Lane>,
     generation: u64,
     realms: HashMap<u64, Realm>,
+    /// Made ahead, and used by nobody yet.
+    prepared: Vec<Realm>,
+    has_run: bool,
+}
+
+/// What a lane's thread does next.
+enum Step {
+    Run(Box<Job>),
+    Free(u64),
+    Prepare,
 }
 
 impl Worker {
@@ -307,6 +338,7 @@ impl Worker {
             let outcome = outcome.unwrap_or_else(|_| {
                 tracing::error!("evaluating a script panicked; its thread starts over");
                 self.realms.clear();
+                self.prepared.clear();
                 Err(ScriptError::new(
                     ScriptErrorKind::Closed,
                     "evaluating the script failed inside the engine",
@@ -325,42 +357,77 @@ impl Worker {
     /// The next job that somebody still waits for; none if this thread is to end.
     fn next(&mut self) -> Option<Job> {
         loop {
-            let mut state = self.lane.lock();
-            let gone = loop {
-                if state.generation != self.generation {
-                    return None;
-                }
-                if !state.gone.is_empty() || !state.queue.is_empty() {
-                    break std::mem::take(&mut state.gone);
-                }
-                if state.closed {
-                    return None;
-                }
-                state = self.lane.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
-            };
-            if gone.is_empty() {
-                let job = state.queue.pop_front();
-                if let Some(job) = job.filter(|job| !job.cancelled.load(Ordering::Relaxed)) {
+            match self.step()? {
+                Step::Run(job) => return Some(*job),
+                Step::Free(session) => drop(self.realms.remove(&session)),
+                Step::Prepare => match Realm::new(&self.lane.options) {
+                    Ok(realm) => {
+                        self.prepared.push(realm);
+                        self.lane.prepared.store(self.prepared.len(), Ordering::Relaxed);
+                    }
+                    Err(error) => {
+                        // Whoever needs one is told.
+                        tracing::debug!(%error, "no realm could be made ahead");
+                        self.has_run = false;
+                    }
+                },
+            }
+        }
+    }
+
+    /// One thing at a time: whatever comes meanwhile waits for no more than that.
+    fn step(&mut self) -> Option<Step> {
+        let wants_more = self.has_run && self.prepared.len() < self.lane.options.prepared;
+        let mut state = self.lane.lock();
+        loop {
+            if state.generation != self.generation {
+                return None;
+            }
+            if (state.queue.is_empty() || state.gone.len() >= GONE)
+                && let Some(session) = state.gone.pop()
+            {
+                return Some(Step::Free(session));
+            }
+            while let Some(job) = state.queue.pop_front() {
+                if !job.cancelled.load(Ordering::Relaxed) {
                     job.taken_by.store(self.generation, Ordering::Relaxed);
                     state.running = Some(Instant::now());
-                    return Some(job);
+                    return Some(Step::Run(Box::new(job)));
                 }
+            }
+            if !state.gone.is_empty() {
                 continue;
             }
-            drop(state);
-            for session in gone {
-                self.realms.remove(&session);
+            if state.closed {
+                return None;
             }
+            if wants_more {
+                return Some(Step::Prepare);
+            }
+            state = self.lane.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     fn evaluate(&mut self, session: u64, script: &str, scope: ScriptScope, cancelled: &Arc<AtomicBool>) -> Answer {
         let options = &self.lane.options;
-        let realm = match self.realms.remove(&session) {
-            Some(realm) => realm,
-            None => Realm::new(options)?,
-        };
+        self.has_run = true;
         let deadline = Instant::now() + options.time_limit;
+        let used = self.realms.remove(&session);
+        let realm = match used.filter(|realm| realm.sweep(deadline, cancelled)) {
+            Some(realm) => realm,
+            None => {
+                let ahead = self.prepared.pop();
+                let made = if ahead.is_some() { "ahead" } else { "late" };
+                metrics::counter!("mainspring_script_realms_total", "made" => made).increment(1);
+                if let Some(realm) = ahead {
+                    self.lane.prepared.store(self.prepared.len(), Ordering::Relaxed);
+                    realm
+                } else {
+                    self.lane.late.fetch_add(1, Ordering::Relaxed);
+                    Realm::new(options)?
+                }
+            }
+        };
         let evaluation = realm.evaluate(script, scope, options, deadline, cancelled);
         // A realm that is not put back is freed here: it is spent, or a panic came by.
         if !evaluation.spent {

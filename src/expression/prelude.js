@@ -130,12 +130,8 @@
   fixed('variables', variables);
 
   // What the global object looks like when nobody has touched it.
-  const baseline = { __proto__: null };
-  let size = 0;
-  for (const name of ownKeys(root)) {
-    size++;
-    if (typeof name === 'string') baseline[name] = root[name];
-  }
+  const untouched = ownKeys(root), originals = [];
+  for (let i = 0; i < untouched.length; i++) originals[i] = root[untouched[i]];
 
   function begin() {
     cells = { __proto__: null };
@@ -165,12 +161,16 @@
     let seen = 0;
     for (let i = 0; i < keys.length; i++) {
       const name = keys[i];
-      if (typeof name !== 'string' || name in baseline) {
-        seen++;
-        if (typeof name === 'string' && baseline[name] !== root[name] && baseline[name] === baseline[name]) return false;
-      } else if (!deleteProperty(root, name)) return false;
+      if (name !== untouched[seen]) {
+        // Something new, or not where it was.
+        if (!deleteProperty(root, name)) return false;
+        continue;
+      }
+      const value = root[name], before = originals[seen];
+      if (value !== before && (value === value || before === before)) return false;
+      seen++;
     }
-    return seen === size;
+    return seen === untouched.length;
   }
 
   // An object that JSON has no form for, as one that it has: [0, value] stands for itself, [1, value] is to be looked

@@ -140,21 +140,23 @@ impl Realm {
         if let Err(error) = &result {
             spent |= error.kind == ScriptErrorKind::Memory || error.message.contains("threw null");
         }
-        if !spent {
-            let clean = self.context.with(|ctx| {
-                let clean = self
-                    .functions
-                    .sweep
-                    .clone()
-                    .restore(&ctx)
-                    .and_then(|sweep| sweep.call::<_, bool>(()));
-                ctx.catch();
-                clean.unwrap_or(false)
-            });
-            spent = !clean || self.runtime.is_job_pending();
-        }
+        spent |= self.runtime.is_job_pending();
         *self.scope.borrow_mut() = ScriptScope::default();
         Evaluation { result, spent }
+    }
+
+    /// Takes away what the script before left behind. False: it has changed what belongs to the language, and the realm must
+    /// go. Getters of that script may run here; the deadline holds for them, too.
+    pub(super) fn sweep(&self, deadline: Instant, cancelled: &Arc<AtomicBool>) -> bool {
+        self.clock.deadline.set(Some(deadline));
+        self.clock.cancelled.replace(Arc::clone(cancelled));
+        let clean = self.context.with(|ctx| {
+            let sweep = self.functions.sweep.clone().restore(&ctx);
+            let clean = sweep.and_then(|sweep| sweep.call::<_, bool>(()));
+            ctx.catch();
+            clean.unwrap_or(false)
+        });
+        clean && !self.clock.over() && !self.runtime.is_job_pending()
     }
 
     fn stopped(&self, options: &ScriptOptions, cancelled: &AtomicBool) -> ScriptError {

@@ -84,6 +84,9 @@ pub struct ScriptOptions {
     pub stack_limit: usize,
     /// Evaluations that may wait for each thread. When as many wait, `evaluate` waits for room. Default: 256.
     pub queue: usize,
+    /// Heaps that each thread makes ahead while it has nothing to do, of some 260 KiB each. A session takes one, and nobody
+    /// uses it again. To make one takes longer than most scripts. Default: 4.
+    pub prepared: usize,
     /// Bytes of JSON that one evaluation may hand back: its value and its variables together. Default: 4 MiB.
     pub max_result_bytes: usize,
 }
@@ -96,6 +99,7 @@ impl Default for ScriptOptions {
             memory_limit: 64 << 20,
             stack_limit: 512 << 10,
             queue: 256,
+            prepared: 4,
             max_result_bytes: 4 << 20,
         }
     }
@@ -159,6 +163,12 @@ impl ScriptEngine {
         Self {
             pool: Arc::new(Pool::new(options)),
         }
+    }
+
+    /// Heaps that are made ahead, and how many a script had to wait for.
+    #[cfg(test)]
+    pub(super) fn realms(&self) -> (usize, usize) {
+        self.pool.realms()
     }
 
     /// Opens a session, which costs nothing before its first evaluation. One burst, one session.
