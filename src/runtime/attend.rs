@@ -20,7 +20,8 @@ pub(super) fn spawn(shift: &Arc<Shift>, loaded: Loaded, permit: OwnedSemaphorePe
     let shift = Arc::clone(shift);
     let span = tracing::debug_span!("burst", instance = %loaded.locked.key.1, incarnation = %shift.incarnation);
     let tasks = shift.tasks.clone();
-    // On the heap from the beginning: it is large, and moved several times until it runs.
+    // On the heap from the beginning: it is large, and moved several times until it runs. For the same reason what it seldom
+    // waits for has a place of its own.
     let task = Box::pin(async move {
         let mut rings = Rings {
             shift: Arc::clone(&shift),
@@ -66,7 +67,7 @@ async fn attend(shift: &Shift, loaded: Loaded) -> bool {
         tracing::error!(%error, "a burst could not be run; it is tried again later");
         let reason = error.to_string();
         let how = Return::after(error, &reason, pause(failures));
-        shift.give_back(&key, &hold.claims(), how).await;
+        Box::pin(shift.give_back(&key, &hold.claims(), how)).await;
     }
     // What has ended is left with what a look may have passed over meanwhile; what waits may have met something else. And a
     // look passes over all suspects while one of them runs.
@@ -99,7 +100,7 @@ async fn drive(
             () = shift.stop.cancelled() => return Ok(None),
             () = hold.lost() => {
                 tracing::debug!("the instance was cancelled or deleted; its burst stops");
-                shift.give_back(&key, &hold.claims(), Return::FREELY).await;
+                Box::pin(shift.give_back(&key, &hold.claims(), Return::FREELY)).await;
                 return Ok(None);
             }
             finished = interpret(shift, prepared) => finished?,
@@ -126,16 +127,16 @@ async fn drive(
                 others_wait,
             } => {
                 told.extend(more);
-                if others_wait || shift.is_draining() || !next.lock(shift).await {
+                if others_wait || shift.is_draining() || !Box::pin(next.lock(shift)).await {
                     // What came meanwhile (a cancel, say) is taken along by the next burst; whoever drains hands over.
                     let claims: Vec<Claim> = next.rows.iter().map(|row| row.claim.clone()).collect();
-                    shift.give_back(&key, &claims, Return::FREELY).await;
+                    Box::pin(shift.give_back(&key, &claims, Return::FREELY)).await;
                     return Ok(None);
                 }
                 prepared = *next;
             }
             Settled::Lost { verdict, rows } => {
-                settle_loss(shift, &key, verdict, rows).await;
+                Box::pin(settle_loss(shift, &key, verdict, rows)).await;
                 return Ok(None);
             }
         }

@@ -211,7 +211,7 @@ pub(super) async fn prepare(
     let (rows, definition, state) = match (&standing, starts.first()) {
         (Some(standing), _) => {
             // An instance starts once; this start lost the race for its id.
-            discard(shift, &locked.key, &starts).await?;
+            Box::pin(discard(shift, &locked.key, &starts)).await?;
             (
                 others,
                 standing.definition.clone(),
@@ -226,7 +226,7 @@ pub(super) async fn prepare(
             (starts.into_iter().chain(others).collect(), definition, None)
         }
         (None, None) => {
-            orphaned(shift, &locked.key, &others).await?;
+            Box::pin(orphaned(shift, &locked.key, &others)).await?;
             return Ok(None);
         }
     };
@@ -243,7 +243,8 @@ pub(super) async fn prepare(
         .await?;
     let lacking = program.lacks();
     if !lacking.is_empty() {
-        capability::leave_to_others(shift, &locked.key, &definition.version_id, lacking, &rows).await;
+        let left = capability::leave_to_others(shift, &locked.key, &definition.version_id, lacking, &rows);
+        Box::pin(left).await;
         return Ok(None);
     }
     let clock = rows

@@ -110,10 +110,12 @@ impl Programs {
             }
             Arc::clone(known.entry(key).or_default())
         };
-        let program = cell
-            .get_or_try_init(|| compile(pool, interpreter, tenant, version))
-            .await?;
-        Ok(Arc::clone(program))
+        if let Some(program) = cell.get() {
+            return Ok(Arc::clone(program));
+        }
+        let compiled = cell.get_or_try_init(|| compile(pool, interpreter, tenant, version));
+        // Seldom waited for, by a future that every burst has in itself.
+        Box::pin(compiled).await.map(Arc::clone)
     }
 }
 
