@@ -393,10 +393,10 @@ fn count(text: &str) -> Result<usize, String> {
     number.ok_or_else(|| "give a whole number from 1 to 100000".to_owned())
 }
 
-/// Nodes that one machine carries; each has some seventeen connections.
+/// Nodes that one machine carries; each has up to seventeen connections, six of a pool of one.
 fn few(text: &str) -> Result<usize, String> {
-    let number = text.parse().ok().filter(|number| (1..=8).contains(number));
-    number.ok_or_else(|| "give a whole number from 1 to 8".to_owned())
+    let number = text.parse().ok().filter(|number| (1..=16).contains(number));
+    number.ok_or_else(|| "give a whole number from 1 to 16".to_owned())
 }
 
 fn count_or_none(text: &str) -> Result<usize, String> {

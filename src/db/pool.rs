@@ -62,6 +62,11 @@ impl Pool {
         Ok(Self { pool: Arc::new(pool) })
     }
 
+    /// Whether it has no more than one connection.
+    pub(crate) fn is_single(&self) -> bool {
+        self.pool.status().max_size <= 1
+    }
+
     /// A connection for what needs more than one statement.
     pub(crate) async fn exclusive(&self) -> Result<Exclusive> {
         Ok(Exclusive(Some(self.client().await?)))

@@ -121,7 +121,12 @@ impl Shift {
         let (connector, incarnation) = (&membership.connector, membership.incarnation);
         let pool = Pool::new(connector, options.pool_size)?;
         housekeeping::ensure_partitions(&pool).await?;
-        let (writer, writer_tasks) = CommitWriter::start(connector, incarnation, WriterOptions::default()).await?;
+        let mut writing = WriterOptions::default();
+        if pool.is_single() {
+            // Whoever asks for so few connections gets no second one for commits.
+            writing.many = usize::MAX;
+        }
+        let (writer, writer_tasks) = CommitWriter::start(connector, incarnation, writing).await?;
         let (express, express_task) = Acceptor::start(connector, &pool, incarnation, false);
         let (durable, durable_task) = Acceptor::start(connector, &pool, incarnation, true);
         let OpenServices {

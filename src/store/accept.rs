@@ -139,7 +139,11 @@ impl Acceptor {
             connector: connector.clone(),
             incarnation,
             flushed,
-            channel: None,
+            line: if pool.is_single() {
+                Line::Lent(pool.clone())
+            } else {
+                Line::Own(None)
+            },
             strict: HashSet::new(),
         };
         let task = AbortOnDropHandle::new(tokio::spawn(lane.run(queue)));
@@ -246,20 +250,32 @@ struct Channel {
     plain: Statement,
 }
 
+/// Over what a lane writes.
+enum Line {
+    /// A connection of its own. None: not needed yet, or not any more.
+    Own(Option<Channel>),
+    /// The connection of a pool that has only one: who asks for so few gets no more.
+    Lent(Pool),
+}
+
 /// For starts of which nothing needs to be asked but whether the workflow is published.
 pub(super) fn plain() -> String {
     with_parts(ACCEPT, |_| false)
 }
 
+/// One plan for all batches: the server would plan small ones anew, each time, for longer than they take.
+const SETUP: &str = "SET plan_cache_mode = force_generic_plan";
+const SETUP_RELAXED: &str = "SET plan_cache_mode = force_generic_plan; SET synchronous_commit = off";
+const RESET: &str = "RESET plan_cache_mode; RESET synchronous_commit";
+
+fn setup(flushed: bool) -> &'static str {
+    if flushed { SETUP } else { SETUP_RELAXED }
+}
+
 impl Channel {
     async fn open(connector: &Connector, flushed: bool) -> Result<Self> {
         let session = connector.open().await?;
-        // One plan for all batches: the server would plan small ones anew, each time, for longer than they take.
-        let mut setup = "SET plan_cache_mode = force_generic_plan".to_owned();
-        if !flushed {
-            setup.push_str("; SET synchronous_commit = off");
-        }
-        within(ANSWER_TIMEOUT, session.client.batch_execute(&setup)).await?;
+        within(ANSWER_TIMEOUT, session.client.batch_execute(setup(flushed))).await?;
         let accept = within(ANSWER_TIMEOUT, session.client.prepare(ACCEPT)).await?;
         let plain = within(ANSWER_TIMEOUT, session.client.prepare(&plain())).await?;
         Ok(Self { session, accept, plain })
@@ -270,8 +286,7 @@ struct Lane {
     connector: Connector,
     incarnation: Incarnation,
     flushed: bool,
-    /// None: not needed yet, or not any more.
-    channel: Option<Channel>,
+    line: Line,
     /// Workflows that had an activation strategy when they were last started here.
     strict: HashSet<(TenantId, DefinitionId)>,
 }
@@ -286,7 +301,9 @@ impl Lane {
                     Ok(0) => return,
                     Ok(_) => backlog.extend(arrived),
                     Err(_) => {
-                        self.channel = None;
+                        if let Line::Own(channel) = &mut self.line {
+                            *channel = None;
+                        }
                         continue;
                     }
                 }
@@ -298,9 +315,9 @@ impl Lane {
                     backlog.push_back(pending);
                 }
             }
-            if self.channel.is_none() {
+            if matches!(self.line, Line::Own(None)) {
                 match Channel::open(&self.connector, self.flushed).await {
-                    Ok(channel) => self.channel = Some(channel),
+                    Ok(channel) => self.line = Line::Own(Some(channel)),
                     Err(error) => {
                         // Nothing was sent.
                         for (_, reply) in backlog.drain(..) {
@@ -413,18 +430,9 @@ impl Lane {
             })
             .collect();
         let params: [&(dyn ToSql + Sync); 2] = [&self.incarnation.0, &rows];
-        let Some(channel) = &self.channel else {
-            return Err(Error::unavailable(
-                "database-unavailable",
-                "there is no connection to accept on",
-            ));
-        };
-        let statement = match batch.iter().all(|(start, _)| self.is_plain(start)) {
-            true => &channel.plain,
-            false => &channel.accept,
-        };
+        let is_plain = batch.iter().all(|(start, _)| self.is_plain(start));
         let asked = |row: &Row, place| row.len() > place && row.get(place);
-        let answer = within(ANSWER_TIMEOUT, channel.session.client.query(statement, &params)).await?;
+        let answer = self.query(is_plain, &params).await?;
         failpoint::hit("accept.after").await?;
         Ok(answer
             .iter()
@@ -452,13 +460,50 @@ impl Lane {
             .collect())
     }
 
+    async fn query(&self, is_plain: bool, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+        let pool = match &self.line {
+            Line::Own(Some(channel)) => {
+                let statement = if is_plain { &channel.plain } else { &channel.accept };
+                return within(ANSWER_TIMEOUT, channel.session.client.query(statement, params)).await;
+            }
+            Line::Own(None) => {
+                return Err(Error::unavailable(
+                    "database-unavailable",
+                    "there is no connection to accept on",
+                ));
+            }
+            Line::Lent(pool) => pool,
+        };
+        let connection = pool.exclusive().await?;
+        let client = connection.client()?;
+        let text = if is_plain { plain() } else { ACCEPT.to_owned() };
+        let answer = within(ANSWER_TIMEOUT, async {
+            let statement = client.prepare_cached(&text).await?;
+            // In one round trip. Dropped in between, the connection goes.
+            let (set, answer, reset) = futures_util::join!(
+                client.batch_execute(setup(self.flushed)),
+                client.query(&statement, params),
+                client.batch_execute(RESET),
+            );
+            set?;
+            reset?;
+            answer
+        })
+        .await?;
+        connection.give_back();
+        Ok(answer)
+    }
+
     /// A new connection in place of a dead one. Senders wait meanwhile, bounded by their channel and their doors.
     async fn reopen(&mut self) {
+        if matches!(self.line, Line::Lent(_)) {
+            return;
+        }
         let mut pause = Duration::from_millis(20);
         loop {
             match Channel::open(&self.connector, self.flushed).await {
                 Ok(channel) => {
-                    self.channel = Some(channel);
+                    self.line = Line::Own(Some(channel));
                     return;
                 }
                 Err(error) => tracing::debug!(%error, "no connection for accepting yet"),

@@ -40,6 +40,7 @@ struct Field {
     clients: usize,
     nodes: usize,
     workers: usize,
+    pool_size: usize,
     /// Instances that finished in engines of this process.
     counter: Arc<AtomicU64>,
     words: Option<Arc<Words>>,
@@ -74,6 +75,7 @@ pub(in crate::cli) async fn run(common: &Common, settings: &BenchWorkflows) -> R
         clients: settings.clients,
         nodes: settings.nodes,
         workers: settings.workers,
+        pool_size: settings.pool_size,
         counter: Ends::counted()?,
         words: None,
     };

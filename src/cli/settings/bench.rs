@@ -141,7 +141,7 @@ pub(in crate::cli) struct BenchTimers {
     /// All are due at one instant instead
     #[arg(long, env = "MAINSPRING_AT_ONCE", hide_env_values = true, value_parser = FalseyValueParser::new())]
     pub(in crate::cli) at_once: bool,
-    /// How many nodes run them, 1 to 8
+    /// How many nodes run them, 1 to 16
     #[arg(long, value_name = "COUNT", env = "MAINSPRING_NODES", hide_env_values = true, default_value = "1", value_parser = few)]
     pub(in crate::cli) nodes: usize,
     /// Print the outcome as one JSON object, on the last line
@@ -158,7 +158,7 @@ pub(in crate::cli) struct BenchSignals {
     /// How long is measured, after one second to warm up
     #[arg(long, value_name = "COUNT", env = "MAINSPRING_SECONDS", hide_env_values = true, default_value = "10", value_parser = count)]
     pub(in crate::cli) seconds: usize,
-    /// How many nodes take the events and run the instances, 1 to 8
+    /// How many nodes take the events and run the instances, 1 to 16
     #[arg(long, value_name = "COUNT", env = "MAINSPRING_NODES", hide_env_values = true, default_value = "1", value_parser = few)]
     pub(in crate::cli) nodes: usize,
     /// Print the outcome as one JSON object, on the last line
@@ -245,12 +245,15 @@ pub(in crate::cli) struct BenchWorkflows {
     /// How many clients start instances
     #[arg(long, value_name = "COUNT", env = "MAINSPRING_CLIENTS", hide_env_values = true, default_value = "64", value_parser = count)]
     pub(in crate::cli) clients: usize,
-    /// How many nodes run them, 1 to 8
+    /// How many nodes run them, 1 to 16
     #[arg(long, value_name = "COUNT", env = "MAINSPRING_NODES", hide_env_values = true, default_value = "1", value_parser = few)]
     pub(in crate::cli) nodes: usize,
     /// How many bursts each node runs at the same time
     #[arg(long, value_name = "COUNT", env = "MAINSPRING_WORKERS", hide_env_values = true, default_value = "256", value_parser = count)]
     pub(in crate::cli) workers: usize,
+    /// Pooled connections of each node to the database; with 1 it has as few as it can
+    #[arg(long, value_name = "COUNT", env = "MAINSPRING_POOL_SIZE", hide_env_values = true, default_value = "8", value_parser = count)]
+    pub(in crate::cli) pool_size: usize,
     /// How long is measured, after one second to warm up
     #[arg(long, value_name = "COUNT", env = "MAINSPRING_SECONDS", hide_env_values = true, default_value = "10", value_parser = count)]
     pub(in crate::cli) seconds: usize,

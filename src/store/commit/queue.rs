@@ -7,7 +7,7 @@ use tokio::sync::{Notify, Semaphore};
 
 /// With so many waiting while the first lane is busy, the second one has a batch that is worth its while. With fewer it would
 /// only make two small batches of one, and each costs the server as much to begin as ten bursts to write.
-const MANY: usize = 24;
+pub(super) const MANY: usize = 24;
 
 /// Full: whoever has something to hand in waits, and with it its burst's lock and memory, which is the back-pressure.
 pub(super) struct Queue<T> {
@@ -15,6 +15,8 @@ pub(super) struct Queue<T> {
     room: Semaphore,
     arrived: Notify,
     many: Notify,
+    /// From so many on the second lane helps.
+    from: usize,
 }
 
 struct State<T> {
@@ -23,7 +25,7 @@ struct State<T> {
 }
 
 impl<T> Queue<T> {
-    pub(super) fn new(capacity: usize) -> Self {
+    pub(super) fn new(capacity: usize, from: usize) -> Self {
         Self {
             state: Mutex::new(State {
                 waiting: VecDeque::new(),
@@ -32,6 +34,7 @@ impl<T> Queue<T> {
             room: Semaphore::new(capacity),
             arrived: Notify::new(),
             many: Notify::new(),
+            from,
         }
     }
 
@@ -54,7 +57,7 @@ impl<T> Queue<T> {
             state.waiting.len()
         };
         self.arrived.notify_one();
-        if count >= MANY {
+        if count >= self.from {
             self.many.notify_one();
         }
         true
@@ -92,7 +95,7 @@ impl<T> Queue<T> {
                 if state.closed {
                     return false;
                 }
-                if state.waiting.len() >= MANY {
+                if state.waiting.len() >= self.from {
                     return true;
                 }
             }
@@ -147,7 +150,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_second_lane_is_called_when_many_wait() {
-        let queue = Queue::new(MANY * 2);
+        let queue = Queue::new(MANY * 2, MANY);
         for n in 0..MANY - 1 {
             assert!(queue.push(n).await);
         }
@@ -162,7 +165,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_nobody_takes_is_dropped_and_refused() {
-        let queue = Arc::new(Queue::new(1));
+        let queue = Arc::new(Queue::new(1, MANY));
         let item = Arc::new(());
         assert!(queue.push(Arc::clone(&item)).await);
         let waits = tokio::spawn({
@@ -178,7 +181,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_full_queue_makes_wait_and_a_closed_one_is_emptied() {
-        let queue = Arc::new(Queue::new(1));
+        let queue = Arc::new(Queue::new(1, MANY));
         assert!(queue.push(1).await);
         assert_eq!(soon(queue.push(2)).await, None, "it was not handed in");
         assert_eq!(queue.take(9).await, [1]);

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::batch::{Broken, Channel, Lane, Winners};
-use super::queue::{Abandons, Closes, Queue};
+use super::queue::{Abandons, Closes, MANY, Queue};
 use super::{Answer, CommitRequest, FINISHED, Verdict, resolve};
 use crate::db::{Connector, Failure};
 use crate::id::Incarnation;
@@ -38,6 +38,8 @@ pub(crate) struct WriterOptions {
     pub(crate) bytes: usize,
     /// Distinct stimulus keys in one batch: the shared lock table of Postgres is small.
     pub(crate) keys: usize,
+    /// How many wait before the second lane helps.
+    pub(crate) many: usize,
     /// How long a straggler waits for a locked row before its burst is given up.
     pub(crate) patience: Duration,
     /// How long an outcome in doubt is asked for before it is called unknown.
@@ -50,6 +52,7 @@ impl Default for WriterOptions {
             batch: 256,
             bytes: 4 << 20,
             keys: 256,
+            many: MANY,
             patience: Duration::from_secs(10),
             doubt: Duration::from_secs(60),
         }
@@ -86,7 +89,7 @@ impl CommitWriter {
         incarnation: Incarnation,
         options: WriterOptions,
     ) -> Result<(Self, WriterTasks)> {
-        let queue = Arc::new(Queue::new(options.batch * 2));
+        let queue = Arc::new(Queue::new(options.batch * 2, options.many));
         let (to_stragglers, straggler_queue) = mpsc::channel(options.batch * 2);
         let lane = |writer, lane| LaneTask {
             lane,

@@ -39,6 +39,7 @@ impl Crew {
                 .schema(&field.schema)
                 .node_id(format!("node-{number}"))
                 .workers(workers.unwrap_or(field.workers))
+                .pool_size(field.pool_size)
                 .interpreter(console);
             engines.push(builder.start().await?);
         }
@@ -51,7 +52,10 @@ impl Crew {
             database_url: field.url.clone(),
             schema: field.schema.clone(),
             log: field.log.clone(),
-            arguments: vec![format!("--workers={}", field.workers)],
+            arguments: vec![
+                format!("--workers={}", field.workers),
+                format!("--pool-size={}", field.pool_size),
+            ],
             ear: Arc::new(|name, output, line| {
                 if output == Output::Log {
                     eprintln!("{name} | {line}");
