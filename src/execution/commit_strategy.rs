@@ -39,8 +39,9 @@ impl WorkflowStrategy {
         }
     }
 
-    /// Whether to commit before an activity, or, of several steps, after it.
-    pub(super) fn around(self, node: &ActivityNode) -> Around {
+    /// Whether to commit before an activity, or, of several steps, after it. A container has done nothing by itself: unless
+    /// it has a strategy of its own, it is committed with its children.
+    pub(super) fn around(self, node: &ActivityNode, is_container: bool) -> Around {
         let named = node.property("customProperties").and_then(|properties| {
             let name = properties
                 .get("commitStrategyName")
@@ -63,7 +64,7 @@ impl WorkflowStrategy {
             },
             _ => Around {
                 before: self == Self::ActivityExecuting,
-                after: self == Self::ActivityExecuted,
+                after: self == Self::ActivityExecuted && !is_container,
             },
         }
     }

@@ -117,7 +117,12 @@ impl Run<'_> {
             .tree
             .find(&item.node_id)
             .filter(|node| node.id != WORKFLOW_ID);
-        node.map(|node| self.program.commits.around(node)).unwrap_or_default()
+        let around = |node: &ActivityNode| {
+            let descriptor = self.program.descriptor(node.index);
+            let is_container = descriptor.is_some_and(|descriptor| descriptor.is_container);
+            self.program.commits.around(node, is_container)
+        };
+        node.map(around).unwrap_or_default()
     }
 
     async fn work(&mut self, mut item: WorkItem) {

@@ -69,11 +69,11 @@ async fn a_burst_commits_where_its_strategy_says() {
         ("WorkflowExecuted", None, &[&["root", "a", "b"]]),
         ("WorkflowExecuting", None, &[none, &["root", "a", "b"]]),
         ("ActivityExecuting", None, &[none, &["root"], &["a"], &["b"]]),
-        ("ActivityExecuted", None, &[&["root"], &["a"], &["b"]]),
+        ("ActivityExecuted", None, &[&["root", "a"], &["b"]]),
         ("Periodic", None, &[&["root", "a", "b"]]),
         ("", Some("Executing"), &[&["root"], &["a", "b"]]),
         ("", Some("CommitAlways"), &[&["root"], &["a"], &["b"]]),
-        ("ActivityExecuted", Some("CommitNever"), &[&["root"], &["a", "b"]]),
+        ("ActivityExecuted", Some("CommitNever"), &[&["root", "a", "b"]]),
     ];
     for (workflow, first, expected) in cases {
         assert_eq!(commits(workflow, first, long).await, expected, "{workflow} {first:?}");
