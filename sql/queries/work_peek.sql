@@ -1,7 +1,8 @@
 -- purpose: list instances that have something to do now, oldest first, without locking or claiming anything; with how
 --          many of the oldest rows each has: $1 in all mean that there may be more instances. What has been in the
---          hands of two processes that died is shown only if $4. Also, without any instance too: in how many
---          microseconds the next row is due that is not due yet. Rows older than $5 are not looked at,
+--          hands of two processes that died is shown only if $4; and since when the oldest row of each waits. Also,
+--          without any instance too: in how many microseconds the next row is due that is not due yet. Rows older than $5
+--          are not looked at,
 --          nor what has been due for longer than $6 microseconds, unless that is null; of a backlog only part $8 of $7,
 --          so that nodes which look at the same moment do not all try to get the same
 -- caller:  store::claim
@@ -12,7 +13,8 @@
 -- database holds an old snapshot.
 -- NOT IN is hashed; NOT EXISTS would compare every row of a busy instance that is left out with the whole list. What
 -- comes next is the next entry of each index, however many there are.
-SELECT (extract(epoch FROM n.at - clock_timestamp()) * 1000000)::bigint, f.tenant_id, f.instance_id, f.count, f.suspect
+SELECT (extract(epoch FROM n.at - clock_timestamp()) * 1000000)::bigint, f.tenant_id, f.instance_id, f.count, f.suspect,
+       f.oldest
 FROM (SELECT least((SELECT w.available_at FROM work w
                     WHERE w.claimed_by IS NULL AND w.available_at > now()
                     ORDER BY w.available_at, w.id LIMIT 1),

@@ -50,7 +50,8 @@ const LEAST_PAUSE: Duration = Duration::from_millis(20);
 /// What has waited for less than this does not wait for all that is older.
 const FRESH: Duration = Duration::from_secs(5);
 
-/// Of a backlog each node looks at its share. But each so many looks at all of it: whose share it is may have no room.
+/// Of a backlog each node looks at its share, and goes on where its last look ended. But after so many looks comes one at
+/// all of it, from the beginning: whose share it is may have no room, and what could not be had then may be free now.
 const WHOLE: u32 = 8;
 
 /// How often claims are compared with memory.
@@ -229,6 +230,11 @@ struct Memory {
     shares: u32,
     /// How many more looks are at all that waits, as nothing was left in the share.
     wholes: u32,
+    /// How far the looks at a backlog have come: what waits for longer was shown, and is in somebody's hands or could not be
+    /// had. Claimed rows stand in the indexes for some time, and a look from the beginning walks over all of them.
+    place: Option<DateTime<Utc>>,
+    /// The looks since the last one from the beginning.
+    steps: u32,
 }
 
 impl Memory {
@@ -247,6 +253,23 @@ impl Memory {
         self.shares += 1;
         let number = i32::try_from(before).unwrap_or(0);
         Share { of, number }
+    }
+
+    /// From where the next look goes on.
+    fn since(&mut self, head: DateTime<Utc>) -> DateTime<Utc> {
+        let on = self
+            .place
+            .filter(|place| self.full && *place > head && self.steps < WHOLE);
+        self.steps = if on.is_some() { self.steps + 1 } else { 0 };
+        on.unwrap_or(head)
+    }
+
+    /// What a look since then has shown. True: there may be more.
+    fn came_to(&mut self, seen: &Seen) -> bool {
+        let has_skipped = self.steps > 0;
+        self.place = seen.last.filter(|_| seen.full);
+        // The end of a backlog is told by a look from the beginning.
+        seen.full || has_skipped
     }
 
     /// Nothing more waits in the share of this node, or it is far behind: for some time all of it is looked at.
@@ -276,21 +299,28 @@ async fn peek(shift: &Shift, horizon: &Horizon, memory: &mut Memory, limit: usiz
     let hidden = shift.in_flight.hidden();
     let beyond = shift.capability.beyond();
     if beyond.is_empty() {
-        let (since, share) = {
+        let (head, share, alone) = {
             let report = shift.reports.borrow();
             let pulse = &report.pulse;
-            (pulse.head - MARGIN, memory.share(pulse.peers, pulse.before))
+            let share = memory.share(pulse.peers, pulse.before);
+            (pulse.head - MARGIN, share, pulse.peers == 0)
         };
         // The oldest first; but behind a backlog, each second look is for what has come due since.
         if std::mem::take(&mut memory.fresh) {
-            let fresh = claim::peek_fresh(&shift.pool, limit, &hidden, since, FRESH, share).await?;
+            let fresh = claim::peek_fresh(&shift.pool, limit, &hidden, head, FRESH, share).await?;
             if !fresh.instances.is_empty() {
                 return Ok(Seen { full: true, ..fresh });
             }
         }
+        if share == Share::WHOLE && !alone {
+            memory.place = None;
+        }
+        let since = memory.since(head);
         let mut seen = claim::peek(&shift.pool, limit, &hidden, suspects, since, share).await?;
+        let was_full = seen.full;
+        seen.full = memory.came_to(&seen);
         memory.fresh = seen.full;
-        if !seen.full && share != Share::WHOLE {
+        if !was_full && share != Share::WHOLE {
             seen.full = true;
             memory.own_is_done();
         }
@@ -404,6 +434,37 @@ async fn compare(shift: &Shift, suspects: &HashSet<(InstanceKey, Claim)>) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_backlog_is_walked_on_from_where_the_last_look_ended_and_now_and_then_from_the_beginning() {
+        let head = Utc::now();
+        let at = |seconds| head + chrono::TimeDelta::seconds(seconds);
+        let seen = |full, last| Seen {
+            full,
+            last: Some(last),
+            ..Seen::nothing()
+        };
+        let mut memory = Memory::default();
+        assert_eq!(memory.since(head), head);
+        assert!(memory.came_to(&seen(true, at(1))));
+        memory.full = true;
+        for step in 1..=i64::from(WHOLE) {
+            assert_eq!(memory.since(head), at(step));
+            assert!(memory.came_to(&seen(true, at(step + 1))));
+        }
+        assert_eq!(memory.since(head), head, "what was passed over");
+        assert!(memory.came_to(&seen(true, at(1))));
+        assert_eq!(memory.since(head), at(1));
+        assert!(memory.came_to(&seen(false, at(2))), "there may be something behind");
+        assert_eq!(memory.since(head), head);
+        assert!(!memory.came_to(&seen(false, at(2))));
+        memory.full = false;
+        assert_eq!(memory.since(head), head);
+        // What is old by now needs no place.
+        memory.full = true;
+        memory.place = Some(at(-1));
+        assert_eq!(memory.since(head), head);
+    }
 
     #[test]
     fn a_backlog_is_shared_and_now_and_then_looked_at_as_a_whole() {

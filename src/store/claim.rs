@@ -136,15 +136,18 @@ pub(crate) struct Seen {
     pub(crate) suspects: bool,
     /// How long it is from now until the next row is due that is not due yet, if that was asked.
     pub(crate) next_due: Option<Duration>,
+    /// Since when the last of them waits, if that was asked.
+    pub(crate) last: Option<DateTime<Utc>>,
 }
 
 impl Seen {
-    fn nothing() -> Self {
+    pub(crate) fn nothing() -> Self {
         Self {
             instances: Vec::new(),
             full: false,
             suspects: false,
             next_due: None,
+            last: None,
         }
     }
 }
@@ -217,6 +220,7 @@ async fn look(
         if let (Some(tenant), Some(instance)) = (row.get::<_, Option<String>>(1), row.get::<_, Option<String>>(2)) {
             count += row.get::<_, i64>(3);
             seen.suspects |= row.get::<_, bool>(4);
+            seen.last = row.get(5);
             seen.instances.push((TenantId::new(tenant), InstanceId::new(instance)));
         }
     }
