@@ -285,6 +285,19 @@ async fn realms_are_made_ahead_and_each_serves_one_session() {
 }
 
 #[tokio::test]
+async fn what_a_script_leaves_behind_takes_no_time_from_the_next_one() {
+    let engine = engine();
+    let session = engine.session();
+    let trap = "Object.defineProperty(globalThis, 'Map', { configurable: true, get() { while (true); } }); 1";
+    session.evaluate(trap, ScriptScope::default()).await.expect("result");
+    let two = session
+        .evaluate("1 + typeof Map", ScriptScope::default())
+        .await
+        .expect("result");
+    assert_eq!(two.value, json!("1function"));
+}
+
+#[tokio::test]
 async fn a_dropped_caller_frees_the_thread() {
     let options = ScriptOptions {
         threads: 1,

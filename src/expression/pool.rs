@@ -9,9 +9,9 @@
 //! - **Bounded.** A lane's queue holds [`ScriptOptions::queue`] jobs; a permit is taken before the push and given back
 //!   when the thread takes the job, so the one who finds it full waits in `evaluate`, and can give up there.
 //! - **Dropped is dropped.** A caller that goes away sets its job's flag: a waiting job is skipped, a running one
-//!   interrupted. A session that goes away leaves its number in the lane's list; the thread frees the realm when it has
-//!   nothing else to do, or [`GONE`] are to be freed. The list is no queue that could be full: it holds at most one number
-//!   per live realm.
+//!   interrupted. A session that goes away leaves its number in the lane's list; the thread frees the realm before it
+//!   takes the next job. The list is no queue that could be full: it holds at most one number per live realm.
+//! - **Answered, then swept.** What a script left on the global object is taken away when its caller has its answer.
 //! - **A panic is seen.** It is caught around each job and logged; the lane's realms are dropped (sessions make new
 //!   ones) and the thread goes on. Should the thread itself end, the next push starts another.
 //! - **A thread that does not come back is left behind.** Some native loops of the engine never ask the interrupt
@@ -40,8 +40,11 @@ const GRACE: Duration = Duration::from_millis(500);
 /// Threads of one pool that may be left behind in loops that nothing can interrupt.
 const MAX_STRAYS: usize = 8;
 
-/// So many realms wait for their end while there are scripts to run.
-const GONE: usize = 16;
+/// How long a thread waits for a script before it makes a realm ahead: the next one of a burst comes soon.
+const QUIET: Duration = Duration::from_millis(2);
+
+/// How long it may take to take away what a script left behind; its getters may run then.
+const SWEEP_LIMIT: Duration = Duration::from_millis(50);
 
 /// Stack beyond what scripts may use: for the engine's native frames, and for ours.
 const NATIVE_STACK: usize = 2 << 20;
@@ -344,13 +347,26 @@ impl Worker {
                     "evaluating the script failed inside the engine",
                 ))
             });
-            let mut state = self.lane.lock();
-            if state.generation == self.generation {
-                state.running = None;
-            }
-            drop(state);
             // Nobody may be waiting any more.
+            self.runs(None);
             let _ = answer.send(outcome);
+            if let Some(realm) = self.realms.remove(&session) {
+                // Watched as a script is: it may hang as well.
+                self.runs(Some(Instant::now()));
+                let swept = catch_unwind(AssertUnwindSafe(|| realm.sweep(Instant::now() + SWEEP_LIMIT)));
+                if swept.unwrap_or(false) {
+                    self.realms.insert(session, realm);
+                }
+                self.runs(None);
+            }
+        }
+    }
+
+    /// Says since when something runs here that may hang.
+    fn runs(&self, since: Option<Instant>) {
+        let mut state = self.lane.lock();
+        if state.generation == self.generation {
+            state.running = since;
         }
     }
 
@@ -360,14 +376,15 @@ impl Worker {
             match self.step()? {
                 Step::Run(job) => return Some(*job),
                 Step::Free(session) => drop(self.realms.remove(&session)),
-                Step::Prepare => match Realm::new(&self.lane.options) {
-                    Ok(realm) => {
+                Step::Prepare => match catch_unwind(AssertUnwindSafe(|| Realm::new(&self.lane.options))) {
+                    Ok(Ok(realm)) => {
                         self.prepared.push(realm);
                         self.lane.prepared.store(self.prepared.len(), Ordering::Relaxed);
                     }
-                    Err(error) => {
+                    failed => {
                         // Whoever needs one is told.
-                        tracing::debug!(%error, "no realm could be made ahead");
+                        let error = failed.ok().and_then(Result::err);
+                        tracing::debug!(?error, "no realm could be made ahead");
                         self.has_run = false;
                     }
                 },
@@ -383,9 +400,7 @@ impl Worker {
             if state.generation != self.generation {
                 return None;
             }
-            if (state.queue.is_empty() || state.gone.len() >= GONE)
-                && let Some(session) = state.gone.pop()
-            {
+            if let Some(session) = state.gone.pop() {
                 return Some(Step::Free(session));
             }
             while let Some(job) = state.queue.pop_front() {
@@ -395,25 +410,27 @@ impl Worker {
                     return Some(Step::Run(Box::new(job)));
                 }
             }
-            if !state.gone.is_empty() {
-                continue;
-            }
             if state.closed {
                 return None;
             }
-            if wants_more {
+            if !wants_more {
+                state = self.lane.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            let waited = self.lane.wake.wait_timeout(state, QUIET);
+            let (next, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+            state = next;
+            let is_quiet = state.queue.is_empty() && state.gone.is_empty() && !state.closed;
+            if waited.timed_out() && is_quiet && state.generation == self.generation {
                 return Some(Step::Prepare);
             }
-            state = self.lane.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     fn evaluate(&mut self, session: u64, script: &str, scope: ScriptScope, cancelled: &Arc<AtomicBool>) -> Answer {
         let options = &self.lane.options;
         self.has_run = true;
-        let deadline = Instant::now() + options.time_limit;
-        let used = self.realms.remove(&session);
-        let realm = match used.filter(|realm| realm.sweep(deadline, cancelled)) {
+        let realm = match self.realms.remove(&session) {
             Some(realm) => realm,
             None => {
                 let ahead = self.prepared.pop();
@@ -428,6 +445,7 @@ impl Worker {
                 }
             }
         };
+        let deadline = Instant::now() + options.time_limit;
         let evaluation = realm.evaluate(script, scope, options, deadline, cancelled);
         // A realm that is not put back is freed here: it is spent, or a panic came by.
         if !evaluation.spent {

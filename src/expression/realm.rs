@@ -145,11 +145,11 @@ impl Realm {
         Evaluation { result, spent }
     }
 
-    /// Takes away what the script before left behind. False: it has changed what belongs to the language, and the realm must
-    /// go. Getters of that script may run here; the deadline holds for them, too.
-    pub(super) fn sweep(&self, deadline: Instant, cancelled: &Arc<AtomicBool>) -> bool {
+    /// Takes away what a script left on the global object. False: it has changed what belongs to the language, and the realm
+    /// must go. Getters of that script may run here, until `deadline`.
+    pub(super) fn sweep(&self, deadline: Instant) -> bool {
         self.clock.deadline.set(Some(deadline));
-        self.clock.cancelled.replace(Arc::clone(cancelled));
+        self.clock.cancelled.replace(Arc::default());
         let clean = self.context.with(|ctx| {
             let sweep = self.functions.sweep.clone().restore(&ctx);
             let clean = sweep.and_then(|sweep| sweep.call::<_, bool>(()));
