@@ -38,21 +38,28 @@ impl Jobs {
         mut reports: watch::Receiver<Report>,
         letters: Duration,
         ends: DropGuard,
-    ) -> Result<Self> {
-        let pool = Pool::new(take_over.connector(), 1)?;
-        Ok(Self(AbortOnDropHandle::new(tokio::spawn(async move {
+    ) -> Self {
+        Self(AbortOnDropHandle::new(tokio::spawn(async move {
             let _ends = ends;
             while reports.changed().await.is_ok() {
                 if !reports.borrow_and_update().pulse.jobs_due {
                     continue;
                 }
+                // For its turn only: each node would have one more connection for good.
+                let pool = match Pool::new(take_over.connector(), 1) {
+                    Ok(pool) => pool,
+                    Err(error) => {
+                        tracing::warn!(%error, "the jobs of the cluster have no connection; they are done at their next time");
+                        continue;
+                    }
+                };
                 for job in Job::ALL {
                     if let Err(error) = turn(own, &pool, &take_over, job, letters).await {
                         tracing::warn!(?job, %error, "a job of the cluster failed; it is done again at its next time");
                     }
                 }
             }
-        }))))
+        })))
     }
 }
 

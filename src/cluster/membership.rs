@@ -78,7 +78,7 @@ impl Membership {
         let watch = Watch::start(incarnation, take_over.clone(), pulse.reports(), ends());
         let expiry = Expiry::start(take_over.clone(), pulse.reports(), ends());
         let letters = options.letter_lifetime;
-        let jobs = Jobs::start(incarnation, take_over.clone(), pulse.reports(), letters, ends())?;
+        let jobs = Jobs::start(incarnation, take_over.clone(), pulse.reports(), letters, ends());
         tracing::info!(%incarnation, node = %options.node_id, "registered");
         Ok(Self {
             incarnation,

@@ -28,7 +28,7 @@ pub(crate) use echo::Echo;
 pub(crate) use notices::{Notice, Notices, NoticesTask};
 #[cfg(feature = "cli")]
 pub(crate) use password::with_file;
-pub(crate) use pool::Pool;
+pub(crate) use pool::{Exclusive, Pool};
 pub(crate) use schema::SchemaName;
 pub(crate) use settings::DatabaseUrl;
 pub(crate) use sqlstate::{Failure, within};

@@ -25,7 +25,7 @@ use super::activation::{UNSEEDED_LOOK, UNSEEDED_PATIENCE, unseeded};
 use super::claim::Clock;
 use super::commit::DefinitionRef;
 use super::parts::with_parts;
-use crate::db::{ANSWER_TIMEOUT, Connector, Pool, Session, within};
+use crate::db::{ANSWER_TIMEOUT, Connector, Exclusive, Pool, Session, within};
 use crate::failpoint;
 use crate::id::{DefinitionId, Incarnation, InstanceId, TenantId, VersionId, WorkId};
 use crate::{Error, Result};
@@ -63,6 +63,10 @@ pub(crate) struct NewStart {
     pub(crate) request: Option<RequestKey>,
     /// A worker of this node waits for it.
     pub(crate) claimed: bool,
+}
+
+fn no_connection() -> Error {
+    Error::unavailable("database-unavailable", "there is no connection to accept on")
 }
 
 /// What became of a start.
@@ -140,7 +144,7 @@ impl Acceptor {
             incarnation,
             flushed,
             line: if pool.is_single() {
-                Line::Lent(pool.clone())
+                Line::Lent(pool.clone(), None)
             } else {
                 Line::Own(None)
             },
@@ -254,8 +258,34 @@ struct Channel {
 enum Line {
     /// A connection of its own. None: not needed yet, or not any more.
     Own(Option<Channel>),
-    /// The connection of a pool that has only one: who asks for so few gets no more.
-    Lent(Pool),
+    /// The connection of a pool that has only one, for each batch: who asks for so few gets no more.
+    Lent(Pool, Option<Lent>),
+}
+
+struct Lent {
+    connection: Exclusive,
+    accept: Statement,
+    plain: Statement,
+}
+
+impl Lent {
+    async fn of(pool: &Pool) -> Result<Self> {
+        let connection = pool.exclusive().await?;
+        let client = connection.client()?;
+        let plain = plain();
+        let (accept, plain) = within(ANSWER_TIMEOUT, async {
+            Ok::<_, tokio_postgres::Error>((
+                client.prepare_cached(ACCEPT).await?,
+                client.prepare_cached(&plain).await?,
+            ))
+        })
+        .await?;
+        Ok(Self {
+            connection,
+            accept,
+            plain,
+        })
+    }
 }
 
 /// For starts of which nothing needs to be asked but whether the workflow is published.
@@ -315,24 +345,24 @@ impl Lane {
                     backlog.push_back(pending);
                 }
             }
-            if matches!(self.line, Line::Own(None)) {
-                match Channel::open(&self.connector, self.flushed).await {
-                    Ok(channel) => self.line = Line::Own(Some(channel)),
-                    Err(error) => {
-                        // Nothing was sent.
-                        for (_, reply) in backlog.drain(..) {
-                            let again = Error::unavailable(
-                                "database-unavailable",
-                                "the database cannot be reached just now; try again",
-                            );
-                            let _ = reply.send(Err(again.caused_by(error.to_string())));
-                        }
-                        continue;
-                    }
+            if let Err(error) = self.open().await {
+                // Nothing was sent.
+                for (_, reply) in backlog.drain(..) {
+                    let again = Error::unavailable(
+                        "database-unavailable",
+                        "the database cannot be reached just now; try again",
+                    );
+                    let _ = reply.send(Err(again.caused_by(error.to_string())));
                 }
+                continue;
             }
             let batch = take_batch(&mut backlog);
             self.write(batch).await;
+            if let Line::Lent(_, lent) = &mut self.line
+                && let Some(lent) = lent.take()
+            {
+                lent.connection.give_back();
+            }
         }
     }
 
@@ -412,7 +442,7 @@ impl Lane {
         start.request.is_none() && (self.strict.is_empty() || !is_strict())
     }
 
-    async fn send(&self, batch: &[Pending]) -> Result<HashMap<usize, Outcome>> {
+    async fn send(&mut self, batch: &[Pending]) -> Result<HashMap<usize, Outcome>> {
         failpoint::hit("accept.before").await?;
         let rows: Vec<StartRow<'_>> = batch
             .iter()
@@ -429,7 +459,8 @@ impl Lane {
                 claimed: start.claimed,
             })
             .collect();
-        let params: [&(dyn ToSql + Sync); 2] = [&self.incarnation.0, &rows];
+        let incarnation = self.incarnation.0;
+        let params: [&(dyn ToSql + Sync); 2] = [&incarnation, &rows];
         let is_plain = batch.iter().all(|(start, _)| self.is_plain(start));
         let asked = |row: &Row, place| row.len() > place && row.get(place);
         let answer = self.query(is_plain, &params).await?;
@@ -460,52 +491,58 @@ impl Lane {
             .collect())
     }
 
-    async fn query(&self, is_plain: bool, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
-        let pool = match &self.line {
+    /// Has a connection from now on.
+    async fn open(&mut self) -> Result<()> {
+        match &mut self.line {
+            Line::Own(Some(_)) | Line::Lent(_, Some(_)) => {}
+            Line::Own(channel) => *channel = Some(Channel::open(&self.connector, self.flushed).await?),
+            Line::Lent(pool, lent) => *lent = Some(Lent::of(pool).await?),
+        }
+        Ok(())
+    }
+
+    async fn query(&mut self, is_plain: bool, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+        match &mut self.line {
             Line::Own(Some(channel)) => {
                 let statement = if is_plain { &channel.plain } else { &channel.accept };
-                return within(ANSWER_TIMEOUT, channel.session.client.query(statement, params)).await;
+                within(ANSWER_TIMEOUT, channel.session.client.query(statement, params)).await
             }
-            Line::Own(None) => {
-                return Err(Error::unavailable(
-                    "database-unavailable",
-                    "there is no connection to accept on",
-                ));
+            Line::Lent(_, place) if place.is_some() => {
+                // Unless it comes back in good order, the connection goes.
+                let Some(lent) = place.take() else {
+                    return Err(no_connection());
+                };
+                let statement = if is_plain { &lent.plain } else { &lent.accept };
+                let client = lent.connection.client()?;
+                let answer = within(ANSWER_TIMEOUT, async {
+                    // In one round trip.
+                    let (set, answer, reset) = futures_util::join!(
+                        client.batch_execute(setup(self.flushed)),
+                        client.query(statement, params),
+                        client.batch_execute(RESET),
+                    );
+                    set?;
+                    reset?;
+                    Ok::<_, tokio_postgres::Error>(answer)
+                })
+                .await?;
+                *place = Some(lent);
+                Ok(answer?)
             }
-            Line::Lent(pool) => pool,
-        };
-        let connection = pool.exclusive().await?;
-        let client = connection.client()?;
-        let text = if is_plain { plain() } else { ACCEPT.to_owned() };
-        let answer = within(ANSWER_TIMEOUT, async {
-            let statement = client.prepare_cached(&text).await?;
-            // In one round trip. Dropped in between, the connection goes.
-            let (set, answer, reset) = futures_util::join!(
-                client.batch_execute(setup(self.flushed)),
-                client.query(&statement, params),
-                client.batch_execute(RESET),
-            );
-            set?;
-            reset?;
-            answer
-        })
-        .await?;
-        connection.give_back();
-        Ok(answer)
+            _ => Err(no_connection()),
+        }
     }
 
     /// A new connection in place of a dead one. Senders wait meanwhile, bounded by their channel and their doors.
     async fn reopen(&mut self) {
-        if matches!(self.line, Line::Lent(_)) {
-            return;
+        match &mut self.line {
+            Line::Own(channel) => *channel = None,
+            Line::Lent(_, lent) => *lent = None,
         }
         let mut pause = Duration::from_millis(20);
         loop {
-            match Channel::open(&self.connector, self.flushed).await {
-                Ok(channel) => {
-                    self.line = Line::Own(Some(channel));
-                    return;
-                }
+            match self.open().await {
+                Ok(()) => return,
                 Err(error) => tracing::debug!(%error, "no connection for accepting yet"),
             }
             tokio::time::sleep(pause.mul_f64(rand::random_range(0.5..1.0))).await;

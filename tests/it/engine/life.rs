@@ -296,6 +296,48 @@ fn the_example_runs() {
     );
 }
 
+/// The fewest connections that a node can do with: the pooled one, over which starts are accepted, too, and one each for
+/// locks, hints, watching, checking in and commits.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_with_a_pool_of_one_has_six_connections() {
+    let database = TestDatabase::create().await;
+    let builder = Engine::builder(database.url()).pool_size(1);
+    let engine = builder.check_in(Duration::from_millis(100)).start().await.unwrap();
+    let bench = Bench { database, engine };
+    let line = json!({"type": "Elsa.WriteLine", "id": "line", "text": "Hello"});
+    bench.publish(json!({"definitionId": "hello", "root": line})).await;
+    let taken = StartRequest {
+        instance_id: Some("taken".into()),
+        ..start("hello")
+    };
+    bench.engine.dispatch(taken.clone()).await.unwrap();
+    let starts = (0..100).map(|n| {
+        let (engine, taken) = (&bench.engine, taken.clone());
+        async move {
+            match n % 4 {
+                0 => assert!(engine.dispatch(taken).await.unwrap_err().is_conflict()),
+                1 | 2 => drop(engine.dispatch(start("hello")).await.unwrap()),
+                _ => assert!(!engine.execute(start("hello")).await.unwrap().pending),
+            }
+        }
+    });
+    futures_util::future::join_all(starts).await;
+    let client = bench.database.connect().await;
+    poll_until(PATIENCE, "all to finish", async || {
+        let finished = "SELECT count(*) FROM mainspring.instance WHERE status = 1";
+        (client.query_one(finished, &[]).await.unwrap().get::<_, i64>(0) == 76).then_some(())
+    })
+    .await;
+    poll_until(PATIENCE, "six connections", async || {
+        let open =
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+                    AND backend_type = 'client backend'";
+        (client.query_one(open, &[]).await.unwrap().get::<_, i64>(0) <= 6).then_some(())
+    })
+    .await;
+    bench.ends_well().await;
+}
+
 /// A start's claim says whose it is, until there is an instance that others may come for.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_takes_its_lock_when_it_goes_on_after_its_first_commit() {
