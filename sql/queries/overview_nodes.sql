@@ -11,7 +11,7 @@ SELECT n.incarnation, n.node_id, n.started_at, n.last_seen,
         FROM (SELECT w.tenant_id, w.instance_id FROM work w WHERE w.claimed_by = n.incarnation
               UNION SELECT t.tenant_id, t.instance_id FROM timer t WHERE t.claimed_by = n.incarnation) h) AS running,
        (extract(epoch FROM clock_timestamp() - n.started_at) * 1000)::bigint AS age_ms, n.lacks, n.roles,
-       -- Who was killed cannot take its term back: it is over as soon as there is a greater one.
+       -- Who was killed cannot take its term back: it is over while there is a greater one.
        CASE WHEN n.scheduler_term = max(n.scheduler_term) OVER () THEN n.scheduler_term END AS scheduler_term
 FROM (SELECT incarnation, node_id, started_at, last_seen, tolerance, draining, NULL::timestamptz AS departed_at, lacks,
              roles, scheduler_term

@@ -393,10 +393,19 @@ fn count(text: &str) -> Result<usize, String> {
     number.ok_or_else(|| "give a whole number from 1 to 100000".to_owned())
 }
 
-/// Nodes that one machine carries; each has up to seventeen connections, six of a pool of one.
+/// Nodes that one machine carries; each has up to seventeen connections, and a private server has room for 200.
 fn few(text: &str) -> Result<usize, String> {
-    let number = text.parse().ok().filter(|number| (1..=16).contains(number));
-    number.ok_or_else(|| "give a whole number from 1 to 16".to_owned())
+    up_to(text, 8)
+}
+
+/// The same for nodes whose pools can be made smaller.
+fn several(text: &str) -> Result<usize, String> {
+    up_to(text, 16)
+}
+
+fn up_to(text: &str, most: usize) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=most).contains(number));
+    number.ok_or_else(|| format!("give a whole number from 1 to {most}"))
 }
 
 fn count_or_none(text: &str) -> Result<usize, String> {

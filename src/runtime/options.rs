@@ -140,8 +140,8 @@ impl EngineBuilder {
         self
     }
 
-    /// Connections in the pool, beside those that a node always has: five, and up to five more as they are needed. With 1 it
-    /// has only the five, and accepts starts over the pooled one. Default: 8.
+    /// Connections in the pool, beside those that a node always has: five, and more as they are needed. With 1 it accepts
+    /// starts over the pooled one, and has no second one for commits. Default: 8.
     pub fn pool_size(mut self, size: usize) -> Self {
         self.options.pool_size = size.max(1);
         self

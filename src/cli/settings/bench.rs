@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::builder::FalseyValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{count, duration, few};
+use super::{count, duration, few, several};
 
 /// Settings of `bench`.
 #[derive(Debug, Args)]
@@ -141,7 +141,7 @@ pub(in crate::cli) struct BenchTimers {
     /// All are due at one instant instead
     #[arg(long, env = "MAINSPRING_AT_ONCE", hide_env_values = true, value_parser = FalseyValueParser::new())]
     pub(in crate::cli) at_once: bool,
-    /// How many nodes run them, 1 to 16
+    /// How many nodes run them, 1 to 8
     #[arg(long, value_name = "COUNT", env = "MAINSPRING_NODES", hide_env_values = true, default_value = "1", value_parser = few)]
     pub(in crate::cli) nodes: usize,
     /// Print the outcome as one JSON object, on the last line
@@ -158,7 +158,7 @@ pub(in crate::cli) struct BenchSignals {
     /// How long is measured, after one second to warm up
     #[arg(long, value_name = "COUNT", env = "MAINSPRING_SECONDS", hide_env_values = true, default_value = "10", value_parser = count)]
     pub(in crate::cli) seconds: usize,
-    /// How many nodes take the events and run the instances, 1 to 16
+    /// How many nodes take the events and run the instances, 1 to 8
     #[arg(long, value_name = "COUNT", env = "MAINSPRING_NODES", hide_env_values = true, default_value = "1", value_parser = few)]
     pub(in crate::cli) nodes: usize,
     /// Print the outcome as one JSON object, on the last line
@@ -245,8 +245,8 @@ pub(in crate::cli) struct BenchWorkflows {
     /// How many clients start instances
     #[arg(long, value_name = "COUNT", env = "MAINSPRING_CLIENTS", hide_env_values = true, default_value = "64", value_parser = count)]
     pub(in crate::cli) clients: usize,
-    /// How many nodes run them, 1 to 16
-    #[arg(long, value_name = "COUNT", env = "MAINSPRING_NODES", hide_env_values = true, default_value = "1", value_parser = few)]
+    /// How many nodes run them, 1 to 16 (with more than 8, --pool-size 1)
+    #[arg(long, value_name = "COUNT", env = "MAINSPRING_NODES", hide_env_values = true, default_value = "1", value_parser = several)]
     pub(in crate::cli) nodes: usize,
     /// How many bursts each node runs at the same time
     #[arg(long, value_name = "COUNT", env = "MAINSPRING_WORKERS", hide_env_values = true, default_value = "256", value_parser = count)]
