@@ -20,8 +20,6 @@ CREATE INDEX dead_letter_instance ON dead_letter (instance_id);
 ALTER TABLE activation DROP CONSTRAINT activation_pkey;
 -- Only met by what is written; nobody looks up what these sums are.
 CREATE UNIQUE INDEX activation_key ON activation (key, (instance_id || ''), (tenant_id || ''));
--- Without a primary key whoever publishes all tables of the database could delete nothing from it.
-ALTER TABLE activation REPLICA IDENTITY FULL;
 DROP INDEX activation_instance;
 CREATE INDEX activation_instance ON activation (instance_id);
 

@@ -507,7 +507,8 @@ impl Lane {
                 let statement = if is_plain { &channel.plain } else { &channel.accept };
                 within(ANSWER_TIMEOUT, channel.session.client.query(statement, params)).await
             }
-            Line::Lent(_, place) if place.is_some() => {
+            Line::Own(None) => Err(no_connection()),
+            Line::Lent(_, place) => {
                 // Unless it comes back in good order, the connection goes.
                 let Some(lent) = place.take() else {
                     return Err(no_connection());
@@ -529,7 +530,6 @@ impl Lane {
                 *place = Some(lent);
                 Ok(answer?)
             }
-            _ => Err(no_connection()),
         }
     }
 
