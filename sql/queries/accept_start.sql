@@ -12,7 +12,7 @@ WITH wanted AS MATERIALIZED (
            NOT s.claimed AND
            coalesce((SELECT true FROM instance i WHERE i.tenant_id = s.tenant_id AND i.id = s.instance_id LIMIT 1),
                     (SELECT true FROM work w WHERE w.tenant_id = s.tenant_id AND w.instance_id = s.instance_id
-                     AND w.kind = 0 LIMIT 1),
+                     AND w.kind = 0 AND w.definition_id IS NOT NULL LIMIT 1),
                     false) AS taken,
            --[asked
            s.route, s.key, s.fingerprint, d.activation,

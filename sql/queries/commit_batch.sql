@@ -230,9 +230,9 @@ WITH fence_held AS MATERIALIZED (
     FROM unnest($13::commit_claim[]) k
     JOIN winner w ON w.no = k.no
 ), kept_on AS (
-    -- What it said has been done, and whoever died with it died before this.
-    UPDATE work x SET kind = 4, body = '{}', definition_id = NULL, version_id = NULL, definition_version = NULL,
-                      failures = 0, crashes = 0
+    -- What it said has been done, and whoever died with it died before this. Nothing that stands in an index is changed,
+    -- so the row stays on its page: a start keeps the name of its definition.
+    UPDATE work x SET kind = 4, body = '{}', version_id = NULL, definition_version = NULL, failures = 0, crashes = 0
     FROM work_held h
     WHERE x.ctid = h.place
       AND CASE WHEN h.no IN (SELECT w.no FROM winner w) THEN true ELSE false END

@@ -20,7 +20,8 @@ WITH letter AS MATERIALIZED (
     WHERE l.kind = 0 AND s.overlap > 0
       AND (SELECT true FROM instance i WHERE i.tenant_id = l.tenant_id AND i.id = l.instance_id LIMIT 1) IS NULL
       AND (SELECT true FROM work w
-           WHERE w.tenant_id = l.tenant_id AND w.instance_id = l.instance_id AND w.kind = 0 LIMIT 1) IS NULL
+           WHERE w.tenant_id = l.tenant_id AND w.instance_id = l.instance_id AND w.kind = 0
+             AND w.definition_id IS NOT NULL LIMIT 1) IS NULL
     FOR NO KEY UPDATE OF s
 ), wanted AS MATERIALIZED (
     SELECT l.tenant_id, l.instance_id, l.definition_id, d.activation, l.body->>'correlationId' AS correlation_id,
@@ -34,7 +35,8 @@ WITH letter AS MATERIALIZED (
     WHERE l.kind = 0
       AND (SELECT true FROM instance i WHERE i.tenant_id = l.tenant_id AND i.id = l.instance_id LIMIT 1) IS NULL
       AND (SELECT true FROM work w
-           WHERE w.tenant_id = l.tenant_id AND w.instance_id = l.instance_id AND w.kind = 0 LIMIT 1) IS NULL
+           WHERE w.tenant_id = l.tenant_id AND w.instance_id = l.instance_id AND w.kind = 0
+             AND w.definition_id IS NOT NULL LIMIT 1) IS NULL
       AND NOT EXISTS (SELECT 1 FROM alone a WHERE a.runs)
 ), activated AS (
     INSERT INTO activation (tenant_id, key, instance_id, exclusive, strategy, definition_id, correlation_id)

@@ -46,7 +46,7 @@ WITH turn AS MATERIALIZED (
        OR EXISTS (SELECT 1 FROM activated a WHERE a.tenant_id = w.tenant_id AND a.instance_id = w.instance_id)
     ORDER BY w.tenant_id, w.instance_id
     -- An occurrence starts once, whatever became of its schedule.
-    ON CONFLICT (tenant_id, instance_id) WHERE kind = 0 DO NOTHING
+    ON CONFLICT (tenant_id, instance_id) WHERE definition_id IS NOT NULL DO NOTHING
     RETURNING tenant_id, instance_id
 ), busy AS (
     INSERT INTO activation (tenant_id, key, instance_id, exclusive, strategy, definition_id)

@@ -7,7 +7,7 @@ WITH bumped AS (
     UPDATE instance SET version = version + 1 WHERE tenant_id = $1 AND id = $2 AND status = 0 RETURNING id
 ), stripped AS (
     UPDATE work w SET claimed_by = NULL, claim_no = w.claim_no + 1, available_at = now()
-    WHERE w.tenant_id = $1 AND w.instance_id = $2 AND w.kind = 0
+    WHERE w.tenant_id = $1 AND w.instance_id = $2 AND w.kind = 0 AND w.definition_id IS NOT NULL
     RETURNING w.id
 ), known AS (
     SELECT 1 FROM bumped

@@ -17,7 +17,8 @@ LEFT JOIN LATERAL (
                     w.version_id,
                     (SELECT i.version_id FROM instance i WHERE i.tenant_id = w.tenant_id AND i.id = w.instance_id),
                     (SELECT s.version_id FROM work s
-                     WHERE s.tenant_id = w.tenant_id AND s.instance_id = w.instance_id AND s.kind = 0), ''))
+                     WHERE s.tenant_id = w.tenant_id AND s.instance_id = w.instance_id AND s.kind = 0
+                       AND s.definition_id IS NOT NULL), ''))
                NOT IN (SELECT * FROM unnest($5::text[], $6::text[]))
          ORDER BY w.available_at, w.id LIMIT $1)
         UNION ALL

@@ -129,8 +129,11 @@ async fn acceptors_insert_in_one_order() {
     let request = |key: &str| {
         format!("INSERT INTO request (tenant_id, route, key, fingerprint) VALUES ('', 'start', '{key}', '')")
     };
-    let work =
-        |id: &str| format!("INSERT INTO work (tenant_id, instance_id, kind, body) VALUES ('', '{id}', 0, '{{}}')");
+    let work = |id: &str| {
+        format!(
+            "INSERT INTO work (tenant_id, instance_id, kind, definition_id, body) VALUES ('', '{id}', 0, 'd', '{{}}')"
+        )
+    };
     let begin = async |sql: String| -> Session {
         let session = fixture.session().await;
         let sql = format!("BEGIN; SET LOCAL lock_timeout = 200; {sql}");

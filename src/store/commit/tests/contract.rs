@@ -271,6 +271,10 @@ async fn a_yielded_burst_goes_on_under_the_row_that_it_was_born_of() {
         let is = "SELECT count(*) FROM work WHERE kind = 4 AND claimed_by IS NOT NULL AND failures = 0 AND crashes = 0";
         assert_eq!(fixture.count(is).await, 1, "it got further: nobody is to blame");
     }
+    // A row that stays on its page is written in a quarter of the time.
+    let indexed = r"SELECT count(*) FROM pg_index WHERE indrelid = 'work'::regclass
+                    AND pg_get_indexdef(indexrelid) ~ '\m(kind|body|failures|crashes|version_id|definition_version)\M'";
+    assert_eq!(fixture.count(indexed).await, 0, "no index knows what is changed");
     let mut last = burst("i", Some(3));
     last.claims = vec![claim];
     assert_verdict!(writer.write(last).await, Verdict::Won(Commit { continued: None, .. }));
