@@ -1,24 +1,218 @@
 //! Where `Elsa.WriteLine` writes.
 
 use std::io::Write;
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Takes the lines that workflows write.
 pub trait Console: Send + Sync {
-    /// Writes one line; `line` has no line break at its end.
+    /// Writes one line; `line` has no line break at its end. Called in the midst of a burst: it should not block.
     fn write_line(&self, line: &str);
+
+    /// Waits for at most `patience` until what was written has gone out. Called once, at the end of a node; it may block.
+    fn flush(&self, patience: Duration) {
+        let _ = patience;
+    }
 }
 
-/// The standard output of the process. A line goes out in one call, so that lines of different workflows do not mix.
+/// Bytes that wait to be written. More is worth a moment of waiting, then it is left out: whoever reads the output of a
+/// server, and stops to, must not stop the server.
+const MOST: usize = 1 << 20;
+
+/// How long a line waits for room.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What comes within such a time goes out in one call. Each call wakes whoever reads, which costs more than the line.
+const GATHERING: Duration = Duration::from_millis(2);
+
+/// The standard output of the process. A thread writes, up to a few milliseconds later: a line waits for nobody unless a
+/// mebibyte does, and is left out then after a second, with a warning and a count. Its journal has the line all the same.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stdout;
 
 impl Console for Stdout {
     fn write_line(&self, line: &str) {
-        let mut bytes = Vec::with_capacity(line.len() + 1);
-        bytes.extend_from_slice(line.as_bytes());
-        bytes.push(b'\n');
-        let mut out = std::io::stdout().lock();
-        // A closed pipe is no fault of the workflow: its journal has the line all the same.
-        let _ = out.write_all(&bytes).and_then(|()| out.flush());
+        if let Some(pen) = Pen::of_stdout() {
+            pen.write(line);
+        } else {
+            emit(&mut std::io::stdout().lock(), format!("{line}\n").as_bytes());
+        }
+    }
+
+    fn flush(&self, patience: Duration) {
+        if let Some(pen) = Pen::of_stdout() {
+            pen.flush(patience);
+        }
+    }
+}
+
+fn emit(out: &mut impl Write, bytes: &[u8]) {
+    // A closed pipe is no fault of the workflow.
+    let _ = out.write_all(bytes).and_then(|()| out.flush());
+}
+
+/// Lines on their way to a thread.
+#[derive(Default)]
+struct Pen {
+    page: Mutex<Page>,
+    arrived: Condvar,
+    went: Condvar,
+}
+
+#[derive(Default)]
+struct Page {
+    waiting: Vec<u8>,
+    /// The thread waits for a line.
+    idle: bool,
+    /// The thread has lines in hands.
+    writing: bool,
+    /// Nobody has read for so long that a line was left out, and nothing went out since.
+    stuck: bool,
+}
+
+impl Pen {
+    /// Of the process; none where no thread can be had.
+    fn of_stdout() -> Option<&'static Self> {
+        static PEN: OnceLock<Option<&'static Pen>> = OnceLock::new();
+        *PEN.get_or_init(|| {
+            let pen: &'static Self = Box::leak(Box::default());
+            let thread = std::thread::Builder::new().name("mainspring-console".to_owned());
+            let spawned = thread.spawn(move || pen.work(|bytes| emit(&mut std::io::stdout().lock(), bytes)));
+            spawned.ok().map(|_| pen)
+        })
+    }
+
+    fn page(&self) -> MutexGuard<'_, Page> {
+        self.page.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self, line: &str) {
+        let has_room = |page: &Page| page.waiting.is_empty() || page.waiting.len() + line.len() < MOST;
+        let mut page = self.page();
+        if !has_room(&page) && !page.stuck {
+            let waits = self
+                .went
+                .wait_timeout_while(page, PATIENCE, |page| !has_room(page) && !page.stuck);
+            page = waits.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        if !has_room(&page) {
+            metrics::counter!("mainspring_console_lines_left_out_total").increment(1);
+            if !std::mem::replace(&mut page.stuck, true) {
+                tracing::warn!("nobody reads the standard output; lines of workflows are left out of it");
+            }
+            return;
+        }
+        page.waiting.extend_from_slice(line.as_bytes());
+        page.waiting.push(b'\n');
+        if std::mem::take(&mut page.idle) {
+            self.arrived.notify_one();
+        }
+    }
+
+    fn flush(&self, patience: Duration) {
+        let busy = |page: &mut Page| page.writing || !page.waiting.is_empty();
+        let _ = self.went.wait_timeout_while(self.page(), patience, busy);
+    }
+
+    /// Writes what comes; never returns.
+    fn work(&self, mut emit: impl FnMut(&[u8])) {
+        let mut lines = Vec::new();
+        loop {
+            let mut page = self.page();
+            while page.waiting.is_empty() {
+                page.idle = true;
+                page = self.arrived.wait(page).unwrap_or_else(PoisonError::into_inner);
+            }
+            page.idle = false;
+            page.writing = true;
+            drop(page);
+            let began = Instant::now();
+            std::thread::sleep(GATHERING);
+            std::mem::swap(&mut self.page().waiting, &mut lines);
+            // There is room from now on.
+            self.went.notify_all();
+            emit(&lines);
+            lines.clear();
+            lines.shrink_to(MOST);
+            let mut page = self.page();
+            page.writing = false;
+            if std::mem::take(&mut page.stuck) {
+                let stood = began.elapsed().as_secs();
+                tracing::warn!(stood, "the standard output is read again");
+            }
+            drop(page);
+            self.went.notify_all();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// What a pen wrote, call by call; each call waits until it is taken.
+    fn pen() -> (Arc<Pen>, mpsc::Receiver<Vec<u8>>) {
+        let pen = Arc::new(Pen::default());
+        let (to, from) = mpsc::sync_channel(0);
+        std::thread::spawn({
+            let pen = Arc::clone(&pen);
+            move || pen.work(|bytes| to.send(bytes.to_vec()).unwrap_or_else(|_| std::thread::park()))
+        });
+        (pen, from)
+    }
+
+    #[test]
+    fn lines_go_out_whole_in_their_order_and_together() {
+        let (pen, written) = pen();
+        let told: Vec<u8> = (0..1000).flat_map(|n| format!("line {n}\n").into_bytes()).collect();
+        for n in 0..1000 {
+            pen.write(&format!("line {n}"));
+        }
+        let (mut seen, mut calls) = (Vec::new(), 0);
+        while seen.len() < told.len() {
+            let part = written.recv_timeout(Duration::from_secs(10)).unwrap();
+            assert!(part.ends_with(b"\n"), "a line goes out in one call");
+            seen.extend(part);
+            calls += 1;
+        }
+        assert_eq!(seen, told);
+        assert!(calls < 500, "{calls} calls for 1000 lines");
+        pen.flush(Duration::from_secs(10));
+        assert!(pen.page().waiting.is_empty() && !pen.page().writing);
+    }
+
+    #[test]
+    fn who_stops_reading_stops_nobody() {
+        let (pen, written) = pen();
+        let line = "x".repeat(MOST / 4);
+        let began = Instant::now();
+        // One call is stuck, with one line or more; behind it there is room for less than four.
+        for _ in 0..20 {
+            pen.write(&line);
+        }
+        assert!(began.elapsed() < PATIENCE * 5, "only the first one waits");
+        assert!(pen.page().stuck);
+        pen.flush(Duration::from_millis(1));
+        assert!(pen.page().writing, "a flush has an end");
+        written.recv_timeout(Duration::from_secs(10)).unwrap();
+        let rest = written.recv_timeout(Duration::from_secs(10)).unwrap();
+        assert!((1..4).contains(&(rest.len() / line.len())));
+        pen.flush(Duration::from_secs(10));
+        assert!(!pen.page().stuck);
+        pen.write("after");
+        assert_eq!(written.recv_timeout(Duration::from_secs(10)).unwrap(), b"after\n");
+    }
+
+    #[test]
+    fn a_line_longer_than_all_room_goes_out() {
+        let (pen, written) = pen();
+        pen.write(&"y".repeat(MOST * 2));
+        assert_eq!(
+            written.recv_timeout(Duration::from_secs(10)).unwrap().len(),
+            MOST * 2 + 1
+        );
     }
 }

@@ -18,6 +18,9 @@ use crate::execution::{Interpreter, InterpreterOptions, check_value};
 use crate::id::{NodeId, TenantId};
 use crate::{Error, Result};
 
+/// How long the end of a node waits for whoever reads what its workflows wrote.
+const CONSOLE_PATIENCE: Duration = Duration::from_secs(1);
+
 /// A node of the cluster, in this process. Cheap to clone; [`Engine::shutdown`] ends it in good order, and dropping the
 /// last clone ends it as a crash would, which is safe and leaves its claims to the next start under its node id.
 ///
@@ -217,6 +220,9 @@ impl Engine {
         {
             tracing::error!(%error, "the supervisor failed");
         }
+        let console = Arc::clone(&self.inner.interpreter.options().console);
+        // What workflows said last is heard.
+        let _ = tokio::task::spawn_blocking(move || console.flush(CONSOLE_PATIENCE)).await;
     }
 }
 
