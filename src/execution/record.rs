@@ -17,7 +17,8 @@ pub(super) struct Record {
     pub(super) began: Instant,
     level: JournalLevel,
     pub(super) journal: Vec<JournalEntry>,
-    executions: BTreeMap<u64, ActivityExecution>,
+    /// Apart: a node of the map has room for eleven.
+    executions: BTreeMap<u64, Box<ActivityExecution>>,
     /// Bytes, about.
     pub(super) weight: usize,
 }
@@ -109,7 +110,7 @@ impl Record {
         let execution = self
             .executions
             .entry(number)
-            .or_insert_with(|| fresh(node, context, parent_of(state, context)));
+            .or_insert_with(|| Box::new(fresh(node, context, parent_of(state, context))));
         execution.status = context.status.as_str();
         execution.fault_count = context.faults;
         execution.has_bookmarks = state
@@ -159,7 +160,10 @@ impl Record {
         for number in alive {
             self.fill(program, state, number);
         }
-        (self.journal, self.executions.into_values().collect())
+        (
+            self.journal,
+            self.executions.into_values().map(|execution| *execution).collect(),
+        )
     }
 }
 

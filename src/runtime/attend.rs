@@ -103,7 +103,8 @@ async fn drive(
                 Box::pin(shift.give_back(&key, &hold.claims(), Return::FREELY)).await;
                 return Ok(None);
             }
-            finished = interpret(shift, prepared) => finished?,
+            // It needs much room, and seldom for long: what it gives back is the next one's, still warm.
+            finished = Box::pin(interpret(shift, prepared)) => finished?,
         };
         failpoint::hit("burst.after").await?;
         match finished.commit(shift, hold).await? {

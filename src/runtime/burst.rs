@@ -122,7 +122,7 @@ pub(super) struct Prepared {
     program: Arc<Program>,
     definition: DefinitionRef,
     expected: Option<InstanceVersion>,
-    state: Option<InstanceState>,
+    state: Option<Box<InstanceState>>,
     attempt: u32,
     clock: Clock,
 }
@@ -155,11 +155,11 @@ pub(super) struct Finished {
     unmatched: Vec<usize>,
     program: Arc<Program>,
     definition: DefinitionRef,
-    state: InstanceState,
+    state: Box<InstanceState>,
     yielded: bool,
     waits: Until,
     clock: Clock,
-    request: CommitRequest,
+    request: Box<CommitRequest>,
 }
 
 /// Until when an instance waits, if nothing else comes.
@@ -215,7 +215,7 @@ pub(super) async fn prepare(
             (
                 others,
                 standing.definition.clone(),
-                Some(InstanceState::from_bytes(&standing.state)?),
+                Some(Box::new(InstanceState::from_bytes(&standing.state)?)),
             )
         }
         (None, Some(start)) => {
@@ -318,7 +318,7 @@ pub(super) async fn run(shift: &Shift, prepared: Prepared) -> Result<Finished> {
     let correlated = state.as_ref().map(|state| state.correlation_id().map(str::to_owned));
     let burst = Burst {
         instance_id: locked.key.1.clone(),
-        state,
+        state: state.map(|state| *state),
         instructions,
         attempt,
         now: clock.now(),
@@ -349,7 +349,7 @@ pub(super) async fn run(shift: &Shift, prepared: Prepared) -> Result<Finished> {
         delay: created.iter().filter_map(|bookmark| bookmark.delay).min(),
         due: created.iter().filter_map(|bookmark| bookmark.due).min(),
     };
-    let request = CommitRequest {
+    let request = Box::new(CommitRequest {
         tenant: locked.key.0,
         instance: locked.key.1,
         expected,
@@ -358,14 +358,14 @@ pub(super) async fn run(shift: &Shift, prepared: Prepared) -> Result<Finished> {
         claims: rows.iter().map(|row| row.claim.clone()).collect(),
         effects,
         keep: Box::new(locked.guard),
-    };
+    });
     let Outcome { state, unmatched, .. } = outcome;
     Ok(Finished {
         rows,
         unmatched,
         program,
         definition,
-        state,
+        state: Box::new(state),
         yielded,
         waits,
         clock,
@@ -425,7 +425,7 @@ impl Finished {
             return Ok(Settled::Done {
                 guard,
                 told,
-                state: Box::new(state),
+                state,
                 commit,
             });
         }

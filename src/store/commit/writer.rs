@@ -60,7 +60,8 @@ impl Default for WriterOptions {
 }
 
 struct Pending {
-    request: CommitRequest,
+    /// Apart, as it is handed on several times.
+    request: Box<CommitRequest>,
     reply: oneshot::Sender<Answer>,
     /// When it first met a locked row.
     straggling_since: Option<Instant>,
@@ -114,7 +115,7 @@ impl CommitWriter {
     }
 
     /// Hands in the outcome of a burst and waits for its verdict. Dropped half-way, the commit goes on by itself.
-    pub(crate) async fn commit(&self, request: CommitRequest) -> Result<Answer> {
+    pub(crate) async fn commit(&self, request: Box<CommitRequest>) -> Result<Answer> {
         let instance = request.instance.clone();
         let (reply, answer) = oneshot::channel();
         let pending = Pending {
@@ -344,7 +345,10 @@ impl LaneTask {
         let Some(channel) = &mut self.channel else {
             return Err(Error::unavailable("database-unavailable", "there is no connection to commit on").into());
         };
-        let winners = match channel.write(part.iter_mut().map(|pending| &mut pending.request)).await {
+        let winners = match channel
+            .write(part.iter_mut().map(|pending| &mut *pending.request))
+            .await
+        {
             Ok(winners) => winners,
             // The server refused a repeated batch as a whole: an earlier try may have won all the same.
             Err(broken) if broken.failure != Failure::Connection && in_doubt => Winners::new(),
@@ -355,7 +359,7 @@ impl LaneTask {
         let mut judged = HashMap::new();
         if winners.len() < part.len() {
             let losers = part.iter().enumerate().filter(|(no, _)| !winners.contains_key(no));
-            let losers = losers.map(|(no, pending)| (no, &pending.request));
+            let losers = losers.map(|(no, pending)| (no, &*pending.request));
             // If this fails, the winners are committed but nobody could ask about the rest: all is sent again.
             judged = resolve::classify(channel, losers, in_doubt).await?;
         }

@@ -171,7 +171,7 @@ impl Writer {
     }
 
     pub(crate) async fn answer(&self, request: CommitRequest) -> Answer {
-        tokio::time::timeout(Duration::from_secs(20), self.commit.commit(request))
+        tokio::time::timeout(Duration::from_secs(20), self.commit.commit(Box::new(request)))
             .await
             .unwrap()
             .unwrap()
