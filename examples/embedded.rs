@@ -31,7 +31,8 @@ async fn main() -> Result<()> {
             ..StartRequest::default()
         })
         .await?;
-    println!("{} is {}", run.instance_id, run.sub_status().unwrap_or("unknown"));
+    // Also what the workflow wrote has gone out when this is done.
     engine.shutdown().await;
+    println!("{} is {}", run.instance_id, run.sub_status().unwrap_or("unknown"));
     Ok(())
 }

@@ -51,8 +51,9 @@ WITH letter AS MATERIALIZED (
     SELECT 1 FROM alone a WHERE a.runs
 ), back AS (
     INSERT INTO work (tenant_id, instance_id, kind, definition_id, version_id, definition_version, body)
-    SELECT l.tenant_id, l.instance_id, CASE l.kind WHEN 5 THEN 1 ELSE l.kind END, l.definition_id, l.version_id,
-           l.definition_version,
+    -- Only a start names its definition, and stands alone by that.
+    SELECT l.tenant_id, l.instance_id, CASE l.kind WHEN 5 THEN 1 ELSE l.kind END,
+           CASE l.kind WHEN 0 THEN l.definition_id END, l.version_id, l.definition_version,
            CASE l.kind WHEN 5 THEN json_build_object('bookmarkId', l.timer_id) ELSE l.body END
     FROM letter l
     WHERE NOT EXISTS (SELECT 1 FROM refused)

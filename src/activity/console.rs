@@ -9,7 +9,7 @@ pub trait Console: Send + Sync {
     /// Writes one line; `line` has no line break at its end. Called in the midst of a burst: it should not block.
     fn write_line(&self, line: &str);
 
-    /// Waits for at most `patience` until what was written has gone out. Called once, at the end of a node; it may block.
+    /// Waits for at most `patience` until what was written has gone out. Called at the end of a node; it may block.
     fn flush(&self, patience: Duration) {
         let _ = patience;
     }
@@ -22,11 +22,14 @@ const MOST: usize = 1 << 20;
 /// How long a line waits for room.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What comes within such a time goes out in one call. Each call wakes whoever reads, which costs more than the line.
+/// What comes so soon after the last call goes out together, in one. Each call wakes whoever reads, which costs more than
+/// the line.
 const GATHERING: Duration = Duration::from_millis(2);
 
-/// The standard output of the process. A thread writes, up to a few milliseconds later: a line waits for nobody unless a
-/// mebibyte does, and is left out then after a second, with a warning and a count. Its journal has the line all the same.
+/// The standard output of the process. A thread writes, some microseconds later, or two milliseconds where much is written: a
+/// burst waits for nobody unless a mebibyte does, and a line is left out then after a second, with a count, and a warning once
+/// somebody reads again. Its journal has the line all the same. [`Engine::shutdown`](crate::Engine::shutdown) waits for what
+/// was written; a process that ends without it may take the last lines with it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stdout;
 
@@ -40,7 +43,7 @@ impl Console for Stdout {
     }
 
     fn flush(&self, patience: Duration) {
-        if let Some(pen) = Pen::of_stdout() {
+        if let Some(Some(pen)) = PEN.get() {
             pen.flush(patience);
         }
     }
@@ -50,6 +53,9 @@ fn emit(out: &mut impl Write, bytes: &[u8]) {
     // A closed pipe is no fault of the workflow.
     let _ = out.write_all(bytes).and_then(|()| out.flush());
 }
+
+/// Of the process, once something was written; none where no thread can be had.
+static PEN: OnceLock<Option<&'static Pen>> = OnceLock::new();
 
 /// Lines on their way to a thread.
 #[derive(Default)]
@@ -66,14 +72,12 @@ struct Page {
     idle: bool,
     /// The thread has lines in hands.
     writing: bool,
-    /// Nobody has read for so long that a line was left out, and nothing went out since.
-    stuck: bool,
+    /// Lines left out since something went out: nobody has read for so long.
+    left_out: u64,
 }
 
 impl Pen {
-    /// Of the process; none where no thread can be had.
     fn of_stdout() -> Option<&'static Self> {
-        static PEN: OnceLock<Option<&'static Pen>> = OnceLock::new();
         *PEN.get_or_init(|| {
             let pen: &'static Self = Box::leak(Box::default());
             let thread = std::thread::Builder::new().name("mainspring-console".to_owned());
@@ -89,17 +93,17 @@ impl Pen {
     fn write(&self, line: &str) {
         let has_room = |page: &Page| page.waiting.is_empty() || page.waiting.len() + line.len() < MOST;
         let mut page = self.page();
-        if !has_room(&page) && !page.stuck {
-            let waits = self
-                .went
-                .wait_timeout_while(page, PATIENCE, |page| !has_room(page) && !page.stuck);
+        if !has_room(&page) && page.left_out == 0 {
+            let hopes = |page: &mut Page| !has_room(page) && page.left_out == 0;
+            let waits = self.went.wait_timeout_while(page, PATIENCE, hopes);
             page = waits.unwrap_or_else(PoisonError::into_inner).0;
         }
         if !has_room(&page) {
+            // Nothing is logged here: the log may go to the same reader.
+            page.left_out += 1;
+            drop(page);
+            self.went.notify_all();
             metrics::counter!("mainspring_console_lines_left_out_total").increment(1);
-            if !std::mem::replace(&mut page.stuck, true) {
-                tracing::warn!("nobody reads the standard output; lines of workflows are left out of it");
-            }
             return;
         }
         page.waiting.extend_from_slice(line.as_bytes());
@@ -117,6 +121,7 @@ impl Pen {
     /// Writes what comes; never returns.
     fn work(&self, mut emit: impl FnMut(&[u8])) {
         let mut lines = Vec::new();
+        let mut last: Option<Instant> = None;
         loop {
             let mut page = self.page();
             while page.waiting.is_empty() {
@@ -126,22 +131,27 @@ impl Pen {
             page.idle = false;
             page.writing = true;
             drop(page);
-            let began = Instant::now();
-            std::thread::sleep(GATHERING);
+            if let Some(soon) = last.and_then(|last| GATHERING.checked_sub(last.elapsed())) {
+                std::thread::sleep(soon);
+            }
             std::mem::swap(&mut self.page().waiting, &mut lines);
             // There is room from now on.
             self.went.notify_all();
             emit(&lines);
             lines.clear();
             lines.shrink_to(MOST);
+            last = Some(Instant::now());
             let mut page = self.page();
             page.writing = false;
-            if std::mem::take(&mut page.stuck) {
-                let stood = began.elapsed().as_secs();
-                tracing::warn!(stood, "the standard output is read again");
-            }
+            let left_out = std::mem::take(&mut page.left_out);
             drop(page);
             self.went.notify_all();
+            if left_out > 0 {
+                tracing::warn!(
+                    lines = left_out,
+                    "nobody read the standard output; lines of workflows were left out of it"
+                );
+            }
         }
     }
 }
@@ -188,20 +198,24 @@ mod tests {
     fn who_stops_reading_stops_nobody() {
         let (pen, written) = pen();
         let line = "x".repeat(MOST / 4);
+        pen.write(&line);
+        while !pen.page().waiting.is_empty() {
+            std::thread::yield_now();
+        }
         let began = Instant::now();
-        // One call is stuck, with one line or more; behind it there is room for less than four.
-        for _ in 0..20 {
+        // One call is stuck, with the first line; behind it there is room for three.
+        for _ in 0..19 {
             pen.write(&line);
         }
         assert!(began.elapsed() < PATIENCE * 5, "only the first one waits");
-        assert!(pen.page().stuck);
+        assert_eq!(pen.page().left_out, 16);
         pen.flush(Duration::from_millis(1));
         assert!(pen.page().writing, "a flush has an end");
         written.recv_timeout(Duration::from_secs(10)).unwrap();
         let rest = written.recv_timeout(Duration::from_secs(10)).unwrap();
-        assert!((1..4).contains(&(rest.len() / line.len())));
+        assert_eq!(rest.len() / line.len(), 3);
         pen.flush(Duration::from_secs(10));
-        assert!(!pen.page().stuck);
+        assert_eq!(pen.page().left_out, 0);
         pen.write("after");
         assert_eq!(written.recv_timeout(Duration::from_secs(10)).unwrap(), b"after\n");
     }

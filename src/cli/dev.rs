@@ -15,6 +15,7 @@ use super::serve::{Drain, address_of, answer, url_of};
 use super::settings::{Common, Dev, is_local};
 use super::{samples, say, stop};
 use crate::Result as EngineResult;
+use crate::activity::{Console, Stdout};
 use crate::api::{self, ApiOptions};
 use crate::id::{DefinitionId, InstanceId};
 use crate::runtime::{Engine, JournalRecord, Page, StartRequest};
@@ -107,6 +108,8 @@ async fn show_first(engine: &Engine) -> EngineResult<()> {
         ..StartRequest::default()
     };
     let executed = engine.execute(request).await?;
+    // What it says stands before what we say about it.
+    let _ = tokio::task::spawn_blocking(|| Stdout.flush(Duration::from_secs(1))).await;
     let id: InstanceId = executed.instance_id;
     let journal = engine.journal(&id, Page::default()).await?;
     say(&format!(

@@ -28,10 +28,12 @@ mod work;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{CommandFactory, FromArgMatches};
 use tracing_subscriber::EnvFilter;
 
+use crate::activity::{Console, Stdout};
 use elsa::ElsaEnvironment;
 use failure::Failure;
 use settings::{Command, Program};
@@ -56,7 +58,7 @@ fn run(program: Program) -> Result<(), Failure> {
     log_to_stderr(&common.log)?;
     // One worker thread per core, which is tokio's default.
     let runtime = tokio::runtime::Runtime::new().map_err(|error| Failure::failed(format!("no runtime: {error}")))?;
-    runtime.block_on(async {
+    let outcome = runtime.block_on(async {
         match command {
             Command::Demo => demo::run(&common).await,
             Command::Dev(settings) => dev::run(&common, &settings).await,
@@ -66,7 +68,10 @@ fn run(program: Program) -> Result<(), Failure> {
             Command::Cron(settings) => cron::run(&settings),
             Command::Bench(settings) => bench::run(&common, &settings).await,
         }
-    })
+    });
+    // Of a node that was left in a hurry.
+    Stdout.flush(Duration::from_millis(200));
+    outcome
 }
 
 /// Prints what clap has to say: help and version are no failure.

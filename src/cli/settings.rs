@@ -207,7 +207,7 @@ pub(super) struct Serve {
     #[arg(long, value_name = "NAME", env = "MAINSPRING_NODE_ID", hide_env_values = true)]
     pub(super) node_id: Option<String>,
     /// How many bursts run at the same time; with 0 this node accepts work, and others run it
-    #[arg(long, value_name = "COUNT", env = "MAINSPRING_WORKERS", hide_env_values = true, default_value = "256", value_parser = count_or_none)]
+    #[arg(long, value_name = "COUNT", env = "MAINSPRING_WORKERS", hide_env_values = true, default_value = "512", value_parser = count_or_none)]
     pub(super) workers: usize,
     /// How many pooled connections to the database
     #[arg(long, value_name = "COUNT", env = "MAINSPRING_POOL_SIZE", hide_env_values = true, default_value = "8", value_parser = count)]

@@ -8,6 +8,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::failure::Failure;
+use crate::activity::{Console, Stdout};
 
 /// A signal that follows another one so soon is the same one.
 const ECHO: Duration = Duration::from_secs(1);
@@ -27,6 +28,8 @@ pub(super) fn on_signals() -> Result<CancellationToken, Failure> {
             either(&mut interrupt, &mut terminate).await;
         }
         eprintln!("mainspring: stopped at once");
+        // The process ends here: this thread has nothing else to do.
+        Stdout.flush(Duration::from_millis(50));
         // Nothing that is accepted is lost by this; another node or the next start goes on with it.
         std::process::exit(1);
     });

@@ -19,9 +19,10 @@ use crate::id::{NodeId, TenantId};
 use crate::{Error, Result};
 
 /// How long the end of a node waits for whoever reads what its workflows wrote.
-const CONSOLE_PATIENCE: Duration = Duration::from_secs(1);
+const CONSOLE_PATIENCE: Duration = Duration::from_millis(200);
 
-/// A node of the cluster, in this process. Cheap to clone; [`Engine::shutdown`] ends it in good order, and dropping the
+/// A node of the cluster, in this process. Cheap to clone; [`Engine::shutdown`] ends it in good order, and lets what its
+/// workflows wrote go out; dropping the
 /// last clone ends it as a crash would, which is safe and leaves its claims to the next start under its node id.
 ///
 /// All methods are cancellation safe: dropping a future cancels nothing that was accepted.

@@ -96,7 +96,7 @@ impl EngineBuilder {
                     &uuid::Uuid::new_v4().simple().to_string().split_off(20)
                 )),
                 migrate: true,
-                workers: 256,
+                workers: 512,
                 pool_size: 8,
                 check_in: Duration::from_secs(1),
                 tolerance: Duration::from_secs(5),
@@ -134,7 +134,7 @@ impl EngineBuilder {
         self
     }
 
-    /// How many bursts run at once. Default: 256; with 0 this node accepts work, and others run it.
+    /// How many bursts run at once. Default: 512; with 0 this node accepts work, and others run it.
     pub fn workers(mut self, workers: usize) -> Self {
         self.options.workers = workers;
         self

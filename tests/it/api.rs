@@ -17,6 +17,12 @@ struct Node {
 }
 
 impl Node {
+    /// Waits for a line that a workflow wrote.
+    async fn says(&self, line: &str) {
+        let said = async || self.child.stdout().iter().any(|said| said == line).then_some(());
+        poll_until(SOON, line, said).await;
+    }
+
     async fn start() -> Self {
         let database = TestDatabase::create().await;
         let arguments = ["serve", "--listen", "127.0.0.1:0", "--database-url", &database.url()];
@@ -135,7 +141,7 @@ async fn a_workflow_is_saved_published_run_and_read_back() {
         (Some("Finished"), Some("Finished"))
     );
     assert_eq!(state["id"], instance.as_str());
-    assert!(node.child.stdout().contains(&"Hello!".to_owned()));
+    node.says("Hello!").await;
 
     let shown = http.get(&format!("workflow-instances/{instance}")).await.expect(200);
     assert_eq!(
@@ -476,7 +482,7 @@ async fn a_client_that_hangs_up_cancels_nothing() {
     assert!(hasty.post(url).send().await.unwrap_err().is_timeout());
     let finished = async || (node.count("workflow-instances?status=Finished").await == 1).then_some(());
     poll_until(SOON, "the burst that nobody waits for", finished).await;
-    assert!(node.child.stdout().contains(&"late".to_owned()));
+    node.says("late").await;
 }
 
 #[tokio::test]

@@ -249,7 +249,7 @@ pub(in crate::cli) struct BenchWorkflows {
     #[arg(long, value_name = "COUNT", env = "MAINSPRING_NODES", hide_env_values = true, default_value = "1", value_parser = several)]
     pub(in crate::cli) nodes: usize,
     /// How many bursts each node runs at the same time
-    #[arg(long, value_name = "COUNT", env = "MAINSPRING_WORKERS", hide_env_values = true, default_value = "256", value_parser = count)]
+    #[arg(long, value_name = "COUNT", env = "MAINSPRING_WORKERS", hide_env_values = true, default_value = "512", value_parser = count)]
     pub(in crate::cli) workers: usize,
     /// Pooled connections of each node to the database; with 1 it has as few as it can
     #[arg(long, value_name = "COUNT", env = "MAINSPRING_POOL_SIZE", hide_env_values = true, default_value = "8", value_parser = count)]

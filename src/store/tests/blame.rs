@@ -226,6 +226,38 @@ async fn a_start_that_is_given_up_is_kept_by_its_letter() {
 }
 
 #[tokio::test]
+async fn what_went_on_from_a_start_comes_back_beside_another_start() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    fixture
+        .admin
+        .client
+        .batch_execute(
+            "INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status, version)
+                 VALUES ('', 'i', 'd', 'd1', 1, 0, 1, 1);
+             INSERT INTO instance_state (tenant_id, id, state) VALUES ('', 'i', '{}');
+             INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, definition_id, body, failures, crashes)
+                 VALUES ('', 'i', 4, 'failed', 4711, 'd', '{}', 20, 0);
+             INSERT INTO work (tenant_id, instance_id, kind, definition_id, version_id, definition_version, body)
+                 VALUES ('', 'i', 0, 'd', 'd1', 1, '{}')",
+        )
+        .await
+        .unwrap();
+    let tenant = TenantId::default();
+    let letters = dead_letter::list(&writer.pool, &tenant, Which::default(), 10, 0)
+        .await
+        .unwrap();
+    dead_letter::replay(&writer.pool, &tenant, letters.1[0].id)
+        .await
+        .unwrap();
+    assert_eq!(
+        fixture.count("SELECT count(*) FROM work WHERE kind = 4").await,
+        1,
+        "it was swallowed"
+    );
+}
+
+#[tokio::test]
 async fn a_row_is_given_up_at_its_twentieth_failure_but_never_for_its_circumstances() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;

@@ -121,6 +121,10 @@ async fn what_a_node_cannot_run_it_leaves_to_one_that_can() {
         event(doors[(n + 1) % 3], format!("go-{n}")).await;
     }
     all_finish(&client, 2 * runs as i64).await;
+    poll_until(PATIENCE, "all to be heard", async || {
+        (wrote(&new, "named ") >= 2 * runs).then_some(())
+    })
+    .await;
     assert_eq!(
         (wrote(&new, "named "), wrote(&old, "named "), wrote(&third, "named ")),
         (2 * runs, 0, 0)
@@ -190,8 +194,9 @@ async fn what_nobody_can_run_waits_is_told_and_holds_nobody_up() {
     assert!(transactions < 400, "{transactions} transactions in two idle seconds");
     let again = Node::start_with(&database, "again", &NEW, "");
     all_finish(&client, 28).await;
-    assert_eq!(wrote(&old, "named "), 0);
-    assert_eq!(wrote(&new, "named ") + wrote(&again, "named "), 16);
+    let named = || wrote(&new, "named ") + wrote(&again, "named ");
+    poll_until(PATIENCE, "all to be heard", async || (named() >= 16).then_some(())).await;
+    assert_eq!((wrote(&old, "named "), named()), (0, 16));
     nothing_faulted(&database, &client).await;
 }
 
