@@ -22,8 +22,8 @@ use crate::{Error, Result};
 const CONSOLE_PATIENCE: Duration = Duration::from_millis(200);
 
 /// A node of the cluster, in this process. Cheap to clone; [`Engine::shutdown`] ends it in good order, and lets what its
-/// workflows wrote go out; dropping the
-/// last clone ends it as a crash would, which is safe and leaves its claims to the next start under its node id.
+/// workflows wrote go out; dropping the last clone ends it as a crash would, which is safe and leaves its claims to the next
+/// start under its node id.
 ///
 /// All methods are cancellation safe: dropping a future cancels nothing that was accepted.
 #[derive(Clone)]
