@@ -37,7 +37,7 @@ WITH fence_held AS MATERIALIZED (
         WHERE w.id = c.work_id AND w.tenant_id = c.tenant_id AND coalesce(w.claimed_by, 0) = $1 AND w.claim_no = c.claim_no
         FOR UPDATE SKIP LOCKED) l
     WHERE (SELECT true FROM work s WHERE s.ctid = l.place)
---[standing
+--[timed
 ), timer_held AS MATERIALIZED (
     SELECT c.no, l.place
     FROM (SELECT c.no, r.tenant_id, r.instance_id, c.timer_id, c.claim_no
@@ -51,6 +51,8 @@ WITH fence_held AS MATERIALIZED (
           AND coalesce(t.claimed_by, 0) = $1 AND t.claim_no = c.claim_no
         FOR UPDATE SKIP LOCKED) l
     WHERE (SELECT true FROM timer s WHERE s.ctid = l.place)
+--]
+--[burned
 ), burned AS MATERIALIZED (
     SELECT b.no,
            (SELECT x.ctid FROM bookmark x
@@ -74,7 +76,7 @@ WITH fence_held AS MATERIALIZED (
 ), held AS (
     SELECT h.no, count(*) AS claims
     FROM (SELECT no FROM work_held
-          --[standing
+          --[timed
           UNION ALL SELECT no FROM timer_held
           --]
          ) h
@@ -84,7 +86,7 @@ WITH fence_held AS MATERIALIZED (
     FROM request r
     LEFT JOIN held h ON h.no = r.no
     WHERE coalesce(h.claims, 0) = r.claims
-      --[standing
+      --[burned
       AND CASE WHEN r.no IN (SELECT b.no FROM timer_burned b WHERE b.held IS NOT TRUE) THEN false ELSE true END
       --]
 --[standing
@@ -143,13 +145,26 @@ WITH fence_held AS MATERIALIZED (
       --[going
       AND CASE WHEN h.id IN (SELECT k.work_id FROM unnest($13::commit_claim[]) k) THEN false ELSE true END
       --]
---[standing
-), timer_gone AS MATERIALIZED (
-    SELECT h.place
-    FROM (SELECT no, place FROM timer_held UNION ALL SELECT no, place FROM timer_burned) h
-    WHERE CASE WHEN h.no IN (SELECT w.no FROM winner w) THEN true ELSE false END
+--[timed or burned
 ), timer_done AS (
-    DELETE FROM timer x USING timer_gone d WHERE x.ctid = d.place
+    DELETE FROM timer x
+    USING (
+--]
+--[timed
+           SELECT no, place FROM timer_held
+--]
+--[timed and burned
+           UNION ALL
+--]
+--[burned
+           SELECT no, place FROM timer_burned
+--]
+--[timed or burned
+          ) h
+    WHERE x.ctid = h.place
+      AND CASE WHEN h.no IN (SELECT w.no FROM winner w) THEN true ELSE false END
+--]
+--[burned
 ), bookmark_burned AS (
     DELETE FROM bookmark x USING burned b
     WHERE x.ctid = b.place
@@ -224,20 +239,18 @@ WITH fence_held AS MATERIALIZED (
     FROM unnest($8::commit_record[]) r
     JOIN winner w ON w.no = r.no
 --[going
-), kept AS (
-    -- A burst that yielded goes on under a row that it was born of, so that a crash now loses nothing.
-    SELECT w.no, w.tenant_id, w.instance_id, k.work_id AS id
-    FROM unnest($13::commit_claim[]) k
-    JOIN winner w ON w.no = k.no
 ), kept_on AS (
-    -- What it said has been done, and whoever died with it died before this. Nothing that stands in an index is changed,
-    -- so the row stays on its page: a start keeps the name of its definition.
+    -- A burst that yielded goes on under a row that it was born of, so that a crash now loses nothing. What it said has
+    -- been done, and whoever died with it died before this. Nothing that stands in an index is changed, so the row stays
+    -- on its page: a start keeps the name of its definition.
     UPDATE work x SET kind = 4, body = '{}', version_id = NULL, definition_version = NULL, failures = 0, crashes = 0
     FROM work_held h
     WHERE x.ctid = h.place
       AND CASE WHEN h.no IN (SELECT w.no FROM winner w) THEN true ELSE false END
       AND CASE WHEN h.id IN (SELECT k.work_id FROM unnest($13::commit_claim[]) k) THEN true ELSE false END
       AND (x.kind <> 4 OR x.failures > 0 OR x.crashes > 0)
+--]
+--[renewed
 ), continued AS (
     -- One that was born of a timer alone has a row made for it.
     INSERT INTO work (tenant_id, instance_id, kind, body, claimed_by, claim_no)
@@ -245,8 +258,6 @@ WITH fence_held AS MATERIALIZED (
     FROM unnest($9::integer[]) c(no)
     JOIN winner w ON w.no = c.no
     RETURNING tenant_id, instance_id, id
-), going AS (
-    SELECT * FROM continued UNION ALL SELECT k.tenant_id, k.instance_id, k.id FROM kept k
 --]
 )
 SELECT w.no, w.version, w.created_at, now() AS committed_at,
@@ -254,12 +265,22 @@ SELECT w.no, w.version, w.created_at, now() AS committed_at,
        (w.tenant_id, w.instance_id) IN (SELECT f.tenant_id, f.instance_id FROM activation_freed f WHERE f.strategy = 0)
            AS freed
        --[going
-       , c.id AS continued,
-       c.id IS NOT NULL AND EXISTS (SELECT 1 FROM work x
-                                    WHERE x.tenant_id = w.tenant_id AND x.instance_id = w.instance_id
-                                      AND coalesce(x.claimed_by, 0) = 0 AND x.available_at <= now()) AS more
+       -- Whether something else waits to be done for an instance that goes on.
+       , CASE WHEN w.no IN (SELECT k.no FROM unnest($13::commit_claim[]) k)
+       --]
+       --[renewed
+                OR c.id IS NOT NULL
+       --]
+       --[going
+              THEN EXISTS (SELECT 1 FROM work x
+                           WHERE x.tenant_id = w.tenant_id AND x.instance_id = w.instance_id
+                             AND coalesce(x.claimed_by, 0) = 0 AND x.available_at <= now())
+              ELSE false END AS more
+       --]
+       --[renewed
+       , c.id AS continued
        --]
 FROM winner w
---[going
-LEFT JOIN going c ON c.tenant_id = w.tenant_id AND c.instance_id = w.instance_id
+--[renewed
+LEFT JOIN continued c ON c.tenant_id = w.tenant_id AND c.instance_id = w.instance_id
 --]

@@ -105,7 +105,7 @@ impl Channel {
         };
         Ok(Self {
             whole: (within(ANSWER_TIMEOUT, client.prepare(&batch)).await?, batch),
-            shapes: Default::default(),
+            shapes: [const { None }; Shape::COUNT],
             locks: within(ANSWER_TIMEOUT, client.prepare(locks)).await?,
             matching: within(ANSWER_TIMEOUT, client.prepare(MATCH)).await?,
             classify: within(ANSWER_TIMEOUT, client.prepare(CLASSIFY)).await?,
@@ -242,8 +242,8 @@ fn winners(rows: &[tokio_postgres::Row]) -> Winners {
                 committed_at: row.get(3),
                 freed: row.get(4),
                 // Of a batch in which a burst goes on.
-                continued: row.try_get::<_, Option<i64>>(5).ok().flatten().map(WorkId),
-                more: row.try_get(6).unwrap_or(false),
+                more: row.try_get(5).unwrap_or(false),
+                continued: row.try_get::<_, Option<i64>>(6).ok().flatten().map(WorkId),
             };
             Some((no, commit))
         })

@@ -109,7 +109,7 @@ pub(crate) struct CommitRequest {
 pub(crate) struct Commit {
     /// Its version now.
     pub(crate) version: InstanceVersion,
-    /// The claimed row under which a burst that yielded goes on.
+    /// The claimed row that was made for a burst that yielded, to go on under, as it was born of none that it could keep.
     pub(crate) continued: Option<WorkId>,
     /// Of a burst that yielded: something else waits to be done with the instance.
     pub(crate) more: bool,

@@ -1,67 +1,69 @@
 //! The statement of a batch in the shapes that it comes in: without the parts for which a batch has no rows, as a lone burst
 //! would pay for all of them.
 
-use super::CommitRequest;
+use super::{Claim, CommitRequest};
 use crate::store::parts::with_parts;
 
 /// What a batch has rows for, besides starts that come to their end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shape {
-    /// Instances that were there before, with what they waited for.
+    /// Instances that were there before.
     pub(super) standing: bool,
+    /// Those that a timer resumed.
+    pub(super) timed: bool,
+    /// Those for which a bookmark is burned.
+    pub(super) burned: bool,
     /// What instances wait for from now on, stimuli that nothing waits for, and the keys of both.
     pub(super) waiting: bool,
     /// Bursts that go on.
     pub(super) going: bool,
+    /// Those of them that have no row to go on under.
+    pub(super) renewed: bool,
     /// Claims that met nothing, and what counts by correlation id.
     pub(super) rare: bool,
 }
 
 impl Shape {
-    /// How many there are.
-    pub(super) const COUNT: usize = 16;
+    /// How many there could be; a connection prepares those that it meets.
+    pub(super) const COUNT: usize = 128;
 
+    /// All that a batch can have.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; Self::COUNT] = {
-        let mut all = [Self {
-            standing: false,
-            waiting: false,
-            going: false,
-            rare: false,
-        }; Self::COUNT];
-        let mut place = 0;
-        while place < Self::COUNT {
-            all[place] = Self {
-                standing: place & 1 > 0,
-                waiting: place & 2 > 0,
-                rare: place & 4 > 0,
-                going: place & 8 > 0,
-            };
-            place += 1;
-        }
-        all
-    };
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        let shapes = (0..Self::COUNT).map(|place| Self {
+            standing: place & 1 > 0,
+            waiting: place & 2 > 0,
+            rare: place & 4 > 0,
+            going: place & 8 > 0,
+            timed: place & 16 > 0,
+            burned: place & 32 > 0,
+            renewed: place & 64 > 0,
+        });
+        shapes.filter(|shape| (shape.standing || !(shape.timed || shape.burned)) && (shape.going || !shape.renewed))
+    }
 
     pub(super) fn place(self) -> usize {
         usize::from(self.standing)
             + 2 * usize::from(self.waiting)
             + 4 * usize::from(self.rare)
             + 8 * usize::from(self.going)
+            + 16 * usize::from(self.timed)
+            + 32 * usize::from(self.burned)
+            + 64 * usize::from(self.renewed)
     }
 
     pub(super) fn take_in(&mut self, request: &CommitRequest) {
         let effects = &request.effects;
-        self.standing |= request.expected.is_some()
-            || !effects.bookmarks_burned.is_empty()
-            || request
-                .claims
-                .iter()
-                .any(|claim| matches!(claim, super::Claim::Timer(..)));
+        let is_timer = |claim: &Claim| matches!(claim, Claim::Timer(..));
+        self.timed |= request.claims.iter().any(is_timer);
+        self.burned |= !effects.bookmarks_burned.is_empty();
+        self.standing |= request.expected.is_some() || self.timed || self.burned;
         self.waiting |= !effects.bookmarks_made.is_empty()
             || !effects.dues.is_empty()
             || !effects.stimuli.is_empty()
             || !effects.rematched.is_empty();
         self.going |= effects.continues;
+        self.renewed |= effects.continues && request.kept().is_none();
         self.rare |=
             !effects.unmet.is_empty() || (effects.status == super::RUNNING && effects.correlation_id.is_some());
     }
@@ -70,8 +72,13 @@ impl Shape {
     pub(crate) fn of(self, whole: &str) -> String {
         with_parts(whole, |part| match part {
             "standing" => self.standing,
+            "timed" => self.timed,
+            "burned" => self.burned,
+            "timed or burned" => self.timed || self.burned,
+            "timed and burned" => self.timed && self.burned,
             "waiting" => self.waiting,
             "going" => self.going,
+            "renewed" => self.renewed,
             _ => self.rare,
         })
     }

@@ -372,7 +372,7 @@ async fn what_will_be_due_some_day_costs_neither_a_look_nor_a_claim() {
 /// apart, so the indexes that they must use are not asked for.
 fn hot() -> impl Iterator<Item = Hot> {
     let batch = || HOT.into_iter().filter(|hot| hot.name == "commit_batch");
-    let shapes = Shape::ALL.into_iter().flat_map(move |shape| {
+    let shapes = Shape::all().flat_map(move |shape| {
         batch().map(move |hot| Hot {
             sql: Box::leak(shape.of(hot.sql).replace("index:", "").into_boxed_str()),
             ..hot

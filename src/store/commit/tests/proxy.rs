@@ -62,6 +62,9 @@ impl Proxy {
     }
 }
 
+/// How the answer to a statement that is prepared begins.
+const PREPARED: &[u8] = b"1\0\0\0\x04";
+
 async fn carry(near: TcpStream, far: TcpStream, deaf: Arc<AtomicU8>) {
     let (mut near_in, mut near_out) = near.into_split();
     let (mut far_in, mut far_out) = far.into_split();
@@ -71,6 +74,8 @@ async fn carry(near: TcpStream, far: TcpStream, deaf: Arc<AtomicU8>) {
     while let Ok(count @ 1..) = far_in.read(&mut buffer).await {
         match deaf.swap(HEARS, Ordering::SeqCst) {
             NEXT => break,
+            // A statement is prepared first, in the shape of what is written.
+            UP_TO_COMMIT if buffer.starts_with(PREPARED) => deaf.store(UP_TO_COMMIT, Ordering::SeqCst),
             UP_TO_COMMIT => swallowed = Some(Vec::new()),
             _ => {}
         }
