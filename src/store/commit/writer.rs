@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::batch::{Broken, Channel, Lane, Winners};
-use super::queue::{Abandons, Closes, MANY, Queue};
+use super::queue::{Abandons, Closes, MANY, Queue, Turn};
 use super::{Answer, CommitRequest, FINISHED, Verdict, resolve};
 use crate::db::{Connector, Failure};
 use crate::id::Incarnation;
@@ -38,8 +38,8 @@ pub(crate) struct WriterOptions {
     pub(crate) bytes: usize,
     /// Distinct stimulus keys in one batch: the shared lock table of Postgres is small.
     pub(crate) keys: usize,
-    /// How many wait before the second lane helps.
-    pub(crate) many: usize,
+    /// How many are worth a batch of the second lane. None: there is no second lane.
+    pub(crate) many: Option<usize>,
     /// How long a straggler waits for a locked row before its burst is given up.
     pub(crate) patience: Duration,
     /// How long an outcome in doubt is asked for before it is called unknown.
@@ -52,7 +52,7 @@ impl Default for WriterOptions {
             batch: 256,
             bytes: 4 << 20,
             keys: 256,
-            many: MANY,
+            many: Some(MANY),
             patience: Duration::from_secs(10),
             doubt: Duration::from_secs(60),
         }
@@ -150,23 +150,27 @@ impl LaneTask {
         let room = self.options.batch;
         loop {
             if backlog.is_empty() {
-                backlog.extend(queue.take(room).await);
-                if backlog.is_empty() {
+                queue.written(Turn::First);
+                let is_open = queue.is_due(Turn::First).await;
+                backlog.extend(queue.take_ready(Turn::First, room));
+                if backlog.is_empty() && !is_open {
                     return;
                 }
                 // The last answers woke others, too: what they have ready comes along.
                 tokio::task::yield_now().await;
             }
             // What piled up while the last batch was in flight.
-            backlog.extend(queue.take_ready(room.saturating_sub(backlog.len())));
-            self.write_one(&mut backlog, Some(&stragglers)).await;
+            backlog.extend(queue.take_ready(Turn::First, room.saturating_sub(backlog.len())));
+            if !backlog.is_empty() {
+                self.write_one(&mut backlog, Some(&stragglers)).await;
+            }
         }
     }
 
     /// The second lane: helps while the first one is busy and much waits.
     async fn help(mut self, queue: Arc<Queue<Pending>>, stragglers: mpsc::Sender<Pending>) {
         loop {
-            match tokio::time::timeout(IDLE, queue.is_long()).await {
+            match tokio::time::timeout(IDLE, queue.is_due(Turn::Second)).await {
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(_) => {
@@ -185,10 +189,11 @@ impl LaneTask {
                     }
                 }
             }
-            let mut backlog = VecDeque::from(queue.take_ready(self.options.batch));
+            let mut backlog = VecDeque::from(queue.take_ready(Turn::Second, self.options.batch));
             while !backlog.is_empty() {
                 self.write_one(&mut backlog, Some(&stragglers)).await;
             }
+            queue.written(Turn::Second);
         }
     }
 
