@@ -104,7 +104,7 @@ pub(super) fn came_to(executed: Executed) -> Response {
     } else {
         StatusCode::OK
     };
-    let mut response = (status, Json(json!({"workflowState": executed.workflow_state}))).into_response();
+    let mut response = (status, Json(json!({"workflowState": executed.workflow_state()}))).into_response();
     name_instance(&mut response, &executed.instance_id);
     response
         .headers_mut()
@@ -124,6 +124,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::runtime::ExecutedState;
 
     fn of(body: Value) -> Result<StartRequest, (u16, &'static str)> {
         let fields = Fields::of_body(Some(body)).unwrap();
@@ -155,7 +156,7 @@ mod tests {
             let instance_id = InstanceId::new("i1");
             let response = came_to(Executed {
                 instance_id,
-                workflow_state: json!({}),
+                state: ExecutedState::Shown(json!({})),
                 faulted,
                 pending,
             });

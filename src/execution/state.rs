@@ -282,7 +282,10 @@ impl InstanceState {
         hasher.update(b"|");
         hasher.update(self.counter.to_string().as_bytes());
         let hash: [u8; 32] = hasher.finalize().into();
-        let id = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let mut id = String::with_capacity(16);
+        for byte in hash.iter().take(8) {
+            id.extend([byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16).unwrap_or_default()));
+        }
         (self.counter, id)
     }
 

@@ -115,12 +115,13 @@ async fn drive(
                 commit,
             } => {
                 told.extend(last);
-                tell(shift, told, &state, commit);
+                let status = state.status();
+                tell(shift, told, state, commit);
                 if commit.freed {
                     shift.freed();
                 }
                 drop(guard);
-                return Ok(Some(state.status()));
+                return Ok(Some(status));
             }
             Settled::GoesOn {
                 mut next,
@@ -149,23 +150,27 @@ async fn interpret(shift: &Shift, prepared: burst::Prepared) -> Result<burst::Fi
     burst::run(shift, prepared).await
 }
 
-fn tell(shift: &Shift, told: Vec<(WorkId, bool)>, state: &InstanceState, commit: Commit) {
+fn tell(shift: &Shift, told: Vec<(WorkId, bool)>, state: Box<InstanceState>, commit: Commit) {
     let finished_at = (state.status() == Status::Finished).then_some(commit.committed_at);
     let meta = StateMeta {
         created_at: commit.created_at,
         updated_at: commit.committed_at,
         finished_at,
     };
+    let mut open = Vec::new();
     for (work, matched) in told {
-        if let Some(door) = shift.doors.take(work) {
-            let _ = door.send(Tidings::Committed {
-                state: Box::new(state.clone()),
-                meta,
-                matched,
-            });
-        } else {
-            shift.wake.consumed(work);
+        match shift.doors.take(work) {
+            Some(door) => open.push((door, matched)),
+            None => shift.wake.consumed(work),
         }
+    }
+    let last = open.pop();
+    let tidings = |state, matched| Tidings::Committed { state, meta, matched };
+    for (door, matched) in open {
+        let _ = door.send(tidings(state.clone(), matched));
+    }
+    if let Some((door, matched)) = last {
+        let _ = door.send(tidings(state, matched));
     }
 }
 

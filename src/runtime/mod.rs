@@ -56,6 +56,8 @@ pub use dead_letters::{DeadLetter, DeadLetterCause, DeadLetterFilter, DeadLetter
 pub use engine::{Engine, check, migrate};
 pub use options::{EngineBuilder, Role};
 pub use overview::{ClusterLock, ClusterNode, ClusterNodeState, QueueItem};
+#[cfg(test)]
+pub(crate) use request::ExecutedState;
 pub use request::{
     DefinitionFilter, DefinitionSummary, EventAccepted, EventRequest, Executed, Idempotency, InstanceDetail,
     InstanceFilter, InstanceSelection, InstanceSummary, JournalRecord, Listed, Page, Published, Readiness,

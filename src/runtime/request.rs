@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::execution::{InstanceState, StateMeta};
 use crate::id::{ActivityId, BookmarkId, DefinitionId, InstanceId, VersionId};
 
 /// An `Idempotency-Key` as a client sent it, with the fingerprint of the request that it stands for. The same key
@@ -42,18 +43,35 @@ pub struct StartRequest {
 pub struct Executed {
     /// The instance that was started.
     pub instance_id: InstanceId,
-    /// Elsa's `workflowState`.
-    pub workflow_state: Value,
     /// Whether the run faulted.
     pub faulted: bool,
     /// The burst had not ended by the deadline: it goes on, and the state is the one at acceptance.
     pub pending: bool,
+    pub(crate) state: ExecutedState,
+}
+
+/// The state that a run came to. Not everybody who waits for the end of a run reads it.
+#[derive(Clone, Debug)]
+pub(crate) enum ExecutedState {
+    Committed(Box<InstanceState>, StateMeta),
+    Shown(Value),
 }
 
 impl Executed {
     /// Elsa's word for where the instance stands.
     pub fn sub_status(&self) -> Option<&str> {
-        self.workflow_state.get("subStatus").and_then(Value::as_str)
+        match &self.state {
+            ExecutedState::Committed(state, _) => Some(state.sub_status().as_str()),
+            ExecutedState::Shown(shown) => shown.get("subStatus").and_then(Value::as_str),
+        }
+    }
+
+    /// Elsa's `workflowState`, which is made of the state by each call.
+    pub fn workflow_state(&self) -> Value {
+        match &self.state {
+            ExecutedState::Committed(state, meta) => state.workflow_state(*meta),
+            ExecutedState::Shown(shown) => shown.clone(),
+        }
     }
 }
 

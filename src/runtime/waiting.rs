@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::Engine;
 use super::doors::{Tidings, given_up, unknown};
-use super::request::Executed;
+use super::request::{Executed, ExecutedState};
 use super::start::Awaited;
 use crate::execution::SubStatus;
 use crate::id::{InstanceId, WorkId};
@@ -139,7 +139,7 @@ impl Engine {
             pending: [SubStatus::Pending, SubStatus::Executing]
                 .iter()
                 .any(|unfinished| detail.summary.sub_status == unfinished.as_str()),
-            workflow_state: detail.workflow_state,
+            state: ExecutedState::Shown(detail.workflow_state),
         })
     }
 
@@ -160,13 +160,13 @@ impl Engine {
             .await
             .map_err(|_| unknown(instance.as_str()))?
             .map_err(|error: Error| unknown(instance.as_str()).caused_by(error))?;
-        let workflow_state = match tokio::time::timeout_at(until, self.executed(&instance)).await {
-            Ok(Ok(executed)) => executed.workflow_state,
-            Ok(Err(_)) | Err(_) => serde_json::json!({ "id": instance.as_str() }),
+        let state = match tokio::time::timeout_at(until, self.executed(&instance)).await {
+            Ok(Ok(executed)) => executed.state,
+            Ok(Err(_)) | Err(_) => ExecutedState::Shown(serde_json::json!({ "id": instance.as_str() })),
         };
         Ok(Executed {
             instance_id: instance,
-            workflow_state,
+            state,
             faulted: false,
             pending: true,
         })
@@ -180,7 +180,7 @@ fn answer(instance: InstanceId, tidings: Tidings) -> Result<Option<Executed>> {
         Tidings::Committed { state, meta, .. } => {
             let executed = Executed {
                 faulted: state.sub_status() == SubStatus::Faulted,
-                workflow_state: state.workflow_state(meta),
+                state: ExecutedState::Committed(state, meta),
                 instance_id: instance,
                 pending: false,
             };

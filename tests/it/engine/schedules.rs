@@ -54,7 +54,7 @@ async fn timers_wait_inside_a_workflow() {
         .publish(json!({"definitionId": "past", "root": {"type": "Elsa.StartAt", "id": "at", "dateTime": past}}))
         .await;
     let done = bench.engine.execute(start("past")).await.unwrap();
-    assert_eq!(done.workflow_state["subStatus"], "Finished");
+    assert_eq!(done.sub_status(), Some("Finished"));
     // Three turns of a loop are three occurrences.
     bench
         .publish(json!({

@@ -56,7 +56,7 @@ async fn engines_of_one_process_do_without_notify_and_advisory_locks() {
     .await;
 
     let waiting = door.execute(start("word")).await.unwrap();
-    assert_eq!(waiting.workflow_state["subStatus"], "Suspended");
+    assert_eq!(waiting.sub_status(), Some("Suspended"));
     door.trigger_event(event("Word", json!("hello"))).await.unwrap();
     poll_until(PATIENCE, "the event to be worked on", async || {
         let detail = door.instance(&waiting.instance_id).await.unwrap();
