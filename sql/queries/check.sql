@@ -46,14 +46,6 @@ FROM (
     SELECT 'node-departed-and-alive', count(*), min(n.incarnation::text)
     FROM node n WHERE EXISTS (SELECT 1 FROM departed d WHERE d.incarnation = n.incarnation)
     UNION ALL
-    SELECT 'instance-without-state', count(*), min(i.id)
-    FROM instance i
-    WHERE NOT EXISTS (SELECT 1 FROM instance_state s WHERE s.tenant_id = i.tenant_id AND s.id = i.id)
-    UNION ALL
-    SELECT 'state-without-instance', count(*), min(s.id)
-    FROM instance_state s
-    WHERE NOT EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = s.tenant_id AND i.id = s.id)
-    UNION ALL
     SELECT 'start-of-existing-instance', count(*), min(w.instance_id)
     FROM work w
     WHERE w.kind = 0 AND w.claimed_by IS NULL

@@ -1,6 +1,6 @@
 -- purpose: write every burst of a batch whose fences hold, each whole or not at all; returns the winners
 -- caller:  store::commit::batch (the straggler lane runs the same text without SKIP LOCKED)
--- index:   fence_pkey, work_pkey, timer_pkey, instance_pkey, instance_state_pkey, bookmark_pkey, activation_instance, definition_published, definition_correlation
+-- index:   fence_pkey, work_pkey, timer_pkey, instance_pkey, bookmark_pkey, activation_instance, definition_published, definition_correlation
 -- locks:   fence (key share), work by id, timer by id, instance by id, then dependants of the winners only
 -- What stands in a table is looked up row by row, in subqueries that nothing can be taken out of, and is changed by its
 -- place: a plan that is made while a table is empty would join it by a walk over a whole index. A row that somebody has
@@ -91,8 +91,7 @@ WITH fence_held AS MATERIALIZED (
       --]
 --[standing
 ), instance_held AS MATERIALIZED (
-    SELECT e.*, l.place,
-           (SELECT s.ctid FROM instance_state s WHERE s.id = e.instance_id AND s.tenant_id = e.tenant_id LIMIT 1) AS state_place
+    SELECT e.*, l.place
     FROM (SELECT e.* FROM eligible e WHERE e.expected > 0 ORDER BY e.tenant_id, e.instance_id) e
     CROSS JOIN LATERAL (
         SELECT i.ctid AS place FROM instance i
@@ -101,19 +100,20 @@ WITH fence_held AS MATERIALIZED (
 ), updated AS (
     UPDATE instance i
     SET version = i.version + 1, last_burst = h.burst, status = h.status, sub_status = h.sub_status,
-        correlation_id = h.correlation_id, name = h.name, incident_count = h.incident_count, updated_at = now(),
+        correlation_id = h.correlation_id, name = h.name, incident_count = h.incident_count, state = h.state,
+        updated_at = now(),
         finished_at = CASE WHEN h.status = 1 THEN coalesce(i.finished_at, now()) END
     FROM instance_held h
     -- If that is not found, the burst loses.
     WHERE i.ctid = h.place
-    RETURNING h.no, h.tenant_id, h.instance_id, h.status, h.state, h.elapsed, h.correlation_id, h.definition_id, i.version,
-              i.created_at, h.state_place
+    RETURNING h.no, h.tenant_id, h.instance_id, h.status, h.elapsed, h.correlation_id, h.definition_id, i.version,
+              i.created_at
 --]
 ), inserted AS (
     INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status, version,
-                          last_burst, correlation_id, name, incident_count, finished_at)
+                          last_burst, correlation_id, name, incident_count, state, finished_at)
     SELECT e.tenant_id, e.instance_id, e.definition_id, e.version_id, e.definition_version, e.status, e.sub_status, 1,
-           e.burst, e.correlation_id, e.name, e.incident_count, CASE WHEN e.status = 1 THEN now() END
+           e.burst, e.correlation_id, e.name, e.incident_count, e.state, CASE WHEN e.status = 1 THEN now() END
     FROM eligible e
     WHERE e.expected = 0
     -- An id that is taken fails the batch; it is split until the one that is too late stands alone. With ON CONFLICT each
@@ -124,20 +124,10 @@ WITH fence_held AS MATERIALIZED (
     SELECT * FROM updated
     UNION ALL
     --]
-    SELECT e.no, e.tenant_id, e.instance_id, e.status, e.state, e.elapsed, e.correlation_id, e.definition_id,
-           1::bigint AS version, now() AS created_at, NULL::tid AS state_place
+    SELECT e.no, e.tenant_id, e.instance_id, e.status, e.elapsed, e.correlation_id, e.definition_id,
+           1::bigint AS version, now() AS created_at
     FROM eligible e
     WHERE e.expected = 0
-), state_made AS (
-    -- A new instance has none: with ON CONFLICT each row would be looked for, and written in two steps.
-    INSERT INTO instance_state (tenant_id, id, state)
-    SELECT w.tenant_id, w.instance_id, w.state FROM winner w WHERE w.version = 1 ORDER BY w.tenant_id, w.instance_id
---[standing
-), state_kept AS (
-    UPDATE instance_state s SET state = w.state
-    FROM winner w
-    WHERE s.ctid = w.state_place
---]
 ), work_done AS (
     DELETE FROM work x USING work_held h
     WHERE x.ctid = h.place

@@ -2,7 +2,7 @@
 --          either, the rows of work whose doors wait, and whether somebody holds a row that came after the others were
 --          locked: a straggler that waits for our instance, so that we must not wait for him, and begin anew
 -- caller:  store::delete, in the transaction that holds its locks
--- index:   instance_pkey, instance_state_pkey, bookmark_pkey, timer_pkey, work_instance, inbox_instance, dead_letter_instance, activation_instance, record_pkey
+-- index:   instance_pkey, bookmark_pkey, timer_pkey, work_instance, inbox_instance, dead_letter_instance, activation_instance, record_pkey
 -- locks:   all of it; work and timers that somebody has locked are left, inbox by id
 -- What an idempotency key stands for stays: a retry of the start finds no instance, and starts none.
 WITH gone AS (
@@ -18,8 +18,6 @@ WITH gone AS (
     SELECT x.ctid AS place FROM inbox x WHERE x.tenant_id = $1 AND x.instance_id = $2 ORDER BY x.tenant_id, x.id FOR UPDATE
 ), work_gone AS (
     DELETE FROM work w USING work_held h WHERE w.tenant_id = h.tenant_id AND w.id = h.id RETURNING w.id, w.kind
-), state_gone AS (
-    DELETE FROM instance_state s WHERE s.tenant_id = $1 AND s.id = $2
 ), bookmark_gone AS (
     DELETE FROM bookmark b WHERE b.tenant_id = $1 AND b.instance_id = $2
 ), timer_gone AS (

@@ -1,8 +1,7 @@
 -- purpose: read one instance with its state
 -- caller:  store::instance
--- index:   instance_pkey, instance_state_pkey
+-- index:   instance_pkey
 -- locks:   none
-SELECT i.id, i.definition_id, i.version_id, i.definition_version, i.status, i.sub_status, i.correlation_id, i.name, i.incident_count, i.created_at, i.updated_at, i.finished_at, s.state, i.version AS instance_version
+SELECT i.id, i.definition_id, i.version_id, i.definition_version, i.status, i.sub_status, i.correlation_id, i.name, i.incident_count, i.created_at, i.updated_at, i.finished_at, i.state, i.version AS instance_version
 FROM instance i
-JOIN instance_state s ON s.tenant_id = i.tenant_id AND s.id = i.id
 WHERE i.tenant_id = $1 AND i.id = $2

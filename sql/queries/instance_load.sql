@@ -1,8 +1,7 @@
 -- purpose: load instances that we hold the locks of, in a statement after the claim, so that its snapshot is newer
 -- caller:  store::claim
--- index:   instance_pkey, instance_state_pkey
+-- index:   instance_pkey
 -- locks:   none
-SELECT i.tenant_id, i.id, i.version, i.definition_id, i.version_id, i.definition_version, s.state, i.created_at
+SELECT i.tenant_id, i.id, i.version, i.definition_id, i.version_id, i.definition_version, i.state, i.created_at
 FROM unnest($1::text[], $2::text[]) t(tenant_id, id)
 JOIN instance i ON i.tenant_id = t.tenant_id AND i.id = t.id
-JOIN instance_state s ON s.tenant_id = i.tenant_id AND s.id = i.id

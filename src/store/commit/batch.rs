@@ -70,11 +70,7 @@ impl From<tokio_postgres::Error> for Broken {
     fn from(error: tokio_postgres::Error) -> Self {
         Self {
             failure: Failure::of(&error),
-            // The state of a new instance may be written before its row.
-            taken: matches!(
-                error.as_db_error().and_then(DbError::constraint),
-                Some("instance_pkey" | "instance_state_pkey")
-            ),
+            taken: error.as_db_error().and_then(DbError::constraint) == Some("instance_pkey"),
             error: error.into(),
         }
     }

@@ -387,8 +387,8 @@ async fn a_correlation_id_may_be_longer_than_an_index_entry() {
 async fn what_had_the_correlation_id_and_ended_is_not_looked_at() {
     let door = Door::new("Correlation").await;
     let fill = "INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status,
-                                      version, correlation_id, finished_at)
-                SELECT '', 'f' || n, 'd', 'd1', 1, 1, 3, 1, 'c', now() FROM generate_series(1, 20000) n;
+                                      version, correlation_id, finished_at, state)
+                SELECT '', 'f' || n, 'd', 'd1', 1, 1, 3, 1, 'c', now(), '{}' FROM generate_series(1, 20000) n;
                 ANALYZE instance";
     door.fixture.admin.client.batch_execute(fill).await.unwrap();
     let client = &door.fixture.admin.client;

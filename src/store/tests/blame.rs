@@ -233,9 +233,9 @@ async fn what_went_on_from_a_start_comes_back_beside_another_start() {
         .admin
         .client
         .batch_execute(
-            "INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status, version)
-                 VALUES ('', 'i', 'd', 'd1', 1, 0, 1, 1);
-             INSERT INTO instance_state (tenant_id, id, state) VALUES ('', 'i', '{}');
+            "INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status, version,
+                                   state)
+                 VALUES ('', 'i', 'd', 'd1', 1, 0, 1, 1, '{}');
              INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, definition_id, body, failures, crashes)
                  VALUES ('', 'i', 4, 'failed', 4711, 'd', '{}', 20, 0);
              INSERT INTO work (tenant_id, instance_id, kind, definition_id, version_id, definition_version, body)

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::definitions::{definition, start};
 use crate::assert_verdict;
+use crate::db::Session;
 use crate::id::{ClaimNo, InstanceId, TenantId};
 use crate::store::accept::{Accepted, Acceptor};
 use crate::store::commit::tests::fixture::{Fixture, burst, journal, waiting};
@@ -11,9 +12,8 @@ use crate::store::commit::{Claim, CommitRequest, Verdict};
 use crate::store::definition::Starts;
 use crate::store::{definition as definitions, delete};
 
-const TABLES: [&str; 8] = [
+const TABLES: [&str; 7] = [
     "instance",
-    "instance_state",
     "bookmark",
     "timer",
     "work",
@@ -31,18 +31,16 @@ async fn nothing_is_left(fixture: &Fixture) {
 }
 
 /// Lets a burst come to the middle of its commit, deletes its instance, and lets both go on.
-async fn deleted_in_the_middle(request: impl AsyncFnOnce(&Fixture) -> CommitRequest, blocker: &str) {
+async fn deleted_in_the_middle(
+    request: impl AsyncFnOnce(&Fixture) -> CommitRequest,
+    stops: impl AsyncFnOnce(&Fixture) -> Session,
+) {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
     let mut request = request(&fixture).await;
     let claim = fixture.claimed_work("i", writer.incarnation).await;
     request.claims.push(claim.clone());
-    let session = fixture.session().await;
-    session
-        .client
-        .batch_execute(&format!("BEGIN; {blocker}"))
-        .await
-        .unwrap();
+    let session = stops(&fixture).await;
     let commits = tokio::spawn({
         let writer = Arc::clone(&writer);
         async move { writer.write(request).await }
@@ -78,17 +76,19 @@ async fn what_a_commit_in_flight_writes_goes_too() {
         second.effects.bookmarks_made[0].delay = Some(1_000_000);
         second
     };
-    deleted_in_the_middle(second, "SELECT 1 FROM instance_state FOR UPDATE").await;
+    deleted_in_the_middle(second, async |fixture| fixture.stop_at("i").await).await;
 }
 
 #[tokio::test]
 async fn what_the_first_commit_in_flight_writes_goes_too() {
     let first = async |_: &Fixture| journal(waiting(burst("i", None), "b", 7), 1);
-    deleted_in_the_middle(
-        first,
-        "INSERT INTO bookmark VALUES ('', 'i', 'b', '', '', '', '', '', '{}', true)",
-    )
-    .await;
+    let stops = async |fixture: &Fixture| {
+        let session = fixture.session().await;
+        let taken = "BEGIN; INSERT INTO bookmark VALUES ('', 'i', 'b', '', '', '', '', '', '{}', true)";
+        session.client.batch_execute(taken).await.unwrap();
+        session
+    };
+    deleted_in_the_middle(first, stops).await;
 }
 
 #[tokio::test]

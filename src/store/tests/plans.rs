@@ -10,9 +10,9 @@ use crate::store::commit::tests::fixture::Fixture;
 
 /// The tables that grow, with what fills them.
 const FILL: &str = "
-    INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status, version)
-        SELECT '', 'i' || n, 'd' || n % 20, 'd1', 1, 0, 2, 1 FROM generate_series(1, 100000) n;
-    INSERT INTO instance_state (tenant_id, id, state) SELECT '', 'i' || n, '{}' FROM generate_series(1, 100000) n;
+    INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status, version,
+                          state)
+        SELECT '', 'i' || n, 'd' || n % 20, 'd1', 1, 0, 2, 1, '{}' FROM generate_series(1, 100000) n;
     INSERT INTO bookmark (tenant_id, instance_id, id, activity_id, node_id, activity_execution_id, name, hash, payload,
                           publishable)
         SELECT '', 'i' || n, 'b', 'a', 'n', 'e', 'Elsa.Event', sha256(n::text::bytea), '{}', true
@@ -50,12 +50,11 @@ const FILL: &str = "
         FROM generate_series(1, 100000) n;
     ANALYZE";
 
-const BIG: [&str; 12] = [
+const BIG: [&str; 11] = [
     "dead_letter",
     "schedule",
     "activation",
     "instance",
-    "instance_state",
     "bookmark",
     "work",
     "timer",
@@ -66,7 +65,7 @@ const BIG: [&str; 12] = [
 ];
 
 /// Those that a lull empties.
-const EMPTIED: [&str; 8] = [
+const EMPTIED: [&str; 7] = [
     "work",
     "timer",
     "bookmark",
@@ -74,7 +73,6 @@ const EMPTIED: [&str; 8] = [
     "activation",
     "dead_letter",
     "instance",
-    "instance_state",
 ];
 
 const BATCH: &str =
@@ -435,8 +433,9 @@ async fn a_backlog_that_a_node_cannot_run_makes_its_looks_no_dearer() {
     let fixture = Fixture::new().await;
     let client = &fixture.admin.client;
     let fill = "
-        INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status, version)
-            SELECT '', 'i' || n, 'd', CASE WHEN n <= 20 THEN 'ours' ELSE 'theirs' END, 1, 0, 2, 1
+        INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status, version,
+                              state)
+            SELECT '', 'i' || n, 'd', CASE WHEN n <= 20 THEN 'ours' ELSE 'theirs' END, 1, 0, 2, 1, '{}'
             FROM generate_series(1, 100020) n;
         INSERT INTO work (tenant_id, instance_id, kind, body, available_at)
             SELECT '', 'i' || n, 1, '{}', now() - CASE WHEN n <= 20 THEN interval '1 second' ELSE interval '1 hour' END

@@ -98,7 +98,6 @@ impl Pair {
     async fn nothing_is_left(&self) {
         for table in [
             "instance",
-            "instance_state",
             "bookmark",
             "timer",
             "work",

@@ -34,13 +34,8 @@ async fn departing_waits_for_the_commit_in_flight_and_refuses_the_next() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
     assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
-    // Somebody holds the state's row, so that the commit stops with its fence row locked.
-    let blocker = fixture.session().await;
-    blocker
-        .client
-        .batch_execute("BEGIN; SELECT 1 FROM instance_state FOR UPDATE")
-        .await
-        .unwrap();
+    // The commit stops with its fence row locked.
+    let blocker = fixture.stop_at("i").await;
     let in_flight = tokio::spawn({
         let writer = Arc::clone(&writer);
         async move { writer.write(journal(waiting(burst("i", Some(1)), "b2", 8), 1)).await }
@@ -69,12 +64,7 @@ async fn an_event_and_its_bookmark_never_miss_each_other_when_the_wait_comes_fir
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
     assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
-    let blocker = fixture.session().await;
-    blocker
-        .client
-        .batch_execute("BEGIN; SELECT 1 FROM instance_state FOR UPDATE")
-        .await
-        .unwrap();
+    let blocker = fixture.stop_at("i").await;
     let begins_to_wait = tokio::spawn({
         let writer = Arc::clone(&writer);
         async move { writer.write(waiting(burst("i", Some(1)), "b9", 9)).await }

@@ -202,7 +202,7 @@ async fn an_instance_that_is_gone_while_in_doubt_is_unknown() {
         .client
         .batch_execute(
             "CREATE FUNCTION vanish() RETURNS trigger LANGUAGE plpgsql AS
-             'BEGIN DELETE FROM instance WHERE id = NEW.id; DELETE FROM instance_state WHERE id = NEW.id; RETURN NULL; END';
+             'BEGIN DELETE FROM instance WHERE id = NEW.id; RETURN NULL; END';
              CREATE CONSTRAINT TRIGGER vanish AFTER UPDATE ON instance DEFERRABLE INITIALLY DEFERRED
              FOR EACH ROW EXECUTE FUNCTION vanish()",
         )

@@ -65,7 +65,12 @@ impl Fixture {
     }
 
     pub(crate) async fn writer(&self) -> Writer {
-        self.writer_with(&self.base, WriterOptions::default()).await
+        // With one lane what is sent together is written together, however long it takes.
+        let options = WriterOptions {
+            many: None,
+            ..WriterOptions::default()
+        };
+        self.writer_with(&self.base, options).await
     }
 
     pub(crate) async fn writer_with(&self, base: &Connector, options: WriterOptions) -> Writer {
@@ -90,6 +95,23 @@ impl Fixture {
     /// A session of somebody else, in our schema.
     pub(crate) async fn session(&self) -> Session {
         self.base.open().await.unwrap()
+    }
+
+    /// Stops whatever updates this instance in the middle of its statement, until the session is rolled back that comes back.
+    pub(crate) async fn stop_at(&self, instance: &str) -> Session {
+        let gate = format!(
+            "CREATE TABLE gate (no integer);
+             INSERT INTO gate VALUES (1);
+             CREATE FUNCTION pass() RETURNS trigger LANGUAGE plpgsql AS
+             'BEGIN PERFORM 1 FROM gate FOR KEY SHARE; RETURN NEW; END';
+             CREATE TRIGGER pass BEFORE UPDATE ON instance FOR EACH ROW WHEN (OLD.id = '{instance}')
+             EXECUTE FUNCTION pass()"
+        );
+        self.admin.client.batch_execute(&gate).await.unwrap();
+        let session = self.session().await;
+        let shut = "BEGIN; SELECT 1 FROM gate FOR UPDATE";
+        session.client.batch_execute(shut).await.unwrap();
+        session
     }
 
     pub(crate) async fn count(&self, sql: &str) -> i64 {

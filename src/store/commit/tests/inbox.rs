@@ -140,7 +140,7 @@ async fn an_event_and_a_later_correlation_never_miss_each_other_when_the_correla
         writer.write(waiting(burst("i", None), "b", HASH)).await,
         Verdict::Won(_)
     );
-    let blocker = open(&fixture, "SELECT 1 FROM instance_state FOR UPDATE").await;
+    let blocker = fixture.stop_at("i").await;
     let correlating = spawn(&writer, correlates("i", 1, "b"));
     fixture.somebody_waits().await;
     let class = fixture.base.schema().lock_class();
@@ -355,7 +355,7 @@ async fn a_replay_and_whoever_begins_to_wait_never_miss_each_other() {
     expire(&fixture, &writer).await;
     let id = letters(&writer).await[0].id;
     assert_verdict!(writer.write(waiting(burst("i", None), "x", 7)).await, Verdict::Won(_));
-    let blocker = open(&fixture, "SELECT 1 FROM instance_state FOR UPDATE").await;
+    let blocker = fixture.stop_at("i").await;
     let begins = spawn(&writer, waiting(burst("i", Some(1)), "b", HASH));
     fixture.somebody_waits().await;
     let class = fixture.base.schema().lock_class();

@@ -44,12 +44,7 @@ async fn occupy(fixture: &Fixture, writer: &Arc<Writer>) -> (Session, JoinHandle
         writer.write(waiting(burst("occupied", None), "b", 7)).await,
         Verdict::Won(_)
     );
-    let blocker = fixture.session().await;
-    blocker
-        .client
-        .batch_execute("BEGIN; SELECT 1 FROM instance_state WHERE id = 'occupied' FOR UPDATE")
-        .await
-        .unwrap();
+    let blocker = fixture.stop_at("occupied").await;
     let in_flight = spawn(writer, waiting(burst("occupied", Some(1)), "b2", 7));
     fixture.somebody_waits().await;
     (blocker, in_flight)
@@ -195,8 +190,9 @@ async fn new_instances_are_inserted_in_the_order_of_their_ids() {
     let insert = |id: &str| {
         format!(
             "BEGIN; SET LOCAL lock_timeout = 200;
-             INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status, version)
-             VALUES ('', '{id}', 'd', 'd1', 1, 1, 3, 1)"
+             INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status, version,
+                                   state)
+             VALUES ('', '{id}', 'd', 'd1', 1, 1, 3, 1, '{{}}')"
         )
     };
     let rival = fixture.session().await;

@@ -21,12 +21,7 @@ async fn a_commit_whose_session_died_before_it_was_done_is_sent_again() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
     assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
-    let blocker = fixture.session().await;
-    blocker
-        .client
-        .batch_execute("BEGIN; SELECT 1 FROM instance_state FOR UPDATE")
-        .await
-        .unwrap();
+    let blocker = fixture.stop_at("i").await;
     let in_doubt = tokio::spawn({
         let writer = Arc::clone(&writer);
         async move { writer.write(journal(waiting(burst("i", Some(1)), "b2", 8), 1)).await }
@@ -61,12 +56,7 @@ async fn a_commit_whose_old_session_is_still_committing_is_not_repeated() {
     let writer = Arc::new(writer);
     assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
     let claim = fixture.claimed_work("i", writer.incarnation).await;
-    let blocker = fixture.session().await;
-    blocker
-        .client
-        .batch_execute("BEGIN; SELECT 1 FROM instance_state FOR UPDATE")
-        .await
-        .unwrap();
+    let blocker = fixture.stop_at("i").await;
     let mut request = last("b");
     request.claims = vec![claim];
     let in_doubt = tokio::spawn({
@@ -160,12 +150,7 @@ async fn a_commit_whose_old_session_outlasts_all_patience_is_unknown_not_busy() 
     };
     let writer = Arc::new(fixture.writer_with(&fixture.through(proxy.port), options).await);
     assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
-    let blocker = fixture.session().await;
-    blocker
-        .client
-        .batch_execute("BEGIN; SELECT 1 FROM instance_state FOR UPDATE")
-        .await
-        .unwrap();
+    let blocker = fixture.stop_at("i").await;
     let in_doubt = tokio::spawn({
         let writer = Arc::clone(&writer);
         async move { writer.write(last("b")).await }
