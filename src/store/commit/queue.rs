@@ -30,6 +30,8 @@ pub(super) struct Queue<T> {
     many: Notify,
     /// So many are worth a batch beside another one. None: there is no second lane.
     from: Option<usize>,
+    /// [`LONG`].
+    long: Duration,
 }
 
 struct State<T> {
@@ -49,14 +51,14 @@ impl<T> State<T> {
     }
 
     /// Whether a lane should begin with what waits, rather than let it grow until the other one is done.
-    fn is_worth(&self, turn: Turn, from: Option<usize>) -> bool {
+    fn is_worth(&self, turn: Turn, from: Option<usize>, long: Duration) -> bool {
         let count = self.waiting.len();
         let beside = match turn {
             Turn::First => self.second,
             Turn::Second => self.first,
         };
         match beside {
-            Some(since) => from.is_some_and(|from| count >= from || count > 0 && since.elapsed() > LONG),
+            Some(since) => from.is_some_and(|from| count >= from || count > 0 && since.elapsed() > long),
             None => turn == Turn::First && count > 0,
         }
     }
@@ -75,6 +77,7 @@ impl<T> Queue<T> {
             arrived: Notify::new(),
             many: Notify::new(),
             from,
+            long: LONG,
         }
     }
 
@@ -107,7 +110,7 @@ impl<T> Queue<T> {
                 Turn::Second
             };
             // With the first it begins to count how long something waits.
-            (state.waiting.len() == 1 || state.is_worth(free, self.from)).then_some(free)
+            (state.waiting.len() == 1 || state.is_worth(free, self.from, self.long)).then_some(free)
         };
         if let Some(turn) = call {
             self.bell(turn).notify_one();
@@ -115,18 +118,27 @@ impl<T> Queue<T> {
         true
     }
 
-    /// What waits, at most `most`; it counts as being written until [`Self::written`].
+    /// What waits, at most `most`; the lane counts as busy until [`Self::written`].
     pub(super) fn take_ready(&self, turn: Turn, most: usize) -> Vec<T> {
-        let taken: Vec<T> = {
+        let (taken, leaves): (Vec<T>, bool) = {
             let mut state = self.state();
             let count = most.min(state.waiting.len());
             if count > 0 {
-                state.of(turn).get_or_insert_with(Instant::now);
+                *state.of(turn) = Some(Instant::now());
             }
-            state.waiting.drain(..count).collect()
+            (state.waiting.drain(..count).collect(), !state.waiting.is_empty())
         };
         self.room.add_permits(taken.len());
+        if leaves && turn == Turn::First {
+            // What came while the first was idle has called nobody else.
+            self.many.notify_one();
+        }
         taken
+    }
+
+    /// A lane begins with a batch of what it has taken: how long that takes counts from now on.
+    pub(super) fn begins(&self, turn: Turn) {
+        *self.state().of(turn) = Some(Instant::now());
     }
 
     /// A lane has written all that it took.
@@ -146,14 +158,14 @@ impl<T> Queue<T> {
                 if state.closed {
                     return false;
                 }
-                if state.is_worth(turn, self.from) {
+                if state.is_worth(turn, self.from, self.long) {
                     return true;
                 }
                 !state.waiting.is_empty() && self.from.is_some()
             };
             let rung = self.bell(turn).notified();
             if waits {
-                let _ = tokio::time::timeout(LONG, rung).await;
+                let _ = tokio::time::timeout(self.long, rung).await;
             } else {
                 rung.await;
             }
@@ -204,8 +216,12 @@ mod tests {
         tokio::time::timeout(Duration::from_millis(1), future).await.ok()
     }
 
+    /// With patience for a batch that outlasts the test.
     async fn filled(count: usize) -> Queue<usize> {
-        let queue = Queue::new(MANY * 4, Some(MANY));
+        let queue = Queue {
+            long: Duration::from_secs(600),
+            ..Queue::new(MANY * 4, Some(MANY))
+        };
         for n in 0..count {
             assert!(queue.push(n).await);
         }
@@ -238,19 +254,38 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_the_first_lane_leaves_calls_the_second() {
+        let queue = filled(MANY + 1).await;
+        assert_eq!(soon(queue.many.notified()).await, None, "the first one is free");
+        assert_eq!(queue.take_ready(Turn::First, 1), [0]);
+        assert_eq!(soon(queue.many.notified()).await, Some(()));
+        assert_eq!(soon(queue.is_due(Turn::Second)).await, Some(true));
+    }
+
+    #[tokio::test]
     async fn nobody_waits_long_for_a_batch_that_does_not_come_to_its_end() {
         for (stuck, free) in [(Turn::First, Turn::Second), (Turn::Second, Turn::First)] {
-            let queue = filled(1).await;
+            let mut queue = filled(1).await;
             assert_eq!(queue.take_ready(stuck, 1), [0]);
             assert!(queue.push(1).await);
             assert_eq!(soon(queue.is_due(free)).await, None);
+            queue.long = Duration::from_millis(1);
             assert!(queue.is_due(free).await);
+            // The next batch is another one.
+            queue.long = Duration::from_secs(600);
+            let before = *queue.state().of(stuck);
+            while Some(Instant::now()) <= before {}
+            queue.begins(stuck);
+            assert!(*queue.state().of(stuck) > before);
         }
-        let alone = Queue::new(2, None);
+        let alone = Queue {
+            long: Duration::from_millis(1),
+            ..Queue::new(2, None)
+        };
         assert!(alone.push(0).await);
         assert_eq!(alone.take_ready(Turn::First, 1), [0]);
         assert!(alone.push(1).await);
-        let waited = tokio::time::timeout(LONG * 2, alone.is_due(Turn::Second)).await;
+        let waited = tokio::time::timeout(Duration::from_millis(20), alone.is_due(Turn::Second)).await;
         assert!(waited.is_err(), "there is no second lane");
     }
 

@@ -162,6 +162,7 @@ impl LaneTask {
             // What piled up while the last batch was in flight.
             backlog.extend(queue.take_ready(Turn::First, room.saturating_sub(backlog.len())));
             if !backlog.is_empty() {
+                queue.begins(Turn::First);
                 self.write_one(&mut backlog, Some(&stragglers)).await;
             }
         }
@@ -191,6 +192,7 @@ impl LaneTask {
             }
             let mut backlog = VecDeque::from(queue.take_ready(Turn::Second, self.options.batch));
             while !backlog.is_empty() {
+                queue.begins(Turn::Second);
                 self.write_one(&mut backlog, Some(&stragglers)).await;
             }
             queue.written(Turn::Second);

@@ -75,7 +75,7 @@ async fn carry(near: TcpStream, far: TcpStream, deaf: Arc<AtomicU8>) {
         match deaf.swap(HEARS, Ordering::SeqCst) {
             NEXT => break,
             // A statement is prepared first, in the shape of what is written.
-            UP_TO_COMMIT if buffer.starts_with(PREPARED) => deaf.store(UP_TO_COMMIT, Ordering::SeqCst),
+            UP_TO_COMMIT if buffer[..count].starts_with(PREPARED) => deaf.store(UP_TO_COMMIT, Ordering::SeqCst),
             UP_TO_COMMIT => swallowed = Some(Vec::new()),
             _ => {}
         }
