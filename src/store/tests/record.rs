@@ -1,22 +1,12 @@
 //! Records: what was written before there were any is shown as it was, and a page of a journal holds what belongs there.
 
+use super::MIGRATIONS;
 use crate::db::Pool;
 use crate::id::{InstanceId, TenantId};
 use crate::store::commit::Verdict;
 use crate::store::commit::tests::fixture::{self, Fixture};
 use crate::store::journal;
 use crate::test_database::TestDatabase;
-
-const BEFORE: [&str; 7] = [
-    include_str!("../../../sql/migrations/V1__trunk.sql"),
-    include_str!("../../../sql/migrations/V2__take_over.sql"),
-    include_str!("../../../sql/migrations/V3__activation.sql"),
-    include_str!("../../../sql/migrations/V4__cluster_api.sql"),
-    include_str!("../../../sql/migrations/V5__schedule.sql"),
-    include_str!("../../../sql/migrations/V6__roles.sql"),
-    include_str!("../../../sql/migrations/V7__index_order.sql"),
-];
-const RECORD: &str = include_str!("../../../sql/migrations/V8__record.sql");
 
 /// Two commits of one instance, of two days, and one of another tenant's instance under the same id.
 const OLD: &str = r#"
@@ -43,11 +33,15 @@ async fn what_was_written_before_is_shown_as_it_was() {
         .batch_execute("CREATE SCHEMA old; SET search_path = old")
         .await
         .unwrap();
-    for migration in BEFORE {
+    let (before, since) = MIGRATIONS.split_at(7);
+    for migration in before {
         client.batch_execute(migration).await.unwrap();
     }
     client.batch_execute(OLD).await.unwrap();
-    client.batch_execute(&format!("BEGIN; {RECORD} COMMIT")).await.unwrap();
+    client
+        .batch_execute(&format!("BEGIN; {} COMMIT", since[0]))
+        .await
+        .unwrap();
     let shown = "CREATE TEMP TABLE shown_now AS SELECT j::text AS row FROM journal j
                  UNION ALL SELECT e::text FROM activity_execution e";
     client.batch_execute(shown).await.unwrap();

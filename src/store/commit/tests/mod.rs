@@ -4,6 +4,7 @@ mod barrier;
 mod contract;
 pub(crate) mod fixture;
 mod inbox;
+mod lanes;
 mod proxy;
 mod races;
 mod resend;

@@ -1,0 +1,70 @@
+//! Two lanes on one server.
+
+use std::sync::Arc;
+
+use super::fixture::{Fixture, Writer, burst, journal, waiting};
+use crate::assert_verdict;
+use crate::id::ClaimNo;
+use crate::store::commit::{Claim, Verdict, WriterOptions};
+
+/// As a node has it.
+async fn two_lanes(fixture: &Fixture) -> Arc<Writer> {
+    Arc::new(fixture.writer_with(&fixture.base, WriterOptions::default()).await)
+}
+
+#[tokio::test]
+async fn a_lane_in_the_middle_of_a_batch_keeps_nobody_else_waiting() {
+    let fixture = Fixture::new().await;
+    let writer = two_lanes(&fixture).await;
+    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    let gate = fixture.stop_at("i").await;
+    let stopped = tokio::spawn({
+        let writer = Arc::clone(&writer);
+        async move { writer.write(waiting(burst("i", Some(1)), "b2", 8)).await }
+    });
+    fixture.somebody_waits().await;
+    // Far fewer than are worth a batch.
+    assert_verdict!(writer.write(journal(burst("j", None), 1)).await, Verdict::Won(_));
+    // Not after the first lane had given up: what the lane of stragglers runs does not skip.
+    let stopped_in_the_first = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+                                AND wait_event_type = 'Lock' AND query LIKE '%without SKIP LOCKED%'";
+    assert_eq!(fixture.count(stopped_in_the_first).await, 1);
+    gate.client.batch_execute("ROLLBACK").await.unwrap();
+    assert_verdict!(stopped.await.unwrap(), Verdict::Won(_));
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn what_many_hand_in_at_once_is_written_once_by_whichever_lane() {
+    const MANY: usize = 300;
+    let fixture = Fixture::new().await;
+    let writer = two_lanes(&fixture).await;
+    let ids: Vec<String> = (0..MANY).map(|n| format!("i{n}")).collect();
+    let bursts = ids.iter().map(|id| {
+        let writer = Arc::clone(&writer);
+        let incarnation = writer.incarnation;
+        let fixture = &fixture;
+        async move {
+            let Claim::Work(work, _) = fixture.claimed_work(id, incarnation).await else {
+                panic!("it is a row of work")
+            };
+            let claims = || vec![Claim::Work(work, ClaimNo(1))];
+            // Begins, goes on under its row twice, and ends.
+            for expected in [None, Some(1), Some(2), Some(3)] {
+                let mut request = journal(burst(id, expected), expected.unwrap_or(0));
+                request.claims = claims();
+                if expected != Some(3) {
+                    (request.effects.status, request.effects.sub_status) = (0, 1);
+                    request.effects.continues = true;
+                }
+                assert_verdict!(writer.write(request).await, Verdict::Won(_));
+            }
+        }
+    });
+    futures_util::future::join_all(bursts).await;
+    let ended = "SELECT count(*) FROM instance WHERE status = 1 AND version = 4";
+    assert_eq!(fixture.count(ended).await, MANY as i64);
+    assert_eq!(fixture.count("SELECT count(*) FROM record").await, 4 * MANY as i64);
+    assert_eq!(fixture.count("SELECT count(*) FROM work").await, 0);
+    fixture.is_sound().await;
+}
