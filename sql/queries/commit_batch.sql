@@ -7,24 +7,32 @@
 -- changed since our snapshot is not seen at the place where it is locked, and counts as one that is not to be had now.
 -- Whoever joins two of these parts by number does so with `CASE WHEN … IN (…)`, which is hashed; the planner believes that
 -- each has one row, and would compare every row of one with every row of the other.
--- A batch leaves out the parts between --[name and --] that it has no rows for; see store::commit::shape.
+-- A batch leaves out the parts between --[name and --] that it has no rows for; see store::commit::shape. Most are plain:
+-- each burst was born of one row of work, and nothing else is to be looked up. Their parts stand beside those of the others.
 -- Whose rows are claimed is asked so (no incarnation is 0) that no plan walks over all that is claimed or due.
 WITH fence_held AS MATERIALIZED (
-    SELECT 1 FROM fence f WHERE f.incarnation = $1 AND f.writer = $2 FOR KEY SHARE
+    SELECT 1 FROM fence f
+    WHERE f.incarnation = $1 AND f.writer = $2
+    --[plain
+      -- What an instance holds is freed in another shape.
+      AND CASE WHEN (SELECT true FROM activation LIMIT 1) THEN activation_held() ELSE true END
+    --]
+    FOR KEY SHARE
 --[waiting
 ), missed AS MATERIALIZED (
     -- What the lock statement before could not get; the requests concerned go to the straggler lane.
     SELECT DISTINCT k.no
-    FROM unnest($10::commit_key[]) k
+    FROM unnest($8::commit_key[]) k
     WHERE k.key = ANY (string_to_array(nullif(current_setting('mainspring.missed', true), ''), ',')::integer[])
 --]
-), request AS MATERIALIZED (
+), request AS (
     SELECT r.*
     FROM unnest($3::commit_request[]) r
     WHERE EXISTS (SELECT 1 FROM fence_held)
     --[waiting
       AND NOT EXISTS (SELECT 1 FROM missed m WHERE m.no = r.no)
     --]
+--[several
 ), work_held AS MATERIALIZED (
     SELECT c.no, c.work_id AS id, l.place
     FROM (SELECT c.no, r.tenant_id, c.work_id, c.claim_no
@@ -37,6 +45,7 @@ WITH fence_held AS MATERIALIZED (
         WHERE w.id = c.work_id AND w.tenant_id = c.tenant_id AND coalesce(w.claimed_by, 0) = $1 AND w.claim_no = c.claim_no
         FOR UPDATE SKIP LOCKED) l
     WHERE (SELECT true FROM work s WHERE s.ctid = l.place)
+--]
 --[timed
 ), timer_held AS MATERIALIZED (
     SELECT c.no, l.place
@@ -73,68 +82,101 @@ WITH fence_held AS MATERIALIZED (
     FROM burned b
     WHERE b.timer_place IS NOT NULL
 --]
+--[several
 ), held AS (
     SELECT h.no, count(*) AS claims
     FROM (SELECT no FROM work_held
-          --[timed
+--]
+--[timed
           UNION ALL SELECT no FROM timer_held
-          --]
+--]
+--[several
          ) h
     GROUP BY h.no
-), eligible AS MATERIALIZED (
+), eligible AS (
     SELECT r.*
     FROM request r
     LEFT JOIN held h ON h.no = r.no
     WHERE coalesce(h.claims, 0) = r.claims
-      --[burned
+--]
+--[burned
       AND CASE WHEN r.no IN (SELECT b.no FROM timer_burned b WHERE b.held IS NOT TRUE) THEN false ELSE true END
-      --]
---[standing
-), instance_held AS MATERIALIZED (
-    SELECT e.*, l.place
-    FROM (SELECT e.* FROM eligible e WHERE e.expected > 0 ORDER BY e.tenant_id, e.instance_id) e
+--]
+--[several
+    ORDER BY r.tenant_id, r.instance_id
+--]
+), winner AS MATERIALIZED (
+    SELECT e.*
+           --[plain
+           , h.place AS work_place
+           --]
+           --[standing
+           , l.place, l.created_at
+           --]
+    --[plain
+    -- In no order: what is locked is stepped over, and a straggler travels alone.
+    FROM request e
     CROSS JOIN LATERAL (
-        SELECT i.ctid AS place FROM instance i
-        WHERE i.id = e.instance_id AND i.tenant_id = e.tenant_id AND i.version = e.expected
-        FOR NO KEY UPDATE SKIP LOCKED) l
+        SELECT w.ctid AS place FROM work w
+        WHERE w.id = e.work_id AND w.tenant_id = e.tenant_id AND coalesce(w.claimed_by, 0) = $1 AND w.claim_no = e.claim_no
+        FOR UPDATE SKIP LOCKED) h
+    --]
+    --[several
+    FROM eligible e
+    --]
+    --[standing
+    LEFT JOIN LATERAL (
+        SELECT i.ctid AS place, i.created_at FROM instance i
+        WHERE e.expected > 0 AND i.id = e.instance_id AND i.tenant_id = e.tenant_id AND i.version = e.expected
+        FOR NO KEY UPDATE SKIP LOCKED) l ON true
+    --]
+    WHERE true
+    --[plain
+      AND (SELECT true FROM work s WHERE s.ctid = h.place)
+    --]
+    --[standing
+      AND (e.expected = 0 OR (SELECT true FROM instance s WHERE s.ctid = l.place))
+--]
+--[standing
 ), updated AS (
     UPDATE instance i
-    SET version = i.version + 1, last_burst = h.burst, status = h.status, sub_status = h.sub_status,
-        correlation_id = h.correlation_id, name = h.name, incident_count = h.incident_count, state = h.state,
+    SET version = i.version + 1, last_burst = w.burst, status = w.status, sub_status = w.sub_status,
+        correlation_id = w.correlation_id, name = w.name, incident_count = w.incident_count, state = w.state,
         updated_at = now(),
-        finished_at = CASE WHEN h.status = 1 THEN coalesce(i.finished_at, now()) END
-    FROM instance_held h
-    -- If that is not found, the burst loses.
-    WHERE i.ctid = h.place
-    RETURNING h.no, h.tenant_id, h.instance_id, h.status, h.elapsed, h.correlation_id, h.definition_id, i.version,
-              i.created_at
+        finished_at = CASE WHEN w.status = 1 THEN coalesce(i.finished_at, now()) END
+    FROM winner w
+    WHERE i.ctid = w.place
 --]
 ), inserted AS (
     INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status, version,
                           last_burst, correlation_id, name, incident_count, state, finished_at)
-    SELECT e.tenant_id, e.instance_id, e.definition_id, e.version_id, e.definition_version, e.status, e.sub_status, 1,
-           e.burst, e.correlation_id, e.name, e.incident_count, e.state, CASE WHEN e.status = 1 THEN now() END
-    FROM eligible e
-    WHERE e.expected = 0
+    SELECT w.tenant_id, w.instance_id, w.definition_id, w.version_id, w.definition_version, w.status, w.sub_status, 1,
+           w.burst, w.correlation_id, w.name, w.incident_count, w.state, CASE WHEN w.status = 1 THEN now() END
+    FROM winner w
     -- An id that is taken fails the batch; it is split until the one that is too late stands alone. With ON CONFLICT each
     -- row would be looked for, and written in two steps.
-    ORDER BY e.tenant_id, e.instance_id
-), winner AS MATERIALIZED (
-    --[standing
-    SELECT * FROM updated
-    UNION ALL
-    --]
-    SELECT e.no, e.tenant_id, e.instance_id, e.status, e.elapsed, e.correlation_id, e.definition_id,
-           1::bigint AS version, now() AS created_at
-    FROM eligible e
-    WHERE e.expected = 0
+    WHERE w.expected = 0
+--[several
+    -- In plain ones nobody else has an id that we hold the start of.
+    ORDER BY w.tenant_id, w.instance_id
+--]
 ), work_done AS (
+--[plain
+    DELETE FROM work x USING winner w
+    WHERE x.ctid = w.work_place
+--]
+--[plain and going
+      AND NOT w.continues
+--]
+--[several
     DELETE FROM work x USING work_held h
     WHERE x.ctid = h.place
       AND CASE WHEN h.no IN (SELECT w.no FROM winner w) THEN true ELSE false END
-      --[going
-      AND CASE WHEN h.id IN (SELECT k.work_id FROM unnest($13::commit_claim[]) k) THEN false ELSE true END
-      --]
+--]
+--[several and going
+      AND CASE WHEN h.id IN (SELECT w.work_id FROM winner w WHERE w.continues AND w.work_id IS NOT NULL)
+          THEN false ELSE true END
+--]
 --[timed or burned
 ), timer_done AS (
     DELETE FROM timer x
@@ -178,7 +220,7 @@ WITH fence_held AS MATERIALIZED (
     UNION ALL
     -- What has passed takes its turn from now on, not before all that waits.
     SELECT w.tenant_id, w.instance_id, d.id, d.due, greatest(d.due, now())
-    FROM unnest($12::commit_due[]) d
+    FROM unnest($10::commit_due[]) d
     JOIN winner w ON w.no = d.no
 ), inbox_made AS (
     INSERT INTO inbox (tenant_id, hash, name, payload, instance_id, expires_at)
@@ -186,6 +228,7 @@ WITH fence_held AS MATERIALIZED (
     FROM unnest($7::commit_stimulus[]) s
     JOIN winner w ON w.no = s.no
 --]
+--[several
 ), activation_freed AS (
     -- The end of the instance, or another correlation id, frees what it held.
     DELETE FROM activation a
@@ -196,6 +239,7 @@ WITH fence_held AS MATERIALIZED (
       AND a.tenant_id = w.tenant_id AND a.instance_id = w.instance_id
       AND (w.status = 1 OR (a.strategy >= 2 AND a.correlation_id IS DISTINCT FROM nullif(w.correlation_id, '')))
     RETURNING a.tenant_id, a.instance_id, a.strategy
+--]
 --[rare
 ), activation_shared AS (
     -- Who has a correlation id counts, while somebody asks for it.
@@ -219,25 +263,33 @@ WITH fence_held AS MATERIALIZED (
 ), unmet_told AS (
     INSERT INTO unmet (tenant_id, work_id)
     SELECT w.tenant_id, u.work_id
-    FROM unnest($11::commit_claim[]) u
+    FROM unnest($9::commit_claim[]) u
     JOIN winner w ON w.no = u.no
 --]
 ), recorded AS (
     INSERT INTO record (tenant_id, instance_id, version, at, began_at, first_entry, entries, body)
-    SELECT w.tenant_id, w.instance_id, w.version, now(), now() - w.elapsed * interval '1 microsecond', r.first_entry,
-           r.entries, r.body
-    FROM unnest($8::commit_record[]) r
-    JOIN winner w ON w.no = r.no
+    SELECT w.tenant_id, w.instance_id, w.expected + 1, now(), now() - w.elapsed * interval '1 microsecond', w.first_entry,
+           w.entries, w.record
+    FROM winner w
+    WHERE w.record IS NOT NULL
 --[going
 ), kept_on AS (
     -- A burst that yielded goes on under a row that it was born of, so that a crash now loses nothing. What it said has
     -- been done, and whoever died with it died before this. Nothing that stands in an index is changed, so the row stays
     -- on its page: a start keeps the name of its definition.
     UPDATE work x SET kind = 4, body = '{}', version_id = NULL, definition_version = NULL, failures = 0, crashes = 0
+--]
+--[plain and going
+    FROM winner w
+    WHERE x.ctid = w.work_place AND w.continues
+--]
+--[several and going
     FROM work_held h
     WHERE x.ctid = h.place
-      AND CASE WHEN h.no IN (SELECT w.no FROM winner w) THEN true ELSE false END
-      AND CASE WHEN h.id IN (SELECT k.work_id FROM unnest($13::commit_claim[]) k) THEN true ELSE false END
+      AND CASE WHEN h.id IN (SELECT w.work_id FROM winner w WHERE w.continues AND w.work_id IS NOT NULL)
+          THEN true ELSE false END
+--]
+--[going
       AND (x.kind <> 4 OR x.failures > 0 OR x.crashes > 0)
 --]
 --[renewed
@@ -245,23 +297,24 @@ WITH fence_held AS MATERIALIZED (
     -- One that was born of a timer alone has a row made for it.
     INSERT INTO work (tenant_id, instance_id, kind, body, claimed_by, claim_no)
     SELECT w.tenant_id, w.instance_id, 4, '{}', $1, 1
-    FROM unnest($9::integer[]) c(no)
-    JOIN winner w ON w.no = c.no
+    FROM winner w
+    WHERE w.continues AND w.work_id IS NULL
     RETURNING tenant_id, instance_id, id
 --]
 )
-SELECT w.no, w.version, w.created_at, now() AS committed_at,
+SELECT w.no, w.expected + 1 AS version, now() AS committed_at
+       --[standing
+       -- Null: with this commit.
+       , w.created_at
+       --]
+       --[several
        -- It ran alone of its schedule: another occurrence may wait for that.
-       (w.tenant_id, w.instance_id) IN (SELECT f.tenant_id, f.instance_id FROM activation_freed f WHERE f.strategy = 0)
-           AS freed
-       --[going
+       , (w.tenant_id, w.instance_id) IN (SELECT f.tenant_id, f.instance_id FROM activation_freed f WHERE f.strategy = 0)
+         AS freed
+       --]
+       --[asking
        -- Whether something else waits to be done for an instance that goes on.
-       , CASE WHEN w.no IN (SELECT k.no FROM unnest($13::commit_claim[]) k)
-       --]
-       --[renewed
-                OR c.id IS NOT NULL
-       --]
-       --[going
+       , CASE WHEN w.continues
               THEN EXISTS (SELECT 1 FROM work x
                            WHERE x.tenant_id = w.tenant_id AND x.instance_id = w.instance_id
                              AND coalesce(x.claimed_by, 0) = 0 AND x.available_at <= now())

@@ -30,6 +30,10 @@ const BEHIND_START: Duration = Duration::from_millis(200);
 /// How long a burst that yielded waits for word of its first lock, with all that it has in hands.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 
+/// How often a burst that yields again and again asks whether something else waits for its instance (a cancel from another
+/// node, say). To ask costs the server a tenth of a commit.
+const ASKS: Duration = Duration::from_millis(50);
+
 /// An instance whose lock this node holds.
 pub(super) struct Locked {
     pub(super) key: InstanceKey,
@@ -125,6 +129,8 @@ pub(super) struct Prepared {
     state: Option<Box<InstanceState>>,
     attempt: u32,
     clock: Clock,
+    /// When it was last known that nothing else waited for the instance.
+    asked: Instant,
 }
 
 impl Prepared {
@@ -159,6 +165,7 @@ pub(super) struct Finished {
     yielded: bool,
     waits: Until,
     clock: Clock,
+    asked: Instant,
     request: Box<CommitRequest>,
 }
 
@@ -255,6 +262,7 @@ pub(super) async fn prepare(
     Ok(Some(Prepared {
         attempt: u32::try_from(tried).unwrap_or(0) + 1,
         clock,
+        asked: Instant::now(),
         expected: standing.map(|standing| standing.version),
         locked,
         rows,
@@ -314,6 +322,7 @@ pub(super) async fn run(shift: &Shift, prepared: Prepared) -> Result<Finished> {
         state,
         attempt,
         clock,
+        asked,
     } = prepared;
     let correlated = state.as_ref().map(|state| state.correlation_id().map(str::to_owned));
     let burst = Burst {
@@ -336,7 +345,9 @@ pub(super) async fn run(shift: &Shift, prepared: Prepared) -> Result<Finished> {
         .iter()
         .filter_map(|place| rows.get(*place))
         .filter_map(ClaimedRow::awaited);
+    let asks = outcome.yielded && asked.elapsed() >= ASKS;
     let effects = Effects {
+        asks,
         unmet: unmet.collect(),
         rematched: match correlated {
             Some(before) if before != outcome.correlation_id => effects::rematched(&outcome),
@@ -369,6 +380,7 @@ pub(super) async fn run(shift: &Shift, prepared: Prepared) -> Result<Finished> {
         yielded,
         waits,
         clock,
+        asked: if asks { Instant::now() } else { asked },
         request,
     })
 }
@@ -384,6 +396,7 @@ impl Finished {
             yielded,
             waits,
             clock,
+            asked,
             request,
         } = self;
         let key = (request.tenant.clone(), request.instance.clone());
@@ -454,6 +467,7 @@ impl Finished {
             state: Some(state),
             attempt: 1,
             clock,
+            asked,
         };
         Ok(Settled::GoesOn {
             next: Box::new(next),

@@ -70,6 +70,7 @@ pub(super) fn of(outcome: &Outcome, stimuli: Vec<StimulusRow>) -> Result<Effects
         unmet: Vec::new(),
         record: record(outcome)?,
         continues: outcome.yielded,
+        asks: false,
     })
 }
 

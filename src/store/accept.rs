@@ -139,11 +139,13 @@ impl Acceptor {
         flushed: bool,
     ) -> (Self, AbortOnDropHandle<()>) {
         let (sender, queue) = mpsc::channel(BATCH * 2);
+        let is_lent = pool.is_single();
         let lane = Lane {
             connector: connector.clone(),
             incarnation,
             flushed,
-            line: if pool.is_single() {
+            texts: Form::ALL.map(|form| form.text(is_lent, is_lent && !flushed)),
+            line: if is_lent {
                 Line::Lent(pool.clone(), None)
             } else {
                 Line::Own(None)
@@ -248,10 +250,46 @@ pub(crate) async fn read_request(pool: &Pool, tenant: &TenantId, request: &Reque
     }))
 }
 
+/// What is asked for the starts of a batch: the less, the sooner it is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Whether their idempotency keys were used before, and what their activation strategies say.
+    Asked,
+    /// Only whether their workflows are published, and whether their ids are taken.
+    Unclaimed,
+    /// Only whether their workflows are published: they are born claimed, and have ids that were made for them.
+    Claimed,
+}
+
+impl Form {
+    pub(super) const ALL: [Self; 3] = [Self::Asked, Self::Unclaimed, Self::Claimed];
+
+    fn place(self) -> usize {
+        match self {
+            Self::Asked => 0,
+            Self::Unclaimed => 1,
+            Self::Claimed => 2,
+        }
+    }
+
+    /// The statement, over a connection that is lent, and one that sees to flushing itself.
+    pub(super) fn text(self, lent: bool, relaxed: bool) -> String {
+        let has = |part: &str| match part {
+            "asked" => self == Self::Asked,
+            "unasked" => self != Self::Asked,
+            "unclaimed" => self == Self::Unclaimed,
+            "lent" => lent,
+            "own" => !lent,
+            _ => relaxed,
+        };
+        with_parts(ACCEPT, |part| part.split(" and ").all(has))
+    }
+}
+
 struct Channel {
     session: Session,
-    accept: Statement,
-    plain: Statement,
+    /// Once there was a batch of the form.
+    statements: [Option<Statement>; Form::ALL.len()],
 }
 
 /// Over what a lane writes.
@@ -259,56 +297,35 @@ enum Line {
     /// A connection of its own. None: not needed yet, or not any more.
     Own(Option<Channel>),
     /// The connection of a pool that has only one, for each batch: who asks for so few gets no more.
-    Lent(Pool, Option<Lent>),
-}
-
-struct Lent {
-    connection: Exclusive,
-    accept: Statement,
-    plain: Statement,
-}
-
-impl Lent {
-    async fn of(pool: &Pool) -> Result<Self> {
-        let connection = pool.exclusive().await?;
-        let client = connection.client()?;
-        let plain = plain();
-        let (accept, plain) = within(ANSWER_TIMEOUT, async {
-            Ok::<_, tokio_postgres::Error>((
-                client.prepare_cached(ACCEPT).await?,
-                client.prepare_cached(&plain).await?,
-            ))
-        })
-        .await?;
-        Ok(Self {
-            connection,
-            accept,
-            plain,
-        })
-    }
-}
-
-/// For starts of which nothing needs to be asked but whether the workflow is published.
-pub(super) fn plain() -> String {
-    with_parts(ACCEPT, |_| false)
+    Lent(Pool, Option<Exclusive>),
 }
 
 /// One plan for all batches: the server would plan small ones anew, each time, for longer than they take.
 const SETUP: &str = "SET plan_cache_mode = force_generic_plan";
 const SETUP_RELAXED: &str = "SET plan_cache_mode = force_generic_plan; SET synchronous_commit = off";
-const RESET: &str = "RESET plan_cache_mode; RESET synchronous_commit";
-
-fn setup(flushed: bool) -> &'static str {
-    if flushed { SETUP } else { SETUP_RELAXED }
-}
 
 impl Channel {
     async fn open(connector: &Connector, flushed: bool) -> Result<Self> {
         let session = connector.open().await?;
-        within(ANSWER_TIMEOUT, session.client.batch_execute(setup(flushed))).await?;
-        let accept = within(ANSWER_TIMEOUT, session.client.prepare(ACCEPT)).await?;
-        let plain = within(ANSWER_TIMEOUT, session.client.prepare(&plain())).await?;
-        Ok(Self { session, accept, plain })
+        let setup = if flushed { SETUP } else { SETUP_RELAXED };
+        within(ANSWER_TIMEOUT, session.client.batch_execute(setup)).await?;
+        Ok(Self {
+            session,
+            statements: Default::default(),
+        })
+    }
+
+    async fn query(&mut self, form: Form, text: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+        let client = &self.session.client;
+        let answer = within(ANSWER_TIMEOUT, async {
+            let statement = match self.statements.get_mut(form.place()) {
+                Some(Some(statement)) => statement.clone(),
+                Some(unknown) => unknown.insert(client.prepare(text).await?).clone(),
+                None => client.prepare(text).await?,
+            };
+            client.query(&statement, params).await
+        });
+        answer.await
     }
 }
 
@@ -317,6 +334,8 @@ struct Lane {
     incarnation: Incarnation,
     flushed: bool,
     line: Line,
+    /// The statement in its forms.
+    texts: [String; Form::ALL.len()],
     /// Workflows that had an activation strategy when they were last started here.
     strict: HashSet<(TenantId, DefinitionId)>,
 }
@@ -361,7 +380,7 @@ impl Lane {
             if let Line::Lent(_, lent) = &mut self.line
                 && let Some(lent) = lent.take()
             {
-                lent.connection.give_back();
+                lent.give_back();
             }
         }
     }
@@ -433,13 +452,20 @@ impl Lane {
         self.strict.extend(known);
     }
 
-    /// Whether nothing needs to be asked but whether the workflow is published.
-    fn is_plain(&self, start: &NewStart) -> bool {
-        let is_strict = || {
+    /// What needs to be asked for a batch.
+    fn form(&self, batch: &[Pending]) -> Form {
+        let is_strict = |start: &NewStart| {
             let key = (start.tenant.clone(), start.definition_id.clone());
             self.strict.contains(&key)
         };
-        start.request.is_none() && (self.strict.is_empty() || !is_strict())
+        let is_asked = |start: &NewStart| start.request.is_some() || (!self.strict.is_empty() && is_strict(start));
+        if batch.iter().any(|(start, _)| is_asked(start)) {
+            Form::Asked
+        } else if batch.iter().all(|(start, _)| start.claimed) {
+            Form::Claimed
+        } else {
+            Form::Unclaimed
+        }
     }
 
     async fn send(&mut self, batch: &[Pending]) -> Result<HashMap<usize, Outcome>> {
@@ -461,9 +487,8 @@ impl Lane {
             .collect();
         let incarnation = self.incarnation.0;
         let params: [&(dyn ToSql + Sync); 2] = [&incarnation, &rows];
-        let is_plain = batch.iter().all(|(start, _)| self.is_plain(start));
         let asked = |row: &Row, place| row.len() > place && row.get(place);
-        let answer = self.query(is_plain, &params).await?;
+        let answer = self.query(self.form(batch), &params).await?;
         failpoint::hit("accept.after").await?;
         Ok(answer
             .iter()
@@ -496,38 +521,30 @@ impl Lane {
         match &mut self.line {
             Line::Own(Some(_)) | Line::Lent(_, Some(_)) => {}
             Line::Own(channel) => *channel = Some(Channel::open(&self.connector, self.flushed).await?),
-            Line::Lent(pool, lent) => *lent = Some(Lent::of(pool).await?),
+            Line::Lent(pool, lent) => *lent = Some(pool.exclusive().await?),
         }
         Ok(())
     }
 
-    async fn query(&mut self, is_plain: bool, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+    async fn query(&mut self, form: Form, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+        let text = self.texts.get(form.place()).map_or("", String::as_str);
         match &mut self.line {
-            Line::Own(Some(channel)) => {
-                let statement = if is_plain { &channel.plain } else { &channel.accept };
-                within(ANSWER_TIMEOUT, channel.session.client.query(statement, params)).await
-            }
+            Line::Own(Some(channel)) => channel.query(form, text, params).await,
             Line::Own(None) => Err(no_connection()),
             Line::Lent(_, place) => {
                 // Unless it comes back in good order, the connection goes.
                 let Some(lent) = place.take() else {
                     return Err(no_connection());
                 };
-                let statement = if is_plain { &lent.plain } else { &lent.accept };
-                let client = lent.connection.client()?;
+                let client = lent.client()?;
                 let answer = within(ANSWER_TIMEOUT, async {
-                    // In one round trip.
-                    let (set, answer, reset) = futures_util::join!(
-                        client.batch_execute(setup(self.flushed)),
-                        client.query(statement, params),
-                        client.batch_execute(RESET),
-                    );
-                    set?;
-                    reset?;
-                    Ok::<_, tokio_postgres::Error>(answer)
+                    let statement = client.prepare_cached(text).await?;
+                    Ok::<_, tokio_postgres::Error>(client.query(&statement, params).await)
                 })
                 .await?;
-                *place = Some(lent);
+                if !client.is_closed() {
+                    *place = Some(lent);
+                }
                 Ok(answer?)
             }
         }

@@ -1,5 +1,6 @@
 //! Statements with parts that are left out where there is nothing for them: what the server does to begin with a part, it
-//! does also for no rows. Each part stands between a line `--[name` and a line `--]`, so that the file is the whole statement.
+//! does also for no rows. Each part stands between a line `--[name` and a line `--]`, so that the file shows the whole statement;
+//! some parts exclude each other.
 
 /// The text without the parts that `has` says no to.
 pub(crate) fn with_parts(whole: &str, has: impl Fn(&str) -> bool) -> String {

@@ -6,17 +6,14 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Place;
 
-use postgres_types::ToSql;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::{Error, Result};
 
-/// A record on its way to the database. `no` is set by the batch.
-#[derive(Clone, Debug, ToSql)]
-#[postgres(name = "commit_record")]
+/// A record on its way to the database.
+#[derive(Clone, Debug)]
 pub(crate) struct RecordRow {
-    pub(crate) no: i32,
     /// The number of the first entry in the instance's journal.
     pub(crate) first_entry: i64,
     pub(crate) entries: i32,
@@ -162,7 +159,6 @@ impl<'a> Record<'a> {
         let body = serde_json::to_string(&self.body)
             .map_err(|error| Error::internal("the record of a burst cannot be written").caused_by(error))?;
         Ok(Some(RecordRow {
-            no: 0,
             first_entry,
             entries: i32::try_from(self.body.journal.len()).unwrap_or(i32::MAX),
             body,

@@ -12,7 +12,6 @@ use super::{Claim, Commit, CommitRequest};
 use crate::db::{ANSWER_TIMEOUT, Connector, Failure, Session, within};
 use crate::failpoint;
 use crate::id::{Incarnation, InstanceVersion, WorkId};
-use crate::store::record::RecordRow;
 use crate::{Error, Result};
 
 const BATCH: &str = include_str!("../../../sql/queries/commit_batch.sql");
@@ -20,6 +19,12 @@ const LOCKS: &str = include_str!("../../../sql/queries/commit_locks.sql");
 const LOCKS_WAITING: &str = include_str!("../../../sql/queries/commit_locks_waiting.sql");
 const MATCH: &str = include_str!("../../../sql/queries/commit_match.sql");
 const CLASSIFY: &str = include_str!("../../../sql/queries/commit_classify.sql");
+
+/// The code of the error by which a plain batch is refused where instances may hold something (`activation_held`, V14).
+const HELD: &str = "MSACT";
+
+/// After so many batches a plain one is tried again.
+const HOLDING: usize = 256;
 
 /// How the lane meets a row that somebody else has locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,10 +47,12 @@ impl Lane {
 /// A connection that commits.
 pub(super) struct Channel {
     session: Session,
-    /// The statement with all its parts, and as text.
+    /// The statement with all its parts but those of plain ones, and its whole text.
     whole: (Statement, String),
     /// The same in other shapes, once a batch was of it.
     shapes: [Option<Statement>; Shape::COUNT],
+    /// For so many batches yet, instances may hold something, which a plain one does not free.
+    holding: usize,
     locks: Statement,
     matching: Statement,
     pub(super) classify: Statement,
@@ -64,6 +71,8 @@ pub(super) struct Broken {
     pub(super) error: Error,
     /// The id of a new instance is taken.
     pub(super) taken: bool,
+    /// It was plain, and instances may hold something.
+    held: bool,
 }
 
 impl From<tokio_postgres::Error> for Broken {
@@ -71,6 +80,7 @@ impl From<tokio_postgres::Error> for Broken {
         Self {
             failure: Failure::of(&error),
             taken: error.as_db_error().and_then(DbError::constraint) == Some("instance_pkey"),
+            held: error.code().is_some_and(|code| code.code() == HELD),
             error: error.into(),
         }
     }
@@ -82,6 +92,7 @@ impl From<Error> for Broken {
         Self {
             failure: Failure::Connection,
             taken: false,
+            held: false,
             error,
         }
     }
@@ -99,9 +110,11 @@ impl Channel {
             Lane::Fast => (BATCH.to_owned(), LOCKS),
             Lane::Straggler => (BATCH.replace(" SKIP LOCKED", ""), LOCKS_WAITING),
         };
+        let whole = Shape::WHOLE.of(&batch);
         Ok(Self {
-            whole: (within(ANSWER_TIMEOUT, client.prepare(&batch)).await?, batch),
+            whole: (within(ANSWER_TIMEOUT, client.prepare(&whole)).await?, batch),
             shapes: [const { None }; Shape::COUNT],
+            holding: 0,
             locks: within(ANSWER_TIMEOUT, client.prepare(locks)).await?,
             matching: within(ANSWER_TIMEOUT, client.prepare(MATCH)).await?,
             classify: within(ANSWER_TIMEOUT, client.prepare(CLASSIFY)).await?,
@@ -127,7 +140,21 @@ impl Channel {
         requests: impl Iterator<Item = &'a mut CommitRequest>,
     ) -> Result<Winners, Broken> {
         failpoint::hit("commit.gathered").await?;
-        let rows = Rows::of(requests);
+        let mut rows = Rows::of(requests);
+        rows.shape.several |= self.holding > 0;
+        self.holding = self.holding.saturating_sub(1);
+        let mut written = self.write_as_it_is(&rows).await;
+        if matches!(&written, Err(broken) if broken.held) {
+            self.holding = HOLDING;
+            rows.shape.several = true;
+            written = self.write_as_it_is(&rows).await;
+        }
+        let winners = written?;
+        failpoint::hit("commit.answered").await?;
+        Ok(winners)
+    }
+
+    async fn write_as_it_is(&mut self, rows: &Rows<'_>) -> Result<Winners, Broken> {
         let batch = match tokio::time::timeout(ANSWER_TIMEOUT, self.shaped(rows.shape)).await {
             // What the server says against it is no doubt about a commit: nothing was sent.
             Ok(prepared) => prepared?,
@@ -135,14 +162,10 @@ impl Channel {
                 return Err(Error::unavailable("database-timeout", "the database did not prepare a commit").into());
             }
         };
-        let winners = match tokio::time::timeout(ANSWER_TIMEOUT, self.send(&batch, &rows)).await {
-            Ok(result) => result?,
-            Err(_) => {
-                return Err(Error::unavailable("database-timeout", "the database did not answer to a commit").into());
-            }
-        };
-        failpoint::hit("commit.answered").await?;
-        Ok(winners)
+        match tokio::time::timeout(ANSWER_TIMEOUT, self.send(&batch, rows)).await {
+            Ok(result) => result,
+            Err(_) => Err(Error::unavailable("database-timeout", "the database did not answer to a commit").into()),
+        }
     }
 
     /// The statement in the shape of a batch.
@@ -229,17 +252,22 @@ impl Channel {
 }
 
 fn winners(rows: &[tokio_postgres::Row]) -> Winners {
+    let columns = rows.first().map_or(&[][..], |row| row.columns());
+    // Which there are is a matter of the shape.
+    let place = |name| columns.iter().position(|column| column.name() == name);
+    let (created, freed, more) = (place("created_at"), place("freed"), place("more"));
+    let continued = place("continued");
     rows.iter()
         .filter_map(|row| {
             let no = usize::try_from(row.get::<_, i32>(0)).ok()?;
+            let committed_at = row.get(2);
             let commit = Commit {
                 version: InstanceVersion(row.get(1)),
-                created_at: row.get(2),
-                committed_at: row.get(3),
-                freed: row.get(4),
-                // Of a batch in which a burst goes on.
-                more: row.try_get(5).unwrap_or(false),
-                continued: row.try_get::<_, Option<i64>>(6).ok().flatten().map(WorkId),
+                created_at: created.and_then(|place| row.get(place)).unwrap_or(committed_at),
+                committed_at,
+                freed: freed.is_some_and(|place| row.get(place)),
+                more: more.is_some_and(|place| row.get(place)),
+                continued: continued.and_then(|place| row.get(place)).map(WorkId),
             };
             Some((no, commit))
         })
@@ -249,6 +277,7 @@ fn winners(rows: &[tokio_postgres::Row]) -> Winners {
 /// A request without its effects.
 pub(super) fn request_row(no: i32, request: &CommitRequest) -> RequestRow<'_> {
     let effects = &request.effects;
+    let (work, record) = (request.named(), effects.record.as_ref());
     RequestRow {
         no,
         tenant_id: request.tenant.as_str(),
@@ -266,6 +295,12 @@ pub(super) fn request_row(no: i32, request: &CommitRequest) -> RequestRow<'_> {
         incident_count: effects.incident_count,
         state: &effects.state,
         elapsed: i64::try_from(effects.elapsed.as_micros()).unwrap_or(i64::MAX),
+        work_id: work.map(|(id, _)| id.0),
+        claim_no: work.map(|(_, no)| no.0),
+        continues: effects.continues,
+        first_entry: record.map(|record| record.first_entry),
+        entries: record.map(|record| record.entries),
+        record: record.map(|record| record.body.as_str()),
     }
 }
 
@@ -293,12 +328,11 @@ struct Rows<'a> {
     shape: Shape,
     requests: Vec<RequestRow<'a>>,
     claims: Vec<ClaimRow<'a>>,
+    /// In place of the claims of plain ones.
+    none: Vec<ClaimRow<'a>>,
     bookmarks: Vec<&'a BookmarkRow>,
     burned: Vec<BurnedRow<'a>>,
     stimuli: Vec<&'a StimulusRow>,
-    records: Vec<&'a RecordRow>,
-    continued: Vec<i32>,
-    kept: Vec<ClaimRow<'a>>,
     unmet: Vec<ClaimRow<'a>>,
     dues: Vec<&'a DueRow>,
     keys: Vec<KeyRow>,
@@ -314,7 +348,6 @@ impl<'a> Rows<'a> {
             request.effects.bookmarks_made.iter_mut().for_each(|row| row.no = no);
             request.effects.stimuli.iter_mut().for_each(|row| row.no = no);
             request.effects.dues.iter_mut().for_each(|row| row.no = no);
-            request.effects.record.iter_mut().for_each(|row| row.no = no);
             rows.add(no, request);
         }
         rows
@@ -339,17 +372,6 @@ impl<'a> Rows<'a> {
         }));
         self.stimuli.extend(&effects.stimuli);
         self.dues.extend(&effects.dues);
-        self.records.extend(&effects.record);
-        match request.kept() {
-            Some((work, claim_no)) => self.kept.push(ClaimRow {
-                no,
-                work_id: Some(work.0),
-                timer_id: None,
-                claim_no: claim_no.0,
-            }),
-            None if effects.continues => self.continued.push(no),
-            None => {}
-        }
         for (key, exclusive) in request.keys() {
             self.keys.push(KeyRow { no, key });
             *self.modes.entry(key).or_default() |= exclusive;
@@ -374,21 +396,18 @@ impl<'a> Rows<'a> {
         self.modes.iter().map(|(key, exclusive)| (*key, *exclusive)).unzip()
     }
 
-    fn params<'b>(&'b self, incarnation: &'b i64, writer: &'b i16) -> [&'b (dyn ToSql + Sync); 13] {
+    fn params<'b>(&'b self, incarnation: &'b i64, writer: &'b i16) -> [&'b (dyn ToSql + Sync); 10] {
         [
             incarnation,
             writer,
             &self.requests,
-            &self.claims,
+            if self.shape.several { &self.claims } else { &self.none },
             &self.bookmarks,
             &self.burned,
             &self.stimuli,
-            &self.records,
-            &self.continued,
             &self.keys,
             &self.unmet,
             &self.dues,
-            &self.kept,
         ]
     }
 }

@@ -81,6 +81,8 @@ pub(crate) struct Effects {
     pub(crate) record: Option<RecordRow>,
     /// The burst yielded: it goes on under a row of work that it was born of, or else one that the commit makes.
     pub(crate) continues: bool,
+    /// It yielded, and wants to be told whether something else waits for the instance.
+    pub(crate) asks: bool,
 }
 
 /// A bookmark that waits for a stimulus.
@@ -111,7 +113,7 @@ pub(crate) struct Commit {
     pub(crate) version: InstanceVersion,
     /// The claimed row that was made for a burst that yielded, to go on under, as it was born of none that it could keep.
     pub(crate) continued: Option<WorkId>,
-    /// Of a burst that yielded: something else waits to be done with the instance.
+    /// Of a burst that asked: something else waits to be done with the instance. One that did not ask may be told, too.
     pub(crate) more: bool,
     /// Of a burst that ended its instance: it kept other occurrences of its schedule from starting, and does so no more.
     pub(crate) freed: bool,
@@ -183,6 +185,14 @@ impl CommitRequest {
             _ => None,
         });
         works.next().filter(|_| self.effects.continues)
+    }
+
+    /// The row of work that it was born of, if of nothing else; of one that yielded, the row to go on under.
+    fn named(&self) -> Option<(WorkId, ClaimNo)> {
+        match &*self.claims {
+            [Claim::Work(id, no)] if !self.effects.continues => Some((*id, *no)),
+            _ => self.kept(),
+        }
     }
 
     /// The stimulus keys to lock, exclusive for those that it publishes.

@@ -33,6 +33,12 @@ pub(super) struct RequestRow<'a> {
     pub(super) incident_count: i32,
     pub(super) state: &'a [u8],
     pub(super) elapsed: i64,
+    pub(super) work_id: Option<i64>,
+    pub(super) claim_no: Option<i64>,
+    pub(super) continues: bool,
+    pub(super) first_entry: Option<i64>,
+    pub(super) entries: Option<i32>,
+    pub(super) record: Option<&'a str>,
 }
 
 #[derive(Debug, ToSql)]

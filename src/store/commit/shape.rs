@@ -7,6 +7,8 @@ use crate::store::parts::with_parts;
 /// What a batch has rows for, besides starts that come to their end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shape {
+    /// Bursts that were born of more or else than one row of work, or free something. Without, the batch is plain.
+    pub(super) several: bool,
     /// Instances that were there before.
     pub(super) standing: bool,
     /// Those that a timer resumed.
@@ -17,6 +19,8 @@ pub(crate) struct Shape {
     pub(super) waiting: bool,
     /// Bursts that go on.
     pub(super) going: bool,
+    /// Plain ones of these, to be told whether something else waits for their instance; others are always told.
+    pub(super) asking: bool,
     /// Those of them that have no row to go on under.
     pub(super) renewed: bool,
     /// Claims that met nothing, and what counts by correlation id.
@@ -25,7 +29,20 @@ pub(crate) struct Shape {
 
 impl Shape {
     /// How many there could be; a connection prepares those that it meets.
-    pub(super) const COUNT: usize = 128;
+    pub(super) const COUNT: usize = 512;
+
+    /// That with all parts but those of plain ones.
+    pub(crate) const WHOLE: Self = Self {
+        several: true,
+        standing: true,
+        timed: true,
+        burned: true,
+        waiting: true,
+        going: true,
+        asking: false,
+        renewed: true,
+        rare: true,
+    };
 
     /// All that a batch can have.
     #[cfg(test)]
@@ -38,8 +55,15 @@ impl Shape {
             timed: place & 16 > 0,
             burned: place & 32 > 0,
             renewed: place & 64 > 0,
+            several: place & 128 > 0,
+            asking: place & 256 > 0,
         });
-        shapes.filter(|shape| (shape.standing || !(shape.timed || shape.burned)) && (shape.going || !shape.renewed))
+        shapes.filter(|shape| {
+            (shape.standing || !(shape.timed || shape.burned))
+                && (shape.going || !shape.renewed)
+                && (!shape.asking || shape.going && !shape.several)
+                && (shape.several || !(shape.timed || shape.burned || shape.renewed || shape.rare))
+        })
     }
 
     pub(super) fn place(self) -> usize {
@@ -50,6 +74,8 @@ impl Shape {
             + 16 * usize::from(self.timed)
             + 32 * usize::from(self.burned)
             + 64 * usize::from(self.renewed)
+            + 128 * usize::from(self.several)
+            + 256 * usize::from(self.asking && !self.several)
     }
 
     pub(super) fn take_in(&mut self, request: &CommitRequest) {
@@ -63,23 +89,32 @@ impl Shape {
             || !effects.stimuli.is_empty()
             || !effects.rematched.is_empty();
         self.going |= effects.continues;
+        self.asking |= effects.continues && effects.asks;
         self.renewed |= effects.continues && request.kept().is_none();
         self.rare |=
             !effects.unmet.is_empty() || (effects.status == super::RUNNING && effects.correlation_id.is_some());
+        let is_plain = matches!(&*request.claims, [Claim::Work(..)]);
+        self.several |= !is_plain || self.burned || self.rare;
     }
 
     /// The text without the parts that this shape has not.
     pub(crate) fn of(self, whole: &str) -> String {
-        with_parts(whole, |part| match part {
+        let has_all = |part: &str| part.split(" and ").all(|name| self.has(name));
+        with_parts(whole, |part| part.split(" or ").any(has_all))
+    }
+
+    fn has(self, part: &str) -> bool {
+        match part {
+            "plain" => !self.several,
+            "several" => self.several,
             "standing" => self.standing,
             "timed" => self.timed,
             "burned" => self.burned,
-            "timed or burned" => self.timed || self.burned,
-            "timed and burned" => self.timed && self.burned,
             "waiting" => self.waiting,
             "going" => self.going,
+            "asking" => self.going && (self.several || self.asking),
             "renewed" => self.renewed,
             _ => self.rare,
-        })
+        }
     }
 }

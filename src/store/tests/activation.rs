@@ -9,7 +9,7 @@ use super::definitions::{definition, start};
 use crate::Result;
 use crate::assert_verdict;
 use crate::id::{ClaimNo, InstanceId, NodeId, StimulusHash, TenantId};
-use crate::store::accept::{Accepted, Acceptor, NewStart, RequestKey};
+use crate::store::accept::{Accepted, Acceptor, Form, NewStart, RequestKey};
 use crate::store::commit::tests::fixture::{Fixture, Writer, burst, waiting};
 use crate::store::commit::{Claim, CommitRequest, Verdict};
 use crate::store::dead_letter::Which;
@@ -134,7 +134,8 @@ async fn a_singleton_starts_again_only_when_the_first_has_ended() {
 async fn rivals(end: &str) -> (Door, Result<Claim>) {
     let door = Door::new("Singleton").await;
     let rival = door.fixture.session().await;
-    let accept = include_str!("../../../sql/queries/accept_start.sql")
+    let accept = Form::Asked
+        .text(false, false)
         .replace(
             "unnest($2::accept_start[])",
             "(SELECT (row(0, '', 'rival', 'd', '{}', NULL, NULL, NULL, false)::accept_start).*)",

@@ -10,13 +10,11 @@ use super::definitions::start;
 use crate::assert_verdict;
 use crate::failpoint;
 use crate::id::{DefinitionId, StimulusHash, TenantId};
-use crate::store::accept::{self, Acceptor};
+use crate::store::accept::{Acceptor, Form};
 use crate::store::commit::Verdict;
 use crate::store::commit::tests::fixture::burst;
 use crate::store::definition::TriggerRow;
 use crate::store::{activation, dead_letter};
-
-const ACCEPT: &str = include_str!("../../../sql/queries/accept_start.sql");
 
 /// Accepts a start by hand. With `held`, the statement waits in the middle: its snapshot is taken, and nothing written.
 fn by_hand(accept: &str, body: &str, held: bool) -> String {
@@ -54,11 +52,13 @@ async fn looks_again(points: &mut mpsc::UnboundedReceiver<String>) {
 /// A start under the old version is under way while another strategy is published. Those that come after wait for its
 /// fate, and see it.
 async fn under_way(strategy: &'static str, correlation: Option<&str>, held: bool, end: &str) {
-    // Both statements that accept, as each meets the old version.
-    let statement = match strategy {
-        "Singleton" => accept::plain(),
-        _ => ACCEPT.to_owned(),
+    // All forms of the statement that accepts, as each meets the old version.
+    let form = match strategy {
+        "Singleton" => Form::Claimed,
+        "CorrelatedSingleton" => Form::Unclaimed,
+        _ => Form::Asked,
     };
+    let statement = form.text(false, false);
     let door = Door::new("AllowAlways").await;
     let (rival, gate) = (door.fixture.session().await, door.fixture.session().await);
     let body = json!({ "correlationId": correlation }).to_string();

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use crate::store::accept;
+use crate::store::accept::Form;
 use crate::store::commit::Shape;
 use crate::store::commit::tests::fixture::Fixture;
 
@@ -77,8 +77,7 @@ const EMPTIED: [&str; 7] = [
 
 const BATCH: &str =
     "(bigint, smallint, commit_request[], commit_claim[], commit_bookmark[], commit_burned[], commit_stimulus[],
-                      commit_record[], integer[], commit_key[], commit_claim[], commit_due[],
-                      commit_claim[])";
+                      commit_key[], commit_claim[], commit_due[])";
 
 struct Hot {
     name: &'static str,
@@ -119,14 +118,14 @@ const HOT: [Hot; 25] = [
     hot!("instance_load", "array['','']::text[], array['i1','i2']::text[]", false),
     hot!(
         "commit_batch",
-        "4711, 0, array[row(0,'','i1',1,null,1,'d','d1',1,0,2,null,null,0,'',0)::commit_request],
+        "4711, 0, array[row(0,'','i1',1,null,1,'d','d1',1,0,2,null,null,0,'',0,1,1,true,0,0,'')::commit_request],
          array[row(0,1,null,1)::commit_claim, row(0,null,'b',1)::commit_claim], '{}', array[row(0,'b')::commit_burned],
-         '{}', '{}', '{}', '{}', '{}', '{}', '{}'",
+         '{}', '{}', '{}', '{}'",
         true
     ),
     hot!(
         "commit_classify",
-        "4711, 0, array[row(0,'','i1',1,null,1,'d','d1',1,0,2,null,null,0,'',0)::commit_request],
+        "4711, 0, array[row(0,'','i1',1,null,1,'d','d1',1,0,2,null,null,0,'',0,1,1,true,0,0,'')::commit_request],
          array[row(0,1,null,1)::commit_claim, row(0,null,'b',1)::commit_claim]",
         true
     ),
@@ -366,21 +365,34 @@ async fn what_will_be_due_some_day_costs_neither_a_look_nor_a_claim() {
     assert!(pages[0] > 0 && pages[1] <= pages[0] + 4, "{pages:?}");
 }
 
-/// The hot statements, and those of a batch and of starts in all their shapes: of those only what they leave out tells them
-/// apart, so the indexes that they must use are not asked for.
+/// The hot statements, those of a batch and of starts as wholes. These follow in all their shapes: of those only what they
+/// leave out tells them apart, so the indexes that they must use are not asked for.
 fn hot() -> impl Iterator<Item = Hot> {
-    let batch = || HOT.into_iter().filter(|hot| hot.name == "commit_batch");
+    let of = |name| HOT.into_iter().filter(move |hot: &Hot| hot.name == name);
+    let leak = |sql: String| -> &'static str { Box::leak(sql.into_boxed_str()) };
+    let wholes = HOT.into_iter().map(move |hot| Hot {
+        sql: match hot.name {
+            "commit_batch" => leak(Shape::WHOLE.of(hot.sql)),
+            "accept_start" => leak(Form::Asked.text(false, false)),
+            _ => hot.sql,
+        },
+        ..hot
+    });
     let shapes = Shape::all().flat_map(move |shape| {
-        batch().map(move |hot| Hot {
-            sql: Box::leak(shape.of(hot.sql).replace("index:", "").into_boxed_str()),
+        of("commit_batch").map(move |hot| Hot {
+            sql: leak(shape.of(hot.sql).replace("index:", "")),
             ..hot
         })
     });
-    let starts = HOT.into_iter().filter(|hot| hot.name == "accept_start").map(|hot| Hot {
-        sql: Box::leak(accept::plain().replace("index:", "").into_boxed_str()),
-        ..hot
+    let ways = [(false, false), (true, false), (true, true)];
+    let forms = Form::ALL.into_iter().flat_map(move |form| ways.map(|way| (form, way)));
+    let starts = forms.flat_map(move |(form, (lent, relaxed))| {
+        of("accept_start").map(move |hot| Hot {
+            sql: leak(form.text(lent, relaxed).replace("index:", "")),
+            ..hot
+        })
     });
-    HOT.into_iter().chain(shapes).chain(starts)
+    wholes.chain(shapes).chain(starts)
 }
 
 async fn explain(fixture: &Fixture, hot: &Hot, mode: &str) -> String {

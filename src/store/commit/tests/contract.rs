@@ -255,18 +255,28 @@ async fn a_yielded_burst_goes_on_under_the_row_that_it_was_born_of() {
         .execute("UPDATE work SET crashes = 1, failures = 3", &[])
         .await
         .unwrap();
-    for expected in [None, Some(1), Some(2)] {
+    for (expected, asks, waits) in [
+        (None, false, false),
+        (Some(1), true, false),
+        (Some(2), false, false),
+        (Some(3), true, true),
+    ] {
         let mut request = burst("i", expected);
         (
             request.effects.status,
             request.effects.sub_status,
             request.effects.continues,
         ) = (0, 1, true);
+        request.effects.asks = asks;
         request.claims = vec![claim.clone()];
+        if expected == Some(2) {
+            let others = "INSERT INTO work (tenant_id, instance_id, kind, body) VALUES ('', 'i', 1, '{}')";
+            session.client.batch_execute(others).await.unwrap();
+        }
         let Verdict::Won(Commit { continued, more, .. }) = writer.write(request).await else {
             panic!()
         };
-        assert_eq!((continued, more), (None, false), "no other row was made");
+        assert_eq!((continued, more), (None, waits), "no other row was made");
         let is = "SELECT count(*) FROM work WHERE kind = 4 AND claimed_by IS NOT NULL AND failures = 0 AND crashes = 0";
         assert_eq!(fixture.count(is).await, 1, "it got further: nobody is to blame");
     }
@@ -274,10 +284,10 @@ async fn a_yielded_burst_goes_on_under_the_row_that_it_was_born_of() {
     let indexed = r"SELECT count(*) FROM pg_index WHERE indrelid = 'work'::regclass
                     AND pg_get_indexdef(indexrelid) ~ '\m(kind|body|failures|crashes|version_id|definition_version)\M'";
     assert_eq!(fixture.count(indexed).await, 0, "no index knows what is changed");
-    let mut last = burst("i", Some(3));
+    let mut last = burst("i", Some(4));
     last.claims = vec![claim];
     assert_verdict!(writer.write(last).await, Verdict::Won(Commit { continued: None, .. }));
-    assert_eq!(fixture.count("SELECT count(*) FROM work").await, 0);
+    assert_eq!(fixture.count("SELECT count(*) FROM work").await, 1, "the other one");
     fixture.is_sound().await;
 }
 
