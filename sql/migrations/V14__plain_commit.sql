@@ -13,8 +13,8 @@ ALTER TYPE commit_request
 DROP TYPE commit_record;
 
 -- A batch in a shape that frees nothing meets instances that may hold something.
-CREATE FUNCTION activation_held() RETURNS boolean
+CREATE FUNCTION activation_refuses() RETURNS boolean
 LANGUAGE plpgsql AS $$
 BEGIN
-    RAISE EXCEPTION 'there are workflows with an activation strategy' USING ERRCODE = 'MSACT';
+    RAISE EXCEPTION 'the node sends this batch again, as one that looks at what instances hold' USING ERRCODE = 'MSACT';
 END $$;

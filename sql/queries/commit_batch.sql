@@ -1,7 +1,8 @@
 -- purpose: write every burst of a batch whose fences hold, each whole or not at all; returns the winners
 -- caller:  store::commit::batch (the straggler lane runs the same text without SKIP LOCKED)
 -- index:   fence_pkey, work_pkey, timer_pkey, instance_pkey, bookmark_pkey, activation_instance, definition_published, definition_correlation
--- locks:   fence (key share), work by id, timer by id, instance by id, then dependants of the winners only
+-- locks:   fence (key share), then work by id, timer by id, instance, of plain ones burst by burst (a straggler is alone);
+--          then dependants of the winners only
 -- What stands in a table is looked up row by row, in subqueries that nothing can be taken out of, and is changed by its
 -- place: a plan that is made while a table is empty would join it by a walk over a whole index. A row that somebody has
 -- changed since our snapshot is not seen at the place where it is locked, and counts as one that is not to be had now.
@@ -15,7 +16,7 @@ WITH fence_held AS MATERIALIZED (
     WHERE f.incarnation = $1 AND f.writer = $2
     --[plain
       -- What an instance holds is freed in another shape.
-      AND CASE WHEN (SELECT true FROM activation LIMIT 1) THEN activation_held() ELSE true END
+      AND CASE WHEN (SELECT true FROM activation LIMIT 1) THEN activation_refuses() ELSE true END
     --]
     FOR KEY SHARE
 --[waiting
@@ -101,9 +102,6 @@ WITH fence_held AS MATERIALIZED (
 --]
 --[burned
       AND CASE WHEN r.no IN (SELECT b.no FROM timer_burned b WHERE b.held IS NOT TRUE) THEN false ELSE true END
---]
---[several
-    ORDER BY r.tenant_id, r.instance_id
 --]
 ), winner AS MATERIALIZED (
     SELECT e.*

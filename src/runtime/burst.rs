@@ -30,8 +30,8 @@ const BEHIND_START: Duration = Duration::from_millis(200);
 /// How long a burst that yielded waits for word of its first lock, with all that it has in hands.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How often a burst that yields again and again asks whether something else waits for its instance (a cancel from another
-/// node, say). To ask costs the server a tenth of a commit.
+/// How often a burst that yields again and again asks whether something else waits for its instance (a resume from another
+/// node, say; a cancel makes the next commit lose by itself). To ask costs the server a tenth of a commit.
 const ASKS: Duration = Duration::from_millis(50);
 
 /// An instance whose lock this node holds.
@@ -129,7 +129,7 @@ pub(super) struct Prepared {
     state: Option<Box<InstanceState>>,
     attempt: u32,
     clock: Clock,
-    /// When it was last known that nothing else waited for the instance.
+    /// When it was last asked whether anything else waits for the instance, or all of that was claimed.
     asked: Instant,
 }
 

@@ -537,11 +537,11 @@ impl Lane {
                     return Err(no_connection());
                 };
                 let client = lent.client()?;
-                let answer = within(ANSWER_TIMEOUT, async {
+                let sent = async {
                     let statement = client.prepare_cached(text).await?;
-                    Ok::<_, tokio_postgres::Error>(client.query(&statement, params).await)
-                })
-                .await?;
+                    client.query(&statement, params).await
+                };
+                let answer = within(ANSWER_TIMEOUT, async { Ok::<_, Error>(sent.await) }).await?;
                 if !client.is_closed() {
                     *place = Some(lent);
                 }

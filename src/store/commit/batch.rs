@@ -1,6 +1,7 @@
 //! One batch on one connection: encode, send as one pipeline, read who won.
 
 use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
 
 use postgres_types::ToSql;
 use tokio_postgres::error::DbError;
@@ -20,11 +21,11 @@ const LOCKS_WAITING: &str = include_str!("../../../sql/queries/commit_locks_wait
 const MATCH: &str = include_str!("../../../sql/queries/commit_match.sql");
 const CLASSIFY: &str = include_str!("../../../sql/queries/commit_classify.sql");
 
-/// The code of the error by which a plain batch is refused where instances may hold something (`activation_held`, V14).
+/// The code of the error by which a plain batch is refused where instances may hold something (`activation_refuses`, V14).
 const HELD: &str = "MSACT";
 
-/// After so many batches a plain one is tried again.
-const HOLDING: usize = 256;
+/// After so long a plain one is tried again. Each refusal is an error in the server's log.
+const HOLDING: Duration = Duration::from_secs(30);
 
 /// How the lane meets a row that somebody else has locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,8 +52,8 @@ pub(super) struct Channel {
     whole: (Statement, String),
     /// The same in other shapes, once a batch was of it.
     shapes: [Option<Statement>; Shape::COUNT],
-    /// For so many batches yet, instances may hold something, which a plain one does not free.
-    holding: usize,
+    /// Until then instances may hold something, which a plain batch does not free.
+    holding: Option<Instant>,
     locks: Statement,
     matching: Statement,
     pub(super) classify: Statement,
@@ -114,7 +115,7 @@ impl Channel {
         Ok(Self {
             whole: (within(ANSWER_TIMEOUT, client.prepare(&whole)).await?, batch),
             shapes: [const { None }; Shape::COUNT],
-            holding: 0,
+            holding: None,
             locks: within(ANSWER_TIMEOUT, client.prepare(locks)).await?,
             matching: within(ANSWER_TIMEOUT, client.prepare(MATCH)).await?,
             classify: within(ANSWER_TIMEOUT, client.prepare(CLASSIFY)).await?,
@@ -141,11 +142,10 @@ impl Channel {
     ) -> Result<Winners, Broken> {
         failpoint::hit("commit.gathered").await?;
         let mut rows = Rows::of(requests);
-        rows.shape.several |= self.holding > 0;
-        self.holding = self.holding.saturating_sub(1);
+        rows.shape.several |= self.holding.is_some_and(|until| Instant::now() < until);
         let mut written = self.write_as_it_is(&rows).await;
         if matches!(&written, Err(broken) if broken.held) {
-            self.holding = HOLDING;
+            self.holding = Some(Instant::now() + HOLDING);
             rows.shape.several = true;
             written = self.write_as_it_is(&rows).await;
         }
@@ -274,7 +274,7 @@ fn winners(rows: &[tokio_postgres::Row]) -> Winners {
         .collect()
 }
 
-/// A request without its effects.
+/// A request, without those of its effects that are rows of their own.
 pub(super) fn request_row(no: i32, request: &CommitRequest) -> RequestRow<'_> {
     let effects = &request.effects;
     let (work, record) = (request.named(), effects.record.as_ref());

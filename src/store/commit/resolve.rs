@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::batch::{Channel, claim_rows, request_row};
+use super::row::RequestRow;
 use super::{Commit, CommitRequest, Verdict};
 use crate::Result;
 use crate::db::{ANSWER_TIMEOUT, within};
@@ -29,7 +30,12 @@ pub(super) async fn classify<'a>(
     let losers: HashMap<usize, &CommitRequest> = losers.collect();
     let requests: Vec<_> = losers
         .iter()
-        .map(|(no, request)| request_row(*no as i32, request))
+        .map(|(no, request)| RequestRow {
+            // Nobody asks for these here, and they may be large.
+            state: &[],
+            record: None,
+            ..request_row(*no as i32, request)
+        })
         .collect();
     let claims: Vec<_> = losers
         .iter()

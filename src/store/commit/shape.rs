@@ -7,7 +7,8 @@ use crate::store::parts::with_parts;
 /// What a batch has rows for, besides starts that come to their end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shape {
-    /// Bursts that were born of more or else than one row of work, or free something. Without, the batch is plain.
+    /// Bursts that were born of more or else than one row of work, burn a bookmark, are rare, or may hold something. Without,
+    /// the batch is plain.
     pub(super) several: bool,
     /// Instances that were there before.
     pub(super) standing: bool,
@@ -64,6 +65,16 @@ impl Shape {
                 && (!shape.asking || shape.going && !shape.several)
                 && (shape.several || !(shape.timed || shape.burned || shape.renewed || shape.rare))
         })
+    }
+
+    /// By which a plain one must find its rows.
+    #[cfg(test)]
+    pub(crate) fn own_indexes(self) -> &'static str {
+        match (self.several, self.standing) {
+            (true, _) => "",
+            (false, true) => "work_pkey, instance_pkey",
+            (false, false) => "work_pkey",
+        }
     }
 
     pub(super) fn place(self) -> usize {

@@ -1,5 +1,6 @@
 //! The store against a real server; each race with two open sessions.
 
+mod accept;
 mod activation;
 mod activation_publish;
 mod blame;

@@ -365,8 +365,8 @@ async fn what_will_be_due_some_day_costs_neither_a_look_nor_a_claim() {
     assert!(pages[0] > 0 && pages[1] <= pages[0] + 4, "{pages:?}");
 }
 
-/// The hot statements, those of a batch and of starts as wholes. These follow in all their shapes: of those only what they
-/// leave out tells them apart, so the indexes that they must use are not asked for.
+/// The hot statements, those of a batch and of starts as wholes, and these in all their shapes. Of most shapes only what they
+/// leave out tells them from the whole, so the indexes that they must use are not asked for.
 fn hot() -> impl Iterator<Item = Hot> {
     let of = |name| HOT.into_iter().filter(move |hot: &Hot| hot.name == name);
     let leak = |sql: String| -> &'static str { Box::leak(sql.into_boxed_str()) };
@@ -380,19 +380,33 @@ fn hot() -> impl Iterator<Item = Hot> {
     });
     let shapes = Shape::all().flat_map(move |shape| {
         of("commit_batch").map(move |hot| Hot {
-            sql: leak(shape.of(hot.sql).replace("index:", "")),
+            sql: leak(by_index(&shape.of(hot.sql), shape.own_indexes())),
             ..hot
         })
     });
     let ways = [(false, false), (true, false), (true, true)];
     let forms = Form::ALL.into_iter().flat_map(move |form| ways.map(|way| (form, way)));
     let starts = forms.flat_map(move |(form, (lent, relaxed))| {
+        let own = if form == Form::Asked {
+            ""
+        } else {
+            "definition_published"
+        };
         of("accept_start").map(move |hot| Hot {
-            sql: leak(form.text(lent, relaxed).replace("index:", "")),
+            sql: leak(by_index(&form.text(lent, relaxed), own)),
             ..hot
         })
     });
     wholes.chain(shapes).chain(starts)
+}
+
+/// With these indexes in its header in place of those of the whole.
+fn by_index(sql: &str, indexes: &str) -> String {
+    let lines = sql.lines().map(|line| match line.strip_prefix("-- index:") {
+        Some(_) => format!("-- index: {indexes}"),
+        None => line.to_owned(),
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 async fn explain(fixture: &Fixture, hot: &Hot, mode: &str) -> String {

@@ -222,6 +222,33 @@ async fn a_long_run_yields_and_goes_on() {
     bench.ends_well().await;
 }
 
+/// Of a node whose word was lost, so that only the one that runs it can see it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_comes_for_an_instance_that_yields_again_and_again_is_taken_along() {
+    let (bench, count, permits) = gated().await;
+    permits.add_permits(Semaphore::MAX_PERMITS / 2);
+    let turn = json!({"type": "Gate", "id": "turn", "customProperties": {"commitStrategyName": "Executed"}});
+    let forever = json!({"typeName": "Boolean", "expression": {"type": "Literal", "value": true}});
+    let root = json!({"type": "Elsa.While", "id": "while", "body": turn, "condition": forever});
+    bench.publish(json!({"definitionId": "again", "root": root})).await;
+    let id = bench.engine.dispatch(start("again")).await.unwrap();
+    entered(&count, 3).await;
+    let client = bench.database.connect().await;
+    let resume = "INSERT INTO mainspring.work (tenant_id, instance_id, kind, body)
+                  SELECT tenant_id, id, 1, '{\"bookmarkId\": \"none\"}' FROM mainspring.instance";
+    client.batch_execute(resume).await.unwrap();
+    poll_until(PATIENCE, "the resume to be taken along", async || {
+        let left = "SELECT count(*) FROM mainspring.work WHERE kind = 1";
+        (client.query_one(left, &[]).await.unwrap().get::<_, i64>(0) == 0).then_some(())
+    })
+    .await;
+    let so_far = count.load(Ordering::SeqCst);
+    entered(&count, so_far + 3).await;
+    bench.engine.cancel(&id).await.unwrap();
+    bench.reaches(&id, "Cancelled").await;
+    bench.ends_well().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_id_is_used_by_one_process() {
     let bench = Bench::new().await;

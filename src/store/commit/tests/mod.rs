@@ -5,6 +5,7 @@ mod contract;
 pub(crate) mod fixture;
 mod inbox;
 mod lanes;
+mod plain;
 mod proxy;
 mod races;
 mod resend;

@@ -1,0 +1,162 @@
+//! Bursts that were born of one row of work and burn nothing: most of them, judged by a text of their own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::fixture::{Fixture, Writer, burst, journal, waiting};
+use crate::assert_verdict;
+use crate::db::Session;
+use crate::id::{ClaimNo, NodeId};
+use crate::store::commit::{Claim, CommitRequest, Verdict};
+use crate::store::depart::{self, Cause};
+
+/// A burst of an instance that stands, and goes on to wait for what it waited for.
+fn plain(instance: &str, claim: &Claim) -> CommitRequest {
+    let mut request = journal(burst(instance, Some(1)), 1);
+    (request.effects.status, request.effects.sub_status) = (0, 2);
+    request.claims = vec![claim.clone()];
+    request
+}
+
+async fn stands(writer: &Writer, instance: &str) {
+    assert_verdict!(
+        writer.write(waiting(burst(instance, None), "b", 7)).await,
+        Verdict::Won(_)
+    );
+}
+
+async fn execute(session: &Session, sql: &str) {
+    session.client.batch_execute(sql).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_claim_that_somebody_else_has_now_is_lost() {
+    let fixture = Fixture::new().await;
+    let (writer, other) = (fixture.writer().await, fixture.writer().await);
+    stands(&writer, "i").await;
+    let theirs = fixture.claimed_work("i", other.incarnation).await;
+    let Claim::Work(id, _) = fixture.claimed_work("i", writer.incarnation).await else {
+        unreachable!()
+    };
+    // Claimed once more since, or given back by others and claimed by them.
+    for claim in [&theirs, &Claim::Work(id, ClaimNo(2))] {
+        assert_verdict!(writer.write(plain("i", claim)).await, Verdict::ClaimLost);
+        let mut first = plain("new", claim);
+        first.expected = None;
+        assert_verdict!(writer.write(first).await, Verdict::ClaimLost);
+    }
+    assert_eq!(
+        (fixture.version("i").await, fixture.version("new").await),
+        (Some(1), None)
+    );
+    assert_eq!(fixture.count("SELECT count(*) FROM work").await, 2);
+    assert_eq!(fixture.count("SELECT count(*) FROM journal").await, 0);
+    let ours = Claim::Work(id, ClaimNo(1));
+    assert_verdict!(writer.write(plain("i", &ours)).await, Verdict::Won(_));
+    assert_eq!(fixture.version("i").await, Some(2));
+    assert_eq!(fixture.count("SELECT count(*) FROM work").await, 1);
+    assert_eq!(fixture.count("SELECT count(*) FROM journal").await, 1);
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn another_version_is_a_conflict_and_consumes_nothing() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    stands(&writer, "i").await;
+    let claim = fixture.claimed_work("i", writer.incarnation).await;
+    let mut request = plain("i", &claim);
+    request.expected = Some(crate::id::InstanceVersion(2));
+    assert_verdict!(writer.write(request).await, Verdict::VersionConflict);
+    assert_eq!(fixture.count("SELECT count(*) FROM work").await, 1);
+    assert_eq!(fixture.count("SELECT count(*) FROM journal").await, 0);
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn what_somebody_changed_since_the_snapshot_is_written_all_the_same() {
+    for change in [
+        "UPDATE work SET available_at = now()",
+        "UPDATE instance SET updated_at = now()",
+    ] {
+        for continues in [false, true] {
+            let fixture = Fixture::new().await;
+            let writer = Arc::new(fixture.writer().await);
+            stands(&writer, "i").await;
+            let claim = fixture.claimed_work("i", writer.incarnation).await;
+            let blocker = fixture.session().await;
+            execute(&blocker, "BEGIN; SELECT 1 FROM fence WHERE writer = 0 FOR UPDATE").await;
+            let mut request = plain("i", &claim);
+            request.effects.continues = continues;
+            let commit = tokio::spawn({
+                let writer = Arc::clone(&writer);
+                async move { writer.write(request).await }
+            });
+            fixture.somebody_waits().await;
+            execute(&fixture.admin, change).await;
+            execute(&blocker, "ROLLBACK").await;
+            assert_verdict!(commit.await.unwrap(), Verdict::Won(_));
+            assert_eq!(fixture.version("i").await, Some(2), "after {change}");
+            let left = "SELECT count(*) FILTER (WHERE kind = 4) * 10 + count(*) FROM work";
+            let kept = if continues { 11 } else { 0 };
+            assert_eq!(fixture.count(left).await, kept, "after {change}");
+            fixture.is_sound().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_locked_row_does_not_stall_the_others() {
+    let fixture = Fixture::new().await;
+    let writer = Arc::new(fixture.writer().await);
+    let mut claims = Vec::new();
+    for instance in ["a", "b", "c"] {
+        stands(&writer, instance).await;
+        claims.push(fixture.claimed_work(instance, writer.incarnation).await);
+    }
+    stands(&writer, "occupied").await;
+    let occupier = fixture.stop_at("occupied").await;
+    let send = |request: CommitRequest| {
+        let writer = Arc::clone(&writer);
+        tokio::spawn(async move { writer.write(request).await })
+    };
+    let occupied = send(waiting(burst("occupied", Some(1)), "b2", 7));
+    fixture.somebody_waits().await;
+    let blocker = fixture.session().await;
+    let lock = "BEGIN; SELECT 1 FROM work WHERE instance_id = 'a' FOR UPDATE;
+                SELECT 1 FROM instance WHERE id = 'b' FOR UPDATE";
+    execute(&blocker, lock).await;
+    let mut sent = Vec::new();
+    for (instance, claim) in ["a", "b", "c"].into_iter().zip(&claims) {
+        sent.push(send(plain(instance, claim)));
+    }
+    execute(&occupier, "ROLLBACK").await;
+    assert_verdict!(occupied.await.unwrap(), Verdict::Won(_));
+    let free = sent.pop().unwrap();
+    // Less than the lock_timeout of the fast lane, after which a stalled batch would be split.
+    let free = tokio::time::timeout(Duration::from_millis(1500), free).await;
+    assert_verdict!(free.expect("stalled by rows of others").unwrap(), Verdict::Won(_));
+    assert!(sent.iter().all(|straggler| !straggler.is_finished()));
+    execute(&blocker, "ROLLBACK").await;
+    for straggler in sent {
+        assert_verdict!(straggler.await.unwrap(), Verdict::Won(_));
+    }
+    assert_eq!(fixture.count("SELECT count(*) FROM work").await, 0);
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_departed_incarnation_writes_nothing_more() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    stands(&writer, "i").await;
+    let claim = fixture.claimed_work("i", writer.incarnation).await;
+    let session = fixture.session().await;
+    depart::depart(&session.client, writer.incarnation, &NodeId::new("test"), Cause::Died)
+        .await
+        .unwrap();
+    assert_verdict!(writer.write(plain("i", &claim)).await, Verdict::Fenced);
+    assert_eq!(fixture.version("i").await, Some(1));
+    assert_eq!(fixture.count("SELECT count(*) FROM journal").await, 0);
+    fixture.is_sound().await;
+}

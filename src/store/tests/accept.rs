@@ -1,0 +1,30 @@
+//! What a start's statement does beside accepting.
+
+use crate::store::accept::Form;
+use crate::store::commit::tests::fixture::Fixture;
+
+/// A door that answers before a flush must find what it answers for on disk, so only the one that waits may not flush.
+#[tokio::test]
+async fn a_start_goes_unflushed_only_where_somebody_waits_for_a_later_commit() {
+    let fixture = Fixture::new().await;
+    let session = fixture.session().await;
+    let flushes = "SET synchronous_commit = on";
+    session.client.batch_execute(flushes).await.unwrap();
+    for form in Form::ALL {
+        for (lent, relaxed, inside) in [(true, true, "off"), (true, false, "on"), (false, false, "on")] {
+            let row = "row(0, '', 'i', 'nothing', '{}', NULL, NULL, NULL, false)::accept_start";
+            let accept = form
+                .text(lent, relaxed)
+                .replace("$2::accept_start[]", &format!("array[{row}]"))
+                .replace("$1::bigint", "NULL::bigint");
+            let mut seen = Vec::new();
+            for step in ["BEGIN", &accept, "COMMIT"] {
+                session.client.batch_execute(step).await.unwrap();
+                let row = session.client.query_one("SHOW synchronous_commit", &[]).await.unwrap();
+                seen.push(row.get::<_, String>(0));
+            }
+            assert_eq!(seen, ["on", inside, "on"], "{form:?} {lent} {relaxed}");
+        }
+    }
+    fixture.is_sound().await;
+}
