@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-use postgres_types::ToSql;
+use postgres_types::{ToSql, Type};
 use tokio_postgres::error::DbError;
 use tokio_postgres::{Client, Statement};
 
@@ -48,10 +48,12 @@ impl Lane {
 /// A connection that commits.
 pub(super) struct Channel {
     session: Session,
-    /// The statement with all its parts but those of plain ones, and its whole text.
-    whole: (Statement, String),
-    /// The same in other shapes, once a batch was of it.
-    shapes: [Option<Statement>; Shape::COUNT],
+    /// The statement in the shapes that batches were of, and that of all but plain ones.
+    shapes: HashMap<Shape, Statement>,
+    /// With all parts.
+    text: String,
+    /// Of the parameters, which are the same in all shapes.
+    types: Vec<Type>,
     /// Until then instances may hold something, which a plain batch does not free.
     holding: Option<Instant>,
     locks: Statement,
@@ -111,10 +113,11 @@ impl Channel {
             Lane::Fast => (BATCH.to_owned(), LOCKS),
             Lane::Straggler => (BATCH.replace(" SKIP LOCKED", ""), LOCKS_WAITING),
         };
-        let whole = Shape::WHOLE.of(&batch);
+        let whole = within(ANSWER_TIMEOUT, client.prepare(&Shape::WHOLE.of(&batch))).await?;
         Ok(Self {
-            whole: (within(ANSWER_TIMEOUT, client.prepare(&whole)).await?, batch),
-            shapes: [const { None }; Shape::COUNT],
+            text: batch,
+            types: whole.params().to_vec(),
+            shapes: HashMap::from([(Shape::WHOLE, whole)]),
             holding: None,
             locks: within(ANSWER_TIMEOUT, client.prepare(locks)).await?,
             matching: within(ANSWER_TIMEOUT, client.prepare(MATCH)).await?,
@@ -170,17 +173,15 @@ impl Channel {
 
     /// The statement in the shape of a batch.
     async fn shaped(&mut self, shape: Shape) -> std::result::Result<Statement, tokio_postgres::Error> {
-        let (whole, text) = &self.whole;
-        let Some(known) = self.shapes.get_mut(shape.place()) else {
-            return Ok(whole.clone());
-        };
-        if let Some(statement) = known {
-            return Ok(statement.clone());
+        // The others ask anyway.
+        let asking = shape.asking && !shape.several;
+        let shape = Shape { asking, ..shape };
+        if let Some(known) = self.shapes.get(&shape) {
+            return Ok(known.clone());
         }
-        // All take the same parameters.
         let client = &self.session.client;
-        let statement = client.prepare_typed(&shape.of(text), whole.params()).await?;
-        *known = Some(statement.clone());
+        let statement = client.prepare_typed(&shape.of(&self.text), &self.types).await?;
+        self.shapes.insert(shape, statement.clone());
         Ok(statement)
     }
 

@@ -5,7 +5,7 @@ use super::{Claim, CommitRequest};
 use crate::store::parts::with_parts;
 
 /// What a batch has rows for, besides starts that come to their end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Shape {
     /// Bursts that were born of more or else than one row of work, burn a bookmark, are rare, or may hold something. Without,
     /// the batch is plain.
@@ -29,9 +29,6 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// How many there could be; a connection prepares those that it meets.
-    pub(super) const COUNT: usize = 512;
-
     /// That with all parts but those of plain ones.
     pub(crate) const WHOLE: Self = Self {
         several: true,
@@ -48,16 +45,16 @@ impl Shape {
     /// All that a batch can have.
     #[cfg(test)]
     pub(crate) fn all() -> impl Iterator<Item = Self> {
-        let shapes = (0..Self::COUNT).map(|place| Self {
-            standing: place & 1 > 0,
-            waiting: place & 2 > 0,
-            rare: place & 4 > 0,
-            going: place & 8 > 0,
-            timed: place & 16 > 0,
-            burned: place & 32 > 0,
-            renewed: place & 64 > 0,
-            several: place & 128 > 0,
-            asking: place & 256 > 0,
+        let shapes = (0..1 << 9).map(|bits| Self {
+            standing: bits & 1 > 0,
+            waiting: bits & 2 > 0,
+            rare: bits & 4 > 0,
+            going: bits & 8 > 0,
+            timed: bits & 16 > 0,
+            burned: bits & 32 > 0,
+            renewed: bits & 64 > 0,
+            several: bits & 128 > 0,
+            asking: bits & 256 > 0,
         });
         shapes.filter(|shape| {
             (shape.standing || !(shape.timed || shape.burned))
@@ -75,18 +72,6 @@ impl Shape {
             (false, true) => "work_pkey, instance_pkey",
             (false, false) => "work_pkey",
         }
-    }
-
-    pub(super) fn place(self) -> usize {
-        usize::from(self.standing)
-            + 2 * usize::from(self.waiting)
-            + 4 * usize::from(self.rare)
-            + 8 * usize::from(self.going)
-            + 16 * usize::from(self.timed)
-            + 32 * usize::from(self.burned)
-            + 64 * usize::from(self.renewed)
-            + 128 * usize::from(self.several)
-            + 256 * usize::from(self.asking && !self.several)
     }
 
     pub(super) fn take_in(&mut self, request: &CommitRequest) {
