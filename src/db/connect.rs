@@ -63,10 +63,11 @@ impl Connector {
         connector
             .config
             .application_name(format!("mainspring/{}/{incarnation}/{node}", self.schema.key()));
-        // Every statement of a node finds its rows by an index; a plan that was made and kept while a table was empty
-        // must not scan it when it is full.
+        // Every statement of a node finds its rows by an index, and in its order: a plan that was made and kept while a
+        // table was empty must neither scan it nor sort all of it when it is full.
         let given = connector.config.get_options().unwrap_or_default().to_owned();
-        connector.config.options(format!("{given} -c enable_seqscan=off"));
+        let by_index = "-c enable_seqscan=off -c enable_bitmapscan=off";
+        connector.config.options(format!("{given} {by_index}"));
         connector
     }
 

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use crate::id::{Incarnation, NodeId};
 use crate::store::accept::Form;
 use crate::store::commit::Shape;
 use crate::store::commit::tests::fixture::Fixture;
@@ -84,7 +85,7 @@ struct Hot {
     sql: &'static str,
     /// Arguments as a caller would give them, by which a custom plan is made.
     arguments: &'static str,
-    /// Runs on a connection that was told to avoid scans.
+    /// Runs on a connection of a node, which was told to avoid scans.
     scans_off: bool,
 }
 
@@ -365,6 +366,36 @@ async fn what_will_be_due_some_day_costs_neither_a_look_nor_a_claim() {
     assert!(pages[0] > 0 && pages[1] <= pages[0] + 4, "{pages:?}");
 }
 
+/// As when the server counted while nearly all was claimed, and a backlog has come since: a plan for the few rows that it
+/// expects would read all of them, at each look, to show the oldest.
+#[tokio::test]
+async fn a_look_at_a_backlog_that_the_statistics_do_not_know_walks_along_the_queue() {
+    let fixture = Fixture::new().await;
+    let fill = "
+        ALTER TABLE work SET (autovacuum_enabled = false);
+        INSERT INTO work (tenant_id, instance_id, kind, body, claimed_by, available_at)
+            SELECT '', 'i' || n, 1, '{}', CASE WHEN n % 50 > 0 THEN 4711 END,
+                   now() - n * 7919 % 20000 * interval '1 second'
+            FROM generate_series(1, 20000) n;
+        ANALYZE work;
+        UPDATE work SET claimed_by = NULL";
+    for statement in fill.split(';') {
+        fixture.admin.client.batch_execute(statement).await.unwrap();
+    }
+    let look = hot!(
+        "work_peek",
+        "256, '{}'::text[], '{}'::text[], false, now() - interval '1 day', NULL, 1, 0",
+        true
+    );
+    for mode in ["force_generic_plan", "force_custom_plan"] {
+        let plan = explain(&fixture, &look, mode).await;
+        assert!(
+            plan.contains("Index Scan using work_ready on work w "),
+            "({mode})\n{plan}"
+        );
+    }
+}
+
 /// The hot statements, those of a batch and of starts as wholes, and these in all their shapes. Of most shapes only what they
 /// leave out tells them from the whole, so the indexes that they must use are not asked for.
 fn hot() -> impl Iterator<Item = Hot> {
@@ -409,9 +440,14 @@ fn by_index(sql: &str, indexes: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
+/// How the server would go about it, on a connection of a node or on another one.
 async fn explain(fixture: &Fixture, hot: &Hot, mode: &str) -> String {
-    let session = fixture.session().await;
-    let scans = if hot.scans_off { "off" } else { "on" };
+    let session = if hot.scans_off {
+        let node = fixture.base.of(Incarnation(1), &NodeId::new("test"));
+        node.open().await.unwrap()
+    } else {
+        fixture.session().await
+    };
     let arguments = if hot.arguments.is_empty() {
         String::new()
     } else {
@@ -420,7 +456,7 @@ async fn explain(fixture: &Fixture, hot: &Hot, mode: &str) -> String {
     let plan = session
         .client
         .simple_query(&format!(
-            "SET enable_seqscan = {scans}; SET plan_cache_mode = {mode}; PREPARE hot{} AS {};
+            "SET plan_cache_mode = {mode}; PREPARE hot{} AS {};
              EXPLAIN EXECUTE hot{arguments}",
             // Not every shape has all of them.
             if hot.name == "commit_batch" { BATCH } else { "" },

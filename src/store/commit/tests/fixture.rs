@@ -4,6 +4,9 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::task::JoinHandle;
+
+use crate::assert_verdict;
 use crate::db::{Connector, DatabaseUrl, Pool, SchemaName, Session, migrate};
 use crate::id::{
     BurstId, ClaimNo, DefinitionId, Incarnation, InstanceId, InstanceVersion, NodeId, TenantId, VersionId, WorkId,
@@ -272,6 +275,29 @@ pub(crate) fn journal_of(mut request: CommitRequest, sequences: &[i64]) -> Commi
     }
     request.effects.record = record.into_row(sequences[0]).unwrap();
     request
+}
+
+/// Sends a request, and does not wait for what is said of it.
+pub(crate) fn spawn(writer: &Arc<Writer>, request: CommitRequest) -> JoinHandle<Verdict> {
+    let writer = Arc::clone(writer);
+    tokio::spawn(async move { writer.write(request).await })
+}
+
+/// Keeps the fast lane of a writer in flight until the session that comes back is rolled back: what is sent meanwhile
+/// travels together, in the order in which it was sent.
+pub(crate) async fn occupy(fixture: &Fixture, writer: &Arc<Writer>) -> (Session, JoinHandle<Verdict>) {
+    assert_verdict!(
+        writer.write(waiting(burst("occupied", None), "b", 7)).await,
+        Verdict::Won(_)
+    );
+    let blocker = fixture.stop_at("occupied").await;
+    let in_flight = spawn(writer, waiting(burst("occupied", Some(1)), "b2", 7));
+    fixture.somebody_waits().await;
+    (blocker, in_flight)
+}
+
+pub(crate) async fn execute(session: &Session, sql: &str) {
+    session.client.batch_execute(sql).await.unwrap();
 }
 
 /// Something that travels with a request, and tells whether it is still held.

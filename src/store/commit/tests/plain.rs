@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::fixture::{Fixture, Writer, burst, journal, waiting};
+use super::fixture::{Fixture, Writer, burst, execute, journal, occupy, spawn, waiting};
 use crate::assert_verdict;
-use crate::db::Session;
 use crate::id::{ClaimNo, NodeId};
 use crate::store::commit::{Claim, CommitRequest, Verdict};
 use crate::store::depart::{self, Cause};
@@ -23,10 +22,6 @@ async fn stands(writer: &Writer, instance: &str) {
         writer.write(waiting(burst(instance, None), "b", 7)).await,
         Verdict::Won(_)
     );
-}
-
-async fn execute(session: &Session, sql: &str) {
-    session.client.batch_execute(sql).await.unwrap();
 }
 
 #[tokio::test]
@@ -88,10 +83,7 @@ async fn what_somebody_changed_since_the_snapshot_is_written_all_the_same() {
             execute(&blocker, "BEGIN; SELECT 1 FROM fence WHERE writer = 0 FOR UPDATE").await;
             let mut request = plain("i", &claim);
             request.effects.continues = continues;
-            let commit = tokio::spawn({
-                let writer = Arc::clone(&writer);
-                async move { writer.write(request).await }
-            });
+            let commit = spawn(&writer, request);
             fixture.somebody_waits().await;
             execute(&fixture.admin, change).await;
             execute(&blocker, "ROLLBACK").await;
@@ -114,21 +106,14 @@ async fn a_locked_row_does_not_stall_the_others() {
         stands(&writer, instance).await;
         claims.push(fixture.claimed_work(instance, writer.incarnation).await);
     }
-    stands(&writer, "occupied").await;
-    let occupier = fixture.stop_at("occupied").await;
-    let send = |request: CommitRequest| {
-        let writer = Arc::clone(&writer);
-        tokio::spawn(async move { writer.write(request).await })
-    };
-    let occupied = send(waiting(burst("occupied", Some(1)), "b2", 7));
-    fixture.somebody_waits().await;
+    let (occupier, occupied) = occupy(&fixture, &writer).await;
     let blocker = fixture.session().await;
     let lock = "BEGIN; SELECT 1 FROM work WHERE instance_id = 'a' FOR UPDATE;
                 SELECT 1 FROM instance WHERE id = 'b' FOR UPDATE";
     execute(&blocker, lock).await;
     let mut sent = Vec::new();
     for (instance, claim) in ["a", "b", "c"].into_iter().zip(&claims) {
-        sent.push(send(plain(instance, claim)));
+        sent.push(spawn(&writer, plain(instance, claim)));
     }
     execute(&occupier, "ROLLBACK").await;
     assert_verdict!(occupied.await.unwrap(), Verdict::Won(_));

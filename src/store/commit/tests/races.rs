@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-use super::fixture::{Fixture, Writer, burst, journal, waiting};
+use super::fixture::{Fixture, Writer, burst, execute, journal, occupy, spawn, waiting};
 use crate::assert_verdict;
-use crate::db::Session;
 use crate::id::{BookmarkId, ClaimNo, Incarnation, NodeId, StimulusHash};
 use crate::store::commit::{Claim, CommitRequest, StimulusRow, Verdict};
 use crate::store::depart::{self, Cause};
@@ -30,28 +29,6 @@ fn delay(request: CommitRequest, bookmark: &str) -> CommitRequest {
     let row = request.effects.bookmarks_made.last_mut().unwrap();
     (row.name, row.publishable, row.delay) = ("Elsa.Delay".to_owned(), false, Some(-60_000_000));
     request
-}
-
-fn spawn(writer: &Arc<Writer>, request: CommitRequest) -> JoinHandle<Verdict> {
-    let writer = Arc::clone(writer);
-    tokio::spawn(async move { writer.write(request).await })
-}
-
-/// Keeps the fast lane of a writer in flight until the session that comes back is rolled back: what is sent meanwhile
-/// travels together, in the order in which it was sent.
-async fn occupy(fixture: &Fixture, writer: &Arc<Writer>) -> (Session, JoinHandle<Verdict>) {
-    assert_verdict!(
-        writer.write(waiting(burst("occupied", None), "b", 7)).await,
-        Verdict::Won(_)
-    );
-    let blocker = fixture.stop_at("occupied").await;
-    let in_flight = spawn(writer, waiting(burst("occupied", Some(1)), "b2", 7));
-    fixture.somebody_waits().await;
-    (blocker, in_flight)
-}
-
-async fn execute(session: &Session, sql: &str) {
-    session.client.batch_execute(sql).await.unwrap();
 }
 
 #[tokio::test]
