@@ -1,5 +1,5 @@
--- purpose: tell the newest migration that was applied
+-- purpose: tell which migrations were applied, and what they were then
 -- caller:  db::migrate
 -- index:   refinery_schema_history_pkey
 -- locks:   none
-SELECT coalesce(max(version), 0)::integer FROM refinery_schema_history
+SELECT version, coalesce(checksum, '') FROM refinery_schema_history ORDER BY version

@@ -12,10 +12,14 @@ mod embedded {
 /// How long a node waits for another one that migrates.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Runs what is missing. Any number of processes may call it at once: one works, the others wait, bounded, by trying
-/// again (nobody ever waits in the server's lock queue, where a waiter holds back the whole database's clean-up).
+/// Runs what is missing. Any number of processes may call it at once: where nothing is missing none waits; else one works,
+/// and the others wait, bounded, by trying again (nobody ever waits in the server's lock queue, where a waiter holds back the whole database's clean-up).
 pub(crate) async fn run(connector: &Connector) -> Result<Vec<String>> {
     let mut session = connector.open().await?;
+    // Nearly always. The lock is for whoever has something to do: nodes that start together would queue for it.
+    if is_current(&applied(&session.client).await?) {
+        return Ok(Vec::new());
+    }
     let schema = connector.schema();
     let began = Instant::now();
     loop {
@@ -118,12 +122,33 @@ fn newest() -> i32 {
         .unwrap_or(0)
 }
 
-async fn refuse_newer(client: &tokio_postgres::Client) -> Result<i32> {
+/// A migration that was applied: its number, and the checksum of what it was then.
+type Applied = (i32, String);
+
+/// In the order of their numbers; none in a schema that is not there.
+async fn applied(client: &tokio_postgres::Client) -> Result<Vec<Applied>> {
     let exists: bool = within(ANSWER_TIMEOUT, client.query_one(HISTORY, &[])).await?.get(0);
     if !exists {
-        return Ok(0);
+        return Ok(Vec::new());
     }
-    let applied: i32 = within(ANSWER_TIMEOUT, client.query_one(APPLIED, &[])).await?.get(0);
+    let rows = within(ANSWER_TIMEOUT, client.query(APPLIED, &[])).await?;
+    Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
+}
+
+/// Whether they are those that this binary knows, all and unchanged.
+fn is_current(applied: &[Applied]) -> bool {
+    let runner = embedded::migrations::runner();
+    let mut known: Vec<Applied> = runner
+        .get_migrations()
+        .iter()
+        .map(|migration| (migration.version(), migration.checksum().to_string()))
+        .collect();
+    known.sort_unstable();
+    known == applied
+}
+
+async fn refuse_newer(client: &tokio_postgres::Client) -> Result<i32> {
+    let applied = applied(client).await?.last().map_or(0, |(version, _)| *version);
     if applied > newest() {
         return Err(Error::conflict(
             "database-newer",

@@ -1,5 +1,7 @@
 //! Migrations: once, however many start at the same moment, and never backwards.
 
+use std::time::Duration;
+
 use crate::db::{Connector, DatabaseUrl, SchemaName, migrate};
 use crate::test_database::TestDatabase;
 
@@ -25,6 +27,31 @@ async fn processes_that_migrate_at_once_all_succeed() {
     }
     assert_eq!(applied, 1, "one works, the others find it done");
     migrate::verify(&connector(&database, "mainspring")).await.unwrap();
+}
+
+/// Nodes that start together would else queue for the lock, however little there is to do.
+#[tokio::test]
+async fn who_has_nothing_to_migrate_waits_for_nobody() {
+    let database = TestDatabase::empty().await;
+    let base = connector(&database, "mainspring");
+    migrate::run(&base).await.unwrap();
+    let other = base.open().await.unwrap();
+    let lock = include_str!("../../sql/queries/migrate_try_lock.sql");
+    let class = base.schema().lock_class();
+    assert!(other.client.query_one(lock, &[&class]).await.unwrap().get::<_, bool>(0));
+    let run = tokio::time::timeout(Duration::from_secs(20), migrate::run(&base));
+    assert!(run.await.expect("it waited").unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_migration_that_is_not_what_it_was_is_told() {
+    let database = TestDatabase::empty().await;
+    let base = connector(&database, "mainspring");
+    migrate::run(&base).await.unwrap();
+    let session = base.open().await.unwrap();
+    let change = "UPDATE refinery_schema_history SET checksum = '1' WHERE version = 3";
+    session.client.batch_execute(change).await.unwrap();
+    assert_eq!(migrate::run(&base).await.unwrap_err().code(), "migration-failed");
 }
 
 #[tokio::test]
