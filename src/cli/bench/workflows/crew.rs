@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::{StreamExt, TryStreamExt, stream};
 use serde_json::json;
 
 use super::Field;
@@ -29,8 +30,7 @@ pub(super) enum Crew {
 impl Crew {
     /// Engines in this process.
     pub(super) async fn engines(field: &Field, count: usize, workers: Option<usize>) -> Result<Self, Failure> {
-        let mut engines = Vec::new();
-        for number in 1..=count {
+        let started = (1..=count).map(|number| {
             let console = InterpreterOptions {
                 console: Arc::new(Silence),
                 ..InterpreterOptions::default()
@@ -41,9 +41,11 @@ impl Crew {
                 .workers(workers.unwrap_or(field.workers))
                 .pool_size(field.pool_size)
                 .interpreter(console);
-            engines.push(builder.start().await?);
-        }
-        Ok(Self::Engines(engines))
+            builder.start()
+        });
+        // Side by side: of a backlog the first would else work off a part before the last is there. While a node starts it
+        // has a connection more than later, and sixteen have nearly all that a server allows.
+        Ok(Self::Engines(stream::iter(started).buffered(2).try_collect().await?))
     }
 
     /// Nodes of their own, ready.
