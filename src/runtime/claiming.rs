@@ -5,6 +5,8 @@
 //! look tells. What was written since then and is due earlier is hinted at by its writer, and each check-in tells anew:
 //! a wake-up that was lost costs one check-in interval.
 
+mod memory;
+
 use std::collections::HashSet;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,6 +14,8 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use tokio::sync::OwnedSemaphorePermit;
+
+use memory::Memory;
 
 use super::burst::Locked;
 use super::shift::Shift;
@@ -25,11 +29,9 @@ use crate::store::commit::Claim;
 const ROUND: usize = 256;
 
 /// How long a round waits, while there is a backlog, for permits of bursts that end together: they were committed together,
-/// and a look for the first of them alone would cost as much as one for all.
-const GATHERING: Duration = Duration::from_millis(10);
-
-/// For how many it does not wait any longer, nor for more than half of the workers: the others have to be busy meanwhile.
-const ENOUGH: usize = 64;
+/// and a look for the first of them alone would cost as much as one for all. As long as the last round took, but not less
+/// and not more than this. Nor for more than half of the workers: the others have to be busy meanwhile.
+const GATHERING: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(100));
 
 /// How long a node has lived before it takes a row that two processes died with: who dies so soon, dies of something
 /// else, and the row would get the blame for it.
@@ -49,10 +51,6 @@ const LEAST_PAUSE: Duration = Duration::from_millis(20);
 
 /// What has waited for less than this does not wait for all that is older.
 const FRESH: Duration = Duration::from_secs(5);
-
-/// Of a backlog each node looks at its share, and goes on where its last look ended. But after so many looks comes one at
-/// all of it, from the beginning: whose share it is may have no room, and what could not be had then may be free now.
-const WHOLE: u32 = 8;
 
 /// How often claims are compared with memory.
 const COMPARISON: Duration = Duration::from_secs(10);
@@ -139,8 +137,9 @@ async fn round(shift: &Arc<Shift>, horizon: &Horizon, memory: &mut Memory) -> Re
     let Ok(first) = first else { return Ok(false) };
     let mut permits = vec![first];
     if memory.full {
-        gather(shift, &mut permits).await;
+        gather(shift, &mut permits, memory.took).await;
     }
+    let began = Instant::now();
     // Before they are taken: too much room for a moment does no harm, the next look tells.
     let looking = Looking::new(shift, ROUND);
     while permits.len() < ROUND
@@ -177,6 +176,7 @@ async fn round(shift: &Arc<Shift>, horizon: &Horizon, memory: &mut Memory) -> Re
     }
     failpoint::hit("claim.locked").await?;
     let loaded = Locked::load(shift, locked, suspicion).await?;
+    memory.took = began.elapsed();
     permits.truncate(loaded.len());
     drop(looking);
     for (loaded, permit) in loaded.into_iter().zip(permits) {
@@ -186,17 +186,16 @@ async fn round(shift: &Arc<Shift>, horizon: &Horizon, memory: &mut Memory) -> Re
     Ok(full)
 }
 
-/// Waits a moment until enough is free for a look to be worth its while.
-async fn gather(shift: &Shift, permits: &mut Vec<OwnedSemaphorePermit>) {
-    let enough = ENOUGH.min(shift.workers / 2);
-    let missing = u32::try_from(enough.saturating_sub(permits.len())).unwrap_or(0);
-    if missing == 0 {
-        return;
-    }
-    let more = Arc::clone(&shift.permits).acquire_many_owned(missing);
-    if let Ok(Ok(mut more)) = tokio::time::timeout(GATHERING, more).await {
-        while let Some(permit) = more.split(1) {
-            permits.push(permit);
+/// Waits a moment until enough is free for a look to be worth its while. One by one: whoever came to a door meanwhile has
+/// its turn.
+async fn gather(shift: &Shift, permits: &mut Vec<OwnedSemaphorePermit>, took: Duration) {
+    let enough = ROUND.min(shift.workers / 2);
+    let until = Instant::now() + took.clamp(GATHERING.0, GATHERING.1);
+    while permits.len() < enough {
+        let more = Arc::clone(&shift.permits).acquire_owned();
+        match tokio::time::timeout_at(until.into(), more).await {
+            Ok(Ok(permit)) => permits.push(permit),
+            _ => return,
         }
     }
 }
@@ -214,67 +213,6 @@ impl<'a> Looking<'a> {
 impl Drop for Looking<'_> {
     fn drop(&mut self) {
         self.0.looking.store(0, Relaxed);
-    }
-}
-
-/// What is remembered from one look to the next.
-#[derive(Default)]
-struct Memory {
-    /// The last look has not shown all.
-    full: bool,
-    /// The next one is for what is fresh.
-    fresh: bool,
-    /// When it asked for what is due next, among what it can run.
-    asked: Option<Instant>,
-    /// The looks at shares since the last one at all that waits.
-    shares: u32,
-    /// How many more looks are at all that waits, as nothing was left in the share.
-    wholes: u32,
-    /// How far the looks at a backlog have come: what waits for longer was shown, and is in somebody's hands or could not be
-    /// had. Claimed rows stand in the indexes for some time, and a look from the beginning walks over all of them.
-    place: Option<DateTime<Utc>>,
-    /// The looks since the last one from the beginning.
-    steps: u32,
-}
-
-impl Memory {
-    /// What the next look is at. Nodes that work off the same backlog would else all try to get the same.
-    fn share(&mut self, peers: i64, before: i64) -> Share {
-        let of = i32::try_from(peers + 1).unwrap_or(1);
-        if !self.full || of == 1 {
-            (self.shares, self.wholes) = (0, 0);
-            return Share::WHOLE;
-        }
-        if self.shares >= WHOLE || self.wholes > 0 {
-            self.shares = 0;
-            self.wholes = self.wholes.saturating_sub(1);
-            return Share::WHOLE;
-        }
-        self.shares += 1;
-        let number = i32::try_from(before).unwrap_or(0);
-        Share { of, number }
-    }
-
-    /// From where the next look goes on.
-    fn since(&mut self, head: DateTime<Utc>) -> DateTime<Utc> {
-        let on = self
-            .place
-            .filter(|place| self.full && *place > head && self.steps < WHOLE);
-        self.steps = if on.is_some() { self.steps + 1 } else { 0 };
-        on.unwrap_or(head)
-    }
-
-    /// What a look since then has shown. True: there may be more.
-    fn came_to(&mut self, seen: &Seen) -> bool {
-        let has_skipped = self.steps > 0;
-        self.place = seen.last.filter(|_| seen.full);
-        // The end of a backlog is told by a look from the beginning.
-        seen.full || has_skipped
-    }
-
-    /// Nothing more waits in the share of this node, or it is far behind: for some time all of it is looked at.
-    fn own_is_done(&mut self) {
-        self.wholes = WHOLE;
     }
 }
 
@@ -302,12 +240,14 @@ async fn peek(shift: &Shift, horizon: &Horizon, memory: &mut Memory, limit: usiz
         let (head, share, alone) = {
             let report = shift.reports.borrow();
             let pulse = &report.pulse;
-            let share = memory.share(pulse.peers, pulse.before);
+            let share = memory.share(pulse.peers, pulse.before, Instant::now());
             (pulse.head - MARGIN, share, pulse.peers == 0)
         };
+        let sent: &[InstanceKey] = if memory.leaving_out > 0 { &hidden } else { &[] };
         // The oldest first; but behind a backlog, each second look is for what has come due since.
         if std::mem::take(&mut memory.fresh) {
-            let fresh = claim::peek_fresh(&shift.pool, limit, &hidden, head, FRESH, share).await?;
+            let mut fresh = claim::peek_fresh(&shift.pool, limit, sent, head, FRESH, share).await?;
+            memory.leave_out(&mut fresh, &hidden);
             if !fresh.instances.is_empty() {
                 return Ok(Seen { full: true, ..fresh });
             }
@@ -316,7 +256,9 @@ async fn peek(shift: &Shift, horizon: &Horizon, memory: &mut Memory, limit: usiz
             memory.place = None;
         }
         let since = memory.since(head);
-        let mut seen = claim::peek(&shift.pool, limit, &hidden, suspects, since, share).await?;
+        let sent: &[InstanceKey] = if memory.leaving_out > 0 { &hidden } else { &[] };
+        let mut seen = claim::peek(&shift.pool, limit, sent, suspects, since, share).await?;
+        memory.leave_out(&mut seen, &hidden);
         let was_full = seen.full;
         seen.full = memory.came_to(&seen);
         memory.fresh = seen.full;
@@ -429,61 +371,4 @@ async fn compare(shift: &Shift, suspects: &HashSet<(InstanceKey, Claim)>) -> Res
         }
     }
     Ok(still)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_backlog_is_walked_on_from_where_the_last_look_ended_and_now_and_then_from_the_beginning() {
-        let head = Utc::now();
-        let at = |seconds| head + chrono::TimeDelta::seconds(seconds);
-        let seen = |full, last| Seen {
-            full,
-            last: Some(last),
-            ..Seen::nothing()
-        };
-        let mut memory = Memory::default();
-        assert_eq!(memory.since(head), head);
-        assert!(memory.came_to(&seen(true, at(1))));
-        memory.full = true;
-        for step in 1..=i64::from(WHOLE) {
-            assert_eq!(memory.since(head), at(step));
-            assert!(memory.came_to(&seen(true, at(step + 1))));
-        }
-        assert_eq!(memory.since(head), head, "what was passed over");
-        assert!(memory.came_to(&seen(true, at(1))));
-        assert_eq!(memory.since(head), at(1));
-        assert!(memory.came_to(&seen(false, at(2))), "there may be something behind");
-        assert_eq!(memory.since(head), head);
-        assert!(!memory.came_to(&seen(false, at(2))));
-        memory.full = false;
-        assert_eq!(memory.since(head), head);
-        // What is old by now needs no place.
-        memory.full = true;
-        memory.place = Some(at(-1));
-        assert_eq!(memory.since(head), head);
-    }
-
-    #[test]
-    fn a_backlog_is_shared_and_now_and_then_looked_at_as_a_whole() {
-        let mut memory = Memory::default();
-        let share = |memory: &mut Memory, others, before| memory.share(others, before);
-        assert_eq!(share(&mut memory, 2, 1), Share::WHOLE, "it may be a lone row");
-        memory.full = true;
-        assert_eq!(share(&mut memory, 0, 0), Share::WHOLE, "it is alone");
-        for _ in 0..WHOLE {
-            assert_eq!(share(&mut memory, 2, 1), Share { of: 3, number: 1 });
-        }
-        assert_eq!(share(&mut memory, 2, 1), Share::WHOLE);
-        assert_eq!(share(&mut memory, 2, 1), Share { of: 3, number: 1 });
-        memory.own_is_done();
-        for _ in 0..WHOLE {
-            assert_eq!(share(&mut memory, 2, 1), Share::WHOLE);
-        }
-        assert_eq!(share(&mut memory, 2, 1), Share { of: 3, number: 1 });
-        memory.full = false;
-        assert_eq!(share(&mut memory, 2, 1), Share::WHOLE);
-    }
 }

@@ -13,6 +13,9 @@ use crate::store::commit::Claim;
 /// How long a lock must have been in other hands unmentioned, to be worth telling again.
 const TELL_AGAIN: Duration = Duration::from_secs(10);
 
+/// Fewer that were told are not swept.
+const LEAST_SWEEP: usize = 256;
+
 /// The instances and claimed rows of the bursts of this node, and the instances that are better left alone for a
 /// moment. Bounded by the bursts that run.
 #[derive(Default)]
@@ -29,6 +32,8 @@ struct State {
     elsewhere: HashMap<InstanceKey, Instant>,
     /// When it was told that somebody else has the lock.
     told: HashMap<InstanceKey, Instant>,
+    /// So many of these are swept.
+    told_sweep: usize,
 }
 
 struct Held {
@@ -109,8 +114,13 @@ impl InFlight {
     pub(super) fn is_news(&self, key: &InstanceKey) -> bool {
         let mut state = self.state();
         let now = Instant::now();
-        state.told.retain(|_, at| now.duration_since(*at) < TELL_AGAIN);
-        state.told.insert(key.clone(), now).is_none()
+        let is_recent = |at: &Instant| now.duration_since(*at) < TELL_AGAIN;
+        // Not each time: where many nodes work off one backlog they may be many thousands.
+        if state.told.len() >= state.told_sweep {
+            state.told.retain(|_, at| is_recent(at));
+            state.told_sweep = (state.told.len() * 2).max(LEAST_SWEEP);
+        }
+        !state.told.insert(key.clone(), now).as_ref().is_some_and(is_recent)
     }
 
     /// The instances that a peek need not show.

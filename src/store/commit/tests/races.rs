@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::task::JoinHandle;
-
-use super::fixture::{Fixture, Writer, burst, execute, journal, occupy, spawn, waiting};
+use super::fixture::{Fixture, burst, execute, journal, occupy, spawn, waiting};
 use crate::assert_verdict;
 use crate::id::{BookmarkId, ClaimNo, Incarnation, NodeId, StimulusHash};
 use crate::store::commit::{Claim, CommitRequest, StimulusRow, Verdict};
