@@ -10,7 +10,7 @@ use super::jobs::Jobs;
 use super::pulse::{self, PulseThread, Report};
 use super::take_over::TakeOver;
 use super::watch::Watch;
-use crate::db::{ANSWER_TIMEOUT, Connector, Session, within};
+use crate::db::{ANSWER_TIMEOUT, Connector, Pool, Session, within};
 use crate::id::{Incarnation, NodeId};
 use crate::lock::{LockKey, SessionLocks, SessionTask};
 use crate::store::depart::{self, Cause};
@@ -116,10 +116,10 @@ impl Membership {
         }
     }
 
-    /// Leaves in good order: nothing may be claimed any more.
-    pub(crate) async fn leave(self, base: &Connector) -> Result<()> {
-        let session = base.open().await?;
-        node::leave(&session.client, self.incarnation).await
+    /// Leaves in good order: nothing may be claimed any more. Over a connection that there is: the server may have no other
+    /// for a node that stops.
+    pub(crate) async fn leave(self, pool: &Pool) -> Result<()> {
+        node::leave(pool, self.incarnation).await
     }
 }
 

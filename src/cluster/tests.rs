@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Membership, MembershipOptions};
-use crate::db::Session;
+use crate::db::{Pool, Session};
 use crate::id::{Incarnation, NodeId};
 use crate::lock::LockKey;
 use crate::store::commit::WRITERS;
@@ -201,7 +201,8 @@ async fn whoever_is_declared_dead_learns_it() {
             .await
             .unwrap();
         assert!(anew.incarnation > previous);
-        anew.leave(&fixture.base).await.unwrap();
+        let pool = Pool::new(&anew.connector, 1).unwrap();
+        anew.leave(&pool).await.unwrap();
         fixture.until(0, "SELECT count(*) FROM node").await;
     }
     fixture.is_sound().await;

@@ -209,7 +209,7 @@ impl Supervisor {
                 claim::release(&shift.pool, shift.incarnation, &key, &[claim], Return::FREELY).await?;
                 shift.wake.waits(&key.1);
             }
-            membership.leave(&self.base).await
+            membership.leave(&shift.pool).await
         };
         match left.await {
             Ok(()) => tracing::info!("left in good order"),

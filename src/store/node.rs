@@ -71,8 +71,8 @@ pub(crate) async fn tell_term(pool: &Pool, incarnation: Incarnation, term: Optio
 }
 
 /// Leaves in good order, when nothing is claimed any more.
-pub(crate) async fn leave(client: &Client, incarnation: Incarnation) -> Result<()> {
-    within(ANSWER_TIMEOUT, client.execute(LEAVE, &[&incarnation.0])).await?;
+pub(crate) async fn leave(pool: &Pool, incarnation: Incarnation) -> Result<()> {
+    pool.query(LEAVE, &[&incarnation.0]).await?;
     Ok(())
 }
 

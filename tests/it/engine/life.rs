@@ -271,6 +271,19 @@ async fn a_node_id_is_used_by_one_process() {
     bench.ends_well().await;
 }
 
+/// As where all the connections that a server has are taken.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_leaves_in_good_order_over_the_connections_that_it_has() {
+    let (bench, ..) = gated().await;
+    let server = bench.database.connect_to_server().await;
+    let name = bench.database.name();
+    let allow = |allowed: bool| format!("ALTER DATABASE {name} ALLOW_CONNECTIONS {allowed}");
+    server.batch_execute(&allow(false)).await.unwrap();
+    bench.engine.shutdown().await;
+    server.batch_execute(&allow(true)).await.unwrap();
+    bench.ends_well().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_engine_that_is_dropped_leaves_its_work_to_the_next_under_its_name() {
     let (bench, count, permits) = gated().await;
