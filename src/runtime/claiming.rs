@@ -247,7 +247,7 @@ async fn peek(shift: &Shift, horizon: &Horizon, memory: &mut Memory, limit: usiz
         // The oldest first; but behind a backlog, each second look is for what has come due since.
         if std::mem::take(&mut memory.fresh) {
             let mut fresh = claim::peek_fresh(&shift.pool, limit, sent, head, FRESH, share).await?;
-            memory.leave_out(&mut fresh, &hidden);
+            memory.leave_out(&mut fresh, &hidden, limit);
             if !fresh.instances.is_empty() {
                 return Ok(Seen { full: true, ..fresh });
             }
@@ -258,7 +258,7 @@ async fn peek(shift: &Shift, horizon: &Horizon, memory: &mut Memory, limit: usiz
         let since = memory.since(head);
         let sent: &[InstanceKey] = if memory.leaving_out > 0 { &hidden } else { &[] };
         let mut seen = claim::peek(&shift.pool, limit, sent, suspects, since, share).await?;
-        memory.leave_out(&mut seen, &hidden);
+        memory.leave_out(&mut seen, &hidden, limit);
         let was_full = seen.full;
         seen.full = memory.came_to(&seen);
         memory.fresh = seen.full;

@@ -130,6 +130,8 @@ fn columns(keys: &[InstanceKey]) -> (Vec<&str>, Vec<&str>) {
 pub(crate) struct Seen {
     /// Instances that have something to do now, oldest first.
     pub(crate) instances: Vec<InstanceKey>,
+    /// How many of the oldest rows each of them has.
+    pub(crate) rows: Vec<i64>,
     /// The limit was reached: there may be more instances, behind the rows of those.
     pub(crate) full: bool,
     /// There are rows among them that have been in the hands of two processes that died.
@@ -144,6 +146,7 @@ impl Seen {
     pub(crate) fn nothing() -> Self {
         Self {
             instances: Vec::new(),
+            rows: Vec::new(),
             full: false,
             suspects: false,
             next_due: None,
@@ -214,17 +217,16 @@ async fn look(
     ];
     let rows = pool.query(PEEK, &params).await?;
     let mut seen = Seen::nothing();
-    let mut count = 0;
     for row in &rows {
         seen.next_due = row.get::<_, Option<i64>>(0).map(micros);
         if let (Some(tenant), Some(instance)) = (row.get::<_, Option<String>>(1), row.get::<_, Option<String>>(2)) {
-            count += row.get::<_, i64>(3);
+            seen.rows.push(row.get(3));
             seen.suspects |= row.get::<_, bool>(4);
             seen.last = row.get(5);
             seen.instances.push((TenantId::new(tenant), InstanceId::new(instance)));
         }
     }
-    seen.full = count >= limit;
+    seen.full = seen.rows.iter().sum::<i64>() >= limit;
     Ok(seen)
 }
 
@@ -266,7 +268,7 @@ pub(crate) async fn peek_partial(
     ];
     let rows = pool.query(PEEK_PARTIAL, &params).await?;
     let mut seen = Seen::nothing();
-    let (mut count, mut oldest) = (0, since);
+    let mut oldest = since;
     for row in &rows {
         let (Some(tenant), Some(instance)) = (row.get::<_, Option<String>>(1), row.get::<_, Option<String>>(2)) else {
             oldest = row.get(0);
@@ -275,11 +277,11 @@ pub(crate) async fn peek_partial(
         if seen.instances.is_empty() {
             oldest = row.get(5);
         }
-        count += row.get::<_, i64>(3);
+        seen.rows.push(row.get(3));
         seen.suspects |= row.get::<_, bool>(4);
         seen.instances.push((TenantId::new(tenant), InstanceId::new(instance)));
     }
-    seen.full = count >= limit;
+    seen.full = seen.rows.iter().sum::<i64>() >= limit;
     Ok((seen, oldest))
 }
 

@@ -54,6 +54,10 @@ impl Memory {
         }
         let is_rested = self.whole.is_none_or(|at| now.duration_since(at) >= WHOLE_REST);
         if (self.shares >= WHOLE && is_rested) || self.wholes > 0 {
+            if self.wholes == 0 {
+                // What is fresh can wait for one look, and this one is rare.
+                self.fresh = false;
+            }
             self.shares = 0;
             self.wholes = self.wholes.saturating_sub(1);
             self.whole = Some(now);
@@ -81,17 +85,28 @@ impl Memory {
         seen.full || has_skipped
     }
 
-    /// What a look has shown without what is in hands, if the database has not left it out. Much of it: the next looks have it
-    /// left out, as it might hide all the rest.
-    pub(super) fn leave_out(&mut self, seen: &mut Seen, hidden: &[InstanceKey]) {
+    /// What a look at so many rows has shown without what is in hands, if the database has not left that out. Where that has
+    /// many of the rows, the next looks have it left out, as it may hide others.
+    pub(super) fn leave_out(&mut self, seen: &mut Seen, hidden: &[InstanceKey], limit: usize) {
         if self.leaving_out > 0 {
             self.leaving_out -= 1;
             return;
         }
         let hidden: HashSet<&InstanceKey> = hidden.iter().collect();
-        let shown = seen.instances.len();
-        seen.instances.retain(|key| !hidden.contains(key));
-        if seen.full && (shown - seen.instances.len()) * 4 > shown {
+        let shown = std::mem::take(&mut seen.instances)
+            .into_iter()
+            .zip(std::mem::take(&mut seen.rows));
+        let mut in_hands = 0;
+        for (key, rows) in shown {
+            if hidden.contains(&key) {
+                in_hands += rows;
+            } else {
+                seen.instances.push(key);
+                seen.rows.push(rows);
+            }
+        }
+        // Of a limit for each of two queues.
+        if seen.full && in_hands * 4 > limit as i64 {
             self.leaving_out = LEAVING_OUT;
         }
     }
@@ -153,7 +168,9 @@ mod tests {
             assert_eq!(share(&mut memory, 2, 1, now), Share { of: 3, number: 1 }, "too soon");
         }
         now += WHOLE_REST;
+        memory.fresh = true;
         assert_eq!(share(&mut memory, 2, 1, now), Share::WHOLE);
+        assert!(!memory.fresh, "what is old of another share would never have its turn");
         assert_eq!(share(&mut memory, 2, 1, now), Share { of: 3, number: 1 });
         memory.own_is_done();
         for _ in 0..WHOLE {
@@ -174,23 +191,31 @@ mod tests {
         };
         let seen = |full| Seen {
             instances: (0..8).map(key).collect(),
+            rows: vec![1; 8],
             full,
             ..Seen::nothing()
         };
         let mut memory = Memory::default();
         let (few, many) = ([key(0), key(7), key(9)], [key(1), key(2), key(3)]);
         let mut shown = seen(true);
-        memory.leave_out(&mut shown, &few);
+        memory.leave_out(&mut shown, &few, 8);
         assert_eq!(shown.instances, (1..7).map(key).collect::<Vec<_>>());
         assert_eq!(memory.leaving_out, 0, "most of it was news");
-        memory.leave_out(&mut seen(false), &many);
+        memory.leave_out(&mut seen(false), &many, 8);
         assert_eq!(memory.leaving_out, 0, "there is no rest");
-        memory.leave_out(&mut seen(true), &many);
+        memory.leave_out(&mut seen(true), &many, 8);
         for left in (0..LEAVING_OUT).rev() {
             // The database was told; what it shows has come into hands since.
             let mut shown = seen(true);
-            memory.leave_out(&mut shown, &many);
+            memory.leave_out(&mut shown, &many, 8);
             assert_eq!((shown.instances.len(), memory.leaving_out), (8, left));
         }
+        // One instance, but as many rows as there may be.
+        let busy = Seen {
+            rows: vec![8, 1, 1, 1, 1, 1, 1, 1],
+            ..seen(true)
+        };
+        memory.leave_out(&mut busy.clone(), &[key(0)], 8);
+        assert_eq!(memory.leaving_out, LEAVING_OUT);
     }
 }
