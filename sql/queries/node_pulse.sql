@@ -31,7 +31,9 @@ SELECT EXISTS (SELECT 1 FROM beat)
        -- Nothing that is not claimed was due before.
        least(h.at, now()) AS head,
        p.peers,
-       p.before
+       p.before,
+       -- Of the whole server: one number, whose growth tells how many transactions write.
+       pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS transactions
 FROM (SELECT least((SELECT t.available_at FROM timer t WHERE t.claimed_by IS NULL ORDER BY t.available_at LIMIT 1),
                    (SELECT w.available_at FROM work w WHERE w.claimed_by IS NULL
                     ORDER BY w.available_at, w.id LIMIT 1))) h(at),

@@ -28,6 +28,9 @@ pub(crate) struct Report {
     pub(crate) condemned: Vec<Incarnation>,
     /// This registration is over.
     pub(crate) declared_dead: bool,
+    /// Transactions of the server that wrote since the check-in before, per second, without the check-ins; none: this is the
+    /// first one.
+    pub(super) writes: Option<f64>,
     tolerance: Duration,
 }
 
@@ -60,9 +63,11 @@ impl Report {
                 hands: false,
                 peers: 0,
                 before: 0,
+                transactions: 0,
             },
             condemned: Vec::new(),
             declared_dead: false,
+            writes: None,
             tolerance,
         }
     }
@@ -123,18 +128,26 @@ async fn beat(
 ) {
     let mut line: Option<(Session, tokio_postgres::Statement)> = None;
     let mut judge = Judge::new(options.check_in, options.tolerance);
+    let mut before: Option<(Instant, i64)> = None;
     loop {
         let sent = Instant::now();
         match check_in(&connector, &mut line, incarnation, &options).await {
             Ok(pulse) => {
                 connector.echo().answered(sent);
                 let (received, declared_dead) = (Instant::now(), !pulse.registered);
+                let last = before.replace((received, pulse.transactions));
+                let check_ins = pulse.members.len() as f64 / options.check_in.as_secs_f64();
+                let writes = last.map(|(at, transactions)| {
+                    let passed = received.duration_since(at).as_secs_f64();
+                    ((pulse.transactions - transactions) as f64 / passed - check_ins).max(0.0)
+                });
                 sender.send_replace(Report {
                     sent,
                     received,
                     condemned: judge.judge(received, &pulse),
                     pulse,
                     declared_dead,
+                    writes,
                     tolerance: options.tolerance,
                 });
                 if declared_dead {

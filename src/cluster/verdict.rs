@@ -92,6 +92,7 @@ mod tests {
             hands: false,
             peers: 0,
             before: 0,
+            transactions: 0,
         }
     }
 

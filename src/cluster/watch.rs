@@ -18,6 +18,14 @@ use crate::db::Session;
 use crate::id::Incarnation;
 use crate::store::watch as store_watch;
 
+/// How long one wait takes at most, but for the jitter: as in DESIGN where hardly anything is written, and at least long
+/// enough to cost nothing that counts.
+const PATIENCE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+
+/// In so many transactions that write. A statement that waits has a snapshot, as any: meanwhile nothing that was deleted or
+/// updated since, by anybody in the database, is cleared away, and each look at the queue walks over it.
+const PINNED: f64 = 10.0;
+
 /// Between two failures of the watch; jittered.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -71,6 +79,13 @@ fn successor(own: Incarnation, members: &[Incarnation], gone: &mut BTreeSet<Inca
     others().filter(|other| *other > own).min().or_else(|| others().min())
 }
 
+/// How long a wait takes at most, of so many transactions a second that write; not known yet: they may be many.
+fn patience(writes: Option<f64>) -> Duration {
+    let (least, most) = PATIENCE;
+    let wanted = writes.map_or(0.0, |writes| PINNED / writes);
+    Duration::from_secs_f64(wanted.clamp(least.as_secs_f64(), most.as_secs_f64()))
+}
+
 /// Waits once for a neighbour's end; true if it came, and was seen to. Returns early when somebody else is next.
 async fn watch_over(
     own: Incarnation,
@@ -84,8 +99,8 @@ async fn watch_over(
         Some(session) => session,
         None => line.insert(take_over.connector().open().await?),
     };
-    // From DESIGN. Jittered, so that a cluster that started together does not come back together.
-    let patience = Duration::from_secs(2).mul_f64(rand::random_range(1.0..2.5));
+    // Jittered, so that a cluster that started together does not come back together.
+    let patience = patience(reports.borrow().writes).mul_f64(rand::random_range(1.0..2.5));
     let waits = store_watch::wait(&session.client, take_over.liveness(neighbour).0, patience);
     tokio::pin!(waits);
     let free = loop {
@@ -113,6 +128,16 @@ async fn watch_over(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_more_is_written_the_shorter_is_a_wait() {
+        let (least, most) = PATIENCE;
+        assert_eq!(patience(None), least);
+        assert_eq!(patience(Some(0.0)), most);
+        assert_eq!(patience(Some(2.0)), most);
+        assert_eq!(patience(Some(20.0)), Duration::from_millis(500));
+        assert_eq!(patience(Some(1e9)), least);
+    }
 
     #[test]
     fn the_ring_wraps_and_leaves_out_who_is_gone() {

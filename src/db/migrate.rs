@@ -13,7 +13,8 @@ mod embedded {
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Runs what is missing. Any number of processes may call it at once: where nothing is missing none waits; else one works,
-/// and the others wait, bounded, by trying again (nobody ever waits in the server's lock queue, where a waiter holds back the whole database's clean-up).
+/// and the others wait, bounded, by trying again (nobody waits in the server's lock queue, where a waiter holds back the
+/// whole database's clean-up).
 pub(crate) async fn run(connector: &Connector) -> Result<Vec<String>> {
     let mut session = connector.open().await?;
     // Nearly always. The lock is for whoever has something to do: nodes that start together would queue for it.

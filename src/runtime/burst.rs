@@ -62,11 +62,11 @@ impl Locked {
     ) -> Result<Vec<Loaded>> {
         let keys: Vec<InstanceKey> = locked.iter().map(|locked| locked.key.clone()).collect();
         let mut found = claim::claim(&shift.pool, shift.incarnation, &keys, suspicion.is_some()).await?;
-        let mut all = Vec::with_capacity(found.len());
+        let (mut all, mut elsewhere) = (Vec::with_capacity(found.len()), Vec::new());
         for locked in locked {
             let Some(claimed) = found.remove(&locked.key) else {
                 // Something was there a moment ago: another session has its row, for now.
-                shift.leave_alone(locked.key);
+                elsewhere.push(locked.key);
                 continue;
             };
             if !claimed.unreadable.is_empty() {
@@ -93,6 +93,7 @@ impl Locked {
                 });
             }
         }
+        shift.leave_alone(elsewhere);
         Ok(all)
     }
 

@@ -165,7 +165,7 @@ pub(super) async fn leave_to_others(
     tracing::info!(instance = %key.1, %version, ?lacking, "this node lacks activities; the instance is left to others");
     shift.capability.found((key.0.clone(), version.clone()), lacking);
     let claims: Vec<Claim> = rows.iter().map(|row| row.claim.clone()).collect();
-    shift.leave_alone(key.clone());
+    shift.leave_alone([key.clone()]);
     shift.give_back(key, &claims, Return::FREELY).await;
     let works: Vec<WorkId> = claims
         .iter()

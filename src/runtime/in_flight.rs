@@ -17,7 +17,7 @@ const TELL_AGAIN: Duration = Duration::from_secs(10);
 const LEAST_SWEEP: usize = 256;
 
 /// The instances and claimed rows of the bursts of this node, and the instances that are better left alone for a
-/// moment. Bounded by the bursts that run.
+/// moment. Bounded by the bursts that run, and by what looks can show in that moment, or tell of in ten seconds.
 #[derive(Default)]
 pub(super) struct InFlight {
     state: Mutex<State>,
@@ -105,9 +105,12 @@ impl InFlight {
         self.state().looks += 1;
     }
 
-    /// An instance is left alone until then: somebody else has its lock, or a row of it.
-    pub(super) fn leave_alone(&self, key: InstanceKey, until: Instant) {
-        self.state().elsewhere.insert(key, until);
+    /// Instances are left alone until then: somebody else has their locks, or a row of them. Whether there are any.
+    pub(super) fn leave_alone(&self, keys: impl IntoIterator<Item = InstanceKey>, until: Instant) -> bool {
+        let mut keys = keys.into_iter().map(|key| (key, until)).peekable();
+        let are_any = keys.peek().is_some();
+        self.state().elsewhere.extend(keys);
+        are_any
     }
 
     /// Whether it is worth telling that somebody else has the lock of an instance: not again and again.

@@ -231,11 +231,13 @@ impl Shift {
         }
     }
 
-    /// Looks at an instance again in a moment, not at once: somebody else has its lock, or a row of it.
-    pub(super) fn leave_alone(&self, key: InstanceKey) {
+    /// Looks at instances again in a moment, not at once: somebody else has their locks, or a row of them.
+    pub(super) fn leave_alone(&self, keys: impl IntoIterator<Item = InstanceKey>) {
         let until = Instant::now() + ELSEWHERE.mul_f64(rand::random_range(0.5..1.5));
-        self.in_flight.leave_alone(key, until);
-        self.alarm.at(until);
+        // One look for all of them.
+        if self.in_flight.leave_alone(keys, until) {
+            self.alarm.at(until);
+        }
     }
 
     /// Hands claimed rows back, and looks again when the pause is over.

@@ -105,6 +105,8 @@ pub(crate) struct Pulse {
     pub(crate) peers: i64,
     /// How many of those registered before this one.
     pub(crate) before: i64,
+    /// Grows by one with each transaction of the server that writes.
+    pub(crate) transactions: i64,
 }
 
 /// A node that missed its check-in, by the database's clock.
@@ -154,5 +156,6 @@ pub(crate) async fn pulse(
         hands: row.get(10),
         peers: row.get(12),
         before: row.get(13),
+        transactions: row.get(14),
     })
 }

@@ -8,6 +8,7 @@ mod credentials;
 mod due;
 mod fan_out;
 mod halfway;
+mod horizon;
 mod inbox;
 mod kill;
 mod nodes;
