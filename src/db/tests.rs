@@ -13,6 +13,13 @@ fn connector(database: &TestDatabase, schema: &str) -> Connector {
     .unwrap()
 }
 
+async fn migrated() -> (TestDatabase, Connector) {
+    let database = TestDatabase::empty().await;
+    let base = connector(&database, "mainspring");
+    migrate::run(&base).await.unwrap();
+    (database, base)
+}
+
 #[tokio::test]
 async fn processes_that_migrate_at_once_all_succeed() {
     let database = TestDatabase::empty().await;
@@ -32,9 +39,7 @@ async fn processes_that_migrate_at_once_all_succeed() {
 /// Nodes that start together would else queue for the lock, however little there is to do.
 #[tokio::test]
 async fn who_has_nothing_to_migrate_waits_for_nobody() {
-    let database = TestDatabase::empty().await;
-    let base = connector(&database, "mainspring");
-    migrate::run(&base).await.unwrap();
+    let (_database, base) = migrated().await;
     let other = base.open().await.unwrap();
     let lock = include_str!("../../sql/queries/migrate_try_lock.sql");
     let class = base.schema().lock_class();
@@ -45,9 +50,7 @@ async fn who_has_nothing_to_migrate_waits_for_nobody() {
 
 #[tokio::test]
 async fn a_migration_that_is_not_what_it_was_is_told() {
-    let database = TestDatabase::empty().await;
-    let base = connector(&database, "mainspring");
-    migrate::run(&base).await.unwrap();
+    let (_database, base) = migrated().await;
     let session = base.open().await.unwrap();
     let change = "UPDATE refinery_schema_history SET checksum = '1' WHERE version = 3";
     session.client.batch_execute(change).await.unwrap();
@@ -67,9 +70,7 @@ async fn two_schemas_of_one_database_do_not_meet() {
 
 #[tokio::test]
 async fn a_database_newer_than_this_binary_is_refused() {
-    let database = TestDatabase::empty().await;
-    let base = connector(&database, "mainspring");
-    migrate::run(&base).await.unwrap();
+    let (database, base) = migrated().await;
     database
         .connect()
         .await
