@@ -171,7 +171,7 @@ async fn round(shift: &Arc<Shift>, horizon: &Horizon, memory: &mut Memory) -> Re
         return Ok(false);
     }
     let shown = found.instances.len();
-    let locked = lock(shift, found.instances, full).await?;
+    let locked = lock(shift, found.instances).await?;
     tracing::trace!(shown, had = locked.len(), full, "looked for work");
     if locked.is_empty() {
         return Ok(full);
@@ -321,8 +321,8 @@ async fn sweep_once(shift: &Shift, horizon: &Horizon) -> Result<()> {
     Ok(())
 }
 
-/// Takes the locks that are free. That others have some of a backlog is as it should be, and not worth telling.
-async fn lock(shift: &Shift, found: Vec<InstanceKey>, is_backlog: bool) -> Result<Vec<Locked>> {
+/// Takes the locks that are free.
+async fn lock(shift: &Shift, found: Vec<InstanceKey>) -> Result<Vec<Locked>> {
     let guards = shift.locks.try_instances(&found).await?;
     let (mut locked, mut elsewhere) = (Vec::new(), Vec::new());
     for (key, guard) in found.into_iter().zip(guards) {
@@ -330,7 +330,7 @@ async fn lock(shift: &Shift, found: Vec<InstanceKey>, is_backlog: bool) -> Resul
             Some(guard) => locked.push(Locked::new(key, guard)),
             None => {
                 let id = &key.1;
-                if !is_backlog && shift.in_flight.is_news(&key) {
+                if shift.in_flight.is_news(&key) {
                     tracing::info!("Lock acquisition failed; resume already in progress for workflow {id}");
                 } else {
                     tracing::debug!("the lock of workflow {id} is still elsewhere");
