@@ -1,13 +1,17 @@
 # A node of Mainspring that can stand where Elsa's image stood: port 8080, the same environment.
 #
 #   docker build -t mainspring .
-FROM rust:1-slim-bookworm AS build
+#
+# Base images are pinned by tag and digest. To move to a newer one, take its tag and what
+# `docker buildx imagetools inspect rust:1.95.0-slim-bookworm` prints as Digest (that of the list of platforms).
+FROM rust:1.95.0-slim-bookworm@sha256:d7482085ff5b415f84dba5647ae71606650bdef00db7aeb69f4b3d170c3e4082 AS build
 # The JavaScript engine and the cryptography under TLS are C.
 RUN apt-get update \
     && apt-get install -y --no-install-recommends gcc libc6-dev \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /source
-COPY Cargo.toml Cargo.lock rust-toolchain.toml README.md ./
+# Without rust-toolchain.toml: it asks for the newest stable compiler, and the image has the one that is pinned.
+COPY Cargo.toml Cargo.lock README.md ./
 COPY src src
 COPY sql sql
 COPY samples samples
@@ -16,7 +20,7 @@ COPY benches/*.rs benches/
 COPY tests tests
 RUN cargo build --release --locked --bin mainspring
 
-FROM debian:bookworm-slim
+FROM debian:bookworm-20260918-slim@sha256:3783cc01769c7b2b1b83a5c5ad96c815348e28ed7da68e2e3687004faa906251
 # Certificates for TLS to the database, and what the health check asks with.
 RUN apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates curl \
@@ -24,9 +28,9 @@ RUN apt-get update \
     && useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin mainspring
 COPY --from=build /source/target/release/mainspring /usr/local/bin/mainspring
 USER 10001
-# Elsa's image answers on this port of all addresses, and lets everybody in who reaches it. A MAINSPRING_API_KEY ends that.
+# Elsa's image answers on this port of all addresses. There a node starts only with a MAINSPRING_API_KEY (or with
+# MAINSPRING_ALLOW_ANONYMOUS=true, which lets in every client that reaches it); the image sets neither.
 ENV ASPNETCORE_HTTP_PORTS=8080
-ENV MAINSPRING_ALLOW_ANONYMOUS=true
 # A Compose file may start the database at the same moment.
 ENV MAINSPRING_DATABASE_WAIT=60s
 EXPOSE 8080

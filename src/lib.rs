@@ -16,6 +16,7 @@ pub mod expression;
 mod failpoint;
 pub mod id;
 pub mod lock;
+mod private_file;
 pub mod runtime;
 pub mod schedule;
 pub mod signal;

@@ -5,13 +5,15 @@
 //! - A lock is a file named after its key, locked by the kernel for as long as our descriptor is open. A process that
 //!   dies, however it dies, frees its locks.
 //! - Files are never deleted: between looking at a file and locking it somebody else could lock a deleted one. They are
-//!   empty, one for each name that was ever used.
+//!   empty, one for each name that was ever used. They have mode 0600, and one of another user, or a symbolic link in
+//!   its place, is refused: another user who may open a file may lock it, too.
 //! - The kernel is only tried, on a thread that may block; one batch at a time. Nobody tells that a file is free, so a
 //!   waiting process asks again every few milliseconds.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{Read, Seek, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +28,7 @@ use super::key::{Keying, LockKey};
 use super::request::{LockMode, LockRequest};
 use super::stats::LockStats;
 use super::table::{Back, Batch, HeldLock};
-use crate::{Error, Result};
+use crate::{Error, Result, private_file};
 
 /// The most keys in one visit to the kernel.
 const BATCH: usize = 256;
@@ -53,11 +55,13 @@ impl FileLocks {
     }
 
     pub(super) fn with_keying(directory: PathBuf, keying: Keying) -> Result<Self> {
-        std::fs::create_dir_all(&directory).map_err(|error| broken(&directory, error))?;
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
+        let owner = made.and_then(|()| private_file::owner_in(&directory));
+        let owner = owner.map_err(|error| broken(&directory, error))?;
         // The directory is the space of names, so nothing needs to be mixed in.
         let behind = Front::open(Back::Silent(FILES), "file", keying);
         let front = Arc::clone(&behind.front);
-        let task = tokio::spawn(run(directory, behind));
+        let task = tokio::spawn(run(directory, owner, behind));
         Ok(Self {
             front,
             _task: Arc::new(AbortOnDropHandle::new(task)),
@@ -83,7 +87,7 @@ impl Drop for Ended {
     }
 }
 
-async fn run(directory: PathBuf, behind: Behind) {
+async fn run(directory: PathBuf, owner: u32, behind: Behind) {
     let Behind {
         front,
         mut tokens,
@@ -92,6 +96,7 @@ async fn run(directory: PathBuf, behind: Behind) {
     let ended = Ended(Arc::clone(&front), ended);
     let mut files = Files {
         directory,
+        owner,
         open: HashMap::new(),
     };
     loop {
@@ -125,7 +130,7 @@ async fn run(directory: PathBuf, behind: Behind) {
             () = front.rung() => {}
             Some(request) = tokens.recv() => {
                 let path = files.directory.join("tokens");
-                let drawn = tokio::task::spawn_blocking(move || next_token(&path)).await;
+                let drawn = tokio::task::spawn_blocking(move || next_token(&path, owner)).await;
                 let drawn = drawn.map_err(|_| Error::internal("a token could not be drawn"));
                 let _ = request.send(drawn.and_then(|token| token));
             }
@@ -136,6 +141,8 @@ async fn run(directory: PathBuf, behind: Behind) {
 
 struct Files {
     directory: PathBuf,
+    /// The user that all files have to belong to.
+    owner: u32,
     open: HashMap<LockKey, File>,
 }
 
@@ -157,13 +164,7 @@ impl Files {
 
     fn take(&self, key: LockKey, mode: LockMode) -> Result<Option<File>> {
         let path = self.directory.join(format!("{key}.lock"));
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .read(true)
-            .open(&path);
-        let file = file.map_err(|error| broken(&path, error))?;
+        let file = private_file::open(&path, self.owner).map_err(|error| broken(&path, error))?;
         let taken = match mode {
             LockMode::Exclusive => file.try_lock(),
             LockMode::Shared => file.try_lock_shared(),
@@ -177,14 +178,9 @@ impl Files {
 }
 
 /// Counts up a number in a file, which is locked for that moment and synced before anybody sees the number.
-fn next_token(path: &Path) -> Result<FencingToken> {
+fn next_token(path: &Path, owner: u32) -> Result<FencingToken> {
     let count = || -> std::io::Result<u64> {
-        let mut file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .read(true)
-            .open(path)?;
+        let mut file = private_file::open(path, owner)?;
         file.lock()?;
         let mut text = String::new();
         file.read_to_string(&mut text)?;

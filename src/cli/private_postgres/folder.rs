@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use sha2::{Digest, Sha256};
 
 use super::{broken, write_private};
-use crate::{Error, Result};
+use crate::{Error, Result, private_file};
 
 /// Whoever just let go of a folder may have started another program in the same moment, which has the lock, too, until it
 /// runs.
@@ -33,6 +33,7 @@ pub(super) struct Folder {
     user: Option<User>,
     password: String,
     notice: Option<String>,
+    owner: u32,
     _lock: File,
 }
 
@@ -54,13 +55,18 @@ impl Folder {
             (wanted.clone(), None)
         };
         let path = path.canonicalize().map_err(failed)?;
-        let lock = lock(&path)?;
+        let found = std::fs::metadata(&path).map_err(failed)?.uid();
+        let owner = private_file::owner_in(&path).map_err(failed)?;
+        if found != owner {
+            return Err(foreign(&path, &format!("it belongs to the user {found}")));
+        }
+        let lock = lock(&path, owner)?;
         let notice = (wanted.canonicalize().ok().as_ref() != Some(&path)).then(|| {
-            format!(
-                "{} cannot be reached by the user who runs PostgreSQL; the data is in {}",
-                wanted.display(),
-                path.display()
-            )
+            let why = match strangers(&wanted) {
+                Some(why) if user.is_some() => format!("is not used, as {why}"),
+                _ => "cannot be reached by the user who runs PostgreSQL".to_owned(),
+            };
+            format!("{} {why}; the data is in {}", wanted.display(), path.display())
         });
         let password = password(&path)?;
         Ok(Self {
@@ -68,6 +74,7 @@ impl Folder {
             user,
             password,
             notice,
+            owner,
             _lock: lock,
         })
     }
@@ -182,11 +189,8 @@ impl Folder {
 
     /// The log, empty; the server gets it opened, so it needs no right to it.
     pub(super) fn open_log(&self) -> Result<File> {
-        use std::os::unix::fs::OpenOptionsExt;
-
-        let mut options = File::options();
-        options.create(true).append(true).mode(0o600);
-        let log = options.open(self.log()).and_then(|log| log.set_len(0).map(|()| log));
+        let log = private_file::open_to_append(&self.log(), self.owner);
+        let log = log.and_then(|log| log.set_len(0).map(|()| log));
         log.map_err(|error| broken(format!("cannot write {}", self.log().display())).caused_by(error))
     }
 
@@ -249,8 +253,11 @@ fn place_for_root(wanted: &Path) -> Result<(PathBuf, Option<User>)> {
     for place in std::iter::once(wanted).chain(others.iter().map(PathBuf::as_path)) {
         if let Ok(cluster) = std::fs::symlink_metadata(place.join("postgres"))
             && cluster.is_dir()
-            && (place == wanted || is_ours(place))
+            && (place == wanted || strangers(place).is_none())
         {
+            if let Some(why) = strangers(place) {
+                return Err(foreign(place, &why));
+            }
             if cluster.uid() == 0 {
                 return Err(broken(format!(
                     "{} belongs to root, who cannot run PostgreSQL",
@@ -270,13 +277,17 @@ fn place_for_root(wanted: &Path) -> Result<(PathBuf, Option<User>)> {
         ));
     };
     for place in std::iter::once(wanted).chain(others.iter().map(PathBuf::as_path)) {
+        // In a folder of another user anything can take our place while we use it, so nothing is made there.
+        if strangers(place).is_some() {
+            continue;
+        }
         // 0711: the server's user walks through, and sees only what is its own.
         let made = match make_folder(place, 0o711) {
             Ok(made) => made,
             Err(_) if place != wanted => continue,
             Err(error) => return Err(broken(format!("cannot make {}", place.display())).caused_by(error)),
         };
-        if (place == wanted || is_ours(place)) && can_enter(user, place) {
+        if can_enter(user, place) {
             return Ok((place.to_owned(), Some(user)));
         }
         if made {
@@ -306,9 +317,36 @@ fn make_folder(path: &Path, mode: u32) -> io::Result<bool> {
     Ok(true)
 }
 
-/// In a place that others can write to, somebody else may have been there first.
-fn is_ours(path: &Path) -> bool {
-    std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir() && found.uid() == 0 && found.mode() & 0o022 == 0)
+/// Who other than root can change what a path leads to: an entry of another user's, or a folder that others may write to
+/// (in one with the sticky bit only owners change their entries). Both the path as it was named and where it leads are
+/// walked, as each link could be another user's.
+fn strangers(path: &Path) -> Option<String> {
+    let of_another = |(part, is_last): (&Path, bool)| {
+        let found = std::fs::symlink_metadata(part).ok()?;
+        let is_shared = found.is_dir() && found.mode() & 0o022 != 0 && (is_last || found.mode() & 0o1000 == 0);
+        if found.uid() != 0 {
+            Some(format!("{} belongs to the user {}", part.display(), found.uid()))
+        } else {
+            is_shared.then(|| format!("users other than root may write to {}", part.display()))
+        }
+    };
+    let leads_to = path.ancestors().find_map(|part| part.canonicalize().ok());
+    let exists = path.symlink_metadata().is_ok();
+    let walked = |path: &Path| {
+        let mut parts = path
+            .ancestors()
+            .zip(std::iter::once(exists).chain(std::iter::repeat(false)));
+        parts.find_map(of_another)
+    };
+    walked(path).or_else(|| leads_to.as_deref().and_then(walked))
+}
+
+fn foreign(path: &Path, why: &str) -> Error {
+    broken(format!(
+        "{} is not used, as {why}: start as the user who owns it, give the folder and those above it to the user who \
+         starts, or name another folder",
+        path.display()
+    ))
 }
 
 fn can_enter((uid, gid): User, path: &Path) -> bool {
@@ -323,18 +361,13 @@ fn can_enter((uid, gid): User, path: &Path) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-fn lock(folder: &Path) -> Result<File> {
+fn lock(folder: &Path, owner: u32) -> Result<File> {
     let path = folder.join("lock");
     let failed = |error: io::Error| {
         let hint = "if another user made the folder, start as that one, or name another folder";
         broken(format!("cannot lock {}; {hint}", path.display())).caused_by(error)
     };
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path)
-        .map_err(failed)?;
+    let file = private_file::open(&path, owner).map_err(failed)?;
     let patience = Instant::now() + LOCK_PATIENCE;
     loop {
         match file.try_lock() {

@@ -221,6 +221,73 @@ fn as_root_a_folder_that_the_server_cannot_reach_is_replaced_by_another_one_and_
     let _ = std::fs::remove_dir(taken.parent().unwrap());
 }
 
+/// What only root can set up; others do not run these.
+fn is_root(scratch: &Scratch) -> bool {
+    std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(&scratch.0).unwrap()) == 0
+}
+
+const ANOTHER: u32 = 65_534;
+
+#[test]
+fn root_follows_no_link_in_a_folder_of_another_user() {
+    let scratch = Scratch::new();
+    if !is_root(&scratch) {
+        return;
+    }
+    let (theirs, target) = (scratch.0.join("theirs"), scratch.0.join("target"));
+    std::fs::create_dir(&theirs).unwrap();
+    std::fs::create_dir(&target).unwrap();
+    std::os::unix::fs::symlink(&target, theirs.join("data")).unwrap();
+    std::os::unix::fs::lchown(theirs.join("data"), Some(ANOTHER), None).unwrap();
+    std::os::unix::fs::chown(&theirs, Some(ANOTHER), None).unwrap();
+
+    // Empty: another place is taken, and said. In a folder of theirs that has no link the same, as one may come.
+    for wanted in [theirs.join("data"), theirs.join("new/data")] {
+        let folder = Folder::open(&wanted).unwrap();
+        let taken = folder.path().to_owned();
+        assert!(!taken.starts_with(&scratch.0), "{}", taken.display());
+        assert!(
+            folder.notice().unwrap().contains("belongs to the user 65534"),
+            "{:?}",
+            folder.notice()
+        );
+        drop(folder);
+        std::fs::remove_dir_all(&taken).unwrap();
+        let _ = std::fs::remove_dir(taken.parent().unwrap());
+    }
+    assert_eq!(
+        std::fs::read_dir(&target).unwrap().count(),
+        0,
+        "nothing was written where the link leads"
+    );
+    assert!(!theirs.join("new").exists());
+
+    // With a cluster in it: refused, as another place would be another database.
+    std::fs::create_dir(target.join("postgres")).unwrap();
+    std::os::unix::fs::chown(target.join("postgres"), Some(ANOTHER), None).unwrap();
+    let refused = Folder::open(&theirs.join("data")).err().unwrap();
+    assert!(refused.message().contains("belongs to the user 65534"), "{refused}");
+    assert!(!target.join("lock").exists());
+}
+
+#[test]
+fn the_lock_of_a_folder_is_its_owners_alone_and_no_link_is_followed() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let scratch = Scratch::new();
+    let wanted = scratch.options().folder;
+    let folder = Folder::open(&wanted).unwrap();
+    let lock = folder.path().join("lock");
+    assert_eq!(std::fs::metadata(&lock).unwrap().permissions().mode() & 0o777, 0o600);
+    drop(folder);
+    let victim = scratch.0.join("victim");
+    std::fs::remove_file(&lock).unwrap();
+    std::os::unix::fs::symlink(&victim, &lock).unwrap();
+    let refused = Folder::open(&wanted).err().unwrap();
+    assert!(refused.to_string().contains("symbolic link"), "{refused}");
+    assert!(!victim.exists());
+}
+
 #[test]
 fn only_obstacles_that_pass_are_waited_for() {
     let waiting = "FATAL:  pre-existing shared memory block (key 1, ID 2) is still in use";

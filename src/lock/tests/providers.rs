@@ -65,3 +65,30 @@ impl Factory for Files {
 }
 
 conformance!(file, async { Files::new() });
+
+#[tokio::test]
+async fn a_lock_file_is_its_owners_alone_and_no_link_is_followed() {
+    use std::os::unix::fs::PermissionsExt;
+
+    use crate::lock::LockRequest;
+
+    let files = Files::new();
+    let locks = FileLocks::with_keying(files.0.clone(), |_| LockKey(7)).unwrap();
+    let path = files.0.join(format!("{}.lock", LockKey(7)));
+    let handle = locks.try_acquire(LockRequest::exclusive("a")).await.unwrap().unwrap();
+    handle.fencing_token().await.unwrap();
+    for file in [&path, &files.0.join("tokens")] {
+        let mode = std::fs::metadata(file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{}", file.display());
+    }
+    drop(handle);
+    drop(locks);
+
+    let victim = files.0.join("victim");
+    std::fs::remove_file(&path).unwrap();
+    std::os::unix::fs::symlink(&victim, &path).unwrap();
+    let locks = FileLocks::with_keying(files.0.clone(), |_| LockKey(7)).unwrap();
+    let refused = locks.try_acquire(LockRequest::exclusive("a")).await;
+    assert!(refused.is_err(), "a link in place of a lock file is followed");
+    assert!(!victim.exists());
+}

@@ -1,4 +1,5 @@
-//! Every crate that is linked in may be: its licence stands in `deny.toml`, and it comes from crates.io.
+//! Every crate that is linked in may be: its licence stands in `deny.toml`, it comes from crates.io, and it was compared
+//! with the advisories.
 //!
 //! `cargo deny` says the same and more; this also holds where it is not installed.
 
@@ -100,6 +101,67 @@ fn a_licence_that_is_not_allowed_is_seen() {
     ] {
         assert_eq!(may_use(licence, &allowed), fine, "{licence}");
     }
+}
+
+/// `name version` of each crate of a lock file that comes from a registry.
+fn locked(lock: &str) -> BTreeSet<String> {
+    let field = |package: &str, name: &str| {
+        let line = package
+            .lines()
+            .find_map(|line| line.strip_prefix(&format!("{name} = ")));
+        line.map(|value| value.trim_matches('"').to_owned())
+    };
+    let packages = lock.split("[[package]]").skip(1);
+    packages
+        .filter(|package| field(package, "source").is_some())
+        .filter_map(|package| Some(format!("{} {}", field(package, "name")?, field(package, "version")?)))
+        .collect()
+}
+
+/// The crates of a review of advisories, and its date.
+fn reviewed(review: &str) -> (BTreeSet<String>, String) {
+    let lines = review.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let (heads, crates): (Vec<&str>, Vec<&str>) =
+        lines.partition(|line| line.starts_with("reviewed ") || line.starts_with("database "));
+    let date = heads
+        .iter()
+        .find_map(|line| line.strip_prefix("reviewed "))
+        .unwrap_or_default();
+    (crates.into_iter().map(str::to_owned).collect(), date.to_owned())
+}
+
+#[test]
+fn every_crate_was_compared_with_the_advisories() {
+    let read = |file: &str| std::fs::read_to_string(format!("{}/{file}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let (known, date) = reviewed(&read("advisories.txt"));
+    let is_date = chrono::NaiveDate::parse_from_str(&date, "%Y-%m-%d").is_ok();
+    assert!(
+        is_date,
+        "advisories.txt needs a line `reviewed YYYY-MM-DD`, not {date:?}"
+    );
+    let used = locked(&read("Cargo.lock"));
+    assert!(used.len() > 100, "{used:?}");
+    let new: Vec<&String> = used.difference(&known).collect();
+    assert!(
+        new.is_empty(),
+        "look these up at https://rustsec.org/advisories and list them in advisories.txt, whose head says how: {new:?}"
+    );
+    let gone: Vec<&String> = known.difference(&used).collect();
+    assert!(
+        gone.is_empty(),
+        "no longer in Cargo.lock; take them out of advisories.txt: {gone:?}"
+    );
+}
+
+#[test]
+fn a_crate_that_was_not_compared_is_seen() {
+    let lock = "[[package]]\nname = \"own\"\nversion = \"1.0.0\"\n\n[[package]]\nname = \"a\"\nversion = \"1.2.3\"\nsource = \"r\"\n";
+    assert_eq!(locked(lock), BTreeSet::from(["a 1.2.3".to_owned()]));
+    let (known, date) = reviewed("# said\nreviewed 2026-01-02\ndatabase x\n\na 1.2.2\n");
+    assert_eq!(
+        (known, date.as_str()),
+        (BTreeSet::from(["a 1.2.2".to_owned()]), "2026-01-02")
+    );
 }
 
 #[test]

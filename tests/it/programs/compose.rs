@@ -1,9 +1,9 @@
 //! `docker-compose.yml` and the Dockerfile, as far as they can be tried without an engine: what they say is what the
 //! program is started with. That the image builds, nobody has seen here.
 //!
-//! Two things cannot be had as they are by three processes of one machine, and are mapped here, and nothing else: the
-//! host `postgres` with its user and database is the test server with a database of its own, and port 8080 is a free port
-//! for each node.
+//! Three things cannot be had as they are by three processes of one machine, and are mapped here, and nothing else: the
+//! host `postgres` with its user and database is the test server with a database of its own, port 8080 is a free port
+//! for each node, and the key that Compose takes from the environment is one of this test.
 
 use std::collections::BTreeMap;
 
@@ -15,6 +15,9 @@ use crate::support::{Child, Http, TestDatabase, poll_until};
 
 const COMPOSE: &str = include_str!("../../../docker-compose.yml");
 const DOCKERFILE: &str = include_str!("../../../Dockerfile");
+
+/// As `openssl rand -hex 32` makes one.
+const KEY: &str = "5f1c0d7be2a94c6f8b3e7d2a1c9f4e6b0a8d5c3f7e1b2946d8c0a5f3e7b19d42";
 
 /// What the image says.
 #[derive(Debug, Default)]
@@ -114,9 +117,15 @@ fn three_nodes_and_a_database_as_in_a_compose_file_of_elsas() {
         assert_eq!(environment["ELSA__RUNTIME__TYPE"], "Distributed");
         assert_eq!(environment["QUARTZ__CLUSTERED"], "true");
         assert_eq!(environment["ASPNETCORE_ENVIRONMENT"], "Development");
+        // Required: without one Compose starts nothing. A key that stood here would be known to all.
+        assert!(
+            environment["MAINSPRING_API_KEY"].starts_with("${MAINSPRING_API_KEY:?"),
+            "{environment:?}"
+        );
+        assert!(!environment.contains_key("MAINSPRING_ALLOW_ANONYMOUS"));
     }
     let postgres = &services()["postgres"];
-    assert_eq!(postgres["image"], "postgres:16-alpine");
+    assert!(is_pinned(postgres["image"].as_str().unwrap()), "{}", postgres["image"]);
     let server = environment(postgres);
     let expected = format!(
         "Server=postgres;Database={};User Id={};Password={}",
@@ -136,6 +145,41 @@ fn the_image_runs_as_nobody_who_matters_and_says_how_it_is() {
     assert_eq!(image.port, "8080");
     assert_eq!(image.environment["ASPNETCORE_HTTP_PORTS"], "8080");
     assert!(image.has_health_check);
+    // Whoever runs the image says who may use it.
+    assert!(!image.environment.contains_key("MAINSPRING_ALLOW_ANONYMOUS"));
+    assert!(!image.environment.contains_key("MAINSPRING_API_KEY"));
+}
+
+/// `name:tag@sha256:digest`, the tag with a full version or a date.
+fn is_pinned(image: &str) -> bool {
+    let Some((name, digest)) = image.split_once("@sha256:") else {
+        return false;
+    };
+    let tag = name.split_once(':').map_or("", |(_, tag)| tag);
+    digest.len() == 64
+        && digest.bytes().all(|byte| byte.is_ascii_hexdigit())
+        && tag.split(['-', '.']).filter(|part| part.parse::<u32>().is_ok()).count() >= 1
+        && tag.bytes().filter(u8::is_ascii_digit).count() >= 4
+}
+
+#[test]
+fn base_images_are_pinned() {
+    let bases: Vec<&str> = DOCKERFILE
+        .lines()
+        .filter_map(|line| line.strip_prefix("FROM "))
+        .map(|base| base.split(' ').next().unwrap())
+        .collect();
+    assert_eq!(bases.len(), 2);
+    for base in bases {
+        assert!(is_pinned(base), "{base}");
+    }
+    assert!(!is_pinned("debian:bookworm-slim") && !is_pinned("rust:1-slim-bookworm"));
+    // It asks for the newest compiler, whatever the image has.
+    assert!(
+        !DOCKERFILE
+            .lines()
+            .any(|line| line.starts_with("COPY") && line.contains("rust-toolchain"))
+    );
 }
 
 /// Somebody else may take it before the node does; then the test fails, and says so.
@@ -170,6 +214,9 @@ async fn the_services_start_with_exactly_their_environment_and_command() {
         environment.extend(self::environment(&node));
         let connection = environment.get_mut("CONNECTIONSTRINGS__POSTGRESQL").unwrap();
         *connection = mapped(connection, &database.url());
+        let key = environment.get_mut("MAINSPRING_API_KEY").unwrap();
+        assert!(key.starts_with("${MAINSPRING_API_KEY:?"));
+        *key = KEY.to_owned();
         let port = environment.get_mut("ASPNETCORE_HTTP_PORTS").unwrap();
         assert_eq!(port, "8080");
         let free = free_port();
@@ -186,7 +233,8 @@ async fn the_services_start_with_exactly_their_environment_and_command() {
         child.wait_for_line("ready ", PATIENCE);
         let http = Http::new(&format!("http://127.0.0.1:{port}"));
         assert_eq!(http.get("/health/ready").await.status, 200);
-        doors.push(http);
+        assert_eq!(http.get("workflow-definitions").await.status, 401);
+        doors.push(http.with_key(KEY));
     }
     let hello: Value = serde_json::from_str(include_str!("../../../samples/hello-world.json")).unwrap();
     let save = json!({"model": hello, "publish": true});
