@@ -74,7 +74,7 @@ async fn start(url: &str, common: &Common, settings: &Serve) -> crate::Result<En
             Ok(engine) => return Ok(engine),
             Err(error) => error,
         };
-        let away = ["database-unavailable", "database-timeout"].contains(&error.code());
+        let away = ["database-unavailable", "database-timeout", "database-read-only"].contains(&error.code());
         let left = settings.database_wait.saturating_sub(began.elapsed());
         if !away || left.is_zero() {
             return Err(error);

@@ -93,7 +93,8 @@ impl Pool {
         })
         .await;
         match answer {
-            Err(error) if error.code() == "database-timeout" => {
+            // In doubt, or on a server that was demoted: the next statement gets a new connection.
+            Err(error) if ["database-timeout", "database-read-only"].contains(&error.code()) => {
                 discard(client);
                 Err(error)
             }

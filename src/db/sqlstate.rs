@@ -10,7 +10,7 @@ use crate::{Error, Result};
 /// The classes of failure that code decides on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// The connection is gone, or nobody answered: what was under way is in doubt.
+    /// The connection is gone or of no use, or no answer came: what was under way is in doubt, and wants a new one.
     Connection,
     /// The server could not just now: deadlock, lock or statement timeout, out of a resource. Nothing was done.
     Busy,
@@ -27,6 +27,10 @@ impl Failure {
         };
         if *code == SqlState::UNIQUE_VIOLATION {
             return Self::Duplicate;
+        }
+        // A standby: the primary is elsewhere, and a new connection looks for it.
+        if *code == SqlState::READ_ONLY_SQL_TRANSACTION {
+            return Self::Connection;
         }
         match code.code().get(..2) {
             // 57P0x: the session was ended, by an operator, a crash or a shutdown.
@@ -45,6 +49,11 @@ impl From<tokio_postgres::Error> for Error {
         if error.code().is_some_and(|code| code.code().starts_with("28")) {
             let message = "the database refuses this user or its password; check the database URL and pg_hba.conf";
             return Error::unavailable("database-refused", message).caused_by(error);
+        }
+        if error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION) {
+            let message = "the database that answers is a standby, or takes no writes just now; try again, and if it stays \
+                           so give the address of the primary, or all hosts";
+            return Error::unavailable("database-read-only", message).caused_by(error);
         }
         match Failure::of(&error) {
             Failure::Connection => Error::unavailable(

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::db::{Connector, DatabaseUrl, SchemaName, migrate};
+use crate::db::{Connector, DatabaseUrl, Pool, SchemaName, migrate};
 use crate::test_database::TestDatabase;
 
 fn connector(database: &TestDatabase, schema: &str) -> Connector {
@@ -82,6 +82,23 @@ async fn a_database_newer_than_this_binary_is_refused() {
         .unwrap();
     assert_eq!(migrate::run(&base).await.unwrap_err().code(), "database-newer");
     assert_eq!(migrate::verify(&base).await.unwrap_err().code(), "database-newer");
+}
+
+/// As a connection does that reaches a standby: the primary is somewhere else, so the next statement connects anew.
+#[tokio::test]
+async fn a_connection_that_takes_no_writes_is_not_used_again() {
+    let (_database, base) = migrated().await;
+    let pool = Pool::new(&base, 1).unwrap();
+    let writes = "UPDATE revision SET revision = revision RETURNING 1";
+    for _ in 0..2 {
+        let connection = pool.exclusive().await.unwrap();
+        let demote = "SET default_transaction_read_only = on";
+        connection.client().unwrap().batch_execute(demote).await.unwrap();
+        connection.give_back();
+        let error = pool.query(writes, &[]).await.unwrap_err();
+        assert_eq!((error.code(), error.is_unavailable()), ("database-read-only", true));
+        pool.query(writes, &[]).await.unwrap();
+    }
 }
 
 #[test]
