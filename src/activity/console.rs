@@ -1,12 +1,16 @@
 //! Where `Elsa.WriteLine` writes.
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::printable::printable;
+
 /// Takes the lines that workflows write.
 pub trait Console: Send + Sync {
-    /// Writes one line; `line` has no line break at its end. Called in the midst of a burst: it should not block.
+    /// Writes one line, as the workflow made it: `line` has no line break at its end, but may hold some, and any other
+    /// control character. Called in the midst of a burst: it should not block.
     fn write_line(&self, line: &str);
 
     /// Waits for at most `patience` until what was written has gone out. Called at the end of a node; it may block.
@@ -30,13 +34,18 @@ const GATHERING: Duration = Duration::from_millis(2);
 /// burst waits for nobody unless a mebibyte does, and a line is left out then after a second, with a count, and a warning once
 /// somebody reads again. Its journal has the line all the same. [`Engine::shutdown`](crate::Engine::shutdown) waits for what
 /// was written; a process that ends without it may take the last lines with it.
+///
+/// A call is one line of the output, whatever is in the text: control characters are escaped (`\n`, `\u{1b}`), whether a terminal
+/// or a pipe is behind it. `mainspring serve` says `ready URL` on the same output, and programs wait for that: so a text that
+/// begins with the word `ready` and goes on gets a backslash in front.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stdout;
 
 impl Console for Stdout {
     fn write_line(&self, line: &str) {
+        let line = one_line(line);
         if let Some(pen) = Pen::of_stdout() {
-            pen.write(line);
+            pen.write(&line);
         } else {
             emit(&mut std::io::stdout().lock(), format!("{line}\n").as_bytes());
         }
@@ -46,6 +55,20 @@ impl Console for Stdout {
         if let Some(Some(pen)) = PEN.get() {
             pen.flush(patience);
         }
+    }
+}
+
+/// What the program itself prints once it answers begins so.
+const READY: &str = "ready";
+
+/// The text as one line that is none of the program's own.
+fn one_line(text: &str) -> Cow<'_, str> {
+    let line = printable(text);
+    let goes_on = |rest: &str| rest.starts_with(char::is_whitespace);
+    if line.strip_prefix(READY).is_some_and(goes_on) {
+        Cow::Owned(format!("\\{line}"))
+    } else {
+        line
     }
 }
 
@@ -172,6 +195,22 @@ mod tests {
             move || pen.work(|bytes| to.send(bytes.to_vec()).unwrap_or_else(|_| std::thread::park()))
         });
         (pen, from)
+    }
+
+    #[test]
+    fn a_text_is_one_line_and_none_of_the_programs() {
+        for (text, line) in [
+            ("Hello", "Hello"),
+            ("ready", "ready"),
+            ("readyness", "readyness"),
+            (" ready http://x", " ready http://x"),
+            ("ready http://x", "\\ready http://x"),
+            ("ready\thttp://x", "\\ready\thttp://x"),
+            ("a\nready http://x", "a\\nready http://x"),
+            ("\u{1b}]0;x\u{7}", "\\u{1b}]0;x\\u{7}"),
+        ] {
+            assert_eq!(one_line(text), line);
+        }
     }
 
     #[test]

@@ -27,6 +27,7 @@ mod for_each;
 mod milestone;
 mod naming;
 mod node;
+mod printable;
 mod sequence;
 mod set_variable;
 mod throwing;
@@ -50,6 +51,7 @@ pub use event::EVENT_PAYLOAD_INPUT;
 pub use fault::Fault;
 pub(crate) use node::NodeInput;
 pub use node::{ActivityNode, NodeIndex, Tree};
+pub(crate) use printable::printable;
 pub(crate) use workflow::{WORKFLOW, Workflow};
 
 /// How an activity goes on after a call.

@@ -2,7 +2,8 @@
 //!
 //! Bounds are of bytes ([`MAX_BODY`]), of time, and of memory: a body that outgrows what is usual waits for one of a
 //! few places, because JSON grows tenfold and more when it is parsed, and a hundred bodies of 10 MiB at once would
-//! take the process down with everybody's work.
+//! take the process down with everybody's work. What each is parsed into is weighed before it is parsed (`weight`), as ten
+//! MiB of tiny values become hundreds, and all that is in use fits one budget.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,11 +18,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::MAX_BODY;
 use super::idempotency;
 use super::refusal::Refusal;
+use super::weight;
 use crate::definition::{MAX_DEPTH, TextProblem, inspect};
 use crate::runtime::Idempotency;
 
 /// Above this, in bytes, a body takes one of the places for large ones.
 const LARGE: usize = 256 * 1024;
+/// What becomes of a body up to this, in bytes, is not counted: the places of requests bound it.
+const UNCOUNTED: usize = 64 * 1024;
 /// Large bodies that are held and worked on at the same time.
 const LARGE_PLACES: usize = 8;
 /// What is still read of a body that is too large, in bytes: a client that is cut off while it sends sees a broken
@@ -33,13 +37,16 @@ const DISCARDED: usize = 64 * 1024 * 1024;
 pub(super) struct Bounds {
     timeout: Duration,
     large: Arc<Semaphore>,
+    memory: Arc<Memory>,
 }
 
 impl Bounds {
-    pub(super) fn new(timeout: Duration) -> Self {
+    /// `memory`: MiB that parsed bodies may take, all together.
+    pub(super) fn new(timeout: Duration, memory: usize) -> Self {
         Self {
             timeout,
             large: Arc::new(Semaphore::new(LARGE_PLACES)),
+            memory: Arc::new(Memory::of(memory)),
         }
     }
 }
@@ -53,6 +60,7 @@ pub(super) struct Sent {
     pub(super) idempotency: Option<Idempotency>,
     /// Held for as long as the body is worked on.
     _place: Option<OwnedSemaphorePermit>,
+    _memory: Option<OwnedSemaphorePermit>,
 }
 
 impl<S: Send + Sync> FromRequest<S> for Sent
@@ -62,24 +70,83 @@ where
     type Rejection = Refusal;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
-        let bounds = Arc::<Bounds>::from_ref(state);
+        Self::read(request, &Arc::<Bounds>::from_ref(state), MAX_BODY).await
+    }
+}
+
+impl Sent {
+    /// Reads a body of at most `longest` bytes.
+    pub(super) async fn read(request: Request, bounds: &Bounds, longest: usize) -> Result<Self, Refusal> {
         let (parts, body) = request.into_parts();
-        let (bytes, place) = read(body, &parts.headers, &bounds).await?;
+        let (bytes, place) = read(body, &parts.headers, bounds, longest).await?;
         let idempotency = idempotency::of(&parts, &bytes)?;
         if !bytes.is_empty() {
             check_type(&parts.headers)?;
         }
-        let value = if bytes.len() > LARGE {
+        let (value, memory) = if bytes.len() > LARGE {
             // Longer than other tasks of this thread should wait.
-            let parsed = tokio::task::spawn_blocking(move || parse(&bytes)).await;
+            let owned = Arc::clone(&bounds.memory);
+            let parsed = tokio::task::spawn_blocking(move || owned.parse(&bytes)).await;
             parsed.map_err(|_| Refusal::defect())??
         } else {
-            parse(&bytes)?
+            bounds.memory.parse(&bytes)?
         };
         Ok(Self {
             value,
             idempotency,
             _place: place,
+            _memory: memory,
+        })
+    }
+}
+
+/// What parsed bodies may take of the memory of this process, all together.
+#[derive(Debug)]
+struct Memory {
+    /// One permit is a KiB.
+    free: Arc<Semaphore>,
+    kibibytes: usize,
+}
+
+impl Memory {
+    fn of(mebibytes: usize) -> Self {
+        let kibibytes = mebibytes.saturating_mul(1024).min(Semaphore::MAX_PERMITS);
+        let free = Arc::new(Semaphore::new(kibibytes));
+        Self { free, kibibytes }
+    }
+
+    /// Parses a body once there is room for what becomes of it. The room is free again when the permit is dropped.
+    fn parse(&self, bytes: &[u8]) -> Result<(Option<Value>, Option<OwnedSemaphorePermit>), Refusal> {
+        let weight = weight::of(bytes);
+        let permit = if weight > UNCOUNTED {
+            Some(self.take(weight.div_ceil(1024))?)
+        } else {
+            None
+        };
+        Ok((parse(bytes)?, permit))
+    }
+
+    fn take(&self, kibibytes: usize) -> Result<OwnedSemaphorePermit, Refusal> {
+        let permits = u32::try_from(kibibytes).ok().filter(|_| kibibytes <= self.kibibytes);
+        let Some(permits) = permits else {
+            metrics::counter!("mainspring_bodies_refused_total", "why" => "too-many-values").increment(1);
+            return Err(Refusal::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "too-many-values",
+                format!(
+                    "The JSON holds so many values that it would take {} MiB of memory, and bodies may take {} MiB \
+                     (--body-memory).",
+                    kibibytes.div_ceil(1024),
+                    self.kibibytes / 1024
+                ),
+            ));
+        };
+        Arc::clone(&self.free).try_acquire_many_owned(permits).map_err(|_| {
+            metrics::counter!("mainspring_bodies_refused_total", "why" => "memory").increment(1);
+            Refusal::busy(
+                "too-many-requests",
+                "The bodies of other requests take the memory that there is for bodies; try again.",
+            )
         })
     }
 }
@@ -89,15 +156,17 @@ async fn read(
     body: Body,
     headers: &HeaderMap,
     bounds: &Bounds,
+    longest: usize,
 ) -> Result<(Vec<u8>, Option<OwnedSemaphorePermit>), Refusal> {
     let declared = headers
         .get(header::CONTENT_LENGTH)
         .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    let over = declared.is_some_and(|length| length > MAX_BODY as u64);
+    let over = declared.is_some_and(|length| length > longest as u64);
     // Whoever waits for "100 Continue" has not begun to send, and shall not.
     if over && headers.contains_key(header::EXPECT) {
-        return Err(too_large());
+        return Err(too_large(longest));
     }
+    let discardable = DISCARDED.min(longest.saturating_mul(8));
     let mut stream = body.into_data_stream();
     let mut bytes = Vec::new();
     let mut place = None;
@@ -111,11 +180,11 @@ async fn read(
                     "The connection ended before the whole body had come.",
                 )
             })?;
-            if over || discarded > 0 || bytes.len() + part.len() > MAX_BODY {
+            if over || discarded > 0 || bytes.len() + part.len() > longest {
                 bytes = Vec::new();
                 discarded += part.len();
-                if discarded > DISCARDED {
-                    return Err(too_large());
+                if discarded > discardable {
+                    return Err(too_large(longest));
                 }
             } else {
                 if place.is_none() && bytes.len() + part.len() > LARGE {
@@ -128,7 +197,7 @@ async fn read(
             }
         }
         if over || discarded > 0 {
-            Err(too_large())
+            Err(too_large(longest))
         } else {
             Ok(())
         }
@@ -149,11 +218,11 @@ async fn read(
     }
 }
 
-fn too_large() -> Refusal {
+fn too_large(longest: usize) -> Refusal {
     Refusal::new(
         StatusCode::PAYLOAD_TOO_LARGE,
         "body-too-large",
-        format!("A body may have {MAX_BODY} bytes and no more."),
+        format!("A body may have {longest} bytes here and no more."),
     )
 }
 
@@ -256,18 +325,18 @@ mod tests {
 
     #[tokio::test]
     async fn a_large_body_waits_for_a_place_and_is_told_so() {
-        let bounds = Bounds::new(Duration::from_millis(50));
+        let bounds = Bounds::new(Duration::from_millis(50), 64);
         let large = || Body::from(vec![b' '; LARGE + 1]);
         let headers = HeaderMap::new();
         let mut held = Vec::new();
         for _ in 0..LARGE_PLACES {
-            held.push(read(large(), &headers, &bounds).await.unwrap());
+            held.push(read(large(), &headers, &bounds, MAX_BODY).await.unwrap());
         }
-        let refused = read(large(), &headers, &bounds).await.unwrap_err();
+        let refused = read(large(), &headers, &bounds, MAX_BODY).await.unwrap_err();
         assert_eq!(refused.told(), (503, "too-many-requests"));
-        assert!(read(Body::from("{}"), &headers, &bounds).await.is_ok());
+        assert!(read(Body::from("{}"), &headers, &bounds, MAX_BODY).await.is_ok());
         drop(held.pop());
-        assert!(read(large(), &headers, &bounds).await.is_ok());
+        assert!(read(large(), &headers, &bounds, MAX_BODY).await.is_ok());
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Resume URLs: whoever has a token resumes what it was made for, without a key, from wherever they follow the link.
 
 use axum::Json;
-use axum::extract::State;
-use axum::http::{Method, StatusCode, Uri, header};
+use axum::extract::{Request, State};
+use axum::http::{Method, StatusCode, header};
 use axum::response::IntoResponse;
 use serde_json::json;
 use std::time::Duration;
@@ -15,7 +15,6 @@ use super::fields::Fields;
 use super::path::Id;
 use super::refusal::{Answer, Refusal};
 use crate::id::{BookmarkId, InstanceId};
-use crate::runtime::TokenResume;
 
 /// Elsa's route, with the token as `t`.
 pub(super) const BY_QUERY: &str = "/bookmarks/resume";
@@ -23,28 +22,33 @@ pub(super) const BY_QUERY: &str = "/bookmarks/resume";
 pub(super) const BY_PATH: &str = "/workflows/resume/{token}";
 const PATH: &str = "/workflows/resume/";
 
+/// The longest body of a request that shows a token and no key, in bytes.
+const LONGEST_BODY: usize = 256 * 1024;
+
 /// Whether whoever shows a token needs nothing else at this path.
 pub(super) fn takes_token(path: &str) -> bool {
     path.strip_prefix(PREFIX) == Some(BY_QUERY) || path.strip_prefix(PATH).is_some_and(|token| !token.is_empty())
 }
 
 /// `GET`, `POST /bookmarks/resume?t=TOKEN`
-pub(super) async fn by_query(State(api): State<Api>, method: Method, uri: Uri, sent: Sent) -> Answer {
-    let mut query = Fields::of_query(&uri)?;
+pub(super) async fn by_query(State(api): State<Api>, request: Request) -> Answer {
+    let mut query = Fields::of_query(request.uri())?;
     let token = query.text("t")?;
     let Some(token) = token else {
         return Err(Refusal::bad("invalid-token", "The query must have the token as `t`.").field("t", "is missing"));
     };
-    resume(&api, &method, token, query, sent).await
+    resume(&api, &token, Some(query), request).await
 }
 
 /// `GET`, `POST /workflows/resume/{token}`
-pub(super) async fn by_path(State(api): State<Api>, method: Method, Id(token): Id, uri: Uri, sent: Sent) -> Answer {
-    resume(&api, &method, token, Fields::of_query(&uri)?, sent).await
+pub(super) async fn by_path(State(api): State<Api>, Id(token): Id, request: Request) -> Answer {
+    resume(&api, &token, None, request).await
 }
 
-async fn resume(api: &Api, method: &Method, token: String, mut query: Fields, sent: Sent) -> Answer {
-    // Whoever asks for the headers of a GET does not mean to resume anything: programs look so at links before people do.
+/// The token comes first: of a request that has none that is good, nothing else is read.
+async fn resume(api: &Api, token: &str, query: Option<Fields>, request: Request) -> Answer {
+    let method = request.method().clone();
+    // A HEAD does not mean to resume anything: programs ask so about links before people follow them.
     if method == Method::HEAD {
         let message = "HEAD is not possible here, as a GET resumes a workflow.";
         return Err(
@@ -52,21 +56,20 @@ async fn resume(api: &Api, method: &Method, token: String, mut query: Fields, se
                 .header(header::ALLOW, "GET,POST"),
         );
     }
+    let token = api.engine.verify_token(token).await?;
+    let mut query = query.map_or_else(|| Fields::of_query(request.uri()), Ok)?;
+    let sent = Sent::read(request, &api.bodies, LONGEST_BODY).await?;
     let input = if method == Method::POST {
         Fields::of_body(sent.value)?.object("input")?
     } else {
         query.object("in")?
     };
-    let request = TokenResume {
-        token,
-        input: input.unwrap_or_default(),
-        idempotency: sent.idempotency,
-    };
+    let (input, key) = (input.unwrap_or_default(), sent.idempotency);
     if query.flag("async")?.unwrap_or(false) {
-        let id = api.engine.accept_resume_by_token(request).await?;
+        let id = api.engine.accept_resume_by_good_token(token, input, key).await?;
         return Ok(Json(json!({"workflowInstanceId": id})).into_response());
     }
-    Ok(came_to(api.engine.resume_by_token(request).await?))
+    Ok(came_to(api.engine.resume_by_good_token(token, input, key).await?))
 }
 
 /// `POST /workflow-instances/{id}/resume-token`: makes a token for a bookmark.

@@ -2,13 +2,14 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
 use super::Api;
 use super::body::Sent;
 use super::fields::Fields;
+use super::page;
 use super::path::Id;
 use super::refusal::{Answer, INSTANCE_HEADER, Refusal};
 use super::versions;
@@ -29,14 +30,24 @@ pub(super) async fn execute(State(api): State<Api>, Id(id): Id, sent: Sent) -> A
 }
 
 /// `GET /workflow-definitions/{id}/execute`: the same with the fields in the query, `input` and `variables` as JSON.
-pub(super) async fn execute_by_get(State(api): State<Api>, method: Method, Id(id): Id, uri: Uri, sent: Sent) -> Answer {
-    // Whoever asks for the headers of a GET does not mean to start anything.
+pub(super) async fn execute_by_get(
+    State(api): State<Api>,
+    method: Method,
+    Id(id): Id,
+    uri: Uri,
+    headers: HeaderMap,
+    sent: Sent,
+) -> Answer {
+    // A HEAD does not mean to start anything.
     if method == Method::HEAD {
         let message = "HEAD is not possible here, as a GET starts a workflow.";
         return Err(
             Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", message)
                 .header(header::ALLOW, "GET,POST"),
         );
+    }
+    if api.is_open {
+        page::refuse_plain_get(&headers)?;
     }
     run(&api, start(id, Fields::of_query(&uri)?, sent.idempotency)?).await
 }

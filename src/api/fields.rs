@@ -11,6 +11,9 @@ use serde_json::{Map, Value};
 use super::body;
 use super::refusal::Refusal;
 
+/// The most parameters of a query: each is compared with the names before it.
+const MOST_PARAMETERS: usize = 1_000;
+
 /// Fields to be taken out one by one.
 #[derive(Debug)]
 pub(super) struct Fields {
@@ -38,6 +41,10 @@ impl Fields {
     pub(super) fn of_query(uri: &Uri) -> Result<Self, Refusal> {
         let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri)
             .map_err(|_| Refusal::bad("invalid-query", "The query is not made of name=value in UTF-8."))?;
+        if pairs.len() > MOST_PARAMETERS {
+            let message = format!("A query has at most {MOST_PARAMETERS} parameters.");
+            return Err(Refusal::bad("invalid-query", message));
+        }
         let mut values: Map<String, Value> = Map::new();
         for (name, text) in pairs {
             if name.contains('\0') || text.contains('\0') {

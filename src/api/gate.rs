@@ -16,8 +16,14 @@ use super::bookmarks;
 use super::credentials::ApiKey;
 use super::health;
 use super::hosts::Hosts;
+use super::page;
 use super::refusal::Refusal;
 use crate::runtime::Engine;
+
+/// For so many places of requests there is one more for requests that show a token and no key.
+const TOKEN_SHARE: usize = 8;
+/// And at least so many.
+const LEAST_TOKEN_PLACES: usize = 16;
 
 /// What the gate checks against.
 #[derive(Debug)]
@@ -25,6 +31,8 @@ pub(super) struct Gate {
     hosts: Hosts,
     key: Option<ApiKey>,
     room: Semaphore,
+    /// Places of requests that show a token and no key: they must not take those of the others.
+    token_room: Semaphore,
 }
 
 impl Gate {
@@ -33,6 +41,7 @@ impl Gate {
             hosts: Hosts::new(options.listen, &options.allowed_hosts),
             key: options.api_key,
             room: Semaphore::new(options.requests.min(Semaphore::MAX_PERMITS)),
+            token_room: Semaphore::new((options.requests / TOKEN_SHARE).max(LEAST_TOKEN_PLACES)),
         }
     }
 
@@ -59,16 +68,7 @@ impl Gate {
         if bookmarks::takes_token(request.uri().path()) {
             return Ok(());
         }
-        let foreign_site = text(header::HeaderName::from_static("sec-fetch-site"))
-            .is_some_and(|site| site != "same-origin" && site != "none");
-        let foreign_origin = text(header::ORIGIN).is_some_and(|origin| !self.hosts.admits_origin(origin, host));
-        if foreign_site || foreign_origin {
-            return Err(Refusal::new(
-                StatusCode::FORBIDDEN,
-                "cross-site-request",
-                "A web page of another origin may not call this server.",
-            ));
-        }
+        page::refuse_foreign(headers, &self.hosts, host)?;
         if self.key.as_ref().is_some_and(|key| !key.is_shown(headers)) {
             return Err(Refusal::new(
                 StatusCode::UNAUTHORIZED,
@@ -89,7 +89,9 @@ pub(super) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: 
     if let Err(refusal) = gate.check(&request) {
         return refusal.into_response();
     }
-    let Ok(_place) = gate.room.try_acquire() else {
+    let by_token = bookmarks::takes_token(request.uri().path());
+    let room = if by_token { &gate.token_room } else { &gate.room };
+    let Ok(_place) = room.try_acquire() else {
         return Refusal::busy(
             "too-many-requests",
             "This server works on as many requests as it may; try again.",

@@ -10,8 +10,11 @@
 //! What holds here, whatever the route:
 //!
 //! - **A web page cannot drive a local engine.** The name in `Host` must be one of ours (a name that was rebound to
-//!   127.0.0.1 is not), a request that a browser calls cross-site is refused even where it is a GET, and a body must
-//!   say that it is JSON, which no plain form can. So a developer's engine needs no key on 127.0.0.1.
+//!   127.0.0.1 is not), a request that a browser calls cross-site is refused even where it is a GET, a GET that acts needs a
+//!   sign that no foreign page can give (`page`), and a body must say that it is JSON, which no plain form can. So a
+//!   developer's engine needs no key on 127.0.0.1.
+//! - **Without a key, little is spent.** A token is verified before anything else of its request is read; such requests have
+//!   places and a bound of their own, and what bodies are parsed into is weighed before it is parsed (`weight`).
 //! - **Bad input changes nothing and says what is wrong.** All of it is read, bounded and typed before the engine
 //!   hears of it. Nothing that the engine cannot store (U+0000, half a surrogate pair) and nothing too deep to walk
 //!   gets past `body`.
@@ -39,6 +42,7 @@ mod idempotency;
 mod instances;
 mod journal;
 mod links;
+mod page;
 mod paging;
 mod path;
 mod refusal;
@@ -46,6 +50,7 @@ mod resume;
 mod server;
 mod timers;
 mod versions;
+mod weight;
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -81,6 +86,8 @@ pub struct ApiOptions {
     pub requests: usize,
     /// How long a client may take to send its body; 30 s unless told otherwise.
     pub body_timeout: Duration,
+    /// What the parsed bodies of all requests may take of the memory, in MiB; 256 unless told otherwise.
+    pub body_memory: usize,
 }
 
 impl Default for ApiOptions {
@@ -91,6 +98,7 @@ impl Default for ApiOptions {
             api_key: None,
             requests: 1024,
             body_timeout: Duration::from_secs(30),
+            body_memory: 256,
         }
     }
 }
@@ -103,6 +111,7 @@ impl fmt::Debug for ApiOptions {
             .field("api_key", &self.api_key)
             .field("requests", &self.requests)
             .field("body_timeout", &self.body_timeout)
+            .field("body_memory", &self.body_memory)
             .finish()
     }
 }
@@ -112,6 +121,18 @@ impl fmt::Debug for ApiOptions {
 struct Api {
     engine: Engine,
     bodies: Arc<body::Bounds>,
+    /// No key is asked for.
+    is_open: bool,
+}
+
+impl Api {
+    fn new(engine: Engine, options: &ApiOptions) -> Self {
+        Self {
+            engine,
+            bodies: Arc::new(body::Bounds::new(options.body_timeout, options.body_memory)),
+            is_open: options.api_key.is_none(),
+        }
+    }
 }
 
 impl FromRef<Api> for Arc<body::Bounds> {
@@ -122,10 +143,7 @@ impl FromRef<Api> for Arc<body::Bounds> {
 
 /// The whole API of one engine, to be given to [`serve`] or to be nested in a server of one's own.
 pub fn router(engine: Engine, options: ApiOptions) -> Router {
-    let api = Api {
-        engine,
-        bodies: Arc::new(body::Bounds::new(options.body_timeout)),
-    };
+    let api = Api::new(engine, &options);
     let elsa = Router::new()
         .route("/workflow-definitions", get(definitions::list).post(definitions::save))
         .route(
@@ -190,10 +208,7 @@ pub fn router(engine: Engine, options: ApiOptions) -> Router {
 
 /// Only health, for a node that does not answer requests: it says so to whoever asks for anything else.
 pub fn health_router(engine: Engine, options: ApiOptions) -> Router {
-    let api = Api {
-        engine,
-        bodies: Arc::new(body::Bounds::new(options.body_timeout)),
-    };
+    let api = Api::new(engine, &options);
     Router::new()
         .route(health::LIVE, get(health::live))
         .route(health::READY, get(health::ready))

@@ -22,6 +22,13 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
         if id.contains('\0') {
             return Err(body::nul("The path"));
         }
+        // Ids stand in logs and on terminals.
+        if id.chars().any(char::is_control) {
+            return Err(Refusal::bad(
+                "invalid-path",
+                "An id in a path has no control characters.",
+            ));
+        }
         if id.len() > LONGEST {
             return Err(Refusal::bad(
                 "invalid-path",

@@ -37,7 +37,7 @@ impl Door {
             ..ApiOptions::default()
         };
         change(&mut options);
-        let bounds = Arc::new(Bounds::new(options.body_timeout));
+        let bounds = Arc::new(Bounds::new(options.body_timeout, options.body_memory));
         let routes = Router::new()
             .route("/echo", post(echo).get(echo))
             .route("/id/{id}", get(async |Id(id): Id| id))

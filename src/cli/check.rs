@@ -5,6 +5,7 @@ use serde_json::json;
 use super::failure::Failure;
 use super::say;
 use super::settings::{Check, Common};
+use crate::activity::printable;
 use crate::{Violation, runtime};
 
 pub(super) async fn run(common: &Common, settings: &Check) -> Result<(), Failure> {
@@ -32,7 +33,9 @@ fn report(violations: &[Violation], as_json: bool) -> Vec<String> {
             .as_ref()
             .map(|sample| format!(", as {sample}"))
             .unwrap_or_default();
-        format!("violated: {} ({} times{sample})", violation.invariant, violation.count)
+        let line = format!("violated: {} ({} times{sample})", violation.invariant, violation.count);
+        // Rows hold ids that others chose.
+        printable(&line).into_owned()
     };
     violations.iter().map(line).collect()
 }

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use super::secret::redact;
 use crate::Error;
+use crate::activity::printable;
 
 /// Why a command ends without having done what it should.
 #[derive(Debug)]
@@ -54,7 +55,10 @@ impl Failure {
     /// Says it on standard error.
     pub(super) fn report(self) -> ExitCode {
         if !self.message.is_empty() {
-            eprintln!("mainspring: {}", redact(&self.message));
+            // Some messages have several lines; none of them moves the cursor.
+            let safe = redact(&self.message);
+            let lines: Vec<_> = safe.lines().map(printable).collect();
+            eprintln!("mainspring: {}", lines.join("\n"));
         }
         ExitCode::from(self.code)
     }

@@ -103,7 +103,7 @@ impl Node {
         let last = Arc::new(Mutex::new(VecDeque::new()));
         let lines = {
             let (ear, name) = (Arc::clone(&plan.ear), name.to_owned());
-            // The first such line is the program's, later ones are a workflow's.
+            // No line of a workflow begins so: what writes them sees to it.
             let mut found = Some(found);
             move |line: &str| match line.strip_prefix(READY).filter(|_| found.is_some()) {
                 Some(url) => {

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io::{self, Write};
 
+use crate::activity::printable;
+
 /// A text that may be used, and is never shown.
 #[derive(Clone)]
 pub(super) struct Secret(String);
@@ -87,13 +89,16 @@ fn hide_assigned(text: &str) -> String {
     }
 }
 
-/// A writer for whole lines that hides what should not be in them. Nobody reading them is no failure: a node whose log
+/// A writer for whole lines that hides what should not be in them, and escapes what would make two of one or move a
+/// terminal's cursor: ids and messages that others chose stand in log lines. Nobody reading them is no failure: a node whose log
 /// goes into a closed pipe still stops in good order.
 pub(super) struct Redacting<W>(pub(super) W);
 
 impl<W: Write> Write for Redacting<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let _ = self.0.write_all(redact(&String::from_utf8_lossy(bytes)).as_bytes());
+        let text = redact(&String::from_utf8_lossy(bytes));
+        let (line, end) = text.strip_suffix('\n').map_or((text.as_str(), ""), |line| (line, "\n"));
+        let _ = self.0.write_all(format!("{}{end}", printable(line)).as_bytes());
         Ok(bytes.len())
     }
 
@@ -141,5 +146,9 @@ mod tests {
             .write_all("at postgres://u:p@h\n".as_bytes())
             .unwrap();
         assert_eq!(out, b"at postgres://u:***@h\n");
+        out.clear();
+        let forged = "of i\n2026-11-23T00:00:00Z  INFO all is well\u{1b}[2J\n";
+        Redacting(&mut out).write_all(forged.as_bytes()).unwrap();
+        assert_eq!(out, b"of i\\n2026-11-23T00:00:00Z  INFO all is well\\u{1b}[2J\n");
     }
 }

@@ -51,6 +51,7 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
         api_key: settings.api_key.as_ref().map(Secret::reveal).map(ApiKey::new),
         requests: settings.max_requests,
         body_timeout: settings.body_timeout,
+        body_memory: settings.body_memory,
     };
     say(&format!("ready {}", url_of(options.listen)));
     let drain = Drain {

@@ -35,6 +35,9 @@ On a database of yours: mainspring serve --database-url postgres://user@host/dat
 
 Exit codes: 0 done, 1 failed or found something, 2 wrong usage, 3 no database.";
 
+/// The shortest API key, in characters.
+const SHORTEST_KEY: usize = 16;
+
 /// Runs Elsa 3 workflows on one PostgreSQL database, on as many nodes as you start.
 #[derive(Debug, Parser)]
 #[command(name = "mainspring", version, after_help = AFTER_HELP)]
@@ -187,7 +190,7 @@ pub(super) struct Serve {
         value_parser = address
     )]
     pub(super) listen: SocketAddr,
-    /// The key that every request must show, in the header `Authorization: ApiKey KEY`
+    /// The key that every request must show, in the header `Authorization: ApiKey KEY`; at least 16 characters
     #[arg(long, value_name = "KEY", env = "MAINSPRING_API_KEY", hide_env_values = true)]
     pub(super) api_key: Option<Secret>,
     /// Let in whoever reaches the address, without an --api-key: for a network that is closed otherwise
@@ -271,6 +274,17 @@ pub(super) struct Serve {
         value_parser = duration
     )]
     pub(super) body_timeout: Duration,
+    /// What the bodies of all requests may take of the memory once they are parsed, in MiB; one more gets 503, and one that
+    /// is too large for all of it 413
+    #[arg(
+        long,
+        value_name = "MIB",
+        env = "MAINSPRING_BODY_MEMORY",
+        hide_env_values = true,
+        default_value = "256",
+        value_parser = count
+    )]
+    pub(super) body_memory: usize,
     /// How long to wait for a database that is not there yet; with 0s the node ends at once, with exit code 3
     #[arg(
         long,
@@ -340,10 +354,11 @@ impl Serve {
     /// What no single setting shows: whether together they are safe.
     pub(super) fn check(&self) -> Result<(), Failure> {
         let key = self.api_key.as_ref().map(Secret::reveal);
-        if key.is_some_and(|key| key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic())) {
-            return Err(Failure::usage(
-                "an --api-key has at least one character, all of them visible ASCII",
-            ));
+        if key.is_some_and(|key| key.len() < SHORTEST_KEY || !key.bytes().all(|byte| byte.is_ascii_graphic())) {
+            return Err(Failure::usage(format!(
+                "an --api-key has at least {SHORTEST_KEY} characters, all of them visible ASCII: a shorter one can be guessed; \
+                 `openssl rand -hex 32` makes one"
+            )));
         }
         let secret = self.token_secret.as_ref().map(Secret::reveal);
         if secret.is_some_and(|secret| secret.len() < 16) {

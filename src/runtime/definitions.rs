@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Engine;
 use super::read::window;
-use super::request::{DefinitionFilter, DefinitionSummary, Listed, Page, Published, VersionOptions};
+use super::request::{DefinitionFilter, DefinitionSummary, Listed, Page, Published, VersionOptions, is_plain};
 use super::timetable::Timetable;
 use crate::definition::{ValidationError, WorkflowDefinition};
 use crate::execution::ScheduledStart;
@@ -188,7 +188,7 @@ impl Engine {
             given.clone()
         };
         for (field, id) in [("definitionId", definition_id.as_str()), ("id", definition.id.as_str())] {
-            if id.len() > 255 || id.chars().any(char::is_control) {
+            if id.len() > 255 || !is_plain(id) {
                 return Err(Error::invalid(
                     "invalid-definition-id",
                     format!("{field} has at most 255 plain characters"),

@@ -12,6 +12,7 @@ use super::programs::Programs;
 use super::request::Readiness;
 use super::shift::Shift;
 use super::supervisor::Supervisor;
+use super::token::RefusedTokens;
 use crate::activity::Catalogue;
 use crate::db::{Connector, DatabaseUrl, SchemaName, direct, migrate};
 use crate::execution::{Interpreter, InterpreterOptions, check_value};
@@ -45,6 +46,8 @@ pub(super) struct Inner {
     patience: Arc<OnceLock<Duration>>,
     /// What signs tokens, once it was read.
     pub(super) token_key: OnceCell<Vec<u8>>,
+    /// Tokens that were refused.
+    pub(super) refused_tokens: RefusedTokens,
     supervisor: Mutex<Option<tokio::task::JoinHandle<()>>>,
 }
 
@@ -104,6 +107,7 @@ impl Engine {
             refused,
             patience,
             token_key: OnceCell::new(),
+            refused_tokens: RefusedTokens::default(),
             supervisor: Mutex::new(Some(task)),
         };
         Ok(Self { inner: Arc::new(inner) })

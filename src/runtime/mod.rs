@@ -64,4 +64,4 @@ pub use request::{
     ResumeRequest, StartRequest, VersionOptions,
 };
 pub use schedules::{ScheduleFilter, ScheduleState, ScheduleSummary};
-pub use token::TokenResume;
+pub use token::{GoodToken, TokenResume};

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::execution::{InstanceState, StateMeta};
 use crate::id::{ActivityId, BookmarkId, DefinitionId, InstanceId, VersionId};
+use crate::{Error, Result};
 
 /// An `Idempotency-Key` as a client sent it, with the fingerprint of the request that it stands for. The same key
 /// with another fingerprint is refused; the same key with the same fingerprint gets the first answer again.
@@ -337,4 +338,21 @@ impl Readiness {
     pub fn ready(self) -> bool {
         self.database && self.registered
     }
+}
+
+/// What is wrong with a field that is refused for [`is_plain`].
+pub(super) const NO_CONTROLS: &str = "must have no control characters";
+
+/// Whether a text can be an id: ids stand in logs and on terminals.
+pub(super) fn is_plain(id: &str) -> bool {
+    !id.chars().any(char::is_control)
+}
+
+/// A correlation id from outside. What a workflow gives itself is its own affair: logs escape it.
+pub(super) fn plain_correlation_id(id: Option<&str>) -> Result<()> {
+    if id.is_none_or(is_plain) {
+        return Ok(());
+    }
+    let message = "a correlation id has no control characters";
+    Err(Error::invalid("invalid-correlation-id", message).field("correlationId", NO_CONTROLS))
 }

@@ -1,5 +1,8 @@
 //! Resumes, cancels and events.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -7,7 +10,9 @@ use super::Engine;
 use super::doors::Tidings;
 use super::instruction::ResumeBody;
 use super::read::no_instance;
-use super::request::{EventAccepted, EventRequest, Executed, ResumeRequest};
+use super::request::{
+    EventAccepted, EventRequest, Executed, Idempotency, NO_CONTROLS, ResumeRequest, is_plain, plain_correlation_id,
+};
 use super::shift::Shift;
 use super::start::{request_key, to_body};
 use crate::execution::event_hash;
@@ -70,7 +75,11 @@ impl Engine {
         self.checked("input", &request.input)?;
         let tenant = &self.inner.tenant;
         let id = request.instance_id;
-        let key = request.idempotency.map(|given| request_key("resume", given));
+        let key = request.idempotency.map(|given| match (life, &request.bookmark_id) {
+            // A token is good for one bookmark: its holder takes the keys of no one else.
+            (Some(_), Some(bookmark)) => token_request_key(&id, bookmark, given),
+            _ => request_key("resume", given),
+        });
         if let Some(key) = &key
             && let Some(before) = read_request(&shift.pool, tenant, key).await?
         {
@@ -148,6 +157,11 @@ impl Engine {
             let message = "an event has a name";
             return Err(Error::invalid("invalid-event", message).field("eventName", "must not be empty"));
         }
+        if !is_plain(&request.name) {
+            let message = "the name of an event has no control characters";
+            return Err(Error::invalid("invalid-event", message).field("eventName", NO_CONTROLS));
+        }
+        plain_correlation_id(request.correlation_id.as_deref())?;
         if let Some(id) = &request.instance_id {
             self.instance(id).await?;
         }
@@ -199,6 +213,19 @@ impl Shift {
             refused: fanout.refused.len() as u64,
         }
     }
+}
+
+/// The key of a resume by token, apart from those of the API and of other tokens.
+fn token_request_key(id: &InstanceId, bookmark: &BookmarkId, given: Idempotency) -> RequestKey {
+    let mut hash = Sha256::new();
+    for part in [id.as_str(), bookmark.as_str()] {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part.as_bytes());
+    }
+    let scope = URL_SAFE_NO_PAD.encode(hash.finalize());
+    let mut key = request_key("token-resume", given);
+    key.key = format!("{scope}:{}", key.key);
+    key
 }
 
 /// Tidings that send a door to look for itself, at once.

@@ -13,7 +13,7 @@ use super::attend;
 use super::burst::Locked;
 use super::doors::Tidings;
 use super::instruction::StartBody;
-use super::request::{Executed, Idempotency, StartRequest};
+use super::request::{Executed, Idempotency, StartRequest, is_plain, plain_correlation_id};
 use super::shift::Shift;
 use crate::id::{ClaimNo, InstanceId, WorkId};
 use crate::store::accept::{Accepted, Acceptor, NewStart, RequestKey};
@@ -92,14 +92,14 @@ impl Engine {
     async fn new_start(&self, shift: &Shift, request: StartRequest, route: &'static str) -> Result<NewStart> {
         let instance = match request.instance_id {
             None => InstanceId::random(),
-            Some(id) if id.as_str().is_empty() || id.as_str().len() > LONGEST_ID => {
-                return Err(
-                    Error::invalid("invalid-instance-id", "an instance id has 1 to 255 bytes")
-                        .field("instanceId", "must have 1 to 255 bytes"),
-                );
+            Some(id) if id.as_str().is_empty() || id.as_str().len() > LONGEST_ID || !is_plain(id.as_str()) => {
+                let message = "an instance id has 1 to 255 bytes, and no control characters";
+                return Err(Error::invalid("invalid-instance-id", message)
+                    .field("instanceId", "must have 1 to 255 bytes and no control characters"));
             }
             Some(id) => id,
         };
+        plain_correlation_id(request.correlation_id.as_deref())?;
         self.checked("correlationId", &request.correlation_id)?;
         self.checked("name", &request.name)?;
         self.checked("input", &request.input)?;

@@ -5,13 +5,15 @@
 //! the database's clock, if it does at all. Every node of a cluster takes the tokens of every other one.
 
 use std::fmt;
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::{DateTime, Utc};
 use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use sha2::Sha256;
 
 use super::Engine;
@@ -26,6 +28,9 @@ const VERSION: &str = "v1";
 
 /// The longest token that is looked at. Ids have at most 255 bytes each.
 const LONGEST: usize = 2_048;
+
+/// How often the log tells of tokens that were refused.
+const SAID_EVERY: Duration = Duration::from_secs(10);
 
 /// What the nodes of a cluster sign tokens with, in the place of the key that is in the database.
 #[derive(Clone)]
@@ -60,13 +65,42 @@ struct Payload {
     expires: Option<i64>,
 }
 
+/// A genuine token that had not expired when it was read: what it resumes.
+#[derive(Debug)]
+pub struct GoodToken(Payload);
+
+/// Refused tokens, counted since the log last said so: who has no key must not fill the log.
+#[derive(Debug, Default)]
+pub(super) struct RefusedTokens(Mutex<(Option<Instant>, u64)>);
+
+impl RefusedTokens {
+    fn note(&self, error: &Error) {
+        metrics::counter!("mainspring_tokens_refused_total").increment(1);
+        if let Some(refused) = self.counted(Instant::now()) {
+            tracing::info!(code = error.code(), refused, "resumes by token were refused");
+        }
+    }
+
+    /// How many there were since the log last said so, if it is time to say it.
+    fn counted(&self, now: Instant) -> Option<u64> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (said, count) = &mut *state;
+        *count += 1;
+        if said.is_some_and(|said| now.saturating_duration_since(said) < SAID_EVERY) {
+            return None;
+        }
+        *said = Some(now);
+        Some(std::mem::take(count))
+    }
+}
+
 /// A resume by whoever has a token.
 #[derive(Clone, Debug, Default)]
 pub struct TokenResume {
     /// The token.
     pub token: String,
     /// Handed to the activity that waits.
-    pub input: serde_json::Map<String, serde_json::Value>,
+    pub input: Map<String, Value>,
     /// Makes a client's retry safe.
     pub idempotency: Option<Idempotency>,
 }
@@ -101,22 +135,49 @@ impl Engine {
     }
 
     /// Resumes what a token was made for; see [`Engine::resume`]. A token that nobody here has made, or that has
-    /// expired: [`Error::is_invalid`], codes `invalid-token` and `token-expired`. Each attempt is logged, without the
-    /// token. Cancellation safe: a resume that was accepted goes on.
+    /// expired: [`Error::is_invalid`], codes `invalid-token` and `token-expired`. Each resume by a genuine one is logged,
+    /// without the token; others are counted. Cancellation safe: a resume that was accepted goes on.
     pub async fn resume_by_token(&self, request: TokenResume) -> Result<Executed> {
-        let (request, life) = self.resume_of(request).await?;
+        let token = self.verify_token(&request.token).await?;
+        self.resume_by_good_token(token, request.input, request.idempotency)
+            .await
+    }
+
+    /// The same with a token that [`Engine::verify_token`] has let pass.
+    pub async fn resume_by_good_token(
+        &self,
+        token: GoodToken,
+        input: Map<String, Value>,
+        idempotency: Option<Idempotency>,
+    ) -> Result<Executed> {
+        let (request, life) = resume_of(token, input, idempotency);
         self.resume_of_life(request, Some(life)).await
     }
 
     /// The same without waiting for what becomes of it: returns once the resume is durable.
     pub async fn accept_resume_by_token(&self, request: TokenResume) -> Result<InstanceId> {
-        let (request, life) = self.resume_of(request).await?;
+        let token = self.verify_token(&request.token).await?;
+        self.accept_resume_by_good_token(token, request.input, request.idempotency)
+            .await
+    }
+
+    /// The same with a token that [`Engine::verify_token`] has let pass.
+    pub async fn accept_resume_by_good_token(
+        &self,
+        token: GoodToken,
+        input: Map<String, Value>,
+        idempotency: Option<Idempotency>,
+    ) -> Result<InstanceId> {
+        let (request, life) = resume_of(token, input, idempotency);
         self.accept_resume_of_life(request, Some(life)).await
     }
 
-    async fn resume_of(&self, request: TokenResume) -> Result<(ResumeRequest, Life)> {
-        // Nobody costs a statement with what was not made here, nor with what does not expire.
-        let parts = parts(&request.token).ok_or_else(invalid).inspect_err(refused)?;
+    /// Reads a token, so that nothing else of a request is read before. Errors: as for [`Engine::resume_by_token`].
+    /// Cancellation safe.
+    pub async fn verify_token(&self, text: &str) -> Result<GoodToken> {
+        let refused = |error: &Error| self.inner.refused_tokens.note(error);
+        // A forged token costs no statement, nor does one that does not expire.
+        let parts = parts(text).ok_or_else(invalid).inspect_err(refused)?;
         let payload = read(self.token_key().await?, parts).inspect_err(refused)?;
         if payload.tenant != self.inner.tenant.as_str() {
             return Err(invalid()).inspect_err(refused);
@@ -126,14 +187,7 @@ impl Engine {
                 .good_at(token::clock(&self.shift()?.pool).await?)
                 .inspect_err(refused)?;
         }
-        tracing::info!(instance = %payload.instance, bookmark = %payload.bookmark, "a resume by token");
-        let resume = ResumeRequest {
-            instance_id: payload.instance,
-            bookmark_id: Some(payload.bookmark),
-            input: request.input,
-            idempotency: request.idempotency,
-        };
-        Ok((resume, payload.life))
+        Ok(GoodToken(payload))
     }
 
     /// Read from the database once in the life of this engine, unless the nodes have a secret of their own.
@@ -155,8 +209,19 @@ impl Payload {
     }
 }
 
-fn refused(error: &Error) {
-    tracing::info!(code = error.code(), "a resume by token was refused");
+fn resume_of(
+    GoodToken(payload): GoodToken,
+    input: Map<String, Value>,
+    idempotency: Option<Idempotency>,
+) -> (ResumeRequest, Life) {
+    tracing::info!(instance = %payload.instance, bookmark = %payload.bookmark, "a resume by token");
+    let resume = ResumeRequest {
+        instance_id: payload.instance,
+        bookmark_id: Some(payload.bookmark),
+        input,
+        idempotency,
+    };
+    (resume, payload.life)
 }
 
 fn invalid() -> Error {
@@ -218,6 +283,18 @@ mod tests {
         let read = parts(token).ok_or_else(invalid).and_then(|parts| read(key, parts));
         let read = read.and_then(|payload| payload.good_at(now).map(|()| payload));
         read.map_or_else(|error| error.code().to_owned(), |payload| payload.instance.into())
+    }
+
+    #[test]
+    fn refused_tokens_are_counted_and_told_now_and_then() {
+        let refused = RefusedTokens::default();
+        let began = Instant::now();
+        assert_eq!(refused.counted(began), Some(1));
+        for _ in 0..1000 {
+            assert_eq!(refused.counted(began + SAID_EVERY / 2), None);
+        }
+        assert_eq!(refused.counted(began + SAID_EVERY), Some(1001));
+        assert_eq!(refused.counted(began + SAID_EVERY), None);
     }
 
     #[test]

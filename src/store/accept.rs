@@ -238,10 +238,7 @@ pub(crate) async fn read_request(pool: &Pool, tenant: &TenantId, request: &Reque
     if row.get::<_, Vec<u8>>(0) != request.fingerprint {
         return Err(Error::unprocessable(
             "idempotency-key-reused",
-            format!(
-                "the Idempotency-Key {:?} was used with another request; use a new key",
-                request.key
-            ),
+            "this Idempotency-Key was used with another request; use a new key",
         ));
     }
     Ok(Some(Remembered {

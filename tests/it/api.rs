@@ -165,7 +165,10 @@ async fn a_workflow_is_saved_published_run_and_read_back() {
         .expect(200);
     assert_eq!(filtered["totalCount"], 1, "{filtered}");
 
-    let by_get = http.get("workflow-definitions/hello/execute").await;
+    let path = "workflow-definitions/hello/execute";
+    refused(&http.get(path).await, 403, "header-required");
+    let program = [("x-requested-with", "it")];
+    let by_get = http.send(Method::GET, path, &program, None).await.unwrap();
     assert_eq!(by_get.expect(200)["workflowState"]["status"], "Finished");
     assert_eq!(
         node.count("workflow-instances?definitionId=hello&status=Finished")
@@ -355,7 +358,9 @@ async fn what_is_unknown_is_not_found() {
         "workflow-instances/nobody",
         "workflow-instances/nobody/journal",
     ] {
-        assert_eq!(node.http.get(path).await.status, 404, "{path}");
+        let program = [("x-requested-with", "it")];
+        let answer = node.http.send(Method::GET, path, &program, None).await.unwrap();
+        assert_eq!(answer.status, 404, "{path}");
     }
     for path in [
         "workflow-definitions/nobody/publish",

@@ -6,6 +6,7 @@ mod api;
 mod cluster;
 mod docs;
 mod engine;
+mod hostile;
 mod house;
 mod program;
 mod programs;

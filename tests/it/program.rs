@@ -6,6 +6,8 @@ use crate::support::{Child, Http, Server, Stop, TestDatabase, poll_until};
 
 const SOON: Duration = Duration::from_secs(60);
 
+const KEY: &str = "0123456789abcdef";
+
 /// The exit code, and what was said on standard error.
 fn run(arguments: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, String) {
     let mut child = Child::start(arguments, variables);
@@ -39,6 +41,7 @@ fn wrong_usage_is_told_with_exit_code_2() {
             "--api-key",
             "",
         ],
+        &["serve", "--database-url", NO_DATABASE, "--api-key", "fifteen-letters"],
         &["serve", "--database-url", NO_DATABASE, "--listen", "here"],
         &["serve", "--database-url", NO_DATABASE, "--check-in", "5"],
         &["serve", "--database-url", NO_DATABASE, "--workers", "-1"],
@@ -131,7 +134,7 @@ async fn a_node_is_ready_answers_and_stops_in_good_order() {
     let database = TestDatabase::empty().await;
     let url = database.url();
     // The flag wins over the environment.
-    let variables = [("MAINSPRING_DATABASE_URL", NO_DATABASE), ("MAINSPRING_API_KEY", "k-1")];
+    let variables = [("MAINSPRING_DATABASE_URL", NO_DATABASE), ("MAINSPRING_API_KEY", KEY)];
     let arguments = ["serve", "--listen", "127.0.0.1:0", "--database-url", &url];
     for signal in ["TERM", "INT"] {
         let mut child = Child::start(&arguments, &variables);
@@ -140,7 +143,7 @@ async fn a_node_is_ready_answers_and_stops_in_good_order() {
         assert_eq!(http.get("/health/live").await.status, 200);
         assert_eq!(http.get("/health/ready").await.status, 200);
         assert_eq!(http.get("workflow-definitions").await.status, 401);
-        assert_eq!(http.with_key("k-1").get("workflow-definitions").await.status, 200);
+        assert_eq!(http.with_key(KEY).get("workflow-definitions").await.status, 200);
         child.signal(signal);
         assert_eq!(child.wait(SOON).code(), Some(0), "{}", child.stderr().join("\n"));
         assert_eq!(child.stdout().len(), 1, "{:?}", child.stdout());

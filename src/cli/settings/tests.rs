@@ -59,6 +59,9 @@ fn every_setting_is_documented_with_its_default() {
     });
 }
 
+/// As short as a key may be.
+const KEY: &str = "k123456789abcdef";
+
 fn serve(arguments: &[&str]) -> Serve {
     let all = ["mainspring", "serve"].iter().chain(arguments);
     match Program::try_parse_from(all).unwrap().command {
@@ -75,16 +78,21 @@ fn an_address_for_others_needs_a_key() {
     for open in ["0.0.0.0:5001", "[::]:5001", "10.0.0.7:80"] {
         assert!(serve(&["--listen", open]).check().is_err(), "{open}");
         assert!(serve(&["--listen", open, "--api-key", ""]).check().is_err(), "{open}");
-        assert!(serve(&["--listen", open, "--api-key", "k"]).check().is_ok(), "{open}");
+        assert!(serve(&["--listen", open, "--api-key", KEY]).check().is_ok(), "{open}");
+        // A short one can be guessed.
+        assert!(
+            serve(&["--listen", open, "--api-key", &KEY[1..]]).check().is_err(),
+            "{open}"
+        );
     }
     // Who wants it so must say it, and a page in a browser is still a stranger.
     assert!(serve(&["--listen", "0.0.0.0:80", "--allow-anonymous"]).check().is_ok());
     assert!(serve(&["--listen", "0.0.0.0:80", "--allow-anonymous"]).is_open());
-    assert!(!serve(&["--listen", "0.0.0.0:80", "--allow-anonymous", "--api-key", "k"]).is_open());
+    assert!(!serve(&["--listen", "0.0.0.0:80", "--allow-anonymous", "--api-key", KEY]).is_open());
     assert!(serve(&["--allow-anonymous", "--allowed-host", "*"]).check().is_err());
     assert!(serve(&["--allowed-host", "*"]).check().is_err());
     assert!(serve(&["--allowed-host", "a,b", "--allowed-host", "c"]).allowed_host == ["a", "b", "c"]);
-    assert!(serve(&["--api-key", "with space"]).check().is_err());
+    assert!(serve(&["--api-key", "sixteen and space"]).check().is_err());
 }
 
 #[test]

@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use super::nodes::{Node, PATIENCE, is_sound};
 use crate::support::{Http, TestDatabase, poll_until};
 
+const KEY: &str = "0123456789abcdef";
+
 struct Pair {
     database: TestDatabase,
     _nodes: [Node; 2],
@@ -176,8 +178,8 @@ async fn a_resume_without_a_body_is_for_the_only_bookmark() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_has_a_token_resumes_one_bookmark_once() {
-    let pair = Pair::start(&["--api-key", "k"]).await;
-    let (one, two) = (pair.one.clone().with_key("k"), pair.two.clone().with_key("k"));
+    let pair = Pair::start(&["--api-key", KEY]).await;
+    let (one, two) = (pair.one.clone().with_key(KEY), pair.two.clone().with_key(KEY));
     put(&one, "workflow-definitions/waits", &waits()).await;
     let token = async |id: &str, body: Value| {
         let path = format!("workflow-instances/{id}/resume-token");
