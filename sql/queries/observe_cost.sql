@@ -1,6 +1,7 @@
 -- purpose: tell what the server has written so far: bytes of WAL, and how often it was flushed (the server counts these
---          with up to a second's delay); and which process serves this session
+--          with up to a second's delay; null: from 18 on it counts them elsewhere); and which process serves this session
 -- caller:  store::observe, from `mainspring bench workflows`
 -- index:   none
 -- locks:   none
-SELECT pg_backend_pid(), pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint, w.wal_sync FROM pg_stat_wal w
+SELECT pg_backend_pid(), pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint, (to_json(w)->>'wal_sync')::bigint
+FROM pg_stat_wal w

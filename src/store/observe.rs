@@ -20,6 +20,7 @@ const WAITING: &str = include_str!("../../sql/queries/observe_waiting.sql");
 const SET_DUE: &str = include_str!("../../sql/queries/observe_set_due.sql");
 const RAN: &str = include_str!("../../sql/queries/observe_ran.sql");
 const COST: &str = include_str!("../../sql/queries/observe_cost.sql");
+const FLUSHES: &str = include_str!("../../sql/queries/observe_flushes.sql");
 const ENDED: &str = include_str!("../../sql/queries/observe_ended.sql");
 const SERVER: &str = include_str!("../../sql/queries/observe_server.sql");
 
@@ -150,10 +151,14 @@ pub(crate) struct Written {
 /// What the server has written so far, for all its databases.
 pub(crate) async fn written(client: &Client) -> Result<Written> {
     let row = within(ANSWER_TIMEOUT, client.query_one(COST, &[])).await?;
+    let flushes = match row.get(2) {
+        Some(flushes) => flushes,
+        None => within(ANSWER_TIMEOUT, client.query_one(FLUSHES, &[])).await?.get(0),
+    };
     Ok(Written {
         backend: row.get(0),
         wal_bytes: row.get(1),
-        flushes: row.get(2),
+        flushes,
     })
 }
 

@@ -206,7 +206,9 @@ async fn hot_statements_find_their_rows_by_index() {
                     bad.push(format!("{} ({mode}) scans {table}\n{plan}", hot.name));
                 }
             }
-            if hot.name == "work_peek" && plan.matches("hashed SubPlan").count() != 2 {
+            // From 17 on a plan names each column of such a list by itself.
+            let hashed = plan.lines().filter(|line| line.contains("hashed SubPlan")).count();
+            if hot.name == "work_peek" && hashed != 2 {
                 bad.push(format!(
                     "{} ({mode}) compares each row with the whole list\n{plan}",
                     hot.name
