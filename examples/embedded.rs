@@ -9,9 +9,11 @@ struct Greet;
 
 impl Activity for Greet {
     fn descriptor(&self) -> Descriptor {
-        Descriptor::new("Greet").input(InputDescriptor::new("Who", "String"))
+        Descriptor::new("Greet").input(InputDescriptor::new("Who", "String").required())
     }
 
+    /// Called again, completed or not, if the process dies before the commit of its burst: what has effects elsewhere hands
+    /// `context.idempotency_key()` along.
     async fn execute(&self, context: &mut ActivityContext<'_>) -> std::result::Result<Step, Fault> {
         context.write_line(&format!("Hello, {}!", context.text("Who").unwrap_or_default()));
         Ok(Step::Done)

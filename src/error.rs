@@ -34,6 +34,7 @@ enum Kind {
     GivenUp,
     LostLock,
     Fenced,
+    Stopped,
     Internal,
 }
 
@@ -99,6 +100,11 @@ impl Error {
         Self::new(Kind::Fenced, "fenced", message)
     }
 
+    /// The engine was shut down, and no call to it succeeds any more.
+    pub(crate) fn stopped(message: impl Into<String>) -> Self {
+        Self::new(Kind::Stopped, "engine-stopped", message)
+    }
+
     /// A defect of this crate or of its environment.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(Kind::Internal, "internal-error", message)
@@ -145,6 +151,11 @@ impl Error {
     /// The same call may succeed later without any change: the database was away, or somebody else was in the way.
     pub fn is_transient(&self) -> bool {
         matches!(self.0.kind, Kind::Unavailable | Kind::LostLock | Kind::Fenced)
+    }
+
+    /// The engine was shut down: no call to it succeeds any more, however often it is tried. Another node may answer.
+    pub fn is_stopped(&self) -> bool {
+        matches!(self.0.kind, Kind::Stopped)
     }
 
     /// The input is wrong, and repeating the call will not help.

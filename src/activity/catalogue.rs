@@ -124,17 +124,38 @@ impl Catalogue {
         self.types.remove(type_name).is_some()
     }
 
-    /// The names of all types, sorted.
-    pub(crate) fn type_names(&self) -> Vec<String> {
-        let mut names: Vec<String> = self.types.keys().cloned().collect();
-        names.sort();
-        names
+    /// All that a definition can require of this catalogue, sorted: see [`requirement`].
+    pub(crate) fn requirements(&self) -> Vec<String> {
+        let mut all: Vec<String> = self.types.keys().cloned().collect();
+        for (name, versions) in &self.types {
+            all.extend(versions.keys().map(|version| requirement(name, *version)));
+        }
+        all.sort();
+        all.dedup();
+        all
     }
 
-    /// The type of that name and version or, if that version is unknown, the newest of that name.
+    /// The versions of a type that are registered, in their order.
+    pub(crate) fn versions(&self, type_name: &str) -> Vec<i32> {
+        let versions = self.types.get(type_name);
+        versions
+            .map(|versions| versions.keys().copied().collect())
+            .unwrap_or_default()
+    }
+
+    /// The type of that name in the version that a definition names, where 0 means that it names none.
+    ///
+    /// A version that is named is the one that runs: another one may do something else under the same id. Without one,
+    /// version 1 or, if that is not registered, the newest. Elsa's own types follow the versions of Elsa's packages, of
+    /// which there is one implementation here: they are found whatever the version.
     pub(crate) fn find(&self, type_name: &str, version: i32) -> Option<&Registered> {
         let versions = self.types.get(type_name)?;
-        versions.get(&version).or_else(|| versions.values().next_back())
+        match versions.get(&version) {
+            Some(found) => Some(found),
+            None if is_elsas(type_name) => versions.values().next_back(),
+            None if version > 0 => None,
+            None => versions.get(&1).or_else(|| versions.values().next_back()),
+        }
     }
 
     /// The descriptor of a type, see [`Catalogue::descriptors`].
@@ -152,6 +173,20 @@ impl Catalogue {
             .collect();
         all.sort_by(|a, b| a.type_name.cmp(&b.type_name).then(a.version.cmp(&b.version)));
         all
+    }
+}
+
+/// Types of this prefix are Elsa's; types of a program's own have another one, or none.
+pub(crate) fn is_elsas(type_name: &str) -> bool {
+    type_name.starts_with("Elsa.")
+}
+
+/// What a node has to know to run an activity: the type, and the version if one is named and counts.
+pub(crate) fn requirement(type_name: &str, version: i32) -> String {
+    if version > 0 && !is_elsas(type_name) {
+        format!("{type_name}@{version}")
+    } else {
+        type_name.to_owned()
     }
 }
 

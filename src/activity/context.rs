@@ -204,6 +204,10 @@ impl<'a> ActivityContext<'a> {
     }
 
     /// Which attempt at this burst runs, from 1. It is no part of the key.
+    ///
+    /// It grows whenever the burst's instructions are claimed again: after a crash, a failed commit, a lost lock, or a drain
+    /// that handed them to another node. It may skip numbers, as a claim can be given back before any activity ran; it
+    /// is never 1 for a repetition.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
@@ -237,8 +241,14 @@ impl<'a> ActivityContext<'a> {
     /// # Errors
     /// When the value has another form; the message names the input.
     pub fn read<T: DeserializeOwned>(&self, name: &str) -> Result<T, Fault> {
-        serde_json::from_value(self.input(name).clone())
-            .map_err(|error| Fault::new(format!("The input {name} cannot be used: {error}")))
+        let value = self.input(name);
+        serde_json::from_value(value.clone()).map_err(|error| match value {
+            Value::Null => {
+                let why = "the definition gives it no value, or its expression gave null";
+                Fault::new(format!("The input {name} has no value: {why}"))
+            }
+            _ => Fault::new(format!("The input {name} cannot be used: {error}")),
+        })
     }
 
     /// Evaluates a lazy input now.

@@ -60,6 +60,8 @@ pub struct InputDescriptor {
     pub is_raw: bool,
     /// The value is not converted to the type: the activity reads it itself.
     pub is_as_given: bool,
+    /// The activity cannot do without: a publish refuses a definition that does not give it, and a null is a fault.
+    pub is_required: bool,
 }
 
 impl InputDescriptor {
@@ -74,7 +76,16 @@ impl InputDescriptor {
             is_lazy: false,
             is_raw: false,
             is_as_given: false,
+            is_required: false,
         }
+    }
+
+    /// The activity cannot do without: a publish refuses a definition that does not give it (and names what may have been
+    /// meant), and an expression that gives null faults the activity before it is called.
+    #[must_use]
+    pub fn required(mut self) -> Self {
+        self.is_required = true;
+        self
     }
 
     /// Gives the value that counts when the definition has none.
@@ -139,7 +150,9 @@ pub struct OutputDescriptor {
 pub struct Descriptor {
     /// `Elsa.WriteLine`, or `Greet` for one of your own.
     pub type_name: String,
-    /// Definitions name the version that they were made with.
+    /// Definitions name the version that they were made with, and run with that one alone: a node where it is not
+    /// registered leaves them to others. Register the old version beside the new one for as long as a published
+    /// definition names it. One that names none runs with version 1 or, without it, the newest.
     pub version: i32,
     /// For the designer.
     pub category: String,
@@ -149,7 +162,8 @@ pub struct Descriptor {
     pub description: String,
     /// How it behaves towards the outside.
     pub kind: Kind,
-    /// Its inputs.
+    /// Its inputs. Of a type of your own that has any, a publish refuses a property that is none of them: describe a
+    /// property that you read yourself as [raw](InputDescriptor::raw).
     pub inputs: Vec<InputDescriptor>,
     /// Its outputs.
     pub outputs: Vec<OutputDescriptor>,

@@ -41,7 +41,7 @@ use std::future::{Future, ready};
 use serde_json::{Map, Value};
 
 pub use catalogue::Catalogue;
-pub(crate) use catalogue::{ErasedActivity, Registered};
+pub(crate) use catalogue::{ErasedActivity, Registered, is_elsas, requirement};
 pub use console::{Console, Stdout};
 pub use context::{ActivityContext, BookmarkRequest, Child, ChildStatus, EndedChild, Resumption};
 pub(crate) use context::{Evaluated, Evaluating, Host, Schedule, ScriptChanges, Wishes};
@@ -74,9 +74,16 @@ impl Step {
 
 /// A type of activity.
 ///
-/// All calls are awaited outside of any transaction and may do I/O. A call that was under way when its process died
-/// is made again, with the same [`ActivityContext::idempotency_key`]: side effects outside the database happen at
-/// least once. Dropping a call's future must leave nothing behind that matters.
+/// All calls are awaited outside of any transaction and may do I/O. A burst is committed as a whole, at its end unless a
+/// commit strategy says otherwise: if its process dies, or the burst is handed to another node, before that commit, **all
+/// its calls are made again, completed ones included**, in the same order with the same
+/// [`ActivityContext::idempotency_key`], and [`ActivityContext::attempt`] has grown. So side effects outside the database
+/// happen at least once; a service that is handed the key can tell a repetition. Dropping a call's future must leave
+/// nothing behind that matters.
+///
+/// An error is a [`Fault`]: it is final. The engine does not call the activity again, the instance ends as `Faulted`
+/// (unless its incident strategy lets other branches go on), a warning names instance, definition and activity, and
+/// `mainspring_incidents_total` counts it. What may pass is to be tried again inside the call.
 pub trait Activity: Send + Sync + 'static {
     /// What the type is called, takes, gives and may hold.
     fn descriptor(&self) -> Descriptor;

@@ -27,6 +27,7 @@ pub(crate) struct NodeInput {
     pub(crate) convert_to: TypeName,
     pub(crate) default: Option<Value>,
     pub(crate) is_lazy: bool,
+    pub(crate) is_required: bool,
 }
 
 /// An activity at its place in a definition.

@@ -118,7 +118,7 @@ fn status_of(error: &Error) -> StatusCode {
         StatusCode::UNPROCESSABLE_ENTITY
     } else if error.is_too_large() {
         StatusCode::PAYLOAD_TOO_LARGE
-    } else if error.is_transient() || error.is_unknown_outcome() {
+    } else if error.is_transient() || error.is_unknown_outcome() || error.is_stopped() {
         StatusCode::SERVICE_UNAVAILABLE
     } else {
         StatusCode::INTERNAL_SERVER_ERROR
@@ -179,6 +179,7 @@ mod tests {
             (Error::unavailable("x", "m"), 503),
             (Error::lost_lock("m"), 503),
             (Error::fenced("m"), 503),
+            (Error::stopped("m"), 503),
             (Error::unknown_outcome("m"), 503),
         ] {
             let code = error.code();

@@ -38,8 +38,15 @@ impl<'a> RawActivity<'a> {
 
     /// The version of the type; 1 when there is none.
     pub fn version(&self) -> i32 {
+        self.named_version().unwrap_or(1)
+    }
+
+    /// The version of the type, if it names one. Elsa writes 0 where it knows none.
+    pub fn named_version(&self) -> Option<i32> {
         let version = self.get("version").and_then(Value::as_i64);
-        version.and_then(|version| i32::try_from(version).ok()).unwrap_or(1)
+        version
+            .and_then(|version| i32::try_from(version).ok())
+            .filter(|version| *version > 0)
     }
 
     /// The name, if it has one.

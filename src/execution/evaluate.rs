@@ -53,6 +53,13 @@ impl Evaluator<'_> {
         };
         evaluated.value = coerce(evaluated.value, &input.convert_to)
             .map_err(|mismatch| Fault::new(format!("The input {} is wrong: {mismatch}", input.name)))?;
+        if input.is_required && evaluated.value.is_null() {
+            let message = format!(
+                "The input {} is required, and what the definition gives is null",
+                input.name
+            );
+            return Err(Fault::new(message).code("input-missing"));
+        }
         Ok(evaluated)
     }
 

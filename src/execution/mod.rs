@@ -18,6 +18,7 @@ mod evaluate;
 mod instruct;
 mod interpreter;
 mod journal_level;
+mod misspelt;
 mod options;
 mod program;
 mod record;

@@ -14,7 +14,7 @@ use super::commit_strategy::WorkflowStrategy;
 use super::journal_level::JournalLevel;
 use crate::activity::{
     ActivityNode, Catalogue, Descriptor, ErasedActivity, NodeIndex, NodeInput, OnBreak, Registered, Tree, WORKFLOW,
-    Workflow, camel_case,
+    Workflow, camel_case, requirement,
 };
 use crate::definition::{Argument, Connection, InputBinding, RawActivity, Variable, WorkflowDefinition};
 use crate::expression::{TypeName, coerce};
@@ -39,6 +39,9 @@ pub struct Program {
     /// Some expression asks for outputs of activities.
     pub(super) needs_outputs: bool,
     registered: Vec<Option<Registered>>,
+    /// The activity types that it uses, with the versions that it names, and those of them that are not known here.
+    requires: BTreeSet<String>,
+    lacks: BTreeSet<String>,
 }
 
 impl Program {
@@ -77,23 +80,16 @@ impl Program {
         problems
     }
 
-    /// The activity types that it uses, sorted: all of them if it lacks none.
+    /// The activity types that it uses, sorted: all of them if it lacks none. One of a program's own of which the
+    /// definition names a version is `Type@version`.
     pub fn activity_types(&self) -> Vec<String> {
-        let types: BTreeSet<&str> = self.tree.iter().map(|node| node.type_name.as_str()).collect();
-        types.into_iter().map(str::to_owned).collect()
+        self.requires.iter().cloned().collect()
     }
 
-    /// The activity types that it uses and that are not known here, sorted. What is inside such an activity nobody knows
-    /// here either.
+    /// The activity types that it uses and that are not known here, or not in the version that it names, sorted. What is
+    /// inside an activity that is not known here is not known either.
     pub fn lacks(&self) -> Vec<String> {
-        let unknown = |node: &&ActivityNode| self.activity(node.index).is_none();
-        let types: BTreeSet<&str> = self
-            .tree
-            .iter()
-            .filter(unknown)
-            .map(|node| node.type_name.as_str())
-            .collect();
-        types.into_iter().map(str::to_owned).collect()
+        self.lacks.iter().cloned().collect()
     }
 
     /// All activities.
@@ -145,6 +141,8 @@ pub(super) fn compile(catalogue: &Catalogue, definition: &WorkflowDefinition) ->
         taken,
         counters: HashMap::new(),
         needs_outputs: false,
+        requires: BTreeSet::new(),
+        lacks: BTreeSet::new(),
     };
     let workflow = compiler.push_workflow(definition);
     let root = compiler.push(root, workflow);
@@ -167,6 +165,8 @@ pub(super) fn compile(catalogue: &Catalogue, definition: &WorkflowDefinition) ->
         needs_outputs: compiler.needs_outputs,
         tree: compiler.tree,
         registered: compiler.registered,
+        requires: compiler.requires,
+        lacks: compiler.lacks,
     })
 }
 
@@ -177,6 +177,8 @@ struct Compiler<'a> {
     taken: HashSet<String>,
     counters: HashMap<String, usize>,
     needs_outputs: bool,
+    requires: BTreeSet<String>,
+    lacks: BTreeSet<String>,
 }
 
 impl Compiler<'_> {
@@ -185,6 +187,7 @@ impl Compiler<'_> {
         own.register(Workflow);
         let index = self.tree.next_index();
         self.registered.push(own.find(WORKFLOW, 1).cloned());
+        self.requires.insert(WORKFLOW.to_owned());
         self.tree.push(ActivityNode {
             index,
             id: WORKFLOW_ID.to_owned(),
@@ -211,7 +214,13 @@ impl Compiler<'_> {
     /// Adds an activity and what is in it. The recursion is as deep as the JSON, which the model bounds.
     fn push(&mut self, value: &Value, parent: NodeIndex) -> Option<NodeIndex> {
         let raw = RawActivity::new(value)?;
-        let registered = self.catalogue.find(raw.type_name(), raw.version()).cloned();
+        let version = raw.named_version().unwrap_or(0);
+        let registered = self.catalogue.find(raw.type_name(), version).cloned();
+        let required = requirement(raw.type_name(), version);
+        if registered.is_none() {
+            self.lacks.insert(required.clone());
+        }
+        self.requires.insert(required);
         let descriptor = registered.as_ref().map(|registered| Arc::clone(&registered.descriptor));
         let descriptor = descriptor.as_deref();
         let id = if raw.id().is_empty() {
@@ -318,6 +327,7 @@ fn inputs(descriptor: &Descriptor, properties: &Map<String, Value>) -> Vec<NodeI
                 convert_to,
                 default: input.default.clone(),
                 is_lazy: input.is_lazy,
+                is_required: input.is_required,
             }
         })
         .collect()

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::evaluate::RUNNABLE;
 use crate::activity::{Catalogue, camel_case};
-use crate::definition::{ValidationError, WorkflowDefinition, unknown_strategy};
+use crate::definition::{RawActivity, ValidationError, WorkflowDefinition, unknown_strategy};
 
 pub(super) fn check(catalogue: &Catalogue, definition: &WorkflowDefinition, errors: &mut Vec<ValidationError>) {
     activation(definition, errors);
@@ -93,11 +93,8 @@ fn activity(catalogue: &Catalogue, value: &Value, place: &str, errors: &mut Vec<
     let Some(type_name) = fields.get("type").and_then(Value::as_str) else {
         return;
     };
-    let version = fields
-        .get("version")
-        .and_then(Value::as_i64)
-        .and_then(|version| i32::try_from(version).ok());
-    let Some(descriptor) = catalogue.descriptor(type_name, version.unwrap_or(1)) else {
+    let version = RawActivity::new(value).and_then(|raw| raw.named_version());
+    let Some(descriptor) = catalogue.descriptor(type_name, version.unwrap_or(0)) else {
         return;
     };
     for port in &descriptor.ports {

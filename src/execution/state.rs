@@ -228,6 +228,16 @@ impl InstanceState {
         &self.instance_id
     }
 
+    /// The definition that it runs.
+    pub fn definition_id(&self) -> &DefinitionId {
+        &self.definition_id
+    }
+
+    /// The number of the version that it runs.
+    pub fn version(&self) -> i32 {
+        self.version
+    }
+
     /// The version of the definition on which the instance stays.
     pub fn version_id(&self) -> &VersionId {
         &self.version_id

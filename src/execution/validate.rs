@@ -25,22 +25,32 @@ pub(super) fn validate(catalogue: &Catalogue, definition: &WorkflowDefinition) -
     identities(&program, &mut errors);
     for node in program.tree.iter() {
         variables(node, &mut errors);
-        if program.activity(node.index).is_none() {
-            let known = if node.type_name.is_empty() {
-                "it has no type".to_owned()
-            } else {
-                node.type_name.clone()
-            };
-            errors.push(ValidationError::of(
-                &node.id,
-                format!("The activity {} is of a type that is not known here: {known}", node.id),
-            ));
+        let Some(descriptor) = program.descriptor(node.index) else {
+            errors.push(ValidationError::of(&node.id, unknown_type(catalogue, node)));
             continue;
-        }
+        };
+        super::misspelt::check(node, descriptor, &mut errors);
         inputs(node, &mut errors);
         connections(&program, node, &mut errors);
     }
     errors
+}
+
+fn unknown_type(catalogue: &Catalogue, node: &ActivityNode) -> String {
+    let versions: Vec<String> = catalogue.versions(&node.type_name).iter().map(i32::to_string).collect();
+    let known = match (node.type_name.as_str(), versions.as_slice()) {
+        ("", _) => "it has no type".to_owned(),
+        (name, []) => name.to_owned(),
+        (name, versions) => {
+            return format!(
+                "The activity {} is of the type {name} in version {}, which is not known here; known is {}",
+                node.id,
+                node.version,
+                versions.join(", ")
+            );
+        }
+    };
+    format!("The activity {} is of a type that is not known here: {known}", node.id)
 }
 
 fn mode(definition: &WorkflowDefinition, errors: &mut Vec<ValidationError>) {

@@ -14,7 +14,7 @@ use super::doors::Tidings;
 use super::in_flight::Hold;
 use super::instance_lock::InstanceLock;
 use super::shift::{LONGEST_PAUSE, Shift};
-use super::{capability, effects, instruction};
+use super::{capability, effects, faults, instruction};
 use crate::execution::{Burst, InstanceState, Instruction, Outcome, Program};
 use crate::id::{BurstId, ClaimNo, InstanceVersion, WorkId};
 use crate::lock::LockGuard;
@@ -167,6 +167,8 @@ pub(super) struct Finished {
     waits: Until,
     clock: Clock,
     asked: Instant,
+    /// Incidents of the instance before this burst.
+    incidents: usize,
     request: Box<CommitRequest>,
 }
 
@@ -259,9 +261,10 @@ pub(super) async fn prepare(
         .first()
         .map(|row| row.clock)
         .ok_or_else(|| Error::internal("there is nothing to run"))?;
-    let tried = rows.iter().map(|row| row.failures + row.crashes).max().unwrap_or(0);
+    // Each claim counts, also one that ended without blame: a burst that was drained or lost its lock has run, too.
+    let attempt = rows.iter().map(|row| row.claim.number().0).max().unwrap_or(1);
     Ok(Some(Prepared {
-        attempt: u32::try_from(tried).unwrap_or(0) + 1,
+        attempt: u32::try_from(attempt).unwrap_or(u32::MAX).max(1),
         clock,
         asked: Instant::now(),
         expected: standing.map(|standing| standing.version),
@@ -326,6 +329,7 @@ pub(super) async fn run(shift: &Shift, prepared: Prepared) -> Result<Finished> {
         asked,
     } = prepared;
     let correlated = state.as_ref().map(|state| state.correlation_id().map(str::to_owned));
+    let incidents = state.as_ref().map_or(0, |state| state.incidents().len());
     let burst = Burst {
         instance_id: locked.key.1.clone(),
         state: state.map(|state| *state),
@@ -382,6 +386,7 @@ pub(super) async fn run(shift: &Shift, prepared: Prepared) -> Result<Finished> {
         waits,
         clock,
         asked: if asks { Instant::now() } else { asked },
+        incidents,
         request,
     })
 }
@@ -398,6 +403,7 @@ impl Finished {
             waits,
             clock,
             asked,
+            incidents,
             request,
         } = self;
         let key = (request.tenant.clone(), request.instance.clone());
@@ -422,6 +428,7 @@ impl Finished {
             Verdict::Won(commit) => commit,
             verdict => return Ok(Settled::Lost { verdict, rows }),
         };
+        faults::tell(&state, incidents);
         if let Some(due) = waits.due_at(commit.committed_at) {
             // By the database's clock, behind which ours is, if anything.
             let from_now = (due - clock.now()).to_std().unwrap_or_default();

@@ -34,7 +34,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 /// What a node knows, and which versions need more.
 pub(super) struct Capability {
-    /// The activity types, sorted.
+    /// The activity types and their versions, as definitions may require them, sorted.
     known: Vec<String>,
     state: Mutex<State>,
     /// A version was found that the list did not have.
@@ -54,7 +54,7 @@ struct State {
 impl Capability {
     pub(super) fn new(catalogue: &Catalogue) -> Self {
         Self {
-            known: catalogue.type_names(),
+            known: catalogue.requirements(),
             state: Mutex::default(),
             surprised: Notify::new(),
         }

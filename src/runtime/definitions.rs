@@ -24,35 +24,46 @@ const MOST_ERRORS: usize = 100;
 
 impl Engine {
     /// Saves a definition as a draft, whatever it says of itself; gives it as it now stands. A draft may be unfinished:
-    /// only a publish validates.
+    /// only a publish validates. Where the newest version is published and says the same (but for its id, number and
+    /// time), no draft is made, and it is given.
     pub async fn import(&self, definition: WorkflowDefinition) -> Result<Value> {
-        let shift = self.shift()?;
-        let new = self.new_definition(&definition)?;
-        let row = definition::save(&shift.pool, shift.lock_class, &new, None).await?;
-        shift.definition_changed(&new.tenant, &new.definition_id);
-        shown(&row)
+        Ok(self.save_draft(definition).await?.definition)
     }
 
-    /// Saves a draft and, if asked to, publishes it in the same transaction; an invalid one is then not even saved.
+    async fn save_draft(&self, definition: WorkflowDefinition) -> Result<Published> {
+        let shift = self.shift()?;
+        let new = self.new_definition(&definition)?;
+        let saved = definition::save(&shift.pool, shift.lock_class, &new, None).await?;
+        if !saved.is_unchanged {
+            shift.definition_changed(&new.tenant, &new.definition_id);
+        }
+        Ok(Published {
+            definition: shown(&saved.row)?,
+            already_published: saved.is_unchanged,
+        })
+    }
+
+    /// Saves a draft and, if asked to, publishes it in the same transaction; an invalid one is then not even saved. Where the
+    /// newest version is published and says the same (but for its id, number and time), nothing is written, and
+    /// [`Published::already_published`] is true: a program may save its definitions at each start.
     pub async fn save(&self, definition: WorkflowDefinition, publish: bool) -> Result<Published> {
         if !publish {
-            return Ok(Published {
-                definition: self.import(definition).await?,
-                already_published: false,
-            });
+            return self.save_draft(definition).await;
         }
         let shift = self.shift()?;
         let new = self.new_definition(&definition)?;
         let validated = self.validated(&definition).await?;
         let timetable = Timetable(&validated.schedules);
         let starts = validated.starts(&timetable);
-        let row = definition::save(&shift.pool, shift.lock_class, &new, Some(starts)).await?;
-        shift.definition_changed(&new.tenant, &new.definition_id);
-        // Its triggers may have met events in the inbox.
-        shift.accepted(None, None, 1);
+        let saved = definition::save(&shift.pool, shift.lock_class, &new, Some(starts)).await?;
+        if !saved.is_unchanged {
+            shift.definition_changed(&new.tenant, &new.definition_id);
+            // Its triggers may have met events in the inbox.
+            shift.accepted(None, None, 1);
+        }
         Ok(Published {
-            definition: shown(&row)?,
-            already_published: false,
+            definition: shown(&saved.row)?,
+            already_published: saved.is_unchanged,
         })
     }
 

@@ -116,6 +116,9 @@ impl Engine {
     /// The shift on duty.
     pub(super) fn shift(&self) -> Result<Arc<Shift>> {
         self.inner.current.borrow().clone().ok_or_else(|| {
+            if self.inner.closing.is_cancelled() {
+                return Error::stopped("this engine was shut down; start another one, or ask another node");
+            }
             if self.inner.refused.load(Ordering::Relaxed) {
                 return Error::unavailable(
                     "database-refused",
@@ -200,7 +203,8 @@ impl Engine {
     }
 
     /// Claims nothing new, finishes what runs within the drain timeout, hands the rest back and leaves. Called twice,
-    /// or dropped half-way, the shutdown goes on all the same.
+    /// or dropped half-way, the shutdown goes on all the same. While it goes on, calls that would begin something are
+    /// refused as `draining`; after it every call is, as `engine-stopped` ([`Error::is_stopped`], which is not transient).
     pub async fn shutdown(&self) {
         self.shutdown_within(self.inner.options.drain_timeout).await;
     }

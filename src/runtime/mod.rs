@@ -10,6 +10,7 @@
 //! - `token`: resumes by whoever has a URL for it.
 //! - `overview`, `dead_letters`: what an operator sees and does; `lock_reports`: what a node tells of its locks.
 //! - `claiming`: finds what is to be done; `attend`: sees it through; `burst`: its steps, one consuming type each.
+//! - `faults`: what operators see of activities that failed.
 //! - `tidy`: makes room where work went through.
 //! - `firing`: starts instances when it is time; `timetable`: what that means for a row; `schedules`: for operators.
 //! - `instance_lock`, `doors`, `in_flight`, `alarm`, `programs`, `published`: who waits, what runs, when to look, what is
@@ -27,6 +28,7 @@ mod delete;
 mod doors;
 mod effects;
 mod engine;
+mod faults;
 mod firing;
 mod hints;
 mod in_flight;

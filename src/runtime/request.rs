@@ -314,12 +314,12 @@ pub struct JournalRecord {
     pub payload: Option<Value>,
 }
 
-/// What a publish did.
+/// What a save or a publish did.
 #[derive(Clone, Debug)]
 pub struct Published {
-    /// The published version, as the API shows a definition.
+    /// The newest version, as the API shows a definition.
     pub definition: Value,
-    /// It had been published before.
+    /// It had been published before, and nothing was written.
     pub already_published: bool,
 }
 

@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -15,7 +16,7 @@ use super::request::{
 };
 use super::shift::Shift;
 use super::start::{request_key, to_body};
-use crate::execution::event_hash;
+use crate::execution::{SubStatus, event_hash};
 use crate::id::{BookmarkId, InstanceId};
 use crate::store::accept::{RequestKey, read_request};
 use crate::store::event::{self, Fanout, NewEvent};
@@ -25,8 +26,8 @@ use crate::{Error, Result};
 
 impl Engine {
     /// Resumes an instance at a bookmark, runs it until it waits again or ends, and gives its state. A bookmark that
-    /// was met before: [`Error::is_conflict`], code `already-resumed`; one that became a dead letter:
-    /// [`Error::is_given_up`]. The same idempotency key waits for the same outcome.
+    /// was met before: [`Error::is_conflict`], code `already-resumed`, or `instance-faulted` if the instance has faulted and
+    /// goes on no more; one that became a dead letter: [`Error::is_given_up`]. The same idempotency key waits for the same outcome.
     pub async fn resume(&self, request: ResumeRequest) -> Result<Executed> {
         self.resume_of_life(request, None).await
     }
@@ -46,8 +47,10 @@ impl Engine {
             ResumeAccepted::Before(Some(work)) => (work, elsewhere()),
             ResumeAccepted::Before(None) => return self.executed(&id).await,
         };
-        let met = self.await_row(id.clone(), work, tidings, deadline).await?;
-        met.ok_or_else(|| already_resumed(&id))
+        match self.await_row(id.clone(), work, tidings, deadline).await? {
+            Some(executed) => Ok(executed),
+            None => Err(self.not_waiting(&id).await.unwrap_or_else(|_| already_resumed(&id))),
+        }
     }
 
     /// The same without waiting for what becomes of it: returns once the resume is durable.
@@ -104,8 +107,7 @@ impl Engine {
         let shift = self.shift()?;
         let Some(waiting) = instance::bookmarks(&shift.pool, &self.inner.tenant, id).await? else {
             // Unknown altogether is another answer than not waiting yet.
-            self.instance(id).await?;
-            return Err(already_resumed(id));
+            return Err(self.not_waiting(id).await?);
         };
         if life.is_some_and(|life| life != waiting.life) {
             return Err(already_resumed(id));
@@ -122,8 +124,29 @@ impl Engine {
             }
             None => waiting.bookmarks.into_iter().next(),
         };
-        let bookmark = meant.ok_or_else(|| already_resumed(id))?;
-        Ok((bookmark, waiting.life))
+        match meant {
+            Some(bookmark) => Ok((bookmark, waiting.life)),
+            None => Err(self.not_waiting(id).await?),
+        }
+    }
+
+    /// Why an instance does not wait at a bookmark: it has faulted, or the bookmark was met.
+    async fn not_waiting(&self, id: &InstanceId) -> Result<Error> {
+        let detail = self.instance(id).await?;
+        if detail.summary.sub_status != SubStatus::Faulted.as_str() {
+            return Ok(already_resumed(id));
+        }
+        let incidents = detail.workflow_state.get("incidents").and_then(Value::as_array);
+        let last = incidents.and_then(|incidents| incidents.last());
+        let activity = last.and_then(|last| last.get("activityId")).and_then(Value::as_str);
+        Ok(Error::conflict(
+            "instance-faulted",
+            format!(
+                "the instance {:?} has faulted at the activity {:?} and goes on no more; its incidents say why",
+                id.as_str(),
+                activity.unwrap_or_default()
+            ),
+        ))
     }
 
     /// Cancels an instance: whatever burst may be running it has lost from this moment on. Returns once the instance
@@ -162,14 +185,15 @@ impl Engine {
             return Err(Error::invalid("invalid-event", message).field("eventName", NO_CONTROLS));
         }
         plain_correlation_id(request.correlation_id.as_deref())?;
-        if let Some(id) = &request.instance_id {
-            self.instance(id).await?;
-        }
         self.checked("eventName", &request.name)?;
         self.checked("correlationId", &request.correlation_id)?;
         self.checked("input", &request.input)?;
-        let request_key = match request.idempotency {
-            Some(given) => request_key("event", given),
+        let given = request.idempotency.map(|given| request_key("event", given));
+        if let Some(id) = &request.instance_id {
+            self.can_be_met(&shift, id, given.as_ref()).await?;
+        }
+        let request_key = match given {
+            Some(given) => given,
             None => RequestKey {
                 route: "event",
                 key: format!("~{}", uuid::Uuid::new_v4().simple()),
@@ -196,6 +220,21 @@ impl Engine {
             );
         }
         Ok(shift.published_event(&fanout))
+    }
+
+    /// Refuses an event for an instance that has faulted. A repetition under an idempotency key gets its first answer all
+    /// the same: the event may be what the instance has faulted by.
+    async fn can_be_met(&self, shift: &Shift, id: &InstanceId, key: Option<&RequestKey>) -> Result<()> {
+        let detail = self.instance(id).await?;
+        if detail.summary.sub_status != SubStatus::Faulted.as_str() {
+            return Ok(());
+        }
+        if let Some(key) = key
+            && read_request(&shift.pool, &self.inner.tenant, key).await?.is_some()
+        {
+            return Ok(());
+        }
+        Err(self.not_waiting(id).await?)
     }
 }
 

@@ -34,6 +34,7 @@ pub use cron::Cron;
 pub use due::{Decision, Fire, Planned, Progress};
 pub use interval::Interval;
 pub use misfire::{Misfire, MisfirePolicy};
+pub(crate) use nearest_name::nearest;
 pub use occurrence::{Gap, Note, Occurrence, OverlapTime, Rules};
 pub use overlap::{Overlap, OverlapDecision};
 pub use plan::{Kind, Schedule};

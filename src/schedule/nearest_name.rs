@@ -5,7 +5,7 @@ const LONGEST: usize = 64;
 
 /// Up to three of the names, the likeliest first. Case does not matter, nor whether a space or an underscore is
 /// written, and the part after the last `/` may stand for the whole.
-pub(super) fn nearest(wanted: &str, names: impl Iterator<Item = String>) -> Vec<String> {
+pub(crate) fn nearest(wanted: &str, names: impl Iterator<Item = String>) -> Vec<String> {
     if wanted.is_empty() || wanted.len() > LONGEST {
         return Vec::new();
     }
@@ -27,23 +27,25 @@ fn plain(name: &str) -> String {
     name.to_lowercase().replace(' ', "_")
 }
 
-/// How many letters must be put in, left out or changed (Levenshtein).
+/// How many letters must be put in, left out, changed, or swapped with their neighbour (optimal string alignment).
 fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
-    for (i, a) in a.chars().enumerate() {
-        let mut diagonal = i;
-        let mut left = i + 1;
-        for (b, cell) in b.chars().zip(row.iter_mut().skip(1)) {
-            let change = diagonal + usize::from(a != b);
-            diagonal = *cell;
-            left = change.min(diagonal + 1).min(left + 1);
-            *cell = left;
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let at = |row: &[usize], place: usize| row.get(place).copied().unwrap_or(usize::MAX - 1);
+    let (mut before, mut last): (Vec<usize>, Vec<usize>) = (Vec::new(), (0..=b.len()).collect());
+    for (i, letter) in a.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, other) in b.iter().enumerate() {
+            let changed = at(&last, j) + usize::from(letter != other);
+            let mut least = changed.min(at(&last, j + 1) + 1).min(at(&row, j) + 1);
+            let is_swapped = i > 0 && j > 0 && a.get(i - 1) == Some(other) && b.get(j - 1) == Some(letter);
+            if is_swapped {
+                least = least.min(at(&before, j - 1) + 1);
+            }
+            row.push(least);
         }
-        if let Some(first) = row.first_mut() {
-            *first = i + 1;
-        }
+        before = std::mem::replace(&mut last, row);
     }
-    row.last().copied().unwrap_or_default()
+    last.last().copied().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -59,6 +61,8 @@ mod tests {
             ("kitten", "sitting", 3),
             ("flaw", "lawn", 2),
             ("same", "same", 0),
+            ("txet", "text", 1),
+            ("ab", "ba", 1),
         ] {
             assert_eq!(distance(a, b), away, "{a} {b}");
         }

@@ -90,6 +90,15 @@ impl<'a> Starts<'a> {
     }
 }
 
+/// What a save came to.
+#[derive(Clone, Debug)]
+pub(crate) struct Saved {
+    /// The newest version as it now stands.
+    pub(crate) row: DefinitionRow,
+    /// Nothing was written: the newest version was published before, and says the same.
+    pub(crate) is_unchanged: bool,
+}
+
 /// What a publish came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PublishOutcome {
@@ -100,24 +109,39 @@ pub(crate) enum PublishOutcome {
 }
 
 /// Saves a draft: changes the newest version if that was never published, else adds one. With `publish`, publishes it
-/// in the same transaction, with what starts it.
+/// in the same transaction, with what starts it. Where the newest version is published and says the same, neither is done.
 pub(crate) async fn save(
     pool: &Pool,
     lock_class: i32,
     new: &NewDefinition,
     publish: Option<Starts<'_>>,
-) -> Result<DefinitionRow> {
+) -> Result<Saved> {
     let connection = pool.exclusive().await?;
-    let row = within(
+    let saved = within(
         ANSWER_TIMEOUT * 2,
         save_within(connection.client()?, lock_class, new, publish),
     )
     .await?;
     connection.give_back();
-    if publish.is_some() {
+    if publish.is_some() && !saved.is_unchanged {
         settle(pool, lock_class, &new.tenant, &new.definition_id).await;
     }
-    Ok(row)
+    Ok(saved)
+}
+
+/// What the engine, not its author, says about a version, and what a client sends back as it got it.
+const OF_THE_ENGINE: [&str; 5] = ["id", "version", "createdAt", "isLatest", "isPublished"];
+
+/// Whether two bodies of one definition say the same.
+fn says_the_same(a: &Value, b: &Value) -> bool {
+    let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else {
+        return a == b;
+    };
+    let covers = |a: &serde_json::Map<String, Value>, b: &serde_json::Map<String, Value>| {
+        let mut fields = a.iter().filter(|(name, _)| !OF_THE_ENGINE.contains(&name.as_str()));
+        fields.all(|(name, value)| b.get(name) == Some(value))
+    };
+    covers(a, b) && covers(b, a)
 }
 
 /// Notes what was started before, if the activation strategy is another now. The publish stands whatever comes of it:
@@ -170,7 +194,10 @@ async fn begin(client: &Object, lock_class: i32, tenant: &TenantId, id: &Definit
 struct Head {
     version_id: VersionId,
     version: i32,
+    is_published: bool,
     was_published: bool,
+    is_system: bool,
+    created_at: DateTime<Utc>,
     body: Value,
     published_version: Option<i32>,
     max_version: i32,
@@ -181,7 +208,10 @@ async fn head(client: &Object, tenant: &TenantId, id: &DefinitionId) -> Result<O
     Ok(row.map(|row| Head {
         version_id: VersionId::new(row.get::<_, String>(0)),
         version: row.get(1),
+        is_published: row.get(2),
         was_published: row.get(3),
+        is_system: row.get(8),
+        created_at: row.get(7),
         body: row.get(4),
         published_version: row.get(5),
         max_version: row.get::<_, Option<i32>>(6).unwrap_or_default(),
@@ -193,7 +223,7 @@ async fn save_within(
     lock_class: i32,
     new: &NewDefinition,
     publish: Option<Starts<'_>>,
-) -> Result<DefinitionRow> {
+) -> Result<Saved> {
     let (tenant, id) = (&new.tenant, &new.definition_id);
     begin(client, lock_class, tenant, id).await?;
     let head = head(client, tenant, id).await?;
@@ -212,6 +242,17 @@ async fn save_within(
         ));
     }
     let row = match head {
+        Some(head) if head.is_published && head.is_system == new.is_system && says_the_same(&head.body, &new.body) => {
+            client.batch_execute("ROLLBACK").await?;
+            let row = saved_row(new, head.version_id, head.version, head.created_at);
+            return Ok(Saved {
+                row: DefinitionRow {
+                    is_published: true,
+                    ..row
+                },
+                is_unchanged: true,
+            });
+        }
         Some(head) if !head.was_published => {
             let params: [&(dyn ToSql + Sync); 7] = [
                 &tenant.as_str(),
@@ -253,9 +294,12 @@ async fn save_within(
     }
     client.batch_execute("COMMIT").await?;
     failpoint::hit("publish.committed").await?;
-    Ok(DefinitionRow {
-        is_published: publish.is_some(),
-        ..row
+    Ok(Saved {
+        row: DefinitionRow {
+            is_published: publish.is_some(),
+            ..row
+        },
+        is_unchanged: false,
     })
 }
 

@@ -524,3 +524,26 @@ async fn while_the_database_is_away_it_is_503_and_then_all_is_well_again() {
     })
     .await;
 }
+
+/// The client that started it may be gone: the operator sees it in the log, one line whatever the ids hold.
+#[tokio::test]
+async fn a_fault_is_logged_with_its_ids_and_a_resume_of_it_says_so() {
+    let node = Node::start().await;
+    let fails = json!({"id": "broken", "type": "Elsa.Fault", "message": literal("String", "no such\norder")});
+    node.publish("fails", fails).await.expect(200);
+    let ran = node.http.post("workflow-definitions/fails/execute", &json!({})).await;
+    let id = ran.body["workflowState"]["id"].as_str().unwrap().to_owned();
+    let line = poll_until(SOON, "the fault in the log", async || {
+        let lines = node.child.stderr();
+        lines.into_iter().find(|line| line.contains("its instance is faulted"))
+    })
+    .await;
+    for part in ["WARN", &id, "\"fails\"", "\"broken\"", "Elsa.Fault", "no such\\norder"] {
+        assert!(line.contains(part), "{part} is not in: {line}");
+    }
+    let resumed = node
+        .http
+        .post(&format!("workflow-instances/{id}/resume"), &json!({}))
+        .await;
+    refused(&resumed, 409, "instance-faulted");
+}

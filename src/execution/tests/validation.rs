@@ -3,12 +3,16 @@
 use serde_json::{Value, json};
 
 use super::driver::{Driver, definition, options};
-use crate::activity::Catalogue;
+use crate::activity::{Activity, ActivityContext, Catalogue, Descriptor, Fault, InputDescriptor, Step};
 use crate::execution::Interpreter;
 
 fn complaints(value: Value) -> Vec<(String, String)> {
+    complaints_with(Catalogue::standard(), value)
+}
+
+fn complaints_with(catalogue: Catalogue, value: Value) -> Vec<(String, String)> {
     let (options, _) = options();
-    let interpreter = Interpreter::new(Catalogue::standard(), options);
+    let interpreter = Interpreter::new(catalogue, options);
     let errors = interpreter.validate(&definition(value));
     errors
         .into_iter()
@@ -95,4 +99,130 @@ fn ids_are_made_up_as_elsa_does() {
             "Workflow1:Sequence1:WriteLine2"
         ]
     );
+}
+
+/// A type of a program's own, in a version.
+struct Greet(i32);
+
+impl Activity for Greet {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Greet")
+            .version(self.0)
+            .input(InputDescriptor::new("Who", "String").required())
+            .input(InputDescriptor::new("Salutation", "String").default("Hello"))
+            .output("Greeting", "String")
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        let who: String = context.read("Who")?;
+        context.write_line(&format!(
+            "{} {who} from {}",
+            context.read::<String>("Salutation")?,
+            self.0
+        ));
+        Ok(Step::Done)
+    }
+}
+
+fn greets(versions: &[i32]) -> Catalogue {
+    let mut catalogue = Catalogue::standard();
+    for version in versions {
+        catalogue.register(Greet(*version));
+    }
+    catalogue
+}
+
+fn text(value: &str) -> Value {
+    json!({"typeName": "String", "expression": {"type": "Literal", "value": value}})
+}
+
+#[test]
+fn a_misspelt_input_is_refused_with_what_may_be_meant() {
+    let complaints = |root: Value| complaints_with(greets(&[1]), json!({"root": root}));
+    let all = complaints(json!({"id": "g", "type": "Greet", "whom": text("me")}));
+    assert!(all.iter().all(|(activity, _)| activity == "g"), "{all:?}");
+    let said: Vec<&str> = all.iter().map(|(_, message)| message.as_str()).collect();
+    assert_eq!(
+        said,
+        [
+            "The activity g (Greet) has no input whom; did you mean who?",
+            "The activity g (Greet) needs the input who, which the definition does not give"
+        ]
+    );
+    let all = complaints(json!({"id": "g", "type": "Greet", "who": text("me"), "volume": text("loud")}));
+    assert_eq!(
+        all[0].1,
+        "The activity g (Greet) has no input volume; it has who, salutation"
+    );
+    // As the designer and other releases of Elsa write activities, and by the names of the descriptor.
+    for root in [
+        json!({"id": "g", "nodeId": "w:g", "name": "n", "type": "Greet", "version": 1, "Who": text("me"), "greeting": null,
+               "customProperties": {}, "metadata": {}, "canStartWorkflow": false, "runAsynchronously": false,
+               "source": "s", "line": 7, "synthetic": false, "$note": "kept", "unused": null}),
+        json!({"id": "g", "type": "Greet", "who": "me", "salutation": text("Hi"),
+               "greeting": {"typeName": "String", "memoryReference": {"id": "v"}}}),
+    ] {
+        assert_eq!(complaints(root), []);
+    }
+}
+
+#[test]
+fn of_elsas_types_only_what_resembles_a_missing_input_is_refused() {
+    let (activity, message) = one(json!({"root": {"id": "w", "type": "Elsa.WriteLine", "txet": text("x")}}));
+    assert_eq!(activity, "w");
+    assert!(
+        message.contains("txet") && message.contains("did you mean text?"),
+        "{message}"
+    );
+    let (_, message) = one(json!({"root": {"id": "e", "type": "Elsa.Event", "evenName": text("E")}}));
+    assert!(message.contains("did you mean eventName?"), "{message}");
+    let of_another_release = json!({"id": "d", "type": "Elsa.Delay", "timeSpan": text("00:00:01"),
+        "strategy": {"typeName": "DelayStrategy"}, "autoBlockingThreshold": {"typeName": "TimeSpan"}});
+    assert_eq!(complaints(json!({"root": of_another_release})), []);
+    let both = json!({"id": "w", "type": "Elsa.WriteLine", "text": text("x"), "tex": text("y")});
+    assert_eq!(complaints(json!({"root": both})), [], "what may be meant is given");
+}
+
+#[tokio::test]
+async fn a_required_input_that_is_null_faults_before_the_activity_is_called() {
+    let nothing = json!({"typeName": "String", "expression": {"type": "JavaScript", "value": "null"}});
+    let root = json!({"root": {"id": "g", "type": "Greet", "who": nothing}});
+    let mut driver = Driver::with(&definition(root), greets(&[1]), |_| {});
+    let outcome = driver.start().await;
+    let message = &outcome.state.incidents()[0].message;
+    assert!(message.contains("Who") && message.contains("required"), "{message}");
+    assert_eq!(driver.lines(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_version_that_is_named_is_the_one_that_runs_or_none() {
+    let named = |version: Value| json!({"root": {"id": "g", "type": "Greet", "version": version, "who": text("me")}});
+    let (activity, message) = complaints_with(greets(&[2, 3]), named(json!(1))).remove(0);
+    assert_eq!(activity, "g");
+    assert!(
+        message.contains("in version 1") && message.contains("known is 2, 3"),
+        "{message}"
+    );
+    for (registered, wanted, ran) in [
+        (vec![1, 2], json!(1), 1),
+        (vec![1, 2], json!(2), 2),
+        // What names none gets the first or, without it, the newest.
+        (vec![1, 2], json!(null), 1),
+        (vec![1, 2], json!(0), 1),
+        (vec![2, 3], json!(null), 3),
+    ] {
+        let mut driver = Driver::with(&definition(named(wanted.clone())), greets(&registered), |_| {});
+        assert_eq!(driver.program.lacks(), [""; 0]);
+        driver.start().await;
+        assert_eq!(
+            driver.lines(),
+            [format!("Hello me from {ran}")],
+            "{registered:?} {wanted}"
+        );
+    }
+    let driver = Driver::with(&definition(named(json!(1))), greets(&[2]), |_| {});
+    assert_eq!(driver.program.lacks(), ["Greet@1"]);
+    // Elsa's packages count versions that mean nothing here.
+    let line = json!({"root": {"id": "w", "type": "Elsa.WriteLine", "version": 7, "text": text("x")}});
+    assert_eq!(complaints(line), []);
 }

@@ -48,6 +48,15 @@ pub(crate) enum Claim {
     Timer(BookmarkId, ClaimNo),
 }
 
+impl Claim {
+    /// How often the row was claimed, this time included.
+    pub(crate) fn number(&self) -> ClaimNo {
+        match self {
+            Self::Work(_, number) | Self::Timer(_, number) => *number,
+        }
+    }
+}
+
 /// Which version of which definition an instance runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DefinitionRef {

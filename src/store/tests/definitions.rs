@@ -76,7 +76,7 @@ async fn saves_at_once_make_versions_without_gaps_and_one_that_is_published() {
         let pool = pool.clone();
         tasks.push(tokio::spawn(async move {
             let saved = definition::save(&pool, class, &definition(&format!("n{n}")), Some(Starts::by(&[]))).await;
-            saved.unwrap().version
+            saved.unwrap().row.version
         }));
     }
     let mut versions = Vec::new();
@@ -108,7 +108,10 @@ async fn a_draft_that_changed_since_it_was_validated_is_not_published() {
     let fixture = Fixture::new().await;
     let (class, tenant) = (fixture.base.schema().lock_class(), TenantId::default());
     let pool = crate::db::Pool::new(&fixture.base, 8).unwrap();
-    let validated = definition::save(&pool, class, &definition("one"), None).await.unwrap();
+    let validated = definition::save(&pool, class, &definition("one"), None)
+        .await
+        .unwrap()
+        .row;
     assert_eq!(fixture.count("SELECT revision FROM revision").await, 0);
     definition::save(&pool, class, &definition("two"), None).await.unwrap();
     let outcome = definition::publish(&pool, class, &tenant, &validated, Starts::by(&[]))
@@ -143,7 +146,7 @@ async fn a_draft_that_changed_since_it_was_validated_is_not_published() {
     let next = definition::save(&pool, class, &definition("three"), Some(Starts::by(&[trigger(2)])))
         .await
         .unwrap();
-    assert_eq!(next.version, 2);
+    assert_eq!(next.row.version, 2);
     assert_eq!(fixture.count("SELECT count(*) FROM trigger").await, 1);
     fixture.is_sound().await;
 }
@@ -218,7 +221,7 @@ async fn an_event_published_beside_its_trigger_finds_it_or_is_found() {
         .unwrap();
     let publishes =
         tokio::spawn(
-            async move { definition::save(&pool, class, &definition("n"), Some(Starts::by(&[trigger(8)]))).await },
+            async move { definition::save(&pool, class, &definition("m"), Some(Starts::by(&[trigger(8)]))).await },
         );
     fixture.somebody_waits().await;
     publisher.client.batch_execute("COMMIT").await.unwrap();

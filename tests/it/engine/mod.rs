@@ -2,6 +2,7 @@
 
 mod doors;
 mod fates;
+mod library;
 mod life;
 mod schedules;
 mod services;

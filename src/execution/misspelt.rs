@@ -1,0 +1,98 @@
+//! Inputs that a definition gives under another name than the activity type describes, or not at all.
+//!
+//! A type of a program's own that describes inputs has no other properties than those and [`COMMON`]. Of Elsa's types other
+//! releases have inputs that this engine does not know, and their definitions are published all the same: there only a name
+//! that resembles an input which is not given is refused.
+
+use super::program::property;
+use crate::activity::{ActivityNode, Descriptor, InputDescriptor, camel_case, is_elsas};
+use crate::definition::ValidationError;
+use crate::schedule::nearest;
+
+/// What any activity may have in Elsa's JSON, over its releases.
+const COMMON: [&str; 26] = [
+    "activities",
+    "applicationProperties",
+    "canStartWorkflow",
+    "commitStrategy",
+    "connections",
+    "customProperties",
+    "description",
+    "displayName",
+    "displayText",
+    "id",
+    "line",
+    "logPersistenceConfig",
+    "logPersistenceMode",
+    "mergeMode",
+    "metadata",
+    "name",
+    "nodeId",
+    "notes",
+    "resilienceStrategy",
+    "runAsynchronously",
+    "source",
+    "start",
+    "synthetic",
+    "systemProperties",
+    "type",
+    "variables",
+];
+
+pub(super) fn check(node: &ActivityNode, descriptor: &Descriptor, errors: &mut Vec<ValidationError>) {
+    if descriptor.inputs.is_empty() {
+        return;
+    }
+    let is_given = |input: &&InputDescriptor| property(&node.properties, &input.name).is_some_and(|it| !it.is_null());
+    let missing: Vec<&InputDescriptor> = descriptor.inputs.iter().filter(|input| !is_given(input)).collect();
+    for (name, value) in &node.properties {
+        if value.is_null() || name == "version" || name.starts_with('$') || COMMON.contains(&name.as_str()) {
+            continue;
+        }
+        if !is_described(descriptor, name) {
+            unknown(node, descriptor, name, &missing, errors);
+        }
+    }
+    for input in missing
+        .iter()
+        .filter(|input| input.is_required && input.default.is_none())
+    {
+        let message = format!(
+            "The activity {} ({}) needs the input {}, which the definition does not give",
+            node.id,
+            node.type_name,
+            camel_case(&input.name)
+        );
+        errors.push(ValidationError::of(&node.id, message));
+    }
+}
+
+fn is_described(descriptor: &Descriptor, name: &str) -> bool {
+    let inputs = descriptor.inputs.iter().map(|input| &input.name);
+    let outputs = descriptor.outputs.iter().map(|output| &output.name);
+    let mut names = inputs.chain(outputs).chain(&descriptor.ports);
+    names.any(|described| described == name || camel_case(described) == name)
+}
+
+fn unknown(
+    node: &ActivityNode,
+    descriptor: &Descriptor,
+    name: &str,
+    missing: &[&InputDescriptor],
+    errors: &mut Vec<ValidationError>,
+) {
+    let near = nearest(name, missing.iter().map(|input| camel_case(&input.name)));
+    let hint = match near.first() {
+        Some(meant) => format!("did you mean {meant}?"),
+        None if is_elsas(&node.type_name) => return,
+        None => {
+            let all: Vec<String> = descriptor.inputs.iter().map(|input| camel_case(&input.name)).collect();
+            format!("it has {}", all.join(", "))
+        }
+    };
+    let message = format!(
+        "The activity {} ({}) has no input {name}; {hint}",
+        node.id, node.type_name
+    );
+    errors.push(ValidationError::of(&node.id, message));
+}
