@@ -1,5 +1,6 @@
--- purpose: tell which session answers, and whether what was asked for at its start has reached it
+-- purpose: tell which session answers, whether what was asked for at its start has reached it, and what server it is
 -- caller:  db::direct
 -- index:   none
 -- locks:   none
-SELECT pg_backend_pid(), current_setting('search_path')
+SELECT pg_backend_pid(), current_setting('search_path'), current_setting('server_version_num'),
+       current_setting('server_version'), current_setting('fsync')

@@ -111,7 +111,7 @@ impl TakeOver {
 
     /// Stops a wait that is under way on a connection; the statement fails then, or has just ended.
     pub(super) async fn stop_waiting(&self, client: &tokio_postgres::Client) -> Result<()> {
-        let (_, tls) = self.connector.parts();
+        let tls = self.connector.tls();
         within(ANSWER_TIMEOUT, client.cancel_token().cancel_query(tls)).await
     }
 }

@@ -9,16 +9,17 @@ use tokio_postgres::{AsyncMessage, Client, Notification};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::password::PasswordFile;
-use super::{CONNECT_TIMEOUT, DatabaseUrl, Echo, Notice, STATEMENT_TIMEOUT, SchemaName, within};
+use super::hosts::Hosts;
+use super::pinned::{self, SETTLE};
+use super::{CONNECT_TIMEOUT, DatabaseUrl, Echo, Notice, SchemaName, within};
 use crate::Result;
 use crate::id::{Incarnation, NodeId};
 
-/// Opens the connections of one incarnation of a node.
+/// Opens the connections of one incarnation of a node: each on the primary, with the settings that promises stand on.
 #[derive(Clone)]
 pub(crate) struct Connector {
-    config: tokio_postgres::Config,
-    password_file: Option<PasswordFile>,
+    url: DatabaseUrl,
+    hosts: Hosts,
     tls: MakeRustlsConnect,
     schema: SchemaName,
     echo: Echo,
@@ -27,29 +28,24 @@ pub(crate) struct Connector {
 impl Connector {
     /// A connector for what belongs to no incarnation: migrations, checks, the registration itself.
     pub(crate) fn new(url: &DatabaseUrl, schema: &SchemaName) -> Result<Self> {
-        let mut config = url.config().clone();
-        config
-            .application_name("mainspring")
-            .connect_timeout(CONNECT_TIMEOUT)
-            // A peer that vanished without a word is noticed within about 10 s, not after Postgres's two hours.
-            .keepalives(true)
-            .keepalives_idle(Duration::from_secs(3))
-            .keepalives_interval(Duration::from_secs(2))
-            .keepalives_retries(3)
-            .tcp_user_timeout(Duration::from_secs(10));
-        let given = config.get_options().unwrap_or_default().to_owned();
-        config.options(format!(
-            "{given} -c search_path={schema},pg_temp -c statement_timeout={statement} -c lock_timeout={lock} \
-             -c idle_in_transaction_session_timeout={idle} -c tcp_keepalives_idle=3 -c tcp_keepalives_interval=2 \
-             -c tcp_keepalives_count=3 -c jit=off -c timezone=UTC",
-            statement = STATEMENT_TIMEOUT.as_millis(),
-            lock = 5_000,
-            idle = STATEMENT_TIMEOUT.as_millis(),
-        ));
+        let mut hosts = Hosts::of(url.config());
+        hosts.configure(|config| {
+            let options = pinned::options(config.get_options().unwrap_or_default(), schema);
+            config
+                .options(options)
+                .application_name("mainspring")
+                .connect_timeout(CONNECT_TIMEOUT)
+                // A peer that vanished without a word is noticed within about 10 s, not after Postgres's two hours.
+                .keepalives(true)
+                .keepalives_idle(Duration::from_secs(3))
+                .keepalives_interval(Duration::from_secs(2))
+                .keepalives_retries(3)
+                .tcp_user_timeout(Duration::from_secs(10));
+        });
         Ok(Self {
-            config,
-            password_file: url.password_file().cloned(),
             tls: url.tls()?,
+            url: url.clone(),
+            hosts,
             schema: schema.clone(),
             echo: Echo::new(),
         })
@@ -60,14 +56,14 @@ impl Connector {
     pub(crate) fn of(&self, incarnation: Incarnation, node: &NodeId) -> Self {
         let mut connector = self.clone();
         connector.echo = Echo::new();
-        connector
-            .config
-            .application_name(format!("mainspring/{}/{incarnation}/{node}", self.schema.key()));
-        // Every statement of a node finds its rows by an index, and in its order: a plan that was made and kept while a
-        // table was empty must neither scan it nor sort all of it when it is full.
-        let given = connector.config.get_options().unwrap_or_default().to_owned();
-        let by_index = "-c enable_seqscan=off -c enable_bitmapscan=off";
-        connector.config.options(format!("{given} {by_index}"));
+        let name = format!("mainspring/{}/{incarnation}/{node}", self.schema.key());
+        connector.hosts.configure(|config| {
+            config.application_name(&name);
+            // Every statement of a node finds its rows by an index, and in its order: a plan that was made and kept while
+            // a table was empty must neither scan it nor sort all of it when it is full.
+            let given = config.get_options().unwrap_or_default().to_owned();
+            config.options(format!("{given} -c enable_seqscan=off -c enable_bitmapscan=off"));
+        });
         connector
     }
 
@@ -80,23 +76,60 @@ impl Connector {
         &self.echo
     }
 
-    pub(crate) fn parts(&self) -> (tokio_postgres::Config, MakeRustlsConnect) {
-        (self.config.clone(), self.tls.clone())
+    pub(crate) fn tls(&self) -> MakeRustlsConnect {
+        self.tls.clone()
     }
 
-    /// Connects, with the password that stands in its file now.
+    /// Warns of ways in which others could learn the password.
+    pub(super) async fn warn_of_exposure(&self) {
+        if let Some(exposure) = self.url.exposure() {
+            tracing::warn!("{exposure}");
+        }
+        if let Some(file) = self.url.password_file()
+            && let Some(exposure) = file.exposure().await
+        {
+            tracing::warn!("{exposure}");
+        }
+    }
+
+    /// Connects to the primary, with the password that stands in its file now.
     pub(super) async fn connect(&self) -> Result<Connected, tokio_postgres::Error> {
-        let mut config = self.config.clone();
-        if let Some(file) = &self.password_file {
+        let mut password = None;
+        if let Some(file) = self.url.password_file() {
             match file.read().await {
-                Ok(password) => {
-                    config.password(password);
-                }
+                Ok(read) => password = Some(read),
                 // The server says no then, and it is tried again as ever.
                 Err(error) => tracing::warn!(file = %file.path(), %error, "the password file cannot be read"),
             }
         }
-        config.connect(self.tls.clone()).await
+        let attempt = |mut config: tokio_postgres::Config| {
+            if let Some(password) = &password {
+                config.password(password);
+            }
+            self.settled(config)
+        };
+        self.hosts.reach(attempt).await
+    }
+
+    /// Connects to one host, and settles its session.
+    async fn settled(&self, config: tokio_postgres::Config) -> Result<Connected, tokio_postgres::Error> {
+        let (client, mut connection) = config.connect(self.tls.clone()).await?;
+        // It moves only while it is polled; it listens to nothing yet.
+        let ends = async {
+            loop {
+                match poll_fn(|context| connection.poll_message(context)).await {
+                    Some(Ok(_)) => {}
+                    Some(Err(error)) => return error,
+                    None => std::future::pending().await,
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            settled = client.simple_query(SETTLE) => settled?,
+            error = ends => return Err(error),
+        };
+        Ok((client, connection))
     }
 
     /// Opens a connection of its own, outside the pool.

@@ -1,4 +1,4 @@
-//! Whether the URL leads to PostgreSQL itself, or to a pooler that lends a connection per transaction.
+//! Whether the URL leads to a PostgreSQL that the engine works on, or to a pooler that lends a connection per transaction.
 //!
 //! Behind such a pooler an advisory lock stays with somebody else's connection, LISTEN hears nothing, a setting is
 //! forgotten, and none of it is ever an error. So a node looks once, before it does anything.
@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::broadcast;
 use tokio_postgres::SimpleQueryMessage;
 
-use super::{ANSWER_TIMEOUT, Connector, Notice, Session, within};
+use super::{ANSWER_TIMEOUT, Connector, Notice, Session, server, within};
 use crate::{Error, Result};
 
 const PROBE: &str = include_str!("../../sql/queries/probe_session.sql");
@@ -17,17 +17,25 @@ const PROBE: &str = include_str!("../../sql/queries/probe_session.sql");
 /// How long a notification of our own may take on a busy server, and an answer of a session that nobody else uses.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// Refuses a pooler, with what to do instead: code `pooled-connection`. Leaves nothing behind.
+/// Refuses a pooler, with what to do instead (code `pooled-connection`), and a server that is too old
+/// (`unsupported-server`); warns of what puts passwords or data at risk. Leaves nothing behind.
 pub(crate) async fn verify(connector: &Connector) -> Result<()> {
     let (sender, mut heard) = broadcast::channel(16);
     let ours = connector.open_hearing(sender).await.map_err(|error| {
         if refuses_settings(&error) {
             pooled("it refuses the settings of a session").caused_by(error)
         } else {
-            error
+            server::named(error)
         }
     })?;
-    let (session, search_path) = session_of(&ours).await?;
+    let Probe {
+        session,
+        search_path,
+        version_num,
+        version,
+        fsync,
+    } = probe(&ours).await?;
+    server::refuse_older(version_num, &version)?;
     if search_path.replace(' ', "") != format!("{},pg_temp", connector.schema()) {
         return Err(pooled("the settings of a session get lost"));
     }
@@ -36,8 +44,8 @@ pub(crate) async fn verify(connector: &Connector) -> Result<()> {
     within(ANSWER_TIMEOUT, ours.client.batch_execute(&format!("LISTEN {channel}"))).await?;
     let other = connector.open().await?;
     within(ANSWER_TIMEOUT, other.client.batch_execute("BEGIN")).await?;
-    match tokio::time::timeout(DEADLINE, session_of(&ours)).await {
-        Ok(answer) if answer.as_ref().is_ok_and(|(again, _)| *again == session) => {}
+    match tokio::time::timeout(DEADLINE, probe(&ours)).await {
+        Ok(answer) if answer.as_ref().is_ok_and(|again| again.session == session) => {}
         Ok(Err(error)) => return Err(error),
         Ok(Ok(_)) => return Err(pooled("two transactions of one connection run in two sessions")),
         Err(_) => return Err(pooled("a connection waits while another one is in a transaction")),
@@ -57,20 +65,38 @@ pub(crate) async fn verify(connector: &Connector) -> Result<()> {
         }
     };
     match tokio::time::timeout(DEADLINE, hears).await {
-        Ok(true) => Ok(()),
-        _ => Err(pooled("notifications get lost")),
+        Ok(true) => {}
+        _ => return Err(pooled("notifications get lost")),
     }
+    server::warn_of(&fsync);
+    connector.warn_of_exposure().await;
+    Ok(())
 }
 
-/// The session that answers, and its search path. By the simple protocol: a pooler may not know prepared statements.
-async fn session_of(session: &Session) -> Result<(String, String)> {
+/// What a session says of itself and its server.
+struct Probe {
+    session: String,
+    search_path: String,
+    version_num: u32,
+    version: String,
+    fsync: String,
+}
+
+/// By the simple protocol: a pooler may not know prepared statements.
+async fn probe(session: &Session) -> Result<Probe> {
     let messages = within(ANSWER_TIMEOUT, session.client.simple_query(PROBE)).await?;
     let row = messages.iter().find_map(|message| match message {
         SimpleQueryMessage::Row(row) => Some(row),
         _ => None,
     });
     let field = |place| row.and_then(|row| row.get(place)).unwrap_or_default().to_owned();
-    Ok((field(0), field(1)))
+    Ok(Probe {
+        session: field(0),
+        search_path: field(1),
+        version_num: field(2).parse().unwrap_or(0),
+        version: field(3),
+        fsync: field(4),
+    })
 }
 
 /// A pooler that knows only some of the parameters with which a session begins says so.

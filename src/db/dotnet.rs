@@ -6,6 +6,7 @@
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
 
+use super::hosts::needs_primary;
 use crate::{Error, Result};
 
 /// The longest name of a key that is shown.
@@ -105,6 +106,7 @@ pub(super) fn parse(text: &str) -> Result<Parsed> {
         notes: Vec::new(),
     };
     let (mut hosts, mut ports) = (String::new(), String::new());
+    let mut verified = None;
     let mut unneeded = Vec::new();
     for (key, value) in pairs(text)? {
         let config = &mut parsed.config;
@@ -114,8 +116,12 @@ pub(super) fn parse(text: &str) -> Result<Parsed> {
             "database" | "db" | "initialcatalog" => drop(config.dbname(value)),
             "username" | "userid" | "user" | "uid" => drop(config.user(value)),
             "password" | "pwd" | "psw" => drop(config.password(value)),
-            "sslmode" => drop(config.ssl_mode(mode(&value)?)),
+            "sslmode" => {
+                config.ssl_mode(mode(&value)?);
+                verified = verifying(&value);
+            }
             "trustservercertificate" => parsed.verify = !truth(&key, &value)?,
+            "targetsessionattributes" => primary(&value)?,
             "" => return Err(unreadable()),
             known if NOT_NEEDED.contains(&known) => unneeded.push(key),
             _ => parsed.notes.push(format!(
@@ -123,6 +129,15 @@ pub(super) fn parse(text: &str) -> Result<Parsed> {
                 shown(&key)
             )),
         }
+    }
+    if let (Some(verified), false) = (verified, parsed.verify) {
+        return Err(Error::invalid(
+            "invalid-database-url",
+            format!(
+                "the connection string contradicts itself: SSL Mode={verified} verifies the server, and Trust Server \
+                 Certificate=true does not; leave one of them out"
+            ),
+        ));
     }
     if !unneeded.is_empty() {
         parsed.notes.push(format!(
@@ -154,6 +169,27 @@ fn mode(value: &str) -> Result<SslMode> {
         "require" | "verifyca" | "verifyfull" => Ok(SslMode::Require),
         _ => Err(wrong("SSL Mode")),
     }
+}
+
+/// The modes that verify in every version of Npgsql.
+fn verifying(value: &str) -> Option<&'static str> {
+    match normal(value).as_str() {
+        "verifyca" => Some("VerifyCA"),
+        "verifyfull" => Some("VerifyFull"),
+        _ => None,
+    }
+}
+
+/// Which server is wanted. The primary is what a node looks for anyway.
+fn primary(value: &str) -> Result<()> {
+    let shown = match normal(value).as_str() {
+        "any" | "primary" | "preferprimary" | "readwrite" => return Ok(()),
+        "standby" => "standby",
+        "preferstandby" => "prefer-standby",
+        "readonly" => "read-only",
+        _ => return Err(wrong("Target Session Attributes")),
+    };
+    Err(needs_primary(&format!("Target Session Attributes={shown}")))
 }
 
 fn truth(key: &str, value: &str) -> Result<bool> {
@@ -284,6 +320,7 @@ mod tests {
             ("SSLMode=VerifyFull", true),
             ("sslmode=verify-full", true),
             ("SSL Mode=Require;TrustServerCertificate=false", true),
+            ("SSL Mode=VerifyCA;TrustServerCertificate=false", true),
         ] {
             let parsed = read(&format!("Server=h;{mode}"));
             assert_eq!(
@@ -300,6 +337,51 @@ mod tests {
             read("Server=::1;Database=d").config.get_hosts(),
             [Host::Tcp("::1".to_owned())]
         );
+    }
+
+    #[test]
+    fn what_verifies_the_server_is_not_overridden() {
+        for mode in ["VerifyFull", "verify-full", "VerifyCA"] {
+            for text in [
+                format!("Server=h;SSL Mode={mode};Trust Server Certificate=true"),
+                format!("Server=h;Trust Server Certificate=true;SSL Mode={mode}"),
+            ] {
+                let error = parse(&text).err().unwrap_or_else(|| panic!("{text}"));
+                assert_eq!(error.code(), "invalid-database-url");
+                let said = error.to_string();
+                assert!(
+                    said.contains("Trust Server Certificate") && said.contains("Verify"),
+                    "{said}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_wanted_server_is_understood() {
+        for wanted in [
+            "Any",
+            "Primary",
+            "PreferPrimary",
+            "prefer-primary",
+            "ReadWrite",
+            "read-write",
+        ] {
+            let parsed = read(&format!("Server=a,b;Target Session Attributes={wanted}"));
+            assert_eq!(parsed.notes, Vec::<String>::new(), "{wanted}");
+        }
+        for (wanted, shown) in [
+            ("Standby", "standby"),
+            ("PreferStandby", "prefer-standby"),
+            ("ReadOnly", "read-only"),
+            ("Somewhere", "Target Session Attributes"),
+        ] {
+            let error = parse(&format!("Server=a,b;TargetSessionAttributes={wanted}"))
+                .err()
+                .unwrap();
+            assert_eq!(error.code(), "invalid-database-url");
+            assert!(error.to_string().contains(shown), "{error}");
+        }
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //!
 //! - Every connection names its incarnation in `application_name`, so that a take-over finds all of them and nobody
 //!   else's; see [`connect`].
+//! - Every connection is one to the primary, and what a promise stands on of a session's settings is pinned, whatever the
+//!   server, the database or the role has for others; see [`pinned`].
 //! - Every statement has a deadline twice: `statement_timeout` at the server, and a longer one here for a server that
 //!   does not answer at all. A connection on which the second one fired is thrown away, never pooled again.
 //! - Nothing in here knows a table.
@@ -12,11 +14,14 @@ mod connect;
 pub(crate) mod direct;
 mod dotnet;
 mod echo;
+mod hosts;
 pub(crate) mod migrate;
 mod notices;
 mod password;
+mod pinned;
 mod pool;
 mod schema;
+mod server;
 mod settings;
 mod sqlstate;
 #[cfg(test)]

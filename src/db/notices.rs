@@ -16,7 +16,6 @@ use tokio_util::task::AbortOnDropHandle;
 use super::{ANSWER_TIMEOUT, Connector, Session, within};
 use crate::{Error, Result};
 
-const SESSION: &str = include_str!("../../sql/queries/notice_session.sql");
 const NOTIFY: &str = include_str!("../../sql/queries/notify.sql");
 
 /// Notices that a slow reader may be behind; each has at most 8 kB.
@@ -160,7 +159,6 @@ impl Keeper {
 async fn listen(connector: &Connector, channels: &[String], heard: &broadcast::Sender<Notice>) -> Result<Session> {
     let session = connector.open_hearing(heard.clone()).await?;
     let listens: String = channels.iter().map(|channel| format!("LISTEN {channel};")).collect();
-    within(ANSWER_TIMEOUT, session.client.batch_execute(SESSION)).await?;
     within(ANSWER_TIMEOUT, session.client.batch_execute(&listens)).await?;
     Ok(session)
 }

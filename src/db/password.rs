@@ -1,6 +1,7 @@
 //! A password in a file, read anew for each connection, so that it can be changed while nodes run.
 
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The parameter of a database URL that names the file. It is ours: the server never sees it.
@@ -53,6 +54,16 @@ impl PasswordFile {
             .map_err(std::io::Error::other)?
     }
 
+    /// Who else can read it. None: no other user, or it is not there. As for libpq, a group may if the file is root's.
+    pub(super) async fn exposure(&self) -> Option<String> {
+        let path = self.0.clone();
+        let readers = tokio::task::spawn_blocking(move || readers(&path)).await.ok()??;
+        Some(format!(
+            "the password file {} can be read by {readers}: chmod 600 it",
+            self.path()
+        ))
+    }
+
     /// For a message: the path, which is no secret.
     pub(super) fn path(&self) -> std::path::Display<'_> {
         self.0.display()
@@ -75,6 +86,13 @@ fn read(path: &Path) -> std::io::Result<Vec<u8>> {
         length if length > LONGEST => Err(std::io::Error::other("it is too long for a password")),
         _ => Ok(password),
     }
+}
+fn readers(path: &Path) -> Option<&'static str> {
+    let of = std::fs::metadata(path).ok()?;
+    if of.mode() & 0o004 != 0 {
+        return Some("every user of this machine");
+    }
+    (of.mode() & 0o040 != 0 && of.uid() != 0).then_some("its group")
 }
 
 /// A database URL with the parameter.
@@ -136,6 +154,33 @@ mod tests {
             let (rest, file) = PasswordFile::taken_from(&with_file(url, path));
             assert_eq!((rest.as_str(), file), (same, Some(PasswordFile(path.into()))));
         }
+    }
+
+    #[tokio::test]
+    async fn a_file_that_others_can_read_is_told_of() {
+        use std::os::unix::fs::PermissionsExt;
+        let path = std::env::temp_dir().join(format!("mainspring-password-{}", uuid::Uuid::new_v4().simple()));
+        let file = PasswordFile(path.clone());
+        assert_eq!(file.exposure().await, None, "it is not there");
+        std::fs::write(&path, "s3cr3t").unwrap();
+        let root = std::fs::metadata(&path).unwrap().uid() == 0;
+        for (mode, told) in [
+            (0o644, Some("every user")),
+            (0o604, Some("every user")),
+            (0o640, if root { None } else { Some("its group") }),
+            (0o600, None),
+            (0o400, None),
+        ] {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            let exposure = file.exposure().await;
+            assert_eq!(exposure.is_some(), told.is_some(), "{mode:o}: {exposure:?}");
+            let said = exposure.unwrap_or_default();
+            assert!(
+                said.contains(told.unwrap_or_default()) && !said.contains("s3cr3t"),
+                "{mode:o}: {said}"
+            );
+        }
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[tokio::test]

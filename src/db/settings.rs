@@ -4,10 +4,11 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use tokio_postgres::config::SslMode;
+use tokio_postgres::config::{ChannelBinding, Host, SslMode, TargetSessionAttrs};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::dotnet;
+use super::hosts::needs_primary;
 use super::password::PasswordFile;
 use crate::{Error, Result};
 
@@ -45,18 +46,66 @@ impl DatabaseUrl {
     }
 
     fn libpq(text: &str) -> Result<tokio_postgres::Config> {
-        // The parser's message may quote the text, password and all: only its kind is passed on.
+        // Refused by name here, as the parser knows only some of these words.
+        let read_only = ["standby", "prefer-standby", "read-only"];
+        if let Some(word) = read_only
+            .iter()
+            .find(|word| text.contains(&format!("target_session_attrs={word}")))
+        {
+            return Err(needs_primary(&format!("target_session_attrs={word}")));
+        }
         // We verify whenever TLS is required, so these two of libpq's are what `require` means here.
         let text = text
             .replace("sslmode=verify-full", "sslmode=require")
-            .replace("sslmode=verify-ca", "sslmode=require");
-        tokio_postgres::Config::from_str(&text).map_err(|_| {
+            .replace("sslmode=verify-ca", "sslmode=require")
+            .replace("target_session_attrs=primary", "target_session_attrs=read-write");
+        // The parser's message may quote the text, password and all: only its kind is passed on.
+        let config = tokio_postgres::Config::from_str(&text).map_err(|_| {
             Error::invalid(
                 "invalid-database-url",
                 "the database URL cannot be read: write postgres://USER:PASSWORD@HOST:PORT/NAME, with ?sslmode=require \
                  for TLS, and percent-encode special characters of the password",
             )
-        })
+        })?;
+        if config.get_target_session_attrs() == TargetSessionAttrs::ReadOnly {
+            return Err(needs_primary("target_session_attrs=read-only"));
+        }
+        Ok(config)
+    }
+
+    /// How another server in the place of the real one would get the password. None: it would not, there is no password, or
+    /// the server is reached without a network.
+    pub(super) fn exposure(&self) -> Option<String> {
+        let has_password = self.config.get_password().is_some() || self.password_file.is_some();
+        if !has_password || self.is_local() || self.config.get_channel_binding() == ChannelBinding::Require {
+            return None;
+        }
+        let why = match self.config.get_ssl_mode() {
+            SslMode::Require if self.verify => return None,
+            SslMode::Require => "Trust Server Certificate=true asks no server for its name",
+            SslMode::Disable => "sslmode=disable neither encrypts nor asks the server for its name",
+            _ => "sslmode=prefer, which is the default, asks no server for its name and does without TLS if told to",
+        };
+        Some(format!(
+            "whatever answers in the place of the database at {self} is given its password: {why}. With sslmode=require \
+             (SSL Mode=Require) the server must prove its name"
+        ))
+    }
+
+    /// Whether no host of it is reached over a network.
+    fn is_local(&self) -> bool {
+        let addresses = self.config.get_hostaddrs();
+        self.config
+            .get_hosts()
+            .iter()
+            .enumerate()
+            .all(|(place, host)| match host {
+                Host::Unix(_) => true,
+                Host::Tcp(name) => match addresses.get(place).copied().or_else(|| name.parse().ok()) {
+                    Some(address) => address.is_loopback(),
+                    None => name.eq_ignore_ascii_case("localhost"),
+                },
+            })
     }
 
     /// Where the password is, if it is not in the URL.
@@ -94,8 +143,8 @@ impl fmt::Display for DatabaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, host) in self.config.get_hosts().iter().enumerate() {
             let host = match host {
-                tokio_postgres::config::Host::Tcp(name) => name.clone(),
-                tokio_postgres::config::Host::Unix(path) => path.display().to_string(),
+                Host::Tcp(name) => name.clone(),
+                Host::Unix(path) => path.display().to_string(),
             };
             let port = self
                 .config
@@ -128,5 +177,67 @@ mod tests {
         assert!(!format!("{url:?}").contains("s3cr3t"));
         let error = DatabaseUrl::parse("postgres://me:s3cr3t@db.example:notaport/flows").unwrap_err();
         assert!(!format!("{error:?} {error}").contains("s3cr3t"));
+    }
+
+    /// A node has nothing to do on a standby, so several hosts mean the primary among them whatever is said, unless it is
+    /// a standby that is asked for.
+    #[test]
+    fn a_standby_is_not_asked_for() {
+        for word in ["any", "read-write", "primary"] {
+            for url in [
+                format!("postgres://u:s3cr3t@a:1,b:2/d?target_session_attrs={word}"),
+                format!("host=a,b target_session_attrs={word}"),
+            ] {
+                let url = DatabaseUrl::parse(&url).unwrap();
+                assert_eq!(url.config().get_hosts().len(), 2);
+            }
+        }
+        for word in ["read-only", "standby", "prefer-standby"] {
+            for url in [
+                format!("postgres://u:s3cr3t@a,b/d?target_session_attrs={word}"),
+                format!("host=a,b password=s3cr3t target_session_attrs={word}"),
+                format!("Host=a,b;Password=s3cr3t;Target Session Attributes={word}"),
+            ] {
+                let error = DatabaseUrl::parse(&url).unwrap_err();
+                assert_eq!(error.code(), "invalid-database-url");
+                let said = format!("{error} {error:?}");
+                assert!(said.contains(word) && said.contains("primary"), "{said}");
+                assert!(!said.contains("s3cr3t"), "{said}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_password_that_an_impostor_would_get_is_warned_of() {
+        for (url, why) in [
+            ("postgres://u:s3cr3t@db/d", Some("sslmode=prefer")),
+            ("postgres://u:s3cr3t@db/d?sslmode=prefer", Some("sslmode=prefer")),
+            ("postgres://u:s3cr3t@db/d?sslmode=disable", Some("sslmode=disable")),
+            ("postgres://u:s3cr3t@10.1.2.3/d", Some("sslmode=prefer")),
+            ("postgres://u:s3cr3t@localhost,db/d", Some("sslmode=prefer")),
+            ("postgres://u@db/d?password_file=/run/p", Some("sslmode=prefer")),
+            ("Server=db;Password=s3cr3t", Some("sslmode=prefer")),
+            (
+                "Server=db;Password=s3cr3t;SSL Mode=Require;Trust Server Certificate=true",
+                Some("Trust Server Certificate"),
+            ),
+            ("Server=db;Password=s3cr3t;SSL Mode=Require", None),
+            ("postgres://u:s3cr3t@db/d?sslmode=require", None),
+            ("postgres://u:s3cr3t@db/d?sslmode=verify-full", None),
+            ("postgres://u:s3cr3t@db/d?channel_binding=require", None),
+            ("postgres://u@db/d", None),
+            ("postgres://u:s3cr3t@localhost/d", None),
+            ("postgres://u:s3cr3t@127.0.0.1:5433/d", None),
+            ("postgres://u:s3cr3t@[::1]/d", None),
+            ("host=/run/postgresql password=s3cr3t", None),
+        ] {
+            let exposure = DatabaseUrl::parse(url).unwrap().exposure();
+            let said = exposure.as_deref().unwrap_or_default();
+            assert_eq!(exposure.is_some(), why.is_some(), "{url}: {said}");
+            assert!(
+                said.contains(why.unwrap_or_default()) && !said.contains("s3cr3t"),
+                "{url}: {said}"
+            );
+        }
     }
 }

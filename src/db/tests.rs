@@ -1,5 +1,7 @@
 //! Migrations: once, however many start at the same moment, and never backwards.
 
+mod session;
+
 use std::time::Duration;
 
 use crate::db::{Connector, DatabaseUrl, Pool, SchemaName, migrate};

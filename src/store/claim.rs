@@ -34,9 +34,9 @@ const DISCARD: &str = include_str!("../../sql/queries/work_discard.sql");
 const MINE: &str = include_str!("../../sql/queries/work_mine.sql");
 
 /// A lost claim after a crash of the server is only claimed again: no flush. And one plan for all claims: the server would
-/// plan small ones anew, each time, for longer than they take.
-const RELAX: &str = "SET synchronous_commit = off; SET plan_cache_mode = force_generic_plan";
-const STRICT: &str = "RESET synchronous_commit; RESET plan_cache_mode";
+/// plan small ones anew, each time, for longer than they take. Only for the transaction: RESET would bring back what the
+/// server has for others.
+const BEGIN_RELAXED: &str = "BEGIN; SET LOCAL synchronous_commit = off; SET LOCAL plan_cache_mode = force_generic_plan";
 
 /// The most rows of one instance that one burst consumes.
 const PER_BURST: i64 = 100;
@@ -315,15 +315,16 @@ pub(crate) async fn claim(
         let load = client.prepare_cached(LOAD).await?;
         let claim_params: [&(dyn ToSql + Sync); 5] = [&incarnation.0, &tenants, &instances, &PER_BURST, &suspect];
         let load_params: [&(dyn ToSql + Sync); 2] = [&tenants, &instances];
-        let (relaxed, claimed, loaded, strict) = futures_util::join!(
-            client.batch_execute(RELAX),
+        let (begun, claimed, loaded, committed) = futures_util::join!(
+            client.batch_execute(BEGIN_RELAXED),
             client.query(&claim, &claim_params),
             client.query(&load, &load_params),
-            client.batch_execute(STRICT),
+            client.batch_execute("COMMIT"),
         );
-        relaxed?;
-        strict?;
-        Ok::<_, tokio_postgres::Error>((claimed?, loaded?))
+        begun?;
+        let found = (claimed?, loaded?);
+        committed?;
+        Ok::<_, tokio_postgres::Error>(found)
     })
     .await;
     let (claimed, loaded) = sent?;

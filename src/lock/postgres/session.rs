@@ -77,9 +77,7 @@ pub(super) async fn start(
     within(
         ANSWER_TIMEOUT,
         // Nothing but a hint ever waits for a lock here: NOTIFY's own, which whoever commits slowly may hold.
-        client.batch_execute(&format!(
-            "SET idle_session_timeout = 0; SET lock_timeout = '250ms'; LISTEN {channel}"
-        )),
+        client.batch_execute(&format!("SET lock_timeout = '250ms'; LISTEN {channel}")),
     )
     .await?;
     let row = within(ANSWER_TIMEOUT, client.query_one(CAPACITY, &[])).await?;

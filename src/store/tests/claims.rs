@@ -7,7 +7,8 @@ use std::time::Duration;
 use chrono::DateTime;
 
 use crate::assert_verdict;
-use crate::id::{ClaimNo, InstanceId, InstanceVersion, TenantId, WorkId};
+use crate::db::Pool;
+use crate::id::{ClaimNo, Incarnation, InstanceId, InstanceVersion, TenantId, WorkId};
 use crate::store::claim::{self, Blame, InstanceKey, Return, Share};
 use crate::store::commit::tests::fixture::{Fixture, burst, waiting};
 use crate::store::commit::{Claim, Verdict};
@@ -43,6 +44,26 @@ async fn delays(fixture: &Fixture, instance: &str, rows: u32) {
         ),
     )
     .await;
+}
+
+/// A claim need not be flushed; what follows it on its connection must, as far as the server asks for.
+#[tokio::test]
+async fn a_claim_leaves_its_connection_as_it_was() {
+    for (theirs, ours) in [("off", "on"), ("remote_write", "remote_write")] {
+        let fixture = Fixture::new().await;
+        let set = format!(
+            "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = {theirs}', current_database()); END $$"
+        );
+        execute(&fixture, &set).await;
+        let pool = Pool::new(&fixture.base, 1).unwrap();
+        resumes(&fixture, 1, 1).await;
+        for keys in [&[][..], &[key("i0")]] {
+            claim::claim(&pool, Incarnation(1), keys, false).await.unwrap();
+            for (show, wanted) in [("SHOW synchronous_commit", ours), ("SHOW plan_cache_mode", "auto")] {
+                assert_eq!(pool.query_one(show, &[]).await.unwrap().get::<_, String>(0), wanted);
+            }
+        }
+    }
 }
 
 #[tokio::test]

@@ -33,21 +33,9 @@ pub(crate) enum Stop {
 impl Server {
     /// Makes one and starts it.
     pub(crate) async fn start() -> Self {
-        sweep();
-        let folder = place().join(format!("{PREFIX}{}", uuid::Uuid::new_v4().simple()));
-        std::fs::create_dir(&folder).unwrap();
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        drop(listener);
-        let server = Self {
-            programs: programs(),
-            folder,
-            port,
-        };
+        let server = Self::with_a_place();
         std::fs::write(server.folder.join("password"), PASSWORD).unwrap();
-        if let Some(user) = lent_user() {
-            run(Command::new("chown").arg(user).arg(&server.folder));
-        }
+        let port = server.port;
         let data = server.data();
         server.run(
             "initdb",
@@ -71,11 +59,57 @@ impl Server {
         );
         server.append("postgresql.conf", &settings);
         server.start_again();
+        server.listens().await;
+        server
+    }
+
+    /// A folder and a port for one.
+    fn with_a_place() -> Self {
+        sweep();
+        let folder = place().join(format!("{PREFIX}{}", uuid::Uuid::new_v4().simple()));
+        std::fs::create_dir(&folder).unwrap();
+        if let Some(user) = lent_user() {
+            run(Command::new("chown").arg(user).arg(&folder));
+        }
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        Self {
+            programs: programs(),
+            folder,
+            port,
+        }
+    }
+
+    async fn listens(&self) {
         poll_until(PATIENCE, "the server to answer", async || {
-            tokio::net::TcpStream::connect(("127.0.0.1", port)).await.ok()
+            tokio::net::TcpStream::connect(("127.0.0.1", self.port)).await.ok()
         })
         .await;
-        server
+    }
+
+    /// A standby that follows it. From now on it answers for no commit that the standby lacks.
+    pub(crate) async fn standby(&self) -> Self {
+        let standby = Self::with_a_place();
+        let data = standby.data();
+        let copy = ["-R", "--no-sync", "-c", "fast", "-X", "stream"];
+        standby.run("pg_basebackup", &copy, |command| {
+            command.arg("-D").arg(&data).arg("-d").arg(self.url());
+        });
+        standby.append("postgresql.conf", &format!("port = {}\n", standby.port));
+        standby.start_again();
+        standby.listens().await;
+        self.append("postgresql.conf", "synchronous_standby_names = '*'\n");
+        self.run("pg_ctl", &["reload", "-s"], |command| {
+            command.arg("-D").arg(self.data());
+        });
+        standby
+    }
+
+    /// Makes a primary of a standby.
+    pub(crate) fn promote(&self) {
+        self.run("pg_ctl", &["promote", "-s", "-w", "-t", "60"], |command| {
+            command.arg("-D").arg(self.data());
+        });
     }
 
     /// The URL of its superuser.
