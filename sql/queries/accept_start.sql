@@ -97,6 +97,12 @@ SELECT w.no, w.version_id, w.version, m.id, now(), w.strict
                        -- Its idempotency key was just written, and would stand for a start that is none.
                        AND (w.key IS NULL OR activation_lost())) AS cannot_start
        , coalesce(w.unseeded, false) AS unseeded
+--]
+--[chosen
+       -- In a newer snapshot, as the row is in: an instance that came and went on since ours fails the statement.
+       , CASE WHEN m.id IS NOT NULL AND NOT w.claimed THEN start_came_late(w.tenant_id, w.instance_id) END AS late
+--]
+--[asked
 FROM wanted w
 LEFT JOIN fresh f ON f.no = w.no
 LEFT JOIN made m ON m.tenant_id = w.tenant_id AND m.instance_id = w.instance_id

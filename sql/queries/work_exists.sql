@@ -3,7 +3,8 @@
 -- caller:  store::work
 -- index:   work_pkey, unmet_pkey, dead_letter_instance
 -- locks:   none; one snapshot, as a row and what tells of its end are written by one statement
-SELECT EXISTS (SELECT 1 FROM work w WHERE w.tenant_id = $1 AND w.id = $2) AS waits,
+-- By the instance, too: a crash of the server may take rows that were not flushed, and their numbers are given out again.
+SELECT EXISTS (SELECT 1 FROM work w WHERE w.tenant_id = $1 AND w.id = $2 AND w.instance_id = $3) AS waits,
        EXISTS (SELECT 1 FROM unmet u WHERE u.tenant_id = $1 AND u.work_id = $2 AND NOT u.given_up) AS unmet,
        EXISTS (SELECT 1 FROM unmet u WHERE u.tenant_id = $1 AND u.work_id = $2 AND u.given_up)
        OR EXISTS (SELECT 1 FROM dead_letter d

@@ -159,7 +159,7 @@ fn tell(shift: &Shift, told: Vec<(WorkId, bool)>, state: Box<InstanceState>, com
     };
     let mut open = Vec::new();
     for (work, matched) in told {
-        match shift.doors.take(work) {
+        match shift.doors.take(state.instance_id(), work) {
             Some(door) => open.push((door, matched)),
             None => shift.wake.consumed(work),
         }
@@ -206,7 +206,7 @@ async fn settle_loss(shift: &Shift, key: &InstanceKey, verdict: Verdict, rows: V
                 Claim::Work(work, _) => Some(work),
                 Claim::Timer(..) => None,
             }) {
-                if let Some(door) = shift.doors.take(work) {
+                if let Some(door) = shift.doors.take(&key.1, work) {
                     let _ = door.send(Tidings::Unknown);
                 }
             }

@@ -307,7 +307,7 @@ async fn orphaned(shift: &Shift, key: &InstanceKey, rows: &[ClaimedRow]) -> Resu
     discard(shift, key, rows).await?;
     for row in rows {
         if let Claim::Work(work, _) = row.claim
-            && let Some(door) = shift.doors.take(work)
+            && let Some(door) = shift.doors.take(id, work)
         {
             let _ = door.send(Tidings::NoInstance);
         }

@@ -28,7 +28,7 @@ impl Engine {
         // Whether it was alone of a schedule is not asked for: to look costs little.
         shift.freed();
         for work in deleted.works {
-            match shift.doors.take(work) {
+            match shift.doors.take(id, work) {
                 Some(door) => drop(door.send(Tidings::NoInstance)),
                 None => shift.wake.ended(work),
             }

@@ -4,7 +4,7 @@
 //! say so; in any case the door finds the row gone.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
@@ -33,25 +33,43 @@ pub(super) enum Tidings {
 /// Who waits for which row, on this node. Bounded by the doors that are open.
 #[derive(Default)]
 pub(super) struct Doors {
-    waiting: Mutex<HashMap<WorkId, oneshot::Sender<Tidings>>>,
+    waiting: Mutex<HashMap<WorkId, Waiting>>,
+}
+
+/// A crash of the server may take a row that was not flushed, and give its number to a row of another instance.
+struct Waiting {
+    instance: InstanceId,
+    door: oneshot::Sender<Tidings>,
 }
 
 impl Doors {
-    /// Waits for tidings of a row. Dropping the receiver forgets it when tidings come.
-    pub(super) fn open(&self, work: WorkId) -> oneshot::Receiver<Tidings> {
-        let (sender, receiver) = oneshot::channel();
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.retain(|_, door| !door.is_closed());
-        waiting.insert(work, sender);
+    /// Waits for tidings of a row of an instance. Dropping the receiver forgets it when tidings come.
+    pub(super) fn open(&self, instance: &InstanceId, work: WorkId) -> oneshot::Receiver<Tidings> {
+        let (door, receiver) = oneshot::channel();
+        let mut waiting = self.waiting();
+        waiting.retain(|_, waiting| !waiting.door.is_closed());
+        let instance = instance.clone();
+        waiting.insert(work, Waiting { instance, door });
         receiver
     }
 
-    /// Who waits for this row; they are told by whoever asks.
-    pub(super) fn take(&self, work: WorkId) -> Option<oneshot::Sender<Tidings>> {
-        self.waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&work)
+    /// Who waits for this row of this instance; they are told by whoever asks.
+    pub(super) fn take(&self, instance: &InstanceId, work: WorkId) -> Option<oneshot::Sender<Tidings>> {
+        let mut waiting = self.waiting();
+        waiting.get(&work).filter(|waiting| waiting.instance == *instance)?;
+        waiting.remove(&work).map(|waiting| waiting.door)
+    }
+
+    /// Sends whoever waits for the row of this number to look for themselves.
+    pub(super) fn look(&self, work: WorkId) {
+        let waiting = self.waiting().remove(&work);
+        if let Some(Waiting { door, .. }) = waiting {
+            let _ = door.send(Tidings::Elsewhere);
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, HashMap<WorkId, Waiting>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -61,6 +79,15 @@ pub(super) fn unknown(instance: &str) -> Error {
         .instance(instance)
 }
 
+/// The error of a door whose start left no trace.
+pub(super) fn lost(instance: &InstanceId) -> Error {
+    Error::unknown_outcome(
+        "nothing shows what became of the start: it was deleted, or the database crashed before it was flushed; look the \
+         instance up before trying again",
+    )
+    .instance(instance.as_str())
+}
+
 /// The error of a door whose row became a dead letter.
 pub(super) fn given_up(instance: &InstanceId) -> Error {
     Error::given_up(
@@ -68,4 +95,22 @@ pub(super) fn given_up(instance: &InstanceId) -> Error {
          instance; replaying one tries it again",
     )
     .instance(instance.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_number_that_is_given_out_again_answers_no_door_of_another_instance() {
+        let doors = Doors::default();
+        let (first, second) = (InstanceId::new("first"), InstanceId::new("second"));
+        let mut waits = doors.open(&first, WorkId(7));
+        assert!(doors.take(&second, WorkId(7)).is_none());
+        assert!(waits.try_recv().is_err(), "it still waits");
+        assert!(doors.take(&first, WorkId(7)).is_some());
+        let waits = doors.open(&first, WorkId(8));
+        doors.look(WorkId(8));
+        assert!(matches!(waits.await, Ok(Tidings::Elsewhere)));
+    }
 }

@@ -16,7 +16,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::doors::Tidings;
 use super::shift::Shift;
 use crate::id::{InstanceId, WorkId};
 use crate::wake::{Hint, Hints, WakeTransport};
@@ -188,11 +187,7 @@ pub(super) async fn follow(shift: Arc<Shift>, mut hints: Hints) {
                 Hint::Lost(instance) => shift.in_flight.lost(instance),
                 Hint::Freed => shift.firing.freed(),
                 Hint::Awaited(work) => shift.wake.remember(*work),
-                Hint::Done(work) => {
-                    if let Some(door) = shift.doors.take(*work) {
-                        let _ = door.send(Tidings::Elsewhere);
-                    }
-                }
+                Hint::Done(work) => shift.doors.look(*work),
             }
         }
         if look {

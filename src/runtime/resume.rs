@@ -39,7 +39,7 @@ impl Engine {
         let id = request.instance_id.clone();
         let (work, tidings) = match self.accepted_resume(&shift, request, life).await? {
             ResumeAccepted::New(work) => {
-                let tidings = shift.doors.open(work);
+                let tidings = shift.doors.open(&id, work);
                 shift.accepted(Some(&id), Some(work), 1);
                 (work, tidings)
             }
@@ -164,7 +164,7 @@ impl Engine {
             CancelAccepted::NotFound => Err(no_instance(id)),
             CancelAccepted::Finished => Ok(false),
             CancelAccepted::Accepted(work) => {
-                let tidings = shift.doors.open(work);
+                let tidings = shift.doors.open(id, work);
                 shift.lost(id);
                 shift.accepted(Some(id), Some(work), 1);
                 Ok(self.await_row(id.clone(), work, tidings, deadline).await?.is_some())

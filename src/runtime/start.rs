@@ -15,7 +15,7 @@ use super::doors::Tidings;
 use super::instruction::StartBody;
 use super::request::{Executed, Idempotency, StartRequest, is_plain, plain_correlation_id};
 use super::shift::Shift;
-use crate::id::{ClaimNo, InstanceId, WorkId};
+use crate::id::{ClaimNo, Incarnation, InstanceId, WorkId};
 use crate::store::accept::{Accepted, Acceptor, NewStart, RequestKey};
 use crate::store::claim::ClaimedRow;
 use crate::store::commit::Claim;
@@ -33,7 +33,12 @@ pub(super) struct Awaited {
     pub(super) instance: InstanceId,
     /// None: it was accepted before, under the same idempotency key.
     pub(super) row: Option<(WorkId, oneshot::Receiver<Tidings>)>,
+    /// Under which registration of this node.
+    pub(super) accepted_by: Incarnation,
 }
+
+/// Who asked for a start, and hears where to wait for it.
+type Asked = oneshot::Sender<Result<Awaited>>;
 
 impl Engine {
     /// Starts a workflow, runs it until it waits or ends, and gives its state. The start is accepted durably and the
@@ -50,14 +55,13 @@ impl Engine {
         // A task of the runtime's: a client that hangs up cancels nothing.
         let owned = Arc::clone(&shift);
         shift.tasks.spawn(async move {
-            let outcome = if ours {
-                begin_soon(&owned, start, deadline).await
+            if ours {
+                begin_soon(&owned, start, deadline, reply).await;
             } else {
                 // An id of the caller's may be that of an instance by the time we run it: it is loaded first, as
                 // everything is that was not born in our hands.
-                accept(&owned, &owned.durable, start, deadline).await
-            };
-            let _ = reply.send(outcome);
+                let _ = reply.send(accept(&owned, &owned.durable, start, deadline).await);
+            }
         });
         let awaited = accepted
             .await
@@ -81,7 +85,7 @@ impl Engine {
         // A task of the runtime's: what is claimed is run, also if nobody waits any more for it to be accepted.
         let owned = Arc::clone(&shift);
         shift.tasks.spawn(async move {
-            let _ = reply.send(begin(&owned, &owned.durable, start, permit, deadline).await);
+            begin(&owned, &owned.durable, start, permit, deadline, reply).await;
         });
         let awaited = accepted
             .await
@@ -90,6 +94,7 @@ impl Engine {
     }
 
     async fn new_start(&self, shift: &Shift, request: StartRequest, route: &'static str) -> Result<NewStart> {
+        let chosen = request.instance_id.is_some();
         let instance = match request.instance_id {
             None => InstanceId::random(),
             Some(id) if id.as_str().is_empty() || id.as_str().len() > LONGEST_ID || !is_plain(id.as_str()) => {
@@ -133,6 +138,7 @@ impl Engine {
             body: serde_json::to_value(&body)
                 .map_err(|error| Error::internal("a start cannot be written").caused_by(error))?,
             request: request.idempotency.map(|given| request_key(route, given)),
+            chosen,
             claimed: false,
         })
     }
@@ -163,69 +169,107 @@ async fn worker_soon(shift: &Shift) -> Option<OwnedSemaphorePermit> {
 /// Accepts a start; nobody has claimed it yet, unless the acceptor does so.
 async fn accept(shift: &Arc<Shift>, acceptor: &Acceptor, start: NewStart, deadline: Instant) -> Result<Awaited> {
     let instance = start.instance.clone();
-    Ok(match accepted(shift, acceptor, start, deadline).await? {
+    // Whoever stops waiting cannot know what became of the start.
+    let accepted = tokio::select! {
+        accepted = acceptor.accept(start) => accepted?,
+        () = shift.stop.cancelled() => return Err(unanswered(&instance, SHIFT_ENDED)),
+        () = tokio::time::sleep_until(deadline) => return Err(unanswered(&instance, SILENT)),
+    };
+    let (instance, row) = match accepted {
         Accepted::New { work, .. } => {
-            let row = Some((work, shift.doors.open(work)));
+            let row = Some((work, shift.doors.open(&instance, work)));
             shift.accepted(Some(&instance), Some(work), 1);
-            Awaited { instance, row }
+            (instance, row)
         }
-        Accepted::Before { instance } => Awaited { instance, row: None },
+        Accepted::Before { instance } => (instance, None),
+    };
+    Ok(Awaited {
+        instance,
+        row,
+        accepted_by: shift.incarnation,
     })
 }
 
-/// Waits for the acceptor, bounded; whoever stops waiting cannot know what became of the start.
-async fn accepted(shift: &Shift, acceptor: &Acceptor, start: NewStart, deadline: Instant) -> Result<Accepted> {
-    let instance = start.instance.clone();
-    let unknown = |why: &str| {
-        Err(Error::unknown_outcome(format!(
-            "{why} while the start was accepted; look the instance up, or try again \
-                                            with the same Idempotency-Key"
-        ))
-        .instance(instance.as_str()))
-    };
-    tokio::select! {
-        outcome = acceptor.accept(start) => outcome,
-        () = shift.stop.cancelled() => unknown("this registration of the node ended"),
-        () = tokio::time::sleep_until(deadline) => unknown("the database did not answer"),
-    }
+/// Why it is unknown what became of a start.
+const SHIFT_ENDED: &str = "this registration of the node ended";
+const SILENT: &str = "the database did not answer";
+
+fn unanswered(instance: &InstanceId, why: &str) -> Error {
+    Error::unknown_outcome(format!(
+        "{why} while the start was accepted; look the instance up, or try again with the same Idempotency-Key"
+    ))
+    .instance(instance.as_str())
 }
 
 /// Waits for a worker, and begins.
-async fn begin_soon(shift: &Arc<Shift>, start: NewStart, deadline: Instant) -> Result<Awaited> {
+async fn begin_soon(shift: &Arc<Shift>, start: NewStart, deadline: Instant, reply: Asked) {
     let permit = tokio::select! {
         permit = tokio::time::timeout_at(deadline, Arc::clone(&shift.permits).acquire_owned()) => permit,
-        () = shift.stop.cancelled() => return Err(Error::fenced("this registration of the node is over; try again")),
+        () = shift.stop.cancelled() => {
+            let _ = reply.send(Err(Error::fenced("this registration of the node is over; try again")));
+            return;
+        }
     };
-    let Ok(Ok(permit)) = permit else {
-        return Err(Error::unavailable(
-            "busy",
-            "all workers of this node are busy; try again",
-        ));
-    };
-    begin(shift, &shift.express, start, permit, deadline).await
+    match permit {
+        Ok(Ok(permit)) => begin(shift, &shift.express, start, permit, deadline, reply).await,
+        _ => {
+            let busy = Error::unavailable("busy", "all workers of this node are busy; try again");
+            let _ = reply.send(Err(busy));
+        }
+    }
 }
 
-/// Accepts a start as claimed, and gives its burst a task.
+/// Accepts a start as claimed, and gives its burst a task. Whoever asked is answered by the deadline; what is accepted later is
+/// run all the same, as its claim would lie otherwise.
 async fn begin(
     shift: &Arc<Shift>,
     acceptor: &Acceptor,
     start: NewStart,
     permit: OwnedSemaphorePermit,
     deadline: Instant,
-) -> Result<Awaited> {
+    reply: Asked,
+) {
     let start = NewStart { claimed: true, ..start };
     let (key, body) = ((start.tenant.clone(), start.instance.clone()), start.body.clone());
-    let (work, definition, clock) = match accepted(shift, acceptor, start, deadline).await? {
-        Accepted::New {
+    let mut reply = Some(reply);
+    let mut answer = |outcome: Result<Awaited>| {
+        if let Some(reply) = reply.take() {
+            let _ = reply.send(outcome);
+        }
+    };
+    let accepting = acceptor.accept(start);
+    tokio::pin!(accepting);
+    let mut is_late = false;
+    let accepted = loop {
+        tokio::select! {
+            accepted = &mut accepting => break accepted,
+            // The registration that comes after this one releases what it had claimed.
+            () = shift.stop.cancelled() => return answer(Err(unanswered(&key.1, SHIFT_ENDED))),
+            () = tokio::time::sleep_until(deadline), if !is_late => {
+                is_late = true;
+                answer(Err(unanswered(&key.1, SILENT)));
+            }
+        }
+    };
+    let (work, definition, clock) = match accepted {
+        Ok(Accepted::New {
             work,
             definition,
             clock,
-        } => (work, definition, clock),
-        Accepted::Before { instance } => return Ok(Awaited { instance, row: None }),
+        }) => (work, definition, clock),
+        Ok(Accepted::Before { instance }) => {
+            return answer(Ok(Awaited {
+                instance,
+                row: None,
+                accepted_by: shift.incarnation,
+            }));
+        }
+        Err(error) => return answer(Err(error)),
     };
     let awaited = Awaited {
+        row: Some((work, shift.doors.open(&key.1, work))),
         instance: key.1.clone(),
-        row: Some((work, shift.doors.open(work))),
+        accepted_by: shift.incarnation,
     };
     let row = ClaimedRow {
         claim: Claim::Work(work, ClaimNo(1)),
@@ -237,7 +281,7 @@ async fn begin(
     };
     let hold = shift.hold(&key, std::slice::from_ref(&row));
     attend::spawn(shift, Locked::unborn(key).begin(row, hold), permit);
-    Ok(awaited)
+    answer(Ok(awaited));
 }
 
 /// The body of a resume and the like, as JSON.

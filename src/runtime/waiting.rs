@@ -6,13 +6,14 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::Engine;
-use super::doors::{Tidings, given_up, unknown};
+use super::doors::{Tidings, given_up, lost, unknown};
+use super::read::no_instance;
 use super::request::{Executed, ExecutedState};
 use super::start::Awaited;
 use crate::execution::SubStatus;
-use crate::id::{InstanceId, WorkId};
+use crate::id::{Incarnation, InstanceId, WorkId};
 use crate::store::housekeeping;
-use crate::store::work::{self, Fate};
+use crate::store::work::{self, Fate, StartFate};
 use crate::{Error, Result};
 
 /// How soon, and then how often, a door looks whether another node has consumed its row. Bursts of this node tell.
@@ -26,14 +27,21 @@ const LAST_WORD: Duration = Duration::from_secs(1);
 impl Engine {
     /// What became of a start.
     pub(super) async fn await_start(&self, awaited: Awaited, deadline: Instant) -> Result<Executed> {
-        let Awaited { instance, row } = awaited;
-        let Some((work, tidings)) = row else {
-            return self.await_first_commit(instance, deadline).await;
-        };
-        match self.await_row(instance.clone(), work, tidings, deadline).await? {
-            Some(executed) => Ok(executed),
-            None => self.await_first_commit(instance, deadline).await,
+        let Awaited {
+            instance,
+            row,
+            accepted_by,
+        } = awaited;
+        if let Some((work, tidings)) = row {
+            match self.await_row(instance.clone(), work, tidings, deadline).await {
+                Ok(Some(executed)) => return Ok(executed),
+                Ok(None) => {}
+                // A delete says so of the row that it took; who only finds nothing does not know why.
+                Err(missing) if missing.is_not_found() => {}
+                Err(error) => return Err(error),
+            }
         }
+        self.await_first_commit(instance, accepted_by, deadline).await
     }
 
     /// Waits until a row was consumed, by whichever node; none: it met nothing. A row that was given up:
@@ -80,7 +88,7 @@ impl Engine {
                     }
                 }
                 () = tokio::time::sleep_until(deadline) => {
-                    return self.still_running(instance).await.map(Some);
+                    return self.still_running(instance, deadline).await.map(Some);
                 }
             }
         }
@@ -94,26 +102,49 @@ impl Engine {
             .unwrap_or(Fate::Open)
     }
 
-    /// A start that was accepted before may still be on its way to its first commit.
-    async fn await_first_commit(&self, instance: InstanceId, deadline: Instant) -> Result<Executed> {
+    /// A start that was accepted before may still be on its way to its first commit. One that left no trace may have been
+    /// lost, and is not made again: whoever asked for it decides.
+    async fn await_first_commit(
+        &self,
+        instance: InstanceId,
+        accepted_by: Incarnation,
+        deadline: Instant,
+    ) -> Result<Executed> {
         loop {
-            match self.executed_by(&instance, deadline).await {
+            let shown = match self.executed_by(&instance, deadline).await {
                 Ok(Some(executed)) if !executed.pending => return Ok(executed),
-                Ok(_) => {}
-                Err(missing) => {
-                    let shift = self.shift()?;
-                    let letter = work::start_given_up(&shift.pool, &self.inner.tenant, &instance);
-                    return match tokio::time::timeout_at(deadline, letter).await {
-                        Ok(Ok(true)) => Err(given_up(&instance)),
-                        Ok(Ok(false)) => Err(missing),
-                        Ok(Err(_)) | Err(_) => Err(unknown(instance.as_str())),
-                    };
+                // Promised only if it is still there once all was flushed.
+                Ok(_) if Instant::now() >= deadline => self.still_running(instance.clone(), deadline).await,
+                Ok(_) => {
+                    tokio::time::sleep_until(deadline.min(Instant::now() + LOOK)).await;
+                    continue;
                 }
+                Err(missing) => Err(missing),
+            };
+            match shown {
+                Err(missing) if missing.is_not_found() => {}
+                shown => return shown,
             }
-            if Instant::now() >= deadline {
-                return self.still_running(instance).await;
+            // A row that became an instance between two looks is there now.
+            match self.start_fate(&instance, accepted_by, deadline).await {
+                StartFate::There if Instant::now() < deadline => {}
+                StartFate::There => return Err(unknown(instance.as_str())),
+                StartFate::GivenUp => return Err(given_up(&instance)),
+                StartFate::Deleted => return Err(no_instance(&instance)),
+                StartFate::Unknown => return Err(lost(&instance)),
             }
-            tokio::time::sleep_until(deadline.min(Instant::now() + LOOK)).await;
+        }
+    }
+
+    /// What became of a start that was not found. Not being able to look says nothing about it.
+    async fn start_fate(&self, instance: &InstanceId, accepted_by: Incarnation, deadline: Instant) -> StartFate {
+        let Ok(shift) = self.shift() else {
+            return StartFate::Unknown;
+        };
+        let fate = work::start_fate(&shift.pool, &self.inner.tenant, instance, accepted_by);
+        match tokio::time::timeout_at(deadline + LAST_WORD, fate).await {
+            Ok(Ok(fate)) => fate,
+            Ok(Err(_)) | Err(_) => StartFate::Unknown,
         }
     }
 
@@ -145,9 +176,10 @@ impl Engine {
 
     /// The answer at the deadline. A start may have been accepted without a flush, for the sake of a burst whose commit
     /// has not come yet: the answer promises that it is kept, so everything written so far is flushed first. Both that
-    /// and the look at the instance share [`LAST_WORD`].
-    async fn still_running(&self, instance: InstanceId) -> Result<Executed> {
-        let until = Instant::now() + LAST_WORD;
+    /// and the look at the instance share [`LAST_WORD`]. Only what that look shows is promised: a crash before the flush takes
+    /// the row with it.
+    async fn still_running(&self, instance: InstanceId, deadline: Instant) -> Result<Executed> {
+        let until = deadline + LAST_WORD;
         let flush = async {
             let shift = self.shift()?;
             if !shift.reports.borrow().is_fresh() {
@@ -160,16 +192,17 @@ impl Engine {
             .await
             .map_err(|_| unknown(instance.as_str()))?
             .map_err(|error: Error| unknown(instance.as_str()).caused_by(error))?;
-        let state = match tokio::time::timeout_at(until, self.executed(&instance)).await {
-            Ok(Ok(executed)) => executed.state,
-            Ok(Err(_)) | Err(_) => ExecutedState::Shown(serde_json::json!({ "id": instance.as_str() })),
-        };
-        Ok(Executed {
-            instance_id: instance,
-            state,
-            faulted: false,
-            pending: true,
-        })
+        match tokio::time::timeout_at(until, self.executed(&instance)).await {
+            Ok(Ok(executed)) => Ok(Executed {
+                instance_id: instance,
+                state: executed.state,
+                faulted: false,
+                pending: true,
+            }),
+            Ok(Err(missing)) if missing.is_not_found() => Err(missing),
+            Ok(Err(error)) => Err(unknown(instance.as_str()).caused_by(error)),
+            Err(_) => Err(unknown(instance.as_str())),
+        }
     }
 }
 
@@ -187,6 +220,6 @@ fn answer(instance: InstanceId, tidings: Tidings) -> Result<Option<Executed>> {
             Ok(Some(executed))
         }
         Tidings::Elsewhere | Tidings::Unknown => Err(unknown(instance.as_str())),
-        Tidings::NoInstance => Err(super::read::no_instance(&instance)),
+        Tidings::NoInstance => Err(no_instance(&instance)),
     }
 }

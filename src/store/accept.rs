@@ -8,8 +8,9 @@
 //! - A start under an activation strategy takes its key in the same statement, against what is committed and against
 //!   rivals by a unique index; one that is refused writes nothing, not even its idempotency key. Under a strategy that
 //!   was published a moment ago it waits until what counts is known, and is refused as busy when its patience is over.
-//! - When the connection dies, whether the batch was accepted is unknown, and said so. A claimed start that was
-//!   accepted all the same is found by the comparison of claims with memory, and released.
+//! - When the connection dies, whether the batch was accepted is in doubt, and asked (`doubt`).
+
+mod doubt;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
@@ -61,6 +62,8 @@ pub(crate) struct NewStart {
     pub(crate) definition_id: DefinitionId,
     pub(crate) body: Value,
     pub(crate) request: Option<RequestKey>,
+    /// The caller chose the id, so that another start may have the same.
+    pub(crate) chosen: bool,
     /// A worker of this node waits for it.
     pub(crate) claimed: bool,
 }
@@ -78,7 +81,7 @@ pub(crate) enum Accepted {
         definition: DefinitionRef,
         clock: Clock,
     },
-    /// The same request was accepted before, and made this instance.
+    /// The same request was accepted before, and made this instance; or it was accepted, and others run it by now.
     Before { instance: InstanceId },
 }
 
@@ -106,6 +109,8 @@ enum Outcome {
         definition: DefinitionRef,
         clock: Clock,
     },
+    /// Accepted, and not as it was born any more.
+    There,
     NoDefinition,
     /// The activation strategy of the workflow does not allow it now.
     CannotStart,
@@ -188,6 +193,9 @@ impl Acceptor {
                 definition,
                 clock,
             }),
+            Outcome::There => Ok(Accepted::Before {
+                instance: start.instance,
+            }),
             Outcome::Strict => Err(Error::internal("a start was not asked for its strategy")),
             Outcome::NoDefinition => Err(Error::not_found(
                 "definition-not-found",
@@ -252,6 +260,8 @@ pub(crate) async fn read_request(pool: &Pool, tenant: &TenantId, request: &Reque
 pub(super) enum Form {
     /// Whether their idempotency keys were used before, and what their activation strategies say.
     Asked,
+    /// The same, where a caller chose an id: also whether it was taken since the statement began.
+    Chosen,
     /// Only whether their workflows are published, and whether their ids are taken.
     Unclaimed,
     /// Only whether their workflows are published: they are born claimed, and have ids that were made for them.
@@ -259,21 +269,28 @@ pub(super) enum Form {
 }
 
 impl Form {
-    pub(super) const ALL: [Self; 3] = [Self::Asked, Self::Unclaimed, Self::Claimed];
+    pub(super) const ALL: [Self; 4] = [Self::Asked, Self::Chosen, Self::Unclaimed, Self::Claimed];
+
+    /// Everything is asked.
+    pub(super) fn is_whole(self) -> bool {
+        matches!(self, Self::Asked | Self::Chosen)
+    }
 
     fn place(self) -> usize {
         match self {
             Self::Asked => 0,
-            Self::Unclaimed => 1,
-            Self::Claimed => 2,
+            Self::Chosen => 1,
+            Self::Unclaimed => 2,
+            Self::Claimed => 3,
         }
     }
 
     /// The statement, over a connection that is lent, and one that sees to flushing itself.
     pub(super) fn text(self, lent: bool, relaxed: bool) -> String {
         let has = |part: &str| match part {
-            "asked" => self == Self::Asked,
-            "unasked" => self != Self::Asked,
+            "asked" => self.is_whole(),
+            "unasked" => !self.is_whole(),
+            "chosen" => self == Self::Chosen,
             "unclaimed" => self == Self::Unclaimed,
             "lent" => lent,
             "own" => !lent,
@@ -373,7 +390,7 @@ impl Lane {
                 continue;
             }
             let batch = take_batch(&mut backlog);
-            self.write(batch).await;
+            self.write(batch, false).await;
             if let Line::Lent(_, lent) = &mut self.line
                 && let Some(lent) = lent.take()
             {
@@ -383,8 +400,8 @@ impl Lane {
     }
 
     /// Writes a batch and answers everybody in it; a batch that fails as a whole is tried one by one, so that one bad
-    /// start hurts only its own door.
-    async fn write(&mut self, batch: Vec<Pending>) {
+    /// start hurts only its own door. If `again`, an earlier try is in doubt.
+    async fn write(&mut self, batch: Vec<Pending>, again: bool) {
         let mut sent = self.send(&batch).await;
         for _ in 0..RIVALS {
             // Lost to a rival of the same moment: the next snapshot shows it.
@@ -400,27 +417,21 @@ impl Lane {
                 for (no, (start, reply)) in batch.into_iter().enumerate() {
                     match outcomes.remove(&no).unwrap_or(Outcome::Refused) {
                         Outcome::Strict => strict.push((start, reply)),
+                        outcome if again => self.confirm((start, reply), outcome).await,
                         outcome => drop(reply.send(Ok(outcome))),
                     }
                 }
                 if !strict.is_empty() {
                     self.learn(&strict);
-                    Box::pin(self.write(strict)).await;
+                    Box::pin(self.write(strict, again)).await;
                 }
             }
-            Err(error) if error.is_unavailable() && error.code() != "database-busy" => {
-                for (start, reply) in batch {
-                    let lost = Error::unknown_outcome(
-                        "the database went away while the start was accepted; look the instance up, or try again \
-                         with the same Idempotency-Key",
-                    );
-                    let _ = reply.send(Err(lost.instance(start.instance.as_str()).caused_by(error.to_string())));
-                }
-                self.reopen().await;
+            Err(error) if doubt::is_in_doubt(&error) || (again && batch.len() == 1) => {
+                Box::pin(self.settle(batch, &error, again)).await;
             }
             Err(_) if batch.len() > 1 => {
                 for pending in batch {
-                    Box::pin(self.write(vec![pending])).await;
+                    Box::pin(self.write(vec![pending], again)).await;
                 }
             }
             Err(error) if error.code() == "duplicate" => {
@@ -456,7 +467,9 @@ impl Lane {
             self.strict.contains(&key)
         };
         let is_asked = |start: &NewStart| start.request.is_some() || (!self.strict.is_empty() && is_strict(start));
-        if batch.iter().any(|(start, _)| is_asked(start)) {
+        if batch.iter().any(|(start, _)| start.chosen) {
+            Form::Chosen
+        } else if batch.iter().any(|(start, _)| is_asked(start)) {
             Form::Asked
         } else if batch.iter().all(|(start, _)| start.claimed) {
             Form::Claimed
@@ -544,23 +557,6 @@ impl Lane {
                 }
                 Ok(answer?)
             }
-        }
-    }
-
-    /// A new connection in place of a dead one. Senders wait meanwhile, bounded by their channel and their doors.
-    async fn reopen(&mut self) {
-        match &mut self.line {
-            Line::Own(channel) => *channel = None,
-            Line::Lent(_, lent) => *lent = None,
-        }
-        let mut pause = Duration::from_millis(20);
-        loop {
-            match self.open().await {
-                Ok(()) => return,
-                Err(error) => tracing::debug!(%error, "no connection for accepting yet"),
-            }
-            tokio::time::sleep(pause.mul_f64(rand::random_range(0.5..1.0))).await;
-            pause = (pause * 2).min(Duration::from_secs(1));
         }
     }
 }

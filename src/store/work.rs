@@ -6,13 +6,13 @@ use serde_json::Value;
 use super::accept::{RequestKey, read_request};
 use crate::db::Pool;
 use crate::failpoint;
-use crate::id::{InstanceId, TenantId, WorkId};
+use crate::id::{Incarnation, InstanceId, TenantId, WorkId};
 use crate::{Error, Result};
 
 const ACCEPT: &str = include_str!("../../sql/queries/work_accept.sql");
 const CANCEL: &str = include_str!("../../sql/queries/work_accept_cancel.sql");
 const EXISTS: &str = include_str!("../../sql/queries/work_exists.sql");
-const START_GIVEN_UP: &str = include_str!("../../sql/queries/start_given_up.sql");
+const START_FATE: &str = include_str!("../../sql/queries/start_fate.sql");
 
 /// What an instruction tells the burst to do; the numbers are those of `work.kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +107,8 @@ pub(crate) async fn accept_cancel(pool: &Pool, tenant: &TenantId, instance: &Ins
 pub(crate) enum Fate {
     /// It waits or runs.
     Open,
-    /// It was consumed, and met what it was meant for; or it went with its instance.
+    /// It was consumed, and met what it was meant for; or it went with its instance. Of a start that was not flushed: or a
+    /// crash of the server took it ([`start_fate`]).
     Met,
     /// It was consumed and met nothing.
     Unmet,
@@ -128,8 +129,32 @@ pub(crate) async fn fate(pool: &Pool, tenant: &TenantId, instance: &InstanceId, 
     })
 }
 
-/// Whether the start of an instance is a dead letter.
-pub(crate) async fn start_given_up(pool: &Pool, tenant: &TenantId, instance: &InstanceId) -> Result<bool> {
-    let params = [&tenant.as_str() as &(dyn ToSql + Sync), &instance.as_str()];
-    Ok(pool.query_one(START_GIVEN_UP, &params).await?.get(0))
+/// What became of a start whose instance nothing shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StartFate {
+    /// Its row or its instance is there after all.
+    There,
+    /// It is a dead letter.
+    GivenUp,
+    /// It was accepted, and deleted since.
+    Deleted,
+    /// It was deleted, or a crash of the server took it before it was flushed.
+    Unknown,
+}
+
+/// What became of a start that `incarnation` accepted, or saw accepted, and of which neither row nor instance was found.
+pub(crate) async fn start_fate(
+    pool: &Pool,
+    tenant: &TenantId,
+    instance: &InstanceId,
+    incarnation: Incarnation,
+) -> Result<StartFate> {
+    let params: [&(dyn ToSql + Sync); 3] = [&tenant.as_str(), &instance.as_str(), &incarnation.0];
+    let row = pool.query_one(START_FATE, &params).await?;
+    Ok(match (row.get(0), row.get(1), row.get(2)) {
+        (true, _, _) => StartFate::There,
+        (_, true, _) => StartFate::GivenUp,
+        (_, _, true) => StartFate::Deleted,
+        (false, false, false) => StartFate::Unknown,
+    })
 }

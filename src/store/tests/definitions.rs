@@ -35,6 +35,7 @@ pub(super) fn start(instance: &str, key: Option<&str>) -> NewStart {
             key: key.to_owned(),
             fingerprint: vec![0; 32],
         }),
+        chosen: false,
         claimed: true,
     }
 }

@@ -69,6 +69,7 @@ async fn a_taken_instance_id_is_refused_and_leaves_no_trace() {
     );
     // A caller's own id is asked for; what is born claimed has one that was made for it.
     let start = |instance: &str, key| NewStart {
+        chosen: true,
         claimed: false,
         ..start(instance, key)
     };

@@ -13,6 +13,7 @@ mod keys;
 mod partitions;
 mod plans;
 mod record;
+mod starts;
 mod state;
 mod vacuum;
 

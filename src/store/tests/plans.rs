@@ -420,11 +420,7 @@ fn hot() -> impl Iterator<Item = Hot> {
     let ways = [(false, false), (true, false), (true, true)];
     let forms = Form::ALL.into_iter().flat_map(move |form| ways.map(|way| (form, way)));
     let starts = forms.flat_map(move |(form, (lent, relaxed))| {
-        let own = if form == Form::Asked {
-            ""
-        } else {
-            "definition_published"
-        };
+        let own = if form.is_whole() { "" } else { "definition_published" };
         of("accept_start").map(move |hot| Hot {
             sql: leak(by_index(&form.text(lent, relaxed), own)),
             ..hot

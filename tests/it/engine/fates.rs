@@ -245,3 +245,25 @@ async fn doors_answer_at_their_deadline_though_the_database_does_not() {
     locked.rollback().await.unwrap();
     bench.ends_well().await;
 }
+
+/// Its row is gone before the door has once asked for it: what is not there after the flush is not promised.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_whose_row_is_gone_at_the_deadline_is_not_called_pending() {
+    let database = TestDatabase::create().await;
+    let engine = Engine::builder(database.url())
+        .workers(0)
+        .answer_timeout(Duration::from_millis(50));
+    let engine = engine.start().await.unwrap();
+    let bench = Bench { database, engine };
+    bench.publish(waits_for("waiter", "Never", false)).await;
+    let client = bench.database.connect().await;
+    let takes = "CREATE FUNCTION mainspring.take() RETURNS trigger LANGUAGE plpgsql AS
+                 'BEGIN DELETE FROM mainspring.work w WHERE w.id = NEW.id; RETURN NULL; END';
+                 CREATE TRIGGER take AFTER INSERT ON mainspring.work FOR EACH ROW EXECUTE FUNCTION mainspring.take()";
+    client.batch_execute(takes).await.unwrap();
+    let answer = bench.engine.execute(start("waiter")).await;
+    // No crash of the server was seen by this node: it was deleted.
+    let missing = answer.expect_err("it is promised");
+    assert_eq!(missing.code(), "instance-not-found");
+    bench.ends_well().await;
+}

@@ -156,6 +156,11 @@ impl Server {
         run(Command::new("sh").args(["-c", &line]));
     }
 
+    /// Kills one of its processes as `kill -9` does: it begins anew, without what it had not written.
+    pub(crate) fn crash(&self, process: i32) {
+        run(Command::new("sh").args(["-c", &format!("kill -s KILL {process}")]));
+    }
+
     /// What it has said so far.
     pub(crate) fn log(&self) -> String {
         String::from_utf8_lossy(&std::fs::read(self.folder.join("log")).unwrap()).into_owned()

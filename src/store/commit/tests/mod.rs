@@ -6,6 +6,6 @@ pub(crate) mod fixture;
 mod inbox;
 mod lanes;
 mod plain;
-mod proxy;
+pub(crate) mod proxy;
 mod races;
 mod resend;

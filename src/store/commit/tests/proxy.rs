@@ -11,15 +11,15 @@ const HEARS: u8 = 0;
 const NEXT: u8 = 1;
 const UP_TO_COMMIT: u8 = 2;
 
-pub(super) struct Proxy {
-    pub(super) port: u16,
+pub(crate) struct Proxy {
+    pub(crate) port: u16,
     deaf: Arc<AtomicU8>,
     cut: Arc<Notify>,
     _task: tokio_util::task::AbortOnDropHandle<()>,
 }
 
 impl Proxy {
-    pub(super) async fn start(server: u16) -> Self {
+    pub(crate) async fn start(server: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let deaf = Arc::new(AtomicU8::new(HEARS));
@@ -46,18 +46,18 @@ impl Proxy {
     }
 
     /// Every connection is cut now, while the server may still be working for it.
-    pub(super) fn cut(&self) {
+    pub(crate) fn cut(&self) {
         self.cut.notify_waiters();
     }
 
     /// The next answer of the server is swallowed, and its connection cut. Of a pipeline this is the answer to BEGIN:
     /// its session may notice before it commits.
-    pub(super) fn swallow_next_answer(&self) {
+    pub(crate) fn swallow_next_answer(&self) {
         self.deaf.store(NEXT, Ordering::SeqCst);
     }
 
     /// Everything up to the answer to a COMMIT is swallowed, and its connection cut.
-    pub(super) fn swallow_up_to_commit(&self) {
+    pub(crate) fn swallow_up_to_commit(&self) {
         self.deaf.store(UP_TO_COMMIT, Ordering::SeqCst);
     }
 }

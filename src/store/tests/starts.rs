@@ -1,0 +1,233 @@
+//! Starts of one id, and starts whose answer is lost: each is accepted once, and its caller is told what became of it.
+
+use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::definitions::{definition, start};
+use crate::id::{ClaimNo, Incarnation, InstanceId, TenantId, WorkId};
+use crate::store::accept::{Accepted, Acceptor, NewStart};
+use crate::store::claim::{self, InstanceKey};
+use crate::store::commit::tests::fixture::{Fixture, Writer, burst, waiting};
+use crate::store::commit::tests::proxy::Proxy;
+use crate::store::commit::{Claim, Verdict};
+use crate::store::definition::{self as definitions, Starts};
+use crate::store::work::{self, Fate, StartFate};
+use crate::{Result, assert_verdict};
+
+struct Bench {
+    fixture: Fixture,
+    writer: Writer,
+}
+
+impl Bench {
+    async fn new() -> Self {
+        let fixture = Fixture::new().await;
+        let writer = fixture.writer().await;
+        let class = fixture.base.schema().lock_class();
+        definitions::save(&writer.pool, class, &definition("n"), Some(Starts::by(&[])))
+            .await
+            .unwrap();
+        Self { fixture, writer }
+    }
+
+    fn acceptor(&self, flushed: bool) -> (Acceptor, AbortOnDropHandle<()>) {
+        let Writer {
+            connector,
+            pool,
+            incarnation,
+            ..
+        } = &self.writer;
+        Acceptor::start(connector, pool, *incarnation, flushed)
+    }
+
+    /// An acceptor whose connection goes through a proxy, and has prepared its statement.
+    async fn through(&self, proxy: &Proxy, of: impl Fn(&str) -> NewStart) -> (Acceptor, AbortOnDropHandle<()>) {
+        let node = crate::id::NodeId::new("test");
+        let far = self.fixture.through(proxy.port).of(self.writer.incarnation, &node);
+        let (acceptor, task) = Acceptor::start(&far, &self.writer.pool, self.writer.incarnation, true);
+        acceptor.accept(of("before")).await.unwrap();
+        (acceptor, task)
+    }
+
+    /// A session that holds the row of a start until it is rolled back.
+    async fn holds(&self, sql: &str) -> crate::db::Session {
+        let session = self.fixture.session().await;
+        session.client.batch_execute(&format!("BEGIN; {sql}")).await.unwrap();
+        session
+    }
+
+    /// The start of an instance is claimed, and its first burst committed.
+    async fn runs(&self, instance: &str) {
+        let key: InstanceKey = (TenantId::default(), InstanceId::new(instance));
+        let keys = std::slice::from_ref(&key);
+        let mut claimed = claim::claim(&self.writer.pool, self.writer.incarnation, keys, false)
+            .await
+            .unwrap();
+        let mut request = waiting(burst(instance, None), "b", 7);
+        request.claims = claimed
+            .remove(&key)
+            .unwrap()
+            .rows
+            .into_iter()
+            .map(|row| row.claim)
+            .collect();
+        assert_verdict!(self.writer.write(request).await, Verdict::Won(_));
+    }
+}
+
+fn chosen(instance: &str, key: Option<&str>) -> NewStart {
+    NewStart {
+        chosen: true,
+        claimed: false,
+        ..start(instance, key)
+    }
+}
+
+fn send(acceptor: &Acceptor, start: NewStart) -> JoinHandle<Result<Accepted>> {
+    let acceptor = acceptor.clone();
+    tokio::spawn(async move { acceptor.accept(start).await })
+}
+
+fn row_of(instance: &str) -> String {
+    format!(
+        "INSERT INTO work (tenant_id, instance_id, kind, definition_id, body) VALUES ('', '{instance}', 0, 'd', '{{}}')"
+    )
+}
+
+/// The second start has its snapshot when the first one is neither a row of work nor an instance, and writes its row when it
+/// is an instance, and no row any more.
+#[tokio::test]
+async fn of_two_starts_of_one_id_the_one_whose_rival_came_and_went_meanwhile_is_refused() {
+    let bench = Bench::new().await;
+    let (first, _first) = bench.acceptor(true);
+    let (second, _second) = bench.acceptor(true);
+
+    // It stops at its idempotency key.
+    let remembers = "INSERT INTO request (tenant_id, route, key, fingerprint) VALUES ('', 'start', 'k', '')";
+    let holder = bench.holds(remembers).await;
+    let late = send(&second, chosen("keyed", Some("k")));
+    bench.fixture.somebody_waits().await;
+    first.accept(chosen("keyed", None)).await.unwrap();
+    bench.runs("keyed").await;
+    holder.client.batch_execute("ROLLBACK").await.unwrap();
+    let refused = late.await.unwrap().map(drop).expect_err("both were accepted");
+    assert_eq!(refused.code(), "instance-id-taken");
+
+    // It stops at the row before its own, which travels with it, as the lane is in flight when both are sent.
+    let in_flight = bench.holds(&row_of("in-flight")).await;
+    let occupies = send(&second, chosen("in-flight", None));
+    bench.fixture.somebody_waits().await;
+    let holder = bench.holds(&row_of("ahead")).await;
+    let (late, ahead) = (
+        send(&second, chosen("plain", None)),
+        send(&second, chosen("ahead", None)),
+    );
+    in_flight.client.batch_execute("ROLLBACK").await.unwrap();
+    occupies.await.unwrap().unwrap();
+    bench.fixture.somebody_waits().await;
+    first.accept(chosen("plain", None)).await.unwrap();
+    bench.runs("plain").await;
+    holder.client.batch_execute("ROLLBACK").await.unwrap();
+    let refused = late.await.unwrap().map(drop).expect_err("both were accepted");
+    assert_eq!(refused.code(), "instance-id-taken");
+    // Its neighbour is not harmed.
+    ahead.await.unwrap().unwrap();
+
+    assert_eq!(bench.fixture.count("SELECT count(*) FROM request").await, 0);
+    assert_eq!(bench.fixture.count("SELECT count(*) FROM work").await, 2);
+    bench.fixture.is_sound().await;
+}
+
+fn new(accepted: Accepted) -> WorkId {
+    match accepted {
+        Accepted::New { work, .. } => work,
+        Accepted::Before { instance } => panic!("{instance} was there before"),
+    }
+}
+
+/// Its row is there once, and as it was born.
+async fn is_accepted_once(bench: &Bench, instance: &str, work: WorkId) {
+    let query = "SELECT id, claimed_by, claim_no FROM work WHERE instance_id = $1";
+    let rows = bench.fixture.admin.client.query(query, &[&instance]).await.unwrap();
+    let shown: Vec<(i64, Option<i64>, i64)> = rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect();
+    assert_eq!(shown, [(work.0, Some(bench.writer.incarnation.0), 1)], "{instance}");
+}
+
+#[tokio::test]
+async fn a_start_whose_answer_is_lost_is_asked_for_and_told() {
+    let bench = Bench::new().await;
+    for key in [None, Some("k")] {
+        let of = |what: &str| {
+            let id = format!("{what}-{key:?}");
+            start(&id, key.map(|_| id.clone()).as_deref())
+        };
+        let proxy = Proxy::start(bench.fixture.server_port()).await;
+        let (acceptor, _task) = bench.through(&proxy, of).await;
+        // Committed, and the answer swallowed.
+        proxy.swallow_next_answer();
+        let lost = of("lost");
+        let work = new(acceptor.accept(lost.clone()).await.unwrap());
+        is_accepted_once(&bench, lost.instance.as_str(), work).await;
+
+        // Cut before the server begins: the former backend and the one that is asked next come to the row together.
+        let holder = bench.holds("LOCK TABLE definition IN ACCESS EXCLUSIVE MODE").await;
+        let cut = of("cut");
+        let answer = send(&acceptor, cut.clone());
+        bench.fixture.so_many_wait(1).await;
+        proxy.cut();
+        bench.fixture.so_many_wait(2).await;
+        holder.client.batch_execute("ROLLBACK").await.unwrap();
+        let work = new(answer.await.unwrap().unwrap());
+        is_accepted_once(&bench, cut.instance.as_str(), work).await;
+        // Both are at their end.
+        bench.fixture.so_many_wait(0).await;
+        is_accepted_once(&bench, cut.instance.as_str(), work).await;
+    }
+    bench.fixture.is_sound().await;
+}
+
+/// What stands under a caller's own id may be a rival's.
+#[tokio::test]
+async fn a_start_of_a_chosen_id_whose_answer_is_lost_is_unknown() {
+    let bench = Bench::new().await;
+    let proxy = Proxy::start(bench.fixture.server_port()).await;
+    let (acceptor, _task) = bench.through(&proxy, |id| chosen(id, None)).await;
+    proxy.swallow_next_answer();
+    let unknown = acceptor.accept(chosen("mine", None)).await.map(drop).unwrap_err();
+    assert!(unknown.is_unknown_outcome(), "{unknown}");
+    assert_eq!(unknown.instance_id(), Some("mine"));
+    new(acceptor.accept(chosen("next", None)).await.unwrap());
+    bench.fixture.is_sound().await;
+}
+
+/// A lost start left no trace, and neither did the registration that accepted it; a deleted one is told by that.
+#[tokio::test]
+async fn a_start_that_left_no_trace_is_lost_only_if_the_server_may_have_crashed() {
+    let bench = Bench::new().await;
+    let (pool, tenant, here) = (&bench.writer.pool, TenantId::default(), bench.writer.incarnation);
+    let fate = async |instance: &str, by: Incarnation| {
+        let instance = InstanceId::new(instance);
+        work::start_fate(pool, &tenant, &instance, by).await.unwrap()
+    };
+    assert_eq!(fate("nowhere", here).await, StartFate::Deleted);
+    assert_eq!(fate("nowhere", Incarnation(0)).await, StartFate::Unknown);
+    let (acceptor, _task) = bench.acceptor(true);
+    let work = new(acceptor.accept(start("there", None)).await.unwrap());
+    assert_eq!(fate("there", Incarnation(0)).await, StartFate::There);
+    // A number that a crash gave out again tells nothing of the instance that had it before.
+    let of = async |instance: &str| {
+        let instance = InstanceId::new(instance);
+        work::fate(pool, &tenant, &instance, work).await.unwrap()
+    };
+    assert_eq!(of("there").await, Fate::Open);
+    assert_eq!(of("nowhere").await, Fate::Met);
+    let mut request = burst("there", None);
+    request.claims.push(Claim::Work(work, ClaimNo(1)));
+    assert_verdict!(bench.writer.write(request).await, Verdict::Won(_));
+    assert_eq!(fate("there", Incarnation(0)).await, StartFate::There);
+    let letter = "INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, failures, crashes)
+                  VALUES ('', 'letter', 0, 'test', 1, 20, 0)";
+    bench.fixture.admin.client.batch_execute(letter).await.unwrap();
+    assert_eq!(fate("letter", Incarnation(0)).await, StartFate::GivenUp);
+    bench.fixture.is_sound().await;
+}
