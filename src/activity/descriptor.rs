@@ -1,5 +1,7 @@
 //! What an activity type says about itself: to the designer, to validation, and to the compiler.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 /// How an activity behaves towards the outside.
@@ -181,6 +183,9 @@ pub struct Descriptor {
     pub is_hidden: bool,
     /// What it does when something inside breaks out of a loop.
     pub on_break: OnBreak,
+    /// How long one call may take before it is dropped and its execution faults; `None`: as long as the engine's settings
+    /// say ([`InterpreterOptions::activity_timeout`](crate::execution::InterpreterOptions::activity_timeout)).
+    pub timeout: Option<Duration>,
 }
 
 impl Descriptor {
@@ -204,7 +209,17 @@ impl Descriptor {
             is_terminal: false,
             is_hidden: false,
             on_break: OnBreak::Ignore,
+            timeout: None,
         }
+    }
+
+    /// Sets how long one call may take, in place of what the engine's settings say. A definition can set it for a single
+    /// activity by the custom property `activityTimeout`. A call past it is dropped at the point where it awaits something;
+    /// one that blocks its thread goes on.
+    #[must_use]
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = Some(limit);
+        self
     }
 
     /// Sets the version.

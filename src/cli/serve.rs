@@ -94,6 +94,7 @@ fn builder(url: &str, common: &Common, settings: &Serve) -> EngineBuilder {
         .check_in(settings.check_in)
         .tolerance(settings.tolerance)
         .answer_timeout(settings.answer_timeout)
+        .activity_timeout(settings.activity_timeout)
         .drain_timeout(settings.drain_timeout)
         .inbox_lifetime(settings.inbox_lifetime)
         .letter_lifetime(settings.letter_lifetime)

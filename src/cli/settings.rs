@@ -246,6 +246,15 @@ pub(super) struct Serve {
         value_parser = duration
     )]
     pub(super) answer_timeout: Duration,
+    /// How long one call of an activity may take before it faults, unless its type or definition says otherwise
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "MAINSPRING_ACTIVITY_TIMEOUT",
+        hide_env_values = true, default_value = "10m",
+        value_parser = duration
+    )]
+    pub(super) activity_timeout: Duration,
     /// How long an event that nothing waits for is kept
     #[arg(
         long,

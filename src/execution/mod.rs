@@ -1,7 +1,7 @@
 //! The interpreter: runs an instance until nothing is left to do but wait.
 //!
 //! It is a function from state and instructions to state and effects. It knows no database, no network and no clock
-//! (of time it only measures how long a burst takes), and between the results of activities it is deterministic: the
+//! (of time it only measures how long a burst takes, and bounds each call of an activity), and between the results of activities it is deterministic: the
 //! same burst on the same state gives the same executions under the same ids. That is what lets the rest of the house
 //! throw a burst away and run it again.
 //!
@@ -10,7 +10,7 @@
 //! - `program`: a definition made ready; `validate`: what keeps one from being published.
 //! - `state`, `workflow_state`: what is kept of an instance, and how Elsa's API shows it; `scope`: its variables.
 //! - `instruct`, `run`, `wishes`, `transitions`: a burst in progress; `evaluate`: its expressions; `record`: its journal.
-//! - `stimulus`: hashes; `value`: what may enter state.
+//! - `stimulus`: hashes; `value`: what may enter state; `time_limit`: how long a call may take.
 
 mod burst;
 mod commit_strategy;
@@ -30,6 +30,7 @@ mod status;
 mod stimulus;
 #[cfg(test)]
 mod tests;
+mod time_limit;
 mod transitions;
 mod validate;
 mod value;

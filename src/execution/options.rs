@@ -24,6 +24,10 @@ pub struct InterpreterOptions {
     pub open_executions: usize,
     /// Bytes of JSON of one value that enters state or journal; a larger one faults its activity. Default: 1 MiB.
     pub max_value_bytes: usize,
+    /// How long one call of an activity may take before it is dropped and its execution faults, unless its type
+    /// ([`Descriptor::timeout`](crate::activity::Descriptor::timeout)) or the definition (its custom property
+    /// `activityTimeout`) says otherwise. What an activity waits for at a bookmark does not count. Default: 10 minutes.
+    pub activity_timeout: Duration,
     /// Where `Elsa.WriteLine` writes. Default: standard output.
     pub console: Arc<dyn Console>,
     /// The bounds of scripts.
@@ -39,6 +43,7 @@ impl Default for InterpreterOptions {
             executions_without_wait: 100_000,
             open_executions: 10_000,
             max_value_bytes: 1 << 20,
+            activity_timeout: Duration::from_secs(600),
             console: Arc::new(Stdout),
             script: ScriptOptions::default(),
         }
@@ -54,6 +59,7 @@ impl fmt::Debug for InterpreterOptions {
             .field("executions_without_wait", &self.executions_without_wait)
             .field("open_executions", &self.open_executions)
             .field("max_value_bytes", &self.max_value_bytes)
+            .field("activity_timeout", &self.activity_timeout)
             .finish_non_exhaustive()
     }
 }

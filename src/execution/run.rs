@@ -21,6 +21,7 @@ use super::record::{Note, Record};
 use super::scope;
 use super::state::{Context, ContextStatus, InstanceState, WorkItem};
 use super::status::{Status, SubStatus};
+use super::time_limit;
 use super::value::admit;
 use crate::activity::{
     ActivityContext, ActivityNode, Child, ChildStatus, EndedChild, Fault, Host, Resumption, Step, Wishes,
@@ -286,7 +287,11 @@ impl Run<'_> {
                     Call::Cancelled(child) => activity.child_cancelled(view, child).await,
                 }
             };
-            AssertUnwindSafe(calling).catch_unwind().await
+            let limit = || time_limit::of(node, self.program.descriptor(node.index), self.options.activity_timeout);
+            // Around the limit: a call that panics when it is dropped faults, too.
+            AssertUnwindSafe(time_limit::within(node, limit, calling))
+                .catch_unwind()
+                .await
         };
         let properties = std::mem::take(&mut view.properties);
         let put_aside = std::mem::take(&mut view.put_aside);

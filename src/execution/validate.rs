@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::evaluate::{RUNNABLE, object};
 use super::program::{self, Program, WORKFLOW_ID};
-use super::shape;
+use super::{shape, time_limit};
 use crate::activity::{ActivityNode, Catalogue};
 use crate::definition::{ValidationError, Variable, WorkflowDefinition};
 use crate::expression::{TypeName, coerce};
@@ -30,6 +30,7 @@ pub(super) fn validate(catalogue: &Catalogue, definition: &WorkflowDefinition) -
             continue;
         };
         super::misspelt::check(node, descriptor, &mut errors);
+        errors.extend(time_limit::problem(node).map(|problem| ValidationError::of(&node.id, problem)));
         inputs(node, &mut errors);
         connections(&program, node, &mut errors);
     }

@@ -184,6 +184,14 @@ impl EngineBuilder {
         self
     }
 
+    /// How long one call of an activity may take before it is dropped and its execution faults. A type or a definition can
+    /// set a limit of its own. Part of [`InterpreterOptions`], which [`EngineBuilder::interpreter`] sets as a whole.
+    /// Default: 10 minutes.
+    pub fn activity_timeout(mut self, limit: Duration) -> Self {
+        self.interpreter.activity_timeout = limit;
+        self
+    }
+
     /// Adds an activity of your own; its type can then be used in definitions.
     pub fn activity(mut self, activity: impl Activity) -> Self {
         self.catalogue.register(activity);
@@ -267,6 +275,10 @@ impl EngineBuilder {
                 "invalid-settings",
                 "the tolerance must be at least twice the interval of check-ins: one that is late is no death",
             ));
+        }
+        if self.interpreter.activity_timeout.is_zero() {
+            let message = "the timeout of activities must be longer than nothing";
+            return Err(Error::invalid("invalid-settings", message));
         }
         for type_name in &self.disabled {
             if !self.catalogue.forget(type_name) {

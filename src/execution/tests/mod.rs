@@ -7,5 +7,6 @@ mod flowchart;
 mod limits;
 mod real;
 mod samples;
+mod time_limit;
 mod validation;
 mod waiting;

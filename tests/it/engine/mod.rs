@@ -2,6 +2,7 @@
 
 mod doors;
 mod fates;
+mod hangs;
 mod library;
 mod life;
 mod schedules;
