@@ -126,9 +126,8 @@ mod tests {
     async fn what_a_burst_added_is_counted_once() {
         let interpreter = Interpreter::new(Catalogue::standard(), InterpreterOptions::default());
         let model = json!({"root": {"id": "f", "type": "Elsa.Fault", "message": "no"}});
-        let program = interpreter
-            .compile(&WorkflowDefinition::from_value(model).unwrap())
-            .unwrap();
+        let model = WorkflowDefinition::from_value(model).unwrap();
+        let program = Arc::new(interpreter.compile(&model).unwrap());
         let burst = Burst {
             instance_id: "i".into(),
             state: None,
