@@ -26,6 +26,10 @@ pub(crate) const WRITERS: [i16; 3] = [0, 1, 2];
 /// How long the second lane waits after it could not connect.
 const LATER: Duration = Duration::from_secs(1);
 
+/// The pauses between tries with a connection that dies, or that cannot be had.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
 /// How long a lane keeps a connection that it does not need.
 const IDLE: Duration = Duration::from_secs(60);
 
@@ -317,6 +321,9 @@ impl LaneTask {
                     }
                     tracing::warn!(error = %broken.error, bursts = part.len(), "a commit is in doubt; it is sent again");
                     metrics::counter!("mainspring_commits_in_doubt_total").increment(part.len() as u64);
+                    // A server that takes connections and no commit is not asked for one as fast as it can say no.
+                    let cuts = part.iter().map(|pending| pending.cuts).max().unwrap_or(0);
+                    tokio::time::sleep(pause_after(cuts).mul_f64(rand::random_range(0.5..1.0))).await;
                     self.reopen(since).await;
                     // Twice is no accident: something in it may be what kills the connection.
                     if part.len() > 1 && part.iter().any(|pending| pending.cuts > 1) {
@@ -383,7 +390,7 @@ impl LaneTask {
 
     /// A new connection in place of a dead one. Comes back without one when the time for doubt is over.
     async fn reopen(&mut self, since: Instant) {
-        let mut pause = Duration::from_millis(20);
+        let mut pause = SHORTEST_PAUSE;
         while since.elapsed() <= self.options.doubt {
             match Channel::open(&self.connector, self.incarnation, self.writer, self.lane).await {
                 Ok(channel) => {
@@ -393,8 +400,16 @@ impl LaneTask {
                 Err(error) => tracing::debug!(%error, "no connection for the commit writer yet"),
             }
             tokio::time::sleep(pause.mul_f64(rand::random_range(0.5..1.0))).await;
-            pause = (pause * 2).min(Duration::from_secs(1));
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
+    }
+}
+
+/// None after the first time that the connection died: a new one nearly always helps.
+fn pause_after(cuts: u32) -> Duration {
+    match cuts {
+        0 | 1 => Duration::ZERO,
+        more => (SHORTEST_PAUSE * 2_u32.saturating_pow(more - 2)).min(LONGEST_PAUSE),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod barrier;
 mod contract;
+mod demoted;
 pub(crate) mod fixture;
 mod inbox;
 mod lanes;
