@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::IntoResponse;
+use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::Api;
@@ -12,8 +13,8 @@ use super::fields::Fields;
 use super::paging;
 use super::path::Id;
 use super::refusal::{Answer, Refusal};
-use crate::id::InstanceId;
-use crate::runtime::{DeadLetter, DeadLetterCause, DeadLetterFilter, Page};
+use crate::id::{DefinitionId, InstanceId};
+use crate::runtime::{DeadLetter, DeadLetterBatch, DeadLetterCause, DeadLetterFilter, Page};
 
 /// Elsa's page where a request for its dead letters names none.
 const ELSA_PAGE: u32 = 50;
@@ -21,11 +22,54 @@ const ELSA_PAGE: u32 = 50;
 /// Elsa's words for what became of a replay.
 const NOT_NEEDED: &str = "NotNeeded";
 
+const KINDS: [&str; 6] = ["start", "resume", "stimulus", "cancel", "continue", "delay"];
+const CAUSES: [&str; 3] = ["failed", "crashed", "expired"];
+
 fn filter(fields: &mut Fields) -> Result<DeadLetterFilter, Refusal> {
-    let instance = fields.text("workflowInstanceId")?.filter(|id| !id.is_empty());
+    let mut text = |name: &str| fields.text(name).map(|text| text.filter(|text| !text.is_empty()));
+    let (instance, definition) = (text("workflowInstanceId")?, text("definitionId")?);
+    let reason_contains = text("reasonContains")?;
+    let mut time = |name: &str| {
+        let given = text(name)?.map(|text| DateTime::parse_from_rfc3339(&text));
+        let wrong = |_| Refusal::wrong_field(name, format!("{name} must be a date and time with an offset."));
+        Ok::<_, Refusal>(given.transpose().map_err(wrong)?.map(|time| time.with_timezone(&Utc)))
+    };
+    let (from, until) = (time("createdFrom")?, time("createdUntil")?);
     Ok(DeadLetterFilter {
         instance_id: instance.map(InstanceId::new),
+        definition_id: definition.map(DefinitionId::new),
+        kinds: fields.words("kinds", &KINDS)?,
+        cause: fields.word("cause", &CAUSES)?.map(|cause| match cause {
+            "failed" => DeadLetterCause::Failed,
+            "crashed" => DeadLetterCause::Crashed,
+            _ => DeadLetterCause::Expired,
+        }),
+        reason_contains,
+        from,
+        until,
     })
+}
+
+/// `POST /cluster/dead-letters/replay`: those that fit all that is given. A field that is not known is refused, and so is
+/// none without `all`: a slip must not replay everything.
+pub(super) async fn replay_many(State(api): State<Api>, sent: Sent) -> Answer {
+    let mut fields = Fields::of_body(sent.value)?;
+    let filter = filter(&mut fields)?;
+    let batch = DeadLetterBatch {
+        after: fields.text("after")?,
+        limit: paging::size(&mut fields, "pageSize")?.unwrap_or_default(),
+    };
+    let all = fields.flag("all")?.unwrap_or(false);
+    if let Some(unknown) = fields.names().next() {
+        let message = format!("{unknown} is no field of a replay of dead letters.");
+        return Err(Refusal::wrong_field(unknown, message));
+    }
+    if filter.is_empty() && !all {
+        let message = "The body must say which dead letters are meant, or `all: true`.";
+        return Err(Refusal::bad("missing-field", message).field("all", message));
+    }
+    let replayed = api.engine.replay_dead_letters(&filter, &batch).await?;
+    Ok(Json(replayed).into_response())
 }
 
 /// `GET /cluster/dead-letters`

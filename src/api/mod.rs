@@ -230,6 +230,7 @@ fn operator_routes() -> Router<Api> {
         .route("/cluster/timers/{id}/resume", post(timers::resume))
         .route("/cluster/timers/{id}/trigger", post(timers::trigger))
         .route("/cluster/dead-letters", get(dead_letters::list))
+        .route("/cluster/dead-letters/replay", post(dead_letters::replay_many))
         .route(
             "/cluster/dead-letters/{id}",
             get(dead_letters::get).delete(dead_letters::delete),

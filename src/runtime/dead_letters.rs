@@ -4,17 +4,23 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::Engine;
 use super::read::window;
 use super::request::{EventAccepted, Listed, Page};
-use crate::Result;
 use crate::id::{BookmarkId, DefinitionId, InstanceId, TenantId, WorkId};
-use crate::store::dead_letter::{self, Which};
+use crate::store::dead_letter::{self, Picked, Which};
 use crate::store::stimulus_letter;
+use crate::{Error, Result};
 
 /// From so many failures of its own on a row is given up; as `work_release.sql` says.
 const FAILURES: i32 = 20;
+
+/// Letters of one bulk replay: unless the caller says otherwise, at most, and in one statement.
+const DEFAULT_BATCH: i64 = 100;
+const LARGEST_BATCH: i64 = 1000;
+const AT_ONCE: usize = 256;
 
 /// Why work was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -72,11 +78,90 @@ pub struct DeadLetter {
     pub work_id: Option<String>,
 }
 
-/// Which dead letters to list.
+/// Which dead letters to list or to replay: those that fit all that is given.
 #[derive(Clone, Debug, Default)]
 pub struct DeadLetterFilter {
     /// Only of this instance.
     pub instance_id: Option<InstanceId>,
+    /// Only of instances of this workflow, and starts of it.
+    pub definition_id: Option<DefinitionId>,
+    /// Only of these kinds: `start`, `resume`, `stimulus`, `cancel`, `continue`, `delay`. Empty: of all.
+    pub kinds: Vec<String>,
+    /// Only given up for this.
+    pub cause: Option<DeadLetterCause>,
+    /// Only those whose reason, or last error, has this in it, whatever the case.
+    pub reason_contains: Option<String>,
+    /// Only those that were given up at this time or later, by the database's clock.
+    pub from: Option<DateTime<Utc>>,
+    /// Only those that were given up before this time.
+    pub until: Option<DateTime<Utc>>,
+}
+
+impl DeadLetterFilter {
+    /// Whether it names anything; else every letter fits.
+    pub fn is_empty(&self) -> bool {
+        self.instance_id.is_none()
+            && self.definition_id.is_none()
+            && self.kinds.is_empty()
+            && self.cause.is_none()
+            && self.reason_contains.is_none()
+            && self.from.is_none()
+            && self.until.is_none()
+    }
+
+    fn numbers(&self) -> Result<Vec<i16>> {
+        let mut numbers = Vec::new();
+        for word in &self.kinds {
+            let found = dead_letter::kinds(word);
+            if found.is_empty() {
+                let message = format!("{word:?} is no kind; use start, resume, stimulus, cancel, continue or delay");
+                return Err(Error::invalid("invalid-filter", message.clone()).field("kinds", message));
+            }
+            numbers.extend(found);
+        }
+        Ok(numbers)
+    }
+
+    fn which<'a>(&'a self, numbers: &'a [i16]) -> Which<'a> {
+        Which {
+            instance: self.instance_id.as_ref(),
+            id: None,
+            definition: self.definition_id.as_ref().map(DefinitionId::as_str),
+            kinds: Some(numbers).filter(|_| !self.kinds.is_empty()),
+            cause: self.cause.map(|cause| match cause {
+                DeadLetterCause::Failed => 0,
+                DeadLetterCause::Crashed => 1,
+                DeadLetterCause::Expired => 2,
+            }),
+            reason: self.reason_contains.as_deref(),
+            from: self.from,
+            until: self.until,
+        }
+    }
+}
+
+/// The dead letters that a bulk replay takes in one call.
+#[derive(Clone, Debug, Default)]
+pub struct DeadLetterBatch {
+    /// Only letters behind the one with this id: what [`DeadLettersReplayed::next`] of the call before was.
+    pub after: Option<String>,
+    /// The most letters, 1 to 1,000; 0 means 100.
+    pub limit: u32,
+}
+
+/// What became of the dead letters of a bulk replay.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct DeadLettersReplayed {
+    /// Letters that are work again, or were published anew.
+    pub replayed: u64,
+    /// Letters that no instance needs any more; they are gone.
+    pub not_needed: u64,
+    /// Starts that an activation strategy or a schedule refuses now; they stay letters.
+    pub refused: u64,
+    /// There may be more that fit: the `after` of the next call.
+    pub next: Option<String>,
 }
 
 /// What became of a dead letter that was replayed.
@@ -95,8 +180,8 @@ impl Engine {
     pub async fn dead_letters(&self, filter: &DeadLetterFilter, page: Page) -> Result<Listed<DeadLetter>> {
         let (limit, offset) = window(page);
         let (shift, tenant) = (self.shift()?, &self.inner.tenant);
-        let instance = filter.instance_id.as_ref();
-        let which = Which { instance, id: None };
+        let numbers = filter.numbers()?;
+        let which = filter.which(&numbers);
         let (total_count, rows) = dead_letter::list(&shift.pool, tenant, which, limit, offset).await?;
         Ok(Listed {
             items: rows.into_iter().map(shown).collect(),
@@ -138,6 +223,61 @@ impl Engine {
             work_id: replayed.work,
             published: None,
         })
+    }
+
+    /// Replays the dead letters that fit, oldest first, a bounded number of them; [`DeadLettersReplayed::next`] says where to
+    /// go on. Each letter is replayed at most once, however many such calls and single replays run at the same time, and a
+    /// call that is repeated meets only what is left. It stops early at the answer timeout. Cancellation safe: what was
+    /// replayed by then stays so, and the rest stay letters.
+    pub async fn replay_dead_letters(
+        &self,
+        filter: &DeadLetterFilter,
+        batch: &DeadLetterBatch,
+    ) -> Result<DeadLettersReplayed> {
+        let deadline = Instant::now() + self.inner.options.answer_timeout;
+        let shift = self.accepting()?;
+        let (numbers, tenant) = (filter.numbers()?, self.tenant());
+        let behind = batch.after.as_deref().map(number).transpose()?.unwrap_or(0);
+        let limit = match batch.limit {
+            0 => DEFAULT_BATCH,
+            limit => i64::from(limit).min(LARGEST_BATCH),
+        };
+        let picked = dead_letter::pick(&shift.pool, tenant, filter.which(&numbers), behind, limit).await?;
+        let mut done = DeadLettersReplayed::default();
+        if i64::try_from(picked.len()).unwrap_or(i64::MAX) == limit {
+            done.next = picked.last().map(|last| last.id.to_string());
+        }
+        let (together, alone): (Vec<Picked>, Vec<Picked>) = picked.into_iter().partition(|letter| letter.together);
+        let together: Vec<i64> = together.into_iter().map(|letter| letter.id).collect();
+        for ids in together.chunks(AT_ONCE) {
+            let many = dead_letter::replay_many(&shift.pool, tenant, ids).await?;
+            done.replayed += many.rows;
+            done.not_needed += many.taken.saturating_sub(many.rows);
+            if many.rows > 0 {
+                shift.accepted(None, None, usize::try_from(many.rows).unwrap_or(usize::MAX));
+            }
+        }
+        for letter in alone {
+            if Instant::now() >= deadline {
+                done.next = Some((letter.id - 1).to_string());
+                break;
+            }
+            match self.replay_dead_letter(&letter.id.to_string()).await {
+                Ok(replayed) if replayed.work_id.is_some() || replayed.published.is_some() => done.replayed += 1,
+                Ok(_) => done.not_needed += 1,
+                Err(error) if error.is_conflict() => done.refused += 1,
+                // Another call was faster.
+                Err(error) if error.is_not_found() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        tracing::info!(
+            replayed = done.replayed,
+            not_needed = done.not_needed,
+            refused = done.refused,
+            "dead letters were replayed in bulk"
+        );
+        Ok(done)
     }
 
     /// Throws a dead letter away. [`Error::is_conflict`](crate::Error::is_conflict), code `dead-letter-needed`, if its

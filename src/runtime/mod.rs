@@ -54,7 +54,9 @@ mod timetable;
 mod token;
 mod waiting;
 
-pub use dead_letters::{DeadLetter, DeadLetterCause, DeadLetterFilter, DeadLetterReplayed};
+pub use dead_letters::{
+    DeadLetter, DeadLetterBatch, DeadLetterCause, DeadLetterFilter, DeadLetterReplayed, DeadLettersReplayed,
+};
 pub use engine::{Engine, check, migrate};
 pub use options::{EngineBuilder, Role};
 pub use overview::{ClusterLock, ClusterNode, ClusterNodeState, QueueItem};

@@ -4,6 +4,7 @@
 //! waiting, and its other rows run on.
 
 use chrono::{DateTime, Utc};
+use postgres_types::ToSql;
 use serde_json::Value;
 
 use super::accept::cannot_start;
@@ -13,7 +14,9 @@ use crate::id::{InstanceId, TenantId, WorkId};
 use crate::{Error, Result};
 
 const LIST: &str = include_str!("../../sql/queries/dead_letter_list.sql");
+const PICK: &str = include_str!("../../sql/queries/dead_letter_pick.sql");
 const REPLAY: &str = include_str!("../../sql/queries/dead_letter_replay.sql");
+const REPLAY_MANY: &str = include_str!("../../sql/queries/dead_letter_replay_many.sql");
 const DELETE: &str = include_str!("../../sql/queries/dead_letter_delete.sql");
 
 /// A row that was given up.
@@ -62,6 +65,35 @@ pub(crate) struct Which<'a> {
     pub(crate) instance: Option<&'a InstanceId>,
     /// Only this one.
     pub(crate) id: Option<i64>,
+    /// Only of instances of this definition, and starts of it.
+    pub(crate) definition: Option<&'a str>,
+    /// Only of these kinds, as [`word`] reads them.
+    pub(crate) kinds: Option<&'a [i16]>,
+    /// Only 0 failed, 1 crashed, or 2 expired ones.
+    pub(crate) cause: Option<i16>,
+    /// Only those whose reason has this in it, whatever the case.
+    pub(crate) reason: Option<&'a str>,
+    /// Only those that were given up then or later.
+    pub(crate) from: Option<DateTime<Utc>>,
+    /// Only those that were given up before.
+    pub(crate) until: Option<DateTime<Utc>>,
+}
+
+/// A letter that a bulk replay has to deal with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Picked {
+    pub(crate) id: i64,
+    /// It needs no decision of its own, and can be replayed with others in one statement.
+    pub(crate) together: bool,
+}
+
+/// What became of letters that were replayed together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ManyReplayed {
+    /// Letters that are gone.
+    pub(crate) taken: u64,
+    /// Rows of work that came of them; the others were needed no more.
+    pub(crate) rows: u64,
 }
 
 /// What became of a letter that was replayed.
@@ -86,6 +118,19 @@ pub(super) fn word(kind: i16) -> &'static str {
     }
 }
 
+/// The numbers of a kind, by its word; none if there is no such word. A stimulus is one on its way or one that expired.
+pub(crate) fn kinds(word: &str) -> &'static [i16] {
+    match word {
+        "start" => &[0],
+        "resume" => &[1],
+        "stimulus" => &[2, 6],
+        "cancel" => &[3],
+        "continue" => &[4],
+        "delay" => &[5],
+        _ => &[],
+    }
+}
+
 /// The error for an id that no letter has.
 pub(crate) fn not_found(id: &str) -> Error {
     Error::not_found("dead-letter-not-found", format!("there is no dead letter {id:?}"))
@@ -99,13 +144,63 @@ pub(crate) async fn list(
     limit: i64,
     offset: i64,
 ) -> Result<(u64, Vec<DeadLetter>)> {
-    let instance = which.instance.map(InstanceId::as_str);
-    let rows = pool
-        .query(LIST, &[&tenant.as_str(), &instance, &which.id, &limit, &offset])
-        .await?;
+    let rows = query(pool, LIST, tenant, which, [limit, offset]).await?;
     let total = rows.first().map_or(0, |row| row.get::<_, i64>(0));
     let letters = rows.iter().filter_map(letter).collect();
     Ok((u64::try_from(total).unwrap_or(0), letters))
+}
+
+/// A statement that takes a filter and two numbers.
+async fn query(
+    pool: &Pool,
+    statement: &'static str,
+    tenant: &TenantId,
+    which: Which<'_>,
+    numbers: [i64; 2],
+) -> Result<Vec<tokio_postgres::Row>> {
+    let instance = which.instance.map(InstanceId::as_str);
+    let [first, second] = numbers;
+    let params: [&(dyn ToSql + Sync); 11] = [
+        &tenant.as_str(),
+        &instance,
+        &which.id,
+        &which.definition,
+        &which.kinds,
+        &which.cause,
+        &which.reason,
+        &which.from,
+        &which.until,
+        &first,
+        &second,
+    ];
+    pool.query(statement, &params).await
+}
+
+/// The letters that fit, behind one, oldest first.
+pub(crate) async fn pick(
+    pool: &Pool,
+    tenant: &TenantId,
+    which: Which<'_>,
+    behind: i64,
+    limit: i64,
+) -> Result<Vec<Picked>> {
+    let rows = query(pool, PICK, tenant, which, [behind, limit]).await?;
+    let picked = rows.iter().map(|row| Picked {
+        id: row.get(0),
+        together: row.get(1),
+    });
+    Ok(picked.collect())
+}
+
+/// Replays letters that need no decision of their own, all or none of them. Those that do, that are gone, or that another
+/// replay holds are left out.
+pub(crate) async fn replay_many(pool: &Pool, tenant: &TenantId, ids: &[i64]) -> Result<ManyReplayed> {
+    let row = pool.query_one(REPLAY_MANY, &[&tenant.as_str(), &ids]).await?;
+    let count = |place: usize| u64::try_from(row.get::<_, i64>(place)).unwrap_or(0);
+    Ok(ManyReplayed {
+        taken: count(0),
+        rows: count(1),
+    })
 }
 
 /// None: the page is empty.

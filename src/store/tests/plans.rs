@@ -100,7 +100,7 @@ macro_rules! hot {
     };
 }
 
-const HOT: [Hot; 25] = [
+const HOT: [Hot; 26] = [
     hot!(
         "work_peek",
         "64, array['','']::text[], array['i1','i2']::text[], true, now() - interval '1 day', 5000000, 4, 1",
@@ -152,6 +152,7 @@ const HOT: [Hot; 25] = [
     hot!("expire", "86400000000", false),
     hot!("work_next_partial", "array['']::text[], array['d9']::text[]", false),
     hot!("dead_letter_replay", "'', 7", false),
+    hot!("dead_letter_replay_many", "'', array[7,8]::bigint[]", true),
     hot!("activation_stage", "'', 'd1'", false),
     hot!("schedule_due", "500", false),
     hot!("schedule_next", "", false),

@@ -12,6 +12,7 @@ mod halfway;
 mod horizon;
 mod inbox;
 mod kill;
+mod letters;
 mod lost;
 mod nodes;
 mod overview;

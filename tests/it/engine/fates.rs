@@ -92,6 +92,7 @@ async fn a_door_whose_row_became_a_dead_letter_says_so_and_says_it_again() {
     assert_eq!(bench.engine.resume(keyed.clone()).await.unwrap_err().code(), "given-up");
     let of_it = DeadLetterFilter {
         instance_id: Some("i".into()),
+        ..DeadLetterFilter::default()
     };
     for letter in bench
         .engine
