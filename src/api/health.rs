@@ -1,11 +1,16 @@
 //! Whether the process lives, and whether it can take work.
 
-use axum::Json;
+use std::sync::{Arc, OnceLock};
+
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::routing::get;
+use axum::{Json, Router};
 use serde_json::{Value, json};
 
 use super::Api;
+use super::gate;
+use crate::runtime::{Engine, Readiness};
 
 /// Answers as long as the process does.
 pub(super) const LIVE: &str = "/health/live";
@@ -22,7 +27,28 @@ pub(super) async fn live() -> Json<Value> {
 }
 
 pub(super) async fn ready(State(api): State<Api>) -> (StatusCode, Json<Value>) {
-    let readiness = api.engine.readiness();
+    told(api.engine.readiness())
+}
+
+/// Health alone, for a listener that nothing else goes through. It answers before the engine is there, too: live, and not
+/// ready.
+pub fn probe_router(engine: Arc<OnceLock<Engine>>) -> Router {
+    let probe = async |State(engine): State<Arc<OnceLock<Engine>>>| {
+        let none = Readiness {
+            database: false,
+            registered: false,
+        };
+        told(engine.get().map_or(none, Engine::readiness))
+    };
+    Router::new()
+        .route(LIVE, get(live))
+        .route(READY, get(probe))
+        .with_state(engine)
+        .fallback(gate::no_such_route)
+        .method_not_allowed_fallback(gate::wrong_method)
+}
+
+fn told(readiness: Readiness) -> (StatusCode, Json<Value>) {
     let (status, word) = if readiness.database && readiness.registered {
         (StatusCode::OK, "ready")
     } else {

@@ -28,6 +28,7 @@ mod body;
 mod bookmarks;
 mod bulk;
 mod cluster;
+mod connections;
 mod credentials;
 mod dead_letters;
 mod definitions;
@@ -62,8 +63,10 @@ use axum::extract::FromRef;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 
+pub use connections::ConnectionLimits;
 pub use credentials::ApiKey;
-pub use server::serve;
+pub use health::probe_router;
+pub use server::{serve, serve_within};
 
 use crate::runtime::Engine;
 

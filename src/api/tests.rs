@@ -26,10 +26,26 @@ async fn slow() -> &'static str {
     "slow"
 }
 
+/// Where `endless` waits for its end, by which this sees that the answer was dropped.
+static ENDLESS: std::sync::Mutex<Option<oneshot::Sender<()>>> = std::sync::Mutex::new(None);
+
+async fn endless() -> Response {
+    let held = ENDLESS.lock().unwrap().take();
+    let parts = futures_util::stream::repeat_with(move || {
+        let _ = &held;
+        Ok::<_, std::convert::Infallible>(vec![b'x'; 1 << 16])
+    });
+    axum::body::Body::from_stream(parts).into_response()
+}
+
 use axum::response::Response;
 
 impl Door {
     async fn open(change: impl FnOnce(&mut ApiOptions)) -> Self {
+        Self::within(ConnectionLimits::default(), change).await
+    }
+
+    async fn within(limits: ConnectionLimits, change: impl FnOnce(&mut ApiOptions)) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let mut options = ApiOptions {
@@ -42,6 +58,7 @@ impl Door {
             .route("/echo", post(echo).get(echo))
             .route("/id/{id}", get(async |Id(id): Id| id))
             .route("/slow", get(slow))
+            .route("/endless", get(endless))
             .route(
                 "/panic",
                 get(async || {
@@ -54,7 +71,8 @@ impl Door {
             .with_state(bounds);
         let (stop, stopped) = oneshot::channel();
         let shutdown = async { drop(stopped.await) };
-        let server = tokio::spawn(serve(
+        let server = tokio::spawn(serve_within(
+            limits,
             listener,
             protect(routes, options),
             shutdown,
@@ -327,4 +345,125 @@ async fn a_server_that_stops_ends_what_it_works_on() {
     assert!(matches!(ended, Ok(Ok(Ok(())))));
     assert_eq!(request.await.unwrap().unwrap().text().await.unwrap(), "slow");
     assert!(idle.get(door.url("/echo")).send().await.is_err());
+}
+
+const HALF: &[u8] = b"GET /echo HTTP/1.1\r\nHost: loc";
+const WHOLE: &[u8] = b"GET /echo HTTP/1.1\r\nHost: localhost\r\n\r\n";
+const LONG: Duration = Duration::from_secs(3600);
+
+fn limits(most: usize) -> ConnectionLimits {
+    ConnectionLimits {
+        most,
+        head: LONG,
+        idle: LONG,
+        stall: LONG,
+    }
+}
+
+impl Door {
+    async fn begin(&self, bytes: &[u8]) -> TcpStream {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        stream.write_all(bytes).await.unwrap();
+        stream
+    }
+}
+
+/// Reads an answer, and leaves the connection open.
+async fn answered(stream: &mut TcpStream) -> String {
+    let (mut seen, mut part) = (Vec::new(), [0; 1024]);
+    let reading = async {
+        while !seen.ends_with(b"}") {
+            match stream.read(&mut part).await {
+                Ok(length) if length > 0 => seen.extend_from_slice(&part[..length]),
+                _ => break,
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), reading).await.unwrap();
+    String::from_utf8_lossy(&seen).into_owned()
+}
+
+/// Waits until the server has closed the connection.
+async fn closed(mut stream: TcpStream) {
+    let mut rest = Vec::new();
+    let reading = stream.read_to_end(&mut rest);
+    let _ = tokio::time::timeout(Duration::from_secs(60), reading)
+        .await
+        .expect("the server closes");
+    assert!(rest.is_empty());
+}
+
+#[tokio::test]
+async fn a_head_that_does_not_come_ends_its_connection_and_no_request() {
+    let head = Duration::from_millis(100);
+    let door = Door::within(ConnectionLimits { head, ..limits(100) }, |_| {}).await;
+    let mut idle = door.begin(WHOLE).await;
+    assert!(answered(&mut idle).await.starts_with("HTTP/1.1 200 "));
+    let mut slow = door
+        .begin(b"GET /slow HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        .await;
+    closed(door.begin(b"").await).await;
+    closed(door.begin(HALF).await).await;
+    // What takes longer than a head may is no head: an answer, and the time between two requests.
+    let mut answer = String::new();
+    slow.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.ends_with("slow"), "{answer}");
+    idle.write_all(WHOLE).await.unwrap();
+    assert!(answered(&mut idle).await.starts_with("HTTP/1.1 200 "));
+    // The head of a later request has no more time.
+    idle.write_all(HALF).await.unwrap();
+    closed(idle).await;
+}
+
+#[tokio::test]
+async fn an_idle_connection_ends_after_its_time() {
+    let idle = Duration::from_millis(100);
+    let door = Door::within(ConnectionLimits { idle, ..limits(100) }, |_| {}).await;
+    let head = door.begin(HALF).await;
+    let mut stream = door.begin(WHOLE).await;
+    assert!(answered(&mut stream).await.starts_with("HTTP/1.1 200 "));
+    closed(stream).await;
+    drop(head);
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_cut_off() {
+    let stall = Duration::from_millis(200);
+    let door = Door::within(ConnectionLimits { stall, ..limits(100) }, |_| {}).await;
+    let (held, dropped) = oneshot::channel();
+    *ENDLESS.lock().unwrap() = Some(held);
+    let _stream = door.begin(b"GET /endless HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    let ended = tokio::time::timeout(Duration::from_secs(60), dropped).await;
+    assert!(ended.expect("the answer is given up").is_err());
+}
+
+#[tokio::test]
+async fn without_room_the_slowest_end_first() {
+    let door = Door::within(limits(6), |_| {}).await;
+    let mut idle = Vec::new();
+    for _ in 0..3 {
+        let mut stream = door.begin(WHOLE).await;
+        assert!(answered(&mut stream).await.starts_with("HTTP/1.1 200 "));
+        idle.push(stream);
+    }
+    let mut heads = Vec::new();
+    for _ in 0..3 {
+        heads.push(door.begin(HALF).await);
+    }
+    // Half-sent heads keep no one out, however many come.
+    for _ in 0..50 {
+        heads.push(door.begin(HALF).await);
+        let mut stream = door.begin(WHOLE).await;
+        let answer = answered(&mut stream).await;
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        let mut oldest = heads.remove(0);
+        let mut rest = Vec::new();
+        let _ = tokio::time::timeout(Duration::from_secs(60), oldest.read_to_end(&mut rest))
+            .await
+            .unwrap();
+    }
+    for stream in &mut idle {
+        stream.write_all(WHOLE).await.unwrap();
+        assert!(answered(stream).await.starts_with("HTTP/1.1 200 "));
+    }
 }

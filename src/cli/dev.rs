@@ -16,7 +16,7 @@ use super::settings::{Common, Dev, is_local};
 use super::{samples, say, stop};
 use crate::Result as EngineResult;
 use crate::activity::{Console, Stdout};
-use crate::api::{self, ApiOptions};
+use crate::api::{self, ApiOptions, ConnectionLimits};
 use crate::id::{DefinitionId, InstanceId};
 use crate::runtime::{Engine, JournalRecord, Page, StartRequest};
 
@@ -86,7 +86,7 @@ async fn serve_on(
                     timeout: DRAIN,
                 };
                 let router = api::router(engine.clone(), options);
-                answer(engine, listener, router, stop, drain).await
+                answer(engine, listener, ConnectionLimits::beside(128), router, stop, drain).await
             }
             Err(listeners) => {
                 engine.shutdown().await;

@@ -19,6 +19,7 @@ mod ground;
 mod migrate;
 mod nodes;
 pub(crate) mod private_postgres;
+mod probe;
 mod samples;
 mod secret;
 mod serve;

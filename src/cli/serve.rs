@@ -7,12 +7,13 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::failure::Failure;
+use super::probe::{self, Probe};
 use super::say;
 use super::secret::Secret;
 use super::settings::{Common, RoleName, Serve};
 use super::stop;
 use super::work::Work;
-use crate::api::{self, ApiKey, ApiOptions};
+use crate::api::{self, ApiKey, ApiOptions, ConnectionLimits};
 use crate::runtime::{Engine, EngineBuilder, Role};
 
 /// What is kept of the drain timeout for handing back what did not end in time.
@@ -21,6 +22,10 @@ const TO_HAND_BACK: Duration = Duration::from_secs(1);
 /// How long the engine may take to leave beyond the drain timeout, while the database is slow. What it had claimed goes
 /// on elsewhere in any case, and later if it was not handed back.
 const TO_LEAVE: Duration = Duration::from_secs(6);
+
+/// Open files that a node needs beside its pool and the connections of its clients: sessions, lanes and hints of the database,
+/// probes of health, and what the process has of its own.
+const OTHER_FILES: usize = 64 + probe::CONNECTIONS;
 
 /// Between two looks whether the database is there.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
@@ -41,10 +46,14 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
     }
     // A taken address shall be told before the node registers. Who connects early waits in the kernel's queue.
     let listener = listen(settings.listen).await?;
+    let probe = settings.health_listen.map(Probe::start).transpose()?;
     let engine = tokio::select! {
         engine = start(&url, common, settings) => engine?,
         () = stop.cancelled() => return Ok(()),
     };
+    if let Some(probe) = &probe {
+        probe.watch(&engine);
+    }
     let options = ApiOptions {
         listen: address_of(&listener)?,
         allowed_hosts: settings.allowed_host.clone(),
@@ -63,7 +72,12 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
     } else {
         api::health_router(engine.clone(), options)
     };
-    answer(engine, listener, router, &stop, drain).await
+    let limits = ConnectionLimits::beside(settings.pool_size + OTHER_FILES);
+    tracing::info!(
+        connections = limits.most,
+        "the limit of connections, as that of open files allows"
+    );
+    answer(engine, listener, limits, router, &stop, drain).await
 }
 
 /// Starts the engine, and waits for its database as long as the settings say: a database that was started together with
@@ -161,6 +175,7 @@ pub(super) struct Drain {
 pub(super) async fn answer(
     engine: Engine,
     listener: TcpListener,
+    limits: ConnectionLimits,
     router: axum::Router,
     stop: &CancellationToken,
     drain: Drain,
@@ -174,7 +189,8 @@ pub(super) async fn answer(
             tokio::time::sleep(drain.notice.min(drain.timeout)).await;
         }
     };
-    let served = api::serve(listener, router, asked, drain.timeout.saturating_sub(drain.notice)).await;
+    let time = drain.timeout.saturating_sub(drain.notice);
+    let served = api::serve_within(limits, listener, router, asked, time).await;
     let left = drain
         .timeout
         .saturating_sub(stopping.map_or(Duration::ZERO, |began| began.elapsed()))

@@ -190,6 +190,16 @@ pub(super) struct Serve {
         value_parser = address
     )]
     pub(super) listen: SocketAddr,
+    /// A further address and port that answers health alone, on a thread of its own: no load and no client of the other one
+    /// reaches it. It asks for no key
+    #[arg(
+        long,
+        value_name = "ADDRESS:PORT",
+        env = "MAINSPRING_HEALTH_LISTEN",
+        hide_env_values = true,
+        value_parser = address
+    )]
+    pub(super) health_listen: Option<SocketAddr>,
     /// The key that every request must show, in the header `Authorization: ApiKey KEY`; at least 16 characters
     #[arg(long, value_name = "KEY", env = "MAINSPRING_API_KEY", hide_env_values = true)]
     pub(super) api_key: Option<Secret>,

@@ -1,5 +1,7 @@
 //! What harms others if nothing stops it: requests without a key, web pages, connections that stall, text that forges.
 
+mod connections;
+mod fuzz;
 mod pages;
 mod text;
 mod tokens;
