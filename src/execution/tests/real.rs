@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::driver::Driver;
+use super::driver::{Driver, options};
+use crate::activity::Catalogue;
 use crate::definition::WorkflowDefinition;
-use crate::execution::SubStatus;
+use crate::execution::{Interpreter, SubStatus};
 
 /// The driver of a definition; `None` when the folder is not there.
 fn load(name: &str) -> Option<Driver> {
@@ -68,4 +69,29 @@ async fn the_event_in_a_box() {
         driver.event("Event4", json!(null)).await.sub_status,
         SubStatus::Finished
     );
+}
+
+/// Those that need activities which are not there yet are refused for that, and none for the spelling of an input: other
+/// releases of Elsa have inputs that are not known here.
+#[test]
+fn no_input_of_theirs_is_taken_for_a_misspelt_one() {
+    let home = env!("CARGO_MANIFEST_DIR");
+    let mut read = 0;
+    for folder in ["samples", "../shared/elsa/workflows", "../../shared/elsa/workflows"] {
+        for entry in std::fs::read_dir(format!("{home}/{folder}")).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|extension| extension != "json") {
+                continue;
+            }
+            let definition = WorkflowDefinition::from_json(&std::fs::read(&path).unwrap()).unwrap();
+            let (options, _) = options();
+            for error in Interpreter::new(Catalogue::standard(), options).validate(&definition) {
+                let is_about_a_name =
+                    error.message.contains("has no input") || error.message.contains("needs the input");
+                assert!(!is_about_a_name, "{}: {}", path.display(), error.message);
+            }
+            read += 1;
+        }
+    }
+    assert!(read > 0, "no definition was found");
 }
