@@ -113,7 +113,8 @@ fn builder(url: &str, common: &Common, settings: &Serve) -> EngineBuilder {
         .inbox_lifetime(settings.inbox_lifetime)
         .letter_lifetime(settings.letter_lifetime)
         .roles(settings.roles.iter().copied().map(Role::from))
-        .single_scheduler(settings.single_scheduler);
+        .single_scheduler(settings.single_scheduler)
+        .interpreter(settings.limits.interpreter());
     let builder = match settings.token_secret.as_ref().map(Secret::reveal) {
         Some(secret) => builder.token_secret(secret),
         None => builder,

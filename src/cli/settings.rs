@@ -4,6 +4,7 @@
 mod bench;
 mod child;
 mod cron;
+mod limits;
 mod role;
 
 use std::net::SocketAddr;
@@ -23,6 +24,7 @@ pub(super) use bench::{
 };
 use child::Child;
 pub(super) use cron::{Cron, GapRule, OverlapRule};
+use limits::Limits;
 pub(super) use role::RoleName;
 
 const AFTER_HELP: &str = "\
@@ -360,6 +362,8 @@ pub(super) struct Serve {
         value_delimiter = ','
     )]
     pub(super) disable_activity: Vec<String>,
+    #[command(flatten)]
+    pub(super) limits: Limits,
     #[command(flatten)]
     pub(super) child: Child,
 }

@@ -93,6 +93,8 @@ pub struct Outcome {
     pub unmatched: Vec<usize>,
     /// There is more to do: commit, then run again with [`Instruction::Continue`].
     pub yielded: bool,
+    /// A script found no room: nothing of this is to be committed, and the burst is to be tried again after that time.
+    pub deferred: Option<Duration>,
     /// How long the burst took, by a monotonic clock.
     pub elapsed: Duration,
 }

@@ -125,6 +125,8 @@ impl Evaluator<'_> {
                     ScriptErrorKind::Memory => "script-memory",
                     ScriptErrorKind::InvalidText => "invalid-text",
                     ScriptErrorKind::TooLarge => "value-too-large",
+                    // The burst is deferred, so that this is not seen.
+                    ScriptErrorKind::Busy => "script-busy",
                     ScriptErrorKind::Closed => "script-closed",
                 };
                 Fault::new(error.message).code(code).category("Script")

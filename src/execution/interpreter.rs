@@ -3,6 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Map;
 
@@ -18,7 +19,7 @@ use super::validate;
 use crate::activity::{Catalogue, Kind, NodeInput};
 use crate::definition::{Trigger, ValidationError, WorkflowDefinition};
 use crate::expression::ScriptEngine;
-use crate::id::{ActivityId, BookmarkId, InstanceId};
+use crate::id::{ActivityId, BookmarkId, InstanceId, VersionId};
 use crate::schedule::Schedule;
 use crate::{Error, Result};
 
@@ -90,7 +91,7 @@ impl Interpreter {
     ///
     /// # Errors
     /// `invalid-trigger`, with all that is wrong by activity: an input cannot be evaluated, names nothing to wait for, or
-    /// is no part of a schedule.
+    /// is no part of a schedule. `scripts-busy` when there was no room for a script.
     ///
     /// Cancellation safe.
     pub async fn starts(&self, program: &Program) -> Result<Starts> {
@@ -122,7 +123,12 @@ impl Interpreter {
             let mut inputs = Map::new();
             let mut problems = Vec::new();
             for input in &node.inputs {
-                match evaluator.input(input).await {
+                let evaluated = evaluator.input(input).await;
+                if session.deferral().is_some() {
+                    let message = "there is no room for another script now; try again in a moment";
+                    return Err(Error::unavailable("scripts-busy", message));
+                }
+                match evaluated {
                     Ok(evaluated) => drop(inputs.insert(input.name.clone(), evaluated.value)),
                     Err(fault) => problems.push(fault.message),
                 }
@@ -171,6 +177,12 @@ impl Interpreter {
                     .fold(error, |error, (activity, message)| error.field(activity, message)))
             }
         }
+    }
+
+    /// For how long a burst of that version and instance must not begin: its scripts keep timing out, and one of them was
+    /// deferred for that. None: it may begin.
+    pub(crate) fn deferral(&self, version: &VersionId, instance: &InstanceId) -> Option<Duration> {
+        self.scripts.deferral(version, instance)
     }
 
     /// Runs one burst. It never panics and never fails: what goes wrong is an incident in the outcome.
@@ -231,6 +243,7 @@ fn outcome(run: Run<'_>, loaded: Vec<BookmarkId>, unmatched: Vec<usize>) -> Outc
         record,
         program,
         yielded,
+        session,
         ..
     } = run;
     let elapsed = record.began.elapsed();
@@ -256,6 +269,7 @@ fn outcome(run: Run<'_>, loaded: Vec<BookmarkId>, unmatched: Vec<usize>) -> Outc
         activity_executions,
         unmatched,
         yielded: yielded && state.status == super::status::Status::Running,
+        deferred: session.deferral(),
         elapsed,
         state,
     }

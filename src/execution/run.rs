@@ -73,6 +73,9 @@ impl Run<'_> {
         };
         loop {
             while let Some(notice) = self.notices.pop_front() {
+                if self.session.deferral().is_some() {
+                    return;
+                }
                 let call = if notice.was_cancelled {
                     Call::Cancelled(notice.child)
                 } else {
@@ -80,7 +83,9 @@ impl Run<'_> {
                 };
                 self.call(notice.to, call).await;
             }
-            if self.state.status == Status::Finished || self.state.queue.is_empty() {
+            // What this burst has done is thrown away: it does no more.
+            let is_deferred = self.session.deferral().is_some();
+            if is_deferred || self.state.status == Status::Finished || self.state.queue.is_empty() {
                 return;
             }
             let is_enough = self.executed >= self.options.activities_per_burst

@@ -1,56 +1,60 @@
 //! The bounded threads on which scripts run.
 //!
 //! A realm cannot leave its thread, so a session sits on one *lane*: a queue and the thread that serves it. Realms live
-//! on the thread's own stack, keyed by session; everything shared is in [`Lane`].
+//! on the thread's own stack, keyed by session; everything shared is in [`Lane`]. A session that finds another thread on
+//! its lane gets a new realm: between two scripts of a session a realm holds nothing of theirs.
 //!
 //! - **Nothing runs before it is needed.** A lane's thread starts with its first job. From then on it makes realms ahead while
 //!   it has nothing else to do, [`ScriptOptions::prepared`] of them: a realm takes many times as long as most scripts. Each is
 //!   for one session; none is used by another one.
-//! - **Bounded.** A lane's queue holds [`ScriptOptions::queue`] jobs; a permit is taken before the push and given back
-//!   when the thread takes the job, so the one who finds it full waits in `evaluate`, and can give up there.
+//! - **Fair.** Definitions take turns on a lane, and a full queue makes only its own definition wait (`fair_queue`).
+//! - **Quick scripts do not wait for slow ones.** A script that has run for 50 ms leaves its lane to a new thread and goes
+//!   on among the slow ones, by turns (`slow`, `pacer`). One for which there is no place begins again later.
+//! - **Bounded.** A lane's queue holds [`ScriptOptions::queue`] jobs of each definition; a permit is taken before the push and
+//!   given back when the thread takes the job, so the one who finds it full waits in `evaluate`, and can give up there.
+//! - **Exhausted is no fault.** Where there is no room left for a script the answer is [`ScriptErrorKind::Busy`], and the
+//!   burst is handed back. So it is where a definition's scripts keep timing out (`breaker`).
 //! - **Dropped is dropped.** A caller that goes away sets its job's flag: a waiting job is skipped, a running one
 //!   interrupted. A session that goes away leaves its number in the lane's list; the thread frees the realm before it
 //!   takes the next job. The list is no queue that could be full: it holds at most one number per live realm.
-//! - **Answered, then swept.** What a script left on the global object is taken away when its caller has its answer.
-//! - **A panic is seen.** It is caught around each job and logged; the lane's realms are dropped (sessions make new
-//!   ones) and the thread goes on. Should the thread itself end, the next push starts another.
 //! - **A thread that does not come back is left behind.** Some native loops of the engine never ask the interrupt
-//!   handler. Whoever waits on a lane watches the job that runs on it; one that is [`GRACE`] past its limit loses its
-//!   lane to a new thread, which inherits the queue. The old one ends when its loop does. There are at most
-//!   [`MAX_STRAYS`] of these; with more, callers get [`ScriptErrorKind::Closed`] until one has ended.
+//!   handler. Who waits for a script watches the lane, and the slow ones as well; a thread that is [`GRACE`] past its
+//!   limit loses its lane or its place. It ends when its loop does. There are at most eight of these.
+//!
+//! [`GRACE`]: super::pacer::GRACE
 
-use std::collections::{HashMap, VecDeque};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use super::realm::Realm;
+use super::fair_queue::{FairQueue, Rooms};
+use super::pacer::GRACE;
 use super::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope};
+use super::slow::{QUICK, Slow};
+use super::ticket::Ticket;
+use super::worker;
 
-type Answer = Result<ScriptResult, ScriptError>;
+pub(super) type Answer = Result<ScriptResult, ScriptError>;
 
-/// How long past its time limit a script may stay before its thread is given up. The engine looks up every few
-/// thousand steps, which takes well under a millisecond; the rest is for a machine that is busy.
-const GRACE: Duration = Duration::from_millis(500);
-
-/// Threads of one pool that may be left behind in loops that nothing can interrupt.
-const MAX_STRAYS: usize = 8;
-
-/// How long a thread waits for a script before it makes a realm ahead: the next one of a burst comes soon.
-const QUIET: Duration = Duration::from_millis(2);
+/// How often one who waits for a script watches the threads.
+const WATCH: Duration = Duration::from_millis(100);
 
 /// How long it may take to take away what a script left behind; its getters may run then.
-const SWEEP_LIMIT: Duration = Duration::from_millis(50);
+pub(super) const SWEEP_LIMIT: Duration = Duration::from_millis(50);
 
-/// Stack beyond what scripts may use: for the engine's native frames, and for ours.
-const NATIVE_STACK: usize = 2 << 20;
+/// How long a script waits for a slow place before its burst is handed back.
+const PLACE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a burst is left alone for which there was no room, and one of a version whose breaker is open; jittered.
+const DEFERRED: Duration = Duration::from_secs(2);
+const BREAKER_PAUSE: Duration = Duration::from_secs(10);
 
 pub(super) struct Pool {
     lanes: Vec<Arc<Lane>>,
+    slow: Arc<Slow>,
     next_session: AtomicU64,
 }
 
@@ -61,55 +65,58 @@ pub(super) struct Seat {
     lane: OnceLock<Arc<Lane>>,
 }
 
-struct Lane {
-    options: Arc<ScriptOptions>,
-    /// Threads left behind, over all lanes.
-    strays: Arc<AtomicUsize>,
-    /// Room in the queue.
-    room: Arc<Semaphore>,
+pub(super) struct Lane {
+    pub(super) options: Arc<ScriptOptions>,
+    pub(super) slow: Arc<Slow>,
+    rooms: Rooms,
     /// Sessions that sit here.
     sessions: AtomicUsize,
     /// Realms that its thread has made ahead.
-    prepared: AtomicUsize,
+    pub(super) prepared: AtomicUsize,
     /// Realms that a script had to wait for.
-    late: AtomicUsize,
+    pub(super) late: AtomicUsize,
     state: Mutex<State>,
-    wake: Condvar,
+    pub(super) wake: Condvar,
 }
 
 #[derive(Default)]
-struct State {
-    queue: VecDeque<Job>,
+pub(super) struct State {
+    pub(super) queue: FairQueue<Box<Job>>,
     /// Sessions whose realm is to be freed.
-    gone: Vec<u64>,
+    pub(super) gone: VecDeque<u64>,
     /// Which thread serves this lane. One that finds another number here has been replaced.
-    generation: u64,
-    served: bool,
-    /// Since when a job runs.
-    running: Option<Instant>,
-    closed: bool,
+    pub(super) generation: u64,
+    pub(super) served: bool,
+    pub(super) running: Option<Running>,
+    pub(super) closed: bool,
 }
 
-struct Job {
-    session: u64,
-    script: String,
-    scope: ScriptScope,
-    cancelled: Arc<AtomicBool>,
-    /// The generation of the thread that took it; 0 while it waits.
-    taken_by: Arc<AtomicU64>,
-    answer: oneshot::Sender<Answer>,
-    room: OwnedSemaphorePermit,
+/// What runs on a lane, and since when.
+pub(super) struct Running {
+    /// None: what a script left is taken away.
+    pub(super) ticket: Option<Arc<Ticket>>,
+    pub(super) since: Instant,
+}
+
+pub(super) struct Job {
+    pub(super) session: u64,
+    pub(super) script: String,
+    pub(super) scope: ScriptScope,
+    pub(super) ticket: Arc<Ticket>,
+    pub(super) answer: oneshot::Sender<Answer>,
+    /// Given back when a thread takes it.
+    pub(super) room: Option<OwnedSemaphorePermit>,
 }
 
 impl Pool {
     pub(super) fn new(options: ScriptOptions) -> Self {
         let options = Arc::new(options);
-        let strays = Arc::new(AtomicUsize::new(0));
+        let slow = Arc::new(Slow::new(Arc::clone(&options)));
         let lane = |_| {
             Arc::new(Lane {
                 options: Arc::clone(&options),
-                strays: Arc::clone(&strays),
-                room: Arc::new(Semaphore::new(options.queue.clamp(1, Semaphore::MAX_PERMITS))),
+                slow: Arc::clone(&slow),
+                rooms: Rooms::new(options.queue),
                 sessions: AtomicUsize::new(0),
                 prepared: AtomicUsize::new(0),
                 late: AtomicUsize::new(0),
@@ -119,6 +126,7 @@ impl Pool {
         };
         Self {
             lanes: (0..options.threads.max(1)).map(lane).collect(),
+            slow,
             next_session: AtomicU64::new(0),
         }
     }
@@ -130,6 +138,11 @@ impl Pool {
         (sum(|lane| &lane.prepared), sum(|lane| &lane.late))
     }
 
+    #[cfg(test)]
+    pub(super) fn slow(&self) -> (usize, usize) {
+        self.slow.counts()
+    }
+
     pub(super) fn seat(pool: &Arc<Self>) -> Seat {
         let session = pool.next_session.fetch_add(1, Ordering::Relaxed);
         Seat {
@@ -138,6 +151,18 @@ impl Pool {
             lane: OnceLock::new(),
         }
     }
+
+    /// For how long a burst must not begin: scripts of its version keep timing out, and its own was deferred for that.
+    pub(super) fn deferral(&self, version: &str, instance: &str) -> Option<Duration> {
+        let busy = || self.slow.of_version(version) > 0;
+        let trial = self.slow.options.time_limit;
+        let may = self.slow.breakers.may_begin(version, instance, trial, busy);
+        (!may).then(|| jittered(BREAKER_PAUSE))
+    }
+}
+
+fn jittered(pause: Duration) -> Duration {
+    pause.mul_f64(rand::random_range(0.75..1.25))
 }
 
 impl Drop for Pool {
@@ -153,48 +178,58 @@ impl Seat {
     pub(super) async fn evaluate(&self, script: &str, scope: ScriptScope) -> Answer {
         let lane = self.lane()?;
         let closed = |_| ScriptError::new(ScriptErrorKind::Closed, "the script engine has ended");
-        let mut waiting = Box::pin(Arc::clone(&lane.room).acquire_owned());
+        let ticket = Arc::new(Ticket::new(&scope.workflow));
+        let mut waiting = Box::pin(lane.rooms.of(&ticket.definition).acquire_owned());
         let room = loop {
-            match tokio::time::timeout(lane.patience(), &mut waiting).await {
+            match tokio::time::timeout(WATCH, &mut waiting).await {
                 Ok(room) => break room.map_err(closed)?,
                 Err(_) => Lane::watch(lane)?,
             }
         };
         let (answer, mut receiver) = oneshot::channel();
-        let cancelled = CancelOnDrop(Arc::new(AtomicBool::new(false)));
-        let taken_by = Arc::new(AtomicU64::new(0));
-        Lane::push(
-            lane,
-            Job {
-                session: self.session,
-                script: script.to_owned(),
-                scope,
-                cancelled: Arc::clone(&cancelled.0),
-                taken_by: Arc::clone(&taken_by),
-                answer,
-                room,
-            },
-        )?;
+        let _cancelled = CancelOnDrop(&ticket, &lane.slow);
+        let job = Job {
+            session: self.session,
+            script: script.to_owned(),
+            scope,
+            ticket: Arc::clone(&ticket),
+            answer,
+            room: Some(room),
+        };
+        Lane::push(lane, Box::new(job))?;
         loop {
-            match tokio::time::timeout(lane.patience(), &mut receiver).await {
+            match tokio::time::timeout(WATCH, &mut receiver).await {
                 Ok(Ok(answer)) => return answer,
-                // The job was dropped: its thread panicked, or was left behind in it.
+                // The job was dropped: its thread panicked, or could not be started.
                 Ok(Err(_)) => {
-                    return Err(ScriptError::new(
-                        ScriptErrorKind::Closed,
-                        "the script's thread was lost",
-                    ));
+                    return Err(ScriptError::new(ScriptErrorKind::Busy, "the script's thread was lost"));
                 }
-                Err(_) => Lane::watch(lane)?,
+                Err(_) => {}
             }
-            let taken_by = taken_by.load(Ordering::Relaxed);
-            if taken_by != 0 && taken_by != lane.lock().generation {
+            // Before its thread is given up, which counts as rest.
+            let is_overdue = ticket.is_overdue();
+            let watched = Lane::watch(lane);
+            Slow::watch(&lane.slow);
+            if is_overdue {
+                lane.slow.breakers.timed_out(&ticket);
                 let limit = lane.options.time_limit;
                 let message =
                     format!("the script ran longer than its limit of {limit:?}, where nothing can interrupt it");
                 return Err(ScriptError::new(ScriptErrorKind::Timeout, message));
             }
+            if !ticket.is_taken() {
+                watched?;
+            }
+            if ticket.displaced_for() >= PLACE_TIMEOUT {
+                return Err(lane.refuse(&ticket));
+            }
         }
+    }
+
+    /// For how long a burst is to be left alone whose script found no room.
+    pub(super) fn pause(&self, version: &str) -> Duration {
+        let is_open = self.pool.slow.breakers.is_open(version);
+        jittered(if is_open { BREAKER_PAUSE } else { DEFERRED })
     }
 
     /// The lane with the fewest sessions, from now on.
@@ -221,248 +256,106 @@ impl Drop for Seat {
             lane.sessions.fetch_sub(1, Ordering::Relaxed);
             let mut state = lane.lock();
             if state.served {
-                state.gone.push(self.session);
+                state.gone.push_back(self.session);
                 lane.wake.notify_all();
             }
         }
     }
 }
 
-struct CancelOnDrop(Arc<AtomicBool>);
+struct CancelOnDrop<'a>(&'a Ticket, &'a Slow);
 
-impl Drop for CancelOnDrop {
+impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        if self.0.cancel() {
+            self.1.nudge(self.0);
+        }
     }
 }
 
 impl Lane {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long to wait before looking after the lane's thread.
-    fn patience(&self) -> Duration {
-        self.options.time_limit.saturating_add(GRACE)
-    }
-
-    fn push(lane: &Arc<Self>, job: Job) -> Result<(), ScriptError> {
+    fn push(lane: &Arc<Self>, job: Box<Job>) -> Result<(), ScriptError> {
         let mut state = lane.lock();
         if !state.served {
             Self::serve(lane, &mut state)?;
         }
-        state.queue.push_back(job);
+        let ticket = Arc::clone(&job.ticket);
+        state.queue.push(&ticket.definition, job);
         lane.wake.notify_all();
         Ok(())
     }
 
-    /// Replaces the lane's thread if the job on it is overdue, or if it has ended with jobs in the queue.
+    /// There is no room for a script: its burst is to be handed back.
+    pub(super) fn refuse(&self, ticket: &Ticket) -> ScriptError {
+        self.slow.breakers.remember(ticket);
+        self.slow.warn();
+        let message = "there is no room for another slow script now";
+        ScriptError::new(ScriptErrorKind::Busy, message)
+    }
+
+    /// Gives the lane to a new thread, and a slow place to the script that runs on it. False: there is none.
+    pub(super) fn hand_over(lane: &Arc<Self>, generation: u64, ticket: &Arc<Ticket>) -> bool {
+        let mut state = lane.lock();
+        if state.generation != generation {
+            return lane.slow.has_place(ticket);
+        }
+        Self::replace_slow(lane, &mut state, ticket)
+    }
+
+    fn replace_slow(lane: &Arc<Self>, state: &mut State, ticket: &Arc<Ticket>) -> bool {
+        if !lane.slow.take_place(ticket) {
+            return false;
+        }
+        let served = Self::serve(lane, state).is_ok();
+        if !served {
+            lane.slow.leave(ticket);
+        }
+        served
+    }
+
+    /// Replaces the lane's thread if what runs on it asks nothing, or if it has ended with jobs in the queue.
     fn watch(lane: &Arc<Self>) -> Result<(), ScriptError> {
         let mut state = lane.lock();
-        let overdue = state.running.is_some_and(|since| since.elapsed() >= lane.patience());
-        if overdue {
-            if lane.strays.load(Ordering::Relaxed) >= MAX_STRAYS {
-                let message = "all threads for scripts hang in loops that cannot be interrupted";
-                return Err(ScriptError::new(ScriptErrorKind::Closed, message));
+        if let Some(Running { ticket, since }) = &state.running {
+            let (ticket, since) = (ticket.clone(), *since);
+            let is_overdue = match &ticket {
+                Some(ticket) => ticket.is_overdue(),
+                None => since.elapsed() >= SWEEP_LIMIT + GRACE,
+            };
+            if is_overdue {
+                lane.slow.leave_behind()?;
+                if let Err(error) = Self::serve(lane, &mut state) {
+                    lane.slow.comes_back();
+                    return Err(error);
+                }
+            } else if let Some(ticket) = ticket
+                && since.elapsed() >= QUICK * 2
+            {
+                Self::replace_slow(lane, &mut state, &ticket);
             }
-            tracing::error!("a script hangs where it cannot be interrupted; its thread is left behind");
-            lane.strays.fetch_add(1, Ordering::Relaxed);
-            state.served = false;
         }
-        if !state.served && !state.queue.is_empty() || overdue {
+        if !state.served && !state.queue.is_empty() {
             Self::serve(lane, &mut state)?;
         }
         Ok(())
     }
 
+    /// Starts a thread for the lane, which waits until the caller lets go of the state.
     fn serve(lane: &Arc<Self>, state: &mut State) -> Result<(), ScriptError> {
-        state.generation += 1;
+        let generation = state.generation + 1;
+        if let Err(error) = worker::start(lane, generation) {
+            let message = format!("no thread for scripts could be started: {error}");
+            return Err(ScriptError::new(ScriptErrorKind::Busy, message));
+        }
+        state.generation = generation;
+        state.served = true;
         state.running = None;
         state.gone.clear();
-        let generation = state.generation;
-        let mine = Arc::clone(lane);
-        let started = thread::Builder::new()
-            .name("script".to_owned())
-            .stack_size(lane.options.stack_limit.saturating_add(NATIVE_STACK))
-            .spawn(move || {
-                Worker {
-                    lane: mine,
-                    generation,
-                    realms: HashMap::new(),
-                    prepared: Vec::new(),
-                    has_run: false,
-                }
-                .run()
-            });
-        match started {
-            Ok(_) => {
-                state.served = true;
-                Ok(())
-            }
-            Err(error) => {
-                let message = format!("no thread for scripts could be started: {error}");
-                Err(ScriptError::new(ScriptErrorKind::Closed, message))
-            }
-        }
-    }
-}
-
-/// A lane's thread.
-struct Worker {
-    lane: Arc<Lane>,
-    generation: u64,
-    realms: HashMap<u64, Realm>,
-    /// Made ahead, and used by nobody yet.
-    prepared: Vec<Realm>,
-    has_run: bool,
-}
-
-/// What a lane's thread does next.
-enum Step {
-    Run(Box<Job>),
-    Free(u64),
-    Prepare,
-}
-
-impl Worker {
-    fn run(mut self) {
-        while let Some(job) = self.next() {
-            let Job {
-                session,
-                script,
-                scope,
-                cancelled,
-                answer,
-                room,
-                ..
-            } = job;
-            drop(room);
-            let outcome = catch_unwind(AssertUnwindSafe(|| self.evaluate(session, &script, scope, &cancelled)));
-            let outcome = outcome.unwrap_or_else(|_| {
-                tracing::error!("evaluating a script panicked; its thread starts over");
-                self.realms.clear();
-                self.prepared.clear();
-                Err(ScriptError::new(
-                    ScriptErrorKind::Closed,
-                    "evaluating the script failed inside the engine",
-                ))
-            });
-            // Nobody may be waiting any more.
-            self.runs(None);
-            let _ = answer.send(outcome);
-            if let Some(realm) = self.realms.remove(&session) {
-                // Watched as a script is: it may hang as well.
-                self.runs(Some(Instant::now()));
-                let swept = catch_unwind(AssertUnwindSafe(|| realm.sweep(Instant::now() + SWEEP_LIMIT)));
-                if swept.unwrap_or(false) {
-                    self.realms.insert(session, realm);
-                }
-                self.runs(None);
-            }
-        }
-    }
-
-    /// Says since when something runs here that may hang.
-    fn runs(&self, since: Option<Instant>) {
-        let mut state = self.lane.lock();
-        if state.generation == self.generation {
-            state.running = since;
-        }
-    }
-
-    /// The next job that somebody still waits for; none if this thread is to end.
-    fn next(&mut self) -> Option<Job> {
-        loop {
-            match self.step()? {
-                Step::Run(job) => return Some(*job),
-                Step::Free(session) => drop(self.realms.remove(&session)),
-                Step::Prepare => match catch_unwind(AssertUnwindSafe(|| Realm::new(&self.lane.options))) {
-                    Ok(Ok(realm)) => {
-                        self.prepared.push(realm);
-                        self.lane.prepared.store(self.prepared.len(), Ordering::Relaxed);
-                    }
-                    failed => {
-                        // Whoever needs one is told.
-                        let error = failed.ok().and_then(Result::err);
-                        tracing::debug!(?error, "no realm could be made ahead");
-                        self.has_run = false;
-                    }
-                },
-            }
-        }
-    }
-
-    /// One thing at a time: whatever comes meanwhile waits for no more than that.
-    fn step(&mut self) -> Option<Step> {
-        let wants_more = self.has_run && self.prepared.len() < self.lane.options.prepared;
-        let mut state = self.lane.lock();
-        loop {
-            if state.generation != self.generation {
-                return None;
-            }
-            if let Some(session) = state.gone.pop() {
-                return Some(Step::Free(session));
-            }
-            while let Some(job) = state.queue.pop_front() {
-                if !job.cancelled.load(Ordering::Relaxed) {
-                    job.taken_by.store(self.generation, Ordering::Relaxed);
-                    state.running = Some(Instant::now());
-                    return Some(Step::Run(Box::new(job)));
-                }
-            }
-            if state.closed {
-                return None;
-            }
-            if !wants_more {
-                state = self.lane.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            }
-            let waited = self.lane.wake.wait_timeout(state, QUIET);
-            let (next, waited) = waited.unwrap_or_else(PoisonError::into_inner);
-            state = next;
-            let is_quiet = state.queue.is_empty() && state.gone.is_empty() && !state.closed;
-            if waited.timed_out() && is_quiet && state.generation == self.generation {
-                return Some(Step::Prepare);
-            }
-        }
-    }
-
-    fn evaluate(&mut self, session: u64, script: &str, scope: ScriptScope, cancelled: &Arc<AtomicBool>) -> Answer {
-        let options = &self.lane.options;
-        self.has_run = true;
-        let realm = match self.realms.remove(&session) {
-            Some(realm) => realm,
-            None => {
-                let ahead = self.prepared.pop();
-                let made = if ahead.is_some() { "ahead" } else { "late" };
-                metrics::counter!("mainspring_script_realms_total", "made" => made).increment(1);
-                if let Some(realm) = ahead {
-                    self.lane.prepared.store(self.prepared.len(), Ordering::Relaxed);
-                    realm
-                } else {
-                    self.lane.late.fetch_add(1, Ordering::Relaxed);
-                    Realm::new(options)?
-                }
-            }
-        };
-        let deadline = Instant::now() + options.time_limit;
-        let evaluation = realm.evaluate(script, scope, options, deadline, cancelled);
-        // A realm that is not put back is freed here: it is spent, or a panic came by.
-        if !evaluation.spent {
-            self.realms.insert(session, realm);
-        }
-        evaluation.result
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        let mut state = self.lane.lock();
-        if state.generation == self.generation {
-            state.served = false;
-            state.running = None;
-        } else {
-            self.lane.strays.fetch_sub(1, Ordering::Relaxed);
-        }
+        lane.prepared.store(0, Ordering::Relaxed);
+        Ok(())
     }
 }

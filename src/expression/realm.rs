@@ -4,7 +4,8 @@
 //!
 //! - **time**: an interrupt handler that the engine asks every few thousand steps, in bytecode and inside regular
 //!   expressions; the error it raises cannot be caught by a script, and from then on every further step is refused.
-//!   The deadline covers the whole evaluation: parsing, running, promise jobs, and the conversion of its results;
+//!   What the thread's pacer allows covers the whole evaluation: parsing, running, promise jobs, and the conversion of
+//!   its results;
 //! - **memory**: the engine's own allocator limit, which counts strings, array buffers and the stacks of regular
 //!   expressions. Out of memory can be caught by a script, and then it goes on within the limit;
 //! - **stack**: the engine's own limit.
@@ -21,11 +22,8 @@
 //! script `return`; that one is compiled as a function's body. Which of both it is, is found by compiling it behind a
 //! `throw`, so that nothing of it runs twice.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use rquickjs::context::EvalOptions;
 use rquickjs::promise::PromiseState;
@@ -34,8 +32,10 @@ use serde_json::{Map, Value};
 
 use super::accessor;
 use super::convert::{Failure, Outbound, inbound, same};
+use super::pacer::{Pacer, Stop};
 use super::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope};
 
+const UTC: &str = include_str!("utc.js");
 const GUARDS: &str = include_str!("guards.js");
 const PRELUDE: &str = include_str!("prelude.js");
 const RUNNER: &str = "(__mainspring_source__) => eval(__mainspring_source__)";
@@ -47,6 +47,8 @@ pub(super) struct Evaluation {
     pub(super) result: Result<ScriptResult, ScriptError>,
     /// The realm must not be used again.
     pub(super) spent: bool,
+    /// What the script saw, as it was.
+    pub(super) scope: ScriptScope,
 }
 
 /// One heap. Field order is drop order: functions, context, runtime.
@@ -54,7 +56,7 @@ pub(super) struct Realm {
     functions: Functions,
     context: Context,
     runtime: Runtime,
-    clock: Rc<Clock>,
+    pacer: Rc<Pacer>,
     scope: Rc<RefCell<ScriptScope>>,
 }
 
@@ -67,29 +69,10 @@ struct Functions {
     run: Persistent<Function<'static>>,
 }
 
-/// When the running script must stop, and whether it was stopped.
-struct Clock {
-    deadline: Cell<Option<Instant>>,
-    cancelled: RefCell<Arc<AtomicBool>>,
-    fired: Cell<bool>,
-}
-
-impl Clock {
-    fn over(&self) -> bool {
-        let over = self.fired.get()
-            || self.deadline.get().is_some_and(|deadline| Instant::now() >= deadline)
-            || self.cancelled.borrow().load(Ordering::Relaxed);
-        if over {
-            self.fired.set(true);
-        }
-        over
-    }
-}
-
 impl Realm {
     /// Makes a realm with the limits of `options`, on the thread that will use it.
-    pub(super) fn new(options: &ScriptOptions) -> Result<Self, ScriptError> {
-        Self::build(options).map_err(|error| {
+    pub(super) fn new(options: &ScriptOptions, pacer: &Rc<Pacer>) -> Result<Self, ScriptError> {
+        Self::build(options, pacer).map_err(|error| {
             ScriptError::new(
                 ScriptErrorKind::Memory,
                 format!("no heap for scripts can be made: {error}"),
@@ -97,16 +80,11 @@ impl Realm {
         })
     }
 
-    fn build(options: &ScriptOptions) -> rquickjs::Result<Self> {
+    fn build(options: &ScriptOptions, pacer: &Rc<Pacer>) -> rquickjs::Result<Self> {
         let runtime = Runtime::new()?;
         runtime.set_memory_limit(options.memory_limit);
         runtime.set_max_stack_size(options.stack_limit);
-        let clock = Rc::new(Clock {
-            deadline: Cell::new(None),
-            cancelled: RefCell::new(Arc::new(AtomicBool::new(false))),
-            fired: Cell::new(false),
-        });
-        let watch = Rc::clone(&clock);
+        let watch = Rc::clone(pacer);
         runtime.set_interrupt_handler(Some(Box::new(move || watch.over())));
         let scope = Rc::new(RefCell::new(ScriptScope::default()));
         let context = Context::full(&runtime)?;
@@ -115,59 +93,49 @@ impl Realm {
             functions,
             context,
             runtime,
-            clock,
+            pacer: Rc::clone(pacer),
             scope,
         })
     }
 
-    /// Runs one script until `deadline`, or until `cancelled`.
-    pub(super) fn evaluate(
-        &self,
-        script: &str,
-        scope: ScriptScope,
-        options: &ScriptOptions,
-        deadline: Instant,
-        cancelled: &Arc<AtomicBool>,
-    ) -> Evaluation {
-        self.clock.deadline.set(Some(deadline));
-        self.clock.cancelled.replace(Arc::clone(cancelled));
+    /// Runs one script, for as long as the thread's pacer lets it.
+    pub(super) fn evaluate(&self, script: &str, scope: ScriptScope, options: &ScriptOptions) -> Evaluation {
         *self.scope.borrow_mut() = scope;
         let mut result = self.context.with(|ctx| self.enter(&ctx, script, options));
-        if self.clock.over() {
-            result = Err(self.stopped(options, cancelled));
+        if self.pacer.over() {
+            result = Err(self.stopped(options));
         }
-        let mut spent = self.clock.fired.get() || accessor::touches_prototypes(script);
+        let mut spent = self.pacer.stop().is_some() || accessor::touches_prototypes(script);
         if let Err(error) = &result {
             spent |= error.kind == ScriptErrorKind::Memory || error.message.contains("threw null");
         }
         spent |= self.runtime.is_job_pending();
-        *self.scope.borrow_mut() = ScriptScope::default();
-        Evaluation { result, spent }
+        let scope = self.scope.take();
+        Evaluation { result, spent, scope }
     }
 
     /// Takes away what a script left on the global object. False: it has changed what belongs to the language, and the realm
-    /// must go. Getters of that script may run here, until `deadline`.
-    pub(super) fn sweep(&self, deadline: Instant) -> bool {
-        self.clock.deadline.set(Some(deadline));
-        self.clock.cancelled.replace(Arc::default());
+    /// must go. Getters of that script may run here, as long as the pacer lets them.
+    pub(super) fn sweep(&self) -> bool {
         let clean = self.context.with(|ctx| {
             let sweep = self.functions.sweep.clone().restore(&ctx);
             let clean = sweep.and_then(|sweep| sweep.call::<_, bool>(()));
             ctx.catch();
             clean.unwrap_or(false)
         });
-        clean && !self.clock.over() && !self.runtime.is_job_pending()
+        clean && !self.pacer.over() && !self.runtime.is_job_pending()
     }
 
-    fn stopped(&self, options: &ScriptOptions, cancelled: &AtomicBool) -> ScriptError {
-        if cancelled.load(Ordering::Relaxed) {
-            return ScriptError::new(ScriptErrorKind::Closed, "the script was cancelled");
-        }
+    fn stopped(&self, options: &ScriptOptions) -> ScriptError {
         let limit = options.time_limit;
-        ScriptError::new(
-            ScriptErrorKind::Timeout,
-            format!("the script ran longer than its limit of {limit:?}"),
-        )
+        match self.pacer.stop() {
+            Some(Stop::Cancelled) => ScriptError::new(ScriptErrorKind::Closed, "the script was cancelled"),
+            Some(Stop::Displaced) => ScriptError::new(ScriptErrorKind::Busy, "the script found no place"),
+            Some(Stop::TimedOut) | None => ScriptError::new(
+                ScriptErrorKind::Timeout,
+                format!("the script ran longer than its limit of {limit:?}"),
+            ),
+        }
     }
 
     fn enter<'js>(&self, ctx: &Ctx<'js>, script: &str, options: &ScriptOptions) -> Result<ScriptResult, ScriptError> {
@@ -189,7 +157,7 @@ impl Realm {
         }
         let mut value = self.run(ctx, script)?;
         // Jobs run to the end also when nobody waits for them: what they would still do belongs to this script.
-        while !self.clock.over() && ctx.execute_pending_job() {}
+        while !self.pacer.over() && ctx.execute_pending_job() {}
         if let Some(promise) = value.as_promise() {
             if promise.state() == PromiseState::Pending {
                 let message = "the script returned a promise that nothing can ever settle";
@@ -230,7 +198,7 @@ impl Realm {
         options: &ScriptOptions,
     ) -> Result<ScriptResult, Failure> {
         let flatten = self.functions.flatten.clone().restore(ctx)?;
-        let over = || self.clock.over();
+        let over = || self.pacer.over();
         let mut out = Outbound::new(&flatten, options.max_result_bytes, &over);
         let mut result = ScriptResult {
             value: out.value(value)?,
@@ -288,7 +256,7 @@ impl Realm {
         } else {
             format!("{name}: {message}")
         };
-        let kind = if name == "SyntaxError" && !self.parses(ctx, script).unwrap_or(true) && !self.clock.over() {
+        let kind = if name == "SyntaxError" && !self.parses(ctx, script).unwrap_or(true) && !self.pacer.over() {
             ScriptErrorKind::Syntax
         } else {
             ScriptErrorKind::Thrown
@@ -364,6 +332,8 @@ impl Functions {
         host.set("guid", Function::new(ctx.clone(), || uuid::Uuid::new_v4().to_string())?)?;
         host.set("encode", Function::new(ctx.clone(), encode)?)?;
         host.set("decode", Function::new(ctx.clone(), decode)?)?;
+        let utc: Function<'js> = ctx.eval(UTC)?;
+        utc.call::<_, ()>(())?;
         let guards: Function<'js> = ctx.eval(GUARDS)?;
         let is_proxy = Function::new(ctx.clone(), |value: JsValue<'_>| value.is_proxy())?;
         guards.call::<_, ()>((is_proxy,))?;

@@ -3,9 +3,11 @@
 //! A [`ScriptEngine`] owns a bounded pool of threads. A burst opens a [`ScriptSession`] and evaluates its scripts with
 //! it, one [`ScriptScope`] each. What must hold, whatever a script does:
 //!
-//! - **A script ends.** After [`ScriptOptions::time_limit`] it is interrupted: in its own code, in a regular
+//! - **A script ends.** When it has run for [`ScriptOptions::time_limit`] it is interrupted: in its own code, in a regular
 //!   expression, in a sort, in a promise chain, in a getter that the conversion of its result calls. Should it sit in
 //!   some native loop that does not look up, the caller gets its answer all the same, and the thread is replaced.
+//! - **A script keeps no other one waiting.** One that takes longer than 50 ms goes on beside the others, in turns with
+//!   those that take long as well; where there is no room for it, its burst is deferred ([`ScriptErrorKind::Busy`]).
 //! - **A script fits.** Its heap, its stack and its result are bounded, and each bound has its own error kind.
 //! - **A script is alone.** It sees its scope and the language, nothing of the host: no files, no network, no modules,
 //!   no settings. Each session has a heap of its own, and what a script leaves in the global object is swept away
@@ -16,12 +18,13 @@
 //!   ([`ScriptErrorKind::InvalidText`]).
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
 use super::pool::{Pool, Seat};
+use crate::id::{InstanceId, VersionId};
 
 /// What a script can see.
 #[derive(Clone, Debug, Default)]
@@ -73,16 +76,20 @@ pub struct ScriptResult {
 /// The bounds within which scripts run.
 #[derive(Clone, Debug)]
 pub struct ScriptOptions {
-    /// Threads that run scripts, at least 1. They start when first needed. Default: 2.
+    /// Threads that take up scripts, at least 1. They start when first needed. Default: 2.
     pub threads: usize,
-    /// How long one evaluation may run, from when a thread takes it up. Elsa's default is 30 s; ours is 5 s, because
-    /// scripts do no I/O here, and what computes for 5 s holds up every burst that shares its thread.
+    /// Threads for scripts that have run for more than 50 ms; one definition has a quarter of them at most. They take turns:
+    /// as many run at once as half of the processors, at least one. Each may have a heap of `memory_limit`. Default: 32.
+    pub slow_threads: usize,
+    /// How long one evaluation may run; the time that it waits for its turn does not count. Elsa's default is 30 s; ours is
+    /// 5 s, because scripts do no I/O here.
     pub time_limit: Duration,
     /// Bytes of heap of one session. Default: 64 MiB.
     pub memory_limit: usize,
     /// Bytes of stack of one script. Default: 512 KiB, enough for some thousand nested calls.
     pub stack_limit: usize,
-    /// Evaluations that may wait for each thread. When as many wait, `evaluate` waits for room. Default: 256.
+    /// Evaluations of each definition that may wait for each thread. When as many wait, `evaluate` waits for room.
+    /// Default: 256.
     pub queue: usize,
     /// Heaps that each thread makes ahead while it has nothing to do, of some 260 KiB each. A session takes one, and nobody
     /// uses it again. To make one takes longer than most scripts. Default: 4.
@@ -95,6 +102,7 @@ impl Default for ScriptOptions {
     fn default() -> Self {
         Self {
             threads: 2,
+            slow_threads: 32,
             time_limit: Duration::from_secs(5),
             memory_limit: 64 << 20,
             stack_limit: 512 << 10,
@@ -120,6 +128,9 @@ pub enum ScriptErrorKind {
     InvalidText,
     /// What it handed back is larger than [`ScriptOptions::max_result_bytes`], or nested too deep.
     TooLarge,
+    /// There is no room for it now, or scripts of its version keep timing out. It is not to blame: what it belongs to is
+    /// to be tried again, see [`ScriptSession::deferral`].
+    Busy,
     /// Its session or its thread is gone.
     Closed,
 }
@@ -171,10 +182,23 @@ impl ScriptEngine {
         self.pool.realms()
     }
 
+    /// Slow scripts that have a place, and those that wait for one.
+    #[cfg(test)]
+    pub(super) fn slow(&self) -> (usize, usize) {
+        self.pool.slow()
+    }
+
+    /// For how long a burst of this version and instance must not begin: scripts of the version keep timing out, and the
+    /// burst was deferred for one of those. None: it may begin.
+    pub(crate) fn deferral(&self, version: &VersionId, instance: &InstanceId) -> Option<Duration> {
+        self.pool.deferral(version.as_str(), instance.as_str())
+    }
+
     /// Opens a session, which costs nothing before its first evaluation. One burst, one session.
     pub fn session(&self) -> ScriptSession {
         ScriptSession {
             seat: Pool::seat(&self.pool),
+            deferral: OnceLock::new(),
         }
     }
 }
@@ -189,6 +213,7 @@ impl fmt::Debug for ScriptEngine {
 /// is dropped. Dropping it while a script runs interrupts the script.
 pub struct ScriptSession {
     seat: Seat,
+    deferral: OnceLock<Duration>,
 }
 
 impl ScriptSession {
@@ -201,7 +226,17 @@ impl ScriptSession {
     /// # Errors
     /// See [`ScriptErrorKind`].
     pub async fn evaluate(&self, script: &str, scope: ScriptScope) -> Result<ScriptResult, ScriptError> {
-        self.seat.evaluate(script, scope).await
+        let version = scope.workflow.definition_version_id.clone();
+        let result = self.seat.evaluate(script, scope).await;
+        if result.as_ref().is_err_and(|error| error.kind == ScriptErrorKind::Busy) {
+            self.deferral.get_or_init(|| self.seat.pause(&version));
+        }
+        result
+    }
+
+    /// Once an evaluation was answered with [`ScriptErrorKind::Busy`]: for how long the burst is to be deferred.
+    pub fn deferral(&self) -> Option<Duration> {
+        self.deferral.get().copied()
     }
 }
 

@@ -290,3 +290,74 @@ async fn nothing_of_the_host_is_there() {
         ScriptErrorKind::Syntax
     );
 }
+
+/// In a process of its own: a time zone is that of a process.
+#[test]
+fn local_time_is_utc_whatever_the_host_says() {
+    let alone = "expression::tests::local_time_is_utc_in_a_process_with_another_zone";
+    // POSIX zones need no database of zones on this machine.
+    for (zone, west) in [("XYZ-5:30", -330), ("EST5EDT,M3.2.0,M11.1.0", 300), ("UTC0", 0)] {
+        let child = std::process::Command::new(std::env::current_exe().expect("this program"))
+            .args(["--exact", alone, "--ignored", "--nocapture"])
+            .env("TZ", zone)
+            .env("MAINSPRING_TEST_MINUTES_WEST", west.to_string())
+            .output()
+            .expect("a child");
+        let said = String::from_utf8_lossy(&child.stdout);
+        let errors = String::from_utf8_lossy(&child.stderr);
+        assert!(
+            child.status.success() && said.contains("1 passed"),
+            "{zone}: {said} {errors}"
+        );
+    }
+}
+
+#[tokio::test]
+#[ignore = "run by the test above, with a time zone"]
+async fn local_time_is_utc_in_a_process_with_another_zone() {
+    // The zone is really there.
+    let west: i32 = std::env::var("MAINSPRING_TEST_MINUTES_WEST").unwrap().parse().unwrap();
+    let winter = chrono::TimeZone::with_ymd_and_hms(&chrono::Local, 2024, 1, 15, 12, 0, 0).unwrap();
+    assert_eq!(winter.offset().utc_minus_local(), west * 60);
+    values(&[
+        ("new Date(0).getTimezoneOffset() + new Date(2024, 6, 1).getTimezoneOffset()", json!(0)),
+        ("new Date(NaN).getTimezoneOffset()", json!(null)),
+        ("new Date(0).getHours() + ':' + new Date(0).getMinutes() + ' ' + new Date(0).getDate()", json!("0:0 1")),
+        ("const d = new Date(1.5e12); [d.getFullYear(), d.getMonth(), d.getDay(), d.getSeconds(), d.getYear()]",
+            json!([2017, 6, 5, 0, 117])),
+        ("new Date(2024, 2, 10, 2, 30)", json!("2024-03-10T02:30:00.000Z")),
+        ("new Date(99, 0)", json!("1999-01-01T00:00:00.000Z")),
+        ("new Date(2024, NaN)", json!(null)),
+        ("new Date('2024-03-10T02:30:00')", json!("2024-03-10T02:30:00.000Z")),
+        ("new Date('2024-03-10T02:30')", json!("2024-03-10T02:30:00.000Z")),
+        ("new Date('2024-03-10T02:30:00.25')", json!("2024-03-10T02:30:00.250Z")),
+        ("new Date('2024-03-10T02:30:00+02:00')", json!("2024-03-10T00:30:00.000Z")),
+        ("new Date('2024-03-10T02:30:00Z')", json!("2024-03-10T02:30:00.000Z")),
+        ("new Date('2024-03-10')", json!("2024-03-10T00:00:00.000Z")),
+        ("new Date('2024')", json!("2024-01-01T00:00:00.000Z")),
+        ("new Date('Mar 10 2024 02:30')", json!("2024-03-10T02:30:00.000Z")),
+        ("new Date('3/10/2024, 2:30:00 PM')", json!("2024-03-10T14:30:00.000Z")),
+        ("new Date('Sun, 10 Mar 2024 02:30:00 EST')", json!("2024-03-10T07:30:00.000Z")),
+        ("new Date('Sun Mar 10 2024 02:30:00 GMT+0100 (CET)')", json!("2024-03-10T01:30:00.000Z")),
+        ("Date.parse('1 January 2000')", json!(946_684_800_000_i64)),
+        ("new Date('nonsense')", json!(null)),
+        ("new Date(new Date(5)).getTime() + new Date('7').getTime() * 0 + new Date({ valueOf: () => 6 }).getTime()", json!(11)),
+        ("new Date({ toString: () => '2024-03-10T02:30', valueOf: null })", json!("2024-03-10T02:30:00.000Z")),
+        ("const d = new Date(0); d.setHours(13, 5); d.setDate(2); d.setMonth(1); d.setYear(75); d",
+            json!("1975-02-02T13:05:00.000Z")),
+        ("new Date(0).toString()", json!("Thu Jan 01 1970 00:00:00 GMT+0000")),
+        ("`${new Date(46800000)}`", json!("Thu Jan 01 1970 13:00:00 GMT+0000")),
+        ("new Date(46800000).toLocaleString()", json!("01/01/1970, 01:00:00 PM")),
+        ("new Date(0).toLocaleTimeString() + new Date(0).toDateString()", json!("12:00:00 AMThu Jan 01 1970")),
+        ("new Date(8.64e15).toString()", json!("Sat Sep 13 275760 00:00:00 GMT+0000")),
+        ("String(new Date(NaN))", json!("Invalid Date")),
+        ("Date().endsWith('GMT+0000') && typeof Date()", json!("string")),
+        ("new Date(new Date(1.5e12).toString()).getTime()", json!(1_500_000_000_000_i64)),
+        ("class D extends Date { twice() { return this.getTime() * 2 } } const d = new D(4); [d.twice(), d instanceof D, d instanceof Date]",
+            json!([8, true, true])),
+        ("[Date.name, Date.length, new Date().constructor === Date, Date.UTC(1970, 0, 2), new Date(0).getHours.name, new Date().setHours.length]",
+            json!(["Date", 7, true, 86_400_000, "getHours", 4])),
+        ("Math.abs(new Date().getTime() - Date.now()) < 5000", json!(true)),
+    ])
+    .await;
+}

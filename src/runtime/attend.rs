@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::burst::{self, Loaded, Locked, Settled};
+use super::burst::{self, Loaded, Locked, Ran, Settled};
 use super::doors::Tidings;
 use super::in_flight::Hold;
 use super::shift::{Shift, pause};
@@ -104,7 +104,15 @@ async fn drive(
                 return Ok(None);
             }
             // It needs much room, and seldom for long: what it gives back is the next one's, still warm.
-            finished = Box::pin(interpret(shift, prepared)) => finished?,
+            ran = Box::pin(interpret(shift, prepared)) => match ran? {
+                Ran::Finished(finished) => *finished,
+                Ran::Deferred(pause) => {
+                    tracing::debug!(?pause, "there is no room for a script of the burst; it is tried again later");
+                    let blame = Blame::Nobody;
+                    Box::pin(shift.give_back(&key, &hold.claims(), Return { blame, pause })).await;
+                    return Ok(None);
+                }
+            },
         };
         failpoint::hit("burst.after").await?;
         match finished.commit(shift, hold).await? {
@@ -145,7 +153,7 @@ async fn drive(
     }
 }
 
-async fn interpret(shift: &Shift, prepared: burst::Prepared) -> Result<burst::Finished> {
+async fn interpret(shift: &Shift, prepared: burst::Prepared) -> Result<Ran> {
     failpoint::hit("burst.running").await?;
     burst::run(shift, prepared).await
 }

@@ -257,6 +257,15 @@ pub(super) async fn prepare(
         Box::pin(left).await;
         return Ok(None);
     }
+    let version = &definition.version_id;
+    if !instructions.contains(&Instruction::Cancel)
+        && let Some(pause) = shift.interpreter.deferral(version, &locked.key.1)
+    {
+        let claims: Vec<Claim> = rows.iter().map(|row| row.claim.clone()).collect();
+        let blame = Blame::Nobody;
+        Box::pin(shift.give_back(&locked.key, &claims, Return { blame, pause })).await;
+        return Ok(None);
+    }
     let clock = rows
         .first()
         .map(|row| row.clock)
@@ -315,7 +324,14 @@ async fn orphaned(shift: &Shift, key: &InstanceKey, rows: &[ClaimedRow]) -> Resu
     Ok(())
 }
 
-pub(super) async fn run(shift: &Shift, prepared: Prepared) -> Result<Finished> {
+/// How a burst ended, in memory.
+pub(super) enum Ran {
+    Finished(Box<Finished>),
+    /// Its script found no room. Nothing of it is kept, and it is tried again after that time.
+    Deferred(Duration),
+}
+
+pub(super) async fn run(shift: &Shift, prepared: Prepared) -> Result<Ran> {
     let Prepared {
         locked,
         rows,
@@ -338,6 +354,9 @@ pub(super) async fn run(shift: &Shift, prepared: Prepared) -> Result<Finished> {
         now: clock.now(),
     };
     let outcome = shift.interpreter.run(&program, burst).await;
+    if let Some(pause) = outcome.deferred {
+        return Ok(Ran::Deferred(pause));
+    }
     let Outcome {
         yielded, ref unmatched, ..
     } = outcome;
@@ -376,7 +395,7 @@ pub(super) async fn run(shift: &Shift, prepared: Prepared) -> Result<Finished> {
         keep: Box::new(locked.guard),
     });
     let Outcome { state, unmatched, .. } = outcome;
-    Ok(Finished {
+    Ok(Ran::Finished(Box::new(Finished {
         rows,
         unmatched,
         program,
@@ -388,7 +407,7 @@ pub(super) async fn run(shift: &Shift, prepared: Prepared) -> Result<Finished> {
         asked: if asks { Instant::now() } else { asked },
         incidents,
         request,
-    })
+    })))
 }
 
 impl Finished {

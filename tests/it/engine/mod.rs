@@ -6,6 +6,7 @@ mod hangs;
 mod library;
 mod life;
 mod schedules;
+mod scripts;
 mod services;
 
 use std::sync::Arc;

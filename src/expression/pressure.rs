@@ -1,0 +1,232 @@
+//! Scripts that take long, many at once: others are answered all the same, and none is lost.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::ScriptErrorKind::{Busy, Timeout};
+use super::{ScriptEngine, ScriptError, ScriptOptions, ScriptResult, ScriptScope, WorkflowFacts};
+use crate::id::{InstanceId, VersionId};
+
+/// More than any of this takes on a machine with other things to do, and less than what must not be waited for.
+const LONG: Duration = Duration::from_secs(60);
+
+const LOOP: &str = "while (true) {}";
+
+fn engine(options: ScriptOptions) -> Arc<ScriptEngine> {
+    Arc::new(ScriptEngine::new(options))
+}
+
+fn of(definition: &str, instance: &str) -> ScriptScope {
+    ScriptScope {
+        workflow: WorkflowFacts {
+            definition_id: definition.to_owned(),
+            definition_version_id: format!("{definition}:1"),
+            instance_id: instance.to_owned(),
+            ..WorkflowFacts::default()
+        },
+        ..ScriptScope::default()
+    }
+}
+
+type Answer = Result<ScriptResult, ScriptError>;
+
+fn begin(engine: &Arc<ScriptEngine>, script: &str, scope: ScriptScope) -> tokio::task::JoinHandle<Answer> {
+    let (engine, script) = (Arc::clone(engine), script.to_owned());
+    tokio::spawn(async move { engine.session().evaluate(&script, scope).await })
+}
+
+async fn is_answered(engine: &ScriptEngine, scope: ScriptScope) -> Duration {
+    let began = Instant::now();
+    let session = engine.session();
+    let two = tokio::time::timeout(LONG, session.evaluate("1 + 1", scope)).await;
+    assert_eq!(two.expect("in time").expect("result").value, json!(2));
+    began.elapsed()
+}
+
+async fn until(what: &str, holds: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < LONG, "{what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn loops_keep_no_other_script_waiting() {
+    let engine = engine(ScriptOptions {
+        time_limit: LONG * 10,
+        ..ScriptOptions::default()
+    });
+    // Of one definition, more than it may have places for; and of as many others.
+    let many: Vec<String> = (0..12)
+        .map(|n| format!("other {n}"))
+        .chain(vec!["one".to_owned(); 12])
+        .collect();
+    let loops: Vec<_> = many
+        .iter()
+        .map(|definition| begin(&engine, LOOP, of(definition, "i")))
+        .collect();
+    until("slow", || engine.slow() == (12 + 8, 4)).await;
+    for definition in ["innocent", "one"] {
+        for _ in 0..10 {
+            is_answered(&engine, of(definition, "innocent")).await;
+        }
+    }
+    // Those that are dropped make room, also where they wait for their turn.
+    for each in loops {
+        assert!(!each.is_finished());
+        each.abort();
+    }
+    until("nothing runs", || engine.slow() == (0, 0)).await;
+}
+
+/// Its time limit counts the time in which it ran, and what it was interrupted for is run again.
+#[tokio::test]
+async fn slow_scripts_come_to_their_end() {
+    let engine = engine(ScriptOptions {
+        threads: 1,
+        slow_threads: 2,
+        time_limit: Duration::from_secs(20),
+        ..ScriptOptions::default()
+    });
+    let busy = "const until = Date.now() + 300; let n = 0; while (Date.now() < until) n++; setVariable('v', 1); 'done'";
+    let all: Vec<_> = (0..6)
+        .map(|n| begin(&engine, busy, of(&format!("{}", n % 2), &n.to_string())))
+        .collect();
+    for each in all {
+        let result = tokio::time::timeout(LONG, each)
+            .await
+            .expect("in time")
+            .expect("task")
+            .expect("result");
+        assert_eq!(result.value, json!("done"));
+        assert_eq!(result.variables_set, [("v".to_owned(), json!(1))]);
+    }
+    until("nothing runs", || engine.slow() == (0, 0)).await;
+}
+
+#[tokio::test]
+async fn what_finds_no_room_is_deferred_and_not_to_blame() {
+    let engine = engine(ScriptOptions {
+        threads: 1,
+        slow_threads: 1,
+        queue: 1,
+        time_limit: LONG * 10,
+        ..ScriptOptions::default()
+    });
+    let running = begin(&engine, LOOP, of("a", "1"));
+    until("one runs", || engine.slow() == (1, 0)).await;
+    let waiting = begin(&engine, LOOP, of("b", "1"));
+    until("one waits", || engine.slow() == (1, 1)).await;
+    let session = engine.session();
+    let error = session.evaluate(LOOP, of("c", "1")).await.expect_err("no room");
+    assert_eq!(error.kind, Busy, "{error}");
+    assert!(session.deferral().is_some_and(|pause| pause >= Duration::from_secs(1)));
+    is_answered(&engine, of("c", "1")).await;
+    running.abort();
+    until("the other one runs", || engine.slow() == (1, 0)).await;
+    waiting.abort();
+    until("nothing runs", || engine.slow() == (0, 0)).await;
+}
+
+#[tokio::test]
+async fn a_version_whose_scripts_time_out_has_one_slow_script_at_a_time() {
+    let limit = Duration::from_secs(2);
+    let engine = engine(ScriptOptions {
+        time_limit: limit,
+        ..ScriptOptions::default()
+    });
+    for n in 0..5 {
+        let error = engine
+            .session()
+            .evaluate(LOOP, of("bad", &n.to_string()))
+            .await
+            .expect_err("endless");
+        assert_eq!(error.kind, Timeout, "{error}");
+    }
+    let asks = |instance: &str| engine.deferral(&VersionId::new("bad:1"), &InstanceId::new(instance));
+    // The place of the version is taken for as long as a limit.
+    let first = begin(&engine, LOOP, of("bad", "x"));
+    until("one is slow", || engine.slow() == (1, 0)).await;
+    let session = engine.session();
+    let error = session.evaluate(LOOP, of("bad", "y")).await.expect_err("no place");
+    assert_eq!(error.kind, Busy, "{error}");
+    assert!(session.deferral().is_some_and(|pause| pause >= Duration::from_secs(5)));
+    assert!(asks("y").is_some(), "it was deferred, and another one runs");
+    assert_eq!(first.await.expect("task").expect_err("endless").kind, Timeout);
+    assert!(asks("x").is_none(), "it has its result");
+    assert!(asks("z").is_none(), "it was never deferred");
+    is_answered(&engine, of("bad", "z")).await;
+    // A slow one that ends well closes it.
+    let busy = "const until = Date.now() + 100; while (Date.now() < until); 1";
+    engine.session().evaluate(busy, of("bad", "z")).await.expect("result");
+    assert!(asks("y").is_none());
+}
+
+/// Ten scripts that nothing interrupts, where eight threads may be left behind: what then finds no thread is deferred.
+#[tokio::test]
+async fn innocent_scripts_do_not_fault_while_all_threads_hang() {
+    let engine = engine(ScriptOptions {
+        threads: 10,
+        slow_threads: 1,
+        time_limit: Duration::from_millis(200),
+        ..ScriptOptions::default()
+    });
+    let hang = "7n ** 1200000n; 1";
+    let hanging: Vec<_> = (0..10).map(|n| begin(&engine, hang, of(&n.to_string(), "i"))).collect();
+    for each in hanging {
+        let ended = each.await.expect("task").expect_err("it takes longer than that");
+        assert_eq!(ended.kind, Timeout, "{ended}");
+    }
+    let innocent: Vec<_> = (0..10)
+        .map(|n| begin(&engine, "1 + 1", of(&n.to_string(), "j")))
+        .collect();
+    let (mut answered, mut deferred) = (0, 0);
+    for each in innocent {
+        match each.await.expect("task") {
+            Ok(two) => {
+                assert_eq!(two.value, json!(2));
+                answered += 1;
+            }
+            Err(error) => {
+                assert_eq!(error.kind, Busy, "{error}");
+                deferred += 1;
+            }
+        }
+    }
+    println!("{answered} were answered, {deferred} deferred");
+    let began = Instant::now();
+    while engine.session().evaluate("1 + 1", of("x", "k")).await.is_err() {
+        assert!(began.elapsed() < LONG, "the threads have come back");
+    }
+}
+
+/// A measurement; run by hand: `cargo test --release --lib beside_loops -- --ignored --nocapture`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "a measurement"]
+async fn how_long_scripts_take_beside_loops() {
+    for loops in [0, 2, 8, 24] {
+        let engine = engine(ScriptOptions {
+            time_limit: LONG * 10,
+            ..ScriptOptions::default()
+        });
+        let all: Vec<_> = (0..loops)
+            .map(|n| begin(&engine, LOOP, of(&n.to_string(), "i")))
+            .collect();
+        until("slow", || engine.slow().0 == loops).await;
+        let mut took = Vec::new();
+        for _ in 0..2_000 {
+            took.push(is_answered(&engine, of("innocent", "i")).await);
+        }
+        took.sort();
+        println!(
+            "{loops} loops: median {:?}, p99 {:?}, longest {:?}",
+            took[1000], took[1980], took[1999]
+        );
+        for each in all {
+            each.abort();
+        }
+    }
+}
