@@ -8,6 +8,7 @@ pub mod api;
 #[doc(hidden)]
 pub mod cli;
 mod cluster;
+mod compute;
 mod db;
 pub mod definition;
 pub mod error;
@@ -25,6 +26,7 @@ mod store;
 #[path = "../tests/it/support/database.rs"]
 mod test_database;
 pub mod wake;
+mod weight;
 
 pub use error::{Error, Result};
 pub use runtime::{Engine, EngineBuilder, check, migrate};

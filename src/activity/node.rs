@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use super::descriptor::OnBreak;
 use crate::definition::{Connection, Expression, Variable};
 use crate::expression::TypeName;
+use crate::weight;
 
 /// A node of a [`Tree`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -87,6 +88,39 @@ impl ActivityNode {
     /// The arrows of a flowchart.
     pub fn connections(&self) -> &[Connection] {
         &self.connections
+    }
+
+    /// The memory that it takes, with itself; an estimate.
+    pub(crate) fn bytes(&self) -> usize {
+        let inputs = self.inputs.iter().map(|input| {
+            let expression = input.expression.as_ref();
+            let expression = expression.map_or(0, |it| weight::text(&it.kind) + weight::json(&it.value));
+            let default = input.default.as_ref().map_or(0, weight::json);
+            let referred = input.memory_reference.as_deref().map_or(0, weight::text);
+            size_of::<NodeInput>() + weight::text(&input.name) + expression + default + referred
+        });
+        let outputs = self.outputs.iter();
+        let outputs = outputs.map(|(name, id)| 2 * size_of::<String>() + weight::text(name) + weight::text(id));
+        let variables = self.variables.iter().map(|variable| {
+            let texts = [&variable.id, &variable.name, &variable.type_name];
+            let default = variable.default.as_ref().map_or(0, weight::json);
+            size_of::<Variable>() + texts.map(|text| weight::text(text)).iter().sum::<usize>() + default
+        });
+        // Twice: a flowchart derives its graph from them.
+        let connections = self.connections.iter().map(|connection| {
+            let ends = [&connection.source, &connection.target];
+            let ends = ends.map(|end| weight::text(&end.activity) + weight::text(&end.port));
+            2 * (size_of::<Connection>() + ends.iter().sum::<usize>())
+        });
+        let ports = self.ports.iter().map(|(name, _)| 40 + weight::text(name));
+        let parts = inputs.chain(outputs).chain(variables).chain(connections).chain(ports);
+        let texts = [&self.id, &self.node_id, &self.node_id, &self.type_name];
+        size_of::<Self>()
+            + weight::map(&self.properties)
+            + self.name.as_deref().map_or(0, weight::text)
+            + texts.map(|text| weight::text(text)).iter().sum::<usize>()
+            + self.activities.len() * size_of::<NodeIndex>()
+            + parts.sum::<usize>()
     }
 
     /// Something that an activity type derives from the node once and shares between all instances.

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, Uri, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use serde_json::{Value, json};
 
 use super::body::Sent;
@@ -12,6 +12,7 @@ use super::links::{self, linked};
 use super::path::Id;
 use super::refusal::{Answer, Refusal};
 use super::{Api, PREFIX, paging, versions};
+use crate::compute;
 use crate::definition::WorkflowDefinition;
 use crate::id::{DefinitionId, VersionId};
 use crate::runtime::{DefinitionFilter, Published, VersionOptions};
@@ -71,13 +72,13 @@ fn summary(item: Value) -> Value {
 pub(super) async fn by_definition_id(State(api): State<Api>, Id(id): Id, uri: Uri) -> Answer {
     let which = versions::take(&mut Fields::of_query(&uri)?)?.unwrap_or(VersionOptions::Latest);
     let definition = api.engine.definition(&DefinitionId::new(id), which).await?;
-    Ok(Json(linked(definition)).into_response())
+    shown(definition).await
 }
 
 /// `GET /workflow-definitions/by-id/{id}`
 pub(super) async fn by_version_id(State(api): State<Api>, Id(id): Id) -> Answer {
     let definition = api.engine.definition_version(&VersionId::new(id)).await?;
-    Ok(Json(linked(definition)).into_response())
+    shown(definition).await
 }
 
 /// `POST /workflow-definitions`: saves a draft, and publishes it if asked to.
@@ -88,8 +89,8 @@ pub(super) async fn save(State(api): State<Api>, sent: Sent) -> Answer {
         let message = "The body must have a `model`, the workflow definition.";
         return Err(Refusal::bad("missing-field", message).field("model", message));
     };
-    let saved = api.engine.save(read(Value::Object(model))?, publish).await?;
-    Ok(published(saved))
+    let saved = api.engine.save(read(Value::Object(model)).await?, publish).await?;
+    published(saved).await
 }
 
 /// `PUT /workflow-definitions/{id}`: a bare definition, or `{model, publish}`. It is published unless told otherwise:
@@ -105,10 +106,10 @@ pub(super) async fn put(State(api): State<Api>, Id(id): Id, sent: Sent) -> Answe
     } else {
         (body, None)
     };
-    let mut definition = read(model)?;
+    let mut definition = read(model).await?;
     definition.definition_id = DefinitionId::new(id);
     let saved = api.engine.save(definition, publish.unwrap_or(true)).await?;
-    Ok(published(saved))
+    published(saved).await
 }
 
 /// Whether a body holds a definition instead of being one: a definition has a root, and no model.
@@ -134,7 +135,7 @@ async fn take_in(api: &Api, id: Option<DefinitionId>, sent: Sent) -> Answer {
     let Some(model) = sent.value else {
         return Err(Refusal::bad("missing-body", "The body must be a workflow definition."));
     };
-    let mut definition = read(model)?;
+    let mut definition = read(model).await?;
     if let Some(id) = id {
         definition.definition_id = id;
     }
@@ -144,7 +145,7 @@ async fn take_in(api: &Api, id: Option<DefinitionId>, sent: Sent) -> Answer {
         .get("definitionId")
         .and_then(Value::as_str)
         .map(|id| HeaderValue::try_from(format!("{PREFIX}/workflow-definitions/by-definition-id/{id}")));
-    let mut response = Json(linked(definition)).into_response();
+    let mut response = shown(definition).await?;
     if new {
         *response.status_mut() = StatusCode::CREATED;
         if let Some(Ok(place)) = place {
@@ -156,24 +157,35 @@ async fn take_in(api: &Api, id: Option<DefinitionId>, sent: Sent) -> Answer {
 
 /// `POST /workflow-definitions/{id}/publish`
 pub(super) async fn publish(State(api): State<Api>, Id(id): Id, _sent: Sent) -> Answer {
-    Ok(published(api.engine.publish(&DefinitionId::new(id)).await?))
+    published(api.engine.publish(&DefinitionId::new(id)).await?).await
 }
 
-fn read(mut model: Value) -> Result<WorkflowDefinition, Refusal> {
+async fn read(mut model: Value) -> Result<WorkflowDefinition, Refusal> {
     if let Some(fields) = model.as_object_mut() {
         fields.shift_remove(links::PROPERTY);
     }
-    Ok(WorkflowDefinition::from_value(model)?)
+    let reading = compute::run(compute::is_large(&model), move || WorkflowDefinition::from_value(model));
+    Ok(reading.await??)
+}
+
+/// A definition with its links.
+async fn shown(definition: Value) -> Answer {
+    let is_large = compute::is_large(&definition);
+    Ok(compute::run(is_large, move || Json(linked(definition)).into_response()).await?)
 }
 
 /// What Elsa answers to a save and to a publish.
-fn published(published: Published) -> Response {
-    let body = json!({
-        "workflowDefinition": linked(published.definition),
-        "alreadyPublished": published.already_published,
-        // Workflows that use this one as an activity follow it when that is built.
-        "consumingWorkflowCount": 0,
-        "validationErrors": [],
+async fn published(published: Published) -> Answer {
+    let is_large = compute::is_large(&published.definition);
+    let answering = compute::run(is_large, move || {
+        let body = json!({
+            "workflowDefinition": linked(published.definition),
+            "alreadyPublished": published.already_published,
+            // Workflows that use this one as an activity follow it when that is built.
+            "consumingWorkflowCount": 0,
+            "validationErrors": [],
+        });
+        Json(body).into_response()
     });
-    Json(body).into_response()
+    Ok(answering.await?)
 }

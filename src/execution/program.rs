@@ -97,6 +97,14 @@ impl Program {
         &self.tree
     }
 
+    /// The memory that it takes; an estimate.
+    pub(crate) fn bytes(&self) -> usize {
+        // Beside a node: what is registered for it, and its place in the index of paths.
+        let beside = size_of::<Option<Registered>>() + 40;
+        let nodes = self.tree.iter().map(|node| node.bytes() + beside);
+        size_of::<Self>() + nodes.sum::<usize>()
+    }
+
     pub(super) fn activity(&self, index: NodeIndex) -> Option<&Arc<dyn ErasedActivity>> {
         self.registered
             .get(index.0)?

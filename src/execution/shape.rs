@@ -3,6 +3,7 @@
 //! A draft may look like anything; these are complaints of a publish.
 
 use std::collections::HashSet;
+use std::io;
 
 use serde_json::{Map, Value};
 
@@ -198,11 +199,56 @@ fn expressions(input: &str, expression: &Value, id: &str, errors: &mut Vec<Valid
 
 /// A value for a message.
 fn short(value: &Value) -> String {
-    let mut text = value.to_string();
-    if text.len() > 40 {
-        let end = (0..=40).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-        text.truncate(end);
-        text.push('…');
+    let mut start = Start(Vec::new());
+    // It ends with an error as soon as there is enough: what stands here may be most of a definition, at each level.
+    let is_cut = serde_json::to_writer(&mut start, value).is_err();
+    let text = String::from_utf8_lossy(&start.0);
+    let end = (0..=text.len().min(SHOWN))
+        .rev()
+        .find(|end| text.is_char_boundary(*end));
+    let shown = text.get(..end.unwrap_or(0)).unwrap_or_default();
+    if is_cut {
+        format!("{shown}…")
+    } else {
+        shown.to_owned()
     }
-    text
+}
+
+/// How many bytes of a value a message shows.
+const SHOWN: usize = 40;
+
+/// The beginning of a text, and no more than a piece beyond what is shown.
+struct Start(Vec<u8>);
+
+impl io::Write for Start {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        let room = SHOWN + 4 - self.0.len().min(SHOWN + 4);
+        self.0.extend(piece.iter().take(room));
+        if self.0.len() > SHOWN {
+            return Err(io::Error::other("that is enough"));
+        }
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_the_beginning_of_a_value_is_shown() {
+        assert_eq!(short(&json!([1, "a"])), r#"[1,"a"]"#);
+        assert_eq!(short(&json!("x".repeat(38))), format!("\"{}\"", "x".repeat(38)));
+        assert_eq!(short(&json!("x".repeat(39))), format!("\"{}…", "x".repeat(39)));
+        assert_eq!(short(&json!("é".repeat(30))), format!("\"{}…", "é".repeat(19)));
+        let mut start = Start(Vec::new());
+        assert!(serde_json::to_writer(&mut start, &vec!["long"; 100_000]).is_err());
+        assert!(start.0.len() <= SHOWN + 4);
+    }
 }

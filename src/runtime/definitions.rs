@@ -9,12 +9,12 @@ use super::read::window;
 use super::request::{DefinitionFilter, DefinitionSummary, Listed, Page, Published, VersionOptions, is_plain};
 use super::timetable::Timetable;
 use crate::definition::{ValidationError, WorkflowDefinition};
-use crate::execution::ScheduledStart;
-use crate::id::{DefinitionId, VersionId};
+use crate::execution::{Interpreter, Program, ScheduledStart};
+use crate::id::{DefinitionId, TenantId, VersionId};
 use crate::store::definition::{
     self, DefinitionRow, ListFilter, NewDefinition, PublishOutcome, Starts, TriggerRow, Wanted,
 };
-use crate::{Error, Result};
+use crate::{Error, Result, compute, weight};
 
 /// How often a publish is tried while others keep changing the draft.
 const PUBLISH_ATTEMPTS: usize = 5;
@@ -32,13 +32,14 @@ impl Engine {
 
     async fn save_draft(&self, definition: WorkflowDefinition) -> Result<Published> {
         let shift = self.shift()?;
-        let new = self.new_definition(&definition)?;
+        let tenant = self.inner.tenant.clone();
+        let new = compute::run(is_large(&definition), move || new_definition(tenant, &definition)).await??;
         let saved = definition::save(&shift.pool, shift.lock_class, &new, None).await?;
         if !saved.is_unchanged {
             shift.definition_changed(&new.tenant, &new.definition_id);
         }
         Ok(Published {
-            definition: shown(&saved.row)?,
+            definition: shown(saved.row).await?,
             already_published: saved.is_unchanged,
         })
     }
@@ -51,8 +52,13 @@ impl Engine {
             return self.save_draft(definition).await;
         }
         let shift = self.shift()?;
-        let new = self.new_definition(&definition)?;
-        let validated = self.validated(&definition).await?;
+        let (tenant, interpreter) = (self.inner.tenant.clone(), self.inner.interpreter.clone());
+        let preparing = compute::run(is_large(&definition), move || {
+            let new = new_definition(tenant, &definition)?;
+            Ok::<_, Error>((new, compiled(&interpreter, &definition)?))
+        });
+        let (new, program) = preparing.await??;
+        let validated = self.starts_of(program).await?;
         let timetable = Timetable(&validated.schedules);
         let starts = validated.starts(&timetable);
         let saved = definition::save(&shift.pool, shift.lock_class, &new, Some(starts)).await?;
@@ -62,7 +68,7 @@ impl Engine {
             shift.accepted(None, None, 1);
         }
         Ok(Published {
-            definition: shown(&saved.row)?,
+            definition: shown(saved.row).await?,
             already_published: saved.is_unchanged,
         })
     }
@@ -82,11 +88,15 @@ impl Engine {
                 .ok_or_else(|| not_found(id))?;
             if row.is_published {
                 return Ok(Published {
-                    definition: shown(&row)?,
+                    definition: shown(row).await?,
                     already_published: true,
                 });
             }
-            let validated = self.validated(&model(&row)?).await?;
+            let (draft, interpreter) = (row.clone(), self.inner.interpreter.clone());
+            let compiling = compute::run(compute::is_large(&row.body), move || {
+                compiled(&interpreter, &model(&draft)?)
+            });
+            let validated = self.starts_of(compiling.await??).await?;
             let timetable = Timetable(&validated.schedules);
             let starts = validated.starts(&timetable);
             let outcome = definition::publish(&shift.pool, shift.lock_class, &self.inner.tenant, &row, starts).await?;
@@ -99,7 +109,7 @@ impl Engine {
                     ..row
                 };
                 return Ok(Published {
-                    definition: shown(&row)?,
+                    definition: shown(row).await?,
                     already_published: false,
                 });
             }
@@ -121,10 +131,14 @@ impl Engine {
         }
         let key = (self.inner.tenant.clone(), id.clone());
         match shift.published.get(&key) {
-            Ok(known) => Ok(Value::clone(&known)),
+            Ok(known) => compute::run(compute::is_large(&known), move || Value::clone(&known)).await,
             Err(fill) => {
                 let read = self.definition_now(id, which).await?;
-                shift.published.keep(fill, key, Arc::new(read.clone()));
+                let copying = compute::run(compute::is_large(&read), move || {
+                    (weight::json(&read), read.clone(), read)
+                });
+                let (bytes, copy, read) = copying.await?;
+                shift.published.keep(fill, key, Arc::new(copy), bytes);
                 Ok(read)
             }
         }
@@ -136,7 +150,7 @@ impl Engine {
             ..wanted(which)
         };
         let row = definition::find(&self.shift()?.pool, &self.inner.tenant, &wanted).await?;
-        shown(&row.ok_or_else(|| not_found(id))?)
+        shown(row.ok_or_else(|| not_found(id))?).await
     }
 
     /// Reads a version by its own id.
@@ -146,12 +160,13 @@ impl Engine {
             ..Wanted::default()
         };
         let row = definition::find(&self.shift()?.pool, &self.inner.tenant, &wanted).await?;
-        shown(&row.ok_or_else(|| {
+        let row = row.ok_or_else(|| {
             Error::not_found(
                 "definition-not-found",
                 format!("no workflow definition has the version id {:?}", id.as_str()),
             )
-        })?)
+        });
+        shown(row?).await
     }
 
     /// Lists definitions by name.
@@ -191,46 +206,8 @@ impl Engine {
         Ok(Listed { items, total_count })
     }
 
-    fn new_definition(&self, definition: &WorkflowDefinition) -> Result<NewDefinition> {
-        let given = &definition.definition_id;
-        let definition_id = if given.as_str().is_empty() {
-            DefinitionId::random()
-        } else {
-            given.clone()
-        };
-        for (field, id) in [("definitionId", definition_id.as_str()), ("id", definition.id.as_str())] {
-            if id.len() > 255 || !is_plain(id) {
-                return Err(Error::invalid(
-                    "invalid-definition-id",
-                    format!("{field} has at most 255 plain characters"),
-                )
-                .field(field, "must have at most 255 bytes and no control characters"));
-            }
-        }
-        Ok(NewDefinition {
-            tenant: self.inner.tenant.clone(),
-            version_id: Some(definition.id.clone()).filter(|id| !id.as_str().is_empty()),
-            definition_id,
-            version: definition.version,
-            name: definition.name.clone(),
-            description: definition.description.clone(),
-            is_readonly: definition.is_readonly,
-            is_system: definition.is_system,
-            body: definition.to_value(),
-        })
-    }
-
     /// What starts a definition that can be published.
-    async fn validated(&self, definition: &WorkflowDefinition) -> Result<Validated> {
-        if definition.root.is_none() {
-            let message = "the workflow definition has no root activity";
-            return Err(Error::invalid("missing-root", message).field("root", "must hold an activity"));
-        }
-        let problems = self.inner.interpreter.validate(definition);
-        if !problems.is_empty() {
-            return Err(invalid(problems));
-        }
-        let program = self.inner.interpreter.compile(definition)?;
+    async fn starts_of(&self, program: Program) -> Result<Validated> {
         let starts = self.inner.interpreter.starts(&program).await?;
         let triggers = starts
             .triggers
@@ -247,6 +224,54 @@ impl Engine {
             schedules: starts.schedules,
         })
     }
+}
+
+fn new_definition(tenant: TenantId, definition: &WorkflowDefinition) -> Result<NewDefinition> {
+    let given = &definition.definition_id;
+    let definition_id = if given.as_str().is_empty() {
+        DefinitionId::random()
+    } else {
+        given.clone()
+    };
+    for (field, id) in [("definitionId", definition_id.as_str()), ("id", definition.id.as_str())] {
+        if id.len() > 255 || !is_plain(id) {
+            return Err(Error::invalid(
+                "invalid-definition-id",
+                format!("{field} has at most 255 plain characters"),
+            )
+            .field(field, "must have at most 255 bytes and no control characters"));
+        }
+    }
+    Ok(NewDefinition {
+        tenant,
+        version_id: Some(definition.id.clone()).filter(|id| !id.as_str().is_empty()),
+        definition_id,
+        version: definition.version,
+        name: definition.name.clone(),
+        description: definition.description.clone(),
+        is_readonly: definition.is_readonly,
+        is_system: definition.is_system,
+        body: Arc::new(definition.to_value()),
+    })
+}
+
+/// Compiles what can be published.
+fn compiled(interpreter: &Interpreter, definition: &WorkflowDefinition) -> Result<Program> {
+    if definition.root.is_none() {
+        let message = "the workflow definition has no root activity";
+        return Err(Error::invalid("missing-root", message).field("root", "must hold an activity"));
+    }
+    let problems = interpreter.validate(definition);
+    if !problems.is_empty() {
+        return Err(invalid(problems));
+    }
+    interpreter.compile(definition)
+}
+
+/// Whether work on it is done away from the threads of the tasks.
+fn is_large(definition: &WorkflowDefinition) -> bool {
+    definition.root.as_ref().is_some_and(compute::is_large)
+        || definition.variables.len() + definition.inputs.len() + definition.extra.len() > 100
 }
 
 /// What starts a version that may be published.
@@ -304,7 +329,7 @@ fn wanted(which: VersionOptions) -> Wanted {
 
 /// The model of a row: what stands beside the body is put into it.
 fn model(row: &DefinitionRow) -> Result<WorkflowDefinition> {
-    let mut model = WorkflowDefinition::from_value(row.body.clone())?;
+    let mut model = WorkflowDefinition::from_value(Value::clone(&row.body))?;
     model.id = row.version_id.clone();
     model.definition_id = row.definition_id.clone();
     model.version = row.version;
@@ -315,6 +340,7 @@ fn model(row: &DefinitionRow) -> Result<WorkflowDefinition> {
 }
 
 /// A definition as the API shows it.
-fn shown(row: &DefinitionRow) -> Result<Value> {
-    Ok(model(row)?.to_value())
+async fn shown(row: DefinitionRow) -> Result<Value> {
+    let showing = compute::run(compute::is_large(&row.body), move || Ok(model(&row)?.to_value()));
+    showing.await?
 }

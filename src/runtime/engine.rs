@@ -87,7 +87,7 @@ impl Engine {
             base,
             options: options.clone(),
             interpreter: interpreter.clone(),
-            programs: Arc::new(Programs::default()),
+            programs: Arc::new(Programs::new(options.cache_bytes / 4 * 3)),
             doors: Arc::default(),
             current: sender,
             leaving: leaving.clone(),

@@ -20,6 +20,7 @@
 mod alarm;
 mod attend;
 mod burst;
+mod byte_cache;
 mod capability;
 mod claiming;
 mod dead_letters;

@@ -56,6 +56,7 @@ pub(super) struct Options {
     pub(super) letter_lifetime: Duration,
     pub(super) roles: Vec<Role>,
     pub(super) single_scheduler: bool,
+    pub(super) cache_bytes: usize,
     pub(super) services: Services,
     pub(super) token_secret: Option<TokenSecret>,
 }
@@ -106,6 +107,7 @@ impl EngineBuilder {
                 letter_lifetime: Duration::from_secs(30 * 24 * 3600),
                 roles: vec![Role::Api, Role::Worker, Role::Scheduler],
                 single_scheduler: false,
+                cache_bytes: 256 << 20,
                 services: Services::default(),
                 token_secret: None,
             },
@@ -222,6 +224,13 @@ impl EngineBuilder {
     /// it is gone. Default: all fire, and each occurrence fires once all the same.
     pub fn single_scheduler(mut self, single: bool) -> Self {
         self.options.single_scheduler = single;
+        self
+    }
+
+    /// How many bytes of definitions are kept in memory: three quarters are compiled programs, one is what the API shows of
+    /// published ones. What does not fit is read and compiled anew when it is used next. Default: 256 MiB.
+    pub fn cache_bytes(mut self, bytes: usize) -> Self {
+        self.options.cache_bytes = bytes;
         self
     }
 

@@ -7,27 +7,25 @@
 //! - Nothing survives a new connection for signals, nor a new registration, whose shift begins with an empty cache.
 //! - Whoever reads asks first whether the last check-in is recent: else nobody knows what is stale.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
+use super::byte_cache::ByteCache;
 use super::shift::Shift;
 use crate::id::{DefinitionId, TenantId};
 use crate::signal::{Heard, Signals};
 
-/// How many definitions are kept; one more takes the place of any.
-const CAPACITY: usize = 256;
+/// What a kept definition takes beside itself.
+const OVERHEAD: usize = 512;
 
 type Key = (TenantId, DefinitionId);
 
 /// The cache of a shift.
-#[derive(Default)]
 pub(super) struct PublishedDefinitions(Mutex<State>);
 
-#[derive(Default)]
 struct State {
-    known: HashMap<Key, Arc<Value>>,
+    known: ByteCache<Key, Arc<Value>>,
     /// The newest revision that all evictions up to it were made for.
     revision: i64,
     evictions: u64,
@@ -49,28 +47,32 @@ impl State {
 }
 
 impl PublishedDefinitions {
+    /// Keeps definitions of so many bytes.
+    pub(super) fn new(budget: usize) -> Self {
+        Self(Mutex::new(State {
+            known: ByteCache::new("definitions", budget),
+            revision: 0,
+            evictions: 0,
+        }))
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is kept, or word that whoever asks may fill it.
     pub(super) fn get(&self, key: &Key) -> Result<Arc<Value>, Fill> {
-        let state = self.state();
-        state.known.get(key).cloned().ok_or(Fill(state.evictions))
+        let mut state = self.state();
+        let evictions = state.evictions;
+        state.known.get(key).cloned().ok_or(Fill(evictions))
     }
 
     /// Keeps what was read after [`PublishedDefinitions::get`] found nothing.
-    pub(super) fn keep(&self, fill: Fill, key: Key, definition: Arc<Value>) {
+    pub(super) fn keep(&self, fill: Fill, key: Key, definition: Arc<Value>, bytes: usize) {
         let mut state = self.state();
-        if fill.0 != state.evictions {
-            return;
+        if fill.0 == state.evictions {
+            state.known.insert(key, definition, bytes + OVERHEAD);
         }
-        if state.known.len() >= CAPACITY
-            && let Some(any) = state.known.keys().next().cloned()
-        {
-            state.known.remove(&any);
-        }
-        state.known.insert(key, definition);
     }
 
     /// This node has changed a definition itself.
@@ -147,16 +149,18 @@ mod tests {
     use super::*;
     use crate::signal::Change;
 
+    const BUDGET: usize = 100_000;
+
     fn key(id: &str) -> Key {
         (TenantId::default(), DefinitionId::new(id))
     }
 
     fn filled(ids: &[&str]) -> PublishedDefinitions {
-        let cache = PublishedDefinitions::default();
+        let cache = PublishedDefinitions::new(BUDGET);
         cache.verify(5);
         for id in ids {
             let fill = cache.get(&key(id)).err().unwrap();
-            cache.keep(fill, key(id), Arc::default());
+            cache.keep(fill, key(id), Arc::default(), 1);
         }
         cache
     }
@@ -186,14 +190,14 @@ mod tests {
             let cache = filled(&[]);
             let fill = cache.get(&key("a")).err().unwrap();
             evict(&cache);
-            cache.keep(fill, key("a"), Arc::default());
+            cache.keep(fill, key("a"), Arc::default(), 1);
             assert!(!has(&cache, "a"));
         }
         // A check-in that says nothing new is no eviction.
         let cache = filled(&[]);
         let fill = cache.get(&key("a")).err().unwrap();
         assert!(!cache.verify(5));
-        cache.keep(fill, key("a"), Arc::default());
+        cache.keep(fill, key("a"), Arc::default(), 1);
         assert!(has(&cache, "a"));
     }
 
@@ -220,12 +224,17 @@ mod tests {
     }
 
     #[test]
-    fn the_cache_is_bounded() {
+    fn the_cache_is_bounded_by_bytes() {
         let cache = filled(&[]);
-        for n in 0..CAPACITY * 2 {
+        for n in 0..40 {
             let fill = cache.get(&key(&n.to_string())).err().unwrap();
-            cache.keep(fill, key(&n.to_string()), Arc::default());
+            cache.keep(fill, key(&n.to_string()), Arc::default(), n * 250);
         }
-        assert_eq!(cache.state().known.len(), CAPACITY);
+        let used = cache.state().known.used();
+        assert!((BUDGET / 2..=BUDGET).contains(&used), "{used}");
+        assert!(has(&cache, "39") && !has(&cache, "0"));
+        let fill = cache.get(&key("large")).err().unwrap();
+        cache.keep(fill, key("large"), Arc::default(), BUDGET);
+        assert!(!has(&cache, "large") && has(&cache, "39"));
     }
 }

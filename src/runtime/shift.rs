@@ -158,7 +158,7 @@ impl Shift {
             firing: Firing::default(),
             wake: Wake::new(wake),
             signal,
-            published: PublishedDefinitions::default(),
+            published: PublishedDefinitions::new(options.cache_bytes / 4),
             in_flight: Arc::default(),
             permits: Arc::new(Semaphore::new(options.workers)),
             looking: AtomicUsize::new(0),

@@ -4,9 +4,11 @@
 //! newest. Whatever changes what is shown of a published version counts the revision in its own transaction (a sequence
 //! would show 2 before 1 is committed), and tells all nodes: there NOTIFY may ride, as it is rare.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 use deadpool_postgres::Object;
-use postgres_types::ToSql;
+use postgres_types::{FromSql, ToSql, Type};
 use serde_json::Value;
 
 use super::activation;
@@ -14,7 +16,7 @@ use super::schedule::Planner;
 use crate::db::{ANSWER_TIMEOUT, Pool, within};
 use crate::failpoint;
 use crate::id::{DefinitionId, StimulusHash, TenantId, VersionId};
-use crate::{Error, Result};
+use crate::{Error, Result, compute};
 
 const LOCK: &str = include_str!("../../sql/queries/definition_lock.sql");
 const HEAD: &str = include_str!("../../sql/queries/definition_head.sql");
@@ -44,7 +46,20 @@ pub(crate) struct DefinitionRow {
     pub(crate) is_readonly: bool,
     pub(crate) created_at: DateTime<Utc>,
     /// The definition's JSON; null in a list.
-    pub(crate) body: Value,
+    pub(crate) body: Arc<Value>,
+}
+
+/// JSON as the server has sent it, not parsed yet.
+struct JsonText(Vec<u8>);
+
+impl<'a> FromSql<'a> for JsonText {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        Ok(Self(raw.to_vec()))
+    }
+
+    fn accepts(of: &Type) -> bool {
+        *of == Type::JSON
+    }
 }
 
 /// A definition on its way in.
@@ -60,7 +75,7 @@ pub(crate) struct NewDefinition {
     pub(crate) description: Option<String>,
     pub(crate) is_readonly: bool,
     pub(crate) is_system: bool,
-    pub(crate) body: Value,
+    pub(crate) body: Arc<Value>,
 }
 
 /// What a published version is started by.
@@ -144,6 +159,12 @@ fn says_the_same(a: &Value, b: &Value) -> bool {
     covers(a, b) && covers(b, a)
 }
 
+/// Compares a body as it is kept with another one, away from the tasks' threads where that takes long.
+async fn is_same(text: Vec<u8>, with: Arc<Value>, same: fn(&Value, &Value) -> bool) -> Result<bool> {
+    let kept = compute::parse(text).await?;
+    compute::run(compute::is_large(&kept), move || same(&kept, &with)).await
+}
+
 /// Notes what was started before, if the activation strategy is another now. The publish stands whatever comes of it:
 /// what is left is done by a job of the cluster, and starts are refused as busy until then.
 async fn settle(pool: &Pool, lock_class: i32, tenant: &TenantId, id: &DefinitionId) {
@@ -166,7 +187,12 @@ pub(crate) async fn publish(
         let id = &validated.definition_id;
         begin(client, lock_class, tenant, id).await?;
         let head = head(client, tenant, id).await?;
-        if head.is_none_or(|head| head.version_id != validated.version_id || head.body != validated.body) {
+        let same = head.filter(|head| head.version_id == validated.version_id);
+        let is_unchanged = match same {
+            Some(head) => is_same(head.body.0, Arc::clone(&validated.body), Value::eq).await?,
+            None => false,
+        };
+        if !is_unchanged {
             client.batch_execute("ROLLBACK").await?;
             return Ok(PublishOutcome::Changed);
         }
@@ -198,7 +224,7 @@ struct Head {
     was_published: bool,
     is_system: bool,
     created_at: DateTime<Utc>,
-    body: Value,
+    body: JsonText,
     published_version: Option<i32>,
     max_version: i32,
 }
@@ -224,9 +250,9 @@ async fn save_within(
     new: &NewDefinition,
     publish: Option<Starts<'_>>,
 ) -> Result<Saved> {
-    let (tenant, id) = (&new.tenant, &new.definition_id);
+    let (tenant, id, body) = (&new.tenant, &new.definition_id, &*new.body);
     begin(client, lock_class, tenant, id).await?;
-    let head = head(client, tenant, id).await?;
+    let mut head = head(client, tenant, id).await?;
     if let (Some(_), Some(published)) = (publish, head.as_ref().and_then(|head| head.published_version))
         && new.version > 0
         && new.version < published
@@ -241,8 +267,15 @@ async fn save_within(
             ),
         ));
     }
+    let is_unchanged = match &mut head {
+        Some(head) if head.is_published && head.is_system == new.is_system => {
+            let text = std::mem::take(&mut head.body.0);
+            is_same(text, Arc::clone(&new.body), says_the_same).await?
+        }
+        _ => false,
+    };
     let row = match head {
-        Some(head) if head.is_published && head.is_system == new.is_system && says_the_same(&head.body, &new.body) => {
+        Some(head) if is_unchanged => {
             client.batch_execute("ROLLBACK").await?;
             let row = saved_row(new, head.version_id, head.version, head.created_at);
             return Ok(Saved {
@@ -259,7 +292,7 @@ async fn save_within(
                 &head.version_id.as_str(),
                 &new.name,
                 &new.description,
-                &new.body,
+                &body,
                 &new.is_readonly,
                 &new.is_system,
             ];
@@ -281,7 +314,7 @@ async fn save_within(
                 &version,
                 &new.name,
                 &new.description,
-                &new.body,
+                &body,
                 &new.is_readonly,
                 &new.is_system,
             ];
@@ -382,13 +415,15 @@ pub(crate) async fn find(pool: &Pool, tenant: &TenantId, wanted: &Wanted) -> Res
         &wanted.latest,
         &wanted.draft,
     ];
-    Ok(pool
-        .query_opt(FIND, &params)
-        .await?
-        .map(|row| definition_row(&row, 0, row.get(9))))
+    let Some(row) = pool.query_opt(FIND, &params).await? else {
+        return Ok(None);
+    };
+    let JsonText(text) = row.get(9);
+    let body = compute::parse(text).await?;
+    Ok(Some(definition_row(&row, 0, Arc::new(body))))
 }
 
-fn definition_row(row: &tokio_postgres::Row, from: usize, body: Value) -> DefinitionRow {
+fn definition_row(row: &tokio_postgres::Row, from: usize, body: Arc<Value>) -> DefinitionRow {
     DefinitionRow {
         version_id: VersionId::new(row.get::<_, String>(from)),
         definition_id: DefinitionId::new(row.get::<_, String>(from + 1)),
@@ -410,7 +445,10 @@ pub(crate) async fn body(
     version: &VersionId,
 ) -> Result<Option<(DefinitionId, i32, Value)>> {
     let row = pool.query_opt(BODY, &[&tenant.as_str(), &version.as_str()]).await?;
-    Ok(row.map(|row| (DefinitionId::new(row.get::<_, String>(0)), row.get(1), row.get(2))))
+    let Some(row) = row else { return Ok(None) };
+    let JsonText(text) = row.get(2);
+    let body = compute::parse(text).await?;
+    Ok(Some((DefinitionId::new(row.get::<_, String>(0)), row.get(1), body)))
 }
 
 /// Which versions to list.
@@ -444,5 +482,5 @@ pub(crate) async fn list(pool: &Pool, tenant: &TenantId, filter: &ListFilter<'_>
         .first()
         .map_or(0, |row| u64::try_from(row.get::<_, i64>(0)).unwrap_or(0));
     let items = rows.iter().filter(|row| row.get::<_, Option<String>>(1).is_some());
-    Ok((total, items.map(|row| definition_row(row, 1, Value::Null)).collect()))
+    Ok((total, items.map(|row| definition_row(row, 1, Arc::default())).collect()))
 }

@@ -14,7 +14,7 @@ mod graph;
 mod nodes;
 mod scope;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
@@ -219,12 +219,14 @@ fn graph_of(context: &ActivityContext<'_>) -> Arc<FlowGraph> {
     let graphs = node.cached(Graphs::default);
     let mut graphs = graphs.lock().unwrap_or_else(PoisonError::into_inner);
     let graph = graphs.entry(start).or_insert_with(|| {
-        let by_id = |id: &str| {
-            let mut activities = context.activities().iter().copied();
-            activities.find(|index| context.find(*index).is_some_and(|child| child.id() == id))
-        };
+        // Backwards, so that the first of two with one id wins.
+        let activities = context.activities().iter().rev();
+        let by_id: HashMap<&str, NodeIndex> = activities
+            .filter_map(|index| Some((context.find(*index)?.id(), *index)))
+            .collect();
+        let end = |id: &str| by_id.get(id).copied();
         let connections = node.connections().iter().filter_map(|connection| {
-            let (source, target) = (by_id(&connection.source.activity)?, by_id(&connection.target.activity)?);
+            let (source, target) = (end(&connection.source.activity)?, end(&connection.target.activity)?);
             Some((source, connection.source.port.clone(), target))
         });
         Arc::new(FlowGraph::new(connections.collect(), start))
@@ -248,18 +250,17 @@ fn start_of(context: &ActivityContext<'_>) -> Option<NodeIndex> {
         _ => None,
     };
     let connections = context.node().connections();
+    let without_arrow = || {
+        let targets = connections.iter().map(|connection| connection.target.activity.as_str());
+        let targets: HashSet<&str> = targets.collect();
+        first(&|node| !targets.contains(node.id()))
+    };
     context
         .trigger_activity_id
         .and_then(|id| first(&|node| node.id() == id))
         .or_else(|| named.and_then(|id| first(&|node| node.id() == id)))
         .or_else(|| first(&|node| node.is_start))
         .or_else(|| first(&|node| node.can_start))
-        .or_else(|| {
-            first(&|node| {
-                connections
-                    .iter()
-                    .all(|connection| connection.target.activity != node.id())
-            })
-        })
+        .or_else(without_arrow)
         .or_else(|| activities.first().copied())
 }

@@ -20,9 +20,16 @@ pub(in crate::cli) struct Limits {
     /// How many threads scripts have that run for longer than 50 ms; these take turns
     #[arg(long, value_name = "COUNT", env = "MAINSPRING_SLOW_SCRIPT_THREADS", hide_env_values = true, default_value = "32", value_parser = count)]
     slow_script_threads: usize,
+    /// How many MiB of definitions are kept in memory, most of them compiled
+    #[arg(long, value_name = "MIB", env = "MAINSPRING_CACHE_MIB", hide_env_values = true, default_value = "256", value_parser = count)]
+    cache_mib: usize,
 }
 
 impl Limits {
+    pub(in crate::cli) fn cache_bytes(&self) -> usize {
+        self.cache_mib.saturating_mul(1 << 20)
+    }
+
     pub(in crate::cli) fn interpreter(&self) -> InterpreterOptions {
         InterpreterOptions {
             script: ScriptOptions {

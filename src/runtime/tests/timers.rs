@@ -62,7 +62,7 @@ impl Timers {
             description: None,
             is_readonly: false,
             is_system: false,
-            body,
+            body: body.into(),
         };
         let class = self.fixture.base.schema().lock_class();
         let starts = Starts {

@@ -79,7 +79,8 @@ pub(super) async fn published(fixture: &Fixture) -> crate::store::commit::Defini
 
 pub(super) async fn publish(fixture: &Fixture, writer: &Writer, strategy: &str, triggers: &[TriggerRow]) {
     let mut new = definition("n");
-    new.body = json!({"options": {"activationStrategyType": format!("Elsa.Workflows.{strategy}Strategy, Elsa")}});
+    let strategy = format!("Elsa.Workflows.{strategy}Strategy, Elsa");
+    new.body = json!({"options": {"activationStrategyType": strategy}}).into();
     let class = fixture.base.schema().lock_class();
     definitions::save(&writer.pool, class, &new, Some(Starts::by(triggers)))
         .await

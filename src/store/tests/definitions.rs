@@ -20,7 +20,7 @@ pub(super) fn definition(name: &str) -> NewDefinition {
         description: None,
         is_readonly: false,
         is_system: false,
-        body: json!({ "name": name }),
+        body: json!({ "name": name }).into(),
     }
 }
 

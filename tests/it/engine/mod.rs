@@ -3,6 +3,7 @@
 mod doors;
 mod fates;
 mod hangs;
+mod large;
 mod library;
 mod life;
 mod schedules;

@@ -17,7 +17,7 @@ const FLOORS: [&[&str]; 9] = [
 ];
 
 /// The ground, which everybody stands on.
-const GROUND: [&str; 4] = ["error", "id", "failpoint", "private_file"];
+const GROUND: [&str; 6] = ["compute", "error", "id", "failpoint", "private_file", "weight"];
 
 /// Pluggable services: none of them knows another one.
 const STRANGERS: [&str; 3] = ["lock", "signal", "wake"];
