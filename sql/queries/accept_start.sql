@@ -88,14 +88,14 @@ WITH wanted AS MATERIALIZED (
     LEFT JOIN activated a ON a.tenant_id = f.tenant_id AND a.instance_id = f.instance_id
     WHERE f.held IS NULL OR a.instance_id IS NOT NULL
     ORDER BY f.tenant_id, f.instance_id
-    -- A rival that took the id since our snapshot fails the statement, and our key with it: the batch is tried one by
-    -- one, and this start is told that its id is taken.
+    -- A rival that took the id since our snapshot fails the statement, and our key with it: the batch is halved until this
+    -- start stands alone, and is told that its id is taken.
     RETURNING tenant_id, instance_id, id
 )
 SELECT w.no, w.version_id, w.version, m.id, now(), w.strict
        , w.blocked OR (f.no IS NOT NULL AND m.id IS NULL
-                       -- Its idempotency key was just written, and would stand for a start that is none.
-                       AND (w.key IS NULL OR activation_lost())) AS cannot_start
+                       -- Its idempotency key was just written, and would stand for a start that is none: it goes again.
+                       AND (w.key IS NULL OR activation_refused(w.tenant_id, w.route, w.key))) AS cannot_start
        , coalesce(w.unseeded, false) AS unseeded
 --]
 --[chosen

@@ -173,6 +173,65 @@ async fn of_two_starts_in_the_same_moment_one_is_refused_and_writes_nothing() {
 }
 
 #[tokio::test]
+async fn a_start_that_loses_its_key_takes_no_other_start_of_its_batch_along() {
+    let door = Door::new("Singleton").await;
+    let other = crate::store::definition::NewDefinition {
+        definition_id: "other".into(),
+        ..definition("other")
+    };
+    let class = door.fixture.base.schema().lock_class();
+    definitions::save(&door.writer.pool, class, &other, Some(Starts::by(&[])))
+        .await
+        .unwrap();
+    // The lane has a batch in flight, so that all that follows is in one.
+    let gate = door.fixture.session().await;
+    let shut = "BEGIN; LOCK TABLE request IN SHARE MODE";
+    gate.client.batch_execute(shut).await.unwrap();
+    let accept_it = |instance: String, definition: &'static str| {
+        let acceptor = door.acceptor.clone();
+        tokio::spawn(async move {
+            let request = RequestKey {
+                route: "start",
+                key: instance.clone(),
+                fingerprint: vec![0; 32],
+            };
+            let start = NewStart {
+                definition_id: definition.into(),
+                request: Some(request),
+                ..start(&instance, None)
+            };
+            accept(&acceptor, start).await
+        })
+    };
+    let first = accept_it("first".to_owned(), "other");
+    door.fixture.somebody_waits().await;
+    let mut starts = Vec::new();
+    for n in 0..60 {
+        starts.push(accept_it(format!("i{n}"), if n % 30 == 7 { "d" } else { "other" }));
+        tokio::task::yield_now().await;
+    }
+    gate.client.batch_execute("ROLLBACK").await.unwrap();
+    first.await.unwrap().unwrap();
+    let mut lost = 0;
+    for start in starts {
+        match start.await.unwrap() {
+            Ok(_) => {}
+            Err(error) => {
+                assert_eq!(error.code(), "cannot-start");
+                lost += 1;
+            }
+        }
+    }
+    assert_eq!(lost, 1, "of the two singletons");
+    // Each statement that accepted something is one transaction.
+    let statements = "SELECT count(DISTINCT xmin::text) FROM work WHERE instance_id <> 'first'";
+    let statements = door.fixture.count(statements).await;
+    assert!(statements <= 2, "{statements} statements for one batch");
+    assert_eq!(door.fixture.count("SELECT count(*) FROM request").await, 60);
+    door.fixture.is_sound().await;
+}
+
+#[tokio::test]
 async fn a_start_whose_rival_came_to_nothing_is_accepted() {
     let (door, second) = rivals("ROLLBACK").await;
     second.unwrap();
