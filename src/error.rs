@@ -188,6 +188,11 @@ impl Error {
         matches!(self.0.kind, Kind::Unavailable)
     }
 
+    /// The database refuses for reasons of its own: a right that was revoked, a full disk, a missing partition.
+    pub(crate) fn is_database_fault(&self) -> bool {
+        self.0.code == "database-fault"
+    }
+
     /// Nobody can say whether the call took effect; [`Error::instance_id`] tells what to look at.
     pub fn is_unknown_outcome(&self) -> bool {
         matches!(self.0.kind, Kind::Unknown)

@@ -14,10 +14,6 @@
 WITH fence_held AS MATERIALIZED (
     SELECT 1 FROM fence f
     WHERE f.incarnation = $1 AND f.writer = $2
-    --[plain
-      -- What an instance holds is freed in another shape.
-      AND CASE WHEN (SELECT true FROM activation LIMIT 1) THEN activation_refuses() ELSE true END
-    --]
     FOR KEY SHARE
 --[waiting
 ), missed AS MATERIALIZED (
@@ -131,6 +127,17 @@ WITH fence_held AS MATERIALIZED (
     WHERE true
     --[plain
       AND (SELECT true FROM work s WHERE s.ctid = h.place)
+    --]
+    --[free
+      -- What an instance holds until its end is freed in another shape. Where any holds something, those that end are stepped
+      -- over, and sent again in the shape that looks them up.
+      AND CASE WHEN e.status = 1 THEN (SELECT true FROM activation LIMIT 1) IS NULL ELSE true END
+    --]
+    --[strict
+      AND CASE WHEN e.status = 1
+               THEN (SELECT true FROM activation a
+                     WHERE a.instance_id = e.instance_id AND a.tenant_id = e.tenant_id LIMIT 1) IS NULL
+               ELSE true END
     --]
     --[standing
       AND (e.expected = 0 OR (SELECT true FROM instance s WHERE s.ctid = l.place))

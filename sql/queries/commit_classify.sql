@@ -1,6 +1,6 @@
 -- purpose: tell why each loser of a batch lost; its snapshot is newer than the batch's, so that what beat it is seen
 -- caller:  store::commit::batch
--- index:   fence_pkey, instance_pkey, work_pkey, timer_pkey
+-- index:   fence_pkey, instance_pkey, work_pkey, timer_pkey, activation_instance
 -- locks:   none
 SELECT r.no,
        EXISTS (SELECT 1 FROM fence f WHERE f.incarnation = $1 AND f.writer = $2) AS fence,
@@ -15,6 +15,8 @@ SELECT r.no,
                        AND t.id = c.timer_id AND t.claimed_by = $1 AND t.claim_no = c.claim_no))) = r.claims AS claimed,
        (SELECT w.id FROM work w WHERE w.tenant_id = r.tenant_id AND w.instance_id = r.instance_id AND w.kind = 4
         AND w.claimed_by = $1 ORDER BY w.id + 0 DESC LIMIT 1) AS continued,
-       i.created_at, i.updated_at
+       i.created_at, i.updated_at,
+       (SELECT true FROM activation a WHERE a.instance_id = r.instance_id AND a.tenant_id = r.tenant_id LIMIT 1) AS holds,
+       (SELECT true FROM activation LIMIT 1) AS strict
 FROM unnest($3::commit_request[]) r
 LEFT JOIN instance i ON i.tenant_id = r.tenant_id AND i.id = r.instance_id

@@ -50,9 +50,11 @@ WITH letter AS MATERIALIZED (
     UNION ALL
     SELECT 1 FROM alone a WHERE a.runs
 ), back AS (
-    INSERT INTO work (tenant_id, instance_id, kind, definition_id, version_id, definition_version, body)
-    -- Only a start names its definition, and stands alone by that.
-    SELECT l.tenant_id, l.instance_id, CASE l.kind WHEN 5 THEN 1 ELSE l.kind END,
+    INSERT INTO work (tenant_id, id, instance_id, kind, definition_id, version_id, definition_version, body)
+        OVERRIDING SYSTEM VALUE
+    -- Only a start names its definition, and stands alone by that. A cancel is claimed first, by its number.
+    SELECT l.tenant_id, nextval('work_id_seq') * CASE l.kind WHEN 3 THEN -1 ELSE 1 END, l.instance_id,
+           CASE l.kind WHEN 5 THEN 1 ELSE l.kind END,
            CASE l.kind WHEN 0 THEN l.definition_id END, l.version_id, l.definition_version,
            CASE l.kind WHEN 5 THEN json_build_object('bookmarkId', l.timer_id) ELSE l.body END
     FROM letter l

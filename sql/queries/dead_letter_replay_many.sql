@@ -15,9 +15,12 @@ WITH letter AS MATERIALIZED (
     ORDER BY d.id
     FOR UPDATE OF d SKIP LOCKED
 ), back AS (
-    INSERT INTO work (tenant_id, instance_id, kind, definition_id, version_id, definition_version, body)
-    -- As dead_letter_replay: only a start names its definition, and a delay comes back as a resume of its bookmark.
-    SELECT l.tenant_id, l.instance_id, CASE l.kind WHEN 5 THEN 1 ELSE l.kind END,
+    INSERT INTO work (tenant_id, id, instance_id, kind, definition_id, version_id, definition_version, body)
+        OVERRIDING SYSTEM VALUE
+    -- As dead_letter_replay: only a start names its definition, a delay comes back as a resume of its bookmark, and a cancel
+    -- is claimed first, by its number.
+    SELECT l.tenant_id, nextval('work_id_seq') * CASE l.kind WHEN 3 THEN -1 ELSE 1 END, l.instance_id,
+           CASE l.kind WHEN 5 THEN 1 ELSE l.kind END,
            CASE l.kind WHEN 0 THEN l.definition_id END, l.version_id, l.definition_version,
            CASE l.kind WHEN 5 THEN json_build_object('bookmarkId', l.timer_id) ELSE l.body END
     FROM letter l

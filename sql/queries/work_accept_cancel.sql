@@ -14,8 +14,10 @@ WITH bumped AS (
     UNION ALL
     SELECT 1 FROM stripped
 ), made AS (
-    INSERT INTO work (tenant_id, instance_id, kind, body)
-    SELECT $1, $2, 3, '{}' WHERE EXISTS (SELECT 1 FROM known)
+    -- The number of a cancel is negative: a claim reads the rows of an instance in the order of work_instance, and takes
+    -- the cancel first, however many rows were accepted before it.
+    INSERT INTO work (tenant_id, id, instance_id, kind, body) OVERRIDING SYSTEM VALUE
+    SELECT $1, -nextval('work_id_seq'), $2, 3, '{}' WHERE EXISTS (SELECT 1 FROM known)
     RETURNING id
 )
 SELECT (SELECT id FROM made), EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = $1 AND i.id = $2)

@@ -1,6 +1,7 @@
--- purpose: claim what is to be done for instances whose locks we hold: instructions and delays that came due. What has
---          been in the hands of two processes that died is claimed only if $5, one such row, and with it nothing else
---          of its instance
+-- purpose: claim what is to be done for instances whose locks we hold: instructions and delays that came due, a cancel
+--          before all else, as its number is negative. What has been in the hands of two processes that died is claimed
+--          only if $5, one such row, and with it nothing else of its instance; unless a cancel waits there: nothing of the
+--          instance is run then, so that a start goes with the cancel, and all else is left
 -- caller:  store::claim
 -- index:   work_instance, timer_pkey
 -- locks:   work by id, then timer by id; rows that another session has locked are skipped
@@ -17,6 +18,9 @@ WITH target AS MATERIALIZED (
         SELECT w.tenant_id, w.instance_id, w.ctid AS place FROM work w
         WHERE w.tenant_id = t.tenant_id AND w.instance_id = t.instance_id AND coalesce(w.claimed_by, 0) = 0
           AND w.available_at <= now() AND w.crashes >= 2
+          AND (SELECT true FROM work c
+               WHERE c.instance_id = w.instance_id AND c.id + 0 < 0 AND c.tenant_id = w.tenant_id
+                 AND coalesce(c.claimed_by, 0) = 0 AND c.available_at <= now() AND c.crashes < 2 LIMIT 1) IS NULL
         ORDER BY w.id + 0 LIMIT 1
         FOR NO KEY UPDATE SKIP LOCKED) f
     WHERE $5::boolean
@@ -28,6 +32,9 @@ WITH target AS MATERIALIZED (
         SELECT m.tenant_id, m.instance_id, m.ctid AS place FROM timer m
         WHERE m.tenant_id = t.tenant_id AND m.instance_id = t.instance_id AND coalesce(m.claimed_by, 0) = 0
           AND m.available_at <= now() AND m.crashes >= 2
+          AND (SELECT true FROM work c
+               WHERE c.instance_id = m.instance_id AND c.id + 0 < 0 AND c.tenant_id = m.tenant_id
+                 AND coalesce(c.claimed_by, 0) = 0 AND c.available_at <= now() AND c.crashes < 2 LIMIT 1) IS NULL
         ORDER BY m.available_at LIMIT 1
         FOR NO KEY UPDATE SKIP LOCKED) f
     WHERE $5::boolean AND NOT EXISTS (SELECT 1 FROM work_suspect)
@@ -43,7 +50,11 @@ WITH target AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT w.ctid AS place FROM work w
         WHERE w.tenant_id = t.tenant_id AND w.instance_id = t.instance_id AND coalesce(w.claimed_by, 0) = 0
-          AND w.available_at <= now() AND w.crashes < 2
+          AND w.available_at <= now()
+          AND (w.crashes < 2
+               OR w.kind = 0 AND (SELECT true FROM work c
+                                 WHERE c.instance_id = w.instance_id AND c.id + 0 < 0 AND c.tenant_id = w.tenant_id
+                                   AND coalesce(c.claimed_by, 0) = 0 AND c.available_at <= now() AND c.crashes < 2 LIMIT 1))
         ORDER BY w.id + 0 LIMIT $4
         FOR NO KEY UPDATE SKIP LOCKED) f
 ), timer_free AS MATERIALIZED (

@@ -37,6 +37,7 @@ pub fn probe_router(engine: Arc<OnceLock<Engine>>) -> Router {
         let none = Readiness {
             database: false,
             registered: false,
+            reason: None,
         };
         told(engine.get().map_or(none, Engine::readiness))
     };
@@ -49,11 +50,14 @@ pub fn probe_router(engine: Arc<OnceLock<Engine>>) -> Router {
 }
 
 fn told(readiness: Readiness) -> (StatusCode, Json<Value>) {
-    let (status, word) = if readiness.database && readiness.registered {
+    let (status, word) = if readiness.ready() {
         (StatusCode::OK, "ready")
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "not-ready")
     };
-    let body = json!({"status": word, "database": readiness.database, "registered": readiness.registered});
+    let mut body = json!({"status": word, "database": readiness.database, "registered": readiness.registered});
+    if let (Some(reason), Some(body)) = (readiness.reason, body.as_object_mut()) {
+        body.insert("reason".to_owned(), reason.into());
+    }
     (status, Json(body))
 }

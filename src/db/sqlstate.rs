@@ -12,12 +12,17 @@ use crate::{Error, Result};
 pub(crate) enum Failure {
     /// The connection is gone or of no use, or no answer came: what was under way is in doubt, and wants a new one.
     Connection,
-    /// The server could not just now: deadlock, lock or statement timeout, out of a resource. Nothing was done.
+    /// The server could not just now: a deadlock, a lock timeout, a serialization failure. Nothing was done.
     Busy,
+    /// The statement took longer than it may. Nothing was done.
+    Timeout,
     /// A unique key is taken.
     Duplicate,
-    /// The statement itself, or a value in it.
+    /// What is to be written: a value in it, its size, a constraint.
     Statement,
+    /// Anything else: a right that was revoked, a full disk, a damaged file, a missing partition. No row is to blame, unless
+    /// it fails alone while others like it are written. Nothing was done.
+    Fault,
 }
 
 impl Failure {
@@ -32,16 +37,31 @@ impl Failure {
         if *code == SqlState::READ_ONLY_SQL_TRANSACTION {
             return Self::Connection;
         }
+        if *code == SqlState::QUERY_CANCELED {
+            return Self::Timeout;
+        }
         match code.code().get(..2) {
             // 57P0x: the session was ended, by an operator, a crash or a shutdown.
-            Some("57") if *code != SqlState::QUERY_CANCELED => Self::Connection,
+            Some("57") => Self::Connection,
             // 25P03: the session idled in a transaction and was ended.
             Some("25") if code.code() == "25P03" => Self::Connection,
             Some("08") | Some("28") | Some("3D") => Self::Connection,
-            Some("40") | Some("53") | Some("55") | Some("57") => Self::Busy,
-            _ => Self::Statement,
+            Some("40") | Some("55") => Self::Busy,
+            // A check has a name; that no partition is there for a row is told by the same code.
+            Some("23") if *code == SqlState::CHECK_VIOLATION && !names_constraint(error) => Self::Fault,
+            Some("22") | Some("23") | Some("54") => Self::Statement,
+            _ => Self::Fault,
         }
     }
+
+    /// Whether the cause may be one that has nothing to do with what was to be written.
+    pub(crate) fn may_be_a_fault(self) -> bool {
+        matches!(self, Self::Fault | Self::Timeout)
+    }
+}
+
+fn names_constraint(error: &tokio_postgres::Error) -> bool {
+    error.as_db_error().is_some_and(|error| error.constraint().is_some())
 }
 
 impl From<tokio_postgres::Error> for Error {
@@ -61,8 +81,26 @@ impl From<tokio_postgres::Error> for Error {
                 "the database cannot be reached just now; try again",
             )
             .caused_by(error),
-            Failure::Busy => Error::unavailable("database-busy", "the database could not do this just now; try again")
-                .caused_by(error),
+            Failure::Busy | Failure::Timeout => {
+                Error::unavailable("database-busy", "the database could not do this just now; try again")
+                    .caused_by(error)
+            }
+            Failure::Fault => {
+                let code = error.code().map_or("", SqlState::code);
+                let what = match code.get(..2) {
+                    Some("25") => "it is read-only or in another state than it should be",
+                    Some("42") => "a right is missing, or the schema is not as it should be",
+                    Some("53") => "it has run out of memory, connections or disk",
+                    Some("58") => "its operating system reports an error",
+                    Some("23") => "a partition is missing",
+                    _ => "it reports an error of its own",
+                };
+                let message = format!(
+                    "the database refuses this for a reason that is not the request's: {what} (SQLSTATE {code}); try again \
+                     once that is repaired"
+                );
+                Error::unavailable("database-fault", message).caused_by(error)
+            }
             Failure::Duplicate => Error::conflict("duplicate", "this exists already").caused_by(error),
             Failure::Statement => {
                 Error::internal("the database refused a statement; this is a defect, or the schema is damaged")

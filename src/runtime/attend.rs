@@ -9,9 +9,10 @@ use super::doors::Tidings;
 use super::in_flight::Hold;
 use super::shift::{Shift, pause};
 use crate::Result;
-use crate::execution::{InstanceState, StateMeta, Status};
+use crate::execution::{InstanceState, StateMeta, Status, SubStatus};
 use crate::failpoint;
 use crate::id::WorkId;
+use crate::store::cancelled;
 use crate::store::claim::{Blame, ClaimedRow, InstanceKey, LoadedRow, Return};
 use crate::store::commit::{Claim, Commit, Verdict};
 
@@ -64,9 +65,14 @@ async fn attend(shift: &Shift, loaded: Loaded) -> bool {
     let failures = rows.iter().map(|row| row.failures).max().unwrap_or(0);
     let driven = drive(shift, locked, rows, standing, &hold).await;
     if let Err(error) = &driven {
-        tracing::error!(%error, "a burst could not be run; it is tried again later");
         let reason = error.to_string();
-        let how = Return::after(error, &reason, pause(failures));
+        let how = if error.is_database_fault() {
+            shift.writer.breaker().refused_to(&key, error);
+            after_fault(shift, failures)
+        } else {
+            tracing::error!(%error, "a burst could not be run; it is tried again later");
+            Return::after(error, &reason, pause(failures))
+        };
         Box::pin(shift.give_back(&key, &hold.claims(), how)).await;
     }
     // What has ended is left with what a look may have passed over meanwhile; what waits may have met something else. And a
@@ -123,10 +129,14 @@ async fn drive(
                 commit,
             } => {
                 told.extend(last);
-                let status = state.status();
+                let (status, sub_status) = (state.status(), state.sub_status());
                 tell(shift, told, state, commit);
                 if commit.freed {
                     shift.freed();
+                }
+                if sub_status == SubStatus::Cancelled {
+                    // Under the instance's lock, so that no other node claims it meanwhile.
+                    Box::pin(delete_the_rest(shift, &key)).await;
                 }
                 drop(guard);
                 return Ok(Some(status));
@@ -148,6 +158,31 @@ async fn drive(
             Settled::Lost { verdict, rows } => {
                 Box::pin(settle_loss(shift, &key, verdict, rows)).await;
                 return Ok(None);
+            }
+        }
+    }
+}
+
+/// Deletes what is left to do for an instance that was cancelled, page by page. What a failure leaves meets nothing in a
+/// burst of its own.
+async fn delete_the_rest(shift: &Shift, key: &InstanceKey) {
+    let mut after = WorkId(i64::MIN);
+    loop {
+        match cancelled::delete_page(&shift.pool, &key.0, &key.1, after).await {
+            Ok(page) => {
+                let Some(last) = page.last() else { return };
+                after = *last;
+                metrics::counter!("mainspring_cancelled_work_deleted_total").increment(page.len() as u64);
+                for work in page {
+                    match shift.doors.take(&key.1, work) {
+                        Some(door) => drop(door.send(Tidings::Unmet)),
+                        None => shift.wake.consumed(work),
+                    }
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "what is left to do for a cancelled instance could not be deleted; bursts consume it");
+                return;
             }
         }
     }
@@ -182,6 +217,21 @@ fn tell(shift: &Shift, told: Vec<(WorkId, bool)>, state: Box<InstanceState>, com
     }
 }
 
+/// How rows come back that met a fault of the database: without blame, while all of this node does.
+fn after_fault(shift: &Shift, failures: i32) -> Return<'static> {
+    let breaker = shift.writer.breaker();
+    if breaker.is_open() {
+        return Return {
+            blame: Blame::Nobody,
+            pause: breaker.pause(),
+        };
+    }
+    Return {
+        blame: Blame::Circumstances,
+        pause: pause(failures),
+    }
+}
+
 /// A burst that wrote nothing gives back what it was born of, with the blame that it earned.
 async fn settle_loss(shift: &Shift, key: &InstanceKey, verdict: Verdict, rows: Vec<ClaimedRow>) {
     let claims: Vec<Claim> = rows.iter().map(|row| row.claim.clone()).collect();
@@ -204,6 +254,10 @@ async fn settle_loss(shift: &Shift, key: &InstanceKey, verdict: Verdict, rows: V
             let reason = error.to_string();
             let how = Return::after(&error, &reason, pause(failures));
             shift.give_back(key, &claims, how).await;
+        }
+        Verdict::Fault(error) => {
+            tracing::debug!(instance = %key.1, %error, "the database does not take a commit; its burst is run again later");
+            shift.give_back(key, &claims, after_fault(shift, failures)).await;
         }
         Verdict::Fenced => {
             tracing::warn!(instance = %key.1, "this incarnation was declared dead; a burst was refused");

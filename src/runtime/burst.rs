@@ -15,7 +15,7 @@ use super::in_flight::Hold;
 use super::instance_lock::InstanceLock;
 use super::shift::{LONGEST_PAUSE, Shift};
 use super::{capability, effects, faults, instruction};
-use crate::execution::{Burst, InstanceState, Instruction, Outcome, Program};
+use crate::execution::{Burst, InstanceState, Instruction, Outcome, Program, SubStatus};
 use crate::id::{BurstId, ClaimNo, InstanceVersion, WorkId};
 use crate::lock::LockGuard;
 use crate::store::claim::{self, Blame, ClaimedRow, Clock, InstanceKey, LoadedRow, Return};
@@ -361,9 +361,12 @@ pub(super) async fn run(shift: &Shift, prepared: Prepared) -> Result<Ran> {
         yielded, ref unmatched, ..
     } = outcome;
     let mut stimuli = Vec::new();
-    // Also when the instance has ended: what was accepted for it is not thrown away here.
-    for row in unmatched.iter().filter_map(|place| rows.get(*place)) {
-        stimuli.extend(instruction::for_inbox(row, shift.inbox_lifetime)?);
+    // Also when the instance has ended: what was accepted for it is not thrown away here. What was cancelled waits for
+    // nothing any more.
+    if outcome.state.sub_status() != SubStatus::Cancelled {
+        for row in unmatched.iter().filter_map(|place| rows.get(*place)) {
+            stimuli.extend(instruction::for_inbox(row, shift.inbox_lifetime)?);
+        }
     }
     let unmet = unmatched
         .iter()
@@ -392,6 +395,7 @@ pub(super) async fn run(shift: &Shift, prepared: Prepared) -> Result<Ran> {
         definition: definition.clone(),
         claims: rows.iter().map(|row| row.claim.clone()).collect(),
         effects,
+        holds: false,
         keep: Box::new(locked.guard),
     });
     let Outcome { state, unmatched, .. } = outcome;

@@ -23,7 +23,7 @@ use super::{attend, hints};
 use crate::Result;
 use crate::failpoint;
 use crate::store::claim::{self, InstanceKey, Partial, Return, Seen, Share};
-use crate::store::commit::Claim;
+use crate::store::commit::{Breaker, Claim, Claiming, PROBE};
 
 /// The most instances that one round takes on.
 const ROUND: usize = 256;
@@ -85,7 +85,7 @@ async fn rounds(shift: &Arc<Shift>, horizon: &Horizon) {
                 () = shift.draining.cancelled() => return,
             }
         }
-        // All five are cancellation safe.
+        // All six are cancellation safe.
         tokio::select! {
             () = shift.stop.cancelled() => return,
             () = shift.draining.cancelled() => return,
@@ -94,6 +94,7 @@ async fn rounds(shift: &Arc<Shift>, horizon: &Horizon) {
                     shift.in_flight.looks();
                 }
             }
+            () = shift.writer.breaker().closes() => {}
             changed = taken_over.changed() => {
                 if changed.is_err() {
                     return;
@@ -112,20 +113,32 @@ async fn rounds(shift: &Arc<Shift>, horizon: &Horizon) {
                 continue;
             }
         }
-        match round(shift, horizon, &mut memory).await {
+        let most = match shift.writer.breaker().claiming() {
+            Claiming::Free => ROUND,
+            Claiming::Probe => PROBE,
+            Claiming::Pause(until) => {
+                shift.alarm.at(until);
+                continue;
+            }
+        };
+        match round(shift, horizon, &mut memory, most).await {
             Ok(true) => shift.alarm.now(),
             Ok(false) => {}
             Err(error) => {
-                tracing::warn!(%error, "looking for work failed");
+                if error.is_database_fault() {
+                    shift.writer.breaker().refused(&error);
+                } else {
+                    tracing::warn!(%error, "looking for work failed");
+                }
                 shift.alarm.at(Instant::now() + Duration::from_millis(500));
             }
         }
     }
 }
 
-/// One look; true if there may be more. It queues for permits like every door, so that doors cannot starve it, and
-/// looks for no more than it has permits for.
-async fn round(shift: &Arc<Shift>, horizon: &Horizon, memory: &mut Memory) -> Result<bool> {
+/// One look, for `most` instances; true if there may be more. It queues for permits like every door, so that doors cannot
+/// starve it, and looks for no more than it has permits for.
+async fn round(shift: &Arc<Shift>, horizon: &Horizon, memory: &mut Memory, most: usize) -> Result<bool> {
     if shift.permits.available_permits() == 0 {
         shift.wake.overflow();
     }
@@ -136,13 +149,13 @@ async fn round(shift: &Arc<Shift>, horizon: &Horizon, memory: &mut Memory) -> Re
     };
     let Ok(first) = first else { return Ok(false) };
     let mut permits = vec![first];
-    if memory.full {
+    if memory.full && most == ROUND {
         gather(shift, &mut permits, memory.took).await;
     }
     let began = Instant::now();
     // Before they are taken: too much room for a moment does no harm, the next look tells.
     let looking = Looking::new(shift, ROUND);
-    while permits.len() < ROUND
+    while permits.len() < most
         && let Ok(permit) = Arc::clone(&shift.permits).try_acquire_owned()
     {
         permits.push(permit);
@@ -158,6 +171,9 @@ async fn round(shift: &Arc<Shift>, horizon: &Horizon, memory: &mut Memory) -> Re
     memory.full = found.full;
     shift.crowded.store(found.full, Relaxed);
     if found.instances.is_empty() {
+        if most < ROUND && !found.full && found.next_due.is_none_or(|due| due > Breaker::longest()) {
+            shift.writer.breaker().found_nothing();
+        }
         // Of a share: the rest is next.
         return Ok(found.full);
     }

@@ -24,6 +24,8 @@ pub(super) enum Tidings {
     },
     /// Another node says that it has consumed the row: the door looks for itself.
     Elsewhere,
+    /// The row met nothing, and was deleted.
+    Unmet,
     /// Nothing knows the instance.
     NoInstance,
     /// Nobody can say what became of the row.

@@ -159,18 +159,21 @@ impl Engine {
         check_value(field, &value, self.inner.interpreter.options().max_value_bytes)
     }
 
-    /// Whether this node can take work: it is registered, not draining, and its last check-in is recent.
+    /// Whether this node can take work: it is registered, not draining, its last check-in is recent, and the database does
+    /// not refuse what it does.
     pub fn readiness(&self) -> Readiness {
         let current = self.inner.current.borrow();
         let Some(shift) = current.as_ref() else {
             return Readiness {
                 database: false,
                 registered: false,
+                reason: None,
             };
         };
         Readiness {
             database: shift.reports.borrow().is_fresh(),
             registered: !self.is_leaving() && !shift.stop.is_cancelled(),
+            reason: shift.writer.breaker().reason(),
         }
     }
 

@@ -29,6 +29,9 @@ const LONGEST_ELSEWHERE: Duration = Duration::from_secs(1);
 /// How long a node waits before it looks again for schedules of older time zone data, if it could not.
 const AGAIN: Duration = Duration::from_secs(10);
 
+/// So many schedules are tried one by one that the database refuses for reasons of its own, before the rest waits, too.
+const FAULTS: usize = 3;
+
 /// How long a node waits after an error.
 const AFTER_ERROR: Duration = Duration::from_millis(500);
 
@@ -172,25 +175,43 @@ async fn fire(shift: &Shift, rows: &[ScheduleRow], backlog: &mut Backlog) -> Res
     }
     match send(shift, &turns).await {
         Ok(fired) => Ok(settle(shift, rows, &turns, &fired)),
-        Err(error) if error.is_unavailable() && error.code() != "database-busy" => Err(error),
+        Err(error) if error.is_unavailable() && error.code() != "database-busy" && !error.is_database_fault() => {
+            Err(error)
+        }
         // A rival start took an activation key in the same moment, or one of them is poisoned: it hurts only itself.
         Err(_) => {
-            let mut won = 0;
+            let (mut won, mut faults) = (0, Vec::new());
             for (turn, row) in turns.iter().zip(rows) {
                 match send(shift, std::slice::from_ref(turn)).await {
                     Ok(fired) => won += settle(shift, rows, std::slice::from_ref(turn), &fired),
                     Err(error) if error.code() == "database-busy" => {}
-                    Err(error) if error.is_unavailable() => return Err(error),
-                    Err(error) => {
-                        tracing::error!(schedule = row.id, %error, "a schedule cannot be fired; it is tried again later");
-                        let later = [timetable::postpone(row, 0)];
-                        schedule::fire(&shift.pool, &shift.node_id, &later, &[], false).await?;
+                    // Of the database, unless others are fired.
+                    Err(error) if error.is_database_fault() && (won > 0 || faults.len() < FAULTS) => {
+                        faults.push((row, error));
                     }
+                    Err(error) if error.is_unavailable() => return Err(error),
+                    Err(error) => postpone(shift, row, &error).await?,
                 }
+            }
+            if won == 0
+                && let Some((_, error)) = faults.pop()
+            {
+                return Err(error);
+            }
+            for (row, error) in faults {
+                postpone(shift, row, &error).await?;
             }
             Ok(won)
         }
     }
+}
+
+/// A schedule that fails alone is left alone for a while.
+async fn postpone(shift: &Shift, row: &ScheduleRow, error: &Error) -> Result<()> {
+    tracing::error!(schedule = row.id, %error, "a schedule cannot be fired; it is tried again later");
+    let later = [timetable::postpone(row, 0)];
+    schedule::fire(&shift.pool, &shift.node_id, &later, &[], false).await?;
+    Ok(())
 }
 
 async fn send(shift: &Shift, turns: &[Turn]) -> Result<Vec<Fired>> {

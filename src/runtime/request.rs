@@ -324,19 +324,22 @@ pub struct Published {
 }
 
 /// Whether the node can take work.
-#[derive(Clone, Copy, Debug, Serialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct Readiness {
     /// The database answered within the check-in tolerance.
     pub database: bool,
     /// This incarnation is registered and not draining.
     pub registered: bool,
+    /// Why the database refuses what this node does, while it does so for reasons that are not the work's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 impl Readiness {
     /// Whether it can.
-    pub fn ready(self) -> bool {
-        self.database && self.registered
+    pub fn ready(&self) -> bool {
+        self.database && self.registered && self.reason.is_none()
     }
 }
 

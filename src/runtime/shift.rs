@@ -206,6 +206,12 @@ impl Shift {
         self.closing.cancelled().await;
     }
 
+    /// The database takes what bursts of this node would write, as far as is known. While it does not, what comes in is
+    /// accepted, and waits for a probe or another node.
+    pub(super) fn takes_commits(&self) -> bool {
+        !self.writer.breaker().is_open()
+    }
+
     pub(super) fn is_draining(&self) -> bool {
         self.draining.is_cancelled()
     }

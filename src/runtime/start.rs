@@ -50,7 +50,10 @@ impl Engine {
         let ours = request.instance_id.is_none() && shift.workers > 0;
         let start = self.new_start(&shift, request, "execute").await?;
         // What this node cannot run it only accepts, and what comes while it drains; the door waits for whoever runs it.
-        let ours = ours && !shift.is_draining() && shift.programs.can_run(&start.tenant, &start.definition_id);
+        let ours = ours
+            && shift.takes_commits()
+            && !shift.is_draining()
+            && shift.programs.can_run(&start.tenant, &start.definition_id);
         let (reply, accepted) = oneshot::channel();
         // A task of the runtime's: a client that hangs up cancels nothing.
         let owned = Arc::clone(&shift);
@@ -76,7 +79,7 @@ impl Engine {
         let shift = self.accepting()?;
         let ours = request.instance_id.is_none() && shift.workers > 0;
         let start = self.new_start(&shift, request, "dispatch").await?;
-        let ours = ours && shift.programs.can_run(&start.tenant, &start.definition_id);
+        let ours = ours && shift.takes_commits() && shift.programs.can_run(&start.tenant, &start.definition_id);
         let permit = if ours { worker_soon(&shift).await } else { None };
         let Some(permit) = permit else {
             return Ok(accept(&shift, &shift.durable, start, deadline).await?.instance);

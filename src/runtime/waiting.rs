@@ -209,7 +209,7 @@ impl Engine {
 /// What a door makes of its tidings.
 fn answer(instance: InstanceId, tidings: Tidings) -> Result<Option<Executed>> {
     match tidings {
-        Tidings::Committed { matched: false, .. } => Ok(None),
+        Tidings::Committed { matched: false, .. } | Tidings::Unmet => Ok(None),
         Tidings::Committed { state, meta, .. } => {
             let executed = Executed {
                 faulted: state.sub_status() == SubStatus::Faulted,

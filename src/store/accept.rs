@@ -399,8 +399,8 @@ impl Lane {
         }
     }
 
-    /// Writes a batch and answers everybody in it; a batch that fails as a whole is tried one by one, so that one bad
-    /// start hurts only its own door. If `again`, an earlier try is in doubt.
+    /// Writes a batch and answers everybody in it; a batch that fails as a whole is halved, so that one bad start
+    /// hurts only its own caller. If `again`, an earlier try is in doubt.
     async fn write(&mut self, batch: Vec<Pending>, again: bool) {
         let mut sent = self.send(&batch).await;
         for _ in 0..RIVALS {
@@ -430,9 +430,10 @@ impl Lane {
                 Box::pin(self.settle(batch, &error, again)).await;
             }
             Err(_) if batch.len() > 1 => {
-                for pending in batch {
-                    Box::pin(self.write(vec![pending], again)).await;
-                }
+                let mut first = batch;
+                let second = first.split_off(first.len() / 2);
+                Box::pin(self.write(first, again)).await;
+                Box::pin(self.write(second, again)).await;
             }
             Err(error) if error.code() == "duplicate" => {
                 for (_, reply) in batch {
@@ -441,8 +442,11 @@ impl Lane {
             }
             Err(error) => {
                 for (_, reply) in batch {
-                    let again =
-                        Error::unavailable("database-busy", "the start could not be accepted just now; try again");
+                    let again = if error.is_database_fault() {
+                        Error::unavailable("database-fault", error.message())
+                    } else {
+                        Error::unavailable("database-busy", "the start could not be accepted just now; try again")
+                    };
                     let _ = reply.send(Err(again.caused_by(error.to_string())));
                 }
             }

@@ -74,7 +74,7 @@ pub(crate) async fn terminate(client: &Client, incarnation: Incarnation) -> Resu
             }
             Ok(())
         }
-        Err(error) if error.is_unavailable() => Err(error),
+        Err(error) if error.is_unavailable() && !error.is_database_fault() => Err(error),
         Err(error) => {
             tracing::warn!(
                 %incarnation, %error,

@@ -6,6 +6,7 @@
 //! - `accept`: starts become durable; `work`: so do resumes and cancels; `event`: so do events.
 //! - `schedule`: what starts when it is time.
 //! - `claim`: what is to be done, taken by one node at a time.
+//! - `cancelled`: what is left to do for an instance that was cancelled.
 //! - `dead_letter`: what was given up, `stimulus_letter`: events among it; `delete`: what a user wants gone. `overview`: what an operator sees of the cluster.
 //! - `node`, `watch`, `depart`: who is there, who notices that somebody is not, and what becomes of its claims.
 //! - `capability`: what a node cannot run. `definition`, `instance`, `journal`: what the API reads and saves; `token`: what signs resume URLs.
@@ -16,6 +17,7 @@
 
 pub(crate) mod accept;
 pub(crate) mod activation;
+pub(crate) mod cancelled;
 pub(crate) mod capability;
 pub(crate) mod check;
 pub(crate) mod claim;

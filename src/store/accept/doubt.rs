@@ -28,7 +28,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Whether an error leaves open if the statement was carried out.
 pub(super) fn is_in_doubt(error: &Error) -> bool {
-    error.is_unavailable() && error.code() != "database-busy"
+    error.is_unavailable() && error.code() != "database-busy" && !error.is_database_fault()
 }
 
 impl Lane {

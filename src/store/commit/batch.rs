@@ -21,11 +21,8 @@ const LOCKS_WAITING: &str = include_str!("../../../sql/queries/commit_locks_wait
 const MATCH: &str = include_str!("../../../sql/queries/commit_match.sql");
 const CLASSIFY: &str = include_str!("../../../sql/queries/commit_classify.sql");
 
-/// The code of the error by which a plain batch is refused where instances may hold something (`activation_refuses`, V14).
-const HELD: &str = "MSACT";
-
-/// After so long a plain one is tried again. Each refusal is an error in the server's log.
-const HOLDING: Duration = Duration::from_secs(30);
+/// How long a plain batch looks up what its instances hold, once any holds something.
+const STRICT: Duration = Duration::from_secs(30);
 
 /// How the lane meets a row that somebody else has locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,8 +51,8 @@ pub(super) struct Channel {
     text: String,
     /// Of the parameters, which are the same in all shapes.
     types: Vec<Type>,
-    /// Until then instances may hold something, which a plain batch does not free.
-    holding: Option<Instant>,
+    /// Until then plain batches look up what their instances hold.
+    strict: Option<Instant>,
     locks: Statement,
     matching: Statement,
     pub(super) classify: Statement,
@@ -67,6 +64,12 @@ pub(super) struct Channel {
 /// The winners of a batch by place.
 pub(super) type Winners = HashMap<usize, Commit>;
 
+/// A batch that was committed, in whatever shape it was.
+pub(super) struct Written {
+    pub(super) winners: Winners,
+    pub(super) shape: Shape,
+}
+
 /// Why a whole batch came to nothing.
 #[derive(Debug)]
 pub(super) struct Broken {
@@ -74,8 +77,6 @@ pub(super) struct Broken {
     pub(super) error: Error,
     /// The id of a new instance is taken.
     pub(super) taken: bool,
-    /// It was plain, and instances may hold something.
-    held: bool,
 }
 
 impl From<tokio_postgres::Error> for Broken {
@@ -83,7 +84,6 @@ impl From<tokio_postgres::Error> for Broken {
         Self {
             failure: Failure::of(&error),
             taken: error.as_db_error().and_then(DbError::constraint) == Some("instance_pkey"),
-            held: error.code().is_some_and(|code| code.code() == HELD),
             error: error.into(),
         }
     }
@@ -95,7 +95,6 @@ impl From<Error> for Broken {
         Self {
             failure: Failure::Connection,
             taken: false,
-            held: false,
             error,
         }
     }
@@ -118,7 +117,7 @@ impl Channel {
             text: batch,
             types: whole.params().to_vec(),
             shapes: HashMap::from([(Shape::WHOLE, whole)]),
-            holding: None,
+            strict: None,
             locks: within(ANSWER_TIMEOUT, client.prepare(locks)).await?,
             matching: within(ANSWER_TIMEOUT, client.prepare(MATCH)).await?,
             classify: within(ANSWER_TIMEOUT, client.prepare(CLASSIFY)).await?,
@@ -142,22 +141,10 @@ impl Channel {
     pub(super) async fn write<'a>(
         &mut self,
         requests: impl Iterator<Item = &'a mut CommitRequest>,
-    ) -> Result<Winners, Broken> {
+    ) -> Result<Written, Broken> {
         failpoint::hit("commit.gathered").await?;
         let mut rows = Rows::of(requests);
-        rows.shape.several |= self.holding.is_some_and(|until| Instant::now() < until);
-        let mut written = self.write_as_it_is(&rows).await;
-        if matches!(&written, Err(broken) if broken.held) {
-            self.holding = Some(Instant::now() + HOLDING);
-            rows.shape.several = true;
-            written = self.write_as_it_is(&rows).await;
-        }
-        let winners = written?;
-        failpoint::hit("commit.answered").await?;
-        Ok(winners)
-    }
-
-    async fn write_as_it_is(&mut self, rows: &Rows<'_>) -> Result<Winners, Broken> {
+        rows.shape.strict = !rows.shape.several && self.strict.is_some_and(|until| Instant::now() < until);
         let batch = match tokio::time::timeout(ANSWER_TIMEOUT, self.shaped(rows.shape)).await {
             // What the server says against it is no doubt about a commit: nothing was sent.
             Ok(prepared) => prepared?,
@@ -165,10 +152,35 @@ impl Channel {
                 return Err(Error::unavailable("database-timeout", "the database did not prepare a commit").into());
             }
         };
-        match tokio::time::timeout(ANSWER_TIMEOUT, self.send(&batch, rows)).await {
-            Ok(result) => result,
-            Err(_) => Err(Error::unavailable("database-timeout", "the database did not answer to a commit").into()),
-        }
+        let winners = match tokio::time::timeout(ANSWER_TIMEOUT, self.send(&batch, &rows)).await {
+            Ok(result) => result?,
+            Err(_) => {
+                return Err(Error::unavailable("database-timeout", "the database did not answer to a commit").into());
+            }
+        };
+        failpoint::hit("commit.answered").await?;
+        Ok(Written {
+            winners,
+            shape: rows.shape,
+        })
+    }
+
+    /// Some instance holds something: a plain batch stepped over those that end.
+    pub(super) fn is_strict_now(&mut self) {
+        self.strict = Some(Instant::now() + STRICT);
+    }
+
+    /// Whether the server answers to a batch of this shape that has no rows: then it is the rows that take it too long.
+    pub(super) async fn answers(&mut self, shape: Shape) -> bool {
+        let rows = Rows {
+            shape,
+            ..Rows::default()
+        };
+        let answer = tokio::time::timeout(ANSWER_TIMEOUT, async {
+            let batch = self.shaped(shape).await?;
+            self.send(&batch, &rows).await
+        });
+        matches!(answer.await, Ok(Ok(_)))
     }
 
     /// The statement in the shape of a batch.

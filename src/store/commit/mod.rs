@@ -15,6 +15,8 @@
 //! 7. What must outlive the outcome (the instance's lock) travels in the request and comes back with the answer.
 
 mod batch;
+mod breaker;
+mod holders;
 mod queue;
 mod resolve;
 mod row;
@@ -28,6 +30,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+pub(crate) use breaker::{Breaker, Claiming, PROBE};
 pub(crate) use row::{BookmarkRow, DueRow, StimulusRow};
 #[cfg(test)]
 pub(crate) use shape::Shape;
@@ -111,6 +114,9 @@ pub(crate) struct CommitRequest {
     pub(crate) definition: DefinitionRef,
     pub(crate) claims: Vec<Claim>,
     pub(crate) effects: Effects,
+    /// It ends an instance that holds something by its activation strategy, as far as the writer knows: that is freed in
+    /// another shape than the plain one, which steps over it.
+    pub(crate) holds: bool,
     /// What must live until the outcome is known.
     pub(crate) keep: Box<dyn Any + Send + Sync>,
 }
@@ -147,6 +153,8 @@ pub(crate) enum Verdict {
     Fenced,
     /// The database refuses this burst's own rows. Nothing was written.
     Refused(Error),
+    /// The database refuses it for reasons that are not its own, as nothing of its kind is committed. Nothing was written.
+    Fault(Error),
     /// Nobody can say: the connection died at commit, and the instance is gone, or stays locked.
     Unknown,
 }
@@ -161,6 +169,7 @@ impl Verdict {
             Self::Busy => "busy",
             Self::Fenced => "fenced",
             Self::Refused(_) => "refused",
+            Self::Fault(_) => "fault",
             Self::Unknown => "unknown",
         }
     }

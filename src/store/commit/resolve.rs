@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::batch::{Channel, claim_rows, request_row};
 use super::row::RequestRow;
-use super::{Commit, CommitRequest, Verdict};
+use super::{Commit, CommitRequest, FINISHED, Verdict};
 use crate::Result;
 use crate::db::{ANSWER_TIMEOUT, within};
 use crate::failpoint;
@@ -17,6 +17,19 @@ struct Evidence {
     standing: Option<Commit>,
     mine: bool,
     claimed: bool,
+    /// It holds something by its activation strategy.
+    holds: bool,
+    /// Some instance does.
+    strict: bool,
+}
+
+/// What became of a loser.
+pub(super) enum Loss {
+    Verdict(Verdict),
+    /// A plain batch stepped over it, as it holds something: it is sent again in the other form.
+    Holds,
+    /// It is busy, or a plain batch stepped over all that end, as some instance holds something.
+    Strict,
 }
 
 /// Classes the losers of a batch, by their places in it; `in_doubt` when an earlier try of the same requests may have
@@ -25,7 +38,7 @@ pub(super) async fn classify<'a>(
     channel: &Channel,
     losers: impl Iterator<Item = (usize, &'a CommitRequest)>,
     in_doubt: bool,
-) -> Result<HashMap<usize, Verdict>> {
+) -> Result<HashMap<usize, Loss>> {
     failpoint::hit("resolve.before").await?;
     let losers: HashMap<usize, &CommitRequest> = losers.collect();
     let requests: Vec<_> = losers
@@ -66,6 +79,8 @@ pub(super) async fn classify<'a>(
                 }),
                 mine: row.get(3),
                 claimed: row.get(4),
+                holds: row.get::<_, Option<bool>>(8).unwrap_or(false),
+                strict: row.get::<_, Option<bool>>(9).unwrap_or(false),
             };
             Some((no, judge(losers.get(&no)?, evidence, in_doubt)))
         })
@@ -73,7 +88,17 @@ pub(super) async fn classify<'a>(
 }
 
 /// The order matters: a first try that won has consumed its own claims, and may have been fenced since.
-fn judge(request: &CommitRequest, evidence: Evidence, in_doubt: bool) -> Verdict {
+fn judge(request: &CommitRequest, evidence: Evidence, in_doubt: bool) -> Loss {
+    let ends = !request.holds && request.effects.status == FINISHED;
+    let (holds, strict) = (evidence.holds, evidence.strict);
+    match verdict(request, evidence, in_doubt) {
+        Verdict::Busy if ends && holds => Loss::Holds,
+        Verdict::Busy if ends && strict => Loss::Strict,
+        verdict => Loss::Verdict(verdict),
+    }
+}
+
+fn verdict(request: &CommitRequest, evidence: Evidence, in_doubt: bool) -> Verdict {
     if let (true, Some(commit)) = (evidence.mine, evidence.standing) {
         // What it won, not what stands there now: a cancel accepted since has grown it to fence what comes next.
         let version = request.expected.map_or(1, |expected| expected.0 + 1);

@@ -7,9 +7,11 @@ use crate::store::parts::with_parts;
 /// What a batch has rows for, besides starts that come to their end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Shape {
-    /// Bursts that were born of more or else than one row of work, burn a bookmark, are rare, or may hold something. Without,
+    /// Bursts that were born of more or else than one row of work, burn a bookmark, are rare, or hold something. Without,
     /// the batch is plain.
     pub(super) several: bool,
+    /// Plain ones, while any instance holds something by an activation strategy: those that end are looked up.
+    pub(super) strict: bool,
     /// Instances that were there before.
     pub(super) standing: bool,
     /// Those that a timer resumed.
@@ -32,6 +34,7 @@ impl Shape {
     /// That with all parts but those of plain ones.
     pub(crate) const WHOLE: Self = Self {
         several: true,
+        strict: false,
         standing: true,
         timed: true,
         burned: true,
@@ -45,7 +48,7 @@ impl Shape {
     /// All that a batch can have.
     #[cfg(test)]
     pub(crate) fn all() -> impl Iterator<Item = Self> {
-        let shapes = (0..1 << 9).map(|bits| Self {
+        let shapes = (0..1 << 10).map(|bits| Self {
             standing: bits & 1 > 0,
             waiting: bits & 2 > 0,
             rare: bits & 4 > 0,
@@ -55,11 +58,13 @@ impl Shape {
             renewed: bits & 64 > 0,
             several: bits & 128 > 0,
             asking: bits & 256 > 0,
+            strict: bits & 512 > 0,
         });
         shapes.filter(|shape| {
             (shape.standing || !(shape.timed || shape.burned))
                 && (shape.going || !shape.renewed)
                 && (!shape.asking || shape.going && !shape.several)
+                && !(shape.strict && shape.several)
                 && (shape.several || !(shape.timed || shape.burned || shape.renewed || shape.rare))
         })
     }
@@ -67,10 +72,12 @@ impl Shape {
     /// By which a plain one must find its rows.
     #[cfg(test)]
     pub(crate) fn own_indexes(self) -> &'static str {
-        match (self.several, self.standing) {
-            (true, _) => "",
-            (false, true) => "work_pkey, instance_pkey",
-            (false, false) => "work_pkey",
+        match (self.several, self.standing, self.strict) {
+            (true, _, _) => "",
+            (false, true, false) => "work_pkey, instance_pkey",
+            (false, true, true) => "work_pkey, instance_pkey, activation_instance",
+            (false, false, false) => "work_pkey",
+            (false, false, true) => "work_pkey, activation_instance",
         }
     }
 
@@ -90,7 +97,27 @@ impl Shape {
         self.rare |=
             !effects.unmet.is_empty() || (effects.status == super::RUNNING && effects.correlation_id.is_some());
         let is_plain = matches!(&*request.claims, [Claim::Work(..)]);
-        self.several |= !is_plain || self.burned || self.rare;
+        self.several |= !is_plain || self.burned || self.rare || request.holds;
+    }
+
+    /// That of a batch of one.
+    pub(super) fn of_one(request: &CommitRequest) -> Self {
+        let mut shape = Self::default();
+        shape.take_in(request);
+        shape
+    }
+
+    /// Whether a statement of this shape writes to all that one of the other shape writes to.
+    pub(super) fn covers(self, other: Self) -> bool {
+        let covers = |ours: bool, theirs: bool| ours || !theirs;
+        covers(self.several, other.several)
+            && covers(self.standing, other.standing)
+            && covers(self.timed, other.timed)
+            && covers(self.burned, other.burned)
+            && covers(self.waiting, other.waiting)
+            && covers(self.going, other.going)
+            && covers(self.renewed, other.renewed)
+            && covers(self.rare, other.rare)
     }
 
     /// The text without the parts that this shape has not.
@@ -103,6 +130,8 @@ impl Shape {
         match part {
             "plain" => !self.several,
             "several" => self.several,
+            "strict" => self.strict && !self.several,
+            "free" => !self.strict && !self.several,
             "standing" => self.standing,
             "timed" => self.timed,
             "burned" => self.burned,

@@ -13,9 +13,13 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::batch::{Broken, Channel, Lane, Winners};
+use super::batch::{Broken, Channel, Lane, Winners, Written};
+use super::breaker::Breaker;
+use super::holders::Holders;
 use super::queue::{Abandons, Closes, MANY, Queue, Turn};
-use super::{Answer, CommitRequest, FINISHED, Verdict, resolve};
+use super::resolve::{self, Loss};
+use super::shape::Shape;
+use super::{Answer, CommitRequest, FINISHED, Verdict};
 use crate::db::{Connector, Failure};
 use crate::id::Incarnation;
 use crate::{Error, Result};
@@ -32,6 +36,12 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long a lane keeps a connection that it does not need.
 const IDLE: Duration = Duration::from_secs(60);
+
+/// After so many bursts of a batch failed alone, and none was committed, the others are not tried one by one.
+const FUTILE: u32 = 3;
+
+/// How long the lane of stragglers rests after a failure, at first and at most.
+const RESTS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
 /// Bounds of a batch, and of patience.
 #[derive(Clone, Debug)]
@@ -71,6 +81,10 @@ struct Pending {
     straggling_since: Option<Instant>,
     /// How often the connection died under it; an earlier try may have been committed.
     cuts: u32,
+    /// When it first failed for a reason that need not be its own, perhaps with others.
+    failing_since: Option<Instant>,
+    /// What the database said when it last failed so, alone.
+    fault: Option<Error>,
 }
 
 /// The handle by which bursts reach the database. Cheap to clone; the lanes end when the last clone is dropped and
@@ -78,6 +92,7 @@ struct Pending {
 #[derive(Clone)]
 pub(crate) struct CommitWriter {
     queue: Arc<Closes<Pending>>,
+    breaker: Arc<Breaker>,
 }
 
 /// The tasks of a writer, for the owner who wants to see their end.
@@ -96,6 +111,7 @@ impl CommitWriter {
     ) -> Result<(Self, WriterTasks)> {
         let queue = Arc::new(Queue::new(options.batch * 2, options.many));
         let (to_stragglers, straggler_queue) = mpsc::channel(options.batch * 2);
+        let breaker = Arc::<Breaker>::default();
         let lane = |writer, lane| LaneTask {
             lane,
             connector: connector.clone(),
@@ -103,6 +119,9 @@ impl CommitWriter {
             writer,
             channel: None,
             options: options.clone(),
+            breaker: Arc::clone(&breaker),
+            holders: Holders::default(),
+            futile: 0,
         };
         let [fast, straggler, second] = WRITERS;
         let mut first = lane(fast, Lane::Fast);
@@ -115,7 +134,12 @@ impl CommitWriter {
             straggler: AbortOnDropHandle::new(tokio::spawn(straggler.straggle(straggler_queue))),
         };
         let queue = Arc::new(Closes(queue));
-        Ok((Self { queue }, tasks))
+        Ok((Self { queue, breaker }, tasks))
+    }
+
+    /// Whether the database takes what is written.
+    pub(crate) fn breaker(&self) -> &Breaker {
+        &self.breaker
     }
 
     /// Hands in the outcome of a burst and waits for its verdict. Dropped half-way, the commit goes on by itself.
@@ -127,6 +151,8 @@ impl CommitWriter {
             reply,
             straggling_since: None,
             cuts: 0,
+            failing_since: None,
+            fault: None,
         };
         let gone = || Error::unknown_outcome("the commit writer ended").instance(instance.as_str());
         if !self.queue.0.push(pending).await {
@@ -144,6 +170,21 @@ struct LaneTask {
     /// None: not needed yet, or not any more.
     channel: Option<Channel>,
     options: WriterOptions,
+    breaker: Arc<Breaker>,
+    holders: Holders,
+    /// How many bursts in a row failed alone for reasons that need not be theirs.
+    futile: u32,
+}
+
+/// What an attempt leaves to do.
+#[derive(Default)]
+struct Left {
+    /// Those that met a locked row.
+    busy: Vec<Pending>,
+    /// Those that a plain batch stepped over without a lookup: they are sent again.
+    again: Vec<Pending>,
+    /// Those that hold something: they are sent again in the other form.
+    holding: Vec<Pending>,
 }
 
 impl LaneTask {
@@ -244,7 +285,7 @@ impl LaneTask {
     }
 
     /// Takes from the backlog what may travel together: at most one burst per instance, bounded by count, bytes and
-    /// stimulus keys. A straggler travels alone.
+    /// stimulus keys. What ends an instance that holds something travels apart. A straggler travels alone.
     fn take_batch(&self, backlog: &mut VecDeque<Pending>) -> Vec<Pending> {
         let most = if self.lane == Lane::Fast { self.options.batch } else { 1 };
         let mut instances = HashSet::new();
@@ -252,14 +293,19 @@ impl LaneTask {
         let mut bytes = 0;
         let mut batch = Vec::new();
         let mut left = VecDeque::new();
-        while let Some(pending) = backlog.pop_front() {
+        while let Some(mut pending) = backlog.pop_front() {
+            pending.request.holds |= self.holders.knows(&pending.request);
+            let holds = pending.request.holds;
+            let apart = batch
+                .first()
+                .is_some_and(|first: &Pending| first.request.holds != holds);
             let size = pending.request.size();
             let more_keys = pending.request.keys().filter(|(key, _)| !keys.contains(key)).count();
             let full = batch.len() >= most
                 || (!batch.is_empty()
                     && (bytes + size > self.options.bytes || keys.len() + more_keys > self.options.keys));
             let identity = (pending.request.tenant.clone(), pending.request.instance.clone());
-            if full || !instances.insert(identity) {
+            if full || apart || !instances.insert(identity) {
                 left.push_back(pending);
                 continue;
             }
@@ -282,6 +328,9 @@ impl LaneTask {
         for mut pending in busy {
             let since = *pending.straggling_since.get_or_insert_with(Instant::now);
             if since.elapsed() > self.options.patience {
+                if pending.fault.is_some() {
+                    self.give_up_faulty(backlog);
+                }
                 give_up(pending);
                 continue;
             }
@@ -295,10 +344,22 @@ impl LaneTask {
                 None => {
                     backlog.push_back(pending);
                     // The wait for the lock itself is the server's; this is for failures that come back at once.
-                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    let rest = RESTS.0 * 2u32.saturating_pow(self.futile.min(16));
+                    tokio::time::sleep(rest.min(RESTS.1)).await;
                 }
             }
         }
+    }
+
+    /// Gives up all that the database refuses for too long, without trying each once more.
+    fn give_up_faulty(&self, backlog: &mut VecDeque<Pending>) {
+        let is_over = |pending: &Pending| {
+            let since = pending.straggling_since;
+            pending.fault.is_some() && since.is_some_and(|since| since.elapsed() > self.options.patience)
+        };
+        let (over, others): (Vec<_>, Vec<_>) = backlog.drain(..).partition(is_over);
+        backlog.extend(others);
+        over.into_iter().for_each(give_up);
     }
 
     /// Brings every request of a batch to its verdict, save those that met a locked row, which are returned.
@@ -306,11 +367,18 @@ impl LaneTask {
         let mut parts = VecDeque::from([batch]);
         let mut busy = Vec::new();
         let mut doubt_since = None;
+        if self.lane == Lane::Fast {
+            self.futile = 0;
+        }
         while let Some(mut part) = parts.pop_front() {
             match self.attempt(&mut part).await {
-                Ok(mut deferred) => {
+                Ok(mut left) => {
                     doubt_since = None;
-                    busy.append(&mut deferred);
+                    busy.append(&mut left.busy);
+                    let rest = [left.holding, left.again];
+                    rest.into_iter()
+                        .filter(|part| !part.is_empty())
+                        .for_each(|part| parts.push_front(part));
                 }
                 Err(broken) if broken.failure == Failure::Connection => {
                     let since = *doubt_since.get_or_insert_with(Instant::now);
@@ -332,40 +400,89 @@ impl LaneTask {
                     }
                     parts.push_front(part);
                 }
-                Err(_) if part.len() > 1 => {
+                Err(broken) if part.len() > 1 => {
+                    if broken.failure.may_be_a_fault() {
+                        let now = Instant::now();
+                        for pending in &mut part {
+                            pending.failing_since.get_or_insert(now);
+                        }
+                        if self.futile >= FUTILE {
+                            // Nothing is committed: each is tried again by itself, later.
+                            for pending in &mut part {
+                                pending.fault = Some(fault(&broken.error));
+                            }
+                            busy.append(&mut part);
+                            continue;
+                        }
+                    }
                     // One bad row must hurt only its own burst.
                     let second = part.split_off(part.len() / 2);
                     parts.push_front(second);
                     parts.push_front(part);
                 }
                 Err(broken) if broken.failure == Failure::Busy => busy.append(&mut part),
-                Err(broken) => {
+                Err(broken) if broken.failure.may_be_a_fault() => {
                     for pending in part {
-                        let error = Error::internal("the database refuses what this burst would write")
-                            .instance(pending.request.instance.as_str())
-                            .caused_by(format!("{}", broken.error));
-                        answer(pending, Verdict::Refused(error));
+                        busy.extend(self.judge_fault(pending, &broken).await);
                     }
                 }
+                Err(broken) => part.into_iter().for_each(|pending| refuse(pending, &broken.error)),
             }
         }
         busy
     }
 
-    /// Writes once and answers everybody whose verdict is known; those that met a locked row are returned. On an error
-    /// `part` is left as it was.
-    async fn attempt(&mut self, part: &mut Vec<Pending>) -> Result<Vec<Pending>, Broken> {
+    /// A burst failed alone for a reason that need not be its own. It is, if others of its shape were committed since it
+    /// failed first; and a statement takes too long for its rows, if it does not without them. Else the burst comes back.
+    async fn judge_fault(&mut self, mut pending: Pending, broken: &Broken) -> Option<Pending> {
+        let shape = Shape::of_one(&pending.request);
+        let since = *pending.failing_since.get_or_insert_with(Instant::now);
+        let again = pending.fault.is_some();
+        let is_own = self.breaker.has_committed(shape, since)
+            || broken.failure == Failure::Timeout
+                && again
+                && match &mut self.channel {
+                    Some(channel) => channel.answers(shape).await,
+                    None => false,
+                };
+        if is_own {
+            refuse(pending, &broken.error);
+            return None;
+        }
+        self.futile = self.futile.saturating_add(1);
+        let key = (pending.request.tenant.clone(), pending.request.instance.clone());
+        self.breaker.refused_commit(&key, shape, &broken.error);
+        pending.fault = Some(fault(&broken.error));
+        Some(pending)
+    }
+
+    /// Writes once and answers everybody whose verdict is known; the others are returned. On an error `part` is left as it
+    /// was.
+    async fn attempt(&mut self, part: &mut Vec<Pending>) -> Result<Left, Broken> {
         let in_doubt = part.iter().any(|pending| pending.cuts > 0);
         let Some(channel) = &mut self.channel else {
             return Err(Error::unavailable("database-unavailable", "there is no connection to commit on").into());
         };
+        let mut steps_over = false;
         let winners = match channel
             .write(part.iter_mut().map(|pending| &mut *pending.request))
             .await
         {
-            Ok(winners) => winners,
+            Ok(Written { winners, shape }) => {
+                steps_over = !shape.several && !shape.strict;
+                if !winners.is_empty() {
+                    self.futile = 0;
+                    self.breaker.committed(shape);
+                }
+                winners
+            }
             // The server refused a repeated batch as a whole: an earlier try may have won all the same.
-            Err(broken) if broken.failure != Failure::Connection && in_doubt => Winners::new(),
+            Err(broken) if broken.failure != Failure::Connection && in_doubt => {
+                if broken.failure == Failure::Fault {
+                    self.breaker.refused(&broken.error);
+                }
+                Winners::new()
+            }
             // Alone in its batch, it is the one that came too late.
             Err(broken) if broken.taken && part.len() == 1 => Winners::new(),
             Err(broken) => return Err(broken),
@@ -377,15 +494,27 @@ impl LaneTask {
             // If this fails, the winners are committed but nobody could ask about the rest: all is sent again.
             judged = resolve::classify(channel, losers, in_doubt).await?;
         }
-        let mut busy = Vec::new();
-        for (no, pending) in part.drain(..).enumerate() {
-            let won = winners.get(&no).copied().map(Verdict::Won);
-            match won.or_else(|| judged.remove(&no)).unwrap_or(Verdict::Unknown) {
-                Verdict::Busy => busy.push(pending),
-                verdict => answer(pending, verdict),
+        if steps_over && judged.values().any(|loss| matches!(loss, Loss::Holds | Loss::Strict)) {
+            channel.is_strict_now();
+        }
+        let mut left = Left::default();
+        for (no, mut pending) in part.drain(..).enumerate() {
+            if let Some(commit) = winners.get(&no) {
+                answer(pending, Verdict::Won(*commit));
+                continue;
+            }
+            match judged.remove(&no).unwrap_or(Loss::Verdict(Verdict::Unknown)) {
+                Loss::Holds => {
+                    pending.request.holds = true;
+                    self.holders.learn(&pending.request);
+                    left.holding.push(pending);
+                }
+                Loss::Strict if steps_over => left.again.push(pending),
+                Loss::Strict | Loss::Verdict(Verdict::Busy) => left.busy.push(pending),
+                Loss::Verdict(verdict) => answer(pending, verdict),
             }
         }
-        Ok(busy)
+        Ok(left)
     }
 
     /// A new connection in place of a dead one. Comes back without one when the time for doubt is over.
@@ -413,14 +542,28 @@ fn pause_after(cuts: u32) -> Duration {
     }
 }
 
-/// A row stays locked past all patience. An earlier try of the same request may be what holds it, and may yet win.
-fn give_up(pending: Pending) {
-    let verdict = if pending.cuts > 0 {
-        Verdict::Unknown
-    } else {
-        Verdict::Busy
+/// A row stays locked for too long, or the database refuses all. An earlier try of the same request may be what holds the
+/// row, and may yet win.
+fn give_up(mut pending: Pending) {
+    let verdict = match pending.fault.take() {
+        _ if pending.cuts > 0 => Verdict::Unknown,
+        Some(error) => Verdict::Fault(error),
+        None => Verdict::Busy,
     };
     answer(pending, verdict);
+}
+
+/// Not the burst's: the text of what the database said is kept, as one error may be that of many bursts.
+fn fault(error: &Error) -> Error {
+    Error::unavailable("database-fault", error.message()).caused_by(error.to_string())
+}
+
+/// The burst's own.
+fn refuse(pending: Pending, error: &Error) {
+    let refused = Error::internal("the database refuses what this burst would write")
+        .instance(pending.request.instance.as_str())
+        .caused_by(error.to_string());
+    answer(pending, Verdict::Refused(refused));
 }
 
 fn answer(pending: Pending, verdict: Verdict) {

@@ -100,7 +100,7 @@ macro_rules! hot {
     };
 }
 
-const HOT: [Hot; 26] = [
+const HOT: [Hot; 27] = [
     hot!(
         "work_peek",
         "64, array['','']::text[], array['i1','i2']::text[], true, now() - interval '1 day', 5000000, 4, 1",
@@ -171,6 +171,7 @@ const HOT: [Hot; 26] = [
         true
     ),
     hot!("instance_delete", "'', 'i1', now()", false),
+    hot!("work_delete_cancelled", "'', 'i1', 0, 1000", false),
 ];
 
 /// The indexes of big tables that the header names, save those that ON CONFLICT meets: no plan shows them.

@@ -1,7 +1,9 @@
 //! The engine as a library: doors, events in both orders, versions, cancellation, faults of the database.
 
+mod cancel;
 mod doors;
 mod fates;
+mod faults;
 mod hangs;
 mod large;
 mod library;

@@ -222,6 +222,7 @@ pub(crate) fn burst(instance: &str, expected: Option<i64>) -> CommitRequest {
             state: b"{}".to_vec(),
             ..Effects::default()
         },
+        holds: false,
         keep: Box::new(()),
     }
 }

@@ -3,7 +3,9 @@
 mod barrier;
 mod contract;
 mod demoted;
+mod faults;
 pub(crate) mod fixture;
+mod holders;
 mod inbox;
 mod lanes;
 mod plain;

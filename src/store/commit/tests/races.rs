@@ -279,7 +279,7 @@ async fn a_burst_whose_inbox_cannot_be_matched_is_not_called_won() {
     // The statement after the batch fails; COMMIT succeeds all the same, as a ROLLBACK.
     execute(
         &fixture.admin,
-        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no''; END';
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no'' USING ERRCODE = ''23000''; END';
          CREATE TRIGGER refuse BEFORE DELETE ON inbox FOR EACH ROW EXECUTE FUNCTION refuse();
          INSERT INTO inbox (tenant_id, hash, name, expires_at)
          VALUES ('', decode(repeat('09', 32), 'hex'), 'Elsa.Event', now() + '1 h')",
@@ -299,7 +299,7 @@ async fn a_burst_that_fails_at_the_very_commit_is_not_called_won() {
     let writer = fixture.writer().await;
     execute(
         &fixture.admin,
-        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no''; END';
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no'' USING ERRCODE = ''23000''; END';
          CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON instance DEFERRABLE INITIALLY DEFERRED
          FOR EACH ROW EXECUTE FUNCTION refuse()",
     )

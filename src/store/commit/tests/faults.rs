@@ -1,0 +1,147 @@
+//! What the database refuses for reasons of its own, and what it refuses of one burst alone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::fixture::{Fixture, Writer, burst, execute, journal, occupy, spawn};
+use crate::assert_verdict;
+use crate::store::commit::{Verdict, WriterOptions};
+
+/// From now on the server refuses a commit that writes a record of such an instance.
+async fn refuses(fixture: &Fixture, code: &str, which: &str) {
+    let refuse = format!(
+        "CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+         $$BEGIN IF NEW.instance_id ~ '{which}' THEN
+             RAISE EXCEPTION 'it is refused' USING ERRCODE = '{code}'; END IF; RETURN NEW; END$$;
+         DROP TRIGGER IF EXISTS refuse ON record;
+         CREATE TRIGGER refuse BEFORE INSERT ON record FOR EACH ROW EXECUTE FUNCTION refuse()"
+    );
+    execute(&fixture.admin, &refuse).await;
+}
+
+/// Without a lock on the table, which a burst may be waiting for.
+async fn refuses_no_more(fixture: &Fixture) {
+    let accept = "CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'";
+    execute(&fixture.admin, accept).await;
+}
+
+async fn writer(fixture: &Fixture, patience: Duration) -> Arc<Writer> {
+    let options = WriterOptions {
+        many: None,
+        patience,
+        ..WriterOptions::default()
+    };
+    Arc::new(fixture.writer_with(&fixture.base, options).await)
+}
+
+/// Bursts that travel in one batch, in this order.
+async fn together(fixture: &Fixture, writer: &Arc<Writer>, instances: &[&str]) -> Vec<Verdict> {
+    let (occupier, occupied) = occupy(fixture, writer).await;
+    let mut sent = Vec::new();
+    for instance in instances {
+        sent.push(spawn(writer, journal(burst(instance, None), 1)));
+        // In the order in which they are sent.
+        tokio::task::yield_now().await;
+    }
+    execute(&occupier, "ROLLBACK").await;
+    assert_verdict!(occupied.await.unwrap(), Verdict::Won(_));
+    let mut verdicts = Vec::new();
+    for burst in sent {
+        verdicts.push(burst.await.unwrap());
+    }
+    verdicts
+}
+
+#[tokio::test]
+async fn what_is_refused_to_all_is_no_bursts_own() {
+    for code in ["42501", "58030", "XX000", "53100", "57014", "42P01"] {
+        let fixture = Fixture::new().await;
+        let writer = writer(&fixture, Duration::from_millis(50)).await;
+        refuses(&fixture, code, "i").await;
+        let names = ["i1", "i2", "i3", "i4", "i5", "i6"];
+        let verdicts = together(&fixture, &writer, &names).await;
+        // A statement that takes too long is the row's if without rows it does not.
+        if code != "57014" {
+            for verdict in verdicts {
+                assert!(matches!(verdict, Verdict::Fault(_)), "{code}: {verdict:?}");
+            }
+            let reason = writer.commit.breaker().reason().unwrap_or_default();
+            assert!(reason.contains(code), "{code}: {reason}");
+        }
+        assert_eq!(fixture.count("SELECT count(*) FROM record").await, 0);
+        refuses_no_more(&fixture).await;
+        assert_verdict!(writer.write(journal(burst("i1", None), 1)).await, Verdict::Won(_));
+        assert!(!writer.commit.breaker().is_open());
+        fixture.is_sound().await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_refused_for_a_moment_is_written_without_running_it_again() {
+    let fixture = Fixture::new().await;
+    let writer = writer(&fixture, Duration::from_secs(60)).await;
+    refuses(&fixture, "42501", "i").await;
+    let sent: Vec<_> = ["i1", "i2", "i3"]
+        .into_iter()
+        .map(|instance| spawn(&writer, journal(burst(instance, None), 1)))
+        .collect();
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+    while !writer.commit.breaker().is_open() {
+        assert!(tokio::time::Instant::now() < deadline, "it does not open");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    refuses_no_more(&fixture).await;
+    for burst in sent {
+        assert_verdict!(burst.await.unwrap(), Verdict::Won(_));
+    }
+    assert!(!writer.commit.breaker().is_open());
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn what_fails_alone_while_others_are_committed_is_its_own() {
+    for code in ["XX000", "42501", "57014"] {
+        for bad in ["i1", "i3", "i5"] {
+            let fixture = Fixture::new().await;
+            let writer = writer(&fixture, Duration::from_secs(60)).await;
+            refuses(&fixture, code, bad).await;
+            let names = ["i1", "i2", "i3", "i4", "i5"];
+            let verdicts = together(&fixture, &writer, &names).await;
+            for (instance, verdict) in names.iter().zip(verdicts) {
+                if *instance == bad {
+                    assert!(matches!(verdict, Verdict::Refused(_)), "{code} {bad}: {verdict:?}");
+                } else {
+                    assert!(
+                        matches!(verdict, Verdict::Won(_)),
+                        "{code} {bad} {instance}: {verdict:?}"
+                    );
+                }
+            }
+            assert!(!writer.commit.breaker().is_open());
+            fixture.is_sound().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_commit_that_never_fits_its_deadline_is_refused_in_a_quiet_system_too() {
+    let fixture = Fixture::new().await;
+    let writer = writer(&fixture, Duration::from_secs(60)).await;
+    refuses(&fixture, "57014", "long").await;
+    assert_verdict!(writer.write(journal(burst("long", None), 1)).await, Verdict::Refused(_));
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_check_is_the_rows_and_a_missing_partition_is_not() {
+    let fixture = Fixture::new().await;
+    let writer = writer(&fixture, Duration::from_millis(50)).await;
+    let check = "ALTER TABLE instance ADD CONSTRAINT named CHECK (id <> 'bad')";
+    execute(&fixture.admin, check).await;
+    assert_verdict!(writer.write(journal(burst("bad", None), 1)).await, Verdict::Refused(_));
+    let gone = "DO $$DECLARE p record; BEGIN
+                    FOR p IN SELECT inhrelid::regclass AS name FROM pg_inherits WHERE inhparent = 'record'::regclass LOOP
+                        EXECUTE 'DROP TABLE ' || p.name; END LOOP; END$$";
+    execute(&fixture.admin, gone).await;
+    assert_verdict!(writer.write(journal(burst("i", None), 1)).await, Verdict::Fault(_));
+}

@@ -1,0 +1,84 @@
+//! Instances that hold something by their activation strategy, beside plain ones.
+
+use std::sync::Arc;
+
+use super::fixture::{Fixture, burst, execute, journal, occupy, spawn};
+use crate::assert_verdict;
+use crate::store::commit::{CommitRequest, Verdict};
+
+/// Counts the statements that free what instances hold, whatever they find, and the refusals of plain batches.
+const COUNTS: &str = "
+    CREATE SEQUENCE frees; CREATE SEQUENCE refusals;
+    CREATE FUNCTION counts() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM nextval(''frees''); RETURN NULL; END';
+    CREATE TRIGGER counts AFTER DELETE ON activation FOR EACH STATEMENT EXECUTE FUNCTION counts();
+    CREATE OR REPLACE FUNCTION activation_refuses() RETURNS boolean LANGUAGE plpgsql AS
+    $$BEGIN PERFORM nextval('refusals'); RAISE EXCEPTION 'refused' USING ERRCODE = 'MSACT'; END$$";
+
+const FREES: &str = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM frees";
+const REFUSALS: &str = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM refusals";
+
+async fn holds(fixture: &Fixture, instance: &str) {
+    let row = format!("INSERT INTO activation SELECT '', sha256('{instance}'), '{instance}', true, 1, 'strict', NULL");
+    execute(&fixture.admin, &row).await;
+}
+
+/// A start that comes to its end in its first burst.
+async fn ends(fixture: &Fixture, writer: &super::fixture::Writer, instance: &str, strict: bool) -> CommitRequest {
+    let mut request = journal(burst(instance, None), 1);
+    request.claims = vec![fixture.claimed_work(instance, writer.incarnation).await];
+    if strict {
+        request.definition.definition_id = "strict".into();
+    }
+    request
+}
+
+#[tokio::test]
+async fn what_holds_nothing_stays_plain_beside_what_does_and_no_statement_fails() {
+    let fixture = Fixture::new().await;
+    let writer = Arc::new(fixture.writer().await);
+    execute(&fixture.admin, COUNTS).await;
+    holds(&fixture, "lasting").await;
+    for n in 0..5 {
+        let request = ends(&fixture, &writer, &format!("plain{n}"), false).await;
+        assert_verdict!(writer.write(request).await, Verdict::Won(_));
+    }
+    assert_eq!(
+        fixture.count(REFUSALS).await,
+        0,
+        "a refusal is an error in the log of the server"
+    );
+    assert_eq!(fixture.count(FREES).await, 0, "they were written in the slower form");
+    holds(&fixture, "one").await;
+    let request = ends(&fixture, &writer, "one", true).await;
+    assert_verdict!(writer.write(request).await, Verdict::Won(_));
+    assert_eq!(fixture.count(FREES).await, 1);
+    let left = "SELECT count(*) FROM activation WHERE instance_id = 'one'";
+    assert_eq!(fixture.count(left).await, 0);
+    // The next one of the same workflow goes apart at once, and takes no plain one with it.
+    holds(&fixture, "two").await;
+    let (occupier, occupied) = occupy(&fixture, &writer).await;
+    let before = fixture.count(FREES).await;
+    let mut sent = Vec::new();
+    for (instance, strict) in [("a", false), ("two", true), ("b", false), ("c", false)] {
+        let request = ends(&fixture, &writer, instance, strict).await;
+        sent.push(spawn(&writer, request));
+        tokio::task::yield_now().await;
+    }
+    execute(&occupier, "ROLLBACK").await;
+    assert_verdict!(occupied.await.unwrap(), Verdict::Won(_));
+    for burst in sent {
+        assert_verdict!(burst.await.unwrap(), Verdict::Won(_));
+    }
+    // That which occupied the lane burns nothing and is not plain; the statement for the holder is the other one.
+    let frees = fixture.count(FREES).await - before;
+    assert!((1..=2).contains(&frees), "{frees}");
+    assert_eq!(fixture.count("SELECT count(*) FROM activation").await, 1);
+    let together = "SELECT count(DISTINCT xmin::text) FROM instance WHERE id IN ('a', 'b', 'c')";
+    assert_eq!(
+        fixture.count(together).await,
+        1,
+        "the plain ones were not written together"
+    );
+    execute(&fixture.admin, "DELETE FROM activation").await;
+    fixture.is_sound().await;
+}
