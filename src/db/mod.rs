@@ -36,7 +36,7 @@ pub(crate) use password::with_file;
 pub(crate) use pool::{Exclusive, Pool};
 pub(crate) use schema::SchemaName;
 pub(crate) use settings::DatabaseUrl;
-pub(crate) use sqlstate::{Failure, within};
+pub(crate) use sqlstate::{Failure, is_in_doubt, within};
 
 use std::time::Duration;
 

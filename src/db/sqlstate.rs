@@ -110,6 +110,11 @@ impl From<tokio_postgres::Error> for Error {
     }
 }
 
+/// Whether an error leaves open if the statement that was sent was carried out.
+pub(crate) fn is_in_doubt(error: &Error) -> bool {
+    matches!(error.code(), "database-unavailable" | "database-timeout" | "failpoint")
+}
+
 /// Bounds a database await: past the deadline the answer is in doubt, as if the connection had died.
 pub(crate) async fn within<T, E>(deadline: Duration, work: impl Future<Output = Result<T, E>>) -> Result<T>
 where

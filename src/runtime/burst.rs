@@ -15,6 +15,7 @@ use super::in_flight::Hold;
 use super::instance_lock::InstanceLock;
 use super::shift::{LONGEST_PAUSE, Shift};
 use super::{capability, effects, faults, instruction};
+use crate::db::is_in_doubt;
 use crate::execution::{Burst, InstanceState, Instruction, Outcome, Program, SubStatus};
 use crate::id::{BurstId, ClaimNo, InstanceVersion, WorkId};
 use crate::lock::LockGuard;
@@ -61,7 +62,16 @@ impl Locked {
         mut suspicion: Option<OwnedSemaphorePermit>,
     ) -> Result<Vec<Loaded>> {
         let keys: Vec<InstanceKey> = locked.iter().map(|locked| locked.key.clone()).collect();
-        let mut found = claim::claim(&shift.pool, shift.incarnation, &keys, suspicion.is_some()).await?;
+        let claimed = claim::claim(&shift.pool, shift.incarnation, &keys, suspicion.is_some()).await;
+        let mut found = match claimed {
+            Ok(found) => found,
+            Err(error) => {
+                if is_in_doubt(&error) {
+                    shift.in_flight.doubts(keys);
+                }
+                return Err(error);
+            }
+        };
         let (mut all, mut elsewhere) = (Vec::with_capacity(found.len()), Vec::new());
         for locked in locked {
             let Some(claimed) = found.remove(&locked.key) else {

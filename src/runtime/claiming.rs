@@ -52,6 +52,9 @@ const LEAST_PAUSE: Duration = Duration::from_millis(20);
 /// What has waited for less than this does not wait for all that is older.
 const FRESH: Duration = Duration::from_secs(5);
 
+/// Between the looks at claims whose answer is lost.
+const DOUBT: Duration = Duration::from_secs(1);
+
 /// How often claims are compared with memory.
 const COMPARISON: Duration = Duration::from_secs(10);
 
@@ -363,14 +366,49 @@ async fn lock(shift: &Shift, found: Vec<InstanceKey>) -> Result<Vec<Locked>> {
 pub(super) async fn keep_house(shift: Arc<Shift>) {
     let mut suspects = HashSet::new();
     loop {
+        // Both are cancellation safe.
         tokio::select! {
             () = shift.stop.cancelled() => return,
+            doubtful = shift.in_flight.in_doubt() => {
+                tokio::select! {
+                    () = shift.stop.cancelled() => return,
+                    () = settle_doubt(&shift, &doubtful) => {}
+                }
+                continue;
+            }
             () = tokio::time::sleep(COMPARISON.mul_f64(rand::random_range(0.8..1.2))) => {}
         }
         match compare(&shift, &suspects).await {
             Ok(still) => suspects = still,
             Err(error) => tracing::debug!(%error, "claims could not be compared with memory"),
         }
+    }
+}
+
+/// Hands back what was claimed of these instances by a claim whose answer is lost, as soon as the database tells. Seen twice,
+/// as a claim that is under way may take another row of them.
+async fn settle_doubt(shift: &Shift, doubtful: &HashSet<InstanceKey>) {
+    let mut before: Option<HashSet<(InstanceKey, Claim)>> = None;
+    loop {
+        tokio::time::sleep(DOUBT).await;
+        let mine = match claim::mine(&shift.pool, shift.incarnation).await {
+            Ok(mine) => mine,
+            Err(error) => {
+                tracing::debug!(%error, "claims in doubt cannot be asked for yet");
+                continue;
+            }
+        };
+        let is_loose =
+            |(key, claim): &(InstanceKey, Claim)| doubtful.contains(key) && !shift.in_flight.holds(key, claim);
+        let loose: HashSet<_> = mine.into_iter().filter(is_loose).collect();
+        let Some(before) = before.replace(loose.clone()) else {
+            continue;
+        };
+        for (key, claim) in before.intersection(&loose) {
+            tracing::info!(instance = %key.1, "a row was claimed and the answer lost; it is handed back");
+            shift.give_back(key, std::slice::from_ref(claim), Return::FREELY).await;
+        }
+        return;
     }
 }
 

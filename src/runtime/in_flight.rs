@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 
 use crate::id::InstanceId;
@@ -21,6 +22,8 @@ const LEAST_SWEEP: usize = 256;
 #[derive(Default)]
 pub(super) struct InFlight {
     state: Mutex<State>,
+    /// There are claims in doubt.
+    doubt: Notify,
 }
 
 #[derive(Default)]
@@ -34,6 +37,8 @@ struct State {
     told: HashMap<InstanceKey, Instant>,
     /// So many of these are swept.
     told_sweep: usize,
+    /// Instances of which rows may be claimed, as the answer to the claim is lost.
+    in_doubt: HashSet<InstanceKey>,
 }
 
 struct Held {
@@ -132,6 +137,18 @@ impl InFlight {
         let now = Instant::now();
         state.elsewhere.retain(|_, until| *until > now);
         state.holds.keys().chain(state.elsewhere.keys()).cloned().collect()
+    }
+
+    /// The answer to a claim of rows of these instances is lost: they may be claimed, and no burst runs them.
+    pub(super) fn doubts(&self, keys: Vec<InstanceKey>) {
+        self.state().in_doubt.extend(keys);
+        self.doubt.notify_one();
+    }
+
+    /// The instances of which claims are in doubt, once there are any; each is given out once. Cancellation safe.
+    pub(super) async fn in_doubt(&self) -> HashSet<InstanceKey> {
+        self.doubt.notified().await;
+        std::mem::take(&mut self.state().in_doubt)
     }
 
     /// Whether a row that the database shows as ours is in the hands of a burst.

@@ -241,7 +241,9 @@ impl Engine {
 impl Shift {
     /// An event became rows: they are looked for. What is told of it.
     pub(super) fn published_event(&self, fanout: &Fanout) -> EventAccepted {
-        let rows = usize::try_from(fanout.resumed + fanout.started).unwrap_or(usize::MAX);
+        // Of one that was in doubt there may be as many as of any.
+        let rows = fanout.resumed + fanout.started + u64::from(fanout.doubted);
+        let rows = usize::try_from(rows).unwrap_or(usize::MAX);
         if rows > 0 {
             self.accepted(None, None, rows);
         }

@@ -3,6 +3,9 @@
 //! The stimulus key is locked exclusively in a statement before the one that matches: whoever begins to wait holds it
 //! shared in its commit, so that either we see the bookmark, or it sees our row in the inbox. In one statement the
 //! snapshot would be older than the lock, and both would miss.
+//!
+//! Every event has a key, its client's or a random one, that makes its fan-out happen once. So where it is in doubt whether one
+//! was published, it is published again under the same key: the former backend holds the key until it is known.
 
 use std::time::Duration;
 
@@ -13,7 +16,7 @@ use tokio_postgres::Row;
 
 use super::accept::{RequestKey, read_request};
 use super::activation::{UNSEEDED_LOOK, UNSEEDED_PATIENCE};
-use crate::db::{ANSWER_TIMEOUT, Pool, within};
+use crate::db::{ANSWER_TIMEOUT, Pool, is_in_doubt, within};
 use crate::failpoint;
 use crate::id::{InstanceId, StimulusHash, TenantId};
 use crate::{Error, Result};
@@ -46,20 +49,44 @@ pub(crate) struct Fanout {
     pub(crate) kept: bool,
     /// Workflows that were not started, as their activation strategy refused it.
     pub(crate) refused: Vec<String>,
+    /// It was published more than once under its key: what the first time made is not counted.
+    pub(crate) doubted: bool,
 }
 
+/// How long an event in doubt is published again before it is called unknown, and the pause between two tries.
+const DOUBT: Duration = Duration::from_secs(5);
+const DOUBT_PAUSE: Duration = Duration::from_millis(50);
+
 /// Publishes; an event whose key was used before changes nothing. While an activation strategy that was published a moment
-/// ago cannot be asked yet, it is tried again for a while.
+/// ago cannot be asked yet, it is tried again for a while; so it is while it is in doubt whether it was published.
 pub(crate) async fn publish(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<Fanout> {
     let patience = Instant::now() + UNSEEDED_PATIENCE;
+    let mut doubt_ends = None;
     loop {
         match publish_once(pool, lock_class, event).await {
+            Err(error) if error.is_unknown_outcome() || (doubt_ends.is_some() && error.is_transient()) => {
+                if Instant::now() >= *doubt_ends.get_or_insert_with(|| Instant::now() + DOUBT) {
+                    return Err(unknown(error));
+                }
+                tracing::debug!(%error, "an event is in doubt; it is published again under its key");
+                tokio::time::sleep(DOUBT_PAUSE).await;
+            }
             Err(error) if error.code() == "database-busy" && Instant::now() < patience => {
                 tokio::time::sleep(UNSEEDED_LOOK).await;
             }
-            outcome => return outcome,
+            outcome => {
+                return outcome.map(|fanout| Fanout {
+                    doubted: doubt_ends.is_some(),
+                    ..fanout
+                });
+            }
         }
     }
+}
+
+fn unknown(error: Error) -> Error {
+    let message = "the database went away while the event was accepted; publish it again with the same Idempotency-Key";
+    Error::unknown_outcome(message).caused_by(error)
 }
 
 async fn publish_once(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<Fanout> {
@@ -100,20 +127,10 @@ async fn publish_once(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<
         Ok::<_, tokio_postgres::Error>(rows)
     })
     .await;
-    failpoint::hit("accept.after").await?;
-    let rows = match sent {
-        Ok(rows) => rows,
-        Err(error) => {
-            return Err(match error.code() {
-                "database-unavailable" | "database-timeout" => Error::unknown_outcome(
-                    "the database went away while the event was accepted; publish it again with the same \
-                     Idempotency-Key",
-                )
-                .caused_by(error),
-                _ => error,
-            });
-        }
-    };
+    let answered = async { failpoint::hit("accept.after").await.and(sent) };
+    let rows = answered
+        .await
+        .map_err(|error| if is_in_doubt(&error) { unknown(error) } else { error })?;
     connection.give_back();
     let row = rows.first().ok_or_else(|| Error::internal("an event gave no row"))?;
     if count(row, 0) == 0 {
@@ -135,5 +152,6 @@ pub(super) fn fanout(row: &Row) -> Fanout {
         started: count(row, 2),
         kept: count(row, 3) > 0,
         refused: row.get(4),
+        doubted: false,
     }
 }

@@ -2,9 +2,10 @@
 
 use postgres_types::ToSql;
 use serde_json::Value;
+use tokio_postgres::Row;
 
 use super::accept::{RequestKey, read_request};
-use crate::db::Pool;
+use crate::db::{ANSWER_TIMEOUT, Pool, is_in_doubt, within};
 use crate::failpoint;
 use crate::id::{Incarnation, InstanceId, TenantId, WorkId};
 use crate::{Error, Result};
@@ -49,7 +50,6 @@ pub(crate) async fn accept_resume(
     body: &Value,
     request: Option<&RequestKey>,
 ) -> Result<ResumeAccepted> {
-    failpoint::hit("accept.before").await?;
     let kind = WorkKind::Resume as i16;
     let params: [&(dyn ToSql + Sync); 7] = [
         &tenant.as_str(),
@@ -60,23 +60,60 @@ pub(crate) async fn accept_resume(
         &request.map(|request| request.key.as_str()),
         &request.map(|request| request.fingerprint.as_slice()),
     ];
-    // Twice: between the two looks the time of the key may have come to its end.
-    for _ in 0..2 {
-        let row = pool.query_opt(ACCEPT, &params).await?;
-        failpoint::hit("accept.after").await?;
-        if let Some(row) = row {
-            return Ok(ResumeAccepted::New(WorkId(row.get(0))));
+    // Once more: between the two looks the time of the key may have come to its end; or it is in doubt whether the first was
+    // accepted, which the key tells, as the former backend holds it until that is known.
+    let mut doubt = None;
+    for _ in 0..3 {
+        match send(pool, instance, ACCEPT, &params).await {
+            Ok(Some(row)) => return Ok(ResumeAccepted::New(WorkId(row.get(0)))),
+            Ok(None) => {}
+            Err(error) if doubt.is_none() && request.is_some() && error.is_unknown_outcome() => {
+                doubt = Some(error);
+                continue;
+            }
+            Err(error) => return Err(doubt.filter(|_| error.is_transient()).unwrap_or(error)),
         }
         if let Some(request) = request
             && let Some(before) = read_request(pool, tenant, request).await?
         {
-            return Ok(ResumeAccepted::Before(before.work));
+            return Ok(match (doubt, before.work) {
+                (Some(_), Some(work)) => ResumeAccepted::New(work),
+                (_, work) => ResumeAccepted::Before(work),
+            });
         }
     }
     Err(Error::unavailable(
         "database-busy",
         "the resume could not be accepted just now; try again",
     ))
+}
+
+/// Sends what accepts an instruction. If it may have been accepted though no answer came: [`Error::is_unknown_outcome`]. To be
+/// told to try again would be wrong: the second resume may meet the next bookmark.
+async fn send(
+    pool: &Pool,
+    instance: &InstanceId,
+    sql: &'static str,
+    params: &[&(dyn ToSql + Sync)],
+) -> Result<Option<Row>> {
+    failpoint::hit("accept.before").await?;
+    let connection = pool.exclusive().await?;
+    let client = connection.client()?;
+    let statement = within(ANSWER_TIMEOUT, client.prepare_cached(sql)).await?;
+    let answer = within(ANSWER_TIMEOUT, client.query(&statement, params)).await;
+    let answer = failpoint::hit("accept.after").await.and(answer);
+    match answer {
+        Err(error) if is_in_doubt(&error) => Err(Error::unknown_outcome(
+            "the database went away while this was accepted; look the instance up, or try again with the same \
+             Idempotency-Key",
+        )
+        .instance(instance.as_str())
+        .caused_by(error)),
+        answer => {
+            connection.give_back();
+            Ok(answer?.into_iter().next())
+        }
+    }
 }
 
 /// What became of the wish to cancel.
@@ -92,9 +129,9 @@ pub(crate) enum CancelAccepted {
 
 /// Accepts a cancel and fences the burst that may be running the instance, in one statement.
 pub(crate) async fn accept_cancel(pool: &Pool, tenant: &TenantId, instance: &InstanceId) -> Result<CancelAccepted> {
-    failpoint::hit("accept.before").await?;
-    let row = pool.query_one(CANCEL, &[&tenant.as_str(), &instance.as_str()]).await?;
-    failpoint::hit("accept.after").await?;
+    let params: [&(dyn ToSql + Sync); 2] = [&tenant.as_str(), &instance.as_str()];
+    let row = send(pool, instance, CANCEL, &params).await?;
+    let row = row.ok_or_else(|| Error::internal("a cancel gave no row"))?;
     Ok(match (row.get::<_, Option<i64>>(0), row.get::<_, bool>(1)) {
         (Some(work), _) => CancelAccepted::Accepted(WorkId(work)),
         (None, true) => CancelAccepted::Finished,

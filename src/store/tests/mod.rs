@@ -7,6 +7,7 @@ mod blame;
 mod claims;
 mod definitions;
 mod delete;
+mod doubt;
 mod fates;
 mod jobs;
 mod keys;

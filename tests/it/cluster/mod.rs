@@ -5,6 +5,7 @@ mod activation;
 mod backlog;
 mod clocks;
 mod credentials;
+mod cut;
 mod due;
 mod fan_out;
 mod foreign_settings;

@@ -1,0 +1,110 @@
+//! Resumes and events whose answer is lost: what can be asked is, and nothing is called undone that may have been done.
+
+use serde_json::json;
+
+use crate::assert_verdict;
+use crate::db::Pool;
+use crate::id::{InstanceId, StimulusHash, TenantId, WorkId};
+use crate::store::accept::RequestKey;
+use crate::store::commit::Verdict;
+use crate::store::commit::tests::fixture::{Fixture, burst, waiting};
+use crate::store::commit::tests::proxy::Proxy;
+use crate::store::event::{self, NewEvent};
+use crate::store::work::{self, CancelAccepted, ResumeAccepted};
+
+fn key(route: &'static str, key: &str) -> RequestKey {
+    RequestKey {
+        route,
+        key: key.to_owned(),
+        fingerprint: vec![0; 32],
+    }
+}
+
+fn event(name: &str) -> NewEvent {
+    NewEvent {
+        tenant: TenantId::default(),
+        request: key("event", name),
+        hash: StimulusHash([7; 32]),
+        name: "Elsa.Event".to_owned(),
+        payload: Some(json!(name)),
+        correlation_id: None,
+        instance: None,
+        activity_execution_id: None,
+        lifetime: std::time::Duration::from_secs(60),
+    }
+}
+
+/// A pool of one connection, through a proxy.
+async fn through(fixture: &Fixture) -> (Proxy, Pool) {
+    let proxy = Proxy::start(fixture.server_port()).await;
+    let pool = Pool::new(&fixture.through(proxy.port), 1).unwrap();
+    (proxy, pool)
+}
+
+#[tokio::test]
+async fn an_event_whose_answer_is_lost_is_published_once() {
+    let fixture = Fixture::new().await;
+    let class = fixture.base.schema().lock_class();
+    let (proxy, pool) = through(&fixture).await;
+    // So that its statements are prepared.
+    assert!(!event::publish(&pool, class, &event("before")).await.unwrap().doubted);
+    proxy.swallow_up_to_commit();
+    let published = event::publish(&pool, class, &event("swallowed")).await.unwrap();
+    assert!(published.doubted && !published.kept, "{published:?}");
+
+    // The former backend goes on when the second one has asked.
+    let holder = fixture.session().await;
+    let locks = "BEGIN; LOCK TABLE inbox IN ACCESS EXCLUSIVE MODE";
+    holder.client.batch_execute(locks).await.unwrap();
+    let publishes = tokio::spawn({
+        let pool = pool.clone();
+        async move { event::publish(&pool, class, &event("cut")).await }
+    });
+    fixture.so_many_wait(1).await;
+    proxy.cut();
+    fixture.so_many_wait(2).await;
+    holder.client.batch_execute("ROLLBACK").await.unwrap();
+    assert!(publishes.await.unwrap().unwrap().doubted);
+    for name in ["before", "swallowed", "cut"] {
+        let kept = format!("SELECT count(*) FROM inbox WHERE payload::text = '\"{name}\"'");
+        assert_eq!(fixture.count(&kept).await, 1, "{name}");
+    }
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_resume_whose_answer_is_lost_is_unknown_unless_its_key_tells() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    let (tenant, instance) = (TenantId::default(), InstanceId::new("i"));
+    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    let (proxy, pool) = through(&fixture).await;
+    let resume =
+        async |request: Option<&RequestKey>| work::accept_resume(&pool, &tenant, &instance, &json!({}), request).await;
+    let rows = async || fixture.count("SELECT count(*) FROM work").await;
+    resume(None).await.unwrap();
+    proxy.swallow_next_answer();
+    let unknown = resume(None).await.unwrap_err();
+    assert!(unknown.is_unknown_outcome() && !unknown.is_transient(), "{unknown}");
+    assert_eq!(unknown.instance_id(), Some("i"));
+    assert_eq!(rows().await, 2);
+
+    resume(Some(&key("resume", "before"))).await.unwrap();
+    proxy.swallow_next_answer();
+    let told = resume(Some(&key("resume", "k"))).await.unwrap();
+    assert_eq!(rows().await, 4);
+    let newest = WorkId(fixture.count("SELECT max(id) FROM work").await);
+    assert_eq!(told, ResumeAccepted::New(newest));
+    assert_eq!(
+        resume(Some(&key("resume", "k"))).await.unwrap(),
+        ResumeAccepted::Before(Some(newest))
+    );
+    assert_eq!(rows().await, 4);
+    fixture.admin.client.execute("DELETE FROM work", &[]).await.unwrap();
+
+    let cancel = async || work::accept_cancel(&pool, &tenant, &instance).await;
+    assert!(matches!(cancel().await.unwrap(), CancelAccepted::Accepted(_)));
+    proxy.swallow_next_answer();
+    assert!(cancel().await.unwrap_err().is_unknown_outcome());
+    fixture.is_sound().await;
+}
