@@ -4,6 +4,7 @@
 //! newest. Whatever changes what is shown of a published version counts the revision in its own transaction (a sequence
 //! would show 2 before 1 is committed), and tells all nodes: there NOTIFY may ride, as it is rare.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -27,6 +28,7 @@ const PUBLISH: &str = include_str!("../../sql/queries/definition_publish.sql");
 const PUBLISH_MARK: &str = include_str!("../../sql/queries/definition_publish_mark.sql");
 const TRIGGER_LOCK: &str = include_str!("../../sql/queries/trigger_lock.sql");
 const TRIGGER_CLEAR: &str = include_str!("../../sql/queries/trigger_clear.sql");
+const TRIGGER_LIST: &str = include_str!("../../sql/queries/trigger_list.sql");
 const TRIGGER_WRITE: &str = include_str!("../../sql/queries/trigger_write.sql");
 const TRIGGER_MATCH: &str = include_str!("../../sql/queries/trigger_match_inbox.sql");
 const FIND: &str = include_str!("../../sql/queries/definition_find.sql");
@@ -267,7 +269,7 @@ async fn save_within(
             ),
         ));
     }
-    let is_unchanged = match &mut head {
+    let is_equal = match &mut head {
         Some(head) if head.is_published && head.is_system == new.is_system => {
             let text = std::mem::take(&mut head.body.0);
             is_same(text, Arc::clone(&new.body), says_the_same).await?
@@ -275,16 +277,24 @@ async fn save_within(
         _ => false,
     };
     let row = match head {
-        Some(head) if is_unchanged => {
-            client.batch_execute("ROLLBACK").await?;
+        Some(head) if is_equal => {
             let row = saved_row(new, head.version_id, head.version, head.created_at);
-            return Ok(Saved {
-                row: DefinitionRow {
-                    is_published: true,
-                    ..row
-                },
-                is_unchanged: true,
-            });
+            let is_unchanged = match publish {
+                Some(starts) => starts_stand(client, tenant, id, starts).await?,
+                None => true,
+            };
+            if is_unchanged {
+                client.batch_execute("ROLLBACK").await?;
+                return Ok(Saved {
+                    row: DefinitionRow {
+                        is_published: true,
+                        ..row
+                    },
+                    is_unchanged,
+                });
+            }
+            // Another build derives other triggers or schedules of the same words: they are written anew, for this version.
+            row
         }
         Some(head) if !head.was_published => {
             let params: [&(dyn ToSql + Sync); 7] = [
@@ -334,6 +344,15 @@ async fn save_within(
         },
         is_unchanged: false,
     })
+}
+
+/// Whether what starts a definition is there already.
+async fn starts_stand(client: &Object, tenant: &TenantId, id: &DefinitionId, starts: Starts<'_>) -> Result<bool> {
+    let rows = client.query(TRIGGER_LIST, &[&tenant.as_str(), &id.as_str()]).await?;
+    let standing: BTreeSet<(String, Vec<u8>)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+    let wanted = starts.triggers.iter();
+    let wanted = wanted.map(|trigger| (trigger.activity_id.clone(), trigger.hash.0.to_vec()));
+    Ok(standing == wanted.collect() && super::schedule::stand(client, tenant, id, starts.schedules).await?)
 }
 
 fn saved_row(new: &NewDefinition, version_id: VersionId, version: i32, created_at: DateTime<Utc>) -> DefinitionRow {

@@ -22,6 +22,7 @@ use crate::id::{ActivityId, DefinitionId, InstanceId, NodeId, TenantId};
 use crate::{Error, Result};
 
 const LOCK: &str = include_str!("../../sql/queries/schedule_lock.sql");
+const STANDING: &str = include_str!("../../sql/queries/schedule_standing.sql");
 const CLOCK: &str = include_str!("../../sql/queries/schedule_clock.sql");
 const CLEAR: &str = include_str!("../../sql/queries/schedule_clear.sql");
 const PLAN: &str = include_str!("../../sql/queries/schedule_plan.sql");
@@ -95,17 +96,7 @@ pub(super) async fn publish(
     if rows.is_empty() && ids.is_empty() {
         return Ok(());
     }
-    let standing: Vec<Standing> = rows
-        .iter()
-        .map(|row| {
-            Ok(Standing {
-                id: row.get(0),
-                activity_type: row.get(1),
-                spec: json(row, 2)?,
-                last_occurrence: row.get(3),
-            })
-        })
-        .collect::<Result<_>>()?;
+    let standing = standing(&rows)?;
     client.execute(CLEAR, &[&tenant, &id, &ids]).await?;
     // Not the transaction's time: it may have waited for its locks, and what fired meanwhile was later than that.
     let now: DateTime<Utc> = client.query_one(CLOCK, &[]).await?.get(0);
@@ -114,6 +105,36 @@ pub(super) async fn publish(
         client.execute(PLAN, &[&tenant, &id, &plans]).await?;
     }
     Ok(())
+}
+
+fn standing(rows: &[tokio_postgres::Row]) -> Result<Vec<Standing>> {
+    let read = |row: &tokio_postgres::Row| {
+        Ok(Standing {
+            id: row.get(0),
+            activity_type: row.get(1),
+            spec: json(row, 2)?,
+            last_occurrence: row.get(3),
+        })
+    };
+    rows.iter().map(read).collect()
+}
+
+/// Whether the schedules of a definition are those that are planned already.
+pub(super) async fn stand(
+    client: &Object,
+    tenant: &TenantId,
+    definition: &DefinitionId,
+    planner: &dyn Planner,
+) -> Result<bool> {
+    let rows = client
+        .query(STANDING, &[&tenant.as_str(), &definition.as_str()])
+        .await?;
+    let standing = standing(&rows)?;
+    let ids = planner.ids(definition);
+    let is_known = |standing: &Standing| ids.contains(&standing.id);
+    // Only whether anything is planned counts, so any time will do.
+    let plans = planner.plan(definition, &standing, DateTime::UNIX_EPOCH);
+    Ok(standing.len() == ids.len() && standing.iter().all(is_known) && plans.is_empty())
 }
 
 /// The error for a start of a schedule that runs one instance at a time, while another one runs.

@@ -153,6 +153,27 @@ async fn a_draft_that_changed_since_it_was_validated_is_not_published() {
 }
 
 #[tokio::test]
+async fn an_equal_definition_is_published_anew_only_if_something_else_starts_it() {
+    let fixture = Fixture::new().await;
+    let class = fixture.base.schema().lock_class();
+    let pool = crate::db::Pool::new(&fixture.base, 4).unwrap();
+    for (hash, is_unchanged, revision) in [(1, false, 1), (1, true, 1), (2, false, 2), (2, true, 2)] {
+        let triggers = [trigger(hash)];
+        let saved = definition::save(&pool, class, &definition("n"), Some(Starts::by(&triggers))).await;
+        let saved = saved.unwrap();
+        assert_eq!((saved.is_unchanged, saved.row.version), (is_unchanged, 1));
+        assert!(saved.row.is_published);
+        assert_eq!(fixture.count("SELECT revision FROM revision").await, revision);
+        let standing = format!("SELECT count(*) FROM trigger WHERE hash = decode(repeat('0{hash}', 32), 'hex')");
+        assert_eq!(fixture.count(&standing).await, 1);
+        assert_eq!(fixture.count("SELECT count(*) FROM trigger").await, 1);
+    }
+    let draft = definition::save(&pool, class, &definition("n"), None).await.unwrap();
+    assert!(draft.is_unchanged, "a draft that says what is published is none");
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
 async fn a_start_accepted_after_a_publish_runs_what_was_published() {
     let fixture = Fixture::new().await;
     let class = fixture.base.schema().lock_class();
@@ -222,7 +243,7 @@ async fn an_event_published_beside_its_trigger_finds_it_or_is_found() {
         .unwrap();
     let publishes =
         tokio::spawn(
-            async move { definition::save(&pool, class, &definition("m"), Some(Starts::by(&[trigger(8)]))).await },
+            async move { definition::save(&pool, class, &definition("n"), Some(Starts::by(&[trigger(8)]))).await },
         );
     fixture.somebody_waits().await;
     publisher.client.batch_execute("COMMIT").await.unwrap();

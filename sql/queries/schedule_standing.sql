@@ -1,0 +1,7 @@
+-- purpose: tell which schedules a definition has, to see whether those of an equal definition are others
+-- caller:  store::schedule, in the transaction that holds the definition's lock
+-- index:   schedule_tenant_id_definition_id_activity_id_key
+-- locks:   none
+SELECT s.id, s.activity_type, s.spec, s.last_occurrence
+FROM schedule s
+WHERE s.tenant_id = $1 AND s.definition_id = $2

@@ -1,0 +1,5 @@
+-- purpose: tell which triggers a definition has, to see whether those of an equal definition are others
+-- caller:  store::definition, in the transaction that holds the definition's lock
+-- index:   trigger_pkey
+-- locks:   none
+SELECT t.activity_id, t.hash FROM trigger t WHERE t.tenant_id = $1 AND t.definition_id = $2
