@@ -47,7 +47,7 @@ async fn no_request_breaks_a_node() {
     let token = prepare(&node).await;
     let routes = routes();
     let (known, seen) = (Known::new(token), Mutex::new(Seen::default()));
-    let (sent, third) = (AtomicUsize::new(0), Mutex::new(0));
+    let (sent, memory) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let client = async |number: usize| {
         let mut random = Random::new(SEED + number as u64);
         let mut line = Line::new(&node.address);
@@ -56,8 +56,8 @@ async fn no_request_breaks_a_node() {
             if at >= all {
                 return;
             }
-            if at == all / 3 {
-                *third.lock().unwrap() = node.memory("VmRSS:");
+            if at > 0 && at % (all / 6) == 0 {
+                memory.lock().unwrap().push(node.memory("VmRSS:"));
             }
             let route = &routes[random.below(routes.len())];
             let request = request(&mut random, route, &known);
@@ -72,13 +72,15 @@ async fn no_request_breaks_a_node() {
         hung_up,
         wrong,
     } = seen.into_inner().unwrap();
-    let (first, last) = (third.into_inner().unwrap(), node.memory("VmRSS:"));
+    let mut memory = memory.into_inner().unwrap();
+    memory.push(node.memory("VmRSS:"));
+    let mebibytes: Vec<u64> = memory.iter().map(|bytes| bytes >> 20).collect();
     println!(
-        "{all} requests over {} routes: {statuses:?}, {hung_up} without an answer; {} MiB after a third, {} MiB at the end",
-        routes.len(),
-        first >> 20,
-        last >> 20
+        "{all} requests over {} routes: {statuses:?}, {hung_up} without an answer; MiB after each sixth: {mebibytes:?}",
+        routes.len()
     );
+    // After a third, and at the end.
+    let (first, last) = (memory[1], memory[memory.len() - 1]);
     assert!(
         wrong.is_empty(),
         "{} of them:\n{}",
