@@ -208,7 +208,7 @@ FROM (
     FROM (VALUES ('orphans', interval '10 seconds'), ('expiry', interval '10 seconds'),
                  ('partitions', interval '1 hour'), ('stranded', interval '1 minute')) j(name, every)
     LEFT JOIN cluster_job c ON c.name = j.name
-    WHERE c.name IS NULL OR c.next_run_at > clock_timestamp() + j.every
+    WHERE c.name IS NULL OR c.next_run_at > clock_timestamp() + 2 * j.every
 ) v
 WHERE v.count > 0
 ORDER BY v.invariant

@@ -9,7 +9,7 @@ WITH before AS (
 ), counted AS (
     UPDATE revision SET revision = revision + 1 RETURNING revision
 )
-SELECT pg_notify('mainspring_s_' || current_schema(),
+SELECT pg_notify(channel_name('s'),
                  json_build_object('revision', c.revision, 'tenant', $1::text, 'definition', $2::text)::text)::text,
        (SELECT b.activation FROM before b) AS activation, (SELECT b.seeding FROM before b) AS seeding
 FROM counted c

@@ -11,6 +11,6 @@ WITH before AS (
     WHERE $3::boolean AND EXISTS (SELECT 1 FROM before b WHERE b.is_published)
     RETURNING revision
 )
-SELECT pg_notify('mainspring_s_' || current_schema(),
+SELECT pg_notify(channel_name('s'),
                  json_build_object('revision', c.revision, 'tenant', $1::text, 'definition', $2::text)::text)
 FROM counted c

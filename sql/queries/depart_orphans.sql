@@ -8,4 +8,7 @@ FROM (SELECT w.claimed_by FROM work w WHERE w.claimed_by IS NOT NULL
 WHERE NOT EXISTS (SELECT 1 FROM node n WHERE n.incarnation = c.claimed_by)
   AND NOT EXISTS (SELECT 1 FROM departed d WHERE d.incarnation = c.claimed_by)
 UNION
-SELECT d.incarnation FROM departed d WHERE d.departed_at < clock_timestamp() - interval '10 seconds'
+-- Further ahead: it began before the clock was stepped back.
+SELECT d.incarnation FROM departed d
+WHERE d.departed_at < clock_timestamp() - interval '10 seconds'
+   OR d.departed_at > clock_timestamp() + interval '10 seconds'

@@ -5,5 +5,6 @@
 SELECT EXISTS (SELECT 1 FROM node n WHERE n.incarnation = $1)
            OR EXISTS (SELECT 1 FROM departed d WHERE d.incarnation = $1) AS stands,
        EXISTS (SELECT 1 FROM node n
-               WHERE n.incarnation = $1 AND n.last_seen < clock_timestamp() - n.tolerance) AS late,
+               WHERE n.incarnation = $1 AND (n.last_seen < clock_timestamp() - n.tolerance
+                                             OR n.last_seen > clock_timestamp() + n.tolerance)) AS late,
        shows_life($1) AS lives

@@ -7,7 +7,9 @@ WITH beat AS (
 ), late AS (
     SELECT n.incarnation, (extract(epoch FROM n.tolerance) * 1000000)::bigint AS tolerance
     FROM node n
-    WHERE n.last_seen < clock_timestamp() - n.tolerance AND n.incarnation <> $1
+    -- Further ahead: it has not checked in since the clock was stepped back.
+    WHERE (n.last_seen < clock_timestamp() - n.tolerance OR n.last_seen > clock_timestamp() + n.tolerance)
+      AND n.incarnation <> $1
 ), others AS (
     SELECT n.incarnation, n.roles, n.lacks
     FROM node n
@@ -20,7 +22,8 @@ SELECT EXISTS (SELECT 1 FROM beat)
        ARRAY(SELECT l.incarnation FROM late l ORDER BY l.incarnation) AS expired,
        ARRAY(SELECT l.tolerance FROM late l ORDER BY l.incarnation) AS tolerances,
        ARRAY(SELECT n.incarnation FROM node n ORDER BY n.incarnation) AS members,
-       EXISTS (SELECT 1 FROM cluster_job j WHERE j.next_run_at <= clock_timestamp()) AS jobs_due,
+       EXISTS (SELECT 1 FROM cluster_job j
+               WHERE j.next_run_at <= clock_timestamp() OR j.next_run_at > clock_timestamp() + 2 * j.every) AS jobs_due,
        EXISTS (SELECT 1 FROM others o WHERE 'api' = ANY (o.roles)) AS company,
        (SELECT (extract(epoch FROM s.next_fire - clock_timestamp()) * 1000000)::bigint
         FROM schedule s
@@ -33,7 +36,8 @@ SELECT EXISTS (SELECT 1 FROM beat)
        p.peers,
        p.before,
        -- Of the whole server: one number, whose growth tells how many transactions write.
-       pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS transactions
+       pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS transactions,
+       clock_timestamp() AS clock
 FROM (SELECT least((SELECT t.available_at FROM timer t WHERE t.claimed_by IS NULL ORDER BY t.available_at LIMIT 1),
                    (SELECT w.available_at FROM work w WHERE w.claimed_by IS NULL
                     ORDER BY w.available_at, w.id LIMIT 1))) h(at),

@@ -4,7 +4,8 @@
 -- locks:   none
 SELECT n.incarnation, n.node_id, n.started_at, n.last_seen,
        CASE WHEN n.departed_at IS NOT NULL THEN 'departed'
-            WHEN n.last_seen < clock_timestamp() - n.tolerance THEN 'silent'
+            WHEN n.last_seen < clock_timestamp() - n.tolerance
+                 OR n.last_seen > clock_timestamp() + n.tolerance THEN 'silent'
             WHEN n.draining THEN 'draining'
             ELSE 'live' END AS state,
        (SELECT count(*)

@@ -68,7 +68,24 @@ async fn turn(own: Incarnation, pool: &Pool, take_over: &TakeOver, job: Job, let
         return Ok(());
     }
     match job {
-        Job::Orphans => take_over.of_the_unknown().await,
+        Job::Orphans => {
+            take_over.of_the_unknown().await?;
+            let mut due_again = 0;
+            loop {
+                let some = housekeeping::make_due_again(pool).await?;
+                due_again += some;
+                if some == 0 {
+                    break;
+                }
+            }
+            if due_again > 0 {
+                tracing::warn!(
+                    due_again,
+                    "the server's clock was stepped back; what was postponed before is due again"
+                );
+            }
+            Ok(())
+        }
         Job::Expiry => {
             while housekeeping::expire(pool, letters).await? >= housekeeping::EXPIRED_AT_ONCE {}
             activation::settle_all(pool, take_over.connector().schema().lock_class()).await

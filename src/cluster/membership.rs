@@ -8,12 +8,13 @@ use tokio_util::sync::CancellationToken;
 use super::expiry::Expiry;
 use super::jobs::Jobs;
 use super::pulse::{self, PulseThread, Report};
-use super::take_over::TakeOver;
+use super::take_over::{BLIND, TakeOver};
 use super::watch::Watch;
 use crate::db::{ANSWER_TIMEOUT, Connector, Pool, Session, within};
 use crate::id::{Incarnation, NodeId};
 use crate::lock::{LockKey, SessionLocks, SessionTask};
 use crate::store::depart::{self, Cause};
+use crate::store::foreign_lock::{self, ForeignLock};
 use crate::store::node;
 use crate::{Error, Result};
 
@@ -59,7 +60,7 @@ impl Membership {
         let client = &bootstrap.client;
         // Two processes of one name do not look past each other; the lock ends with this session.
         let name = LockKey::node_id(base.schema().as_str(), &options.node_id);
-        take(&bootstrap, name, options).await?;
+        take(base, &bootstrap, name, options).await?;
         if let Some(previous) = previous {
             wait_until_gone(base, &bootstrap, previous, options, Cause::Replaced).await?;
         }
@@ -69,9 +70,19 @@ impl Membership {
         let incarnation = node::next_incarnation(client).await?;
         let connector = base.of(incarnation, &options.node_id);
         let liveness = LockKey::liveness(base.schema().as_str(), incarnation);
-        let (locks, session) = SessionLocks::start(&connector, liveness).await?;
+        let (locks, session) = match SessionLocks::start(&connector, liveness).await {
+            Err(error) if error.code() == "liveness-lock-taken" => {
+                let foreign = foreign_lock::holder(client, base.schema(), liveness.0).await?;
+                return Err(foreign.as_ref().map_or(error, foreign_holder));
+            }
+            started => started?,
+        };
         node::register(client, incarnation, &options.node_id, options.tolerance).await?;
         let pulse = pulse::start(connector.clone(), incarnation, options.clone())?;
+        // The session of the locks idles, or nearly: who may see it sees so, and who may not says that it is unknown.
+        if depart::signs(client, incarnation).await?.lives.is_none() {
+            tracing::warn!("{BLIND}");
+        }
         let take_over = TakeOver::new(connector.clone(), options.node_id.clone());
         let failed = CancellationToken::new();
         let ends = || failed.clone().drop_guard();
@@ -134,15 +145,27 @@ async fn wait_until_gone(
 ) -> Result<()> {
     let client = &bootstrap.client;
     let key = LockKey::liveness(base.schema().as_str(), older);
-    take(bootstrap, key, options).await?;
+    take(base, bootstrap, key, options).await?;
     let released = depart::depart(client, older, &options.node_id, cause).await?;
     within(ANSWER_TIMEOUT, client.query(LOCK_RELEASE, &[&vec![key.0]])).await?;
     tracing::info!(incarnation = %older, released, "departed an older incarnation of this node");
     Ok(())
 }
 
+fn foreign_holder(foreign: &ForeignLock) -> Error {
+    Error::conflict(
+        "lock-held-by-foreign-session",
+        format!(
+            "a lock that only a node of this id needs is held by a session that is no node's: process {} of the server, user \
+             {:?}, application {:?}; end that session (pg_terminate_backend), and revoke CONNECT on the database from those \
+             who need none",
+            foreign.process_id, foreign.user, foreign.application
+        ),
+    )
+}
+
 /// Takes a lock that only a process of the same node id can hold, or refuses to share that id.
-async fn take(session: &Session, key: LockKey, options: &MembershipOptions) -> Result<()> {
+async fn take(base: &Connector, session: &Session, key: LockKey, options: &MembershipOptions) -> Result<()> {
     let began = Instant::now();
     loop {
         let rows = within(ANSWER_TIMEOUT, session.client.query(LOCK_TRY, &[&vec![key.0]])).await?;
@@ -150,6 +173,9 @@ async fn take(session: &Session, key: LockKey, options: &MembershipOptions) -> R
             return Ok(());
         }
         if began.elapsed() > options.tolerance {
+            if let Some(foreign) = foreign_lock::holder(&session.client, base.schema(), key.0).await? {
+                return Err(foreign_holder(&foreign));
+            }
             return Err(Error::conflict(
                 "node-id-in-use",
                 format!(

@@ -64,6 +64,7 @@ impl Report {
                 peers: 0,
                 before: 0,
                 transactions: 0,
+                clock: DateTime::UNIX_EPOCH,
             },
             condemned: Vec::new(),
             declared_dead: false,

@@ -18,6 +18,10 @@ use crate::store::watch as store_watch;
 /// on without its lock session costs this long.
 const LAST_SIGNS: Duration = Duration::from_millis(250);
 
+/// Without this right a row that kills its process is never blamed for it.
+pub(super) const BLIND: &str = "whether a node lives cannot be seen: the owner of the schema may not read what the sessions of \
+     the role do that the node logs in as; grant it that role, or pg_read_all_stats";
+
 /// Sees incarnations off on behalf of this node. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct TakeOver {
@@ -58,10 +62,13 @@ impl TakeOver {
                 // It left in good order, or somebody was faster.
                 return Ok(());
             }
-            if !signs.lives {
+            if signs.lives == Some(false) {
                 break Cause::Died;
             }
             if began.elapsed() > LAST_SIGNS {
+                if signs.lives.is_none() {
+                    tracing::warn!(incarnation = %dead, "{BLIND}; nothing is blamed for the end of this one");
+                }
                 break Cause::Replaced;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;

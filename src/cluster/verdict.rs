@@ -4,8 +4,13 @@
 //! node that was stopped would wake up to find everybody late. So its own check-ins must have come through for as long
 //! as the silent node may be silent; a pause between two of them starts the count anew. If most of the others look dead
 //! at once, it waits one more interval.
+//!
+//! Silence is told by the database's clock. When that was stepped, forward or back, everybody looks silent until the next
+//! check-in: a step starts the count anew, too.
 
 use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
 
 use crate::id::Incarnation;
 use crate::store::node::Pulse;
@@ -23,6 +28,16 @@ pub(super) struct Judge {
 struct Heard {
     first: Instant,
     last: Instant,
+    clock: DateTime<Utc>,
+}
+
+impl Heard {
+    /// Whether the database's clock has gone as ours has since, to within so much.
+    fn agrees(&self, now: Instant, clock: DateTime<Utc>, within: Duration) -> bool {
+        let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+        let theirs = (clock - self.clock).num_microseconds().unwrap_or(i64::MAX);
+        theirs.abs_diff(micros(now.duration_since(self.last))) <= micros(within).unsigned_abs()
+    }
 }
 
 impl Judge {
@@ -39,8 +54,20 @@ impl Judge {
     /// The nodes that are to be taken for dead, by a check-in of ours that was answered at `now`.
     pub(super) fn judge(&mut self, now: Instant, pulse: &Pulse) -> Vec<Incarnation> {
         let heard = match self.heard.take() {
-            Some(heard) if now.duration_since(heard.last) <= self.pause => Heard { last: now, ..heard },
-            _ => Heard { first: now, last: now },
+            Some(heard)
+                if now.duration_since(heard.last) <= self.pause && heard.agrees(now, pulse.clock, self.pause) =>
+            {
+                Heard {
+                    first: heard.first,
+                    last: now,
+                    clock: pulse.clock,
+                }
+            }
+            _ => Heard {
+                first: now,
+                last: now,
+                clock: pulse.clock,
+            },
         };
         let steady = heard.last.duration_since(heard.first);
         self.heard = Some(heard);
@@ -93,6 +120,7 @@ mod tests {
             peers: 0,
             before: 0,
             transactions: 0,
+            clock: DateTime::UNIX_EPOCH,
         }
     }
 
@@ -100,8 +128,36 @@ mod tests {
     fn judged(at: &[u64], pulse: &Pulse) -> Vec<usize> {
         let (mut judge, start) = (Judge::new(CHECK_IN, TOLERANCE), Instant::now());
         at.iter()
-            .map(|second| judge.judge(start + Duration::from_secs(*second), pulse).len())
+            .map(|second| {
+                let clock = DateTime::UNIX_EPOCH + Duration::from_secs(*second);
+                let pulse = Pulse { clock, ..pulse.clone() };
+                judge.judge(start + Duration::from_secs(*second), &pulse).len()
+            })
             .collect()
+    }
+
+    #[test]
+    fn a_clock_that_is_stepped_starts_the_count_anew() {
+        for step in [3600, -3600] {
+            let (mut judge, start) = (Judge::new(CHECK_IN, TOLERANCE), Instant::now());
+            let mut judged = |second: u64, off: i64, expired: &[i64]| {
+                let clock = DateTime::UNIX_EPOCH + chrono::TimeDelta::seconds(second.cast_signed() + off);
+                let pulse = Pulse {
+                    clock,
+                    ..pulse(2, expired)
+                };
+                judge.judge(start + Duration::from_secs(second), &pulse).len()
+            };
+            for second in 0..20 {
+                assert_eq!(judged(second, 0, &[]), 0);
+            }
+            // It looks expired until it has checked in by the new clock.
+            assert_eq!(judged(20, step, &[2]), 0, "{step}");
+            assert_eq!(judged(21, step, &[]), 0, "{step}");
+            // One that checks in no more is given up all the same.
+            let verdicts: Vec<usize> = (22..28).map(|second| judged(second, step, &[2])).collect();
+            assert_eq!(verdicts, [0, 0, 0, 1, 1, 1], "{step}");
+        }
     }
 
     #[test]

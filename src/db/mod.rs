@@ -10,6 +10,7 @@
 //!   does not answer at all. A connection on which the second one fired is thrown away, never pooled again.
 //! - Nothing in here knows a table.
 
+mod channel;
 mod connect;
 pub(crate) mod direct;
 mod dotnet;
@@ -28,6 +29,7 @@ mod sqlstate;
 mod tests;
 mod tls;
 
+pub(crate) use channel::Channel;
 pub(crate) use connect::{Connector, Session};
 pub(crate) use echo::Echo;
 pub(crate) use notices::{Notice, Notices, NoticesTask};

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, broadcast, watch};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{ANSWER_TIMEOUT, Connector, Session, within};
+use super::{ANSWER_TIMEOUT, Channel, Connector, Session, within};
 use crate::{Error, Result};
 
 const NOTIFY: &str = include_str!("../../sql/queries/notify.sql");
@@ -43,21 +43,28 @@ pub(crate) struct Notices {
     current: watch::Receiver<Option<Arc<Session>>>,
     heard: broadcast::Sender<Notice>,
     suspect: Arc<Notify>,
+    names: Arc<[(Channel, String)]>,
 }
 
 /// Owns the task that keeps the connection.
 pub(crate) type NoticesTask = AbortOnDropHandle<()>;
 
 impl Notices {
-    /// Connects and listens. The names of channels must be plain identifiers.
-    pub(crate) async fn start(connector: &Connector, channels: Vec<String>) -> Result<(Self, NoticesTask)> {
+    /// Connects and listens.
+    pub(crate) async fn start(connector: &Connector, channels: &[Channel]) -> Result<(Self, NoticesTask)> {
         let (heard, _) = broadcast::channel(KEPT);
-        let first = listen(connector, &channels, &heard).await?;
+        let first = connector.open_hearing(heard.clone()).await?;
+        let mut names = Vec::new();
+        for channel in channels {
+            names.push((*channel, channel.name(&first.client, connector.schema()).await?));
+        }
+        let names: Arc<[_]> = names.into();
+        listen(&first, &names).await?;
         let (sender, current) = watch::channel(Some(Arc::new(first)));
         let suspect = Arc::new(Notify::new());
         let keeper = Keeper {
             connector: connector.clone(),
-            channels,
+            names: Arc::clone(&names),
             heard: heard.clone(),
             current: sender,
             suspect: Arc::clone(&suspect),
@@ -68,9 +75,16 @@ impl Notices {
                 current,
                 heard,
                 suspect,
+                names,
             },
             task,
         ))
+    }
+
+    /// What one of its channels is called; empty if it is none of them.
+    pub(crate) fn name(&self, channel: Channel) -> &str {
+        let named = self.names.iter().find(|(of, _)| *of == channel);
+        named.map_or("", |(_, name)| name)
     }
 
     /// Hears everything from now on.
@@ -110,7 +124,7 @@ impl Notices {
 
 struct Keeper {
     connector: Connector,
-    channels: Vec<String>,
+    names: Arc<[(Channel, String)]>,
     heard: broadcast::Sender<Notice>,
     current: watch::Sender<Option<Arc<Session>>>,
     suspect: Arc<Notify>,
@@ -124,6 +138,12 @@ impl Drop for Keeper {
 }
 
 impl Keeper {
+    async fn open(&self) -> Result<Session> {
+        let session = self.connector.open_hearing(self.heard.clone()).await?;
+        listen(&session, &self.names).await?;
+        Ok(session)
+    }
+
     async fn run(self) {
         let mut pause = SHORTEST_PAUSE;
         loop {
@@ -139,7 +159,7 @@ impl Keeper {
                     "the connection for notifications ended; it is opened again, and check-ins must do meanwhile"
                 );
             }
-            match listen(&self.connector, &self.channels, &self.heard).await {
+            match self.open().await {
                 Ok(session) => {
                     pause = SHORTEST_PAUSE;
                     self.current.send_replace(Some(Arc::new(session)));
@@ -156,9 +176,7 @@ impl Keeper {
     }
 }
 
-async fn listen(connector: &Connector, channels: &[String], heard: &broadcast::Sender<Notice>) -> Result<Session> {
-    let session = connector.open_hearing(heard.clone()).await?;
-    let listens: String = channels.iter().map(|channel| format!("LISTEN {channel};")).collect();
-    within(ANSWER_TIMEOUT, session.client.batch_execute(&listens)).await?;
-    Ok(session)
+async fn listen(session: &Session, names: &[(Channel, String)]) -> Result<()> {
+    let listens: String = names.iter().map(|(_, name)| format!("LISTEN {name};")).collect();
+    within(ANSWER_TIMEOUT, session.client.batch_execute(&listens)).await
 }

@@ -24,6 +24,7 @@ use crate::Result;
 use crate::failpoint;
 use crate::store::claim::{self, InstanceKey, Partial, Return, Seen, Share};
 use crate::store::commit::{Breaker, Claim, Claiming, PROBE};
+use crate::store::foreign_lock;
 
 /// The most instances that one round takes on.
 const ROUND: usize = 256;
@@ -382,6 +383,7 @@ pub(super) async fn keep_house(shift: Arc<Shift>) {
             Ok(still) => suspects = still,
             Err(error) => tracing::debug!(%error, "claims could not be compared with memory"),
         }
+        name_foreign_locks(&shift).await;
     }
 }
 
@@ -410,6 +412,12 @@ async fn settle_doubt(shift: &Shift, doubtful: &HashSet<InstanceKey>) {
         }
         return;
     }
+}
+
+/// Who is no node and holds what claiming has missed lately, or any key by which nodes exclude each other for a moment.
+async fn name_foreign_locks(shift: &Shift) {
+    let keys: Vec<i64> = shift.missed().iter().map(|(key, _)| key.0).collect();
+    foreign_lock::name_in_log(&shift.pool, &shift.schema, &keys).await;
 }
 
 /// Rows that the database shows as ours but that no burst has in its hands: an answer was lost on its way, or a task

@@ -131,6 +131,17 @@ impl InFlight {
         !state.told.insert(key.clone(), now).as_ref().is_some_and(is_recent)
     }
 
+    /// The instances whose locks were found elsewhere lately, so many at most.
+    pub(super) fn missed(&self, most: usize) -> Vec<InstanceKey> {
+        let state = self.state();
+        let now = Instant::now();
+        let recent = state
+            .told
+            .iter()
+            .filter(|(_, at)| now.duration_since(**at) < TELL_AGAIN * 2);
+        recent.map(|(key, _)| key.clone()).take(most).collect()
+    }
+
     /// The instances that a peek need not show.
     pub(super) fn hidden(&self) -> Vec<InstanceKey> {
         let mut state = self.state();

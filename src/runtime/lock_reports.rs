@@ -4,14 +4,16 @@
 //! and whoever asked reads it. Nobody looks: nothing is written. Questions that come while one is answered are answered
 //! together, so the cost is bounded however many look.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::broadcast;
 
 use super::shift::Shift;
-use crate::db::{Notice, SchemaName};
-use crate::lock::{HeldLock, KeyView, LockMode};
+use crate::db::{Channel, Notice};
+use crate::id::InstanceId;
+use crate::lock::{HeldLock, KeyView, LockKey, LockMode};
 use crate::store::overview::{self, LockReport};
 
 /// A node that is asked by many answers once in this time.
@@ -21,14 +23,9 @@ const TOGETHER: Duration = Duration::from_millis(5);
 /// table), and one may wait for any number.
 const MOST: usize = 5_000;
 
-/// Where nodes are asked.
-pub(super) fn channel(schema: &SchemaName) -> String {
-    format!("mainspring_a_{schema}")
-}
-
 /// Answers until the shift stops.
 pub(super) async fn answer(shift: Arc<Shift>) {
-    let channel = channel(&shift.schema);
+    let channel = shift.notices.name(Channel::Questions).to_owned();
     let mut heard = shift.notices.subscribe();
     loop {
         // Both are cancellation safe.
@@ -49,7 +46,12 @@ pub(super) async fn answer(shift: Arc<Shift>) {
         tokio::time::sleep(TOGETHER).await;
         // All that was asked so far is answered by this.
         heard = heard.resubscribe();
-        let session = shift.session.view().into_iter().map(of_session);
+        let view = shift.session.view();
+        let seen: HashSet<i64> = view.iter().map(|of| of.key.0).collect();
+        // In whose way another session stands: no node has it, perhaps.
+        let missed = shift.missed().into_iter().filter(|(key, _)| !seen.contains(&key.0));
+        let missed = missed.map(of_missed).collect::<Vec<_>>();
+        let session = view.into_iter().map(of_session).chain(missed);
         let brought = shift.locks.brought().into_iter().map(of_provider);
         let mut reports: Vec<LockReport> = session.chain(brought).collect();
         reports.sort_by_key(|report| std::cmp::Reverse((report.waiters, report.held_ms)));
@@ -72,6 +74,18 @@ fn of_provider(lock: HeldLock) -> LockReport {
         held_ms: Some(millis(lock.held_for)),
         held: true,
         waiters: u64::try_from(lock.waiters).unwrap_or(u64::MAX),
+    }
+}
+
+/// Claiming tries this lock again and again, and does not stand in line for it.
+fn of_missed((key, instance): (LockKey, InstanceId)) -> LockReport {
+    LockReport {
+        key: Some(key.0),
+        shared: false,
+        name: Some(format!("instance:{instance}")),
+        held_ms: None,
+        held: false,
+        waiters: 0,
     }
 }
 

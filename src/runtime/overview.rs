@@ -7,12 +7,14 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::Engine;
-use super::lock_reports;
 use super::read::window;
 use super::request::{Listed, Page};
+use super::shift::Shift;
 use crate::Result;
+use crate::db::Channel;
 use crate::id::{Incarnation, NodeId};
 use crate::lock::{LockKey, LockMode};
+use crate::store::foreign_lock::{self, ForeignLock};
 use crate::store::overview::{self, LockReport, LockRow, NodeRow};
 
 /// How long the other nodes have to tell of their locks. A node that lives takes some milliseconds.
@@ -73,6 +75,18 @@ pub struct QueueItem {
     pub next_at: Option<DateTime<Utc>>,
 }
 
+/// A session of the server that holds a lock of this schema, and is no node's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ForeignSession {
+    /// The server's process: `pg_terminate_backend` ends it.
+    pub process_id: i32,
+    /// Its role.
+    pub user: String,
+    /// What it calls itself.
+    pub application: String,
+}
+
 /// A lock that a node holds.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -82,10 +96,13 @@ pub struct ClusterLock {
     pub name: String,
     /// `exclusive` or `shared`.
     pub mode: LockMode,
-    /// Who holds it.
-    pub node_id: NodeId,
+    /// Which node holds it; none: no node does, see `foreign`.
+    pub node_id: Option<NodeId>,
     /// In which registration.
-    pub incarnation: Incarnation,
+    pub incarnation: Option<Incarnation>,
+    /// The session that holds it, where it is no node's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub foreign: Option<ForeignSession>,
     /// For how long its longest holder has had it, in milliseconds. None: the node did not answer within half a second.
     pub held_ms: Option<u64>,
     /// How many wait for it, in all nodes that answered.
@@ -136,7 +153,7 @@ impl Engine {
         let pool = &shift.pool;
         // In this order: what the server shows and a node does not know any more was given back meanwhile.
         let rows = overview::locks(pool, &shift.schema.key()).await?;
-        let since = overview::ask(pool, &lock_reports::channel(&shift.schema)).await?;
+        let since = overview::ask(pool, shift.notices.name(Channel::Questions)).await?;
         let began = Instant::now();
         let mut pause = Duration::from_millis(8);
         while !overview::all_answered(pool, since).await? && began.elapsed() < PATIENCE {
@@ -145,7 +162,11 @@ impl Engine {
         }
         let answers = overview::answers(pool, since).await?;
         let nodes = overview::nodes(pool).await?;
-        Ok(paged(locks(shift.schema.as_str(), &rows, answers, &nodes), page))
+        let foreign = foreign(&shift, &answers).await?;
+        Ok(paged(
+            locks(shift.schema.as_str(), &rows, answers, &nodes, foreign),
+            page,
+        ))
     }
 }
 
@@ -172,12 +193,42 @@ fn mode(shared: bool) -> LockMode {
     if shared { LockMode::Shared } else { LockMode::Exclusive }
 }
 
+/// What sessions hold that are no node's, of what nodes exclude each other with, and of what they say that they miss.
+async fn foreign(shift: &Shift, answers: &[(Incarnation, Vec<LockReport>)]) -> Result<Vec<ClusterLock>> {
+    let reports = answers.iter().flat_map(|(_, reports)| reports);
+    let missed: Vec<&LockReport> = reports.filter(|report| !report.held && report.key.is_some()).collect();
+    let keys: Vec<i64> = missed.iter().filter_map(|report| report.key).collect();
+    let held = foreign_lock::held_by_others(&shift.pool, &shift.schema, &keys).await?;
+    let lock = |held: ForeignLock| {
+        let is_it = |report: &&&LockReport| held.class.is_none() && report.key == Some(held.key);
+        let known: Vec<&&LockReport> = missed.iter().filter(is_it).collect();
+        ClusterLock {
+            name: known
+                .iter()
+                .find_map(|report| report.name.clone())
+                .unwrap_or_else(|| held.key_name()),
+            mode: LockMode::Exclusive,
+            node_id: None,
+            incarnation: None,
+            held_ms: None,
+            waiters: known.iter().map(|report| report.waiters).sum(),
+            foreign: Some(ForeignSession {
+                process_id: held.process_id,
+                user: held.user,
+                application: held.application,
+            }),
+        }
+    };
+    Ok(held.into_iter().map(lock).collect())
+}
+
 /// What the server says, with what the nodes say of it.
 fn locks(
     schema: &str,
     rows: &[LockRow],
     answers: Vec<(Incarnation, Vec<LockReport>)>,
     nodes: &[NodeRow],
+    foreign: Vec<ClusterLock>,
 ) -> Vec<ClusterLock> {
     let mut waiters: HashMap<i64, u64> = HashMap::new();
     let mut said: HashMap<Incarnation, HashMap<i64, LockReport>> = HashMap::new();
@@ -214,8 +265,9 @@ fn locks(
         Some(ClusterLock {
             name,
             mode: mode(row.shared),
-            node_id: node.node.clone(),
-            incarnation: row.incarnation,
+            node_id: Some(node.node.clone()),
+            incarnation: Some(row.incarnation),
+            foreign: None,
             held_ms,
             waiters: waiters.get(&row.key).copied().unwrap_or(0) + unsigned(row.waiting),
         })
@@ -225,13 +277,15 @@ fn locks(
         Some(ClusterLock {
             name: report.name?,
             mode: mode(report.shared),
-            node_id: nodes.get(&incarnation)?.node.clone(),
-            incarnation,
+            node_id: Some(nodes.get(&incarnation)?.node.clone()),
+            incarnation: Some(incarnation),
+            foreign: None,
             held_ms: report.held_ms,
             waiters: report.waiters,
         })
     });
     all.extend(brought);
+    all.extend(foreign);
     all.sort_by(|one, two| two.held_ms.cmp(&one.held_ms).then_with(|| one.name.cmp(&two.name)));
     all
 }
@@ -295,10 +349,17 @@ mod tests {
                 report(0, Some("brought"), Some(5), 0),
             ],
         )];
-        let told = locks("s", &rows, answers, &[node_row(1), node_row(2)]);
+        let told = locks("s", &rows, answers, &[node_row(1), node_row(2)], Vec::new());
         let told: Vec<_> = told
             .iter()
-            .map(|lock| (lock.name.as_str(), lock.node_id.as_str(), lock.held_ms, lock.waiters))
+            .map(|lock| {
+                (
+                    lock.name.as_str(),
+                    lock.node_id.as_ref().unwrap().as_str(),
+                    lock.held_ms,
+                    lock.waiters,
+                )
+            })
             .collect();
         assert_eq!(
             told,

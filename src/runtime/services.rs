@@ -3,9 +3,8 @@
 
 use std::sync::Arc;
 
-use super::lock_reports;
 use crate::Result;
-use crate::db::{Connector, Notices, NoticesTask};
+use crate::db::{Channel, Connector, Notices, NoticesTask};
 use crate::id::Incarnation;
 use crate::lock::{HeldLock, LockHandle, LockProvider, LockRequest, SessionLocks};
 use crate::signal::{CacheSignal, PostgresSignal};
@@ -85,13 +84,13 @@ impl Services {
 
     /// Opens what the program has not brought, over one connection.
     pub(super) async fn open(&self, connector: &Connector, incarnation: Incarnation) -> Result<OpenServices> {
-        let schema = connector.schema();
-        let hints = self.wake.is_none().then(|| PostgresWake::channel(schema));
-        let signals = self.signal.is_none().then(|| PostgresSignal::channel(schema));
-        let channels = hints.into_iter().chain(signals).chain([lock_reports::channel(schema)]);
-        let (notices, task) = Notices::start(connector, channels.collect()).await?;
-        let wake = || Arc::new(PostgresWake::new(&notices, schema, &incarnation.to_string(), None)) as Arc<_>;
-        let signal = || Arc::new(PostgresSignal::new(&notices, schema, None)) as Arc<_>;
+        let hints = self.wake.is_none().then_some(Channel::Hints);
+        let signals = self.signal.is_none().then_some(Channel::Signals);
+        // Operators' questions go over it, whatever the program has brought.
+        let channels: Vec<Channel> = hints.into_iter().chain(signals).chain([Channel::Questions]).collect();
+        let (notices, task) = Notices::start(connector, &channels).await?;
+        let wake = || Arc::new(PostgresWake::new(&notices, &incarnation.to_string(), None)) as Arc<_>;
+        let signal = || Arc::new(PostgresSignal::new(&notices, None)) as Arc<_>;
         let (wake, signal) = (
             self.wake.clone().unwrap_or_else(wake),
             self.signal.clone().unwrap_or_else(signal),

@@ -25,13 +25,13 @@ use crate::cluster::scheduler::{self, Scheduler};
 use crate::cluster::{Membership, Report};
 use crate::db::{Connector, Notices, NoticesTask, Pool, SchemaName};
 use crate::execution::Interpreter;
-use crate::id::{DefinitionId, Incarnation, NodeId, TenantId};
-use crate::lock::SessionLocks;
+use crate::id::{DefinitionId, Incarnation, InstanceId, NodeId, TenantId};
+use crate::lock::{LockKey, SessionLocks};
 use crate::signal::{CacheSignal, Change};
 use crate::store::accept::Acceptor;
 use crate::store::claim::{self, ClaimedRow, InstanceKey, Return};
 use crate::store::commit::{Claim, CommitWriter, WriterOptions, WriterTasks};
-use crate::store::{housekeeping, node};
+use crate::store::{foreign_lock, housekeeping, node};
 
 /// How long an instance is left alone whose lock somebody else has; jittered. Whoever holds it looks for more after the
 /// release, so this is only for lost wake-ups.
@@ -39,6 +39,11 @@ const ELSEWHERE: Duration = Duration::from_millis(100);
 
 /// The longest pause before a burst that failed is tried again.
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// The most locks that are asked about because claiming has found them elsewhere.
+const MOST_MISSED: usize = 256;
+
+// With its jitter.
+const _: () = assert!(LONGEST_PAUSE.as_secs() * 5 / 4 < housekeeping::LONGEST_WAIT.as_secs());
 
 /// One incarnation at work.
 pub(super) struct Shift {
@@ -120,7 +125,10 @@ impl Shift {
     ) -> Result<(Arc<Self>, ShiftTasks)> {
         let (connector, incarnation) = (&membership.connector, membership.incarnation);
         let pool = Pool::new(connector, options.pool_size)?;
-        housekeeping::ensure_partitions(&pool).await?;
+        if let Err(error) = housekeeping::ensure_partitions(&pool).await {
+            foreign_lock::name_in_log(&pool, connector.schema(), &[]).await;
+            return Err(error);
+        }
         let mut writing = WriterOptions::default();
         if pool.is_single() {
             // Whoever asks for so few connections gets no second one for commits.
@@ -214,6 +222,15 @@ impl Shift {
 
     pub(super) fn is_draining(&self) -> bool {
         self.draining.is_cancelled()
+    }
+
+    /// The locks of instances that claiming has found elsewhere lately, where the server keeps them.
+    pub(super) fn missed(&self) -> Vec<(LockKey, InstanceId)> {
+        let schema = self.schema.as_str();
+        let missed = self.in_flight.missed(MOST_MISSED).into_iter();
+        missed
+            .map(|(tenant, instance)| (LockKey::instance(schema, &tenant, &instance), instance))
+            .collect()
     }
 
     /// A burst takes claimed rows into its hands.

@@ -6,7 +6,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{CacheSignal, Change, Heard, Signals};
 use crate::Result;
-use crate::db::{Connector, DatabaseUrl, Notice, Notices, NoticesTask, SchemaName};
+use crate::db::{Channel, Connector, DatabaseUrl, Notice, Notices, NoticesTask, SchemaName};
 use crate::failpoint;
 
 /// Signals that a slow reader may be behind before it hears `Unsure` instead.
@@ -28,18 +28,13 @@ impl PostgresSignal {
     /// per transaction loses what is said. Errors: the URL or the schema's name is wrong, or nobody answers.
     pub async fn connect(database_url: &str, schema: &str) -> Result<Self> {
         let connector = Connector::new(&DatabaseUrl::parse(database_url)?, &SchemaName::parse(schema)?)?;
-        let (notices, task) = Notices::start(&connector, vec![Self::channel(connector.schema())]).await?;
-        Ok(Self::new(&notices, connector.schema(), Some(task)))
+        let (notices, task) = Notices::start(&connector, &[Channel::Signals]).await?;
+        Ok(Self::new(&notices, Some(task)))
     }
 
-    /// The channel of a schema, which the statements that publish know, too.
-    pub(crate) fn channel(schema: &SchemaName) -> String {
-        format!("mainspring_s_{schema}")
-    }
-
-    /// Speaks over a connection that listens to [`PostgresSignal::channel`].
-    pub(crate) fn new(notices: &Notices, schema: &SchemaName, task: Option<NoticesTask>) -> Self {
-        let channel = Self::channel(schema);
+    /// Speaks over a connection that listens to [`Channel::Signals`].
+    pub(crate) fn new(notices: &Notices, task: Option<NoticesTask>) -> Self {
+        let channel = notices.name(Channel::Signals).to_owned();
         let (sender, _) = broadcast::channel(KEPT);
         let (announcements, queue) = mpsc::channel(KEPT);
         let hearing = hear(notices.subscribe(), sender.clone(), channel.clone());

@@ -2,6 +2,7 @@
 
 use super::conformance::{Pair, change, conforms, next};
 use super::{CacheSignal, Heard, LocalSignal, PostgresSignal};
+use crate::db::{Channel, SchemaName};
 use crate::test_database::TestDatabase;
 
 #[tokio::test]
@@ -39,8 +40,9 @@ async fn only_the_own_schema_is_heard_and_nothing_that_no_node_wrote() {
     assert_eq!(next(&mut elsewhere).await, Heard::Changed(change(1, "b")));
     let client = database.connect().await;
     for payload in ["", "rubbish", "[]", "{\"definition\": 1}"] {
-        let sql = "SELECT pg_notify('mainspring_s_a', $1)";
-        client.execute(sql, &[&payload]).await.unwrap();
+        let channel = Channel::Signals.plain(&SchemaName::parse("a").unwrap());
+        let sql = "SELECT pg_notify($1, $2)";
+        client.execute(sql, &[&channel, &payload]).await.unwrap();
     }
     one.announce(change(2, "a"));
     assert_eq!(next(&mut signals).await, Heard::Changed(change(2, "a")));

@@ -123,8 +123,9 @@ pub(crate) struct Signs {
     pub(crate) stands: bool,
     /// It missed its check-in.
     pub(crate) late: bool,
-    /// One of its connections idles: its process lives, or has died within the last moments.
-    pub(crate) lives: bool,
+    /// One of its connections idles: its process lives, or has died within the last moments. None: it has connections, and
+    /// the schema's owner may not see what they do.
+    pub(crate) lives: Option<bool>,
 }
 
 /// Looks at an incarnation before it is declared dead.

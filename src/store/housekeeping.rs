@@ -8,6 +8,7 @@ use crate::db::{ANSWER_TIMEOUT, Connector, Pool, within};
 const PARTITIONS: &str = include_str!("../../sql/queries/partitions.sql");
 const FLUSH: &str = include_str!("../../sql/queries/flush.sql");
 const EXPIRE: &str = include_str!("../../sql/queries/expire.sql");
+const DUE_AGAIN: &str = include_str!("../../sql/queries/due_again.sql");
 const WORTH: &str = include_str!("../../sql/queries/vacuum_worth.sql");
 
 /// Without the lock that giving pages back takes, which whoever looks for work would wait for; and not where another vacuum is
@@ -23,10 +24,14 @@ const FEW: f32 = 100_000.0;
 /// So is one of so many bytes: far more than is consumed from one vacuum to the next.
 const SMALL: i64 = 128 * 1024 * 1024;
 
+/// No row of work waits for so long, and no delay for so long after it was due: the longest pause, with its jitter, and the
+/// longest spread of a backlog of schedules are shorter.
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(120);
+
 /// How many days ahead of today there are partitions.
 const DAYS_AHEAD: i32 = 7;
 
-/// Makes the partitions of today and a week ahead. A node is not ready before that.
+/// Makes the partitions of yesterday, today and a week ahead. A node is not ready before that.
 pub(crate) async fn ensure_partitions(pool: &Pool) -> Result<()> {
     pool.query(PARTITIONS, &[&DAYS_AHEAD]).await?;
     Ok(())
@@ -40,6 +45,12 @@ pub(crate) const EXPIRED_AT_ONCE: i64 = 1000;
 pub(crate) async fn expire(pool: &Pool, letters: Duration) -> Result<i64> {
     let letters = i64::try_from(letters.as_micros()).unwrap_or(i64::MAX);
     Ok(pool.query_one(EXPIRE, &[&letters]).await?.get(0))
+}
+
+/// Makes due what was postponed before the server's clock was stepped back, a bounded batch at a time; returns how much.
+pub(crate) async fn make_due_again(pool: &Pool) -> Result<i64> {
+    let longest = i64::try_from(LONGEST_WAIT.as_micros()).unwrap_or(i64::MAX);
+    Ok(pool.query_one(DUE_AGAIN, &[&longest]).await?.get(0))
 }
 
 /// Returns once everything that was committed before is flushed, also what did not wait for its flush.

@@ -11,7 +11,8 @@ const CLAIM: &str = include_str!("../../sql/queries/cluster_job_claim.sql");
 /// A job of the cluster; the names are those of `cluster_job.name`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Job {
-    /// Claims of incarnations that nobody knows, and departures that nobody finished.
+    /// Claims of incarnations that nobody knows, departures that nobody finished, and rows that a clock which was stepped
+    /// back keeps from being due.
     Orphans,
     /// What has expired in the inbox, and idempotency keys; and what publishers have left to do who died.
     Expiry,
@@ -34,7 +35,7 @@ impl Job {
     }
 }
 
-/// Takes on a job if it is due by the database's clock; nobody else gets it for `interval`. Whoever dies of it is
+/// Takes on a job if it is due by the database's clock, or further ahead than two intervals; nobody else gets it for `interval`. Whoever dies of it is
 /// followed by somebody else after that.
 pub(crate) async fn claim(pool: &Pool, incarnation: Incarnation, job: Job, interval: Duration) -> Result<bool> {
     let interval = i64::try_from(interval.as_micros()).unwrap_or(i64::MAX);

@@ -27,6 +27,7 @@ pub(crate) mod definition;
 pub(crate) mod delete;
 pub(crate) mod depart;
 pub(crate) mod event;
+pub(crate) mod foreign_lock;
 pub(crate) mod housekeeping;
 pub(crate) mod instance;
 pub(crate) mod job;

@@ -107,6 +107,8 @@ pub(crate) struct Pulse {
     pub(crate) before: i64,
     /// Grows by one with each transaction of the server that writes.
     pub(crate) transactions: i64,
+    /// What time it was for the database.
+    pub(crate) clock: DateTime<Utc>,
 }
 
 /// A node that missed its check-in, by the database's clock.
@@ -157,5 +159,6 @@ pub(crate) async fn pulse(
         peers: row.get(12),
         before: row.get(13),
         transactions: row.get(14),
+        clock: row.get(15),
     })
 }

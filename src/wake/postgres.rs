@@ -15,7 +15,7 @@ use super::hint::{Batch, Hint, Hints};
 use super::message::{Message, pack};
 use super::outbox::Outbox;
 use crate::Result;
-use crate::db::{Connector, DatabaseUrl, Notice, Notices, NoticesTask, SchemaName};
+use crate::db::{Channel, Connector, DatabaseUrl, Notice, Notices, NoticesTask, SchemaName};
 use crate::failpoint;
 
 /// What follows a message waits this long for more: of the 2 to 10 ms that cost nobody anything, rather few.
@@ -39,19 +39,14 @@ impl PostgresWake {
     /// per transaction loses what is said. Errors: the URL or the schema's name is wrong, or nobody answers.
     pub async fn connect(database_url: &str, schema: &str) -> Result<Self> {
         let connector = Connector::new(&DatabaseUrl::parse(database_url)?, &SchemaName::parse(schema)?)?;
-        let (notices, task) = Notices::start(&connector, vec![Self::channel(connector.schema())]).await?;
-        Ok(Self::new(&notices, connector.schema(), "", Some(task)))
+        let (notices, task) = Notices::start(&connector, &[Channel::Hints]).await?;
+        Ok(Self::new(&notices, "", Some(task)))
     }
 
-    /// The channel of a schema: at most 62 bytes of the 63 that Postgres takes.
-    pub(crate) fn channel(schema: &SchemaName) -> String {
-        format!("mainspring_w_{schema}")
-    }
-
-    /// Speaks over a connection that listens to [`PostgresWake::channel`]. `name` tells people who speaks.
-    pub(crate) fn new(notices: &Notices, schema: &SchemaName, name: &str, task: Option<NoticesTask>) -> Self {
+    /// Speaks over a connection that listens to [`Channel::Hints`]. `name` tells people who speaks.
+    pub(crate) fn new(notices: &Notices, name: &str, task: Option<NoticesTask>) -> Self {
         let from = format!("{name}-{}", uuid::Uuid::new_v4().simple());
-        let channel = Self::channel(schema);
+        let channel = notices.name(Channel::Hints).to_owned();
         let outbox = Arc::new(Outbox::default());
         let (sender, _) = broadcast::channel(KEPT);
         let hearing = hear(notices.subscribe(), sender.clone(), channel.clone(), from.clone());

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::conformance::{Pair, conforms};
 use super::{Hint, Hints, LocalHub, PostgresWake, WakeTransport};
+use crate::db::{Channel, SchemaName};
 use crate::id::{InstanceId, WorkId};
 use crate::test_database::TestDatabase;
 
@@ -31,6 +32,10 @@ async fn the_postgres_provider_conforms() {
     .await;
 }
 
+fn channel() -> String {
+    Channel::Hints.plain(&SchemaName::parse("a").unwrap())
+}
+
 async fn next(hints: &mut Hints) -> Vec<Hint> {
     let heard = tokio::time::timeout(Duration::from_secs(60), hints.recv()).await;
     heard.expect("heard nothing").expect("the transport ended").to_vec()
@@ -48,7 +53,7 @@ async fn only_the_own_schema_is_heard_and_nothing_that_no_node_wrote() {
     let client = database.connect().await;
     for payload in ["", "rubbish", "{\"from\": \"x\"}", "{\"from\": \"x\", \"no\": -1}"] {
         client
-            .execute("SELECT pg_notify('mainspring_w_a', $1)", &[&payload])
+            .execute("SELECT pg_notify($1, $2)", &[&channel(), &payload])
             .await
             .unwrap();
     }
@@ -65,7 +70,7 @@ async fn a_number_that_was_missed_means_look() {
     for (no, expected) in [(3, vec![]), (4, vec![]), (6, vec![Hint::Look]), (7, vec![])] {
         let payload = format!(r#"{{"from": "x", "no": {no}}}"#);
         client
-            .execute("SELECT pg_notify('mainspring_w_a', $1)", &[&payload])
+            .execute("SELECT pg_notify($1, $2)", &[&channel(), &payload])
             .await
             .unwrap();
         assert_eq!(next(&mut heard).await, expected, "{no}");

@@ -32,7 +32,7 @@ use super::super::request::LockMode;
 use super::super::table::{Back, Batch};
 use super::Budget;
 use super::hint;
-use crate::db::{ANSWER_TIMEOUT, Connector, Echo, Session, within};
+use crate::db::{ANSWER_TIMEOUT, Channel, Connector, Echo, Session, within};
 use crate::{Error, Result};
 
 const TRY: &str = include_str!("../../../sql/queries/lock_try.sql");
@@ -73,7 +73,7 @@ pub(super) async fn start(
         })
         .await?;
     let client = &session.client;
-    let channel = format!("mainspring_lock_{}", connector.schema().key());
+    let channel = Channel::Locks.name(client, connector.schema()).await?;
     within(
         ANSWER_TIMEOUT,
         // Nothing but a hint ever waits for a lock here: NOTIFY's own, which whoever commits slowly may hold.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::id::Incarnation;
 use crate::store::commit::tests::fixture::Fixture;
+use crate::store::housekeeping;
 use crate::store::job::{self, Job};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -46,4 +47,62 @@ async fn nobody_waits_for_whoever_is_taking_a_job_on() {
     taking.client.batch_execute("COMMIT").await.unwrap();
     assert!(!job::claim(&writer.pool, own, Job::Orphans, HOUR).await.unwrap());
     fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_job_whose_time_is_further_ahead_than_two_intervals_is_due() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    for (job, ahead, is_due) in [
+        (Job::Orphans, "15 seconds", false),
+        (Job::Orphans, "1 hour", true),
+        (Job::Partitions, "90 minutes", false),
+        (Job::Partitions, "1 day", true),
+    ] {
+        let interval = if job == Job::Partitions {
+            HOUR
+        } else {
+            Duration::from_secs(10)
+        };
+        let set = format!("UPDATE cluster_job SET next_run_at = now() + interval '{ahead}'");
+        fixture.admin.client.batch_execute(&set).await.unwrap();
+        let claimed = job::claim(&writer.pool, writer.incarnation, job, interval).await;
+        assert_eq!(claimed.unwrap(), is_due, "{job:?} {ahead} ahead");
+    }
+    fixture
+        .admin
+        .client
+        .batch_execute("UPDATE cluster_job SET next_run_at = now()")
+        .await
+        .unwrap();
+    fixture.is_sound().await;
+}
+
+/// As the rows are when the clock was stepped back by an hour.
+#[tokio::test]
+async fn what_waits_for_longer_than_any_pause_is_due_again_but_for_delays() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    fixture
+        .admin
+        .client
+        .batch_execute(
+            "INSERT INTO work (tenant_id, instance_id, kind, body, available_at, claimed_by)
+             VALUES ('', 'late', 1, '{}', now() + interval '1 hour', NULL),
+                    ('', 'soon', 1, '{}', now() + interval '1 minute', NULL),
+                    ('', 'held', 1, '{}', now() + interval '1 hour', 4711);
+             INSERT INTO timer (tenant_id, instance_id, id, due, available_at)
+             VALUES ('', 'sleeps', 'b', now() + interval '1 hour', now() + interval '1 hour'),
+                    ('', 'again', 'b', now() - interval '1 second', now() + interval '1 hour'),
+                    ('', 'both', 'b', now() + interval '10 minutes', now() + interval '1 hour')",
+        )
+        .await
+        .unwrap();
+    assert_eq!(housekeeping::make_due_again(&writer.pool).await.unwrap(), 3);
+    let due = "SELECT count(*) FROM work WHERE available_at <= now() AND instance_id = 'late'";
+    assert_eq!(fixture.count(due).await, 1);
+    let due = "SELECT count(*) FROM timer WHERE instance_id = 'again' AND available_at <= now()
+               OR instance_id = 'both' AND available_at = due";
+    assert_eq!(fixture.count(due).await, 2);
+    assert_eq!(housekeeping::make_due_again(&writer.pool).await.unwrap(), 0);
 }

@@ -19,7 +19,7 @@ mod state;
 mod vacuum;
 
 /// The migrations in their order, for tests of what one makes of what was written before it.
-const MIGRATIONS: [&str; 14] = [
+const MIGRATIONS: [&str; 15] = [
     include_str!("../../../sql/migrations/V1__trunk.sql"),
     include_str!("../../../sql/migrations/V2__take_over.sql"),
     include_str!("../../../sql/migrations/V3__activation.sql"),
@@ -34,4 +34,5 @@ const MIGRATIONS: [&str; 14] = [
     include_str!("../../../sql/migrations/V12__start_index.sql"),
     include_str!("../../../sql/migrations/V13__state_in_instance.sql"),
     include_str!("../../../sql/migrations/V14__plain_commit.sql"),
+    include_str!("../../../sql/migrations/V20__clock_and_channels.sql"),
 ];

@@ -1,4 +1,4 @@
-//! The partitions of today and a week ahead, however many nodes start at the same moment.
+//! The partitions of yesterday, today and a week ahead, however many nodes start at the same moment.
 
 use crate::db::Pool;
 use crate::store::commit::tests::fixture::Fixture;
@@ -8,7 +8,7 @@ use crate::store::housekeeping;
 async fn nodes_that_start_at_once_make_each_partition_once() {
     let fixture = Fixture::new().await;
     let partitions = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'record'::regclass";
-    assert_eq!(fixture.count(partitions).await, 8);
+    assert_eq!(fixture.count(partitions).await, 9);
     fixture
         .admin
         .client
@@ -31,5 +31,5 @@ async fn nodes_that_start_at_once_make_each_partition_once() {
     for task in tasks {
         task.await.unwrap().unwrap();
     }
-    assert_eq!(fixture.count(partitions).await, 8);
+    assert_eq!(fixture.count(partitions).await, 9);
 }

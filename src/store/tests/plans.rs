@@ -100,7 +100,7 @@ macro_rules! hot {
     };
 }
 
-const HOT: [Hot; 27] = [
+const HOT: [Hot; 28] = [
     hot!(
         "work_peek",
         "64, array['','']::text[], array['i1','i2']::text[], true, now() - interval '1 day', 5000000, 4, 1",
@@ -144,6 +144,7 @@ const HOT: [Hot; 27] = [
         false
     ),
     hot!("work_mine", "4711", false),
+    hot!("due_again", "120000000", true),
     hot!(
         "accept_start",
         "4711, array[row(0,'','new','d','{}','start','k','',true)::accept_start]",

@@ -24,24 +24,28 @@ fn library() -> String {
 }
 
 /// What a clock is set by; gone at the end.
-struct Clock(PathBuf);
+pub(super) struct Clock(PathBuf);
 
 impl Clock {
-    fn new(offset: &str) -> Self {
+    pub(super) fn new(offset: &str) -> Self {
         let clock = Self(std::env::temp_dir().join(format!("mainspring-clock-{}", uuid::Uuid::new_v4().simple())));
         clock.set(offset);
         clock
     }
 
-    fn set(&self, offset: &str) {
+    pub(super) fn set(&self, offset: &str) {
         let beside = self.0.with_extension("new");
         std::fs::write(&beside, format!("{offset}\n")).unwrap();
         std::fs::rename(beside, &self.0).unwrap();
     }
 
+    /// What a program is started with to go by it.
+    pub(super) fn of_program(&self) -> Vec<(&'static str, String)> {
+        Self::variables(&self.0.display().to_string()).into()
+    }
+
     fn node(&self, database: &TestDatabase, name: &'static str) -> Node {
-        let path = self.0.display().to_string();
-        let variables = Self::variables(&path);
+        let variables = self.of_program();
         let variables: Vec<(&str, &str)> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
         Node::start_at(&database.url(), name, &["--check-in", "200ms"], &variables)
     }

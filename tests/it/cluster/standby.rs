@@ -10,7 +10,7 @@ use crate::support::{Child, Server, Stop, TestDatabase, poll_until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_find_the_primary_wherever_it_is() {
-    let primary = Server::start().await;
+    let primary = Server::start_installed().await;
     let standby = primary.standby().await;
     // The standby first, and not a word about it.
     let single = standby.url();

@@ -23,7 +23,11 @@ impl Activity for Gate {
 }
 
 async fn gated() -> (Bench, Arc<AtomicUsize>, Arc<Semaphore>) {
-    let database = TestDatabase::create().await;
+    gated_on(TestDatabase::create().await).await
+}
+
+/// The same on a database of one's own.
+pub(super) async fn gated_on(database: TestDatabase) -> (Bench, Arc<AtomicUsize>, Arc<Semaphore>) {
     let (entered, permits) = (Arc::<AtomicUsize>::default(), Arc::new(Semaphore::new(0)));
     let gate = Gate {
         entered: Arc::clone(&entered),
@@ -43,7 +47,7 @@ async fn gated() -> (Bench, Arc<AtomicUsize>, Arc<Semaphore>) {
     (bench, entered, permits)
 }
 
-async fn entered(count: &AtomicUsize, wanted: usize) {
+pub(super) async fn entered(count: &AtomicUsize, wanted: usize) {
     poll_until(PATIENCE, "the activity to begin", async || {
         (count.load(Ordering::SeqCst) >= wanted).then_some(())
     })

@@ -4,6 +4,7 @@ mod cancel;
 mod doors;
 mod fates;
 mod faults;
+mod forged;
 mod hangs;
 mod large;
 mod library;

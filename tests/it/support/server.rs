@@ -19,6 +19,8 @@ pub(crate) struct Server {
     programs: PathBuf,
     folder: PathBuf,
     port: u16,
+    /// What its processes are started with.
+    variables: Vec<(&'static str, String)>,
 }
 
 /// How a server ends.
@@ -33,7 +35,21 @@ pub(crate) enum Stop {
 impl Server {
     /// Makes one and starts it.
     pub(crate) async fn start() -> Self {
-        let server = Self::with_a_place();
+        Self::start_as(programs(), Vec::new()).await
+    }
+
+    /// The same, whose processes have further variables.
+    pub(crate) async fn start_with(variables: Vec<(&'static str, String)>) -> Self {
+        Self::start_as(programs(), variables).await
+    }
+
+    /// The same, of the version that is installed, with all its programs: others may lack what copies a server.
+    pub(crate) async fn start_installed() -> Self {
+        Self::start_as(installed(), Vec::new()).await
+    }
+
+    async fn start_as(programs: PathBuf, variables: Vec<(&'static str, String)>) -> Self {
+        let server = Self::with_a_place(programs, variables);
         std::fs::write(server.folder.join("password"), PASSWORD).unwrap();
         let port = server.port;
         let data = server.data();
@@ -64,7 +80,7 @@ impl Server {
     }
 
     /// A folder and a port for one.
-    fn with_a_place() -> Self {
+    fn with_a_place(programs: PathBuf, variables: Vec<(&'static str, String)>) -> Self {
         sweep();
         let folder = place().join(format!("{PREFIX}{}", uuid::Uuid::new_v4().simple()));
         std::fs::create_dir(&folder).unwrap();
@@ -74,9 +90,10 @@ impl Server {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         Self {
-            programs: programs(),
+            programs,
             folder,
             port,
+            variables,
         }
     }
 
@@ -89,7 +106,7 @@ impl Server {
 
     /// A standby that follows it. From now on it answers for no commit that the standby lacks.
     pub(crate) async fn standby(&self) -> Self {
-        let standby = Self::with_a_place();
+        let standby = Self::with_a_place(self.programs.clone(), Vec::new());
         let data = standby.data();
         let copy = ["-R", "--no-sync", "-c", "fast", "-X", "stream"];
         standby.run("pg_basebackup", &copy, |command| {
@@ -180,13 +197,16 @@ impl Server {
     fn run(&self, program: &str, arguments: &[&str], more: impl FnOnce(&mut Command)) {
         let program = self.programs.join(program);
         let mut command = match lent_user() {
-            None => Command::new(program),
+            None => Command::new("env"),
             Some(user) => {
                 let mut command = Command::new("runuser");
-                command.args(["-u", user, "--"]).arg(program);
+                command.args(["-u", user, "--", "env"]);
                 command
             }
         };
+        // Not those of the program that lends the user: a library may make what only its first user can open.
+        let variables = self.variables.iter().map(|(name, value)| format!("{name}={value}"));
+        command.args(variables).arg(program);
         command.args(arguments).current_dir(&self.folder);
         more(&mut command);
         run(&mut command);
@@ -264,6 +284,10 @@ fn programs() -> PathBuf {
     if let Some(folder) = std::env::var_os("MAINSPRING_TEST_POSTGRESQL") {
         return PathBuf::from(folder);
     }
+    installed()
+}
+
+fn installed() -> PathBuf {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/find-postgresql");
     let output = Command::new(script).output().unwrap();
     assert!(output.status.success(), "there is no PostgreSQL here");

@@ -1,0 +1,114 @@
+//! Keys of ours that are held by sessions of no node. Every role that may connect may take any advisory lock whose key
+//! it can compute or read in `pg_locks`; nothing is lost by that, but what needs the lock waits.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio_postgres::Client;
+
+use crate::Result;
+use crate::db::{ANSWER_TIMEOUT, Pool, SchemaName, within};
+
+const FOREIGN: &str = include_str!("../../sql/queries/lock_foreign.sql");
+
+/// How long a session that was named in the log is not named again for the same key.
+const NAME_AGAIN: Duration = Duration::from_secs(60);
+
+/// The most sessions and keys that are remembered as named.
+const NAMED: usize = 1000;
+
+/// Class, key and process.
+type Holding = (Option<i64>, i64, i32);
+
+/// A session that holds a key of this schema and is no node's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ForeignLock {
+    /// None: of the 64-bit space.
+    pub(crate) class: Option<i64>,
+    pub(crate) key: i64,
+    pub(crate) process_id: i32,
+    pub(crate) user: String,
+    pub(crate) application: String,
+}
+
+impl ForeignLock {
+    /// The key as the list of locks shows one without a name.
+    pub(crate) fn key_name(&self) -> String {
+        match self.class {
+            None => format!("key:{:016x}", self.key),
+            Some(class) => format!("key:{class:08x}/{:08x}", self.key),
+        }
+    }
+}
+
+/// Who holds keys of the two-integer space of a schema, or one of these, and is no node.
+pub(crate) async fn held_by_others(pool: &Pool, schema: &SchemaName, keys: &[i64]) -> Result<Vec<ForeignLock>> {
+    let (prefix, class) = (prefix(schema), schema.lock_class());
+    let rows = pool.query(FOREIGN, &[&prefix, &class, &schema.as_str(), &keys]).await?;
+    Ok(rows.iter().map(foreign).collect())
+}
+
+/// Who holds this key of the 64-bit space and is no node, as a node sees that only registers.
+pub(crate) async fn holder(client: &Client, schema: &SchemaName, key: i64) -> Result<Option<ForeignLock>> {
+    let (prefix, class, keys) = (prefix(schema), schema.lock_class(), vec![key]);
+    let rows = within(
+        ANSWER_TIMEOUT,
+        client.query(FOREIGN, &[&prefix, &class, &schema.as_str(), &keys]),
+    )
+    .await?;
+    Ok(rows.iter().map(foreign).find(|held| held.class.is_none()))
+}
+
+fn prefix(schema: &SchemaName) -> String {
+    format!("mainspring/{}/", schema.key())
+}
+
+fn foreign(row: &tokio_postgres::Row) -> ForeignLock {
+    ForeignLock {
+        class: row.get(0),
+        key: row.get(1),
+        process_id: row.get(2),
+        user: row.get(3),
+        application: row.get(4),
+    }
+}
+
+/// Names them in the log, each once a minute.
+pub(crate) async fn name_in_log(pool: &Pool, schema: &SchemaName, keys: &[i64]) {
+    static NAMED_AT: Mutex<Option<HashMap<Holding, Instant>>> = Mutex::new(None);
+    let found = match held_by_others(pool, schema, keys).await {
+        Ok(found) => found,
+        Err(error) => {
+            tracing::debug!(%error, "who holds keys of this schema could not be read");
+            return;
+        }
+    };
+    for foreign in found {
+        let is_news = {
+            let mut named = NAMED_AT.lock().unwrap_or_else(PoisonError::into_inner);
+            let named = named.get_or_insert_default();
+            let now = Instant::now();
+            if named.len() >= NAMED {
+                named.retain(|_, at| now.duration_since(*at) < NAME_AGAIN);
+            }
+            let id = (foreign.class, foreign.key, foreign.process_id);
+            let is_recent = named.get(&id).is_some_and(|at| now.duration_since(*at) < NAME_AGAIN);
+            if !is_recent && named.len() < NAMED {
+                named.insert(id, now);
+            }
+            !is_recent
+        };
+        if is_news {
+            metrics::counter!("mainspring_foreign_locks_total").increment(1);
+            tracing::warn!(
+                key = foreign.key_name(),
+                process_id = foreign.process_id,
+                user = foreign.user,
+                application = foreign.application,
+                "a session that is no node's holds a lock of this schema, which work, publishes or a start of a node wait for: end that session, and \
+                 revoke CONNECT on the database from those who need none"
+            );
+        }
+    }
+}
