@@ -263,8 +263,9 @@ async fn a_start_whose_row_is_gone_at_the_deadline_is_not_called_pending() {
                  CREATE TRIGGER take AFTER INSERT ON mainspring.work FOR EACH ROW EXECUTE FUNCTION mainspring.take()";
     client.batch_execute(takes).await.unwrap();
     let answer = bench.engine.execute(start("waiter")).await;
-    // No crash of the server was seen by this node: it was deleted.
+    // No crash of the server was seen by this node: it was deleted. A busy server may take longer to tell than is waited.
     let missing = answer.expect_err("it is promised");
-    assert_eq!(missing.code(), "instance-not-found");
+    let is_honest = missing.is_not_found() || missing.is_unknown_outcome();
+    assert!(is_honest, "{missing:?}");
     bench.ends_well().await;
 }
