@@ -4,7 +4,6 @@ use postgres_types::ToSql;
 
 use crate::Result;
 use crate::db::Pool;
-use crate::failpoint;
 use crate::id::{InstanceId, TenantId, WorkId};
 
 const DELETE: &str = include_str!("../../sql/queries/work_delete_cancelled.sql");
@@ -20,7 +19,6 @@ pub(crate) async fn delete_page(
     instance: &InstanceId,
     after: WorkId,
 ) -> Result<Vec<WorkId>> {
-    failpoint::hit("cancelled.page").await?;
     let params: [&(dyn ToSql + Sync); 4] = [&tenant.as_str(), &instance.as_str(), &after.0, &PAGE];
     let rows = pool.query(DELETE, &params).await?;
     Ok(rows.iter().map(|row| WorkId(row.get(0))).collect())
