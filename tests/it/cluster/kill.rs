@@ -138,15 +138,18 @@ impl Pair {
         self.addresses.lock().unwrap()[victim] = self.nodes[victim].http.clone();
     }
 
-    /// Publishes through a node that is armed to die of it; the same definition again and again.
+    /// Publishes through a node that is armed to die of it, until it does. Each time in other words: an equal definition is
+    /// not written again.
     async fn publish_until_dead(&self, victim: usize) {
         let http = self.nodes[victim].http.clone().unwrap();
-        let save = json!({"model": definition(), "publish": true});
-        while let Ok(answer) = http
-            .send(reqwest::Method::POST, "workflow-definitions", &[], Some(&save))
-            .await
-        {
+        let mut save = json!({"model": definition(), "publish": true});
+        let began = Instant::now();
+        for edition in 0.. {
+            save["model"]["description"] = json!(format!("{edition}"));
+            let published = http.send(reqwest::Method::POST, "workflow-definitions", &[], Some(&save));
+            let Ok(answer) = published.await else { return };
             assert!(answer.status == 200 || answer.status == 503, "{answer:?}");
+            assert!(began.elapsed() < PATIENCE, "no publish comes past the failpoint");
         }
     }
 
