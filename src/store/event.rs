@@ -53,23 +53,28 @@ pub(crate) struct Fanout {
     pub(crate) doubted: bool,
 }
 
-/// How long an event in doubt is published again before it is called unknown, and the pause between two tries.
+/// How long an event in doubt is published again before it is called unknown, and the pauses between two tries, which double.
 const DOUBT: Duration = Duration::from_secs(5);
 const DOUBT_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_DOUBT_PAUSE: Duration = Duration::from_secs(1);
 
 /// Publishes; an event whose key was used before changes nothing. While an activation strategy that was published a moment
 /// ago cannot be asked yet, it is tried again for a while; so it is while it is in doubt whether it was published.
 pub(crate) async fn publish(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<Fanout> {
     let patience = Instant::now() + UNSEEDED_PATIENCE;
     let mut doubt_ends = None;
+    let mut pause = DOUBT_PAUSE;
     loop {
         match publish_once(pool, lock_class, event).await {
             Err(error) if error.is_unknown_outcome() || (doubt_ends.is_some() && error.is_transient()) => {
-                if Instant::now() >= *doubt_ends.get_or_insert_with(|| Instant::now() + DOUBT) {
+                // A server that refuses the password is not asked again for each event: registration asks it.
+                let is_over = Instant::now() >= *doubt_ends.get_or_insert_with(|| Instant::now() + DOUBT);
+                if is_over || error.code() == "database-refused" {
                     return Err(unknown(error));
                 }
                 tracing::debug!(%error, "an event is in doubt; it is published again under its key");
-                tokio::time::sleep(DOUBT_PAUSE).await;
+                tokio::time::sleep(pause.mul_f64(rand::random_range(0.5..1.0))).await;
+                pause = (pause * 2).min(LONGEST_DOUBT_PAUSE);
             }
             Err(error) if error.code() == "database-busy" && Instant::now() < patience => {
                 tokio::time::sleep(UNSEEDED_LOOK).await;
