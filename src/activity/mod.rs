@@ -51,6 +51,7 @@ pub use event::EVENT_PAYLOAD_INPUT;
 pub use fault::Fault;
 pub(crate) use node::NodeInput;
 pub use node::{ActivityNode, NodeIndex, Tree};
+#[cfg(feature = "cli")]
 pub(crate) use printable::printable;
 pub(crate) use workflow::{WORKFLOW, Workflow};
 
