@@ -420,7 +420,7 @@ BEGIN
     RETURN matched;
 END $$;
 
--- A start on its way in; see accept_start.sql.
+-- A start on its way in; see start/accept.sql.
 CREATE TYPE accept_start AS (
     no integer,
     tenant_id text,

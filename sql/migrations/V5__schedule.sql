@@ -59,7 +59,7 @@ CREATE TYPE schedule_plan AS (
     next_fire timestamptz
 );
 
--- What firing makes of a schedule, if it still is at that version; see schedule_fire.sql.
+-- What firing makes of a schedule, if it still is at that version; see schedule/fire.sql.
 CREATE TYPE schedule_turn AS (
     no integer,
     tenant_id text,

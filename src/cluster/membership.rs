@@ -18,8 +18,8 @@ use crate::store::foreign_lock::{self, ForeignLock};
 use crate::store::node;
 use crate::{Error, Result};
 
-const LOCK_TRY: &str = include_str!("../../sql/queries/lock_try.sql");
-const LOCK_RELEASE: &str = include_str!("../../sql/queries/lock_release.sql");
+const LOCK_TRY: &str = include_str!("../../sql/queries/lock/try.sql");
+const LOCK_RELEASE: &str = include_str!("../../sql/queries/lock/release.sql");
 
 /// How a node takes part.
 #[derive(Clone, Debug)]

@@ -9,8 +9,8 @@ use tokio_postgres::Client;
 use super::{ANSWER_TIMEOUT, SchemaName, within};
 use crate::Result;
 
-const KEYED: &str = include_str!("../../sql/queries/channel_keyed.sql");
-const NAME: &str = include_str!("../../sql/queries/channel_name.sql");
+const KEYED: &str = include_str!("../../sql/queries/channel/keyed.sql");
+const NAME: &str = include_str!("../../sql/queries/channel/name.sql");
 
 /// What is sent over a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

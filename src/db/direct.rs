@@ -12,7 +12,7 @@ use tokio_postgres::SimpleQueryMessage;
 use super::{ANSWER_TIMEOUT, Connector, Notice, Session, server, within};
 use crate::{Error, Result};
 
-const PROBE: &str = include_str!("../../sql/queries/probe_session.sql");
+const PROBE: &str = include_str!("../../sql/queries/session/probe.sql");
 
 /// How long a notification of our own may take on a busy server, and an answer of a session that nobody else uses.
 const DEADLINE: Duration = Duration::from_secs(5);

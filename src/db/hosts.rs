@@ -1,6 +1,6 @@
 //! The hosts of a database URL, of which one is the primary.
 //!
-//! A node can do nothing on a standby. One refuses the connection itself (`session_settle.sql`), and the next host is
+//! A node can do nothing on a standby. One refuses the connection itself (`session/settle.sql`), and the next host is
 //! asked. The host that answered last is asked first, so that one that is down costs its time once, not for each
 //! connection.
 

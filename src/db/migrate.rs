@@ -109,10 +109,10 @@ pub(crate) async fn verify(connector: &Connector) -> Result<()> {
     Ok(())
 }
 
-const TRY_LOCK: &str = include_str!("../../sql/queries/migrate_try_lock.sql");
-const APPLIED: &str = include_str!("../../sql/queries/migrate_applied.sql");
-const SCHEMA_EXISTS: &str = include_str!("../../sql/queries/migrate_schema_exists.sql");
-const HISTORY: &str = include_str!("../../sql/queries/migrate_history.sql");
+const TRY_LOCK: &str = include_str!("../../sql/queries/migrate/try_lock.sql");
+const APPLIED: &str = include_str!("../../sql/queries/migrate/applied.sql");
+const SCHEMA_EXISTS: &str = include_str!("../../sql/queries/migrate/schema_exists.sql");
+const HISTORY: &str = include_str!("../../sql/queries/migrate/history.sql");
 
 fn newest() -> i32 {
     embedded::migrations::runner()

@@ -16,7 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::{ANSWER_TIMEOUT, Channel, Connector, Session, within};
 use crate::{Error, Result};
 
-const NOTIFY: &str = include_str!("../../sql/queries/notify.sql");
+const NOTIFY: &str = include_str!("../../sql/queries/channel/notify.sql");
 
 /// Notices that a slow reader may be behind; each has at most 8 kB.
 const KEPT: usize = 256;

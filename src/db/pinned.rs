@@ -7,7 +7,7 @@
 use super::{STATEMENT_TIMEOUT, SchemaName};
 
 /// The first statement of each connection. A standby refuses it as read-only.
-pub(super) const SETTLE: &str = include_str!("../../sql/queries/session_settle.sql");
+pub(super) const SETTLE: &str = include_str!("../../sql/queries/session/settle.sql");
 
 /// The longest that a statement waits for a lock, unless it says otherwise.
 const LOCK_TIMEOUT_MS: u32 = 5_000;

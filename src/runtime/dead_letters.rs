@@ -14,7 +14,7 @@ use crate::store::dead_letter::{self, Picked, Which};
 use crate::store::stimulus_letter;
 use crate::{Error, Result};
 
-/// From so many failures of its own on a row is given up; as `work_release.sql` says.
+/// From so many failures of its own on a row is given up; as `work/release.sql` says.
 const FAILURES: i32 = 20;
 
 /// Letters of one bulk replay: unless the caller says otherwise, at most, and in one statement.

@@ -11,7 +11,7 @@ use crate::store::instance::Life;
 use crate::store::work::WorkKind;
 use crate::{Error, Result};
 
-/// The body of a start. Statements of the store write it, too: see `event_publish.sql`.
+/// The body of a start. Statements of the store write it, too: see `event/publish.sql`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct StartBody {
@@ -41,7 +41,7 @@ pub(super) struct ResumeBody {
     pub(super) input: Map<String, Value>,
 }
 
-/// The body of a stimulus, written by `event_publish.sql` and `match_inbox`.
+/// The body of a stimulus, written by `event/publish.sql` and `match_inbox`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct StimulusBody {

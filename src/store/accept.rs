@@ -31,8 +31,8 @@ use crate::failpoint;
 use crate::id::{DefinitionId, Incarnation, InstanceId, TenantId, VersionId, WorkId};
 use crate::{Error, Result};
 
-const ACCEPT: &str = include_str!("../../sql/queries/accept_start.sql");
-const REQUEST_READ: &str = include_str!("../../sql/queries/request_read.sql");
+const ACCEPT: &str = include_str!("../../sql/queries/start/accept.sql");
+const REQUEST_READ: &str = include_str!("../../sql/queries/request/read.sql");
 
 /// The most starts in one statement.
 const BATCH: usize = 256;

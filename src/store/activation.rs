@@ -25,15 +25,15 @@ use crate::failpoint;
 use crate::id::{DefinitionId, StimulusHash, TenantId};
 use crate::{Error, Result};
 
-const STAGE: &str = include_str!("../../sql/queries/activation_stage.sql");
-const WRITERS: &str = include_str!("../../sql/queries/activation_writers.sql");
-const STEP: &str = include_str!("../../sql/queries/activation_step.sql");
-const SEED: &str = include_str!("../../sql/queries/activation_seed.sql");
-const SWEEP: &str = include_str!("../../sql/queries/activation_sweep.sql");
-const TRIGGERS: &str = include_str!("../../sql/queries/activation_triggers.sql");
-const LOCK: &str = include_str!("../../sql/queries/definition_lock.sql");
-const TRIGGER_LOCK: &str = include_str!("../../sql/queries/trigger_lock.sql");
-const TRIGGER_MATCH: &str = include_str!("../../sql/queries/trigger_match_inbox.sql");
+const STAGE: &str = include_str!("../../sql/queries/activation/stage.sql");
+const WRITERS: &str = include_str!("../../sql/queries/activation/writers.sql");
+const STEP: &str = include_str!("../../sql/queries/activation/step.sql");
+const SEED: &str = include_str!("../../sql/queries/activation/seed.sql");
+const SWEEP: &str = include_str!("../../sql/queries/activation/sweep.sql");
+const TRIGGERS: &str = include_str!("../../sql/queries/activation/triggers.sql");
+const LOCK: &str = include_str!("../../sql/queries/definition/lock.sql");
+const TRIGGER_LOCK: &str = include_str!("../../sql/queries/trigger/lock.sql");
+const TRIGGER_MATCH: &str = include_str!("../../sql/queries/trigger/match_inbox.sql");
 
 /// How long the transactions of others are waited for, before it is left to a later turn.
 const PATIENCE: Duration = Duration::from_secs(10);

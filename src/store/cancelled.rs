@@ -6,7 +6,7 @@ use crate::Result;
 use crate::db::Pool;
 use crate::id::{InstanceId, TenantId, WorkId};
 
-const DELETE: &str = include_str!("../../sql/queries/work_delete_cancelled.sql");
+const DELETE: &str = include_str!("../../sql/queries/work/delete_cancelled.sql");
 
 /// Rows that one statement deletes, so that none of them takes long, however much is left.
 const PAGE: i64 = 1_000;

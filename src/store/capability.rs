@@ -5,11 +5,11 @@ use crate::Result;
 use crate::db::Pool;
 use crate::id::{Incarnation, TenantId, VersionId};
 
-const UNSURVEYED: &str = include_str!("../../sql/queries/definition_unsurveyed.sql");
-const SURVEY: &str = include_str!("../../sql/queries/definition_survey.sql");
-const LACKING: &str = include_str!("../../sql/queries/definition_lacking.sql");
-const LACKS: &str = include_str!("../../sql/queries/node_lacks.sql");
-const STRANDED: &str = include_str!("../../sql/queries/stranded.sql");
+const UNSURVEYED: &str = include_str!("../../sql/queries/capability/unsurveyed.sql");
+const SURVEY: &str = include_str!("../../sql/queries/capability/survey.sql");
+const LACKING: &str = include_str!("../../sql/queries/capability/lacking.sql");
+const LACKS: &str = include_str!("../../sql/queries/capability/set_missing.sql");
+const STRANDED: &str = include_str!("../../sql/queries/capability/count_stranded.sql");
 
 /// Versions that were published and whose activity types nobody has written down, behind a given one; some dozens.
 pub(crate) async fn unsurveyed(pool: &Pool, behind: &VersionKey) -> Result<Vec<VersionKey>> {

@@ -6,7 +6,7 @@ use tokio_postgres::Client;
 use crate::Result;
 use crate::db::within;
 
-const CHECK: &str = include_str!("../../sql/queries/check.sql");
+const CHECK: &str = include_str!("../../sql/queries/check/invariants.sql");
 
 /// The scan of a large database takes its time.
 const DEADLINE: std::time::Duration = std::time::Duration::from_secs(600);

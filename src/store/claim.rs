@@ -24,14 +24,14 @@ use crate::id::{
 };
 use crate::{Error, Result};
 
-const PEEK: &str = include_str!("../../sql/queries/work_peek.sql");
-const PEEK_PARTIAL: &str = include_str!("../../sql/queries/work_peek_partial.sql");
-const NEXT_PARTIAL: &str = include_str!("../../sql/queries/work_next_partial.sql");
-const CLAIM: &str = include_str!("../../sql/queries/work_claim.sql");
-const LOAD: &str = include_str!("../../sql/queries/instance_load.sql");
-const RELEASE: &str = include_str!("../../sql/queries/work_release.sql");
-const DISCARD: &str = include_str!("../../sql/queries/work_discard.sql");
-const MINE: &str = include_str!("../../sql/queries/work_mine.sql");
+const PEEK: &str = include_str!("../../sql/queries/work/poll.sql");
+const PEEK_PARTIAL: &str = include_str!("../../sql/queries/work/poll_partial.sql");
+const NEXT_PARTIAL: &str = include_str!("../../sql/queries/work/next_partial.sql");
+const CLAIM: &str = include_str!("../../sql/queries/work/claim.sql");
+const LOAD: &str = include_str!("../../sql/queries/instance/load.sql");
+const RELEASE: &str = include_str!("../../sql/queries/work/release.sql");
+const DISCARD: &str = include_str!("../../sql/queries/work/discard.sql");
+const MINE: &str = include_str!("../../sql/queries/work/list_claimed.sql");
 
 /// A lost claim after a crash of the server is only claimed again: no flush. And one plan for all claims: the server would
 /// plan small ones anew, each time, for longer than they take. Only for the transaction: RESET would bring back what the

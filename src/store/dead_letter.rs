@@ -13,11 +13,11 @@ use crate::db::Pool;
 use crate::id::{InstanceId, TenantId, WorkId};
 use crate::{Error, Result};
 
-const LIST: &str = include_str!("../../sql/queries/dead_letter_list.sql");
-const PICK: &str = include_str!("../../sql/queries/dead_letter_pick.sql");
-const REPLAY: &str = include_str!("../../sql/queries/dead_letter_replay.sql");
-const REPLAY_MANY: &str = include_str!("../../sql/queries/dead_letter_replay_many.sql");
-const DELETE: &str = include_str!("../../sql/queries/dead_letter_delete.sql");
+const LIST: &str = include_str!("../../sql/queries/dead_letter/list.sql");
+const PICK: &str = include_str!("../../sql/queries/dead_letter/pick.sql");
+const REPLAY: &str = include_str!("../../sql/queries/dead_letter/replay.sql");
+const REPLAY_MANY: &str = include_str!("../../sql/queries/dead_letter/replay_many.sql");
+const DELETE: &str = include_str!("../../sql/queries/dead_letter/delete.sql");
 
 /// A row that was given up.
 #[derive(Clone, Debug)]

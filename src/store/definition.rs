@@ -19,21 +19,21 @@ use crate::failpoint;
 use crate::id::{DefinitionId, StimulusHash, TenantId, VersionId};
 use crate::{Error, Result, compute};
 
-const LOCK: &str = include_str!("../../sql/queries/definition_lock.sql");
-const HEAD: &str = include_str!("../../sql/queries/definition_head.sql");
-const UPDATE_DRAFT: &str = include_str!("../../sql/queries/definition_update_draft.sql");
-const UNLATEST: &str = include_str!("../../sql/queries/definition_unlatest.sql");
-const INSERT_DRAFT: &str = include_str!("../../sql/queries/definition_insert_draft.sql");
-const PUBLISH: &str = include_str!("../../sql/queries/definition_publish.sql");
-const PUBLISH_MARK: &str = include_str!("../../sql/queries/definition_publish_mark.sql");
-const TRIGGER_LOCK: &str = include_str!("../../sql/queries/trigger_lock.sql");
-const TRIGGER_CLEAR: &str = include_str!("../../sql/queries/trigger_clear.sql");
-const TRIGGER_LIST: &str = include_str!("../../sql/queries/trigger_list.sql");
-const TRIGGER_WRITE: &str = include_str!("../../sql/queries/trigger_write.sql");
-const TRIGGER_MATCH: &str = include_str!("../../sql/queries/trigger_match_inbox.sql");
-const FIND: &str = include_str!("../../sql/queries/definition_find.sql");
-const BODY: &str = include_str!("../../sql/queries/definition_body.sql");
-const LIST: &str = include_str!("../../sql/queries/definition_list.sql");
+const LOCK: &str = include_str!("../../sql/queries/definition/lock.sql");
+const HEAD: &str = include_str!("../../sql/queries/definition/head.sql");
+const UPDATE_DRAFT: &str = include_str!("../../sql/queries/definition/update_draft.sql");
+const UNLATEST: &str = include_str!("../../sql/queries/definition/unset_latest.sql");
+const INSERT_DRAFT: &str = include_str!("../../sql/queries/definition/insert_draft.sql");
+const PUBLISH: &str = include_str!("../../sql/queries/definition/publish.sql");
+const PUBLISH_MARK: &str = include_str!("../../sql/queries/definition/publish_mark.sql");
+const TRIGGER_LOCK: &str = include_str!("../../sql/queries/trigger/lock.sql");
+const TRIGGER_CLEAR: &str = include_str!("../../sql/queries/trigger/clear.sql");
+const TRIGGER_LIST: &str = include_str!("../../sql/queries/trigger/list.sql");
+const TRIGGER_WRITE: &str = include_str!("../../sql/queries/trigger/write.sql");
+const TRIGGER_MATCH: &str = include_str!("../../sql/queries/trigger/match_inbox.sql");
+const FIND: &str = include_str!("../../sql/queries/definition/find.sql");
+const BODY: &str = include_str!("../../sql/queries/definition/body.sql");
+const LIST: &str = include_str!("../../sql/queries/definition/list.sql");
 
 /// A version as it is kept. Whether it is the newest or the published one stands beside the body, not in it.
 #[derive(Clone, Debug)]

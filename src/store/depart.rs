@@ -17,15 +17,15 @@ use crate::failpoint;
 use crate::id::{Incarnation, NodeId};
 use crate::{Error, Result};
 
-const FENCE: &str = include_str!("../../sql/queries/depart_fence.sql");
-const MARK: &str = include_str!("../../sql/queries/depart_mark.sql");
-const TERMINATE: &str = include_str!("../../sql/queries/depart_terminate.sql");
-const RELEASE: &str = include_str!("../../sql/queries/depart_release.sql");
-const REMAINING: &str = include_str!("../../sql/queries/depart_remaining.sql");
-const FORGET: &str = include_str!("../../sql/queries/depart_forget.sql");
-const STANDS: &str = include_str!("../../sql/queries/depart_stands.sql");
-const UNFINISHED: &str = include_str!("../../sql/queries/depart_unfinished.sql");
-const ORPHANS: &str = include_str!("../../sql/queries/depart_orphans.sql");
+const FENCE: &str = include_str!("../../sql/queries/node/remove_fence.sql");
+const MARK: &str = include_str!("../../sql/queries/node/remove_begin.sql");
+const TERMINATE: &str = include_str!("../../sql/queries/node/remove_terminate.sql");
+const RELEASE: &str = include_str!("../../sql/queries/node/remove_release.sql");
+const REMAINING: &str = include_str!("../../sql/queries/node/remove_remaining.sql");
+const FORGET: &str = include_str!("../../sql/queries/node/remove_end.sql");
+const STANDS: &str = include_str!("../../sql/queries/node/remove_state.sql");
+const UNFINISHED: &str = include_str!("../../sql/queries/node/remove_unfinished.sql");
+const ORPHANS: &str = include_str!("../../sql/queries/node/remove_orphaned.sql");
 
 /// How long a departure may take before it is left for the next one who looks.
 const PATIENCE: Duration = Duration::from_secs(30);

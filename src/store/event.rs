@@ -21,8 +21,8 @@ use crate::failpoint;
 use crate::id::{InstanceId, StimulusHash, TenantId};
 use crate::{Error, Result};
 
-pub(super) const LOCK: &str = include_str!("../../sql/queries/event_lock.sql");
-pub(super) const PUBLISH: &str = include_str!("../../sql/queries/event_publish.sql");
+pub(super) const LOCK: &str = include_str!("../../sql/queries/event/lock.sql");
+pub(super) const PUBLISH: &str = include_str!("../../sql/queries/event/publish.sql");
 
 /// An event on its way in.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use tokio_postgres::Client;
 use crate::Result;
 use crate::db::{ANSWER_TIMEOUT, Pool, SchemaName, within};
 
-const FOREIGN: &str = include_str!("../../sql/queries/lock_foreign.sql");
+const FOREIGN: &str = include_str!("../../sql/queries/lock/list_foreign.sql");
 
 /// How long a session that was named in the log is not named again for the same key.
 const NAME_AGAIN: Duration = Duration::from_secs(60);

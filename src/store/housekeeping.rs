@@ -5,11 +5,11 @@ use std::time::Duration;
 use crate::Result;
 use crate::db::{ANSWER_TIMEOUT, Connector, Pool, within};
 
-const PARTITIONS: &str = include_str!("../../sql/queries/partitions.sql");
-const FLUSH: &str = include_str!("../../sql/queries/flush.sql");
-const EXPIRE: &str = include_str!("../../sql/queries/expire.sql");
-const DUE_AGAIN: &str = include_str!("../../sql/queries/due_again.sql");
-const WORTH: &str = include_str!("../../sql/queries/vacuum_worth.sql");
+const PARTITIONS: &str = include_str!("../../sql/queries/maintenance/ensure_partitions.sql");
+const FLUSH: &str = include_str!("../../sql/queries/maintenance/flush_wal.sql");
+const EXPIRE: &str = include_str!("../../sql/queries/maintenance/purge_expired.sql");
+const DUE_AGAIN: &str = include_str!("../../sql/queries/maintenance/advance_postponed.sql");
+const WORTH: &str = include_str!("../../sql/queries/maintenance/vacuum_candidates.sql");
 
 /// Without the lock that giving pages back takes, which whoever looks for work would wait for; and not where another vacuum is
 /// at work.

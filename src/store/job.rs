@@ -6,7 +6,7 @@ use crate::Result;
 use crate::db::Pool;
 use crate::id::Incarnation;
 
-const CLAIM: &str = include_str!("../../sql/queries/cluster_job_claim.sql");
+const CLAIM: &str = include_str!("../../sql/queries/job/claim.sql");
 
 /// A job of the cluster; the names are those of `cluster_job.name`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

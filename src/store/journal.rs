@@ -8,7 +8,7 @@ use crate::Result;
 use crate::db::Pool;
 use crate::id::{InstanceId, TenantId};
 
-const LIST: &str = include_str!("../../sql/queries/journal_list.sql");
+const LIST: &str = include_str!("../../sql/queries/journal/list.sql");
 
 /// An entry of the journal.
 #[derive(Clone, Debug)]

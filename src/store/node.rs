@@ -11,14 +11,14 @@ use crate::db::{ANSWER_TIMEOUT, Pool, within};
 use crate::failpoint;
 use crate::id::{Incarnation, NodeId};
 
-const INCARNATION: &str = include_str!("../../sql/queries/node_incarnation.sql");
-const REGISTER: &str = include_str!("../../sql/queries/node_register.sql");
-const PULSE: &str = include_str!("../../sql/queries/node_pulse.sql");
-const BY_ID: &str = include_str!("../../sql/queries/node_by_id.sql");
-const DRAIN: &str = include_str!("../../sql/queries/node_drain.sql");
-const ROLES: &str = include_str!("../../sql/queries/node_roles.sql");
-const TERM: &str = include_str!("../../sql/queries/node_term.sql");
-const LEAVE: &str = include_str!("../../sql/queries/node_leave.sql");
+const INCARNATION: &str = include_str!("../../sql/queries/node/next_incarnation.sql");
+const REGISTER: &str = include_str!("../../sql/queries/node/register.sql");
+const PULSE: &str = include_str!("../../sql/queries/node/check_in.sql");
+const BY_ID: &str = include_str!("../../sql/queries/node/find.sql");
+const DRAIN: &str = include_str!("../../sql/queries/node/drain.sql");
+const ROLES: &str = include_str!("../../sql/queries/node/set_roles.sql");
+const TERM: &str = include_str!("../../sql/queries/node/set_term.sql");
+const LEAVE: &str = include_str!("../../sql/queries/node/leave.sql");
 
 /// Takes the next incarnation: never used before in this database.
 pub(crate) async fn next_incarnation(client: &Client) -> Result<Incarnation> {

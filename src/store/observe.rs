@@ -9,20 +9,20 @@ use crate::Result;
 use crate::db::{ANSWER_TIMEOUT, within};
 use crate::id::{InstanceId, NodeId, TenantId};
 
-const DELAY_HOLDER: &str = include_str!("../../sql/queries/observe_delay_holder.sql");
-const HELD: &str = include_str!("../../sql/queries/observe_held.sql");
-const CLOCK: &str = include_str!("../../sql/queries/observe_clock.sql");
-const FINISHED: &str = include_str!("../../sql/queries/observe_finished.sql");
-const BEGUN: &str = include_str!("../../sql/queries/observe_begun.sql");
-const TWICE: &str = include_str!("../../sql/queries/observe_twice.sql");
-const ASLEEP: &str = include_str!("../../sql/queries/observe_asleep.sql");
-const WAITING: &str = include_str!("../../sql/queries/observe_waiting.sql");
-const SET_DUE: &str = include_str!("../../sql/queries/observe_set_due.sql");
-const RAN: &str = include_str!("../../sql/queries/observe_ran.sql");
-const COST: &str = include_str!("../../sql/queries/observe_cost.sql");
-const FLUSHES: &str = include_str!("../../sql/queries/observe_flushes.sql");
-const ENDED: &str = include_str!("../../sql/queries/observe_ended.sql");
-const SERVER: &str = include_str!("../../sql/queries/observe_server.sql");
+const DELAY_HOLDER: &str = include_str!("../../sql/queries/observe/timer_holder.sql");
+const HELD: &str = include_str!("../../sql/queries/observe/claimed_instances.sql");
+const CLOCK: &str = include_str!("../../sql/queries/observe/clock.sql");
+const FINISHED: &str = include_str!("../../sql/queries/observe/finished_count.sql");
+const BEGUN: &str = include_str!("../../sql/queries/observe/activity_begun.sql");
+const TWICE: &str = include_str!("../../sql/queries/observe/repeated_activities.sql");
+const ASLEEP: &str = include_str!("../../sql/queries/observe/unclaimed_timers.sql");
+const WAITING: &str = include_str!("../../sql/queries/observe/open_bookmarks.sql");
+const SET_DUE: &str = include_str!("../../sql/queries/observe/set_due.sql");
+const RAN: &str = include_str!("../../sql/queries/observe/timer_latency.sql");
+const COST: &str = include_str!("../../sql/queries/observe/wal_cost.sql");
+const FLUSHES: &str = include_str!("../../sql/queries/observe/wal_flushes.sql");
+const ENDED: &str = include_str!("../../sql/queries/observe/finished_latency.sql");
+const SERVER: &str = include_str!("../../sql/queries/observe/server_settings.sql");
 
 /// The id of the node that has taken up an instance whose delay is over; none while nobody has.
 pub(crate) async fn delay_holder(client: &Client, tenant: &TenantId, instance: &InstanceId) -> Result<Option<String>> {

@@ -12,13 +12,13 @@ use crate::db::Pool;
 use crate::id::{Incarnation, NodeId};
 use crate::{Error, Result};
 
-const NODES: &str = include_str!("../../sql/queries/overview_nodes.sql");
-const QUEUE: &str = include_str!("../../sql/queries/overview_queue.sql");
-const LOCKS: &str = include_str!("../../sql/queries/overview_locks.sql");
-const ASK: &str = include_str!("../../sql/queries/lock_report_ask.sql");
-const ANSWER: &str = include_str!("../../sql/queries/lock_report_answer.sql");
-const MISSING: &str = include_str!("../../sql/queries/lock_report_missing.sql");
-const READ: &str = include_str!("../../sql/queries/lock_report_read.sql");
+const NODES: &str = include_str!("../../sql/queries/overview/nodes.sql");
+const QUEUE: &str = include_str!("../../sql/queries/overview/queue.sql");
+const LOCKS: &str = include_str!("../../sql/queries/overview/locks.sql");
+const ASK: &str = include_str!("../../sql/queries/lock/report_ask.sql");
+const ANSWER: &str = include_str!("../../sql/queries/lock/report_answer.sql");
+const MISSING: &str = include_str!("../../sql/queries/lock/report_missing.sql");
+const READ: &str = include_str!("../../sql/queries/lock/report_read.sql");
 
 /// A node, as the database knows it.
 #[derive(Clone, Debug)]

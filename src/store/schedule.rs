@@ -21,19 +21,19 @@ use crate::failpoint;
 use crate::id::{ActivityId, DefinitionId, InstanceId, NodeId, TenantId};
 use crate::{Error, Result};
 
-const LOCK: &str = include_str!("../../sql/queries/schedule_lock.sql");
-const STANDING: &str = include_str!("../../sql/queries/schedule_standing.sql");
-const CLOCK: &str = include_str!("../../sql/queries/schedule_clock.sql");
-const CLEAR: &str = include_str!("../../sql/queries/schedule_clear.sql");
-const PLAN: &str = include_str!("../../sql/queries/schedule_plan.sql");
-const DUE: &str = include_str!("../../sql/queries/schedule_due.sql");
-const QUEUED: &str = include_str!("../../sql/queries/schedule_queued.sql");
-const NEXT: &str = include_str!("../../sql/queries/schedule_next.sql");
-const FIRE: &str = include_str!("../../sql/queries/schedule_fire.sql");
-const FIND: &str = include_str!("../../sql/queries/schedule_find.sql");
-const SET: &str = include_str!("../../sql/queries/schedule_set.sql");
-const STALE: &str = include_str!("../../sql/queries/schedule_stale.sql");
-const LIST: &str = include_str!("../../sql/queries/schedule_list.sql");
+const LOCK: &str = include_str!("../../sql/queries/schedule/lock.sql");
+const STANDING: &str = include_str!("../../sql/queries/schedule/list_of_definition.sql");
+const CLOCK: &str = include_str!("../../sql/queries/schedule/clock.sql");
+const CLEAR: &str = include_str!("../../sql/queries/schedule/clear.sql");
+const PLAN: &str = include_str!("../../sql/queries/schedule/plan.sql");
+const DUE: &str = include_str!("../../sql/queries/schedule/list_due.sql");
+const QUEUED: &str = include_str!("../../sql/queries/schedule/list_queued.sql");
+const NEXT: &str = include_str!("../../sql/queries/schedule/next.sql");
+const FIRE: &str = include_str!("../../sql/queries/schedule/fire.sql");
+const FIND: &str = include_str!("../../sql/queries/schedule/find.sql");
+const SET: &str = include_str!("../../sql/queries/schedule/set.sql");
+const STALE: &str = include_str!("../../sql/queries/schedule/list_stale.sql");
+const LIST: &str = include_str!("../../sql/queries/schedule/list.sql");
 
 /// A schedule as it stands while its definition is published.
 #[derive(Clone, Debug)]

@@ -11,8 +11,8 @@ use crate::failpoint;
 use crate::id::{InstanceId, StimulusHash, TenantId};
 use crate::{Error, Result};
 
-const FIND: &str = include_str!("../../sql/queries/stimulus_letter.sql");
-const TAKE: &str = include_str!("../../sql/queries/stimulus_letter_take.sql");
+const FIND: &str = include_str!("../../sql/queries/dead_letter/find_stimulus.sql");
+const TAKE: &str = include_str!("../../sql/queries/dead_letter/take_stimulus.sql");
 
 /// What became of a stimulus that was replayed.
 #[derive(Clone, Debug)]

@@ -5,8 +5,8 @@ use chrono::{DateTime, Utc};
 use crate::Result;
 use crate::db::Pool;
 
-const KEY: &str = include_str!("../../sql/queries/token_key.sql");
-const CLOCK: &str = include_str!("../../sql/queries/token_clock.sql");
+const KEY: &str = include_str!("../../sql/queries/token/key.sql");
+const CLOCK: &str = include_str!("../../sql/queries/token/clock.sql");
 
 /// The key of this database, made once with its schema: it never changes.
 pub(crate) async fn key(pool: &Pool) -> Result<Vec<u8>> {

@@ -7,7 +7,7 @@ use tokio_postgres::Client;
 use crate::Result;
 use crate::db::{ANSWER_TIMEOUT, within};
 
-const WAIT: &str = include_str!("../../sql/queries/watch_wait.sql");
+const WAIT: &str = include_str!("../../sql/queries/node/watch.sql");
 
 /// Waits until a lock of the 64-bit space is free, at most `patience` (counted in milliseconds by the server); whether
 /// it was. It is held no longer than the statement runs. Dropped half-way, the server goes on waiting to the end of the

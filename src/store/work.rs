@@ -10,10 +10,10 @@ use crate::failpoint;
 use crate::id::{Incarnation, InstanceId, TenantId, WorkId};
 use crate::{Error, Result};
 
-const ACCEPT: &str = include_str!("../../sql/queries/work_accept.sql");
-const CANCEL: &str = include_str!("../../sql/queries/work_accept_cancel.sql");
-const EXISTS: &str = include_str!("../../sql/queries/work_exists.sql");
-const START_FATE: &str = include_str!("../../sql/queries/start_fate.sql");
+const ACCEPT: &str = include_str!("../../sql/queries/work/accept.sql");
+const CANCEL: &str = include_str!("../../sql/queries/work/accept_cancel.sql");
+const EXISTS: &str = include_str!("../../sql/queries/work/status.sql");
+const START_FATE: &str = include_str!("../../sql/queries/start/status.sql");
 
 /// What an instruction tells the burst to do; the numbers are those of `work.kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

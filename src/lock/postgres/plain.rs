@@ -5,9 +5,9 @@ use tokio_postgres::Statement;
 use crate::db::{ANSWER_TIMEOUT, Connector, DatabaseUrl, SchemaName, Session, within};
 use crate::{Error, Result};
 
-const LOCK: &str = include_str!("../../../sql/queries/bench_lock.sql");
-const UNLOCK: &str = include_str!("../../../sql/queries/bench_unlock.sql");
-const BOTH: &str = include_str!("../../../sql/queries/bench_lock_unlock.sql");
+const LOCK: &str = include_str!("../../../sql/queries/bench/lock.sql");
+const UNLOCK: &str = include_str!("../../../sql/queries/bench/unlock.sql");
+const BOTH: &str = include_str!("../../../sql/queries/bench/lock_unlock.sql");
 
 /// How a pair travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

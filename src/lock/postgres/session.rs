@@ -35,14 +35,14 @@ use super::hint;
 use crate::db::{ANSWER_TIMEOUT, Channel, Connector, Echo, Session, within};
 use crate::{Error, Result};
 
-const TRY: &str = include_str!("../../../sql/queries/lock_try.sql");
-const TAKE: &str = include_str!("../../../sql/queries/lock_take.sql");
-const TAKE_SHARED: &str = include_str!("../../../sql/queries/lock_take_shared.sql");
-const FREE: &str = include_str!("../../../sql/queries/lock_free.sql");
-const FREE_SHARED: &str = include_str!("../../../sql/queries/lock_free_shared.sql");
-const HINT: &str = include_str!("../../../sql/queries/lock_hint.sql");
-const TOKEN: &str = include_str!("../../../sql/queries/lock_token.sql");
-const CAPACITY: &str = include_str!("../../../sql/queries/lock_capacity.sql");
+const TRY: &str = include_str!("../../../sql/queries/lock/try.sql");
+const TAKE: &str = include_str!("../../../sql/queries/lock/take.sql");
+const TAKE_SHARED: &str = include_str!("../../../sql/queries/lock/take_shared.sql");
+const FREE: &str = include_str!("../../../sql/queries/lock/free.sql");
+const FREE_SHARED: &str = include_str!("../../../sql/queries/lock/free_shared.sql");
+const HINT: &str = include_str!("../../../sql/queries/lock/hint.sql");
+const TOKEN: &str = include_str!("../../../sql/queries/lock/token.sql");
+const CAPACITY: &str = include_str!("../../../sql/queries/lock/capacity.sql");
 
 /// The most questions in one round trip.
 const BATCH: usize = 1024;

@@ -8,7 +8,7 @@ use tokio_postgres::Client;
 use super::timers::{Timers, parts};
 use crate::runtime::timetable::Turn;
 
-const FIRE: &str = include_str!("../../../sql/queries/schedule_fire.sql");
+const FIRE: &str = include_str!("../../../sql/queries/schedule/fire.sql");
 
 /// Fires in a session of somebody else.
 async fn fire_in(client: &Client, sql: &str, turns: &[Turn]) -> u64 {

@@ -240,7 +240,7 @@ async fn a_replay_and_an_occurrence_of_the_same_moment_do_not_run_beside_each_ot
     let firing = timers.fixture.session().await;
     firing.client.batch_execute("BEGIN").await.unwrap();
     let params: [&(dyn ToSql + Sync); 4] = [&rows, &starts, &false, &"other"];
-    let fire = include_str!("../../../sql/queries/schedule_fire.sql");
+    let fire = include_str!("../../../sql/queries/schedule/fire.sql");
     assert_eq!(firing.client.execute(fire, &params).await.unwrap(), 1);
     let tenant = TenantId::default();
     let replay = dead_letter::replay(&timers.writer.pool, &tenant, letter);

@@ -20,7 +20,7 @@ use crate::store::claim::Clock;
 use crate::store::commit::DefinitionRef;
 use crate::{Error, Result};
 
-const FOUND: &str = include_str!("../../../sql/queries/start_found.sql");
+const FOUND: &str = include_str!("../../../sql/queries/start/find_accepted.sql");
 
 /// Between two tries to ask.
 const PAUSE: Duration = Duration::from_millis(20);

@@ -15,11 +15,11 @@ use crate::failpoint;
 use crate::id::{Incarnation, InstanceVersion, WorkId};
 use crate::{Error, Result};
 
-const BATCH: &str = include_str!("../../../sql/queries/commit_batch.sql");
-const LOCKS: &str = include_str!("../../../sql/queries/commit_locks.sql");
-const LOCKS_WAITING: &str = include_str!("../../../sql/queries/commit_locks_waiting.sql");
-const MATCH: &str = include_str!("../../../sql/queries/commit_match.sql");
-const CLASSIFY: &str = include_str!("../../../sql/queries/commit_classify.sql");
+const BATCH: &str = include_str!("../../../sql/queries/commit/batch.sql");
+const LOCKS: &str = include_str!("../../../sql/queries/commit/locks.sql");
+const LOCKS_WAITING: &str = include_str!("../../../sql/queries/commit/locks_waiting.sql");
+const MATCH: &str = include_str!("../../../sql/queries/commit/match.sql");
+const CLASSIFY: &str = include_str!("../../../sql/queries/commit/classify.sql");
 
 /// How long a plain batch looks up what its instances hold, once any holds something.
 const STRICT: Duration = Duration::from_secs(30);

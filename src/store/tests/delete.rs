@@ -219,7 +219,7 @@ async fn a_start_that_is_replayed_in_the_same_moment_is_deleted() {
     let letter: i64 = fixture.admin.client.query_one(letter, &[]).await.unwrap().get(0);
     let session = fixture.session().await;
     session.client.batch_execute("BEGIN").await.unwrap();
-    let replay = include_str!("../../../sql/queries/dead_letter_replay.sql");
+    let replay = include_str!("../../../sql/queries/dead_letter/replay.sql");
     session.client.query_one(replay, &[&"", &letter]).await.unwrap();
     let deletes = tokio::spawn({
         let pool = writer.pool.clone();

@@ -102,77 +102,77 @@ macro_rules! hot {
 
 const HOT: [Hot; 28] = [
     hot!(
-        "work_peek",
+        "work/poll",
         "64, array['','']::text[], array['i1','i2']::text[], true, now() - interval '1 day', 5000000, 4, 1",
         false
     ),
     hot!(
-        "work_peek_partial",
+        "work/poll_partial",
         "64, array['']::text[], array['i1']::text[], true, array['']::text[], array['d9']::text[], now() - interval '1 day'",
         false
     ),
     hot!(
-        "work_claim",
+        "work/claim",
         "4711, array['','']::text[], array['i1','i2']::text[], 100, true",
         false
     ),
-    hot!("instance_load", "array['','']::text[], array['i1','i2']::text[]", false),
+    hot!("instance/load", "array['','']::text[], array['i1','i2']::text[]", false),
     hot!(
-        "commit_batch",
+        "commit/batch",
         "4711, 0, array[row(0,'','i1',1,null,1,'d','d1',1,0,2,null,null,0,'',0,1,1,true,0,0,'')::commit_request],
          array[row(0,1,null,1)::commit_claim, row(0,null,'b',1)::commit_claim], '{}', array[row(0,'b')::commit_burned],
          '{}', '{}', '{}', '{}'",
         true
     ),
     hot!(
-        "commit_classify",
+        "commit/classify",
         "4711, 0, array[row(0,'','i1',1,null,1,'d','d1',1,0,2,null,null,0,'',0,1,1,true,0,0,'')::commit_request],
          array[row(0,1,null,1)::commit_claim, row(0,null,'b',1)::commit_claim]",
         true
     ),
     hot!(
-        "event_publish",
+        "event/publish",
         "'', 'event', 'key', '', sha256('7'), 'Elsa.Event', '{}', null, null, null, 1000000",
         false
     ),
-    hot!("node_pulse", "4711", false),
-    hot!("depart_release", "4711", false),
-    hot!("depart_remaining", "4711", false),
+    hot!("node/check_in", "4711", false),
+    hot!("node/remove_release", "4711", false),
+    hot!("node/remove_remaining", "4711", false),
     hot!(
-        "work_release",
+        "work/release",
         "4711, array['']::text[], array['i1']::text[], array[1]::bigint[], array['b']::text[], array[1]::bigint[], 1::smallint, 1000, ''",
         false
     ),
-    hot!("work_mine", "4711", false),
-    hot!("due_again", "120000000", true),
+    hot!("work/list_claimed", "4711", false),
+    hot!("maintenance/advance_postponed", "120000000", true),
     hot!(
-        "accept_start",
+        "start/accept",
         "4711, array[row(0,'','new','d','{}','start','k','',true)::accept_start]",
         true
     ),
-    hot!("expire", "86400000000", false),
-    hot!("work_next_partial", "array['']::text[], array['d9']::text[]", false),
-    hot!("dead_letter_replay", "'', 7", false),
-    hot!("dead_letter_replay_many", "'', array[7,8]::bigint[]", true),
-    hot!("activation_stage", "'', 'd1'", false),
-    hot!("schedule_due", "500", false),
-    hot!("schedule_next", "", false),
-    hot!("schedule_find", "'', 's7'", false),
-    hot!("schedule_lock", "'', 'd7'", false),
-    hot!("schedule_clear", "'', 'd7', array['s7']", true),
+    hot!("maintenance/purge_expired", "86400000000", false),
+    hot!("work/next_partial", "array['']::text[], array['d9']::text[]", false),
+    hot!("dead_letter/replay", "'', 7", false),
+    hot!("dead_letter/replay_many", "'', array[7,8]::bigint[]", true),
+    hot!("activation/stage", "'', 'd1'", false),
+    hot!("schedule/list_due", "500", false),
+    hot!("schedule/next", "", false),
+    hot!("schedule/find", "'', 's7'", false),
+    hot!("schedule/lock", "'', 'd7'", false),
+    hot!("schedule/clear", "'', 'd7', array['s7']", true),
     hot!(
-        "schedule_set",
+        "schedule/set",
         "'', 's7', 1, false, '2026e', now(), now(), now()",
         false
     ),
     hot!(
-        "schedule_fire",
+        "schedule/fire",
         "array[row(0,'','s7',1,'2026e',now(),now(),now(),null,0,0,0)::schedule_turn],
          array[row(0,'new','a','{}',0)::schedule_start], false, 'node'",
         true
     ),
-    hot!("instance_delete", "'', 'i1', now()", false),
-    hot!("work_delete_cancelled", "'', 'i1', 0, 1000", false),
+    hot!("instance/delete", "'', 'i1', now()", false),
+    hot!("work/delete_cancelled", "'', 'i1', 0, 1000", false),
 ];
 
 /// The indexes of big tables that the header names, save those that ON CONFLICT meets: no plan shows them.
@@ -211,7 +211,7 @@ async fn hot_statements_find_their_rows_by_index() {
             }
             // From 17 on a plan names each column of such a list by itself.
             let hashed = plan.lines().filter(|line| line.contains("hashed SubPlan")).count();
-            if hot.name == "work_peek" && hashed != 2 {
+            if hot.name == "work/poll" && hashed != 2 {
                 bad.push(format!(
                     "{} ({mode}) compares each row with the whole list\n{plan}",
                     hot.name
@@ -296,7 +296,7 @@ async fn walks(fixture: &Fixture) -> Vec<String> {
     assert!(first.len() > 10, "{first:?}");
     let mut bad = Vec::new();
     // The sweep of what has expired is one statement a minute for all.
-    for hot in hot().filter(|hot| hot.name != "expire") {
+    for hot in hot().filter(|hot| hot.name != "maintenance/purge_expired") {
         let hot = Hot { scans_off: true, ..hot };
         let plan = explain(fixture, &hot, "force_generic_plan").await;
         let mut lines = plan.lines().peekable();
@@ -347,7 +347,7 @@ async fn what_will_be_due_some_day_costs_neither_a_look_nor_a_claim() {
             .unwrap();
         let sql = format!(
             "PREPARE look AS {}; EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE look(64, '{{}}', '{{}}', false, now() - interval '1 day', NULL, 1, 0); DEALLOCATE look",
-            include_str!("../../../sql/queries/work_peek.sql")
+            include_str!("../../../sql/queries/work/poll.sql")
         );
         let told = fixture.admin.client.simple_query(&sql).await.unwrap();
         let plan = told.iter().find_map(|message| match message {
@@ -357,7 +357,7 @@ async fn what_will_be_due_some_day_costs_neither_a_look_nor_a_claim() {
         let plan: serde_json::Value = serde_json::from_str(plan.unwrap()).unwrap();
         let count = |name: &str| plan[0]["Plan"][name].as_u64().unwrap();
         pages.push(count("Shared Hit Blocks") + count("Shared Read Blocks"));
-        for hot in hot().filter(|hot| ["work_claim", "commit_batch"].contains(&hot.name)) {
+        for hot in hot().filter(|hot| ["work/claim", "commit/batch"].contains(&hot.name)) {
             let hot = Hot { scans_off: true, ..hot };
             for mode in ["force_generic_plan", "force_custom_plan"] {
                 let plan = explain(&fixture, &hot, mode).await;
@@ -388,7 +388,7 @@ async fn a_look_at_a_backlog_that_the_statistics_do_not_know_walks_along_the_que
         fixture.admin.client.batch_execute(statement).await.unwrap();
     }
     let look = hot!(
-        "work_peek",
+        "work/poll",
         "256, '{}'::text[], '{}'::text[], false, now() - interval '1 day', NULL, 1, 0",
         true
     );
@@ -408,14 +408,14 @@ fn hot() -> impl Iterator<Item = Hot> {
     let leak = |sql: String| -> &'static str { Box::leak(sql.into_boxed_str()) };
     let wholes = HOT.into_iter().map(move |hot| Hot {
         sql: match hot.name {
-            "commit_batch" => leak(Shape::WHOLE.of(hot.sql)),
-            "accept_start" => leak(Form::Asked.text(false, false)),
+            "commit/batch" => leak(Shape::WHOLE.of(hot.sql)),
+            "start/accept" => leak(Form::Asked.text(false, false)),
             _ => hot.sql,
         },
         ..hot
     });
     let shapes = Shape::all().flat_map(move |shape| {
-        of("commit_batch").map(move |hot| Hot {
+        of("commit/batch").map(move |hot| Hot {
             sql: leak(by_index(&shape.of(hot.sql), shape.own_indexes())),
             ..hot
         })
@@ -424,7 +424,7 @@ fn hot() -> impl Iterator<Item = Hot> {
     let forms = Form::ALL.into_iter().flat_map(move |form| ways.map(|way| (form, way)));
     let starts = forms.flat_map(move |(form, (lent, relaxed))| {
         let own = if form.is_whole() { "" } else { "definition_published" };
-        of("accept_start").map(move |hot| Hot {
+        of("start/accept").map(move |hot| Hot {
             sql: leak(by_index(&form.text(lent, relaxed), own)),
             ..hot
         })
@@ -460,7 +460,7 @@ async fn explain(fixture: &Fixture, hot: &Hot, mode: &str) -> String {
             "SET plan_cache_mode = {mode}; PREPARE hot{} AS {};
              EXPLAIN EXECUTE hot{arguments}",
             // Not every shape has all of them.
-            if hot.name == "commit_batch" { BATCH } else { "" },
+            if hot.name == "commit/batch" { BATCH } else { "" },
             hot.sql
         ))
         .await
@@ -509,11 +509,11 @@ async fn a_backlog_that_a_node_cannot_run_makes_its_looks_no_dearer() {
     client.batch_execute(fill).await.unwrap();
     let looks = [
         hot!(
-            "work_peek_partial",
+            "work/poll_partial",
             "64, '{}'::text[], '{}'::text[], true, array['']::text[], array['theirs']::text[], now() - interval '1 minute'",
             false
         ),
-        hot!("work_next_partial", "array['']::text[], array['theirs']::text[]", false),
+        hot!("work/next_partial", "array['']::text[], array['theirs']::text[]", false),
     ];
     let [look, next] = [pages(&fixture, &looks[0]).await, pages(&fixture, &looks[1]).await];
     // 20 rows of ours; a thousand of theirs that are not due yet, at three or four pages each.

@@ -52,7 +52,7 @@ const AT_START: [&str; 7] = [
 /// What is no moment of a process: words that are lost, and a point for a single instance.
 const NO_MOMENTS: [&str; 3] = ["wake.lost", "signal.lost", "burst.instance."];
 
-pub(super) const REPLAY: &str = include_str!("../../../sql/queries/dead_letter_replay.sql");
+pub(super) const REPLAY: &str = include_str!("../../../sql/queries/dead_letter/replay.sql");
 
 /// The nodes as clients see them: none while a node is dead.
 type Addresses = Arc<Mutex<Vec<Option<Http>>>>;

@@ -1,4 +1,4 @@
--- purpose: as work_peek, for a node that cannot run every version: without instances of the versions $5, $6. Rows older
+-- purpose: as work/poll, for a node that cannot run every version: without instances of the versions $5, $6. Rows older
 --          than $7 are not looked at: those before the oldest that an earlier look has found. With the time of the look
 -- caller:  store::claim
 -- index:   work_ready, timer_due, instance_pkey, work_start
