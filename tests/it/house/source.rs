@@ -27,6 +27,12 @@ pub(super) struct Word<'a> {
     code: &'a str,
 }
 
+/// A word, `::`, or one other character.
+pub(super) struct Token<'a> {
+    pub(super) text: &'a str,
+    pub(super) line: usize,
+}
+
 impl Word<'_> {
     /// Whether the word before this one is `word`, with nothing but blanks between.
     pub(super) fn after(&self, word: &str) -> bool {
@@ -71,8 +77,31 @@ impl Source {
 
     /// The words that are not under `#[cfg(test)]`.
     pub(super) fn production_words(&self) -> impl Iterator<Item = Word<'_>> {
-        self.words()
-            .filter(|word| !self.tests.iter().any(|(from, to)| (*from..=*to).contains(&word.line)))
+        self.words().filter(|word| !self.in_test(word.line))
+    }
+
+    /// The tokens that are not under `#[cfg(test)]`.
+    pub(super) fn production_tokens(&self) -> impl Iterator<Item = Token<'_>> {
+        let code = self.code.as_str();
+        let (mut at, mut line) = (0, 1);
+        let tokens = std::iter::from_fn(move || {
+            let start = at + code[at..].find(|c: char| !c.is_whitespace())?;
+            line += code[at..start].matches('\n').count();
+            let rest = &code[start..];
+            let length = match rest.chars().next()? {
+                c if is_word(c) => rest.find(|c| !is_word(c)).unwrap_or(rest.len()),
+                _ if rest.starts_with("::") => 2,
+                c => c.len_utf8(),
+            };
+            at = start + length;
+            let text = &code[start..at];
+            Some(Token { text, line })
+        });
+        tokens.filter(|token| !self.in_test(token.line))
+    }
+
+    fn in_test(&self, line: usize) -> bool {
+        self.tests.iter().any(|(from, to)| (*from..=*to).contains(&line))
     }
 }
 
