@@ -13,7 +13,7 @@ use divan::counter::{BytesCount, ItemsCount};
 use mainspring::activity::{Catalogue, Console};
 use mainspring::definition::WorkflowDefinition;
 use mainspring::execution::{
-    Burst, InstanceState, Instruction, Interpreter, InterpreterOptions, Outcome, Program, SubStatus, event_hash,
+    Burst, BurstResult, InstanceState, Instruction, Interpreter, InterpreterOptions, Program, SubStatus, event_hash,
     stimulus_hash,
 };
 use mainspring::expression::{ScriptEngine, ScriptOptions, ScriptScope};
@@ -145,7 +145,7 @@ fn program(name: &str, interpreter: &Interpreter) -> Arc<Program> {
 }
 
 /// A workflow that faulted would be quick, and no measure of anything.
-fn finished(name: &str, outcome: &Outcome) {
+fn finished(name: &str, outcome: &BurstResult) {
     assert_eq!(
         outcome.sub_status,
         SubStatus::Finished,

@@ -54,8 +54,11 @@ impl Activity for Complete {
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
         let outcomes = match context.input("Outcomes") {
             Value::Null => vec!["Done".to_owned()],
-            Value::Array(items) => items.iter().map(|item| crate::expression::text(item.clone())).collect(),
-            single => vec![crate::expression::text(single.clone())],
+            Value::Array(items) => items
+                .iter()
+                .map(|item| crate::expression::to_text(item.clone()))
+                .collect(),
+            single => vec![crate::expression::to_text(single.clone())],
         };
         context.complete_workflow(outcomes);
         Ok(Step::Done)

@@ -232,7 +232,7 @@ impl<'a> ActivityContext<'a> {
     pub fn text(&self, name: &str) -> Option<String> {
         match self.input(name) {
             Value::Null => None,
-            value => Some(crate::expression::text(value.clone())),
+            value => Some(crate::expression::to_text(value.clone())),
         }
     }
 

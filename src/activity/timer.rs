@@ -137,7 +137,7 @@ fn execute(context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
     let schedule = Schedule::from_inputs(context.inputs()).map_err(|error| Fault::new(error.message()))?;
     let now = context.now();
     // As in Elsa, a point in time that has passed is no reason to wait.
-    if matches!(schedule.kind(), schedule::Kind::Once(at) if *at <= now) {
+    if matches!(schedule.kind(), schedule::ScheduleKind::Once(at) if *at <= now) {
         return Ok(Step::Done);
     }
     let id = context.execution_id().as_str().to_owned();
@@ -151,14 +151,16 @@ fn execute(context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
         .ok_or_else(|| Fault::new(format!("It waits for {schedule}, which will not come any more")))?;
     let request = match schedule.kind() {
         // A plain interval is a length: counted from the commit, as any delay.
-        schedule::Kind::Interval(interval) if (next.fire_at - now).num_microseconds() == Some(interval.as_micros()) => {
+        schedule::ScheduleKind::Interval(interval)
+            if (next.fire_at - now).num_microseconds() == Some(interval.as_micros()) =>
+        {
             let length = std::time::Duration::from_micros(interval.as_micros().unsigned_abs());
             BookmarkRequest::delay(length, json!({"interval": interval.to_string()}))
         }
         kind => {
             let at = next.fire_at.to_rfc3339_opts(SecondsFormat::AutoSi, true);
             let payload = match kind {
-                schedule::Kind::Cron(cron) => json!({"executeAt": at, "cronExpression": cron.to_string()}),
+                schedule::ScheduleKind::Cron(cron) => json!({"executeAt": at, "cronExpression": cron.to_string()}),
                 _ => json!({"executeAt": at}),
             };
             BookmarkRequest::at(next.fire_at, payload)

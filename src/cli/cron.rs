@@ -7,12 +7,12 @@ use serde_json::json;
 
 use super::failure::Failure;
 use super::settings::{Cron as Settings, GapRule, OverlapRule};
-use crate::schedule::{Cron, Gap, Note, Occurrence, OverlapTime, Rules, Zone};
+use crate::schedule::{ClockAdjustment, ClockChangeRules, Cron, Gap, Occurrence, OverlapTime, Zone};
 
 pub(super) fn run(settings: &Settings) -> Result<(), Failure> {
     let cron = Cron::parse(&settings.expression)?;
     let zone = Zone::named(&settings.zone)?;
-    let rules = Rules {
+    let rules = ClockChangeRules {
         gap: match settings.gap {
             GapRule::EndOfGap => Gap::EndOfGap,
             GapRule::Shift => Gap::Shift,
@@ -48,25 +48,25 @@ fn line(occurrence: Occurrence, is_interval: bool, as_json: bool) -> String {
     let at = occurrence.at.to_rfc3339_opts(SecondsFormat::Secs, false);
     let utc = occurrence.at.with_timezone(&Utc);
     let utc = utc.to_rfc3339_opts(SecondsFormat::Secs, true);
-    let note = occurrence.note.map(|note| told(note, is_interval));
+    let adjustment = occurrence.adjustment.map(|adjustment| told(adjustment, is_interval));
     if as_json {
-        return json!({"at": at, "utc": utc, "note": note}).to_string();
+        return json!({"at": at, "utc": utc, "note": adjustment}).to_string();
     }
-    match note {
-        Some(note) => format!("{at}  {utc}  {note}"),
+    match adjustment {
+        Some(adjustment) => format!("{at}  {utc}  {adjustment}"),
         None => format!("{at}  {utc}"),
     }
 }
 
-fn told(note: Note, is_interval: bool) -> String {
+fn told(adjustment: ClockAdjustment, is_interval: bool) -> String {
     let local = |at: NaiveDateTime| at.format("%H:%M:%S on %Y-%m-%d").to_string();
-    match note {
-        Note::EndOfGap(at) => format!("{} does not exist: fires at the end of the gap", local(at)),
-        Note::Shifted(at) => format!("{} does not exist: fires later by the length of the gap", local(at)),
-        Note::LeftOut(at) if is_interval => format!("{} does not exist: real time goes on", local(at)),
-        Note::LeftOut(at) => format!("{} does not exist: skipped before this one", local(at)),
-        Note::FirstOfTwo => "this local time comes twice: the first".to_owned(),
-        Note::SecondOfTwo => "this local time comes twice: the second".to_owned(),
+    match adjustment {
+        ClockAdjustment::EndOfGap(at) => format!("{} does not exist: fires at the end of the gap", local(at)),
+        ClockAdjustment::Shifted(at) => format!("{} does not exist: fires later by the length of the gap", local(at)),
+        ClockAdjustment::Skipped(at) if is_interval => format!("{} does not exist: real time goes on", local(at)),
+        ClockAdjustment::Skipped(at) => format!("{} does not exist: skipped before this one", local(at)),
+        ClockAdjustment::FirstOfTwo => "this local time comes twice: the first".to_owned(),
+        ClockAdjustment::SecondOfTwo => "this local time comes twice: the second".to_owned(),
     }
 }
 
@@ -76,15 +76,15 @@ mod tests {
 
     #[test]
     fn the_json_is_exact() {
-        let occurrence = |note| Occurrence {
+        let occurrence = |adjustment| Occurrence {
             at: "2026-03-29T03:00:00+02:00".parse().unwrap(),
-            note,
+            adjustment,
         };
         assert_eq!(
             line(occurrence(None), false, true),
             r#"{"at":"2026-03-29T03:00:00+02:00","utc":"2026-03-29T01:00:00Z","note":null}"#
         );
-        let gap = Note::EndOfGap("2026-03-29T02:30:00".parse().unwrap());
+        let gap = ClockAdjustment::EndOfGap("2026-03-29T02:30:00".parse().unwrap());
         assert_eq!(
             line(occurrence(Some(gap)), false, false),
             "2026-03-29T03:00:00+02:00  2026-03-29T01:00:00Z  02:30:00 on 2026-03-29 does not exist: fires at the end of \

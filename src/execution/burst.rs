@@ -68,7 +68,7 @@ pub enum Instruction {
 
 /// What a burst did. Nothing of it is true before it is committed.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct BurstResult {
     /// The state to commit.
     pub state: InstanceState,
     /// As in `state`.

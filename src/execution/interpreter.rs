@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Map;
 
-use super::burst::{Burst, Instruction, Outcome};
+use super::burst::{Burst, BurstResult, Instruction};
 use super::evaluate::Evaluator;
 use super::options::InterpreterOptions;
 use super::program::{self, Program};
@@ -25,16 +25,16 @@ use crate::{Error, Result};
 
 /// What starts a definition by itself.
 #[derive(Clone, Debug, Default)]
-pub struct Starts {
+pub struct WorkflowTriggers {
     /// What waits for a stimulus.
     pub triggers: Vec<Trigger>,
     /// What waits for time.
-    pub schedules: Vec<ScheduledStart>,
+    pub schedules: Vec<ScheduledTrigger>,
 }
 
 /// An activity that starts an instance when it is time.
 #[derive(Clone, Debug)]
-pub struct ScheduledStart {
+pub struct ScheduledTrigger {
     /// The activity at which an instance then begins.
     pub activity_id: ActivityId,
     /// Its type.
@@ -43,7 +43,7 @@ pub struct ScheduledStart {
     pub schedule: Schedule,
 }
 
-/// Runs definitions. It knows no database: what a burst did is in its [`Outcome`], and becomes true by being committed.
+/// Runs definitions. It knows no database: what a burst did is in its [`BurstResult`], and becomes true by being committed.
 /// Clones are cheap and share the threads that run scripts.
 #[derive(Clone)]
 pub struct Interpreter {
@@ -94,7 +94,7 @@ impl Interpreter {
     /// is no part of a schedule. `scripts-busy` when there was no room for a script.
     ///
     /// Cancellation safe.
-    pub async fn starts(&self, program: &Program) -> Result<Starts> {
+    pub async fn triggers(&self, program: &Program) -> Result<WorkflowTriggers> {
         let state = InstanceState::new(
             InstanceId::default(),
             program.definition_id.clone(),
@@ -108,7 +108,7 @@ impl Interpreter {
             session: &session,
             context: 0,
         };
-        let mut starts = Starts::default();
+        let mut triggers = WorkflowTriggers::default();
         let mut wrong: Vec<(String, String)> = Vec::new();
         for node in program.tree.iter() {
             let is_trigger = program
@@ -135,7 +135,7 @@ impl Interpreter {
             }
             if problems.is_empty() {
                 match activity.trigger_schedule(&inputs) {
-                    Some(Ok(schedule)) if node.can_start => starts.schedules.push(ScheduledStart {
+                    Some(Ok(schedule)) if node.can_start => triggers.schedules.push(ScheduledTrigger {
                         activity_id: ActivityId::new(node.id.clone()),
                         activity_type: node.type_name.clone(),
                         schedule,
@@ -148,7 +148,7 @@ impl Interpreter {
                         problems.extend(fields.map(|(input, what)| format!("the input {input} is wrong: {what}")));
                     }
                     None if node.can_start => match activity.trigger_payload(&inputs) {
-                        Some(payload) => starts.triggers.push(Trigger {
+                        Some(payload) => triggers.triggers.push(Trigger {
                             activity_id: ActivityId::new(node.id.clone()),
                             activity_type: node.type_name.clone(),
                             hash: stimulus_hash(&node.type_name, &payload, None),
@@ -169,7 +169,7 @@ impl Interpreter {
             }));
         }
         match wrong.first() {
-            None => Ok(starts),
+            None => Ok(triggers),
             Some((_, first)) => {
                 let error = Error::invalid("invalid-trigger", first.clone());
                 Err(wrong
@@ -188,7 +188,7 @@ impl Interpreter {
     /// Runs one burst. It never panics and never fails: what goes wrong is an incident in the outcome.
     ///
     /// Dropping the future leaves nothing behind, except for what activities have done outside.
-    pub async fn run(&self, program: &Arc<Program>, burst: Burst) -> Outcome {
+    pub async fn run(&self, program: &Arc<Program>, burst: Burst) -> BurstResult {
         let is_new = burst.state.is_none();
         let state = burst.state.unwrap_or_else(|| {
             InstanceState::new(
@@ -237,7 +237,7 @@ fn is_literal(input: &NodeInput) -> bool {
     input.memory_reference.is_none() && expression.is_none_or(|expression| expression.kind == "Literal")
 }
 
-fn outcome(run: Run<'_>, loaded: Vec<BookmarkId>, unmatched: Vec<usize>) -> Outcome {
+fn outcome(run: Run<'_>, loaded: Vec<BookmarkId>, unmatched: Vec<usize>) -> BurstResult {
     let Run {
         state,
         record,
@@ -257,7 +257,7 @@ fn outcome(run: Run<'_>, loaded: Vec<BookmarkId>, unmatched: Vec<usize>) -> Outc
         .collect();
     let alive: HashSet<&BookmarkId> = state.bookmarks.iter().map(|bookmark| &bookmark.id).collect();
     let bookmarks_burned = loaded.iter().filter(|id| !alive.contains(id)).cloned().collect();
-    Outcome {
+    BurstResult {
         status: state.status,
         sub_status: state.sub_status,
         correlation_id: state.correlation_id.clone(),

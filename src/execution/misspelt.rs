@@ -7,7 +7,7 @@
 use super::program::property;
 use crate::activity::{ActivityNode, Descriptor, InputDescriptor, camel_case, is_elsas};
 use crate::definition::ValidationError;
-use crate::schedule::nearest;
+use crate::schedule::similar_names;
 
 /// What any activity may have in Elsa's JSON, over its releases.
 const COMMON: [&str; 26] = [
@@ -81,7 +81,7 @@ fn unknown(
     missing: &[&InputDescriptor],
     errors: &mut Vec<ValidationError>,
 ) {
-    let near = nearest(name, missing.iter().map(|input| camel_case(&input.name)));
+    let near = similar_names(name, missing.iter().map(|input| camel_case(&input.name)));
     let hint = match near.first() {
         Some(meant) => format!("did you mean {meant}?"),
         None if is_elsas(&node.type_name) => return,

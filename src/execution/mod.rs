@@ -37,12 +37,12 @@ mod value;
 mod wishes;
 mod workflow_state;
 
-pub use burst::{ActivityExecution, Bookmark, Burst, Instruction, JournalEntry, Outcome};
-pub use interpreter::{Interpreter, ScheduledStart, Starts};
+pub use burst::{ActivityExecution, Bookmark, Burst, BurstResult, Instruction, JournalEntry};
+pub use interpreter::{Interpreter, ScheduledTrigger, WorkflowTriggers};
 pub use options::InterpreterOptions;
 pub use program::Program;
 pub use state::{Incident, InstanceState};
 pub use status::{Status, SubStatus};
 pub use stimulus::{event_hash, stimulus_hash};
 pub use value::check_value;
-pub use workflow_state::StateMeta;
+pub use workflow_state::InstanceTimestamps;

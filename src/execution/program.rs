@@ -61,7 +61,7 @@ impl Program {
     }
 
     /// What keeps a start from this input and trigger: the fields concerned, each with what is wrong.
-    pub fn refuses(&self, input: &Map<String, Value>, trigger: Option<&ActivityId>) -> Vec<(String, String)> {
+    pub fn start_errors(&self, input: &Map<String, Value>, trigger: Option<&ActivityId>) -> Vec<(String, String)> {
         let mut problems = Vec::new();
         for argument in &self.inputs {
             let Some(value) = input.get(&argument.name).filter(|value| !value.is_null()) else {
@@ -88,7 +88,7 @@ impl Program {
 
     /// The activity types that it uses and that are not known here, or not in the version that it names, sorted. What is
     /// inside an activity that is not known here is not known either.
-    pub fn lacks(&self) -> Vec<String> {
+    pub fn unknown_activity_types(&self) -> Vec<String> {
         self.lacks.iter().cloned().collect()
     }
 

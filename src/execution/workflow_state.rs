@@ -7,7 +7,7 @@ use super::state::{Context, InstanceState};
 
 /// What the database knows about an instance beside its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StateMeta {
+pub struct InstanceTimestamps {
     /// When the instance was first committed.
     pub created_at: DateTime<Utc>,
     /// When it was last committed.
@@ -18,7 +18,7 @@ pub struct StateMeta {
 
 impl InstanceState {
     /// The state as Elsa's API shows it.
-    pub fn workflow_state(&self, meta: StateMeta) -> Value {
+    pub fn workflow_state(&self, meta: InstanceTimestamps) -> Value {
         let time = |at: DateTime<Utc>| Value::String(at.to_rfc3339_opts(SecondsFormat::Micros, false));
         let bookmarks = self.bookmarks.iter().map(|bookmark| {
             json!({

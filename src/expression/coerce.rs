@@ -13,9 +13,9 @@ use super::type_name::TypeName;
 
 /// A value that does not fit its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mismatch(String);
+pub struct TypeMismatch(String);
 
-impl fmt::Display for Mismatch {
+impl fmt::Display for TypeMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -25,13 +25,13 @@ impl fmt::Display for Mismatch {
 ///
 /// # Errors
 /// When the value cannot be read as one of that type.
-pub fn coerce(value: Value, to: &TypeName) -> Result<Value, Mismatch> {
+pub fn coerce(value: Value, to: &TypeName) -> Result<Value, TypeMismatch> {
     if value.is_null() {
         return Ok(value);
     }
     match to {
         TypeName::Any => Ok(value),
-        TypeName::Text => Ok(Value::String(text(value))),
+        TypeName::Text => Ok(Value::String(to_text(value))),
         TypeName::Boolean => boolean(&value),
         TypeName::Integer(least, most) => integer(&value, *least, *most),
         TypeName::Number => number(&value),
@@ -42,7 +42,7 @@ pub fn coerce(value: Value, to: &TypeName) -> Result<Value, Mismatch> {
 }
 
 /// A value as text: text as it is, the rest as JSON.
-pub fn text(value: Value) -> String {
+pub fn to_text(value: Value) -> String {
     match value {
         Value::String(text) => text,
         Value::Null => String::new(),
@@ -55,15 +55,15 @@ pub fn text(value: Value) -> String {
     }
 }
 
-fn mismatch(value: &Value, wanted: &str) -> Mismatch {
+fn mismatch(value: &Value, wanted: &str) -> TypeMismatch {
     let mut shown: String = value.to_string().chars().take(60).collect();
     if shown.len() < value.to_string().len() {
         shown.push('…');
     }
-    Mismatch(format!("{shown} is not {wanted}"))
+    TypeMismatch(format!("{shown} is not {wanted}"))
 }
 
-fn boolean(value: &Value) -> Result<Value, Mismatch> {
+fn boolean(value: &Value) -> Result<Value, TypeMismatch> {
     let wanted = "true or false";
     match value {
         Value::Bool(_) => Ok(value.clone()),
@@ -78,7 +78,7 @@ fn boolean(value: &Value) -> Result<Value, Mismatch> {
     }
 }
 
-fn integer(value: &Value, least: i64, most: i64) -> Result<Value, Mismatch> {
+fn integer(value: &Value, least: i64, most: i64) -> Result<Value, TypeMismatch> {
     let wanted = format!("a whole number between {least} and {most}");
     let from_float = |float: f64| {
         // 2^53: from there on a double no longer tells neighbours apart.
@@ -102,7 +102,7 @@ fn integer(value: &Value, least: i64, most: i64) -> Result<Value, Mismatch> {
     }
 }
 
-fn number(value: &Value) -> Result<Value, Mismatch> {
+fn number(value: &Value) -> Result<Value, TypeMismatch> {
     let wanted = "a number";
     match value {
         Value::Number(_) => Ok(value.clone()),
@@ -119,7 +119,7 @@ fn number(value: &Value) -> Result<Value, Mismatch> {
     }
 }
 
-fn time_span(value: &Value) -> Result<Value, Mismatch> {
+fn time_span(value: &Value) -> Result<Value, TypeMismatch> {
     let parsed = match value {
         Value::String(text) if text.trim().is_empty() => return Ok(Value::Null),
         Value::String(text) => TimeSpan::parse(text),
@@ -134,7 +134,7 @@ fn time_span(value: &Value) -> Result<Value, Mismatch> {
     }
 }
 
-fn date_time(value: &Value) -> Result<Value, Mismatch> {
+fn date_time(value: &Value) -> Result<Value, TypeMismatch> {
     let wanted = "a date and time (write it as \"2026-01-31T12:00:00Z\")";
     let text = match value {
         Value::String(text) if text.trim().is_empty() => return Ok(Value::Null),
@@ -158,7 +158,7 @@ fn date_time(value: &Value) -> Result<Value, Mismatch> {
     }
 }
 
-fn list(value: Value, item: &TypeName) -> Result<Value, Mismatch> {
+fn list(value: Value, item: &TypeName) -> Result<Value, TypeMismatch> {
     let items = match value {
         Value::Array(items) => items,
         Value::String(text) if text.trim().is_empty() => return Ok(Value::Null),
@@ -183,7 +183,7 @@ mod tests {
 
     use super::*;
 
-    fn to(name: &str, value: Value) -> Result<Value, Mismatch> {
+    fn to(name: &str, value: Value) -> Result<Value, TypeMismatch> {
         coerce(value, &TypeName::parse(name, false))
     }
 

@@ -26,7 +26,7 @@ mod time_span;
 mod type_name;
 mod worker;
 
-pub use coerce::{Mismatch, coerce, text};
+pub use coerce::{TypeMismatch, coerce, to_text};
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]

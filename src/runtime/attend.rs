@@ -9,7 +9,7 @@ use super::doors::Tidings;
 use super::in_flight::Hold;
 use super::shift::{Shift, pause};
 use crate::Result;
-use crate::execution::{InstanceState, StateMeta, Status, SubStatus};
+use crate::execution::{InstanceState, InstanceTimestamps, Status, SubStatus};
 use crate::failpoint;
 use crate::id::WorkId;
 use crate::store::cancelled;
@@ -195,7 +195,7 @@ async fn interpret(shift: &Shift, prepared: burst::Prepared) -> Result<Ran> {
 
 fn tell(shift: &Shift, told: Vec<(WorkId, bool)>, state: Box<InstanceState>, commit: Commit) {
     let finished_at = (state.status() == Status::Finished).then_some(commit.committed_at);
-    let meta = StateMeta {
+    let meta = InstanceTimestamps {
         created_at: commit.created_at,
         updated_at: commit.committed_at,
         finished_at,

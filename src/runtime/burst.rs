@@ -16,7 +16,7 @@ use super::instance_lock::InstanceLock;
 use super::shift::{LONGEST_PAUSE, Shift};
 use super::{capability, effects, faults, instruction};
 use crate::db::is_in_doubt;
-use crate::execution::{Burst, InstanceState, Instruction, Outcome, Program, SubStatus};
+use crate::execution::{Burst, BurstResult, InstanceState, Instruction, Program, SubStatus};
 use crate::id::{BurstId, ClaimNo, InstanceVersion, WorkId};
 use crate::lock::LockGuard;
 use crate::store::claim::{self, Blame, ClaimedRow, Clock, InstanceKey, LoadedRow, Return};
@@ -261,7 +261,7 @@ pub(super) async fn prepare(
         .programs
         .get(&shift.pool, &shift.interpreter, tenant, &definition.version_id)
         .await?;
-    let lacking = program.lacks();
+    let lacking = program.unknown_activity_types();
     if !lacking.is_empty() {
         let left = capability::leave_to_others(shift, &locked.key, &definition.version_id, lacking, &rows);
         Box::pin(left).await;
@@ -367,7 +367,7 @@ pub(super) async fn run(shift: &Shift, prepared: Prepared) -> Result<Ran> {
     if let Some(pause) = outcome.deferred {
         return Ok(Ran::Deferred(pause));
     }
-    let Outcome {
+    let BurstResult {
         yielded, ref unmatched, ..
     } = outcome;
     let mut stimuli = Vec::new();
@@ -408,7 +408,7 @@ pub(super) async fn run(shift: &Shift, prepared: Prepared) -> Result<Ran> {
         holds: false,
         keep: Box::new(locked.guard),
     });
-    let Outcome { state, unmatched, .. } = outcome;
+    let BurstResult { state, unmatched, .. } = outcome;
     Ok(Ran::Finished(Box::new(Finished {
         rows,
         unmatched,

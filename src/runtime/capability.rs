@@ -134,7 +134,7 @@ pub(super) async fn survey(shift: &Shift) -> Result<()> {
                 .await;
             let types = match program {
                 Ok(program) => {
-                    let lacking = program.lacks();
+                    let lacking = program.unknown_activity_types();
                     if !lacking.is_empty() {
                         // What is in an activity that nobody here knows, nobody here can tell.
                         shift.capability.found(key, lacking);

@@ -9,7 +9,7 @@ use super::read::window;
 use super::request::{DefinitionFilter, DefinitionSummary, Listed, Page, Published, VersionOptions, is_plain};
 use super::timetable::Timetable;
 use crate::definition::{ValidationError, WorkflowDefinition};
-use crate::execution::{Interpreter, Program, ScheduledStart};
+use crate::execution::{Interpreter, Program, ScheduledTrigger};
 use crate::id::{DefinitionId, TenantId, VersionId};
 use crate::store::definition::{
     self, DefinitionRow, ListFilter, NewDefinition, PublishOutcome, Starts, TriggerRow, Wanted,
@@ -208,7 +208,7 @@ impl Engine {
 
     /// What starts a definition that can be published.
     async fn starts_of(&self, program: Program) -> Result<Validated> {
-        let starts = self.inner.interpreter.starts(&program).await?;
+        let starts = self.inner.interpreter.triggers(&program).await?;
         let triggers = starts
             .triggers
             .into_iter()
@@ -277,7 +277,7 @@ fn is_large(definition: &WorkflowDefinition) -> bool {
 /// What starts a version that may be published.
 struct Validated {
     triggers: Vec<TriggerRow>,
-    schedules: Vec<ScheduledStart>,
+    schedules: Vec<ScheduledTrigger>,
 }
 
 impl Validated {

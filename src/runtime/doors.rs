@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
 use crate::Error;
-use crate::execution::{InstanceState, StateMeta};
+use crate::execution::{InstanceState, InstanceTimestamps};
 use crate::id::{InstanceId, WorkId};
 
 /// What a door is told.
@@ -18,7 +18,7 @@ pub(super) enum Tidings {
     /// The burst that consumed the row is committed.
     Committed {
         state: Box<InstanceState>,
-        meta: StateMeta,
+        meta: InstanceTimestamps,
         /// Whether the row met what it was meant for.
         matched: bool,
     },

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::Result;
-use crate::execution::{Bookmark, Outcome, Status, SubStatus};
+use crate::execution::{Bookmark, BurstResult, Status, SubStatus};
 use crate::id::ActivityExecutionId;
 use crate::store::commit::{BookmarkRow, DueRow, Effects, StimulusRow, Waiting};
 use crate::store::record::{Entry, Execution, Record, RecordRow, Who};
@@ -53,7 +53,7 @@ fn micros(duration: Duration) -> i64 {
 }
 
 /// The rows of an outcome. `stimuli` met nothing and go into the inbox.
-pub(super) fn of(outcome: &Outcome, stimuli: Vec<StimulusRow>) -> Result<Effects> {
+pub(super) fn of(outcome: &BurstResult, stimuli: Vec<StimulusRow>) -> Result<Effects> {
     Ok(Effects {
         status: status_number(outcome.status),
         sub_status: sub_status_number(outcome.sub_status),
@@ -75,7 +75,7 @@ pub(super) fn of(outcome: &Outcome, stimuli: Vec<StimulusRow>) -> Result<Effects
 }
 
 /// The bookmarks of an instance that were there before, and may meet stimuli of its new correlation id.
-pub(super) fn rematched(outcome: &Outcome) -> Vec<Waiting> {
+pub(super) fn rematched(outcome: &BurstResult) -> Vec<Waiting> {
     let is_new = |bookmark: &Bookmark| outcome.bookmarks_created.iter().any(|made| made.id == bookmark.id);
     let standing = outcome.state.bookmarks().iter();
     let standing = standing.filter(|bookmark| bookmark.publishable && !is_new(bookmark));
@@ -111,7 +111,7 @@ fn due(bookmark: &Bookmark) -> Option<DueRow> {
     })
 }
 
-fn record(outcome: &Outcome) -> Result<Option<RecordRow>> {
+fn record(outcome: &BurstResult) -> Result<Option<RecordRow>> {
     let mut record = Record::default();
     for entry in &outcome.journal {
         let who = Who {

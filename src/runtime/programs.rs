@@ -108,7 +108,7 @@ impl Programs {
             let problems = self
                 .get(pool, interpreter, tenant, &version)
                 .await?
-                .refuses(input, trigger);
+                .start_errors(input, trigger);
             if problems.is_empty() {
                 return Ok(problems);
             }
@@ -133,7 +133,7 @@ impl Programs {
         Ok(self
             .get(pool, interpreter, tenant, &version)
             .await?
-            .refuses(input, trigger))
+            .start_errors(input, trigger))
     }
 
     /// Whether this node knows all activities of the published version, as far as somebody has just looked.
@@ -144,7 +144,7 @@ impl Programs {
         };
         drop(published);
         let program = self.known().find(&(tenant.clone(), version));
-        program.is_none_or(|program| program.lacks().is_empty())
+        program.is_none_or(|program| program.unknown_activity_types().is_empty())
     }
 
     /// The program of a version, compiled once. Dropped while it compiles, the next who waits begins anew.

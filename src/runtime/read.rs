@@ -6,7 +6,7 @@ use super::Engine;
 use super::effects::{status_number, status_word, sub_status_number, sub_status_word};
 use super::request::{InstanceDetail, InstanceFilter, InstanceSummary, JournalRecord, Listed, Page};
 use crate::definition::WorkflowDefinition;
-use crate::execution::{InstanceState, StateMeta, Status, SubStatus};
+use crate::execution::{InstanceState, InstanceTimestamps, Status, SubStatus};
 use crate::id::{DefinitionId, InstanceId};
 use crate::store::instance::{self, InstanceRow, ListFilter};
 use crate::store::journal;
@@ -66,7 +66,7 @@ impl Engine {
         for _ in 0..2 {
             if let Some((row, state, _)) = instance::find(&shift.pool, tenant, id).await? {
                 let state = InstanceState::from_bytes(&state)?;
-                let meta = StateMeta {
+                let meta = InstanceTimestamps {
                     created_at: row.created_at,
                     updated_at: row.updated_at,
                     finished_at: row.finished_at,

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::execution::{InstanceState, StateMeta};
+use crate::execution::{InstanceState, InstanceTimestamps};
 use crate::id::{ActivityId, BookmarkId, DefinitionId, InstanceId, VersionId};
 use crate::{Error, Result};
 
@@ -54,7 +54,7 @@ pub struct Executed {
 /// The state that a run came to. Not everybody who waits for the end of a run reads it.
 #[derive(Clone, Debug)]
 pub(crate) enum ExecutedState {
-    Committed(Box<InstanceState>, StateMeta),
+    Committed(Box<InstanceState>, InstanceTimestamps),
     Shown(Value),
 }
 

@@ -4,9 +4,9 @@ use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::execution::ScheduledStart;
+use crate::execution::ScheduledTrigger;
 use crate::id::{DefinitionId, InstanceId};
-use crate::schedule::{Fire, Overlap, OverlapDecision, Planned, Progress, Schedule, time_zone_database};
+use crate::schedule::{Fire, OverlapDecision, OverlapPolicy, PlannedFire, Progress, Schedule, time_zone_database};
 use crate::store::schedule::{PlanRow, Planner, ScheduleRow, Standing, StartRow, TurnRow};
 
 /// How long a schedule is left alone that cannot be read, or whose rows the database refuses.
@@ -56,7 +56,7 @@ pub(super) fn payload(schedule: &str, fire: &Fire, now: DateTime<Utc>) -> Value 
 }
 
 /// The schedules of a version that is published.
-pub(super) struct Timetable<'a>(pub(super) &'a [ScheduledStart]);
+pub(super) struct Timetable<'a>(pub(super) &'a [ScheduledTrigger]);
 
 impl Planner for Timetable<'_> {
     fn ids(&self, definition: &DefinitionId) -> Vec<String> {
@@ -95,11 +95,11 @@ impl Planner for Timetable<'_> {
     }
 }
 
-fn overlap_number(overlap: Overlap) -> i16 {
+fn overlap_number(overlap: OverlapPolicy) -> i16 {
     match overlap {
-        Overlap::Allow => 0,
-        Overlap::Skip => 1,
-        Overlap::QueueOne => 2,
+        OverlapPolicy::Allow => 0,
+        OverlapPolicy::Skip => 1,
+        OverlapPolicy::QueueOne => 2,
     }
 }
 
@@ -112,7 +112,7 @@ pub(super) fn schedule_of(row: &ScheduleRow) -> Option<Schedule> {
 }
 
 /// What is next of a row by the rules that this node knows.
-pub(super) fn next_of(row: &ScheduleRow, schedule: &Schedule, last: Option<DateTime<Utc>>) -> Option<Planned> {
+pub(super) fn next_of(row: &ScheduleRow, schedule: &Schedule, last: Option<DateTime<Utc>>) -> Option<PlannedFire> {
     schedule.next(&Progress {
         id: &row.id,
         anchor: row.anchor,

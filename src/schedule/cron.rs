@@ -32,7 +32,7 @@ const MACROS: [(&str, &str); 9] = [
     ("@annually", "0 0 1 1 *"),
 ];
 
-/// A cron expression. It knows local times only; [`super::Rules`] and [`super::Zone`] make instants of them.
+/// A cron expression. It knows local times only; [`super::ClockChangeRules`] and [`super::Zone`] make instants of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cron {
     text: String,

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::misfire::{MisfirePolicy, micros};
-use super::plan::{Kind, Schedule};
+use super::plan::{Schedule, ScheduleKind};
 
 /// At most so many fires come of one decision. If more are due, `next` lies in the past and asks to be decided.
 pub(super) const MOST_FIRES: usize = 1_000;
@@ -34,7 +34,7 @@ pub struct Progress<'a> {
 
 /// An occurrence, and when it fires: the same but for jitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Planned {
+pub struct PlannedFire {
     /// Names the occurrence.
     pub occurrence: DateTime<Utc>,
     /// Not before this.
@@ -54,11 +54,11 @@ pub struct Fire {
 
 /// What to do now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Decision {
+pub struct FireDecision {
     /// What fires, the oldest first; at most 1,000.
     pub fire: Vec<Fire>,
     /// What is due next. Nothing: the schedule is over.
-    pub next: Option<Planned>,
+    pub next: Option<PlannedFire>,
     /// To be stored as [`Progress::last_occurrence`].
     pub last_occurrence: Option<DateTime<Utc>>,
     /// How many were due too late.
@@ -72,7 +72,7 @@ pub struct Decision {
 /// What is due, the latest 1,000 at most.
 #[derive(Default)]
 struct Due {
-    latest: VecDeque<Planned>,
+    latest: VecDeque<PlannedFire>,
     /// How many more there are, before those.
     earlier: u64,
     is_counted: bool,
@@ -81,15 +81,15 @@ struct Due {
 impl Schedule {
     /// What fires at `now`, which is the database's time. Pure: the same question gets the same answer. The time that
     /// passed since the last decision does not matter for how long this takes, but for a bounded count.
-    pub fn due(&self, progress: &Progress<'_>, now: DateTime<Utc>) -> Decision {
-        let none = Decision {
+    pub fn due(&self, progress: &Progress<'_>, now: DateTime<Utc>) -> FireDecision {
+        let none = FireDecision {
             last_occurrence: progress.last_occurrence,
             is_counted: true,
-            ..Decision::default()
+            ..FireDecision::default()
         };
         let Some(oldest) = self.next(progress) else { return none };
         if oldest.fire_at > now {
-            return Decision {
+            return FireDecision {
                 next: Some(oldest),
                 ..none
             };
@@ -106,7 +106,7 @@ impl Schedule {
         let threshold = self.misfire.threshold();
         let in_time = due.latest.iter().rev();
         let in_time = in_time.take_while(|planned| lateness(**planned, now) < threshold);
-        Decision {
+        FireDecision {
             misfired: all - in_time.count() as u64,
             skipped: all - fire.len() as u64,
             fire,
@@ -117,10 +117,10 @@ impl Schedule {
     }
 
     /// Nothing is late: all fires, page by page.
-    fn all_in_time(&self, oldest: Planned, progress: &Progress<'_>, now: DateTime<Utc>) -> Decision {
-        let mut decision = Decision {
+    fn all_in_time(&self, oldest: PlannedFire, progress: &Progress<'_>, now: DateTime<Utc>) -> FireDecision {
+        let mut decision = FireDecision {
             is_counted: true,
-            ..Decision::default()
+            ..FireDecision::default()
         };
         let mut next = Some(oldest);
         while let Some(planned) = next.filter(|planned| planned.fire_at <= now && decision.fire.len() < MOST_FIRES) {
@@ -128,7 +128,7 @@ impl Schedule {
             decision.last_occurrence = Some(planned.occurrence);
             next = self.plan_after(planned.occurrence, progress);
         }
-        Decision { next, ..decision }
+        FireDecision { next, ..decision }
     }
 
     /// What the policy makes of it.
@@ -159,7 +159,7 @@ impl Schedule {
     }
 
     /// All that is due, the oldest of it being known.
-    fn all_due(&self, oldest: Planned, progress: &Progress<'_>, now: DateTime<Utc>) -> Due {
+    fn all_due(&self, oldest: PlannedFire, progress: &Progress<'_>, now: DateTime<Utc>) -> Due {
         let mut due = Due {
             is_counted: true,
             ..Due::default()
@@ -183,7 +183,7 @@ impl Schedule {
     }
 
     /// The latest ones, where there are too many to walk over.
-    fn latest_due(&self, oldest: Planned, progress: &Progress<'_>, now: DateTime<Utc>) -> Due {
+    fn latest_due(&self, oldest: PlannedFire, progress: &Progress<'_>, now: DateTime<Utc>) -> Due {
         let floor = oldest.occurrence - TimeDelta::microseconds(1);
         let mut latest = VecDeque::new();
         let mut before = now.checked_add_signed(TimeDelta::microseconds(1)).unwrap_or(now);
@@ -203,7 +203,7 @@ impl Schedule {
             }
         }
         let (earlier, is_counted) = match (&self.kind, latest.front()) {
-            (Kind::Interval(interval), Some(first)) => {
+            (ScheduleKind::Interval(interval), Some(first)) => {
                 let span = micros(first.occurrence - oldest.occurrence);
                 (span.unsigned_abs() / interval.as_micros().unsigned_abs(), true)
             }
@@ -248,7 +248,7 @@ impl Schedule {
     }
 }
 
-fn fire(planned: Planned, stands_for: u64) -> Fire {
+fn fire(planned: PlannedFire, stands_for: u64) -> Fire {
     Fire {
         occurrence: planned.occurrence,
         fire_at: planned.fire_at,
@@ -257,6 +257,6 @@ fn fire(planned: Planned, stands_for: u64) -> Fire {
 }
 
 /// In microseconds.
-fn lateness(planned: Planned, now: DateTime<Utc>) -> i64 {
+fn lateness(planned: PlannedFire, now: DateTime<Utc>) -> i64 {
     micros(now - planned.fire_at)
 }

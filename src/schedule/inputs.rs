@@ -14,9 +14,9 @@ use super::cron::Cron;
 use super::cron_field::quoted;
 use super::interval::Interval;
 use super::misfire_value;
-use super::occurrence::{Gap, OverlapTime, Rules};
-use super::overlap::Overlap;
-use super::plan::{EARLIEST, Kind, LATEST, Schedule};
+use super::occurrence::{ClockChangeRules, Gap, OverlapTime};
+use super::overlap::OverlapPolicy;
+use super::plan::{EARLIEST, LATEST, Schedule, ScheduleKind};
 use super::zone::Zone;
 use crate::{Error, Result};
 
@@ -41,10 +41,10 @@ const OVERLAP_TIMES: [(&str, OverlapTime); 3] = [
     ("Second", OverlapTime::Second),
     ("Both", OverlapTime::Both),
 ];
-const OVERLAPS: [(&str, Overlap); 3] = [
-    ("Allow", Overlap::Allow),
-    ("Skip", Overlap::Skip),
-    ("QueueOne", Overlap::QueueOne),
+const OVERLAPS: [(&str, OverlapPolicy); 3] = [
+    ("Allow", OverlapPolicy::Allow),
+    ("Skip", OverlapPolicy::Skip),
+    ("QueueOne", OverlapPolicy::QueueOne),
 ];
 /// A day: more would be another schedule.
 const MOST_JITTER: u32 = 86_400;
@@ -59,7 +59,7 @@ impl Schedule {
         let zone = reader.with("timeZone", text, |name| Zone::named(name).map_err(message));
         let gap = reader.with("gap", text, |choice| choose(choice, &GAPS));
         let overlap_time = reader.with("overlapTime", text, |choice| choose(choice, &OVERLAP_TIMES));
-        let rules = Rules {
+        let rules = ClockChangeRules {
             gap: gap.unwrap_or_default(),
             overlap: overlap_time.unwrap_or_default(),
         };
@@ -80,19 +80,19 @@ impl Schedule {
                 format!("{} is after endAt, {}", written(start), written(end)),
             );
         }
-        if let Some(Kind::Interval(interval)) = &kind
+        if let Some(ScheduleKind::Interval(interval)) = &kind
             && interval.is_below_a_second()
             && !below_a_second
         {
             let wrong = "makes more than one occurrence a second; set belowASecond to true if that is meant";
             reader.complain("interval", format!("{interval} {wrong}"));
         }
-        if let (Some(Kind::Once(at)), Some(end)) = (&kind, end_at)
+        if let (Some(ScheduleKind::Once(at)), Some(end)) = (&kind, end_at)
             && *at > end
         {
             reader.complain("dateTime", format!("{} is after endAt, {}", written(*at), written(end)));
         }
-        if let (Some(Kind::Once(at)), Some(start)) = (&kind, start_at)
+        if let (Some(ScheduleKind::Once(at)), Some(start)) = (&kind, start_at)
             && *at < start
         {
             let wrong = format!("{} is before startAt, {}", written(*at), written(start));
@@ -125,10 +125,10 @@ impl Schedule {
     /// The same as inputs, everything written out.
     pub fn to_inputs(&self) -> Map<String, Value> {
         let what = match &self.kind {
-            Kind::Cron(cron) => json!(cron.to_string()),
-            Kind::Interval(interval) => json!(interval.to_string()),
-            Kind::Once(at) => json!(written(*at)),
-            Kind::After(span) => json!(span.to_string()),
+            ScheduleKind::Cron(cron) => json!(cron.to_string()),
+            ScheduleKind::Interval(interval) => json!(interval.to_string()),
+            ScheduleKind::Once(at) => json!(written(*at)),
+            ScheduleKind::After(span) => json!(span.to_string()),
         };
         let mut inputs = Map::new();
         let mut put = |name: &str, value: Value| inputs.insert(name.to_owned(), value);
@@ -153,10 +153,10 @@ impl Schedule {
 
     fn kind_name(&self) -> &'static str {
         match self.kind {
-            Kind::Cron(_) => "cronExpression",
-            Kind::Interval(_) => "interval",
-            Kind::Once(_) => "dateTime",
-            Kind::After(_) => "timeSpan",
+            ScheduleKind::Cron(_) => "cronExpression",
+            ScheduleKind::Interval(_) => "interval",
+            ScheduleKind::Once(_) => "dateTime",
+            ScheduleKind::After(_) => "timeSpan",
         }
     }
 }
@@ -216,7 +216,7 @@ impl<'a> Reader<'a> {
         read(formed).map_err(|wrong| self.complain(name, wrong)).ok()
     }
 
-    fn kind(&mut self, instant: impl Fn(&str) -> Result<DateTime<Utc>, String>) -> Option<Kind> {
+    fn kind(&mut self, instant: impl Fn(&str) -> Result<DateTime<Utc>, String>) -> Option<ScheduleKind> {
         let given = KINDS
             .into_iter()
             .filter(|kind| self.given.iter().any(|(name, _)| name == kind));
@@ -235,10 +235,10 @@ impl<'a> Reader<'a> {
         let interval = self.with("interval", text, |text| Interval::parse(text).map_err(message));
         let once = self.with("dateTime", text, instant);
         let after = self.with("timeSpan", text, |text| Interval::parse(text).map_err(message));
-        cron.map(Kind::Cron)
-            .or(interval.map(Kind::Interval))
-            .or(once.map(Kind::Once))
-            .or(after.map(Kind::After))
+        cron.map(ScheduleKind::Cron)
+            .or(interval.map(ScheduleKind::Interval))
+            .or(once.map(ScheduleKind::Once))
+            .or(after.map(ScheduleKind::After))
     }
 
     fn finish<T>(self, read: Option<T>) -> Result<T> {
@@ -284,7 +284,7 @@ fn chosen<T: PartialEq>(choice: T, choices: &[(&'static str, T)]) -> &'static st
 }
 
 /// With an offset it is an instant; without one it is a local time of the schedule's zone.
-fn instant(text: &str, zone: &Zone, rules: Rules) -> Result<DateTime<Utc>, String> {
+fn instant(text: &str, zone: &Zone, rules: ClockChangeRules) -> Result<DateTime<Utc>, String> {
     let with_offset = DateTime::parse_from_rfc3339(text).map(|at| at.with_timezone(&Utc)).ok();
     let read = match with_offset {
         Some(at) => at,
@@ -355,10 +355,10 @@ fn flag(value: &Value) -> Result<bool, String> {
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
-            Kind::Cron(cron) => write!(f, "{cron} ({})", self.zone),
-            Kind::Interval(interval) => write!(f, "every {interval}"),
-            Kind::Once(at) => write!(f, "at {}", written(*at)),
-            Kind::After(span) => write!(f, "once, after {span}"),
+            ScheduleKind::Cron(cron) => write!(f, "{cron} ({})", self.zone),
+            ScheduleKind::Interval(interval) => write!(f, "every {interval}"),
+            ScheduleKind::Once(at) => write!(f, "at {}", written(*at)),
+            ScheduleKind::After(span) => write!(f, "once, after {span}"),
         }
     }
 }

@@ -5,7 +5,7 @@ const LONGEST: usize = 64;
 
 /// Up to three of the names, the likeliest first. Case does not matter, nor whether a space or an underscore is
 /// written, and the part after the last `/` may stand for the whole.
-pub(crate) fn nearest(wanted: &str, names: impl Iterator<Item = String>) -> Vec<String> {
+pub(crate) fn similar_names(wanted: &str, names: impl Iterator<Item = String>) -> Vec<String> {
     if wanted.is_empty() || wanted.len() > LONGEST {
         return Vec::new();
     }
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn the_likeliest_comes_first() {
         let names = ["Europe/Berlin", "Europe/Bern", "Europe/Dublin", "America/New_York"];
-        let near = |wanted| nearest(wanted, names.iter().map(|name| (*name).to_owned()));
+        let near = |wanted| similar_names(wanted, names.iter().map(|name| (*name).to_owned()));
         assert_eq!(near("berlin").first().unwrap(), "Europe/Berlin");
         assert_eq!(near("Europe/Berlinn").first().unwrap(), "Europe/Berlin");
         assert_eq!(near("new york"), ["America/New_York"]);

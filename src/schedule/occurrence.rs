@@ -2,7 +2,7 @@
 //!
 //! A clock change makes local times that no instant has (a *gap*, when the clock goes forward) or that two instants
 //! have (an *overlap*, when it goes back). An expression with fixed times of day is meant once a day, so for each local
-//! time that matches a [`Rules`] says which instants it becomes. An expression that walks real time
+//! time that matches a [`ClockChangeRules`] says which instants it becomes. An expression that walks real time
 //! ([`Cron::is_interval`]) fires at each instant whose local time matches, and at no other.
 //!
 //! The search walks the stretches of a zone between two clock changes. In each, local time runs evenly, and what a rule
@@ -39,7 +39,7 @@ pub enum OverlapTime {
 
 /// What clock changes do to an expression of fixed times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
+pub struct ClockChangeRules {
     /// For local times that are left out.
     pub gap: Gap,
     /// For local times that come twice.
@@ -52,18 +52,18 @@ pub struct Occurrence {
     /// The instant, in the offset of the zone.
     pub at: DateTime<FixedOffset>,
     /// Nothing on most days.
-    pub note: Option<Note>,
+    pub adjustment: Option<ClockAdjustment>,
 }
 
 /// What a clock change did to an occurrence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Note {
+pub enum ClockAdjustment {
     /// This local time is left out, and fires at the end of the gap.
     EndOfGap(NaiveDateTime),
     /// This local time is left out, and fires later by the length of the gap.
     Shifted(NaiveDateTime),
     /// This local time was left out, and did not fire before this occurrence.
-    LeftOut(NaiveDateTime),
+    Skipped(NaiveDateTime),
     /// The first of two equal local times.
     FirstOfTwo,
     /// The second of two equal local times.
@@ -74,7 +74,7 @@ pub enum Note {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Found {
     at: i64,
-    note: Option<Note>,
+    adjustment: Option<ClockAdjustment>,
 }
 
 /// More than any two offsets lie apart: they go from -12 to +14 hours today, and went to 16.
@@ -82,7 +82,7 @@ const WIDEST: i64 = 32 * 3600;
 
 impl Cron {
     /// The first occurrence that is later than an instant; nothing after the year 9999. Before 1970 there is none.
-    pub fn next_after(&self, after: DateTime<Utc>, zone: &Zone, rules: Rules) -> Option<DateTime<Utc>> {
+    pub fn next_after(&self, after: DateTime<Utc>, zone: &Zone, rules: ClockChangeRules) -> Option<DateTime<Utc>> {
         let found = Walk::new(self, zone, rules, after).next_found()?;
         DateTime::from_timestamp(found.at, 0)
     }
@@ -92,14 +92,17 @@ impl Cron {
         &'a self,
         after: DateTime<Utc>,
         zone: &'a Zone,
-        rules: Rules,
+        rules: ClockChangeRules,
     ) -> impl Iterator<Item = Occurrence> + use<'a> {
         let mut walk = Walk::new(self, zone, rules, after);
         std::iter::from_fn(move || {
             let found = walk.next_found()?;
             let offset = FixedOffset::east_opt(i32::try_from(zone.offset_at(found.at)).ok()?)?;
             let at = DateTime::from_timestamp(found.at, 0)?.with_timezone(&offset);
-            Some(Occurrence { at, note: found.note })
+            Some(Occurrence {
+                at,
+                adjustment: found.adjustment,
+            })
         })
     }
 }
@@ -108,14 +111,14 @@ impl Cron {
 struct Walk<'a> {
     cron: &'a Cron,
     zone: &'a Zone,
-    rules: Rules,
+    rules: ClockChangeRules,
     from: i64,
     /// The stretch that was looked at last: most often it is also the next one.
     known: Option<Stretch>,
 }
 
 impl<'a> Walk<'a> {
-    fn new(cron: &'a Cron, zone: &'a Zone, rules: Rules, after: DateTime<Utc>) -> Self {
+    fn new(cron: &'a Cron, zone: &'a Zone, rules: ClockChangeRules, after: DateTime<Utc>) -> Self {
         Self {
             cron,
             zone,
@@ -153,8 +156,8 @@ impl<'a> Walk<'a> {
             let within = within(cron, stretch, rules, at + stretch.offset);
             let first = at_opening.into_iter().chain(within.found);
             if let Some(found) = first.min_by_key(|found| found.at) {
-                let note = found.note.or(left_out.map(Note::LeftOut));
-                return Some(Found { note, ..found });
+                let adjustment = found.adjustment.or(left_out.map(ClockAdjustment::Skipped));
+                return Some(Found { adjustment, ..found });
             }
             let (end, offset) = stretch.end?;
             at = end;
@@ -173,19 +176,19 @@ enum Opening {
     LeftOut(i64),
 }
 
-fn opening(cron: &Cron, stretch: Stretch, rules: Rules, at: i64) -> Option<Opening> {
+fn opening(cron: &Cron, stretch: Stretch, rules: ClockChangeRules, at: i64) -> Option<Opening> {
     let (start, before) = stretch.start?;
     let (gap_start, gap_end) = (start + before, start + stretch.offset);
     let in_gap = |from: i64| cron.next_local(from).filter(|local| *local < gap_end);
-    let fires = |at, note: Option<Note>| Some(Opening::Fires(Found { at, note }));
+    let fires = |at, adjustment: Option<ClockAdjustment>| Some(Opening::Fires(Found { at, adjustment }));
     let gap = if cron.is_interval() { Gap::Skip } else { rules.gap };
     match gap {
-        Gap::EndOfGap if at == start => fires(start, naive(in_gap(gap_start)?).map(Note::EndOfGap)),
+        Gap::EndOfGap if at == start => fires(start, naive(in_gap(gap_start)?).map(ClockAdjustment::EndOfGap)),
         Gap::Skip if at == start => Some(Opening::LeftOut(in_gap(gap_start)?)),
         // What lies in the gap is read with the offset before it.
         Gap::Shift => {
             let local = in_gap(at + before)?;
-            fires(local - before, naive(local).map(Note::Shifted))
+            fires(local - before, naive(local).map(ClockAdjustment::Shifted))
         }
         Gap::EndOfGap | Gap::Skip => None,
     }
@@ -199,7 +202,7 @@ struct Within {
 }
 
 /// The first match in a stretch from a local time on.
-fn within(cron: &Cron, stretch: Stretch, rules: Rules, local_from: i64) -> Within {
+fn within(cron: &Cron, stretch: Stretch, rules: ClockChangeRules, local_from: i64) -> Within {
     // Local times of the stretch below this one came before, too.
     let repeats_until = stretch.start.map_or(i64::MIN, |(start, before)| start + before);
     // Those from this one on come again.
@@ -216,10 +219,10 @@ fn within(cron: &Cron, stretch: Stretch, rules: Rules, local_from: i64) -> Withi
     let next_match = cron.next_local(from);
     let found = next_match.filter(|local| *local < until).map(|local| Found {
         at: local - stretch.offset,
-        note: if local < repeats_until {
-            Some(Note::SecondOfTwo)
+        adjustment: if local < repeats_until {
+            Some(ClockAdjustment::SecondOfTwo)
         } else if local >= repeated_from {
-            Some(Note::FirstOfTwo)
+            Some(ClockAdjustment::FirstOfTwo)
         } else {
             None
         },

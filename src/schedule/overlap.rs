@@ -2,7 +2,7 @@
 
 /// Whether instances of one schedule may run side by side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Overlap {
+pub enum OverlapPolicy {
     /// Each occurrence starts.
     #[default]
     Allow,
@@ -23,7 +23,7 @@ pub enum OverlapDecision {
     Drop,
 }
 
-impl Overlap {
+impl OverlapPolicy {
     /// Decides by how many of the schedule run and wait.
     pub fn decide(self, running: u64, waiting: u64) -> OverlapDecision {
         match self {
@@ -42,9 +42,10 @@ mod tests {
 
     #[test]
     fn every_case_is_decided() {
-        let decide = |overlap: Overlap| [(0, 0), (1, 0), (1, 1), (0, 1)].map(|(run, wait)| overlap.decide(run, wait));
-        assert_eq!(decide(Overlap::Allow), [Start; 4]);
-        assert_eq!(decide(Overlap::Skip), [Start, Drop, Drop, Drop]);
-        assert_eq!(decide(Overlap::QueueOne), [Start, Queue, Drop, Drop]);
+        let decide =
+            |overlap: OverlapPolicy| [(0, 0), (1, 0), (1, 1), (0, 1)].map(|(run, wait)| overlap.decide(run, wait));
+        assert_eq!(decide(OverlapPolicy::Allow), [Start; 4]);
+        assert_eq!(decide(OverlapPolicy::Skip), [Start, Drop, Drop, Drop]);
+        assert_eq!(decide(OverlapPolicy::QueueOne), [Start, Queue, Drop, Drop]);
     }
 }

@@ -5,17 +5,17 @@ use std::sync::LazyLock;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::cron::Cron;
-use super::due::{Planned, Progress};
+use super::due::{PlannedFire, Progress};
 use super::interval::Interval;
 use super::jitter::jitter;
 use super::misfire::Misfire;
-use super::occurrence::Rules;
-use super::overlap::Overlap;
+use super::occurrence::ClockChangeRules;
+use super::overlap::OverlapPolicy;
 use super::zone::Zone;
 
 /// What makes occurrences.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ScheduleKind {
     /// Local times of the zone.
     Cron(Cron),
     /// Real time, counted from `startAt` (which is itself the first occurrence) or from [`Progress::anchor`].
@@ -30,11 +30,11 @@ pub enum Kind {
 /// [`Schedule::from_inputs`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
-    pub(super) kind: Kind,
+    pub(super) kind: ScheduleKind,
     pub(super) zone: Zone,
-    pub(super) rules: Rules,
+    pub(super) rules: ClockChangeRules,
     pub(super) misfire: Misfire,
-    pub(super) overlap: Overlap,
+    pub(super) overlap: OverlapPolicy,
     pub(super) jitter_seconds: u32,
     pub(super) start_at: Option<DateTime<Utc>>,
     pub(super) end_at: Option<DateTime<Utc>>,
@@ -49,7 +49,7 @@ pub(super) static LATEST: LazyLock<DateTime<Utc>> =
 
 impl Schedule {
     /// What makes its occurrences.
-    pub fn kind(&self) -> &Kind {
+    pub fn kind(&self) -> &ScheduleKind {
         &self.kind
     }
 
@@ -59,7 +59,7 @@ impl Schedule {
     }
 
     /// What to do while an earlier occurrence runs.
-    pub fn overlap(&self) -> Overlap {
+    pub fn overlap(&self) -> OverlapPolicy {
         self.overlap
     }
 
@@ -77,14 +77,14 @@ impl Schedule {
             None => after,
         };
         let next = match &self.kind {
-            Kind::Cron(cron) => cron.next_after(after, &self.zone, self.rules),
-            Kind::Once(at) => (*at > after).then_some(*at),
-            Kind::After(interval) => {
+            ScheduleKind::Cron(cron) => cron.next_after(after, &self.zone, self.rules),
+            ScheduleKind::Once(at) => (*at > after).then_some(*at),
+            ScheduleKind::After(interval) => {
                 let base = self.start_at.unwrap_or(anchor);
                 let at = interval.next(base.timestamp_micros(), false, base.timestamp_micros());
                 at.and_then(DateTime::from_timestamp_micros).filter(|at| *at > after)
             }
-            Kind::Interval(interval) => {
+            ScheduleKind::Interval(interval) => {
                 let (base, with_base) = self.start_at.map_or((anchor, false), |start| (start, true));
                 let next = interval.next(base.timestamp_micros(), with_base, after.timestamp_micros())?;
                 DateTime::from_timestamp_micros(next)
@@ -94,7 +94,7 @@ impl Schedule {
     }
 
     /// The first occurrence that is neither settled nor older than the schedule. Nothing: it is over.
-    pub fn next(&self, progress: &Progress<'_>) -> Option<Planned> {
+    pub fn next(&self, progress: &Progress<'_>) -> Option<PlannedFire> {
         self.plan_after(self.floor(progress), progress)
     }
 
@@ -103,20 +103,20 @@ impl Schedule {
         let settled = progress.last_occurrence.unwrap_or(DateTime::<Utc>::MIN_UTC);
         match self.kind {
             // A point in time that passed before it was planned is due now.
-            Kind::Once(_) => settled,
-            Kind::Cron(_) | Kind::Interval(_) | Kind::After(_) => settled.max(progress.anchor),
+            ScheduleKind::Once(_) => settled,
+            ScheduleKind::Cron(_) | ScheduleKind::Interval(_) | ScheduleKind::After(_) => settled.max(progress.anchor),
         }
     }
 
-    pub(super) fn plan_after(&self, after: DateTime<Utc>, progress: &Progress<'_>) -> Option<Planned> {
+    pub(super) fn plan_after(&self, after: DateTime<Utc>, progress: &Progress<'_>) -> Option<PlannedFire> {
         let occurrence = self.next_after(after, progress.anchor)?;
         Some(self.plan(occurrence, progress))
     }
 
     /// When an occurrence fires. Jitter never takes it to the next one or past it, so fires keep their order.
-    pub(super) fn plan(&self, occurrence: DateTime<Utc>, progress: &Progress<'_>) -> Planned {
+    pub(super) fn plan(&self, occurrence: DateTime<Utc>, progress: &Progress<'_>) -> PlannedFire {
         if self.jitter_seconds == 0 {
-            return Planned {
+            return PlannedFire {
                 occurrence,
                 fire_at: occurrence,
             };
@@ -131,7 +131,7 @@ impl Schedule {
             room.map_or(most, |room| room.min(most)),
         );
         let fire_at = occurrence.checked_add_signed(TimeDelta::microseconds(later));
-        Planned {
+        PlannedFire {
             occurrence,
             fire_at: fire_at.unwrap_or(occurrence),
         }

@@ -10,7 +10,7 @@ mod second_opinion;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-use super::{Gap, OverlapTime, Rules, Schedule};
+use super::{ClockChangeRules, Gap, OverlapTime, Schedule};
 
 /// An instant as RFC 3339 writes it.
 fn at(text: &str) -> DateTime<Utc> {
@@ -24,9 +24,12 @@ fn schedule(inputs: Value) -> Schedule {
 const GAPS: [Gap; 3] = [Gap::EndOfGap, Gap::Shift, Gap::Skip];
 const OVERLAPS: [OverlapTime; 3] = [OverlapTime::First, OverlapTime::Second, OverlapTime::Both];
 
-fn all_rules() -> impl Iterator<Item = Rules> {
-    GAPS.into_iter()
-        .flat_map(|gap| OVERLAPS.into_iter().map(move |overlap| Rules { gap, overlap }))
+fn all_rules() -> impl Iterator<Item = ClockChangeRules> {
+    GAPS.into_iter().flat_map(|gap| {
+        OVERLAPS
+            .into_iter()
+            .map(move |overlap| ClockChangeRules { gap, overlap })
+    })
 }
 
 /// Numbers that are the same in every run.

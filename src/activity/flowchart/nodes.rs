@@ -49,7 +49,7 @@ impl Activity for FlowFork {
             Value::Array(branches) => Ok(Step::Outcomes(
                 branches
                     .iter()
-                    .map(|branch| crate::expression::text(branch.clone()))
+                    .map(|branch| crate::expression::to_text(branch.clone()))
                     .collect(),
             )),
             _ => Ok(Step::Done),

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::activity::{Catalogue, Console};
 use crate::definition::WorkflowDefinition;
 use crate::execution::{
-    Burst, InstanceState, Instruction, Interpreter, InterpreterOptions, JournalEntry, Outcome, Program, event_hash,
+    Burst, BurstResult, InstanceState, Instruction, Interpreter, InterpreterOptions, JournalEntry, Program, event_hash,
 };
 use crate::id::InstanceId;
 
@@ -85,7 +85,7 @@ impl Driver {
     }
 
     /// One burst, through the bytes that a database would keep.
-    pub(super) async fn burst(&mut self, instructions: Vec<Instruction>) -> Outcome {
+    pub(super) async fn burst(&mut self, instructions: Vec<Instruction>) -> BurstResult {
         let state = self
             .state
             .take()
@@ -104,7 +104,7 @@ impl Driver {
     }
 
     /// Bursts until nothing is left to do but wait.
-    pub(super) async fn run(&mut self, instruction: Instruction) -> Outcome {
+    pub(super) async fn run(&mut self, instruction: Instruction) -> BurstResult {
         let mut outcome = self.burst(vec![instruction]).await;
         while outcome.yielded {
             outcome = self.burst(vec![Instruction::Continue]).await;
@@ -112,11 +112,11 @@ impl Driver {
         outcome
     }
 
-    pub(super) async fn start(&mut self) -> Outcome {
+    pub(super) async fn start(&mut self) -> BurstResult {
         self.run(start(Map::new())).await
     }
 
-    pub(super) async fn event(&mut self, name: &str, payload: Value) -> Outcome {
+    pub(super) async fn event(&mut self, name: &str, payload: Value) -> BurstResult {
         self.run(Instruction::Stimulus {
             bookmark_id: None,
             hash: event_hash(name),
@@ -126,7 +126,7 @@ impl Driver {
     }
 
     /// Lets time pass until no delay is left.
-    pub(super) async fn sleep(&mut self) -> Outcome {
+    pub(super) async fn sleep(&mut self) -> BurstResult {
         loop {
             let state = self.state.as_ref().unwrap();
             let mut delays: Vec<_> = state

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::driver::{Driver, definition};
 use crate::activity::{Activity, ActivityContext, Catalogue, Descriptor, Fault, InputDescriptor, Step};
-use crate::execution::{Outcome, Status, SubStatus};
+use crate::execution::{BurstResult, Status, SubStatus};
 
 struct Greet;
 
@@ -34,7 +34,7 @@ impl Activity for Greet {
     }
 }
 
-async fn greet(name: Value) -> (Driver, Outcome) {
+async fn greet(name: Value) -> (Driver, BurstResult) {
     let mut catalogue = Catalogue::standard();
     catalogue.register(Greet);
     let wait = json!({"id": "e", "type": "Elsa.Event", "eventName": "E"});

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::driver::{Driver, definition};
 use crate::activity::Catalogue;
 use crate::definition::WorkflowDefinition;
-use crate::execution::{Outcome, Status, SubStatus};
+use crate::execution::{BurstResult, Status, SubStatus};
 
 #[derive(Clone, Copy, Debug)]
 enum Kind {
@@ -70,7 +70,7 @@ fn flowchart(kinds: &[Kind], edges: &[(usize, usize, u8)]) -> WorkflowDefinition
 }
 
 /// Starts it and meets its bookmarks until it ends, in an order that depends on `choice`.
-async fn play(driver: &mut Driver, choice: usize) -> Outcome {
+async fn play(driver: &mut Driver, choice: usize) -> BurstResult {
     let mut outcome = driver.start().await;
     for round in 0..40 {
         check(&outcome);
@@ -86,7 +86,7 @@ async fn play(driver: &mut Driver, choice: usize) -> Outcome {
 }
 
 /// It ended, or it waits for something.
-fn check(outcome: &Outcome) {
+fn check(outcome: &BurstResult) {
     match outcome.sub_status {
         SubStatus::Suspended => assert!(!outcome.state.bookmarks().is_empty()),
         SubStatus::Finished => assert_eq!(outcome.incident_count, 0),

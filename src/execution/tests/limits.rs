@@ -190,7 +190,7 @@ fn a_burst_may_move_between_threads() {
         now: chrono::DateTime::UNIX_EPOCH,
     };
     is_send(&driver.interpreter.run(&driver.program, burst));
-    is_send(&driver.interpreter.starts(&driver.program));
+    is_send(&driver.interpreter.triggers(&driver.program));
 }
 
 #[tokio::test]

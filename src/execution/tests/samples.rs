@@ -90,7 +90,7 @@ async fn event_resumes() {
 #[tokio::test]
 async fn event_starts() {
     let mut driver = Driver::sample("event");
-    let triggers = driver.interpreter.starts(&driver.program).await.unwrap().triggers;
+    let triggers = driver.interpreter.triggers(&driver.program).await.unwrap().triggers;
     assert_eq!(triggers.len(), 1);
     assert_eq!(triggers[0].hash, crate::execution::event_hash("Greeting"));
     let outcome = driver
@@ -186,7 +186,7 @@ async fn workflow_state_reads_as_elsas() {
     let mut driver = Driver::sample("event");
     let outcome = driver.start().await;
     let at = chrono::DateTime::UNIX_EPOCH;
-    let meta = crate::execution::StateMeta {
+    let meta = crate::execution::InstanceTimestamps {
         created_at: at,
         updated_at: at,
         finished_at: None,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::driver::{Driver, definition};
 use crate::activity::{Activity, ActivityContext, Catalogue, Descriptor, Fault, InputDescriptor, Step};
-use crate::execution::{Outcome, Status, SubStatus, validate};
+use crate::execution::{BurstResult, Status, SubStatus, validate};
 
 /// Longer than nothing, and over at once.
 const SHORT: Duration = Duration::from_millis(20);
@@ -76,7 +76,7 @@ fn model(mode: &str, custom: Value) -> Value {
     })
 }
 
-async fn runs(hangs: &Hangs, mode: &str, custom: Value, server: Duration) -> (Driver, Outcome) {
+async fn runs(hangs: &Hangs, mode: &str, custom: Value, server: Duration) -> (Driver, BurstResult) {
     let mut catalogue = Catalogue::standard();
     catalogue.register(hangs.clone());
     let definition = definition(model(mode, custom));
@@ -86,7 +86,7 @@ async fn runs(hangs: &Hangs, mode: &str, custom: Value, server: Duration) -> (Dr
     (driver, outcome)
 }
 
-fn executions(outcome: &Outcome) -> Vec<(String, String)> {
+fn executions(outcome: &BurstResult) -> Vec<(String, String)> {
     let executions = outcome.activity_executions.iter();
     let mut ids: Vec<_> = executions
         .map(|execution| (execution.activity_id.to_string(), execution.id.to_string()))

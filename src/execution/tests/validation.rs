@@ -212,7 +212,7 @@ async fn a_version_that_is_named_is_the_one_that_runs_or_none() {
         (vec![2, 3], json!(null), 3),
     ] {
         let mut driver = Driver::with(&definition(named(wanted.clone())), greets(&registered), |_| {});
-        assert_eq!(driver.program.lacks(), [""; 0]);
+        assert_eq!(driver.program.unknown_activity_types(), [""; 0]);
         driver.start().await;
         assert_eq!(
             driver.lines(),
@@ -221,7 +221,7 @@ async fn a_version_that_is_named_is_the_one_that_runs_or_none() {
         );
     }
     let driver = Driver::with(&definition(named(json!(1))), greets(&[2]), |_| {});
-    assert_eq!(driver.program.lacks(), ["Greet@1"]);
+    assert_eq!(driver.program.unknown_activity_types(), ["Greet@1"]);
     // Elsa's packages count versions that mean nothing here.
     let line = json!({"root": {"id": "w", "type": "Elsa.WriteLine", "version": 7, "text": text("x")}});
     assert_eq!(complaints(line), []);

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use crate::execution::ScheduledStart;
+use crate::execution::ScheduledTrigger;
 use crate::id::{NodeId, TenantId, VersionId};
 use crate::runtime::timetable::{Backlog, Timetable, Turn, decide};
 use crate::schedule::Schedule;
@@ -43,9 +43,9 @@ impl Timers {
     }
 
     pub(super) async fn publish_with(&self, body: Value, schedules: &[(&str, Value)]) {
-        let starts: Vec<ScheduledStart> = schedules
+        let starts: Vec<ScheduledTrigger> = schedules
             .iter()
-            .map(|(activity, inputs)| ScheduledStart {
+            .map(|(activity, inputs)| ScheduledTrigger {
                 activity_id: (*activity).into(),
                 activity_type: "Elsa.Timer".to_owned(),
                 schedule: Schedule::from_inputs(inputs.as_object().unwrap()).unwrap(),

@@ -7,7 +7,9 @@ use crate::schedule::{Cron, Zone};
 fn first(text: &str, after: &str, count: usize) -> Vec<String> {
     let cron = Cron::parse(text).unwrap_or_else(|error| panic!("{error}"));
     let zone = Zone::UTC;
-    let found = cron.occurrences(at(after), &zone, Rules::default()).take(count);
+    let found = cron
+        .occurrences(at(after), &zone, ClockChangeRules::default())
+        .take(count);
     found
         .map(|found| found.at.naive_utc().and_utc().to_rfc3339()[..19].to_owned())
         .collect()

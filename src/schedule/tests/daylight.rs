@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use chrono::{DateTime, Datelike, TimeDelta, Timelike};
 
 use super::*;
-use crate::schedule::{Cron, Note, Zone};
+use crate::schedule::{ClockAdjustment, Cron, Zone};
 
 const MINUTE: i64 = 60;
 /// Summer time begins and ends in each zone that has any in this year.
@@ -110,18 +110,18 @@ impl Reference {
     }
 
     /// The instants of the year at which an expression fires that matches these walls.
-    fn fires(&self, matching: &[usize], is_interval: bool, rules: Rules) -> Vec<i64> {
+    fn fires(&self, matching: &[usize], is_interval: bool, rules: ClockChangeRules) -> Vec<i64> {
         let mut fires = BTreeSet::new();
         for index in matching.iter().copied() {
             let (_, instants) = &self.walls[index];
             match (instants.as_slice(), rules) {
                 ([], _) if is_interval => {}
-                ([], Rules { gap: Gap::Skip, .. }) => {}
-                ([], Rules { gap: Gap::EndOfGap, .. }) => {
+                ([], ClockChangeRules { gap: Gap::Skip, .. }) => {}
+                ([], ClockChangeRules { gap: Gap::EndOfGap, .. }) => {
                     let after = self.walls[index..].iter().find_map(|(_, instants)| instants.first());
                     fires.extend(after);
                 }
-                ([], Rules { gap: Gap::Shift, .. }) => {
+                ([], ClockChangeRules { gap: Gap::Shift, .. }) => {
                     let before = self.walls[..index]
                         .iter()
                         .rev()
@@ -132,21 +132,21 @@ impl Reference {
                 (instants, _) if is_interval => fires.extend(instants),
                 (
                     instants,
-                    Rules {
+                    ClockChangeRules {
                         overlap: OverlapTime::First,
                         ..
                     },
                 ) => fires.extend(instants.first()),
                 (
                     instants,
-                    Rules {
+                    ClockChangeRules {
                         overlap: OverlapTime::Second,
                         ..
                     },
                 ) => fires.extend(instants.last()),
                 (
                     instants,
-                    Rules {
+                    ClockChangeRules {
                         overlap: OverlapTime::Both,
                         ..
                     },
@@ -164,7 +164,7 @@ fn year() -> (i64, i64) {
 }
 
 /// All occurrences of the year, one after the other.
-fn walk(cron: &Cron, zone: &Zone, rules: Rules) -> Vec<i64> {
+fn walk(cron: &Cron, zone: &Zone, rules: ClockChangeRules) -> Vec<i64> {
     let (from, until) = year();
     let start = DateTime::from_timestamp(from - 1, 0).unwrap();
     let mut after = from - 1;
@@ -424,7 +424,9 @@ fn known_clock_changes_are_known() {
     ] {
         let zone = Zone::named(zone).unwrap();
         let cron = Cron::parse(text).unwrap();
-        let found = cron.occurrences(at(after), &zone, Rules { gap, overlap }).next();
+        let found = cron
+            .occurrences(at(after), &zone, ClockChangeRules { gap, overlap })
+            .next();
         let found = found.unwrap().at.to_rfc3339();
         assert_eq!(found, next, "{text} {zone} {gap:?} {overlap:?} after {after}");
     }
@@ -433,38 +435,43 @@ fn known_clock_changes_are_known() {
 #[test]
 fn what_a_clock_change_did_is_told() {
     let berlin = Zone::named("Europe/Berlin").unwrap();
-    let note = |text: &str, gap, overlap, after: &str| {
+    let adjustment = |text: &str, gap, overlap, after: &str| {
         let cron = Cron::parse(text).unwrap();
-        let found = cron.occurrences(at(after), &berlin, Rules { gap, overlap }).next();
-        found.unwrap().note
+        let found = cron
+            .occurrences(at(after), &berlin, ClockChangeRules { gap, overlap })
+            .next();
+        found.unwrap().adjustment
     };
     let half_past: chrono::NaiveDateTime = "2026-03-29T02:30:00".parse().unwrap();
     let spring = "2026-03-28T23:00:00Z";
     let autumn = "2026-10-24T22:00:00Z";
     let daily = "30 2 * * *";
     assert_eq!(
-        note(daily, Gap::EndOfGap, OverlapTime::First, spring),
-        Some(Note::EndOfGap(half_past))
+        adjustment(daily, Gap::EndOfGap, OverlapTime::First, spring),
+        Some(ClockAdjustment::EndOfGap(half_past))
     );
     assert_eq!(
-        note(daily, Gap::Shift, OverlapTime::First, spring),
-        Some(Note::Shifted(half_past))
+        adjustment(daily, Gap::Shift, OverlapTime::First, spring),
+        Some(ClockAdjustment::Shifted(half_past))
     );
     assert_eq!(
-        note(daily, Gap::Skip, OverlapTime::First, spring),
-        Some(Note::LeftOut(half_past))
+        adjustment(daily, Gap::Skip, OverlapTime::First, spring),
+        Some(ClockAdjustment::Skipped(half_past))
     );
     assert_eq!(
-        note("30 * * * *", Gap::EndOfGap, OverlapTime::First, "2026-03-29T00:30:00Z"),
-        Some(Note::LeftOut(half_past))
+        adjustment("30 * * * *", Gap::EndOfGap, OverlapTime::First, "2026-03-29T00:30:00Z"),
+        Some(ClockAdjustment::Skipped(half_past))
     );
     assert_eq!(
-        note(daily, Gap::Skip, OverlapTime::First, autumn),
-        Some(Note::FirstOfTwo)
+        adjustment(daily, Gap::Skip, OverlapTime::First, autumn),
+        Some(ClockAdjustment::FirstOfTwo)
     );
     assert_eq!(
-        note(daily, Gap::Skip, OverlapTime::Second, autumn),
-        Some(Note::SecondOfTwo)
+        adjustment(daily, Gap::Skip, OverlapTime::Second, autumn),
+        Some(ClockAdjustment::SecondOfTwo)
     );
-    assert_eq!(note(daily, Gap::Skip, OverlapTime::First, "2026-07-01T00:00:00Z"), None);
+    assert_eq!(
+        adjustment(daily, Gap::Skip, OverlapTime::First, "2026-07-01T00:00:00Z"),
+        None
+    );
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::schedule::{Cron, Interval, Zone};
 
-fn take(text: &str, after: i64, zone: &Zone, rules: Rules) {
+fn take(text: &str, after: i64, zone: &Zone, rules: ClockChangeRules) {
     let Ok(cron) = Cron::parse(text) else { return };
     assert_eq!(Cron::parse(&cron.to_string()).unwrap(), cron);
     let after = DateTime::from_timestamp(after, 0).unwrap();
@@ -24,7 +24,7 @@ proptest! {
 
     #[test]
     fn any_text_is_answered(text in any::<String>()) {
-        take(&text, 0, &Zone::UTC, Rules::default());
+        take(&text, 0, &Zone::UTC, ClockChangeRules::default());
         let _ = Interval::parse(&text);
         let zone = Zone::named(text.get(..8).unwrap_or_default());
         assert!(zone.is_err());
@@ -35,7 +35,7 @@ proptest! {
         text in "([0-9]{1,3}|[*?/,#LWH-]|SUN|fri|JAN|dec|[ \t]|@daily){1,24}",
         after in any::<i32>(),
     ) {
-        take(&text, i64::from(after), &Zone::UTC, Rules::default());
+        take(&text, i64::from(after), &Zone::UTC, ClockChangeRules::default());
     }
 
     #[test]
@@ -54,9 +54,9 @@ fn an_expression_that_is_always_left_out_ends_the_search() {
     // The clock of New York goes forward in each of these nights, by today's rules.
     let cron = Cron::parse("30 2 * 3 SUN#2").unwrap();
     let zone = Zone::named("America/New_York").unwrap();
-    let rules = Rules {
+    let rules = ClockChangeRules {
         gap: Gap::Skip,
-        ..Rules::default()
+        ..ClockChangeRules::default()
     };
     assert_eq!(cron.next_after(at("2026-01-01T00:00:00Z"), &zone, rules), None);
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::schedule::{Kind, MisfirePolicy, Overlap};
+use crate::schedule::{MisfirePolicy, OverlapPolicy, ScheduleKind};
 
 fn refused(inputs: Value) -> Vec<(String, String)> {
     let error = Schedule::from_inputs(inputs.as_object().unwrap()).unwrap_err();
@@ -30,7 +30,7 @@ fn the_defaults_are_written_out() {
         })
     );
     assert_eq!(cron.to_string(), "0 0 9 * * * (UTC)");
-    assert_eq!(cron.overlap(), Overlap::Allow);
+    assert_eq!(cron.overlap(), OverlapPolicy::Allow);
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn misfires_have_a_short_and_a_long_form() {
 #[test]
 fn times_without_an_offset_are_local() {
     let once = |inputs: Value| match schedule(inputs).kind() {
-        Kind::Once(at) => *at,
+        ScheduleKind::Once(at) => *at,
         other => panic!("{other:?}"),
     };
     let berlin = |text: &str| once(json!({"dateTime": text, "timeZone": "Europe/Berlin"}));

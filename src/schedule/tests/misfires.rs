@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use serde_json::json;
 
 use super::*;
-use crate::schedule::{Decision, Kind, MisfirePolicy, Planned, Progress};
+use crate::schedule::{FireDecision, MisfirePolicy, PlannedFire, Progress, ScheduleKind};
 
 const ANCHOR: &str = "2026-01-01T00:00:00Z";
 
@@ -22,7 +22,7 @@ fn with_policy(kind: Value, misfire: &Value) -> Schedule {
     schedule(inputs)
 }
 
-fn fired(decision: &Decision) -> Vec<DateTime<Utc>> {
+fn fired(decision: &FireDecision) -> Vec<DateTime<Utc>> {
     decision.fire.iter().map(|fire| fire.occurrence).collect()
 }
 
@@ -100,7 +100,7 @@ fn every_kind_policy_and_downtime() {
 }
 
 /// The policies in plain words, over the list of all that is due.
-fn expect(schedule: &Schedule, due: &[DateTime<Utc>], now: DateTime<Utc>, decision: &Decision, context: &str) {
+fn expect(schedule: &Schedule, due: &[DateTime<Utc>], now: DateTime<Utc>, decision: &FireDecision, context: &str) {
     let late_by = |seconds: i64| move |at: &DateTime<Utc>| now - *at >= TimeDelta::seconds(seconds);
     let threshold = match schedule.misfire().policy {
         MisfirePolicy::OnlyIfLateBy { less_than } => less_than.num_seconds().min(60),
@@ -241,7 +241,7 @@ fn no_occurrence_is_decided_again_whatever_changes() {
 #[test]
 fn a_point_in_time_fires_once_and_also_when_it_has_passed() {
     let once = schedule(json!({"dateTime": "2020-01-01T00:00:00Z"}));
-    assert!(matches!(once.kind(), Kind::Once(_)));
+    assert!(matches!(once.kind(), ScheduleKind::Once(_)));
     let decision = once.due(&progress(None), at("2026-01-01T00:00:01Z"));
     assert_eq!(fired(&decision), [at("2020-01-01T00:00:00Z")]);
     assert_eq!((decision.next, decision.misfired, decision.skipped), (None, 1, 0));
@@ -281,7 +281,7 @@ fn jitter_delays_and_keeps_the_order() {
     ] {
         let jittered = schedule(inputs.clone());
         let mut progress = progress(None);
-        let mut last: Option<Planned> = None;
+        let mut last: Option<PlannedFire> = None;
         let mut delays = std::collections::BTreeSet::new();
         for _ in 0..200 {
             let next = jittered.next(&progress).unwrap();

@@ -244,7 +244,7 @@ fn a_thousand_random_expressions_agree() {
         }
         for _ in 0..3 {
             let next = ours
-                .next_after(after.and_utc(), &Zone::UTC, Rules::default())
+                .next_after(after.and_utc(), &Zone::UTC, ClockChangeRules::default())
                 .unwrap()
                 .naive_utc();
             let later = Duration::days(expression.days_before);
