@@ -31,7 +31,7 @@ enum Kind {
     Unprocessable,
     Unavailable,
     Unknown,
-    GivenUp,
+    DeadLettered,
     LostLock,
     Fenced,
     Stopped,
@@ -86,8 +86,8 @@ impl Error {
     }
 
     /// What was accepted failed so often, or killed so many processes, that it became a dead letter.
-    pub(crate) fn given_up(message: impl Into<String>) -> Self {
-        Self::new(Kind::GivenUp, "given-up", message)
+    pub(crate) fn dead_lettered(message: impl Into<String>) -> Self {
+        Self::new(Kind::DeadLettered, "given-up", message)
     }
 
     /// The lock that protected the work is no longer ours.
@@ -200,8 +200,8 @@ impl Error {
 
     /// What was accepted became a dead letter, which an operator may replay; [`Error::instance_id`] tells of which
     /// instance.
-    pub fn is_given_up(&self) -> bool {
-        matches!(self.0.kind, Kind::GivenUp)
+    pub fn is_dead_lettered(&self) -> bool {
+        matches!(self.0.kind, Kind::DeadLettered)
     }
 
     /// The lock that protected the work was lost.

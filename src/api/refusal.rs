@@ -86,7 +86,7 @@ impl Refusal {
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         let status = status_of(&error);
-        if status == StatusCode::INTERNAL_SERVER_ERROR && !error.is_given_up() {
+        if status == StatusCode::INTERNAL_SERVER_ERROR && !error.is_dead_lettered() {
             tracing::error!(error = %error, code = error.code(), "a request failed inside the engine");
             return Self {
                 instance: error.instance_id().map(str::to_owned),
@@ -175,7 +175,7 @@ mod tests {
             (Error::too_large("x", "m"), 413),
             (Error::unprocessable("x", "m"), 422),
             (Error::internal("m"), 500),
-            (Error::given_up("m"), 500),
+            (Error::dead_lettered("m"), 500),
             (Error::unavailable("x", "m"), 503),
             (Error::lost_lock("m"), 503),
             (Error::fenced("m"), 503),

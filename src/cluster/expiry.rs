@@ -6,7 +6,7 @@ use tokio::sync::watch;
 use tokio_util::sync::DropGuard;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::pulse::Report;
+use super::check_in::CheckInReport;
 use super::take_over::TakeOver;
 
 /// Owns the task.
@@ -14,14 +14,14 @@ pub(super) struct Expiry(#[allow(dead_code, reason = "held for its drop")] Abort
 
 impl Expiry {
     /// Looks at each check-in until dropped. `ends` is dropped with the task, however that ends.
-    pub(super) fn start(take_over: TakeOver, mut reports: watch::Receiver<Report>, ends: DropGuard) -> Self {
+    pub(super) fn start(take_over: TakeOver, mut reports: watch::Receiver<CheckInReport>, ends: DropGuard) -> Self {
         Self(AbortOnDropHandle::new(tokio::spawn(async move {
             let _ends = ends;
             let mut seen_off = BTreeSet::new();
             while reports.changed().await.is_ok() {
-                let condemned = reports.borrow_and_update().condemned.clone();
-                seen_off.retain(|gone| condemned.contains(gone));
-                for silent in condemned {
+                let expired = reports.borrow_and_update().expired.clone();
+                seen_off.retain(|gone| expired.contains(gone));
+                for silent in expired {
                     if seen_off.contains(&silent) {
                         continue;
                     }

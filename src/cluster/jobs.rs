@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio_util::sync::DropGuard;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::pulse::Report;
+use super::check_in::CheckInReport;
 use super::take_over::TakeOver;
 use crate::Result;
 use crate::db::Pool;
@@ -35,14 +35,14 @@ impl Jobs {
     pub(super) fn start(
         own: Incarnation,
         take_over: TakeOver,
-        mut reports: watch::Receiver<Report>,
+        mut reports: watch::Receiver<CheckInReport>,
         letters: Duration,
         ends: DropGuard,
     ) -> Self {
         Self(AbortOnDropHandle::new(tokio::spawn(async move {
             let _ends = ends;
             while reports.changed().await.is_ok() {
-                if !reports.borrow_and_update().pulse.jobs_due {
+                if !reports.borrow_and_update().check_in.jobs_due {
                     continue;
                 }
                 // For its turn only: each node would have one more connection for good.

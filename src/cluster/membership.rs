@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::check_in::{self, CheckInReport, CheckInThread};
 use super::expiry::Expiry;
 use super::jobs::Jobs;
-use super::pulse::{self, PulseThread, Report};
+use super::liveness_watch::LivenessWatch;
 use super::take_over::{BLIND, TakeOver};
-use super::watch::Watch;
 use crate::db::{ANSWER_TIMEOUT, Connector, Pool, Session, within};
 use crate::id::{Incarnation, NodeId};
 use crate::lock::{LockKey, SessionLocks, SessionTask};
@@ -30,7 +30,7 @@ pub(crate) struct MembershipOptions {
     /// Without a check-in for this long, others may declare the node dead.
     pub(crate) tolerance: Duration,
     /// How long the dead letter of a stimulus is kept that nothing has waited for.
-    pub(crate) letter_lifetime: Duration,
+    pub(crate) dead_letter_lifetime: Duration,
 }
 
 /// One registration of this process. Dropping it closes its connections; [`Membership::leave`] does so in good order.
@@ -39,9 +39,9 @@ pub(crate) struct Membership {
     pub(crate) connector: Connector,
     pub(crate) locks: SessionLocks,
     _session: SessionTask,
-    pulse: PulseThread,
+    check_in: CheckInThread,
     take_over: TakeOver,
-    _watch: Watch,
+    _watch: LivenessWatch,
     _expiry: Expiry,
     _jobs: Jobs,
     /// One of the three above has ended, which none does by itself.
@@ -78,7 +78,7 @@ impl Membership {
             started => started?,
         };
         node::register(client, incarnation, &options.node_id, options.tolerance).await?;
-        let pulse = pulse::start(connector.clone(), incarnation, options.clone())?;
+        let check_in = check_in::start(connector.clone(), incarnation, options.clone())?;
         // The session of the locks idles, or nearly: who may see it sees so, and who may not says that it is unknown.
         if depart::signs(client, incarnation).await?.lives.is_none() {
             tracing::warn!("{BLIND}");
@@ -86,17 +86,17 @@ impl Membership {
         let take_over = TakeOver::new(connector.clone(), options.node_id.clone());
         let failed = CancellationToken::new();
         let ends = || failed.clone().drop_guard();
-        let watch = Watch::start(incarnation, take_over.clone(), pulse.reports(), ends());
-        let expiry = Expiry::start(take_over.clone(), pulse.reports(), ends());
-        let letters = options.letter_lifetime;
-        let jobs = Jobs::start(incarnation, take_over.clone(), pulse.reports(), letters, ends());
+        let watch = LivenessWatch::start(incarnation, take_over.clone(), check_in.reports(), ends());
+        let expiry = Expiry::start(take_over.clone(), check_in.reports(), ends());
+        let letters = options.dead_letter_lifetime;
+        let jobs = Jobs::start(incarnation, take_over.clone(), check_in.reports(), letters, ends());
         tracing::info!(%incarnation, node = %options.node_id, "registered");
         Ok(Self {
             incarnation,
             connector,
             locks,
             _session: session,
-            pulse,
+            check_in,
             take_over,
             _watch: watch,
             _expiry: expiry,
@@ -106,8 +106,8 @@ impl Membership {
     }
 
     /// What the last check-in learned.
-    pub(crate) fn reports(&self) -> watch::Receiver<Report> {
-        self.pulse.reports()
+    pub(crate) fn reports(&self) -> watch::Receiver<CheckInReport> {
+        self.check_in.reports()
     }
 
     /// Changes whenever this node has taken over from another one: there may be work.

@@ -20,16 +20,16 @@
 //! - `watch`, `expiry`: who notices that a node is gone; `take_over`: what is done then.
 //! - `jobs`: what the cluster does once. `scheduler`: who fires schedules.
 
+mod check_in;
+pub(crate) mod election;
 mod expiry;
+mod failure_detector;
 mod jobs;
+mod liveness_watch;
 mod membership;
-mod pulse;
-pub(crate) mod scheduler;
 mod take_over;
 #[cfg(test)]
 mod tests;
-mod verdict;
-mod watch;
 
+pub(crate) use check_in::CheckInReport;
 pub(crate) use membership::{Membership, MembershipOptions};
-pub(crate) use pulse::Report;

@@ -15,7 +15,7 @@ fn options(node: &str) -> MembershipOptions {
         node_id: NodeId::new(node),
         check_in: Duration::from_millis(50),
         tolerance: Duration::from_secs(2),
-        letter_lifetime: Duration::from_secs(3600),
+        dead_letter_lifetime: Duration::from_secs(3600),
     }
 }
 
@@ -241,12 +241,17 @@ async fn a_check_in_tells_who_is_late() {
         .unwrap();
     let membership = join(&fixture, "n").await.unwrap();
     let mut reports = membership.reports();
-    let told = reports.wait_for(|report| !report.pulse.expired.is_empty());
+    let told = reports.wait_for(|report| !report.check_in.expired.is_empty());
     let told = tokio::time::timeout(Duration::from_secs(60), told)
         .await
         .unwrap()
         .unwrap();
-    let expired: Vec<_> = told.pulse.expired.iter().map(|expired| expired.incarnation).collect();
+    let expired: Vec<_> = told
+        .check_in
+        .expired
+        .iter()
+        .map(|expired| expired.incarnation)
+        .collect();
     assert_eq!(expired, [late]);
-    assert!(told.pulse.registered);
+    assert!(told.check_in.registered);
 }

@@ -214,7 +214,7 @@ pub(super) async fn follow(shift: Arc<Shift>, mut signals: Signals) {
                     if changed.is_err() {
                         return;
                     }
-                    let seen = reports.borrow_and_update().pulse.revision;
+                    let seen = reports.borrow_and_update().check_in.revision;
                     if revision.replace(seen) != Some(seen) {
                         break;
                     }

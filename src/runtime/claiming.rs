@@ -111,7 +111,7 @@ async fn rounds(shift: &Arc<Shift>, horizon: &Horizon) {
                     return;
                 }
                 let report = reports.borrow_and_update().clone();
-                if let Some(due) = report.pulse.next_due {
+                if let Some(due) = report.check_in.next_due {
                     shift.alarm.due(report.received + due);
                 }
                 continue;
@@ -261,9 +261,9 @@ async fn peek(shift: &Shift, horizon: &Horizon, memory: &mut Memory, limit: usiz
     if beyond.is_empty() {
         let (head, share, alone) = {
             let report = shift.reports.borrow();
-            let pulse = &report.pulse;
-            let share = memory.share(pulse.peers, pulse.before, Instant::now());
-            (pulse.head - MARGIN, share, pulse.peers == 0)
+            let check_in = &report.check_in;
+            let share = memory.share(check_in.worker_peers, check_in.rank, Instant::now());
+            (check_in.head - MARGIN, share, check_in.worker_peers == 0)
         };
         let sent: &[InstanceKey] = if memory.leaving_out > 0 { &hidden } else { &[] };
         // The oldest first; but behind a backlog, each second look is for what has come due since.

@@ -57,7 +57,7 @@ impl Engine {
             async move {
                 match engine.cancel(&id).await {
                     // Deleted meanwhile, or nobody can cancel it just now; the others are cancelled all the same.
-                    Err(error) if error.is_not_found() || error.is_given_up() => Ok(false),
+                    Err(error) if error.is_not_found() || error.is_dead_lettered() => Ok(false),
                     outcome => outcome,
                 }
             }

@@ -92,7 +92,7 @@ pub(super) fn lost(instance: &InstanceId) -> Error {
 
 /// The error of a door whose row became a dead letter.
 pub(super) fn given_up(instance: &InstanceId) -> Error {
-    Error::given_up(
+    Error::dead_lettered(
         "it failed too often, or killed too many processes, and became a dead letter: look at the dead letters of the \
          instance; replaying one tries it again",
     )

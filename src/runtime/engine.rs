@@ -189,15 +189,15 @@ impl Engine {
     pub fn retreat(&self) -> bool {
         self.inner.leaving.cancel();
         let Ok(shift) = self.shift() else { return false };
-        let (company, hands) = {
+        let (has_api_peers, has_worker_peers) = {
             let report = shift.reports.borrow();
-            (report.pulse.company, report.pulse.hands)
+            (report.check_in.has_api_peers, report.check_in.has_worker_peers)
         };
         // Where nobody else would do what is asked of it meanwhile, it goes on until the shutdown.
-        if hands {
+        if has_worker_peers {
             shift.drain();
         }
-        company && self.inner.options.roles.contains(&Role::Api)
+        has_api_peers && self.inner.options.roles.contains(&Role::Api)
     }
 
     /// Whether this node is about to stop.

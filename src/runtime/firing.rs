@@ -56,7 +56,7 @@ impl Shift {
     /// The same; a node that does not fire tells those that do.
     pub(super) fn freed(&self) {
         self.firing.freed();
-        if self.is_draining() || self.scheduler.may_fire().is_none() {
+        if self.is_draining() || self.election.may_fire().is_none() {
             self.wake.freed();
         }
     }
@@ -79,7 +79,7 @@ pub(super) async fn run(shift: Arc<Shift>) {
 
 async fn rounds(shift: &Arc<Shift>) {
     let mut reports = shift.reports.clone();
-    let mut elections = shift.scheduler.elections();
+    let mut elections = shift.election.changes();
     let firing = &shift.firing;
     firing.alarm.now();
     let mut memory = Memory::default();
@@ -96,11 +96,11 @@ async fn rounds(shift: &Arc<Shift>) {
                     return;
                 }
                 let report = reports.borrow_and_update().clone();
-                if let Some(due) = report.pulse.next_fire {
+                if let Some(due) = report.check_in.next_fire {
                     firing.alarm.due(report.received + due);
                 }
-                firing.queued.store(report.pulse.queued, Ordering::Relaxed);
-                if report.pulse.queued {
+                firing.queued.store(report.check_in.queued, Ordering::Relaxed);
+                if report.check_in.queued {
                     firing.alarm.now();
                 }
                 continue;
@@ -123,7 +123,7 @@ struct Memory {
 
 /// One look: fires a page of what is due, and sets the alarm for what comes next.
 async fn round(shift: &Shift, memory: &mut Memory) -> Result<()> {
-    if shift.scheduler.may_fire().is_none() {
+    if shift.election.may_fire().is_none() {
         // The next check-in rings again.
         return Ok(());
     }

@@ -210,8 +210,8 @@ fn is_news(now: Instant, at: Instant, known: &[Option<Instant>], check_in: Durat
 
 /// How long a node that is not alone waits beyond the time at which a row is due: all of them know of it.
 pub(super) fn spread(shift: &Shift) -> Duration {
-    let company = shift.reports.borrow().pulse.company;
-    let delay = company.then(|| delay(shift.room(), shift.workers));
+    let has_api_peers = shift.reports.borrow().check_in.has_api_peers;
+    let delay = has_api_peers.then(|| delay(shift.room(), shift.workers));
     delay.flatten().unwrap_or_default()
 }
 

@@ -7,7 +7,7 @@ use super::Engine;
 use super::services::Services;
 use super::token::TokenSecret;
 use crate::activity::{Activity, Catalogue};
-use crate::cluster::scheduler::Candidacy;
+use crate::cluster::election::FiringMode;
 use crate::execution::InterpreterOptions;
 use crate::id::NodeId;
 use crate::lock::LockProvider;
@@ -77,11 +77,11 @@ impl Options {
         all.filter(has).map(Role::as_str).collect()
     }
 
-    pub(super) fn candidacy(&self) -> Candidacy {
+    pub(super) fn firing_mode(&self) -> FiringMode {
         match (self.roles.contains(&Role::Scheduler), self.single_scheduler) {
-            (false, _) => Candidacy::None,
-            (true, false) => Candidacy::Everybody,
-            (true, true) => Candidacy::One,
+            (false, _) => FiringMode::Off,
+            (true, false) => FiringMode::EveryNode,
+            (true, true) => FiringMode::Leader,
         }
     }
 }

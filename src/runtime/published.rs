@@ -135,7 +135,7 @@ pub(super) async fn follow(shift: Arc<Shift>, mut signals: Signals) {
                 if changed.is_err() {
                     return;
                 }
-                let revision = reports.borrow_and_update().pulse.revision;
+                let revision = reports.borrow_and_update().check_in.revision;
                 if shift.published.verify(revision) {
                     tracing::debug!(revision, "a check-in shows a revision that nobody announced; the cache is empty");
                 }

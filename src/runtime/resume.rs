@@ -27,7 +27,7 @@ use crate::{Error, Result};
 impl Engine {
     /// Resumes an instance at a bookmark, runs it until it waits again or ends, and gives its state. A bookmark that
     /// was met before: [`Error::is_conflict`], code `already-resumed`, or `instance-faulted` if the instance has faulted and
-    /// goes on no more; one that became a dead letter: [`Error::is_given_up`]. The same idempotency key waits for the same outcome.
+    /// goes on no more; one that became a dead letter: [`Error::is_dead_lettered`]. The same idempotency key waits for the same outcome.
     pub async fn resume(&self, request: ResumeRequest) -> Result<Executed> {
         self.resume_of_life(request, None).await
     }
@@ -151,7 +151,7 @@ impl Engine {
 
     /// Cancels an instance: whatever burst may be running it has lost from this moment on. Returns once the instance
     /// is cancelled, or after the answer timeout; false: it had finished before. A cancel that became a dead letter:
-    /// [`Error::is_given_up`].
+    /// [`Error::is_dead_lettered`].
     pub async fn cancel(&self, id: &InstanceId) -> Result<bool> {
         let deadline = Instant::now() + self.inner.options.answer_timeout;
         let shift = self.accepting()?;

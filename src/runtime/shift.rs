@@ -21,8 +21,8 @@ use super::published::PublishedDefinitions;
 use super::services::{InstanceLocks, OpenServices};
 use super::tidy::Tidy;
 use crate::Result;
-use crate::cluster::scheduler::{self, Scheduler};
-use crate::cluster::{Membership, Report};
+use crate::cluster::election::{self, Election};
+use crate::cluster::{CheckInReport, Membership};
 use crate::db::{Connector, Notices, NoticesTask, Pool, SchemaName};
 use crate::execution::Interpreter;
 use crate::id::{DefinitionId, Incarnation, InstanceId, NodeId, TenantId};
@@ -65,7 +65,7 @@ pub(super) struct Shift {
     /// What it can run.
     pub(super) capability: Capability,
     /// Whether it may fire schedules.
-    pub(super) scheduler: Scheduler,
+    pub(super) election: Election,
     pub(super) doors: Arc<Doors>,
     pub(super) alarm: Arc<Alarm>,
     pub(super) node_id: NodeId,
@@ -86,7 +86,7 @@ pub(super) struct Shift {
     /// All work of this incarnation must end.
     pub(super) stop: CancellationToken,
     pub(super) tasks: TaskTracker,
-    pub(super) reports: watch::Receiver<Report>,
+    pub(super) reports: watch::Receiver<CheckInReport>,
     /// How often every node checks in.
     pub(super) check_in: Duration,
     /// When it began to work.
@@ -110,7 +110,7 @@ pub(super) struct ShiftTasks {
     pub(super) express: AbortOnDropHandle<()>,
     pub(super) durable: AbortOnDropHandle<()>,
     pub(super) notices: NoticesTask,
-    /// Stands for the office of the one active scheduler.
+    /// The candidate task of the leader election.
     pub(super) candidate: AbortOnDropHandle<()>,
 }
 
@@ -146,7 +146,7 @@ impl Shift {
         node::tell_roles(&pool, incarnation, &options.tasks()).await?;
         let draining = CancellationToken::new();
         // Whoever stops hands on at once, and not when its last burst has ended.
-        let (scheduler, candidate) = scheduler::start(membership, &pool, options.candidacy(), draining.clone());
+        let (election, candidate) = election::start(membership, &pool, options.firing_mode(), draining.clone());
         let shift = Arc::new(Self {
             incarnation,
             pool,
@@ -184,7 +184,7 @@ impl Shift {
             schema: connector.schema().clone(),
             notices,
             draining,
-            scheduler,
+            election,
             closing: CancellationToken::new(),
         });
         let tasks = ShiftTasks {

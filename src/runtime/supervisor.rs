@@ -76,7 +76,7 @@ impl Supervisor {
             node_id: self.options.node_id.clone(),
             check_in: self.options.check_in,
             tolerance: self.options.tolerance,
-            letter_lifetime: self.options.letter_lifetime,
+            dead_letter_lifetime: self.options.letter_lifetime,
         };
         let membership = Membership::join(&self.base, &options, previous).await?;
         let (shift, tasks) = Shift::start(

@@ -45,7 +45,7 @@ impl Engine {
     }
 
     /// Waits until a row was consumed, by whichever node; none: it met nothing. A row that was given up:
-    /// [`Error::is_given_up`].
+    /// [`Error::is_dead_lettered`].
     pub(super) async fn await_row(
         &self,
         instance: InstanceId,

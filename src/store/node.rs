@@ -13,7 +13,7 @@ use crate::id::{Incarnation, NodeId};
 
 const INCARNATION: &str = include_str!("../../sql/queries/node/next_incarnation.sql");
 const REGISTER: &str = include_str!("../../sql/queries/node/register.sql");
-const PULSE: &str = include_str!("../../sql/queries/node/check_in.sql");
+const CHECK_IN: &str = include_str!("../../sql/queries/node/check_in.sql");
 const BY_ID: &str = include_str!("../../sql/queries/node/find.sql");
 const DRAIN: &str = include_str!("../../sql/queries/node/drain.sql");
 const ROLES: &str = include_str!("../../sql/queries/node/set_roles.sql");
@@ -78,7 +78,7 @@ pub(crate) async fn leave(pool: &Pool, incarnation: Incarnation) -> Result<()> {
 
 /// What a check-in learned.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Pulse {
+pub(crate) struct CheckIn {
     /// False: this incarnation was declared dead, or the server crashed and forgot everybody.
     pub(crate) registered: bool,
     /// Counts publishes.
@@ -98,13 +98,13 @@ pub(crate) struct Pulse {
     /// A job of the cluster is due.
     pub(crate) jobs_due: bool,
     /// Another node that answers requests is there, is heard, and is not about to stop.
-    pub(crate) company: bool,
+    pub(crate) has_api_peers: bool,
     /// Another node that runs bursts is there, is heard, and is not about to stop.
-    pub(crate) hands: bool,
+    pub(crate) has_worker_peers: bool,
     /// How many such nodes there are that can run every version.
-    pub(crate) peers: i64,
+    pub(crate) worker_peers: i64,
     /// How many of those registered before this one.
-    pub(crate) before: i64,
+    pub(crate) rank: i64,
     /// Grows by one with each transaction of the server that writes.
     pub(crate) transactions: i64,
     /// What time it was for the database.
@@ -124,19 +124,19 @@ fn micros(count: i64) -> Duration {
 }
 
 /// Prepares the check-in on its own connection.
-pub(crate) async fn prepare_pulse(client: &Client) -> Result<Statement> {
-    within(ANSWER_TIMEOUT, client.prepare(PULSE)).await
+pub(crate) async fn prepare_check_in(client: &Client) -> Result<Statement> {
+    within(ANSWER_TIMEOUT, client.prepare(CHECK_IN)).await
 }
 
 /// Checks in.
-pub(crate) async fn pulse(
+pub(crate) async fn check_in(
     client: &Client,
     statement: &Statement,
     incarnation: Incarnation,
     deadline: Duration,
-) -> Result<Pulse> {
+) -> Result<CheckIn> {
     let row = within(deadline, client.query_one(statement, &[&incarnation.0])).await?;
-    Ok(Pulse {
+    Ok(CheckIn {
         registered: row.get(0),
         revision: row.get(1),
         next_due: row.get::<_, Option<i64>>(2).map(micros),
@@ -152,12 +152,12 @@ pub(crate) async fn pulse(
             .collect(),
         members: row.get::<_, Vec<i64>>(5).into_iter().map(Incarnation).collect(),
         jobs_due: row.get(6),
-        company: row.get(7),
+        has_api_peers: row.get(7),
         next_fire: row.get::<_, Option<i64>>(8).map(micros),
         queued: row.get(9),
-        hands: row.get(10),
-        peers: row.get(12),
-        before: row.get(13),
+        has_worker_peers: row.get(10),
+        worker_peers: row.get(12),
+        rank: row.get(13),
         transactions: row.get(14),
         clock: row.get(15),
     })

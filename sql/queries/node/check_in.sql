@@ -2,7 +2,7 @@
 -- caller:  store::node, from the check-in thread
 -- index:   node_pkey, timer_due, work_ready, schedule_due, schedule_queued
 -- locks:   own node row
-WITH beat AS (
+WITH checked_in AS (
     UPDATE node SET last_seen = clock_timestamp() WHERE incarnation = $1 RETURNING 1
 ), late AS (
     SELECT n.incarnation, (extract(epoch FROM n.tolerance) * 1000000)::bigint AS tolerance
@@ -15,7 +15,7 @@ WITH beat AS (
     FROM node n
     WHERE n.incarnation <> $1 AND NOT n.draining AND n.last_seen >= clock_timestamp() - n.tolerance
 )
-SELECT EXISTS (SELECT 1 FROM beat)
+SELECT EXISTS (SELECT 1 FROM checked_in)
            AND EXISTS (SELECT 1 FROM fence f WHERE f.incarnation = $1) AS registered,
        (SELECT r.revision FROM revision r) AS revision,
        (extract(epoch FROM h.at - clock_timestamp()) * 1000000)::bigint AS next_due,
@@ -24,17 +24,17 @@ SELECT EXISTS (SELECT 1 FROM beat)
        ARRAY(SELECT n.incarnation FROM node n ORDER BY n.incarnation) AS members,
        EXISTS (SELECT 1 FROM cluster_job j
                WHERE j.next_run_at <= clock_timestamp() OR j.next_run_at > clock_timestamp() + 2 * j.every) AS jobs_due,
-       EXISTS (SELECT 1 FROM others o WHERE 'api' = ANY (o.roles)) AS company,
+       EXISTS (SELECT 1 FROM others o WHERE 'api' = ANY (o.roles)) AS has_api_peers,
        (SELECT (extract(epoch FROM s.next_fire - clock_timestamp()) * 1000000)::bigint
         FROM schedule s
         WHERE s.next_fire IS NOT NULL AND NOT s.paused
         ORDER BY s.next_fire, s.id LIMIT 1) AS next_fire,
        EXISTS (SELECT 1 FROM schedule s WHERE s.queued IS NOT NULL AND NOT s.paused) AS queued,
-       EXISTS (SELECT 1 FROM others o WHERE 'worker' = ANY (o.roles)) AS hands,
+       EXISTS (SELECT 1 FROM others o WHERE 'worker' = ANY (o.roles)) AS has_worker_peers,
        -- Nothing that is not claimed was due before.
        least(h.at, now()) AS head,
-       p.peers,
-       p.before,
+       p.worker_peers,
+       p.rank,
        -- Of the whole server: one number, whose growth tells how many transactions write.
        pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS transactions,
        clock_timestamp() AS clock
@@ -42,6 +42,6 @@ FROM (SELECT least((SELECT t.available_at FROM timer t WHERE t.claimed_by IS NUL
                    (SELECT w.available_at FROM work w WHERE w.claimed_by IS NULL
                     ORDER BY w.available_at, w.id LIMIT 1))) h(at),
      -- Whoever cannot run every version looks for itself, and has no share of a backlog.
-     (SELECT count(*) AS peers, count(*) FILTER (WHERE o.incarnation < $1) AS before
+     (SELECT count(*) AS worker_peers, count(*) FILTER (WHERE o.incarnation < $1) AS rank
       FROM others o
       WHERE 'worker' = ANY (o.roles) AND o.lacks = '{}') p

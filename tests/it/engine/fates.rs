@@ -72,7 +72,7 @@ async fn a_door_whose_row_became_a_dead_letter_says_so_and_says_it_again() {
     let request = keyed.clone();
     let answer = given_up(&bench, async move { engine.execute(request).await }).await;
     assert_eq!((answer.code(), answer.instance_id()), ("given-up", Some("born")));
-    assert!(answer.is_given_up() && !answer.is_transient());
+    assert!(answer.is_dead_lettered() && !answer.is_transient());
     assert_eq!(bench.engine.execute(keyed).await.unwrap_err().code(), "given-up");
 
     waiting(&bench, "i").await;

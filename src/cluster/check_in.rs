@@ -7,10 +7,10 @@ use chrono::DateTime;
 use tokio::sync::{Notify, watch};
 
 use super::MembershipOptions;
-use super::verdict::Judge;
+use super::failure_detector::FailureDetector;
 use crate::db::{Connector, Session, within};
 use crate::id::Incarnation;
-use crate::store::node::{self, Pulse};
+use crate::store::node::{self, CheckIn};
 use crate::{Error, Result};
 
 /// What a connection may take at least, however short the tolerance is: a busy machine is no dead one.
@@ -18,14 +18,14 @@ const LEAST_TO_CONNECT: Duration = Duration::from_secs(2);
 
 /// What the last check-in learned.
 #[derive(Clone, Debug)]
-pub(crate) struct Report {
+pub(crate) struct CheckInReport {
     /// When it was sent, by our monotonic clock: what it says is at least this old.
     pub(crate) sent: Instant,
     /// When the answer came: what it says is due then is never due before.
     pub(crate) received: Instant,
-    pub(crate) pulse: Pulse,
+    pub(crate) check_in: CheckIn,
     /// Nodes that are to be taken for dead, as they check in no more.
-    pub(crate) condemned: Vec<Incarnation>,
+    pub(crate) expired: Vec<Incarnation>,
     /// This registration is over.
     pub(crate) declared_dead: bool,
     /// Transactions of the server that wrote since the check-in before, per second, without the check-ins; none: this is the
@@ -34,7 +34,7 @@ pub(crate) struct Report {
     tolerance: Duration,
 }
 
-impl Report {
+impl CheckInReport {
     /// A check-in that was sent at this moment and has just been answered.
     #[cfg(test)]
     pub(super) fn of(sent: Instant, tolerance: Duration) -> Self {
@@ -49,7 +49,7 @@ impl Report {
         Self {
             sent: Instant::now(),
             received: Instant::now(),
-            pulse: Pulse {
+            check_in: CheckIn {
                 registered: true,
                 revision: 0,
                 next_due: Some(Duration::ZERO),
@@ -59,14 +59,14 @@ impl Report {
                 expired: Vec::new(),
                 members: Vec::new(),
                 jobs_due: false,
-                company: false,
-                hands: false,
-                peers: 0,
-                before: 0,
+                has_api_peers: false,
+                has_worker_peers: false,
+                worker_peers: 0,
+                rank: 0,
                 transactions: 0,
                 clock: DateTime::UNIX_EPOCH,
             },
-            condemned: Vec::new(),
+            expired: Vec::new(),
             declared_dead: false,
             writes: None,
             tolerance,
@@ -80,26 +80,30 @@ impl Report {
 }
 
 /// Owns the thread; dropping it stops the check-ins.
-pub(super) struct PulseThread {
-    reports: watch::Receiver<Report>,
+pub(super) struct CheckInThread {
+    reports: watch::Receiver<CheckInReport>,
     stop: Arc<Notify>,
 }
 
-impl PulseThread {
-    pub(super) fn reports(&self) -> watch::Receiver<Report> {
+impl CheckInThread {
+    pub(super) fn reports(&self) -> watch::Receiver<CheckInReport> {
         self.reports.clone()
     }
 }
 
-impl Drop for PulseThread {
+impl Drop for CheckInThread {
     fn drop(&mut self) {
         self.stop.notify_one();
     }
 }
 
 /// Starts the thread. Its runtime has nothing else to do, so that busy workers do not make it late.
-pub(super) fn start(connector: Connector, incarnation: Incarnation, options: MembershipOptions) -> Result<PulseThread> {
-    let first = Report::first(options.tolerance);
+pub(super) fn start(
+    connector: Connector,
+    incarnation: Incarnation,
+    options: MembershipOptions,
+) -> Result<CheckInThread> {
+    let first = CheckInReport::first(options.tolerance);
     let (sender, reports) = watch::channel(first);
     let stop = Arc::new(Notify::new());
     let stopped = Arc::clone(&stop);
@@ -118,35 +122,35 @@ pub(super) fn start(connector: Connector, incarnation: Incarnation, options: Mem
             });
         })
         .map_err(|error| Error::internal("the check-in thread cannot be started").caused_by(error))?;
-    Ok(PulseThread { reports, stop })
+    Ok(CheckInThread { reports, stop })
 }
 
 async fn beat(
     connector: Connector,
     incarnation: Incarnation,
     options: MembershipOptions,
-    sender: watch::Sender<Report>,
+    sender: watch::Sender<CheckInReport>,
 ) {
     let mut line: Option<(Session, tokio_postgres::Statement)> = None;
-    let mut judge = Judge::new(options.check_in, options.tolerance);
+    let mut judge = FailureDetector::new(options.check_in, options.tolerance);
     let mut before: Option<(Instant, i64)> = None;
     loop {
         let sent = Instant::now();
         match check_in(&connector, &mut line, incarnation, &options).await {
-            Ok(pulse) => {
+            Ok(check_in) => {
                 connector.echo().answered(sent);
-                let (received, declared_dead) = (Instant::now(), !pulse.registered);
-                let last = before.replace((received, pulse.transactions));
-                let check_ins = pulse.members.len() as f64 / options.check_in.as_secs_f64();
+                let (received, declared_dead) = (Instant::now(), !check_in.registered);
+                let last = before.replace((received, check_in.transactions));
+                let check_ins = check_in.members.len() as f64 / options.check_in.as_secs_f64();
                 let writes = last.map(|(at, transactions)| {
                     let passed = received.duration_since(at).as_secs_f64();
-                    ((pulse.transactions - transactions) as f64 / passed - check_ins).max(0.0)
+                    ((check_in.transactions - transactions) as f64 / passed - check_ins).max(0.0)
                 });
-                sender.send_replace(Report {
+                sender.send_replace(CheckInReport {
                     sent,
                     received,
-                    condemned: judge.judge(received, &pulse),
-                    pulse,
+                    expired: judge.judge(received, &check_in),
+                    check_in,
                     declared_dead,
                     writes,
                     tolerance: options.tolerance,
@@ -174,18 +178,18 @@ async fn check_in(
     line: &mut Option<(Session, tokio_postgres::Statement)>,
     incarnation: Incarnation,
     options: &MembershipOptions,
-) -> Result<Pulse> {
+) -> Result<CheckIn> {
     let (session, statement) = match line {
         Some(open) => open,
         None => {
             // A first attempt that hears nothing must leave time for a second one.
             let opens = async {
                 let session = connector.open().await?;
-                let statement = node::prepare_pulse(&session.client).await?;
+                let statement = node::prepare_check_in(&session.client).await?;
                 Ok::<_, Error>((session, statement))
             };
             line.insert(within((options.tolerance / 2).max(LEAST_TO_CONNECT), opens).await?)
         }
     };
-    node::pulse(&session.client, statement, incarnation, options.tolerance / 2).await
+    node::check_in(&session.client, statement, incarnation, options.tolerance / 2).await
 }

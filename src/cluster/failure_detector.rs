@@ -13,25 +13,25 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Utc};
 
 use crate::id::Incarnation;
-use crate::store::node::Pulse;
+use crate::store::node::CheckIn;
 
 /// Judges each check-in after the one before.
-pub(super) struct Judge {
+pub(super) struct FailureDetector {
     check_in: Duration,
     /// The longest pause between two check-ins of our own that does not start the count anew.
     pause: Duration,
-    heard: Option<Heard>,
+    heard: Option<Streak>,
     /// Since when most of the others look dead.
     crowd: Option<Instant>,
 }
 
-struct Heard {
+struct Streak {
     first: Instant,
     last: Instant,
     clock: DateTime<Utc>,
 }
 
-impl Heard {
+impl Streak {
     /// Whether the database's clock has gone as ours has since, to within so much.
     fn agrees(&self, now: Instant, clock: DateTime<Utc>, within: Duration) -> bool {
         let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
@@ -40,7 +40,7 @@ impl Heard {
     }
 }
 
-impl Judge {
+impl FailureDetector {
     pub(super) fn new(check_in: Duration, tolerance: Duration) -> Self {
         Self {
             check_in,
@@ -52,32 +52,32 @@ impl Judge {
     }
 
     /// The nodes that are to be taken for dead, by a check-in of ours that was answered at `now`.
-    pub(super) fn judge(&mut self, now: Instant, pulse: &Pulse) -> Vec<Incarnation> {
+    pub(super) fn judge(&mut self, now: Instant, check_in: &CheckIn) -> Vec<Incarnation> {
         let heard = match self.heard.take() {
             Some(heard)
-                if now.duration_since(heard.last) <= self.pause && heard.agrees(now, pulse.clock, self.pause) =>
+                if now.duration_since(heard.last) <= self.pause && heard.agrees(now, check_in.clock, self.pause) =>
             {
-                Heard {
+                Streak {
                     first: heard.first,
                     last: now,
-                    clock: pulse.clock,
+                    clock: check_in.clock,
                 }
             }
-            _ => Heard {
+            _ => Streak {
                 first: now,
                 last: now,
-                clock: pulse.clock,
+                clock: check_in.clock,
             },
         };
         let steady = heard.last.duration_since(heard.first);
         self.heard = Some(heard);
-        let silent: Vec<Incarnation> = pulse
+        let silent: Vec<Incarnation> = check_in
             .expired
             .iter()
             .filter(|expired| steady >= expired.tolerance)
             .map(|expired| expired.incarnation)
             .collect();
-        let others = pulse.members.len().saturating_sub(1);
+        let others = check_in.members.len().saturating_sub(1);
         if silent.len() < 2 || silent.len() * 2 <= others {
             self.crowd = None;
             return silent;
@@ -98,8 +98,8 @@ mod tests {
     const TOLERANCE: Duration = Duration::from_secs(5);
     const CHECK_IN: Duration = Duration::from_secs(1);
 
-    fn pulse(members: i64, expired: &[i64]) -> Pulse {
-        Pulse {
+    fn check_in(members: i64, expired: &[i64]) -> CheckIn {
+        CheckIn {
             registered: true,
             revision: 0,
             next_due: None,
@@ -115,23 +115,26 @@ mod tests {
                 .collect(),
             members: (1..=members).map(Incarnation).collect(),
             jobs_due: false,
-            company: false,
-            hands: false,
-            peers: 0,
-            before: 0,
+            has_api_peers: false,
+            has_worker_peers: false,
+            worker_peers: 0,
+            rank: 0,
             transactions: 0,
             clock: DateTime::UNIX_EPOCH,
         }
     }
 
     /// What is judged at each of these seconds.
-    fn judged(at: &[u64], pulse: &Pulse) -> Vec<usize> {
-        let (mut judge, start) = (Judge::new(CHECK_IN, TOLERANCE), Instant::now());
+    fn judged(at: &[u64], check_in: &CheckIn) -> Vec<usize> {
+        let (mut judge, start) = (FailureDetector::new(CHECK_IN, TOLERANCE), Instant::now());
         at.iter()
             .map(|second| {
                 let clock = DateTime::UNIX_EPOCH + Duration::from_secs(*second);
-                let pulse = Pulse { clock, ..pulse.clone() };
-                judge.judge(start + Duration::from_secs(*second), &pulse).len()
+                let check_in = CheckIn {
+                    clock,
+                    ..check_in.clone()
+                };
+                judge.judge(start + Duration::from_secs(*second), &check_in).len()
             })
             .collect()
     }
@@ -139,14 +142,14 @@ mod tests {
     #[test]
     fn a_clock_that_is_stepped_starts_the_count_anew() {
         for step in [3600, -3600] {
-            let (mut judge, start) = (Judge::new(CHECK_IN, TOLERANCE), Instant::now());
+            let (mut judge, start) = (FailureDetector::new(CHECK_IN, TOLERANCE), Instant::now());
             let mut judged = |second: u64, off: i64, expired: &[i64]| {
                 let clock = DateTime::UNIX_EPOCH + chrono::TimeDelta::seconds(second.cast_signed() + off);
-                let pulse = Pulse {
+                let check_in = CheckIn {
                     clock,
-                    ..pulse(2, expired)
+                    ..check_in(2, expired)
                 };
-                judge.judge(start + Duration::from_secs(second), &pulse).len()
+                judge.judge(start + Duration::from_secs(second), &check_in).len()
             };
             for second in 0..20 {
                 assert_eq!(judged(second, 0, &[]), 0);
@@ -162,7 +165,10 @@ mod tests {
 
     #[test]
     fn silence_counts_once_we_were_heard_for_as_long() {
-        assert_eq!(judged(&[0, 1, 2, 3, 4, 5, 6], &pulse(3, &[2])), [0, 0, 0, 0, 0, 1, 1]);
+        assert_eq!(
+            judged(&[0, 1, 2, 3, 4, 5, 6], &check_in(3, &[2])),
+            [0, 0, 0, 0, 0, 1, 1]
+        );
     }
 
     #[test]
@@ -170,15 +176,15 @@ mod tests {
         // From 5 to 11 nobody was heard: neither they nor we.
         let seconds = [0, 1, 2, 3, 4, 11, 12, 13, 14, 15, 16];
         let expected = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
-        assert_eq!(judged(&seconds, &pulse(3, &[2])), expected);
+        assert_eq!(judged(&seconds, &check_in(3, &[2])), expected);
     }
 
     #[test]
     fn most_at_once_get_one_more_interval() {
         let seconds = [0, 2, 4, 5, 6];
-        assert_eq!(judged(&seconds, &pulse(3, &[2, 3])), [0, 0, 0, 0, 2]);
+        assert_eq!(judged(&seconds, &check_in(3, &[2, 3])), [0, 0, 0, 0, 2]);
         assert_eq!(
-            judged(&seconds, &pulse(5, &[2, 3])),
+            judged(&seconds, &check_in(5, &[2, 3])),
             [0, 0, 0, 2, 2],
             "half is not most"
         );
@@ -186,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_node_with_more_patience_gets_it() {
-        let mut patient = pulse(3, &[2]);
+        let mut patient = check_in(3, &[2]);
         patient.expired[0].tolerance = TOLERANCE * 2;
         assert_eq!(judged(&[0, 2, 4, 6, 8, 9, 10], &patient), [0, 0, 0, 0, 0, 0, 1]);
     }

@@ -6,8 +6,8 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{Candidacy, Scheduler, Term, start};
-use crate::cluster::{Membership, MembershipOptions, Report};
+use super::{Election, FiringMode, Term, start};
+use crate::cluster::{CheckInReport, Membership, MembershipOptions};
 use crate::db::Pool;
 use crate::id::NodeId;
 use crate::store::commit::tests::fixture::Fixture;
@@ -16,22 +16,22 @@ use crate::store::overview;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 struct Node {
-    scheduler: Scheduler,
+    scheduler: Election,
     resigns: CancellationToken,
     _candidate: AbortOnDropHandle<()>,
     _membership: Membership,
 }
 
-async fn node(fixture: &Fixture, name: &str, candidacy: Candidacy) -> Node {
+async fn node(fixture: &Fixture, name: &str, mode: FiringMode) -> Node {
     let options = MembershipOptions {
         node_id: NodeId::new(name),
         check_in: Duration::from_millis(50),
         tolerance: Duration::from_secs(5),
-        letter_lifetime: Duration::from_secs(3600),
+        dead_letter_lifetime: Duration::from_secs(3600),
     };
     let membership = Membership::join(&fixture.base, &options, None).await.unwrap();
     let (pool, resigns) = (Pool::new(&fixture.base, 1).unwrap(), CancellationToken::new());
-    let (scheduler, candidate) = start(&membership, &pool, candidacy, resigns.clone());
+    let (scheduler, candidate) = start(&membership, &pool, mode, resigns.clone());
     Node {
         scheduler,
         resigns,
@@ -62,7 +62,7 @@ async fn of_many_candidates_one_is_elected_and_each_that_follows_has_a_greater_t
     let fixture = Fixture::new().await;
     let mut nodes = Vec::new();
     for n in 0..4 {
-        nodes.push(node(&fixture, &format!("n{n}"), Candidacy::One).await);
+        nodes.push(node(&fixture, &format!("n{n}"), FiringMode::Leader).await);
     }
     let mut last = Term(0);
     for round in 0..3 {
@@ -91,8 +91,8 @@ async fn of_many_candidates_one_is_elected_and_each_that_follows_has_a_greater_t
 async fn a_killed_one_whose_row_still_stands_is_not_shown_beside_the_next() {
     let fixture = Fixture::new().await;
     let both = [
-        node(&fixture, "killed", Candidacy::None).await,
-        node(&fixture, "next", Candidacy::None).await,
+        node(&fixture, "killed", FiringMode::Off).await,
+        node(&fixture, "next", FiringMode::Off).await,
     ];
     let told = "UPDATE node SET scheduler_term = CASE node_id WHEN 'killed' THEN 4 ELSE 5 END";
     fixture.admin.client.batch_execute(told).await.unwrap();
@@ -107,9 +107,9 @@ async fn a_killed_one_whose_row_still_stands_is_not_shown_beside_the_next() {
 async fn where_everybody_fires_nobody_is_elected_and_without_the_role_nobody_fires() {
     let fixture = Fixture::new().await;
     let all = [
-        node(&fixture, "a", Candidacy::Everybody).await,
-        node(&fixture, "b", Candidacy::Everybody).await,
-        node(&fixture, "c", Candidacy::None).await,
+        node(&fixture, "a", FiringMode::EveryNode).await,
+        node(&fixture, "b", FiringMode::EveryNode).await,
+        node(&fixture, "c", FiringMode::Off).await,
     ];
     let may: Vec<_> = all.iter().map(|node| node.scheduler.may_fire()).collect();
     assert_eq!(may, [Some(Term(0)), Some(Term(0)), None]);
@@ -119,24 +119,24 @@ async fn where_everybody_fires_nobody_is_elected_and_without_the_role_nobody_fir
 async fn a_term_is_trusted_from_the_sending_of_a_check_in_and_no_longer_than_the_tolerance() {
     let tolerance = Duration::from_secs(5);
     let ago = |seconds| Instant::now().checked_sub(Duration::from_secs(seconds)).unwrap();
-    let (reports, seen) = watch::channel(Report::of(ago(4), tolerance));
+    let (reports, seen) = watch::channel(CheckInReport::of(ago(4), tolerance));
     let (elections, elected) = watch::channel(Some(Term(7)));
-    let scheduler = Scheduler {
-        candidacy: Candidacy::One,
+    let scheduler = Election {
+        mode: FiringMode::Leader,
         reports: seen,
         elected,
     };
     assert_eq!(scheduler.may_fire(), Some(Term(7)));
     // The answer to a check-in has just come; it was sent too long ago.
-    reports.send_replace(Report::of(ago(6), tolerance));
+    reports.send_replace(CheckInReport::of(ago(6), tolerance));
     assert_eq!(scheduler.may_fire(), None);
-    reports.send_replace(Report::of(ago(0), tolerance));
+    reports.send_replace(CheckInReport::of(ago(0), tolerance));
     assert_eq!(scheduler.may_fire(), Some(Term(7)));
     elections.send_replace(None);
     assert_eq!(scheduler.may_fire(), None);
     elections.send_replace(Some(Term(9)));
     assert_eq!(scheduler.may_fire(), Some(Term(9)));
-    let mut dead = Report::of(ago(0), tolerance);
+    let mut dead = CheckInReport::of(ago(0), tolerance);
     dead.declared_dead = true;
     reports.send_replace(dead);
     assert_eq!(scheduler.may_fire(), None);

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Membership;
-use super::pulse::Report;
+use super::check_in::CheckInReport;
 use crate::Result;
 use crate::db::Pool;
 use crate::id::Incarnation;
@@ -32,13 +32,13 @@ const AGAIN: Duration = Duration::from_millis(500);
 
 /// Whether and how a node takes part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Candidacy {
+pub(crate) enum FiringMode {
     /// It fires nothing.
-    None,
+    Off,
     /// It fires, as do all others that may.
-    Everybody,
+    EveryNode,
     /// It fires while it is the one that was elected.
-    One,
+    Leader,
 }
 
 /// In which right a node fires: greater than that of whoever did before. Zero where everybody does.
@@ -47,27 +47,27 @@ pub(crate) struct Term(pub(crate) u64);
 
 /// The right to fire. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct Scheduler {
-    candidacy: Candidacy,
-    reports: watch::Receiver<Report>,
+pub(crate) struct Election {
+    mode: FiringMode,
+    reports: watch::Receiver<CheckInReport>,
     elected: watch::Receiver<Option<Term>>,
 }
 
-impl Scheduler {
+impl Election {
     /// The term in which this node may fire at this moment; none: it may not. Ask before each round of firing.
     pub(crate) fn may_fire(&self) -> Option<Term> {
         if !self.reports.borrow().is_fresh() {
             return None;
         }
-        match self.candidacy {
-            Candidacy::None => None,
-            Candidacy::Everybody => Some(Term(0)),
-            Candidacy::One => *self.elected.borrow(),
+        match self.mode {
+            FiringMode::Off => None,
+            FiringMode::EveryNode => Some(Term(0)),
+            FiringMode::Leader => *self.elected.borrow(),
         }
     }
 
     /// Changes when this node is elected, and when it is so no more: then it is time to look what is due.
-    pub(crate) fn elections(&self) -> watch::Receiver<Option<Term>> {
+    pub(crate) fn changes(&self) -> watch::Receiver<Option<Term>> {
         self.elected.clone()
     }
 }
@@ -76,12 +76,12 @@ impl Scheduler {
 pub(crate) fn start(
     membership: &Membership,
     pool: &Pool,
-    candidacy: Candidacy,
+    mode: FiringMode,
     resigns: CancellationToken,
-) -> (Scheduler, AbortOnDropHandle<()>) {
+) -> (Election, AbortOnDropHandle<()>) {
     let (sender, elected) = watch::channel(None);
-    let scheduler = Scheduler {
-        candidacy,
+    let scheduler = Election {
+        mode,
         reports: membership.reports(),
         elected,
     };
@@ -93,7 +93,7 @@ pub(crate) fn start(
         elected: sender,
     };
     let task = async move {
-        if candidacy == Candidacy::One {
+        if mode == FiringMode::Leader {
             let mut stands = Box::pin(candidate.stand());
             tokio::select! {
                 () = resigns.cancelled() => {}

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio_util::sync::DropGuard;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::pulse::Report;
+use super::check_in::CheckInReport;
 use super::take_over::TakeOver;
 use crate::Result;
 use crate::db::Session;
@@ -30,21 +30,21 @@ const PINNED: f64 = 10.0;
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Owns the task.
-pub(super) struct Watch(#[allow(dead_code, reason = "held for its drop")] AbortOnDropHandle<()>);
+pub(super) struct LivenessWatch(#[allow(dead_code, reason = "held for its drop")] AbortOnDropHandle<()>);
 
-impl Watch {
+impl LivenessWatch {
     /// Watches until dropped. `ends` is dropped with the task, however that ends.
     pub(super) fn start(
         own: Incarnation,
         take_over: TakeOver,
-        mut reports: watch::Receiver<Report>,
+        mut reports: watch::Receiver<CheckInReport>,
         ends: DropGuard,
     ) -> Self {
         Self(AbortOnDropHandle::new(tokio::spawn(async move {
             let _ends = ends;
             let (mut line, mut gone) = (None, BTreeSet::new());
             loop {
-                let next = successor(own, &reports.borrow_and_update().pulse.members, &mut gone);
+                let next = successor(own, &reports.borrow_and_update().check_in.members, &mut gone);
                 let Some(neighbour) = next else {
                     if reports.changed().await.is_err() {
                         return;
@@ -92,7 +92,7 @@ async fn watch_over(
     neighbour: Incarnation,
     take_over: &TakeOver,
     line: &mut Option<Session>,
-    reports: &mut watch::Receiver<Report>,
+    reports: &mut watch::Receiver<CheckInReport>,
     gone: &mut BTreeSet<Incarnation>,
 ) -> Result<bool> {
     let session = match line {
@@ -110,7 +110,7 @@ async fn watch_over(
                 if changed.is_err() {
                     return Ok(false);
                 }
-                let next = successor(own, &reports.borrow_and_update().pulse.members, gone);
+                let next = successor(own, &reports.borrow_and_update().check_in.members, gone);
                 if next != Some(neighbour) {
                     take_over.stop_waiting(&session.client).await?;
                     // Cancelled, or just won: then it is dead, and is seen to all the same.
