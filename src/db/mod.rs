@@ -11,6 +11,7 @@
 //! - Nothing in here knows a table.
 
 mod channel;
+mod channel_listener;
 mod connect;
 pub(crate) mod direct;
 mod dotnet;
@@ -30,6 +31,7 @@ mod tests;
 mod tls;
 
 pub(crate) use channel::Channel;
+pub(crate) use channel_listener::{ChannelListener, Malformed, SUBSCRIBER_QUEUE, listen_to, receive_or};
 pub(crate) use connect::{Connector, Session};
 pub(crate) use echo::Echo;
 pub(crate) use notices::{Notice, Notices, NoticesTask};

@@ -20,11 +20,11 @@ use super::shift::Shift;
 use crate::Result;
 use crate::activity::Catalogue;
 use crate::id::{TenantId, VersionId, WorkId};
-use crate::signal::Signals;
+use crate::signal::CacheSubscription;
 use crate::store::capability;
 use crate::store::claim::{ClaimedRow, InstanceKey, Return, VersionKey};
 use crate::store::commit::Claim;
-use crate::wake::Hint;
+use crate::wake::WakeNotification;
 
 /// The least time from one reading of the list to the next: publishes may come in swarms.
 const AT_MOST: Duration = Duration::from_millis(100);
@@ -174,11 +174,13 @@ pub(super) async fn leave_to_others(
             Claim::Timer(..) => None,
         })
         .collect();
-    shift.wake.hand_over(&key.1, works.into_iter().map(Hint::Awaited));
+    shift
+        .wake
+        .hand_over(&key.1, works.into_iter().map(WakeNotification::ReplyAwaited));
 }
 
 /// Keeps the list, until the shift stops.
-pub(super) async fn follow(shift: Arc<Shift>, mut signals: Signals) {
+pub(super) async fn follow(shift: Arc<Shift>, mut signals: CacheSubscription) {
     let mut reports = shift.reports.clone();
     let mut revision = None;
     loop {

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use super::shift::Shift;
 use crate::id::{InstanceId, WorkId};
-use crate::wake::{Hint, Hints, WakeTransport};
+use crate::wake::{WakeNotification, WakeSubscription, WakeTransport};
 
 /// The longest delay before a node looks: of a node that has hardly any room left. From DESIGN.
 const LONGEST_DELAY: Duration = Duration::from_millis(5);
@@ -62,13 +62,14 @@ impl Wake {
     }
 
     /// What the others say from now on.
-    pub(super) fn listen(&self) -> Hints {
-        self.transport.listen()
+    pub(super) fn subscribe(&self) -> WakeSubscription {
+        self.transport.subscribe()
     }
 
     /// Tells the others that work waits for an instance.
     pub(super) fn waits(&self, instance: &InstanceId) {
-        self.transport.send(vec![Hint::Waits(instance.clone())]);
+        self.transport
+            .notify(vec![WakeNotification::WorkReady(instance.clone())]);
     }
 
     /// Tells the others that there is more than this node has room for; not often.
@@ -76,14 +77,14 @@ impl Wake {
         let mut overflowed = self.overflowed.lock().unwrap_or_else(PoisonError::into_inner);
         if overflowed.is_none_or(|at| at.elapsed() >= OVERFLOW) {
             *overflowed = Some(Instant::now());
-            self.transport.send(vec![Hint::Look]);
+            self.transport.notify(vec![WakeNotification::Poll]);
         }
     }
 
     /// Tells the others that work waits for an instance that this node cannot run, and of the doors that wait here.
-    pub(super) fn hand_over(&self, instance: &InstanceId, awaited: impl Iterator<Item = Hint>) {
-        let hints = std::iter::once(Hint::Waits(instance.clone())).chain(awaited);
-        self.transport.send(hints.collect());
+    pub(super) fn hand_over(&self, instance: &InstanceId, awaited: impl Iterator<Item = WakeNotification>) {
+        let hints = std::iter::once(WakeNotification::WorkReady(instance.clone())).chain(awaited);
+        self.transport.notify(hints.collect());
     }
 
     /// Tells the others, if it is worth it, that a row is due at this time; `known`: what they know of to be due.
@@ -91,13 +92,13 @@ impl Wake {
         let mut told = self.due_told.lock().unwrap_or_else(PoisonError::into_inner);
         if is_news(Instant::now(), at, &[known, *told], check_in) {
             *told = Some(at);
-            self.transport.send(vec![Hint::Look]);
+            self.transport.notify(vec![WakeNotification::Poll]);
         }
     }
 
     /// Tells the others that a schedule may be due before what they know of.
     pub(super) fn schedules(&self) {
-        self.transport.send(vec![Hint::Schedules]);
+        self.transport.notify(vec![WakeNotification::Schedules]);
     }
 
     /// Tells whoever asked that a row was consumed, which no door of this node waits for.
@@ -107,18 +108,18 @@ impl Wake {
             foreign.known.remove(&work)
         };
         if asked {
-            self.transport.send(vec![Hint::Done(work)]);
+            self.transport.notify(vec![WakeNotification::WorkDone(work)]);
         }
     }
 
     /// Tells the others that an occurrence of a schedule may wait no more.
     pub(super) fn freed(&self) {
-        self.transport.send(vec![Hint::Freed]);
+        self.transport.notify(vec![WakeNotification::OverlapEnded]);
     }
 
     /// Tells the others that a row was taken away, for which a door of theirs may wait.
     pub(super) fn ended(&self, work: WorkId) {
-        self.transport.send(vec![Hint::Done(work)]);
+        self.transport.notify(vec![WakeNotification::WorkDone(work)]);
     }
 
     fn remember(&self, work: WorkId) {
@@ -148,9 +149,9 @@ impl Shift {
         if self.room() >= count && !self.is_draining() && !self.capability.is_partial() {
             return;
         }
-        let waits = instance.map_or(Hint::Look, |id| Hint::Waits(id.clone()));
-        let hints = std::iter::once(waits).chain(awaited.map(Hint::Awaited));
-        self.wake.transport.send(hints.collect());
+        let waits = instance.map_or(WakeNotification::Poll, |id| WakeNotification::WorkReady(id.clone()));
+        let hints = std::iter::once(waits).chain(awaited.map(WakeNotification::ReplyAwaited));
+        self.wake.transport.notify(hints.collect());
     }
 }
 
@@ -164,12 +165,14 @@ impl Shift {
     /// An instance was cancelled or deleted: whatever burst runs it stops, here and elsewhere.
     pub(super) fn lost(&self, instance: &InstanceId) {
         self.in_flight.lost(instance);
-        self.wake.transport.send(vec![Hint::Lost(instance.clone())]);
+        self.wake
+            .transport
+            .notify(vec![WakeNotification::InstanceCancelled(instance.clone())]);
     }
 }
 
 /// Makes something of what others say, until the shift stops.
-pub(super) async fn follow(shift: Arc<Shift>, mut hints: Hints) {
+pub(super) async fn follow(shift: Arc<Shift>, mut hints: WakeSubscription) {
     loop {
         // Both are cancellation safe.
         let heard = tokio::select! {
@@ -180,14 +183,14 @@ pub(super) async fn follow(shift: Arc<Shift>, mut hints: Hints) {
         let mut look = false;
         for hint in heard.iter() {
             match hint {
-                Hint::Look => look = true,
-                Hint::Schedules => shift.firing.alarm.now(),
+                WakeNotification::Poll => look = true,
+                WakeNotification::Schedules => shift.firing.alarm.now(),
                 // The end of its burst rings.
-                Hint::Waits(instance) => look |= !shift.in_flight.calls(instance),
-                Hint::Lost(instance) => shift.in_flight.lost(instance),
-                Hint::Freed => shift.firing.freed(),
-                Hint::Awaited(work) => shift.wake.remember(*work),
-                Hint::Done(work) => shift.doors.look(*work),
+                WakeNotification::WorkReady(instance) => look |= !shift.in_flight.calls(instance),
+                WakeNotification::InstanceCancelled(instance) => shift.in_flight.lost(instance),
+                WakeNotification::OverlapEnded => shift.firing.freed(),
+                WakeNotification::ReplyAwaited(work) => shift.wake.remember(*work),
+                WakeNotification::WorkDone(work) => shift.doors.look(*work),
             }
         }
         if look {
@@ -228,7 +231,7 @@ fn delay(room: usize, workers: usize) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wake::LocalHub;
+    use crate::wake::LocalWake;
 
     #[test]
     fn the_idle_look_first_and_the_full_not_at_all() {
@@ -261,10 +264,10 @@ mod tests {
 
     #[tokio::test]
     async fn only_who_asked_is_told_and_only_so_many_may_ask() {
-        let hub = LocalHub::default();
+        let hub = LocalWake::default();
         let wake = Wake::new(Arc::new(hub.member()));
         let other = hub.member();
-        let mut heard = other.listen();
+        let mut heard = other.subscribe();
         wake.consumed(WorkId(1));
         wake.remember(WorkId(1));
         wake.consumed(WorkId(1));
@@ -274,7 +277,7 @@ mod tests {
         }
         wake.consumed(WorkId(0));
         wake.consumed(WorkId(2));
-        assert_eq!(*heard.recv().await.unwrap(), [Hint::Done(WorkId(1))]);
-        assert_eq!(*heard.recv().await.unwrap(), [Hint::Done(WorkId(2))]);
+        assert_eq!(*heard.recv().await.unwrap(), [WakeNotification::WorkDone(WorkId(1))]);
+        assert_eq!(*heard.recv().await.unwrap(), [WakeNotification::WorkDone(WorkId(2))]);
     }
 }

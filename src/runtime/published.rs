@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::byte_cache::ByteCache;
 use super::shift::Shift;
 use crate::id::{DefinitionId, TenantId};
-use crate::signal::{Heard, Signals};
+use crate::signal::{CacheNotification, CacheSubscription};
 
 /// What a kept definition takes beside itself.
 const OVERHEAD: usize = 512;
@@ -81,11 +81,11 @@ impl PublishedDefinitions {
     }
 
     /// Evicts what a signal says.
-    pub(super) fn hear(&self, heard: &Heard) {
+    pub(super) fn hear(&self, heard: &CacheNotification) {
         let mut state = self.state();
         match heard {
-            Heard::Unsure => state.evict_all(),
-            Heard::Changed(change) => {
+            CacheNotification::Invalidate => state.evict_all(),
+            CacheNotification::Changed(change) => {
                 state.evict(&(change.tenant.clone(), change.definition.clone()));
                 if let Some(revision) = change.revision {
                     if revision > state.revision + 1 {
@@ -111,7 +111,7 @@ impl PublishedDefinitions {
 }
 
 /// Evicts what others change, until the shift stops.
-pub(super) async fn follow(shift: Arc<Shift>, mut signals: Signals) {
+pub(super) async fn follow(shift: Arc<Shift>, mut signals: CacheSubscription) {
     let mut reports = shift.reports.clone();
     loop {
         // All three are cancellation safe.
@@ -122,13 +122,13 @@ pub(super) async fn follow(shift: Arc<Shift>, mut signals: Signals) {
                 shift.published.hear(&heard);
                 shift.firing.alarm.now();
                 match heard {
-                    Heard::Changed(change) => tracing::info!(
+                    CacheNotification::Changed(change) => tracing::info!(
                         definition = %change.definition,
                         revision = change.revision,
                         "Received cache invalidation event for workflow definition {}",
                         change.definition
                     ),
-                    Heard::Unsure => tracing::info!("cache invalidation events may have been missed; the cache is empty"),
+                    CacheNotification::Invalidate => tracing::info!("cache invalidation events may have been missed; the cache is empty"),
                 }
             }
             changed = reports.changed() => {
@@ -147,7 +147,7 @@ pub(super) async fn follow(shift: Arc<Shift>, mut signals: Signals) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signal::Change;
+    use crate::signal::DefinitionChange;
 
     const BUDGET: usize = 100_000;
 
@@ -165,9 +165,9 @@ mod tests {
         cache
     }
 
-    fn changed(id: &str, revision: Option<i64>) -> Heard {
+    fn changed(id: &str, revision: Option<i64>) -> CacheNotification {
         let (tenant, definition) = key(id);
-        Heard::Changed(Change {
+        CacheNotification::Changed(DefinitionChange {
             revision,
             tenant,
             definition,
@@ -182,7 +182,7 @@ mod tests {
     fn a_fill_begun_before_an_eviction_is_not_kept() {
         let evictions: [&dyn Fn(&PublishedDefinitions); 4] = [
             &|cache| cache.hear(&changed("a", Some(6))),
-            &|cache| cache.hear(&Heard::Unsure),
+            &|cache| cache.hear(&CacheNotification::Invalidate),
             &|cache| cache.changed_here(&key("a")),
             &|cache| assert!(cache.verify(6)),
         ];

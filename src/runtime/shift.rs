@@ -27,7 +27,7 @@ use crate::db::{Connector, Notices, NoticesTask, Pool, SchemaName};
 use crate::execution::Interpreter;
 use crate::id::{DefinitionId, Incarnation, InstanceId, NodeId, TenantId};
 use crate::lock::{LockKey, SessionLocks};
-use crate::signal::{CacheSignal, Change};
+use crate::signal::{CacheSignal, DefinitionChange};
 use crate::store::accept::Acceptor;
 use crate::store::claim::{self, ClaimedRow, InstanceKey, Return};
 use crate::store::commit::{Claim, CommitWriter, WriterOptions, WriterTasks};
@@ -244,9 +244,9 @@ impl Shift {
         self.published.changed_here(&key);
         // Its schedules may be due before what the alarm is set for.
         self.firing.alarm.now();
-        if !self.signal.rides_in_commit() {
+        if !self.signal.sent_in_commit() {
             let (tenant, definition) = key;
-            self.signal.announce(Change {
+            self.signal.notify(DefinitionChange {
                 revision: None,
                 tenant,
                 definition,

@@ -91,11 +91,11 @@ impl Supervisor {
             shift.drain();
         }
         // Before the first look: nothing falls between the two.
-        let heard = shift.wake.listen();
+        let heard = shift.wake.subscribe();
         let hints = AbortOnDropHandle::new(tokio::spawn(hints::follow(Arc::clone(&shift), heard)));
-        let heard = shift.signal.listen();
+        let heard = shift.signal.subscribe();
         let signals = AbortOnDropHandle::new(tokio::spawn(published::follow(Arc::clone(&shift), heard)));
-        let heard = shift.signal.listen();
+        let heard = shift.signal.subscribe();
         // The first look for work shall leave out what others must do; the rest of the list can wait.
         capability::refresh(&shift).await?;
         let capability = AbortOnDropHandle::new(tokio::spawn(capability::follow(Arc::clone(&shift), heard)));

@@ -1,37 +1,73 @@
-//! Word that something cached may be stale.
+//! Cache signals: notifications that a cached definition may be stale.
 //!
 //! # Invariants
 //!
-//! - A signal is a hint. What makes a cache right is the revision, which counts in the transaction that changes
-//!   something, and which every check-in brings: a lost signal costs at most one check-in of staleness.
-//! - Whoever may have missed a signal (a new connection, a reader too slow for its queue) hears [`Heard::Unsure`], and
-//!   keeps nothing.
-//! - A member hears its own signals, too.
+//! - A notification is a hint. The revision keeps a cache correct: it grows in the transaction of each change, and every
+//!   check-in reads it. A lost notification costs at most one check-in of staleness.
+//! - A subscriber that may have missed a notification (new connection, queue overrun) receives
+//!   [`CacheNotification::Invalidate`] and empties its cache.
+//! - A member receives its own notifications, too.
 //!
-//! One file per provider: `postgres`, `local`. A provider passes `conformance`, unchanged.
+//! # Layout
+//!
+//! One file per provider: `provider/{postgres,local}`. Each provider passes `conformance`, unchanged.
 
 #[cfg(test)]
 mod conformance;
-mod heard;
-mod local;
-mod postgres;
+mod provider;
 #[cfg(test)]
 mod tests;
 
-pub use heard::{Change, Heard, Signals};
-pub use local::LocalSignal;
-pub use postgres::PostgresSignal;
+use serde::{Deserialize, Serialize};
+use tokio::sync::broadcast;
 
-/// Carries word of changes between the nodes of a cluster.
+use crate::db::receive_or;
+use crate::id::{DefinitionId, TenantId};
+
+pub use provider::local::LocalSignal;
+pub use provider::postgres::PostgresSignal;
+
+/// Carries cache notifications between the nodes of a cluster.
 pub trait CacheSignal: Send + Sync {
-    /// Tells all members, soon. Call it once the change is committed. Never waits, and may be called anywhere.
-    fn announce(&self, change: Change);
+    /// Notifies all members, soon. Call it once the change is committed. Never waits, and may be called anywhere.
+    fn notify(&self, change: DefinitionChange);
 
-    /// Whether the engine's own commits tell all members, so that it need not announce them.
-    fn rides_in_commit(&self) -> bool {
+    /// Whether the engine's own commits notify all members, so that it need not call [`notify`](Self::notify).
+    fn sent_in_commit(&self) -> bool {
         false
     }
 
-    /// Hears what is announced from now on. Begin with an empty cache after this was called.
-    fn listen(&self) -> Signals;
+    /// Receives all notifications from now on. Begin with an empty cache after this call.
+    fn subscribe(&self) -> CacheSubscription;
+}
+
+/// The published version of a definition, or its metadata, has changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DefinitionChange {
+    /// The revision after the change, if the sender knows it.
+    pub revision: Option<i64>,
+    /// The tenant of the definition.
+    pub tenant: TenantId,
+    /// The definition.
+    pub definition: DefinitionId,
+}
+
+/// What a subscriber receives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CacheNotification {
+    /// This definition has changed.
+    Changed(DefinitionChange),
+    /// Any definition may have changed.
+    Invalidate,
+}
+
+/// A subscriber's queue of notifications.
+pub struct CacheSubscription(broadcast::Receiver<CacheNotification>);
+
+impl CacheSubscription {
+    /// The next notification, [`CacheNotification::Invalidate`] after an overrun of the queue; none when the provider has
+    /// ended. Cancellation safe.
+    pub async fn recv(&mut self) -> Option<CacheNotification> {
+        receive_or(&mut self.0, CacheNotification::Invalidate).await
+    }
 }

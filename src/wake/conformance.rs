@@ -1,65 +1,62 @@
-//! What every provider has to keep. A new one adds a test that calls [`conforms`], and changes nothing here.
+//! What every provider must do. A new provider adds a test that calls [`conforms`], and changes nothing here.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Hint, Hints, WakeTransport};
+use super::{WakeNotification, WakeSubscription, WakeTransport};
 use crate::id::{InstanceId, WorkId};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Two members of one cluster.
 pub(super) type Pair = (Box<dyn WakeTransport>, Box<dyn WakeTransport>);
 
-/// Puts a provider to the test; `pair` makes two members of a cluster of their own, each time it is called.
+/// Tests a provider. `pair` makes two members of a new cluster each time it is called.
 pub(super) async fn conforms(mut pair: impl AsyncFnMut() -> Pair) {
-    what_one_says_the_other_hears_and_not_itself(pair().await).await;
-    every_id_comes_out_as_it_went_in(pair().await).await;
-    all_listeners_hear(pair().await).await;
-    nothing_is_lost_between_two_waits(pair().await).await;
-    a_crowd_is_named_or_told_to_look(pair().await).await;
-    a_slow_listener_is_told_to_look(pair().await).await;
-    a_member_that_ends_takes_nobody_along(pair().await).await;
+    the_other_member_receives_and_the_sender_does_not(pair().await).await;
+    every_id_survives_the_transport(pair().await).await;
+    all_subscribers_receive(pair().await).await;
+    nothing_is_lost_between_two_receives(pair().await).await;
+    many_notifications_arrive_by_name_or_as_a_poll(pair().await).await;
+    a_slow_subscriber_is_told_to_poll(pair().await).await;
+    the_end_of_a_member_does_not_affect_the_others(pair().await).await;
 }
 
-fn waits(id: impl ToString) -> Hint {
-    Hint::Waits(InstanceId::new(id.to_string()))
+fn ready(id: impl ToString) -> WakeNotification {
+    WakeNotification::WorkReady(InstanceId::new(id.to_string()))
 }
 
-async fn next(hints: &mut Hints) -> Arc<[Hint]> {
-    tokio::time::timeout(PATIENCE, hints.recv())
+async fn next(subscription: &mut WakeSubscription) -> Arc<[WakeNotification]> {
+    tokio::time::timeout(TIMEOUT, subscription.recv())
         .await
-        .expect("heard nothing")
+        .expect("received nothing")
         .expect("the transport ended")
 }
 
-/// All that is heard up to, and without, this one.
-async fn up_to(hints: &mut Hints, last: &Hint) -> Vec<Hint> {
-    let mut heard = Vec::new();
+/// All that is received before `last`.
+async fn up_to(subscription: &mut WakeSubscription, last: &WakeNotification) -> Vec<WakeNotification> {
+    let mut received = Vec::new();
     loop {
-        for hint in next(hints).await.iter() {
-            if hint == last {
-                return heard;
+        for notification in next(subscription).await.iter() {
+            if notification == last {
+                return received;
             }
-            heard.push(hint.clone());
+            received.push(notification.clone());
         }
     }
 }
 
-async fn what_one_says_the_other_hears_and_not_itself((one, two): Pair) {
-    let (mut at_one, mut at_two) = (one.listen(), two.listen());
-    one.send(vec![waits("a"), waits("a")]);
-    assert_eq!(*next(&mut at_two).await.first().unwrap(), waits("a"));
-    two.send(vec![Hint::Done(WorkId(7))]);
-    assert_eq!(
-        up_to(&mut at_one, &Hint::Done(WorkId(7))).await,
-        [],
-        "a member heard itself"
-    );
+async fn the_other_member_receives_and_the_sender_does_not((one, two): Pair) {
+    let (mut at_one, mut at_two) = (one.subscribe(), two.subscribe());
+    one.notify(vec![ready("a"), ready("a")]);
+    assert_eq!(*next(&mut at_two).await.first().unwrap(), ready("a"));
+    let done = WakeNotification::WorkDone(WorkId(7));
+    two.notify(vec![done.clone()]);
+    assert_eq!(up_to(&mut at_one, &done).await, [], "a member received its own");
 }
 
-async fn every_id_comes_out_as_it_went_in((one, two): Pair) {
-    let mut heard = two.listen();
+async fn every_id_survives_the_transport((one, two): Pair) {
+    let mut subscription = two.subscribe();
     let ids = [
         "a b",
         "\"quoted\"",
@@ -70,78 +67,77 @@ async fn every_id_comes_out_as_it_went_in((one, two): Pair) {
         &"x".repeat(255),
     ];
     for id in ids {
-        one.send(vec![waits(id)]);
-        assert_eq!(up_to(&mut heard, &waits(id)).await, []);
-        let lost = Hint::Lost(InstanceId::new(id));
-        one.send(vec![lost.clone()]);
-        assert_eq!(up_to(&mut heard, &lost).await, []);
+        one.notify(vec![ready(id)]);
+        assert_eq!(up_to(&mut subscription, &ready(id)).await, []);
+        let cancelled = WakeNotification::InstanceCancelled(InstanceId::new(id));
+        one.notify(vec![cancelled.clone()]);
+        assert_eq!(up_to(&mut subscription, &cancelled).await, []);
     }
-    for hint in [
-        Hint::Look,
-        Hint::Awaited(WorkId(i64::MAX)),
-        Hint::Done(WorkId(i64::MIN)),
+    for notification in [
+        WakeNotification::Poll,
+        WakeNotification::ReplyAwaited(WorkId(i64::MAX)),
+        WakeNotification::WorkDone(WorkId(i64::MIN)),
     ] {
-        one.send(vec![hint.clone()]);
-        assert_eq!(up_to(&mut heard, &hint).await, []);
+        one.notify(vec![notification.clone()]);
+        assert_eq!(up_to(&mut subscription, &notification).await, []);
     }
 }
 
-async fn all_listeners_hear((one, two): Pair) {
-    let mut listeners = [two.listen(), two.listen()];
-    one.send(vec![waits("a")]);
-    for listener in &mut listeners {
-        assert_eq!(up_to(listener, &waits("a")).await, []);
+async fn all_subscribers_receive((one, two): Pair) {
+    let mut subscriptions = [two.subscribe(), two.subscribe()];
+    one.notify(vec![ready("a")]);
+    for subscription in &mut subscriptions {
+        assert_eq!(up_to(subscription, &ready("a")).await, []);
     }
 }
 
-async fn nothing_is_lost_between_two_waits((one, two): Pair) {
-    let mut heard = two.listen();
+async fn nothing_is_lost_between_two_receives((one, two): Pair) {
+    let mut subscription = two.subscribe();
     for n in 0..20 {
-        // Whoever waits gives up, and comes back.
-        let impatient = tokio::time::timeout(Duration::ZERO, heard.recv()).await;
-        assert!(impatient.is_err(), "{impatient:?}");
-        one.send(vec![waits(n)]);
-        assert_eq!(up_to(&mut heard, &waits(n)).await, []);
+        let cancelled = tokio::time::timeout(Duration::ZERO, subscription.recv()).await;
+        assert!(cancelled.is_err(), "{cancelled:?}");
+        one.notify(vec![ready(n)]);
+        assert_eq!(up_to(&mut subscription, &ready(n)).await, []);
     }
 }
 
-async fn a_crowd_is_named_or_told_to_look((one, two): Pair) {
-    let mut heard = two.listen();
-    let crowd = 20_000;
-    one.send((0..crowd).map(waits).collect());
+async fn many_notifications_arrive_by_name_or_as_a_poll((one, two): Pair) {
+    let mut subscription = two.subscribe();
+    let many = 20_000;
+    one.notify((0..many).map(ready).collect());
     let mut named = std::collections::HashSet::new();
-    while !named.contains(&Hint::Look) && named.len() < crowd {
-        named.extend(next(&mut heard).await.iter().cloned());
+    while !named.contains(&WakeNotification::Poll) && named.len() < many {
+        named.extend(next(&mut subscription).await.iter().cloned());
     }
 }
 
-async fn a_slow_listener_is_told_to_look((one, two): Pair) {
-    let (mut slow, mut quick) = (two.listen(), two.listen());
+async fn a_slow_subscriber_is_told_to_poll((one, two): Pair) {
+    let (mut slow, mut quick) = (two.subscribe(), two.subscribe());
     let count = 2_000;
     for n in 0..count {
-        one.send(vec![waits(n)]);
+        one.notify(vec![ready(n)]);
         if n % 100 == 0 {
             tokio::task::yield_now().await;
         }
     }
-    one.send(vec![Hint::Done(WorkId(1))]);
-    // Either all of it, or word that something was lost; and it goes on.
-    for listener in [&mut quick, &mut slow] {
-        let mut heard = std::collections::HashSet::new();
-        while !heard.contains(&Hint::Look) && heard.len() < count {
-            heard.extend(next(listener).await.iter().cloned());
+    one.notify(vec![WakeNotification::WorkDone(WorkId(1))]);
+    // Either every notification, or one that says that some were lost; and the subscription goes on.
+    for subscription in [&mut quick, &mut slow] {
+        let mut received = std::collections::HashSet::new();
+        while !received.contains(&WakeNotification::Poll) && received.len() < count {
+            received.extend(next(subscription).await.iter().cloned());
         }
     }
-    one.send(vec![waits("last")]);
-    up_to(&mut slow, &waits("last")).await;
+    one.notify(vec![ready("last")]);
+    up_to(&mut slow, &ready("last")).await;
 }
 
-async fn a_member_that_ends_takes_nobody_along((one, two): Pair) {
-    let mut heard = two.listen();
-    one.send(vec![waits("a")]);
-    up_to(&mut heard, &waits("a")).await;
+async fn the_end_of_a_member_does_not_affect_the_others((one, two): Pair) {
+    let mut subscription = two.subscribe();
+    one.notify(vec![ready("a")]);
+    up_to(&mut subscription, &ready("a")).await;
     drop(one);
-    let silence = tokio::time::timeout(Duration::from_millis(20), heard.recv()).await;
-    assert!(silence.is_err(), "{silence:?}");
-    two.send(vec![waits("b")]);
+    let nothing = tokio::time::timeout(Duration::from_millis(20), subscription.recv()).await;
+    assert!(nothing.is_err(), "{nothing:?}");
+    two.notify(vec![ready("b")]);
 }

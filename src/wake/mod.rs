@@ -1,39 +1,87 @@
-//! Hints between nodes that work waits, so that nobody has to ask the database again and again.
+//! Wake notifications: a node tells the others that work is ready, so that no node polls the database all the time.
 //!
 //! # Invariants
 //!
-//! - A hint is only a hint. One that is lost, doubled, late or made up costs a look at the database, or at most one
-//!   check-in of waiting, never correctness: who hears one looks, and the database says what is so.
-//! - Sending never waits and never fails. What cannot be sent is forgotten; what is too much to name becomes
-//!   [`Hint::Look`].
-//! - Nobody hears its own hints.
-//! - Whoever may have missed something (a gap in a sender's numbers, a new connection, a reader too slow for its
-//!   queue) hears `Look` instead.
+//! - A notification is a hint. One that is lost, doubled, late or forged costs a poll of the database, or at most one
+//!   check-in of waiting, never correctness: a node that receives one polls, and the database is right.
+//! - Sending never waits and never fails. What cannot be sent is dropped; what is too much to name becomes
+//!   [`WakeNotification::Poll`].
+//! - A member does not receive its own notifications.
+//! - A subscriber that may have missed a notification (a gap in a sender's numbers, a new connection, a queue overrun)
+//!   receives `Poll` instead.
 //!
 //! # Layout
 //!
-//! `hint`: what is said, `outbox`: what waits to be sent, `message`: how it is written down; one file per provider:
-//! `postgres`, `local`. A provider passes `conformance`, unchanged.
+//! One file or folder per provider: `provider/{postgres,local}`. Each provider passes `conformance`, unchanged.
 
 #[cfg(test)]
 mod conformance;
-mod hint;
-mod local;
-mod message;
-mod outbox;
-mod postgres;
+mod provider;
 #[cfg(test)]
 mod tests;
 
-pub use hint::{Hint, Hints};
-pub use local::LocalHub;
-pub use postgres::PostgresWake;
+use std::sync::Arc;
 
-/// Carries hints between the nodes of a cluster.
+use tokio::sync::broadcast;
+
+use crate::db::receive_or;
+use crate::id::{InstanceId, WorkId};
+
+pub use provider::local::LocalWake;
+pub use provider::postgres::PostgresWake;
+
+/// Carries wake notifications between the nodes of a cluster.
 pub trait WakeTransport: Send + Sync {
-    /// Tells the other nodes, soon. Never waits, and may be called anywhere.
-    fn send(&self, hints: Vec<Hint>);
+    /// Notifies the other nodes, soon. Never waits, and may be called anywhere.
+    fn notify(&self, notifications: Vec<WakeNotification>);
 
-    /// Hears what others send from now on. Look once after this was called: what came before is not told.
-    fn listen(&self) -> Hints;
+    /// Receives what other nodes send from now on. Poll once after this call: earlier notifications are not repeated.
+    fn subscribe(&self) -> WakeSubscription;
+}
+
+/// A notification from another node.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum WakeNotification {
+    /// Work may be ready: poll.
+    Poll,
+    /// A schedule may be due sooner: poll the schedules.
+    Schedules,
+    /// Work for this instance is ready.
+    WorkReady(InstanceId),
+    /// A caller at the sender awaits the end of this row of work: the node that consumes it sends
+    /// [`WakeNotification::WorkDone`].
+    ReplyAwaited(WorkId),
+    /// This row of work was consumed.
+    WorkDone(WorkId),
+    /// This instance was cancelled or deleted: a running burst of it cannot commit.
+    InstanceCancelled(InstanceId),
+    /// An instance has ended that kept other instances of its schedule from starting: a queued occurrence may start.
+    OverlapEnded,
+}
+
+/// What came in one message, and the number of its sender within this process (0: another process).
+type Message = (u64, Arc<[WakeNotification]>);
+
+/// A subscriber's queue of notifications.
+pub struct WakeSubscription {
+    receiver: broadcast::Receiver<Message>,
+    own: u64,
+}
+
+impl WakeSubscription {
+    /// The next notifications, [`WakeNotification::Poll`] after an overrun of the queue; none when the transport has
+    /// ended. Cancellation safe.
+    pub async fn recv(&mut self) -> Option<Arc<[WakeNotification]>> {
+        loop {
+            let (sender, notifications) = receive_or(&mut self.receiver, missed()).await?;
+            if sender != self.own {
+                return Some(notifications);
+            }
+        }
+    }
+}
+
+/// Takes the place of messages that were lost.
+fn missed() -> Message {
+    (0, Arc::from([WakeNotification::Poll]))
 }

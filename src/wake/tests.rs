@@ -1,9 +1,9 @@
-//! The providers against the conformance suite, and what is peculiar to Postgres.
+//! The providers against the conformance suite, and what is specific to Postgres.
 
 use std::time::Duration;
 
 use super::conformance::{Pair, conforms};
-use super::{Hint, Hints, LocalHub, PostgresWake, WakeTransport};
+use super::{LocalWake, PostgresWake, WakeNotification, WakeSubscription, WakeTransport};
 use crate::db::{Channel, SchemaName};
 use crate::id::{InstanceId, WorkId};
 use crate::test_database::TestDatabase;
@@ -11,8 +11,8 @@ use crate::test_database::TestDatabase;
 #[tokio::test]
 async fn the_local_provider_conforms() {
     conforms(async || {
-        let hub = LocalHub::default();
-        let pair: Pair = (Box::new(hub.member()), Box::new(hub.member()));
+        let local = LocalWake::default();
+        let pair: Pair = (Box::new(local.member()), Box::new(local.member()));
         pair
     })
     .await;
@@ -36,20 +36,23 @@ fn channel() -> String {
     Channel::Hints.plain(&SchemaName::parse("a").unwrap())
 }
 
-async fn next(hints: &mut Hints) -> Vec<Hint> {
-    let heard = tokio::time::timeout(Duration::from_secs(60), hints.recv()).await;
-    heard.expect("heard nothing").expect("the transport ended").to_vec()
+async fn next(subscription: &mut WakeSubscription) -> Vec<WakeNotification> {
+    let received = tokio::time::timeout(Duration::from_secs(60), subscription.recv()).await;
+    received
+        .expect("received nothing")
+        .expect("the transport ended")
+        .to_vec()
 }
 
 #[tokio::test]
-async fn only_the_own_schema_is_heard_and_nothing_that_no_node_wrote() {
+async fn other_schemas_and_malformed_payloads_are_ignored() {
     let database = TestDatabase::create().await;
     let [one, two, other] = ["a", "a", "b"].map(|schema| (database.url(), schema));
     let one = PostgresWake::connect(&one.0, one.1).await.unwrap();
     let two = PostgresWake::connect(&two.0, two.1).await.unwrap();
     let other = PostgresWake::connect(&other.0, other.1).await.unwrap();
-    let mut heard = two.listen();
-    other.send(vec![Hint::Look]);
+    let mut subscription = two.subscribe();
+    other.notify(vec![WakeNotification::Poll]);
     let client = database.connect().await;
     for payload in ["", "rubbish", "{\"from\": \"x\"}", "{\"from\": \"x\", \"no\": -1}"] {
         client
@@ -57,32 +60,32 @@ async fn only_the_own_schema_is_heard_and_nothing_that_no_node_wrote() {
             .await
             .unwrap();
     }
-    one.send(vec![Hint::Done(WorkId(1))]);
-    assert_eq!(next(&mut heard).await, [Hint::Done(WorkId(1))]);
+    one.notify(vec![WakeNotification::WorkDone(WorkId(1))]);
+    assert_eq!(next(&mut subscription).await, [WakeNotification::WorkDone(WorkId(1))]);
 }
 
 #[tokio::test]
-async fn a_number_that_was_missed_means_look() {
+async fn a_gap_in_the_numbers_means_poll() {
     let database = TestDatabase::create().await;
     let two = PostgresWake::connect(&database.url(), "a").await.unwrap();
-    let mut heard = two.listen();
+    let mut subscription = two.subscribe();
     let client = database.connect().await;
-    for (no, expected) in [(3, vec![]), (4, vec![]), (6, vec![Hint::Look]), (7, vec![])] {
+    for (no, expected) in [(3, vec![]), (4, vec![]), (6, vec![WakeNotification::Poll]), (7, vec![])] {
         let payload = format!(r#"{{"from": "x", "no": {no}}}"#);
         client
             .execute("SELECT pg_notify($1, $2)", &[&channel(), &payload])
             .await
             .unwrap();
-        assert_eq!(next(&mut heard).await, expected, "{no}");
+        assert_eq!(next(&mut subscription).await, expected, "{no}");
     }
 }
 
 #[tokio::test]
-async fn after_a_lost_connection_both_sides_look_and_go_on() {
+async fn after_a_lost_connection_both_sides_poll_and_go_on() {
     let database = TestDatabase::create().await;
     let one = PostgresWake::connect(&database.url(), "a").await.unwrap();
     let two = PostgresWake::connect(&database.url(), "a").await.unwrap();
-    let (mut at_one, mut at_two) = (one.listen(), two.listen());
+    let (mut at_one, mut at_two) = (one.subscribe(), two.subscribe());
     let client = database.connect().await;
     let killed: i64 = client
         .query_one(
@@ -94,27 +97,27 @@ async fn after_a_lost_connection_both_sides_look_and_go_on() {
         .unwrap()
         .get(0);
     assert_eq!(killed, 2);
-    // What is said while nobody can hear it is not lost for good.
-    one.send(vec![Hint::Waits(InstanceId::new("i"))]);
-    assert_eq!(next(&mut at_two).await, [Hint::Look]);
-    assert_eq!(next(&mut at_one).await, [Hint::Look]);
-    // A side may still be on its way back: what it misses now is a `Look` to it, so it is told again.
-    insist(&two, &mut at_one, Hint::Done(WorkId(1))).await;
-    insist(&one, &mut at_two, Hint::Done(WorkId(2))).await;
+    // What is sent while no member can receive it is made up for by a poll.
+    one.notify(vec![WakeNotification::WorkReady(InstanceId::new("i"))]);
+    assert_eq!(next(&mut at_two).await, [WakeNotification::Poll]);
+    assert_eq!(next(&mut at_one).await, [WakeNotification::Poll]);
+    // A member may still be reconnecting, and receives a `Poll` instead: the notification is repeated.
+    notify_until_received(&two, &mut at_one, WakeNotification::WorkDone(WorkId(1))).await;
+    notify_until_received(&one, &mut at_two, WakeNotification::WorkDone(WorkId(2))).await;
 }
 
-/// Sends a hint until it is heard.
-async fn insist(from: &PostgresWake, to: &mut Hints, hint: Hint) {
-    let heard = async {
+/// Repeats a notification until it is received.
+async fn notify_until_received(from: &PostgresWake, to: &mut WakeSubscription, notification: WakeNotification) {
+    let received = async {
         loop {
-            from.send(vec![hint.clone()]);
-            let heard = tokio::time::timeout(Duration::from_millis(100), to.recv()).await;
-            if heard.is_ok_and(|hints| hints.expect("the transport ended").contains(&hint)) {
+            from.notify(vec![notification.clone()]);
+            let received = tokio::time::timeout(Duration::from_millis(100), to.recv()).await;
+            if received.is_ok_and(|received| received.expect("the transport ended").contains(&notification)) {
                 return;
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), heard)
+    tokio::time::timeout(Duration::from_secs(60), received)
         .await
-        .expect("never heard");
+        .expect("never received");
 }

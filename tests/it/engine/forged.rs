@@ -27,7 +27,7 @@ async fn a_role_that_may_only_connect_cannot_forge_a_hint_that_stops_a_burst() {
     let driver = tokio::spawn(driver);
     let refused = outsider.query_one("SELECT mainspring.channel_name('w')", &[]).await;
     assert!(refused.is_err(), "an outsider can tell what the channels are called");
-    let forged = json!({"from": "x", "no": 1, "lost": [id.as_str()]}).to_string();
+    let forged = json!({"from": "x", "no": 1, "cancelled": [id.as_str()]}).to_string();
     let everywhere = "SELECT pg_notify('mainspring_' || kind || '_' || name, $1)
                       FROM unnest(array['lock', 'w', 's', 'a', 'signal', 'wake']) kind,
                            unnest(array['mainspring', substr(encode(sha256('mainspring'), 'hex'), 1, 8),

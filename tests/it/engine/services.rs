@@ -6,7 +6,7 @@ use mainspring::Engine;
 use mainspring::lock::{LocalLocks, LockProvider};
 use mainspring::runtime::VersionOptions;
 use mainspring::signal::LocalSignal;
-use mainspring::wake::{Hint, LocalHub, WakeTransport};
+use mainspring::wake::{LocalWake, WakeNotification, WakeTransport};
 use serde_json::json;
 
 use super::{PATIENCE, event, start, waits_for};
@@ -18,7 +18,7 @@ const NEVER: Duration = Duration::from_secs(600);
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn engines_of_one_process_do_without_notify_and_advisory_locks() {
     let database = TestDatabase::create().await;
-    let (hub, signal) = (LocalHub::default(), LocalSignal::default());
+    let (hub, signal) = (LocalWake::default(), LocalSignal::default());
     let locks = LocalLocks::new();
     let engine = async |name: &str, workers: usize| {
         Engine::builder(database.url())
@@ -78,8 +78,8 @@ async fn engines_of_one_process_do_without_notify_and_advisory_locks() {
 async fn an_engine_that_has_room_for_what_it_accepts_tells_nobody() {
     const COUNT: usize = 100;
     let database = TestDatabase::create().await;
-    let hub = LocalHub::default();
-    let mut heard = hub.member().listen();
+    let hub = LocalWake::default();
+    let mut heard = hub.member().subscribe();
     let builder = Engine::builder(database.url()).workers(2 * COUNT).wake(hub.member());
     let engine = builder.check_in(NEVER).tolerance(NEVER * 3).start().await.unwrap();
     let line = json!({"definitionId": "line", "root": {"type": "Elsa.WriteLine", "id": "line", "text": "x"}});
@@ -96,13 +96,17 @@ async fn an_engine_that_has_room_for_what_it_accepts_tells_nobody() {
     })
     .await;
     // What it said before comes before this.
-    hub.member().send(vec![Hint::Lost("end".into())]);
+    hub.member()
+        .notify(vec![WakeNotification::InstanceCancelled("end".into())]);
     loop {
         let hints = heard.recv().await.unwrap();
         for hint in hints.iter() {
             match hint {
-                Hint::Lost(_) => return engine.shutdown().await,
-                said => assert!(!matches!(said, Hint::Look | Hint::Waits(_)), "{said:?}"),
+                WakeNotification::InstanceCancelled(_) => return engine.shutdown().await,
+                said => assert!(
+                    !matches!(said, WakeNotification::Poll | WakeNotification::WorkReady(_)),
+                    "{said:?}"
+                ),
             }
         }
     }

@@ -187,7 +187,10 @@ mod tests {
 
     #[test]
     fn strangers_and_rooms_without_database_are_seen() {
-        assert_eq!(complaints("src/lock/mod.rs", "use crate::signal::Hint;"), 1);
+        assert_eq!(
+            complaints("src/lock/mod.rs", "use crate::signal::CacheNotification;"),
+            1
+        );
         assert_eq!(complaints("src/wake/mod.rs", "use crate::{lock, signal};"), 2);
         assert_eq!(complaints("src/lock/postgres.rs", "use crate::db::Session;"), 0);
         assert_eq!(complaints("src/execution/state.rs", "use crate::store::Row;"), 1);

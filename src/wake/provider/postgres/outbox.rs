@@ -1,29 +1,29 @@
-//! What waits to be sent: every hint once, bounded, for one flusher.
+//! The notifications that wait to be sent: each once, bounded, for one sender.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
 use tokio::sync::Notify;
 
-use super::hint::Hint;
+use crate::wake::WakeNotification;
 
-/// The most hints that wait. More than these (some twenty messages) are not worth naming: all become one `Look`.
+/// The most notifications that wait. More (some twenty messages) become one `Poll`.
 pub(super) const CAPACITY: usize = 4096;
 
 #[derive(Default)]
 pub(super) struct Outbox {
-    waiting: Mutex<HashSet<Hint>>,
+    waiting: Mutex<HashSet<WakeNotification>>,
     filled: Notify,
 }
 
 impl Outbox {
-    /// Adds hints; those that wait already are not added again.
-    pub(super) fn add(&self, hints: impl IntoIterator<Item = Hint>) {
+    /// Adds notifications, except those that wait already.
+    pub(super) fn add(&self, notifications: impl IntoIterator<Item = WakeNotification>) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.extend(hints);
+        waiting.extend(notifications);
         if waiting.len() > CAPACITY {
             waiting.clear();
-            waiting.insert(Hint::Look);
+            waiting.insert(WakeNotification::Poll);
         }
         if !waiting.is_empty() {
             self.filled.notify_one();
@@ -31,9 +31,9 @@ impl Outbox {
     }
 
     /// Waits until there is something, and takes all of it. One caller. Cancellation safe.
-    pub(super) async fn take(&self) -> Vec<Hint> {
+    pub(super) async fn take(&self) -> Vec<WakeNotification> {
         loop {
-            let taken: Vec<Hint> = {
+            let taken: Vec<WakeNotification> = {
                 let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
                 waiting.drain().collect()
             };
@@ -51,22 +51,23 @@ mod tests {
     use crate::id::{InstanceId, WorkId};
 
     #[tokio::test]
-    async fn a_hint_that_waits_is_not_added_again() {
+    async fn a_waiting_notification_is_not_added_again() {
         let outbox = Outbox::default();
-        outbox.add([Hint::Done(WorkId(1)), Hint::Done(WorkId(1))]);
-        outbox.add([Hint::Done(WorkId(1))]);
-        assert_eq!(outbox.take().await, [Hint::Done(WorkId(1))]);
+        let done = || WakeNotification::WorkDone(WorkId(1));
+        outbox.add([done(), done()]);
+        outbox.add([done()]);
+        assert_eq!(outbox.take().await, [done()]);
         let nothing = tokio::time::timeout(std::time::Duration::from_millis(1), outbox.take());
         assert!(nothing.await.is_err());
     }
 
     #[tokio::test]
-    async fn what_is_too_much_to_name_becomes_a_look() {
+    async fn too_many_notifications_become_a_poll() {
         let outbox = Outbox::default();
-        let hint = |n: usize| Hint::Waits(InstanceId::new(n.to_string()));
-        outbox.add((0..CAPACITY).map(hint));
+        let notification = |n: usize| WakeNotification::WorkReady(InstanceId::new(n.to_string()));
+        outbox.add((0..CAPACITY).map(notification));
         assert_eq!(outbox.take().await.len(), CAPACITY);
-        outbox.add((0..=CAPACITY).map(hint));
-        assert_eq!(outbox.take().await, [Hint::Look]);
+        outbox.add((0..=CAPACITY).map(notification));
+        assert_eq!(outbox.take().await, [WakeNotification::Poll]);
     }
 }

@@ -1,0 +1,4 @@
+//! What carries the notifications.
+
+pub(super) mod local;
+pub(super) mod postgres;

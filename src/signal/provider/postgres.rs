@@ -1,0 +1,75 @@
+//! Cache notifications over NOTIFY. The engine sends one in the transaction of each publish: a node that receives it
+//! sees the change.
+
+use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::Result;
+use crate::db::{Channel, ChannelListener, Malformed, Notices, NoticesTask, SUBSCRIBER_QUEUE, listen_to};
+use crate::signal::{CacheNotification, CacheSignal, CacheSubscription, DefinitionChange};
+
+/// The longest payload in bytes. NOTIFY takes less than 8,000.
+const LONGEST: usize = 7_900;
+
+/// Cache notifications between all processes that use one schema of a database. Dropping it ends it.
+pub struct PostgresSignal {
+    listener: ChannelListener<CacheNotification>,
+    /// When it is full the notification is dropped; the next check-in brings the revision.
+    outgoing: mpsc::Sender<DefinitionChange>,
+    _sender: AbortOnDropHandle<()>,
+    _connection: Option<NoticesTask>,
+}
+
+impl PostgresSignal {
+    /// Connects to a database, on a connection of its own. It must be a direct one: a pooler that lends a connection
+    /// per transaction loses notifications. Errors: an invalid URL or schema name, an unreachable database.
+    pub async fn connect(database_url: &str, schema: &str) -> Result<Self> {
+        let (notices, task) = listen_to(database_url, schema, Channel::Signals).await?;
+        Ok(Self::new(&notices, Some(task)))
+    }
+
+    /// Uses a connection that listens to [`Channel::Signals`].
+    pub(crate) fn new(notices: &Notices, connection: Option<NoticesTask>) -> Self {
+        let missed = CacheNotification::Invalidate;
+        let lost = Some("signal.lost");
+        let listener = ChannelListener::start(notices, Channel::Signals, missed, lost, |payload| {
+            let change = serde_json::from_str(payload).map_err(|_| Malformed)?;
+            Ok(Some(CacheNotification::Changed(change)))
+        });
+        let (outgoing, queue) = mpsc::channel(SUBSCRIBER_QUEUE);
+        let channel = notices.name(Channel::Signals).to_owned();
+        Self {
+            listener,
+            outgoing,
+            _sender: AbortOnDropHandle::new(tokio::spawn(send(notices.clone(), queue, channel))),
+            _connection: connection,
+        }
+    }
+}
+
+impl CacheSignal for PostgresSignal {
+    fn notify(&self, change: DefinitionChange) {
+        if self.outgoing.try_send(change).is_err() {
+            tracing::debug!("a cache notification was dropped: the queue is full; check-ins bring the revision");
+        }
+    }
+
+    fn sent_in_commit(&self) -> bool {
+        true
+    }
+
+    fn subscribe(&self) -> CacheSubscription {
+        CacheSubscription(self.listener.subscribe())
+    }
+}
+
+async fn send(notices: Notices, mut queue: mpsc::Receiver<DefinitionChange>, channel: String) {
+    while let Some(change) = queue.recv().await {
+        let Some(payload) = serde_json::to_string(&change).ok().filter(|text| text.len() <= LONGEST) else {
+            continue;
+        };
+        if let Err(error) = notices.notify(&channel, &[payload]).await {
+            tracing::debug!(%error, "a cache notification could not be sent; check-ins bring the revision");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The payload of a message: JSON of at most 7,900 bytes, with its sender and number.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{InstanceId, WorkId};
+use crate::wake::WakeNotification;
+
+/// NOTIFY takes less than 8,000 bytes.
+pub(super) const LONGEST: usize = 7_900;
+
+/// The most bytes that keys, sender and number take.
+const HEADER: usize = 200;
+
+/// The longest id that a message carries, and the longest sender, in bytes.
+const LONGEST_ID: usize = 255;
+const LONGEST_SENDER: usize = 64;
+
+/// What one message carries.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Payload {
+    /// Identifies one connection of one process: an incarnation and a random number.
+    pub(super) from: String,
+    /// The number of the message, from 1 for each sender.
+    pub(super) no: u64,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    poll: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    schedules: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    overlap_ended: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    ready: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    awaited: Vec<i64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    done: Vec<i64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    cancelled: Vec<String>,
+}
+
+impl Payload {
+    /// Parses a payload; none if no node can have sent it.
+    pub(super) fn parse(payload: &str) -> Option<Self> {
+        let payload: Self = serde_json::from_str(payload).ok()?;
+        let sound = !payload.from.is_empty()
+            && payload.from.len() <= LONGEST_SENDER
+            && payload.no > 0
+            && payload
+                .ready
+                .iter()
+                .chain(&payload.cancelled)
+                .all(|id| (1..=LONGEST_ID).contains(&id.len()));
+        sound.then_some(payload)
+    }
+
+    /// The notifications in it.
+    pub(super) fn notifications(self) -> Vec<WakeNotification> {
+        let flags = [
+            (self.poll, WakeNotification::Poll),
+            (self.schedules, WakeNotification::Schedules),
+            (self.overlap_ended, WakeNotification::OverlapEnded),
+        ];
+        let flags = flags.into_iter().filter(|(set, _)| *set).map(|(_, flag)| flag);
+        let instances = |ids: Vec<String>| ids.into_iter().map(InstanceId::new);
+        let works = |ids: Vec<i64>| ids.into_iter().map(WorkId);
+        flags
+            .chain(instances(self.ready).map(WakeNotification::WorkReady))
+            .chain(works(self.awaited).map(WakeNotification::ReplyAwaited))
+            .chain(works(self.done).map(WakeNotification::WorkDone))
+            .chain(instances(self.cancelled).map(WakeNotification::InstanceCancelled))
+            .collect()
+    }
+}
+
+/// Packs notifications into as few messages as they need; `no` is the number of the last one that was sent.
+pub(super) fn pack(from: &str, no: &mut u64, notifications: Vec<WakeNotification>) -> Vec<String> {
+    let mut payloads = Vec::new();
+    let mut open = Payload::default();
+    let mut left = LONGEST - HEADER;
+    let mut close = |payload: Payload| {
+        *no += 1;
+        let payload = Payload {
+            from: from.to_owned(),
+            no: *no,
+            ..payload
+        };
+        // Serializing strings and numbers does not fail.
+        payloads.extend(serde_json::to_string(&payload));
+    };
+    let has_valid_length = |id: &InstanceId| (1..=LONGEST_ID).contains(&id.as_str().len());
+    for notification in notifications {
+        let size = size(&notification);
+        if size > left {
+            close(std::mem::take(&mut open));
+            left = LONGEST - HEADER;
+        }
+        left = left.saturating_sub(size);
+        match notification {
+            WakeNotification::Poll => open.poll = true,
+            WakeNotification::Schedules => open.schedules = true,
+            WakeNotification::OverlapEnded => open.overlap_ended = true,
+            WakeNotification::WorkReady(id) if has_valid_length(&id) => open.ready.push(id.into()),
+            WakeNotification::InstanceCancelled(id) if has_valid_length(&id) => open.cancelled.push(id.into()),
+            // No instance has such an id.
+            WakeNotification::WorkReady(_) | WakeNotification::InstanceCancelled(_) => open.poll = true,
+            WakeNotification::ReplyAwaited(WorkId(id)) => open.awaited.push(id),
+            WakeNotification::WorkDone(WorkId(id)) => open.done.push(id),
+        }
+    }
+    close(open);
+    payloads
+}
+
+/// The most bytes that a notification takes, with its comma.
+fn size(notification: &WakeNotification) -> usize {
+    match notification {
+        WakeNotification::Poll | WakeNotification::Schedules | WakeNotification::OverlapEnded => 0,
+        WakeNotification::WorkReady(id) | WakeNotification::InstanceCancelled(id) => {
+            serde_json::to_string(id).map_or(LONGEST_ID * 6, |text| text.len()) + 1
+        }
+        WakeNotification::ReplyAwaited(_) | WakeNotification::WorkDone(_) => 21,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_notifications_fit_into_few_messages_and_come_out_again() {
+        let strange = "\u{1}\"\\é".repeat(50);
+        let notifications: Vec<WakeNotification> = (0..1000)
+            .map(|n| WakeNotification::WorkReady(InstanceId::new(format!("{n:032}"))))
+            .chain((0..50).map(|n| WakeNotification::WorkReady(InstanceId::new(format!("{n:02}{strange}")))))
+            .chain((0..1000).map(|n| WakeNotification::WorkDone(WorkId(i64::MAX - n))))
+            .chain([
+                WakeNotification::ReplyAwaited(WorkId(-1)),
+                WakeNotification::Poll,
+                WakeNotification::Schedules,
+                WakeNotification::OverlapEnded,
+                WakeNotification::InstanceCancelled(InstanceId::new("gone")),
+            ])
+            .collect();
+        let mut no = 6;
+        let payloads = pack("17-x", &mut no, notifications.clone());
+        assert!(payloads.iter().all(|payload| payload.len() <= LONGEST));
+        assert!(payloads.len() < 15, "{}", payloads.len());
+        assert_eq!(no, 6 + payloads.len() as u64);
+        let mut read = std::collections::HashSet::new();
+        for (place, text) in payloads.iter().enumerate() {
+            let payload = Payload::parse(text).unwrap();
+            assert_eq!((payload.from.as_str(), payload.no), ("17-x", 7 + place as u64));
+            read.extend(payload.notifications());
+        }
+        assert_eq!(read, notifications.into_iter().collect());
+    }
+
+    #[test]
+    fn what_no_node_can_have_sent_is_refused() {
+        let long = "x".repeat(256);
+        for payload in [
+            "",
+            "null",
+            "{}",
+            "[1]",
+            r#"{"from": "", "no": 1}"#,
+            r#"{"from": "a", "no": 0}"#,
+            r#"{"from": "a", "no": -1}"#,
+            r#"{"from": "a", "no": 1, "ready": [""]}"#,
+            r#"{"from": "a", "no": 1, "ready": [1]}"#,
+            r#"{"from": "a", "no": 1, "cancelled": [""]}"#,
+            r#"{"from": "a", "no": 1, "done": [1e99]}"#,
+            &format!(r#"{{"from": "{long}", "no": 1}}"#),
+            &format!(r#"{{"from": "a", "no": 1, "ready": ["{long}"]}}"#),
+        ] {
+            assert_eq!(Payload::parse(payload), None, "{payload}");
+        }
+        // A newer node may send more.
+        assert!(Payload::parse(r#"{"from": "a", "no": 1, "more": 1}"#).is_some());
+    }
+
+    #[test]
+    fn an_id_that_is_too_long_becomes_a_poll() {
+        let mut no = 0;
+        let notification = WakeNotification::WorkReady(InstanceId::new("x".repeat(9000)));
+        let payloads = pack("a", &mut no, vec![notification]);
+        let notifications: Vec<WakeNotification> = payloads
+            .iter()
+            .flat_map(|text| Payload::parse(text).unwrap().notifications())
+            .collect();
+        assert_eq!(notifications, [WakeNotification::Poll]);
+    }
+}

@@ -1,0 +1,144 @@
+//! Wake notifications over NOTIFY.
+//!
+//! The first notification is sent at once; those of the next few milliseconds share one message. A message carries its
+//! sender and a number, so that a receiver notices a gap.
+//!
+//! - `message`: the payload. `outbox`: what is still to be sent.
+
+mod message;
+mod outbox;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::task::AbortOnDropHandle;
+
+use self::message::{Payload, pack};
+use self::outbox::Outbox;
+use crate::db::{Channel, ChannelListener, Malformed, Notices, NoticesTask, listen_to};
+use crate::wake::{Message, WakeNotification, WakeSubscription, WakeTransport, missed};
+use crate::{Result, failpoint};
+
+/// The pause after a message, for more to come: of the 2 to 10 ms that cause no noticeable delay, rather few.
+const COALESCE: Duration = Duration::from_millis(3);
+
+/// Senders whose numbers are remembered. When there are more, all are forgotten, at the cost of a poll.
+const SENDERS: usize = 1024;
+
+/// Wake notifications between all processes that use one schema of a database. Dropping it ends it.
+pub struct PostgresWake {
+    outbox: Arc<Outbox>,
+    listener: ChannelListener<Message>,
+    _sender: AbortOnDropHandle<()>,
+    _connection: Option<NoticesTask>,
+}
+
+impl PostgresWake {
+    /// Connects to a database, on a connection of its own. It must be a direct one: a pooler that lends a connection
+    /// per transaction loses notifications. Errors: an invalid URL or schema name, an unreachable database.
+    pub async fn connect(database_url: &str, schema: &str) -> Result<Self> {
+        let (notices, task) = listen_to(database_url, schema, Channel::Hints).await?;
+        Ok(Self::new(&notices, "", Some(task)))
+    }
+
+    /// Uses a connection that listens to [`Channel::Hints`]. `name` identifies the sender for operators.
+    pub(crate) fn new(notices: &Notices, name: &str, connection: Option<NoticesTask>) -> Self {
+        let from = format!("{name}-{}", uuid::Uuid::new_v4().simple());
+        let outbox = Arc::new(Outbox::default());
+        let (own, mut last) = (from.clone(), LastNumbers::default());
+        let listener = ChannelListener::start(notices, Channel::Hints, missed(), None, move |text| {
+            let payload = Payload::parse(text).ok_or(Malformed)?;
+            if payload.from == own {
+                return Ok(None);
+            }
+            let gap = last.has_gap(&payload.from, payload.no);
+            let mut notifications = payload.notifications();
+            if gap {
+                notifications.push(WakeNotification::Poll);
+            }
+            Ok(Some((0, Arc::from(notifications))))
+        });
+        let channel = notices.name(Channel::Hints).to_owned();
+        let sender = send(notices.clone(), Arc::clone(&outbox), channel, from);
+        Self {
+            outbox,
+            listener,
+            _sender: AbortOnDropHandle::new(tokio::spawn(sender)),
+            _connection: connection,
+        }
+    }
+}
+
+impl WakeTransport for PostgresWake {
+    fn notify(&self, notifications: Vec<WakeNotification>) {
+        self.outbox.add(notifications);
+    }
+
+    fn subscribe(&self) -> WakeSubscription {
+        WakeSubscription {
+            receiver: self.listener.subscribe(),
+            // The listener leaves out what this process has sent.
+            own: u64::MAX,
+        }
+    }
+}
+
+async fn send(notices: Notices, outbox: Arc<Outbox>, channel: String, from: String) {
+    let mut no = 0;
+    let mut failing = false;
+    loop {
+        let mut notifications = outbox.take().await;
+        if failing {
+            notifications.push(WakeNotification::Poll);
+        }
+        let payloads = pack(&from, &mut no, notifications);
+        if failpoint::hit("wake.lost").await.is_err() {
+            continue;
+        }
+        let sent = notices.notify(&channel, &payloads).await;
+        if let Err(error) = &sent {
+            // The gap in the numbers shows it to the others with the next message.
+            tracing::debug!(%error, "wake notifications could not be sent");
+            outbox.add([WakeNotification::Poll]);
+        }
+        failing = sent.is_err();
+        let pause = if failing { COALESCE * 20 } else { COALESCE };
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// The number of the last message of each sender.
+#[derive(Default)]
+struct LastNumbers(HashMap<String, u64>);
+
+impl LastNumbers {
+    /// Whether messages of this sender are missing before this one. Before the first of a sender none is missing: a new
+    /// subscriber polls by itself.
+    fn has_gap(&mut self, from: &str, no: u64) -> bool {
+        let forgot = self.0.len() >= SENDERS && !self.0.contains_key(from);
+        if forgot {
+            self.0.clear();
+        }
+        let before = self.0.insert(from.to_owned(), no);
+        forgot || before.is_some_and(|before| no != before + 1)
+    }
+}
+
+#[cfg(test)]
+mod numbers {
+    use super::*;
+
+    #[test]
+    fn a_gap_is_seen_and_the_senders_are_bounded() {
+        let mut last = LastNumbers::default();
+        assert!(!last.has_gap("a", 5));
+        assert!(!last.has_gap("a", 6));
+        assert!(last.has_gap("a", 8));
+        assert!(!last.has_gap("b", 1));
+        assert!(!last.has_gap("a", 9));
+        let forgotten = (0..SENDERS).filter(|n| last.has_gap(&n.to_string(), 1)).count();
+        assert_eq!(forgotten, 1);
+        assert!(last.0.len() <= SENDERS);
+    }
+}
