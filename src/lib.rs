@@ -4,6 +4,8 @@
 pub mod activity;
 #[cfg(feature = "http")]
 pub mod api;
+#[cfg(feature = "bench")]
+mod bench;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
@@ -15,6 +17,8 @@ pub mod error;
 pub mod execution;
 pub mod expression;
 mod failpoint;
+#[cfg(feature = "cli")]
+mod harness;
 pub mod id;
 pub mod lock;
 mod private_file;

@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use super::failure::Failure;
-use super::say;
 use super::settings::{Check, Common};
 use crate::activity::printable;
+use crate::harness::failure::Failure;
+use crate::harness::say;
 use crate::{Violation, runtime};
 
 pub(super) async fn run(common: &Common, settings: &Check) -> Result<(), Failure> {

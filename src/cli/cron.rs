@@ -5,8 +5,8 @@ use std::io::{self, BufWriter, Write};
 use chrono::{NaiveDateTime, SecondsFormat, Utc};
 use serde_json::json;
 
-use super::failure::Failure;
 use super::settings::{Cron as Settings, GapRule, OverlapRule};
+use crate::harness::failure::Failure;
 use crate::schedule::{ClockAdjustment, ClockChangeRules, Cron, Gap, Occurrence, OverlapTime, Zone};
 
 pub(super) fn run(settings: &Settings) -> Result<(), Failure> {

@@ -1,8 +1,8 @@
 //! `mainspring migrate`: brings the database up to this version of the engine.
 
-use super::failure::Failure;
-use super::say;
 use super::settings::Common;
+use crate::harness::failure::Failure;
+use crate::harness::say;
 use crate::runtime;
 
 pub(super) async fn run(common: &Common) -> Result<(), Failure> {

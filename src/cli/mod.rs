@@ -7,25 +7,16 @@
 //!   go to standard error;
 //! - a password or a key is never printed, also not inside an error that somebody else worded (`secret`).
 
-mod bench;
 mod check;
-mod client;
 mod cron;
 mod demo;
 mod dev;
 mod elsa;
-mod failure;
-mod ground;
 mod migrate;
-mod nodes;
-pub(crate) mod private_postgres;
 mod probe;
 mod samples;
-mod secret;
 mod serve;
 mod settings;
-mod stop;
-mod work;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -35,8 +26,11 @@ use clap::{CommandFactory, FromArgMatches};
 use tracing_subscriber::EnvFilter;
 
 use crate::activity::{Console, Stdout};
+#[cfg(feature = "bench")]
+use crate::bench;
+use crate::harness::failure::Failure;
+use crate::harness::secret;
 use elsa::ElsaEnvironment;
-use failure::Failure;
 use settings::{Command, Program};
 
 /// Runs the program with the arguments and the environment of this process.
@@ -67,7 +61,8 @@ fn run(program: Program) -> Result<(), Failure> {
             Command::Migrate => migrate::run(&common).await,
             Command::Check(settings) => check::run(&common, &settings).await,
             Command::Cron(settings) => cron::run(&settings),
-            Command::Bench(settings) => bench::run(&common, &settings).await,
+            #[cfg(feature = "bench")]
+            Command::Bench(settings) => bench::run(&common.target(), &settings).await,
         }
     });
     // Of a node that was left in a hurry.
@@ -101,10 +96,4 @@ fn log_to_stderr(filter: &str) -> Result<(), Failure> {
         .with_writer(|| secret::Redacting(io::stderr()))
         .try_init()
         .map_err(|error| Failure::failed(format!("cannot log: {error}")))
-}
-
-/// Prints one line on standard output, at once. Nobody reading it is no reason to stop.
-fn say(line: &str) {
-    let mut out = io::stdout().lock();
-    drop(writeln!(out, "{line}").and_then(|()| out.flush()));
 }

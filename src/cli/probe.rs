@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::failure::Failure;
 use crate::api::{self, ConnectionLimits};
+use crate::harness::failure::Failure;
 use crate::runtime::Engine;
 
 /// Probes that are connected at the same time.

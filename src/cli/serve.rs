@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::failure::Failure;
 use super::probe::{self, Probe};
-use super::say;
-use super::secret::Secret;
 use super::settings::{Common, RoleName, Serve};
-use super::stop;
-use super::work::Work;
 use crate::api::{self, ApiKey, ApiOptions, ConnectionLimits};
+use crate::harness::failure::Failure;
+use crate::harness::say;
+use crate::harness::secret::Secret;
+use crate::harness::stop;
+use crate::harness::work_activity::Work;
 use crate::runtime::{Engine, EngineBuilder, Role};
 
 /// What is kept of the drain timeout for handing back what did not end in time.

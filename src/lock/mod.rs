@@ -85,10 +85,10 @@ pub use table::HeldLock;
 
 pub(crate) use handle::LockHandle as LockGuard;
 pub(crate) use key::LockKey;
-#[cfg(feature = "cli")]
+#[cfg(feature = "bench")]
 pub(crate) use postgres::{PlainForm, PlainLocks};
 pub(crate) use postgres::{SessionLocks, SessionTask};
-#[cfg(feature = "cli")]
+#[cfg(feature = "bench")]
 pub(crate) use stats::Histogram;
 pub(crate) use table::KeyView;
 

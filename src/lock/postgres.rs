@@ -5,7 +5,7 @@
 //! - `plain`: the same without all this, for comparison.
 
 mod hint;
-#[cfg(feature = "cli")]
+#[cfg(feature = "bench")]
 mod plain;
 mod session;
 
@@ -27,7 +27,7 @@ use crate::db::{Connector, DatabaseUrl, SchemaName};
 use crate::id::{InstanceId, TenantId};
 use crate::{Error, Result};
 
-#[cfg(feature = "cli")]
+#[cfg(feature = "bench")]
 pub(crate) use plain::{PlainForm, PlainLocks};
 pub(crate) use session::SessionTask;
 

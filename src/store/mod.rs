@@ -34,6 +34,7 @@ pub(crate) mod job;
 pub(crate) mod journal;
 pub(crate) mod node;
 #[cfg(feature = "cli")]
+#[cfg_attr(not(feature = "bench"), allow(dead_code, reason = "the demo uses one query of it"))]
 pub(crate) mod observe;
 pub(crate) mod overview;
 pub(crate) mod parts;

@@ -21,10 +21,10 @@ const LONGEST: usize = 600;
 const EMPTY_NAMES: [&str; 6] = ["utils", "util", "common", "helpers", "helper", "misc"];
 
 /// The rooms that may know the HTTP server.
-const HTTP_ROOMS: [&str; 4] = ["src/api", "src/http", "src/auth", "src/cli"];
+const HTTP_ROOMS: [&str; 5] = ["src/api", "src/http", "src/auth", "src/cli", "src/harness"];
 
 /// The rooms in which SQL may stand in Rust.
-const SQL_ROOMS: [&str; 2] = ["src/store", "src/db"];
+const SQL_ROOMS: [&str; 3] = ["src/store", "src/db", "src/bench"];
 
 /// What each named query says about itself, in lines of comment before its text.
 const QUERY_HEADER: [&str; 4] = ["-- purpose:", "-- caller:", "-- index:", "-- locks:"];

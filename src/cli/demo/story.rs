@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::cli::client::text;
-use crate::cli::say;
-use crate::cli::work::WORK;
+use crate::harness::client::text;
+use crate::harness::say;
+use crate::harness::work_activity::WORK;
 
 /// How long the work takes in whose middle its node is killed.
 pub(super) const WORK_TIME: Duration = Duration::from_secs(2);

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::failure::Failure;
-use crate::cli::nodes::{self, Node, Output, Plan};
-use crate::cli::say;
 use crate::cli::serve::{address_of, listen};
 use crate::cli::settings::{Common, Dev};
 use crate::db::{Connector, DatabaseUrl, SchemaName};
+use crate::harness::failure::Failure;
+use crate::harness::nodes::{self, Node, Output, Plan};
+use crate::harness::say;
 use crate::id::NodeId;
 use crate::store::node::by_node_id;
 

@@ -5,11 +5,11 @@ use clap::builder::FalseyValueParser;
 
 /// For programs that start nodes.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct Child {
+pub(crate) struct Child {
     /// Stop in good order when standard input ends, as it does when the program that started this one is gone
     #[arg(long, env = "MAINSPRING_STOP_WITH_STDIN", hide_env_values = true, value_parser = FalseyValueParser::new())]
-    pub(in crate::cli) stop_with_stdin: bool,
+    pub(crate) stop_with_stdin: bool,
     /// Know the activity Mainspring.Work, which is busy for a given time
     #[arg(long, env = "MAINSPRING_BENCH_ACTIVITIES", hide_env_values = true, value_parser = FalseyValueParser::new())]
-    pub(in crate::cli) bench_activities: bool,
+    pub(crate) bench_activities: bool,
 }

@@ -4,14 +4,14 @@ use chrono::{DateTime, Utc};
 use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum};
 
-use super::count;
+use crate::harness::arguments::count;
 
 /// Settings of `cron`.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct Cron {
+pub(crate) struct Cron {
     /// Five fields (minute, hour, day of month, month, day of week), six with the second first, or a macro as @daily
     #[arg(value_name = "EXPR")]
-    pub(in crate::cli) expression: String,
+    pub(crate) expression: String,
     /// The time zone, by its IANA name
     #[arg(
         long,
@@ -20,13 +20,13 @@ pub(in crate::cli) struct Cron {
         hide_env_values = true,
         default_value = "UTC"
     )]
-    pub(in crate::cli) zone: String,
+    pub(crate) zone: String,
     /// How many occurrences
     #[arg(long, value_name = "COUNT", env = "MAINSPRING_NEXT", hide_env_values = true, default_value = "10", value_parser = count)]
-    pub(in crate::cli) next: usize,
+    pub(crate) next: usize,
     /// Only what is later than this, as 2026-03-28T00:00:00Z; now unless given
     #[arg(long, value_name = "RFC3339", env = "MAINSPRING_FROM", hide_env_values = true, value_parser = instant)]
-    pub(in crate::cli) from: Option<DateTime<Utc>>,
+    pub(crate) from: Option<DateTime<Utc>>,
     /// What becomes of a local time that a clock change leaves out
     #[arg(
         long,
@@ -36,7 +36,7 @@ pub(in crate::cli) struct Cron {
         default_value = "end-of-gap",
         ignore_case = true
     )]
-    pub(in crate::cli) gap: GapRule,
+    pub(crate) gap: GapRule,
     /// Which of two equal local times is meant
     #[arg(
         long,
@@ -46,15 +46,15 @@ pub(in crate::cli) struct Cron {
         default_value = "first",
         ignore_case = true
     )]
-    pub(in crate::cli) overlap: OverlapRule,
+    pub(crate) overlap: OverlapRule,
     /// Print {at, utc, note}, one a line
     #[arg(long, env = "MAINSPRING_JSON", hide_env_values = true, value_parser = FalseyValueParser::new())]
-    pub(in crate::cli) json: bool,
+    pub(crate) json: bool,
 }
 
 /// What becomes of a local time that a clock change leaves out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum GapRule {
+pub(crate) enum GapRule {
     #[value(alias = "EndOfGap")]
     EndOfGap,
     Shift,
@@ -63,7 +63,7 @@ pub(in crate::cli) enum GapRule {
 
 /// Which of two equal local times is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum OverlapRule {
+pub(crate) enum OverlapRule {
     First,
     Second,
     Both,

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{count, duration};
 use crate::execution::InterpreterOptions;
 use crate::expression::ScriptOptions;
+use crate::harness::arguments::{count, duration};
 
 /// What workflows may take.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct Limits {
+pub(crate) struct Limits {
     /// How long one script may run; the time that it waits for its turn does not count
     #[arg(long, value_name = "DURATION", env = "MAINSPRING_SCRIPT_TIME_LIMIT", hide_env_values = true, default_value = "5s", value_parser = duration)]
     script_time_limit: Duration,
@@ -26,11 +26,11 @@ pub(in crate::cli) struct Limits {
 }
 
 impl Limits {
-    pub(in crate::cli) fn cache_bytes(&self) -> usize {
+    pub(crate) fn cache_bytes(&self) -> usize {
         self.cache_mib.saturating_mul(1 << 20)
     }
 
-    pub(in crate::cli) fn interpreter(&self) -> InterpreterOptions {
+    pub(crate) fn interpreter(&self) -> InterpreterOptions {
         InterpreterOptions {
             script: ScriptOptions {
                 time_limit: self.script_time_limit,

@@ -6,7 +6,7 @@ use crate::runtime::Role;
 
 /// What a node does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum RoleName {
+pub(crate) enum RoleName {
     /// Answers requests
     Api,
     /// Runs workflows

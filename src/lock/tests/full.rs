@@ -8,8 +8,8 @@ use futures_util::FutureExt;
 
 use super::conformance::{LONG, lock};
 use super::waiting::{HELD, alone};
-use crate::cli::private_postgres::{Options, PrivatePostgres, start};
 use crate::db::{Connector, DatabaseUrl, SchemaName, Session};
+use crate::harness::private_postgres::{Options, PrivatePostgres, start};
 use crate::lock::{LockProvider, LockRequest, PostgresLockOptions, PostgresLocks};
 
 /// A server for one test.

@@ -4,8 +4,9 @@ use super::source::Source;
 
 /// The rooms, from the roof to the ground: a room may use those below it and itself. Rooms in one line stand beside
 /// each other.
-const FLOORS: [&[&str]; 9] = [
-    &["main", "cli"],
+const FLOORS: [&[&str]; 10] = [
+    &["main", "cli", "bench"],
+    &["harness"],
     &["api", "http", "auth"],
     &["runtime"],
     &["cluster"],

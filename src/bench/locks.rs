@@ -1,0 +1,328 @@
+//! `mainspring bench locks`: pairs of lock and unlock.
+//!
+//! A pair counts when it was taken and freed where other processes see it (in process: when it was granted). What passed
+//! from one task to the next without that is told apart.
+//!
+//! `--contention 1 --clients 64 --sessions 3` is one key that 64 tasks on three nodes want: a *hand-over between nodes* is
+//! from the moment before one session's task drops its handle until a task of another session has it; waits are from
+//! asking to having, of all tasks.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::baseline::{self, Baseline};
+use super::surroundings;
+use crate::bench::settings::{BenchLocks, Provider};
+use crate::harness::failure::Failure;
+use crate::harness::say;
+use crate::harness::target::Target;
+use crate::lock::{
+    Durations, FileLocks, Histogram, LocalLocks, LockProvider, LockRequest, PostgresLockOptions, PostgresLocks,
+};
+
+const WARM_UP: Duration = Duration::from_secs(1);
+/// Longer than any wait that is worth measuring.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+type Providers = Vec<Arc<dyn LockProvider>>;
+
+pub(crate) async fn run(target: &Target, settings: &BenchLocks) -> Result<(), Failure> {
+    if settings.baseline && settings.provider != Provider::Postgres {
+        return Err(Failure::usage(
+            "--baseline compares with Postgres: leave --provider out",
+        ));
+    }
+    let folder = Folder::of(settings);
+    let providers = providers(target, settings, &folder).await?;
+    let outcome = measure(&providers, settings, settings.clients, settings.seconds).await;
+    let compared = if settings.baseline {
+        let url = target.database_url()?.to_owned();
+        let lone = measure(&providers, settings, 1, 2).await;
+        let time = Duration::from_secs(settings.seconds as u64);
+        let baseline = baseline::run(&url, &target.schema, time).await?;
+        Some((baseline, lone))
+    } else {
+        None
+    };
+    if settings.provider == Provider::Postgres {
+        for line in surroundings::describe(target.database_url()?).await? {
+            say(&line);
+        }
+    }
+    report(settings, &outcome, compared.as_ref());
+    if outcome.errors > 0 {
+        return Err(Failure::failed(format!("{} requests failed", outcome.errors)));
+    }
+    Ok(())
+}
+
+/// Where the locks of files are. A temporary one is gone at the end.
+enum Folder {
+    Given(PathBuf),
+    Temporary(PathBuf),
+}
+
+impl Folder {
+    fn of(settings: &BenchLocks) -> Self {
+        match &settings.lock_dir {
+            Some(folder) => Self::Given(folder.clone()),
+            None => Self::Temporary(std::env::temp_dir().join(format!("mainspring-bench-{}", std::process::id()))),
+        }
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Self::Given(path) | Self::Temporary(path) => path,
+        }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Self::Temporary(path) = self {
+            // Of other providers there is none.
+            let _ = std::fs::remove_dir_all(path);
+        }
+    }
+}
+
+async fn providers(target: &Target, settings: &BenchLocks, folder: &Folder) -> Result<Providers, Failure> {
+    let mut providers: Providers = Vec::new();
+    let local = LocalLocks::new();
+    for _ in 0..settings.sessions {
+        providers.push(match settings.provider {
+            Provider::Postgres => {
+                // As many locks as tasks, so that the budget of a small server does not decide.
+                let options = PostgresLockOptions::default()
+                    .schema(&target.schema)
+                    .most_locks(settings.clients.max(1000));
+                Arc::new(PostgresLocks::connect(target.database_url()?, options).await?)
+            }
+            Provider::Local => Arc::new(local.clone()),
+            Provider::File => Arc::new(FileLocks::open(folder.path())?),
+        });
+    }
+    Ok(providers)
+}
+
+struct Outcome {
+    clients: usize,
+    per_second: f64,
+    handed_over_per_second: f64,
+    acquire: Durations,
+    /// From the release in one session to the grant in another.
+    between_sessions: Durations,
+    /// The most grants of a key to others between asking for it and having it: what the line alone made somebody wait,
+    /// whatever else the machine had to do.
+    longest_wait_grants: u64,
+    errors: u64,
+}
+
+/// What the tasks share.
+struct Shared {
+    acquire: Histogram,
+    between: Histogram,
+    errors: AtomicU64,
+    measuring: AtomicBool,
+    stop: AtomicBool,
+    /// Per key: who gave it back last, and when.
+    released: Vec<Mutex<Option<(usize, Instant)>>>,
+    /// Per key: how often it was granted.
+    grants: Vec<AtomicU64>,
+    longest_wait_grants: AtomicU64,
+}
+
+/// The locks freed, and those handed over, by all providers so far.
+fn counted(providers: &Providers, provider: Provider) -> (u64, u64) {
+    let each = providers.iter().map(|one| one.stats());
+    if provider == Provider::Local {
+        // All are one.
+        return each.take(1).fold((0, 0), |_, stats| (stats.granted, stats.handed_over));
+    }
+    each.fold((0, 0), |sum, stats| (sum.0 + stats.freed, sum.1 + stats.handed_over))
+}
+
+async fn measure(providers: &Providers, settings: &BenchLocks, clients: usize, seconds: usize) -> Outcome {
+    let keys = settings.contention.unwrap_or(clients);
+    let shared = Arc::new(Shared {
+        acquire: Histogram::default(),
+        between: Histogram::default(),
+        errors: AtomicU64::new(0),
+        measuring: AtomicBool::new(false),
+        stop: AtomicBool::new(false),
+        released: (0..keys).map(|_| Mutex::new(None)).collect(),
+        grants: (0..keys).map(|_| AtomicU64::new(0)).collect(),
+        longest_wait_grants: AtomicU64::new(0),
+    });
+    let random = || format!("{:x}", rand::random::<u64>());
+    let names: Arc<str> = settings.names.clone().unwrap_or_else(random).into();
+    let mut tasks = Vec::new();
+    for (client, (session, provider)) in (0..clients).zip(providers.iter().enumerate().cycle()) {
+        let contended = settings.contention.is_some();
+        let (provider, shared, names) = (Arc::clone(provider), Arc::clone(&shared), Arc::clone(&names));
+        tasks.push(tokio::spawn(async move {
+            while !shared.stop.load(Relaxed) {
+                let key = if contended { rand::random_range(0..keys) } else { client };
+                turn(&provider, &shared, session, key, &names).await;
+            }
+        }));
+    }
+    tokio::time::sleep(WARM_UP).await;
+    let began = Instant::now();
+    let (freed, handed) = counted(providers, settings.provider);
+    shared.measuring.store(true, Relaxed);
+    let mut last = freed;
+    for second in 1..=seconds {
+        tokio::time::sleep_until((began + Duration::from_secs(second as u64)).into()).await;
+        let (now, _) = counted(providers, settings.provider);
+        let errors = shared.errors.load(Relaxed);
+        eprintln!("{second} s: {} pairs/s, {errors} errors", now - last);
+        last = now;
+    }
+    let took = began.elapsed().as_secs_f64();
+    let (freed_after, handed_after) = counted(providers, settings.provider);
+    shared.stop.store(true, Relaxed);
+    for task in tasks {
+        let _ = task.await;
+    }
+    Outcome {
+        clients,
+        per_second: (freed_after - freed) as f64 / took,
+        handed_over_per_second: (handed_after - handed) as f64 / took,
+        acquire: shared.acquire.snapshot(),
+        between_sessions: shared.between.snapshot(),
+        longest_wait_grants: shared.longest_wait_grants.load(Relaxed),
+        errors: shared.errors.load(Relaxed),
+    }
+}
+
+async fn turn(provider: &Arc<dyn LockProvider>, shared: &Shared, session: usize, key: usize, names: &str) {
+    let granted = || shared.grants.get(key).map_or(0, |grants| grants.load(Relaxed));
+    let (asked, before) = (Instant::now(), granted());
+    let request = LockRequest::exclusive(format!("bench/{names}/{key}"));
+    match provider.acquire(request, TIMEOUT).await {
+        Ok(handle) => {
+            let got = Instant::now();
+            let measuring = shared.measuring.load(Relaxed);
+            if measuring {
+                shared.acquire.record(got - asked);
+                shared.longest_wait_grants.fetch_max(granted() - before, Relaxed);
+            }
+            if let Some(grants) = shared.grants.get(key) {
+                grants.fetch_add(1, Relaxed);
+            }
+            if let Some(released) = shared.released.get(key) {
+                let mut released = released.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some((_, at)) = released.filter(|(other, _)| measuring && *other != session) {
+                    shared.between.record(got.saturating_duration_since(at));
+                }
+                *released = Some((session, Instant::now()));
+            }
+            drop(handle);
+        }
+        Err(_) => {
+            shared.errors.fetch_add(1, Relaxed);
+            // A server that is away fails at once, and shall not be run down.
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+fn micros(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e7).round() / 10.0
+}
+
+fn report(settings: &BenchLocks, outcome: &Outcome, compared: Option<&(Baseline, Outcome)>) {
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    say(&format!(
+        "{} tasks, {} sessions, {:?}, {cores} cores: {:.0} pairs/s; acquire p50 {:.1} µs, p95 {:.1} µs, p99 {:.1} µs; {} errors",
+        outcome.clients,
+        settings.sessions,
+        settings.provider,
+        outcome.per_second,
+        micros(outcome.acquire.p50),
+        micros(outcome.acquire.p95),
+        micros(outcome.acquire.p99),
+        outcome.errors
+    ));
+    let mut object = json!({
+        "bench": "locks",
+        "clients": outcome.clients,
+        "seconds": settings.seconds,
+        "ops_per_s": outcome.per_second.round(),
+        "p50_us": micros(outcome.acquire.p50),
+        "p95_us": micros(outcome.acquire.p95),
+        "p99_us": micros(outcome.acquire.p99),
+        "max_us": micros(outcome.acquire.max),
+        "mean_us": micros(outcome.acquire.mean),
+        "errors": outcome.errors,
+        "provider": format!("{:?}", settings.provider).to_lowercase(),
+        "sessions": settings.sessions,
+        "cores": cores,
+    });
+    let mut add = |name: &str, value: Value| {
+        if let Value::Object(object) = &mut object {
+            object.insert(name.to_owned(), value);
+        }
+    };
+    if let Some(keys) = settings.contention {
+        let between = &outcome.between_sessions;
+        let longest_to_mean = outcome.acquire.max.as_secs_f64() / outcome.acquire.mean.as_secs_f64().max(1e-9);
+        say(&format!(
+            "{keys} shared keys: {:.0} hand-overs/s within a session; {} between sessions, p50 {:.1} µs, p99 {:.1} µs; \
+             mean wait {:.1} µs, longest {:.1} µs: {longest_to_mean:.1} times the mean; at most {} went before somebody",
+            outcome.handed_over_per_second,
+            between.count,
+            micros(between.p50),
+            micros(between.p99),
+            micros(outcome.acquire.mean),
+            micros(outcome.acquire.max),
+            outcome.longest_wait_grants,
+        ));
+        add("contention", json!(keys));
+        add("handed_over_per_s", json!(outcome.handed_over_per_second.round()));
+        add("hand_overs", json!(between.count));
+        add("hand_over_p50_us", json!(micros(between.p50)));
+        add("hand_over_p99_us", json!(micros(between.p99)));
+        add("mean_wait_us", json!(micros(outcome.acquire.mean)));
+        add("longest_wait_us", json!(micros(outcome.acquire.max)));
+        add("longest_wait_grants", json!(outcome.longest_wait_grants));
+        add("longest_to_mean", json!((longest_to_mean * 10.0).round() / 10.0));
+    }
+    if let Some((baseline, lone)) = compared {
+        let ratio = outcome.per_second / baseline.two_trips.per_second.max(1.0);
+        say(&format!(
+            "plain: two round trips {:.0} pairs/s ({} connections), pipelined {:.0} ({}), one statement {:.0} ({}); ratio {ratio:.2}",
+            baseline.two_trips.per_second,
+            baseline.two_trips.connections,
+            baseline.pipelined.per_second,
+            baseline.pipelined.connections,
+            baseline.one_statement.per_second,
+            baseline.one_statement.connections,
+        ));
+        let lone_ratio = baseline.lone / lone.per_second.max(1.0);
+        say(&format!(
+            "alone: a pair takes {:.1} µs, two plain round trips {:.1} µs; {lone_ratio:.2} times as long",
+            1e6 / lone.per_second.max(1.0),
+            1e6 / baseline.lone.max(1.0),
+        ));
+        add("baseline_ops_per_s", json!(baseline.two_trips.per_second.round()));
+        add("ratio", json!((ratio * 100.0).round() / 100.0));
+        add("baseline_connections", json!(baseline.two_trips.connections));
+        add("pipelined_ops_per_s", json!(baseline.pipelined.per_second.round()));
+        add(
+            "one_statement_ops_per_s",
+            json!(baseline.one_statement.per_second.round()),
+        );
+        add("lone_ops_per_s", json!(lone.per_second.round()));
+        add("lone_baseline_ops_per_s", json!(baseline.lone.round()));
+        add("lone_ratio", json!((lone_ratio * 100.0).round() / 100.0));
+    }
+    if settings.json {
+        say(&object.to_string());
+    }
+}

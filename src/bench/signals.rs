@@ -1,0 +1,227 @@
+//! `mainspring bench signals`: how long it takes from an event until the instance that waits for it has run.
+//!
+//! Each client has an instance of its own, which waits for the client's event, writes down which one it was, and waits for
+//! the next. The client sends an event, reads what the instance has written from the standard output of the node that ran
+//! it, and sends the next one. Both ends are measured by this process's clock: from the answer that says that the event is
+//! accepted, and, as a second figure, from before the request is sent. (The line may be read before the answer: that
+//! counts as no time.)
+//!
+//! An event whose instance does not run is lost; a line that nobody waits for is one that ran twice.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::figures::{Latencies, Measured};
+use super::{members, surroundings};
+use crate::bench::settings::BenchSignals;
+use crate::harness::client::Client;
+use crate::harness::failure::Failure;
+use crate::harness::say;
+use crate::harness::scratch::ScratchDatabase;
+use crate::harness::target::Target;
+use crate::store::observe;
+
+const WARM_UP: Duration = Duration::from_secs(1);
+
+/// What has not run so long after its event was accepted is lost.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long all instances may take to wait for their first event.
+const START_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Lines that a client has not read yet. It reads one for each event: more are ones too many, and are counted.
+const UNREAD: usize = 4;
+
+/// What the clients share.
+struct Shared {
+    /// To each client, the events that its instance has met, and when that was heard.
+    lines: Vec<mpsc::Sender<(u64, Instant)>>,
+    answered: AtomicU64,
+    measuring: AtomicBool,
+    stop: AtomicBool,
+    lost: AtomicUsize,
+    twice: AtomicUsize,
+    errors: AtomicUsize,
+    /// Microseconds from accepted, and from sent.
+    times: Mutex<Vec<(f64, f64)>>,
+}
+
+impl Shared {
+    fn hear(&self, line: &str) {
+        let heard = Instant::now();
+        let parsed = line.split_once(':').and_then(|(client, event)| {
+            let sender = self.lines.get(client.parse::<usize>().ok()?)?;
+            Some((sender, event.parse::<u64>().ok()?))
+        });
+        let Some((sender, event)) = parsed else {
+            self.error(&format!("an instance wrote {line:?}"));
+            return;
+        };
+        // Full: nobody waits for so many. Closed: the client has ended, with all that it waited for.
+        if sender.try_send((event, heard)).is_err() {
+            self.twice.fetch_add(1, Relaxed);
+        }
+    }
+
+    fn error(&self, what: &str) {
+        // A node that is gone fails as fast as it is asked.
+        if self.errors.fetch_add(1, Relaxed) < 10 {
+            eprintln!("error: {what}");
+        }
+    }
+}
+
+pub(crate) async fn run(target: &Target, settings: &BenchSignals) -> Result<(), Failure> {
+    let [machine, server] = surroundings::describe(target.database_url()?).await?;
+    let (lines, ears): (Vec<_>, Vec<_>) = (0..settings.clients).map(|_| mpsc::channel(UNREAD)).unzip();
+    let shared = Arc::new(Shared {
+        lines,
+        answered: AtomicU64::new(0),
+        measuring: AtomicBool::new(false),
+        stop: AtomicBool::new(false),
+        lost: AtomicUsize::new(0),
+        twice: AtomicUsize::new(0),
+        errors: AtomicUsize::new(0),
+        times: Mutex::new(Vec::new()),
+    });
+    let listening = Arc::clone(&shared);
+    let hear = move |line: &str| listening.hear(line);
+    let measured = members::with_nodes(target, settings.nodes, hear, async |scratch, clients| {
+        measure(scratch, clients, settings, &shared, ears).await
+    });
+    let (took, broken) = measured.await?;
+    let times = std::mem::take(&mut *shared.times.lock().unwrap_or_else(PoisonError::into_inner));
+    let (accepted, sent): (Vec<f64>, Vec<f64>) = times.into_iter().unzip();
+    let (latencies, from_sent) = (Latencies::of(&accepted), Latencies::of(&sent));
+    let [lost, twice] = [&shared.lost, &shared.twice].map(|count| count.load(Relaxed));
+    let measured = Measured {
+        clients: settings.clients,
+        seconds: settings.seconds,
+        per_second: accepted.len() as f64 / took.as_secs_f64(),
+        errors: shared.errors.load(Relaxed) + broken,
+    };
+    say(&format!(
+        "{} clients, {} nodes: {:.0} events/s",
+        settings.clients, settings.nodes, measured.per_second
+    ));
+    say(&machine);
+    say(&server);
+    say(&format!("accepted until the instance had run: {}", latencies.told()));
+    say(&format!("sent until the instance had run: {}", from_sent.told()));
+    say(&format!("{lost} lost, {twice} twice, {} errors", measured.errors));
+    if settings.json {
+        let more = json!({
+            "nodes": settings.nodes,
+            "events": accepted.len(),
+            "sent_p50_us": from_sent.p50,
+            "sent_p95_us": from_sent.p95,
+            "sent_p99_us": from_sent.p99,
+            "lost": lost,
+            "twice": twice,
+        });
+        say(&latencies.report("signals", &measured, more).to_string());
+    }
+    if lost + twice + measured.errors > 0 {
+        return Err(Failure::found());
+    }
+    if accepted.is_empty() {
+        return Err(Failure::failed("no event was measured: give --seconds more time"));
+    }
+    Ok(())
+}
+
+/// How long was measured.
+async fn measure(
+    scratch: &ScratchDatabase,
+    nodes: &[Client],
+    settings: &BenchSignals,
+    shared: &Arc<Shared>,
+    ears: Vec<mpsc::Receiver<(u64, Instant)>>,
+) -> Result<Duration, Failure> {
+    prepare(scratch, nodes, settings.clients).await?;
+    let clients = ears.into_iter().zip(nodes.iter().cycle()).enumerate();
+    let clients = clients.map(|(number, (ear, node))| client(number, node, shared, ear));
+    let watch = async {
+        tokio::time::sleep(WARM_UP).await;
+        shared.measuring.store(true, Relaxed);
+        let began = Instant::now();
+        let mut last = shared.answered.load(Relaxed);
+        for second in 1..=settings.seconds {
+            tokio::time::sleep_until((began + Duration::from_secs(second as u64)).into()).await;
+            let now = shared.answered.load(Relaxed);
+            let errors = shared.errors.load(Relaxed);
+            eprintln!("{second} s: {} events/s, {errors} errors", now - last);
+            last = now;
+        }
+        shared.measuring.store(false, Relaxed);
+        shared.stop.store(true, Relaxed);
+        began.elapsed()
+    };
+    let (took, _) = tokio::join!(watch, join_all(clients));
+    Ok(took)
+}
+
+/// Starts an instance for each client, and waits until all of them wait.
+async fn prepare(scratch: &ScratchDatabase, nodes: &[Client], count: usize) -> Result<(), Failure> {
+    let of = |kind: &str, value: serde_json::Value| json!({"typeName": "String", "expression": {"type": kind, "value": value}});
+    let definition = json!({"definitionId": "bench", "root": {"type": "Elsa.While", "id": "loop", "condition": true, "body":
+        {"type": "Elsa.Sequence", "id": "steps", "activities": [
+            {"type": "Elsa.Event", "id": "event", "eventName": of("Input", json!({"name": "event"}))},
+            {"type": "Elsa.WriteLine", "id": "line", "text": of("Output", json!({"activityId": "event"}))}]}}});
+    let save = json!({"model": definition, "publish": true});
+    let first = nodes.first().ok_or_else(|| Failure::failed("there is no node"))?;
+    first.post("workflow-definitions", &save).await?;
+    for (number, node) in (0..count).zip(nodes.iter().cycle()) {
+        let start = json!({"input": {"event": format!("bench-{number}")}});
+        node.post("workflow-definitions/bench/dispatch", &start).await?;
+    }
+    let (session, began) = (scratch.open().await?, Instant::now());
+    while observe::waiting(&session.client).await? < count {
+        if began.elapsed() > START_PATIENCE {
+            return Err(Failure::failed("the instances do not come to wait for their events"));
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    Ok(())
+}
+
+/// Sends events until it is told to stop, each when the one before has been met.
+async fn client(number: usize, node: &Client, shared: &Shared, mut ear: mpsc::Receiver<(u64, Instant)>) {
+    let path = format!("events/bench-{number}/trigger");
+    let mut event = 0;
+    while !shared.stop.load(Relaxed) {
+        event += 1;
+        let sent = Instant::now();
+        if let Err(failure) = node.post(&path, &json!({"input": format!("{number}:{event}")})).await {
+            shared.error(&failure.told());
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        }
+        let accepted = Instant::now();
+        let met = loop {
+            match tokio::time::timeout(PATIENCE, ear.recv()).await {
+                Ok(Some((met, heard))) if met == event => break Some(heard),
+                Ok(Some(_)) => {
+                    shared.twice.fetch_add(1, Relaxed);
+                }
+                Ok(None) | Err(_) => break None,
+            }
+        };
+        let Some(heard) = met else {
+            shared.lost.fetch_add(1, Relaxed);
+            // Its instance waits for something else than we do.
+            return;
+        };
+        shared.answered.fetch_add(1, Relaxed);
+        if shared.measuring.load(Relaxed) {
+            let micros = |since: Instant| heard.saturating_duration_since(since).as_secs_f64() * 1e6;
+            let times = (micros(accepted), micros(sent));
+            shared.times.lock().unwrap_or_else(PoisonError::into_inner).push(times);
+        }
+    }
+}

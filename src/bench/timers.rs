@@ -1,0 +1,175 @@
+//! `mainspring bench timers`: how late sleeping instances run on.
+//!
+//! So many instances sleep in a delay of an hour; none of them is in the memory of a node. When all do, the benchmark sets
+//! in one statement when each of them is due (that no node is told of: it learns of it as of any delay that another node
+//! has written): evenly over some seconds, or all at one instant.
+//!
+//! Lateness is the time from there to the start of the first activity after the delay, as the journal has it, by the
+//! database's clock at both ends. An instance that is early, runs twice or does not run to its end is an error.
+
+use std::time::{Duration, Instant};
+
+use futures_util::{StreamExt, stream};
+use serde_json::json;
+
+use super::figures::{Latencies, Measured};
+use super::{members, surroundings};
+use crate::bench::settings::BenchTimers;
+use crate::harness::client::{Client, text};
+use crate::harness::failure::Failure;
+use crate::harness::say;
+use crate::harness::scratch::ScratchDatabase;
+use crate::harness::target::Target;
+use crate::id::{InstanceId, TenantId};
+use crate::store::observe::{self, Ran};
+
+/// The first activity after the delay.
+const ACTIVITY: &str = "after";
+
+/// Requests that are under way at the same time.
+const LANES: usize = 32;
+
+/// The first is due so much later: each node has checked in twice by then, and knows of it.
+const LEAD: Duration = Duration::from_secs(3);
+
+/// What does not sleep so long after the last start never will; what has not run so long after it was due is lost.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Outcome {
+    ran: Vec<Ran>,
+    accepted: usize,
+    twice: usize,
+    errors: usize,
+}
+
+pub(crate) async fn run(target: &Target, settings: &BenchTimers) -> Result<(), Failure> {
+    let [machine, server] = surroundings::describe(target.database_url()?).await?;
+    let measured = members::with_nodes(
+        target,
+        settings.nodes,
+        |_| {},
+        async |scratch, clients| measure(scratch, clients, settings).await,
+    );
+    let (outcome, broken) = measured.await?;
+    let span = if settings.at_once { 0 } else { settings.seconds };
+    let lateness: Vec<f64> = outcome.ran.iter().filter_map(|ran| ran.lateness_us).collect();
+    let early = lateness.iter().filter(|late| **late < 0.0).count();
+    let lost = outcome.accepted - outcome.ran.iter().filter(|ran| ran.ended_us.is_some()).count();
+    // From when the first was due until the last had run.
+    let all_us = outcome
+        .ran
+        .iter()
+        .filter_map(|ran| Some(ran.due_us + ran.ended_us?))
+        .fold(0.0, f64::max);
+    let latencies = Latencies::of(&lateness);
+    let measured = Measured {
+        clients: settings.timers,
+        seconds: span,
+        per_second: lateness.len() as f64 / (all_us / 1e6).max(1e-6),
+        errors: outcome.errors + broken + early,
+    };
+    let when = if settings.at_once {
+        "at one instant".to_owned()
+    } else {
+        format!("over {span} s")
+    };
+    say(&format!(
+        "{} sleeping instances due {when}, {} nodes",
+        settings.timers, settings.nodes
+    ));
+    say(&machine);
+    say(&server);
+    say(&format!("due until run on: {}", latencies.told()));
+    let all_ms = (all_us / 100.0).round() / 10.0;
+    say(&format!("first due until the last had run: {all_ms:.1} ms"));
+    let twice = outcome.twice;
+    say(&format!(
+        "{lost} lost, {twice} twice, {early} early, {} errors",
+        measured.errors
+    ));
+    if settings.json {
+        let more = json!({
+            "timers": settings.timers,
+            "nodes": settings.nodes,
+            "at_once": settings.at_once,
+            "all_ms": all_ms,
+            "lost": lost,
+            "twice": twice,
+            "early": early,
+        });
+        say(&latencies.report("timers", &measured, more).to_string());
+    }
+    if lost + twice + measured.errors > 0 {
+        return Err(Failure::found());
+    }
+    Ok(())
+}
+
+async fn measure(scratch: &ScratchDatabase, clients: &[Client], settings: &BenchTimers) -> Result<Outcome, Failure> {
+    let session = scratch.open().await?;
+    let (database, tenant) = (&session.client, TenantId::default());
+    let definition = json!({"definitionId": "bench", "root": {"type": "Elsa.Sequence", "id": "steps", "activities": [
+        {"type": "Elsa.Delay", "id": "sleep", "timeSpan": "01:00:00"},
+        {"type": "Elsa.WriteLine", "id": ACTIVITY, "text": "ran"}]}});
+    if let Some(first) = clients.first() {
+        let save = json!({"model": definition, "publish": true});
+        first.post("workflow-definitions", &save).await?;
+    }
+    let (accepted, errors) = start(clients, settings.timers).await;
+    let began = Instant::now();
+    loop {
+        let asleep = observe::asleep(database).await?;
+        if asleep >= accepted.len() {
+            break;
+        }
+        if began.elapsed() > PATIENCE {
+            let awake = accepted.len() - asleep;
+            return Err(Failure::failed(format!("{awake} instances do not fall asleep")));
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let span = if settings.at_once {
+        Duration::ZERO
+    } else {
+        Duration::from_secs(settings.seconds as u64)
+    };
+    let due = observe::set_due(database, LEAD, span).await?;
+    let set = Instant::now();
+    for second in 1.. {
+        tokio::time::sleep_until((set + Duration::from_secs(second)).into()).await;
+        let finished = observe::finished(database, &tenant, &accepted).await?;
+        eprintln!("{second} s: {finished} of {} have run", accepted.len());
+        if finished == accepted.len() || set.elapsed() > LEAD + span + PATIENCE {
+            break;
+        }
+    }
+    Ok(Outcome {
+        ran: observe::ran(database, &tenant, &due, ACTIVITY).await?,
+        accepted: accepted.len(),
+        twice: usize::try_from(observe::twice(database).await?).unwrap_or(0),
+        errors,
+    })
+}
+
+/// Starts instances at all nodes in turn: those that were accepted, and how many were not.
+async fn start(clients: &[Client], count: usize) -> (Vec<InstanceId>, usize) {
+    let nothing = json!({});
+    let starts = clients.iter().cycle().take(count);
+    let starts = starts.map(|client| client.post("workflow-definitions/bench/dispatch", &nothing));
+    let mut answers = stream::iter(starts).buffer_unordered(LANES);
+    let (mut accepted, mut errors, mut told) = (Vec::new(), 0, Instant::now());
+    while let Some(answer) = answers.next().await {
+        match answer {
+            Ok(answer) => accepted.push(InstanceId::new(text(&answer, "workflowInstanceId"))),
+            Err(failure) => {
+                eprintln!("error: {}", failure.told());
+                errors += 1;
+            }
+        }
+        if told.elapsed() >= Duration::from_secs(1) {
+            eprintln!("{} of {count} started", accepted.len());
+            told = Instant::now();
+        }
+    }
+    (accepted, errors)
+}

@@ -1,0 +1,159 @@
+//! What workflows cost engine and server.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use tokio_postgres::Client;
+
+use super::tap::Words;
+use crate::db::Session;
+use crate::harness::failure::Failure;
+use crate::store::observe;
+
+/// Of `/proc`: hundredths of a second on every Linux.
+const TICK: Duration = Duration::from_millis(10);
+
+/// What was spent so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reading {
+    wal_bytes: i64,
+    flushes: i64,
+    statements: u64,
+    round_trips: u64,
+    engine: Duration,
+    /// None: the server is not on this machine, or hidden.
+    server: Option<Duration>,
+}
+
+/// What was spent between two readings.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cost {
+    pub(super) wal_bytes: f64,
+    pub(super) flushes: f64,
+    pub(super) statements: f64,
+    pub(super) round_trips: f64,
+    pub(super) engine: Duration,
+    pub(super) server: Option<Duration>,
+}
+
+pub(super) struct Meter {
+    session: Session,
+    words: Option<Arc<Words>>,
+    /// Whether the engines are processes of their own.
+    children: bool,
+}
+
+impl Meter {
+    pub(super) fn new(session: Session, words: Option<Arc<Words>>, children: bool) -> Self {
+        Self {
+            session,
+            words,
+            children,
+        }
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.session.client
+    }
+
+    /// What time it is for the database.
+    pub(super) async fn clock(&self) -> Result<DateTime<Utc>, Failure> {
+        Ok(observe::clock(self.client()).await?)
+    }
+
+    pub(super) async fn read(&self) -> Result<Reading, Failure> {
+        let written = observe::written(&self.session.client).await?;
+        let processes = processes();
+        let us = std::process::id();
+        let engine = processes.iter().filter(|process| {
+            if self.children {
+                process.parent == us
+            } else {
+                process.id == us
+            }
+        });
+        let words = self.words.as_ref();
+        let postmaster = processes
+            .iter()
+            .find(|process| i64::from(process.id) == i64::from(written.backend) && process.is_postgres)
+            .map(|backend| backend.parent);
+        Ok(Reading {
+            wal_bytes: written.wal_bytes,
+            flushes: written.flushes,
+            statements: words.map_or(0, |words| words.statements.load(Relaxed)),
+            round_trips: words.map_or(0, |words| words.round_trips.load(Relaxed)),
+            engine: engine.map(|process| process.busy).sum(),
+            // Backends that have ended are in the postmaster's account.
+            server: postmaster.map(|postmaster| {
+                let ours = processes.iter().filter(|process| process.parent == postmaster);
+                let itself = processes.iter().filter(|process| process.id == postmaster);
+                ours.map(|process| process.busy).sum::<Duration>()
+                    + itself.map(|process| process.busy + process.reaped).sum::<Duration>()
+            }),
+        })
+    }
+}
+
+impl Reading {
+    /// What was spent from an earlier reading to this one.
+    pub(super) fn since(&self, before: &Self) -> Cost {
+        Cost {
+            wal_bytes: (self.wal_bytes - before.wal_bytes) as f64,
+            flushes: (self.flushes - before.flushes) as f64,
+            statements: self.statements.saturating_sub(before.statements) as f64,
+            round_trips: self.round_trips.saturating_sub(before.round_trips) as f64,
+            engine: self.engine.saturating_sub(before.engine),
+            server: self
+                .server
+                .zip(before.server)
+                .map(|(after, before)| after.saturating_sub(before)),
+        }
+    }
+}
+
+struct Process {
+    id: u32,
+    parent: u32,
+    is_postgres: bool,
+    busy: Duration,
+    reaped: Duration,
+}
+
+fn processes() -> Vec<Process> {
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    entries.flatten().filter_map(|entry| process(&entry.path())).collect()
+}
+
+/// Reads `/proc/ID/stat`. The name stands in parentheses, and may hold anything.
+fn process(folder: &Path) -> Option<Process> {
+    let id = folder.file_name()?.to_str()?.parse().ok()?;
+    let text = std::fs::read_to_string(folder.join("stat")).ok()?;
+    let (head, tail) = text.rsplit_once(')')?;
+    let fields: Vec<&str> = tail.split_ascii_whitespace().collect();
+    // From the third on: state, parent, …; the 14th to 17th are the times of itself and of children that it has buried.
+    let ticks = |place: usize| fields.get(place)?.parse::<u32>().ok();
+    Some(Process {
+        id,
+        parent: ticks(1)?,
+        is_postgres: head.contains("(postgres"),
+        busy: TICK * (ticks(11)? + ticks(12)?),
+        reaped: TICK * (ticks(13)? + ticks(14)?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_is_among_those_that_are_read() {
+        let us = std::process::id();
+        let found = processes().into_iter().find(|process| process.id == us).unwrap();
+        assert!(found.parent > 0 && !found.is_postgres);
+    }
+}

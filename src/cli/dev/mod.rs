@@ -1,0 +1,232 @@
+//! `mainspring dev`: everything at once for somebody who looks around. A private PostgreSQL, the sample workflows, one
+//! of them run and its journal shown, an engine that answers, and what can be tried next. Ctrl-C stops all of it.
+
+mod several;
+
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::samples;
+use super::serve::{Drain, address_of, answer, url_of};
+use super::settings::{Common, Dev, is_local};
+use crate::Result as EngineResult;
+use crate::activity::{Console, Stdout};
+use crate::api::{self, ApiOptions, ConnectionLimits};
+use crate::harness::failure::Failure;
+use crate::harness::private_postgres::{self, Options, PrivatePostgres};
+use crate::harness::{say, stop};
+use crate::id::{DefinitionId, InstanceId};
+use crate::runtime::{Engine, JournalRecord, Page, StartRequest};
+
+/// How long work may take to end after Ctrl-C.
+const DRAIN: Duration = Duration::from_secs(10);
+
+pub(super) async fn run(common: &Common, settings: &Dev) -> Result<(), Failure> {
+    if !is_local(settings.listen) {
+        return Err(Failure::usage(format!(
+            "`mainspring dev` answers this machine alone, and {} can be reached by others; `mainspring serve` is for that",
+            settings.listen
+        )));
+    }
+    if common.given_database_url().is_some() {
+        eprintln!("`mainspring dev` uses a private PostgreSQL; the database that is given is left alone");
+    }
+    let stop = stop::on_signals()?;
+    let listeners = several::addresses(settings).await?;
+    eprintln!("starting a private PostgreSQL in {} …", settings.data_dir.display());
+    let mut postgres = tokio::select! {
+        started = private_postgres::start(Options { folder: settings.data_dir.clone() }) => started?,
+        () = stop.cancelled() => return Ok(()),
+    };
+    if let Some(notice) = postgres.notice() {
+        eprintln!("{notice}");
+    }
+    let outcome = serve_on(&mut postgres, common, listeners, &stop).await;
+    // Also after a failure: the server is ours to stop.
+    let stopped = postgres.stop().await.map_err(Failure::from);
+    outcome.and(stopped)
+}
+
+async fn serve_on(
+    postgres: &mut PrivatePostgres,
+    common: &Common,
+    listeners: Vec<TcpListener>,
+    stop: &CancellationToken,
+) -> Result<(), Failure> {
+    let url = postgres.url().to_owned();
+    let folder = postgres.folder().to_owned();
+    let work = async {
+        let starting = async {
+            let engine = Engine::builder(&url)
+                .schema(&common.schema)
+                .migrate(true)
+                .start()
+                .await?;
+            let ids = samples::load(&engine).await?;
+            show_first(&engine).await?;
+            Ok::<_, crate::Error>((engine, ids))
+        };
+        let (engine, ids) = tokio::select! {
+            started = starting => started?,
+            () = stop.cancelled() => return Ok(()),
+        };
+        match <[TcpListener; 1]>::try_from(listeners) {
+            Ok([listener]) => {
+                let options = ApiOptions {
+                    listen: address_of(&listener)?,
+                    ..ApiOptions::default()
+                };
+                let base = url_of(options.listen);
+                say(&format!("ready {base}"));
+                say(&what_next(&base, &ids, &folder));
+                let drain = Drain {
+                    notice: Duration::ZERO,
+                    timeout: DRAIN,
+                };
+                let router = api::router(engine.clone(), options);
+                answer(engine, listener, ConnectionLimits::beside(128), router, stop, drain).await
+            }
+            Err(listeners) => {
+                engine.shutdown().await;
+                several::run(common, &url, listeners, &ids, &folder, stop).await
+            }
+        }
+    };
+    tokio::select! {
+        outcome = work => outcome,
+        error = postgres.died() => Err(error.into()),
+    }
+}
+
+/// Runs the first sample and shows its journal.
+async fn show_first(engine: &Engine) -> EngineResult<()> {
+    say(&format!("running the workflow {}, which says:", samples::FIRST));
+    let request = StartRequest {
+        definition_id: DefinitionId::new(samples::FIRST),
+        ..StartRequest::default()
+    };
+    let executed = engine.execute(request).await?;
+    // What it says stands before what we say about it.
+    let _ = tokio::task::spawn_blocking(|| Stdout.flush(Duration::from_secs(1))).await;
+    let id: InstanceId = executed.instance_id;
+    let journal = engine.journal(&id, Page::default()).await?;
+    say(&format!(
+        "its journal, as GET /elsa/api/workflow-instances/{id}/journal gives it:"
+    ));
+    for line in table(&journal.items) {
+        say(&line);
+    }
+    Ok(())
+}
+
+fn table(records: &[JournalRecord]) -> Vec<String> {
+    let head = ["#", "activity", "type", "event"].map(str::to_owned);
+    let row = |record: &JournalRecord| {
+        let event = record.event_name.clone().unwrap_or_default();
+        [
+            record.sequence.to_string(),
+            record.activity_id.clone(),
+            record.activity_type.clone(),
+            event,
+        ]
+    };
+    let rows: Vec<[String; 4]> = std::iter::once(head).chain(records.iter().map(row)).collect();
+    let width = |at: usize| {
+        rows.iter()
+            .filter_map(|row| row.get(at))
+            .map(|cell| cell.chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    let widths = [width(0), width(1), width(2), width(3)];
+    let line = |row: &[String; 4]| {
+        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));
+        format!("  {}", cells.collect::<Vec<_>>().join("  "))
+            .trim_end()
+            .to_owned()
+    };
+    rows.iter().map(line).collect()
+}
+
+/// Lines that can be pasted into another terminal as they are.
+fn what_next(base: &str, samples: &[String], folder: &Path) -> String {
+    let api = format!("{base}/elsa/api");
+    let samples = samples.join(", ");
+    let folder = folder.display();
+    let own = r#"{"publish": true, "model": {"definitionId": "mine", "root": {"id": "say", "type": "Elsa.WriteLine",
+    "text": {"typeName": "String", "expression": {"type": "JavaScript", "value": "`Hello ${getInput(\"Name\")}`"}}}}}"#;
+    let json = "-H 'Content-Type: application/json'";
+    format!(
+        r#"
+Published: {samples}. Try in another terminal:
+
+  # run a workflow
+  curl -X POST {api}/workflow-definitions/{first}/execute
+
+  # start one that waits for a review of a large order, and review it
+  curl -X POST {api}/workflow-definitions/order-approval/execute {json} \
+    -d '{{"input": {{"OrderId": "42", "Amount": 5000}}}}'
+  curl -X POST {api}/events/OrderReviewed/trigger {json} \
+    -d '{{"correlationId": "42", "input": {{"approved": true}}}}'
+
+  # publish one of your own and run it
+  curl -X POST {api}/workflow-definitions {json} -d '{own}'
+  curl -X POST {api}/workflow-definitions/mine/execute {json} -d '{{"input": {{"Name": "world"}}}}'
+
+  # what ran
+  curl {api}/workflow-instances
+
+The data is in {folder}; Ctrl-C stops everything and keeps it."#,
+        first = samples::FIRST,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_to_be_pasted_is_json() {
+        let text = what_next("http://h", &["a".to_owned()], Path::new("f"));
+        let bodies: Vec<serde_json::Value> = text
+            .split("-d '")
+            .skip(1)
+            .map(|rest| serde_json::from_str(rest.split_once('\'').unwrap().0).unwrap())
+            .collect();
+        assert_eq!(bodies.len(), 4, "{text}");
+        let own = crate::definition::WorkflowDefinition::from_value(bodies[2]["model"].clone()).unwrap();
+        assert_eq!(own.definition_id.as_str(), "mine");
+    }
+
+    #[test]
+    fn a_table_has_straight_columns() {
+        let record = |sequence: i64, activity: &str| JournalRecord {
+            id: String::new(),
+            activity_instance_id: String::new(),
+            parent_activity_instance_id: None,
+            activity_id: activity.to_owned(),
+            activity_type: "Elsa.WriteLine".to_owned(),
+            activity_type_version: 1,
+            activity_name: None,
+            node_id: String::new(),
+            timestamp: chrono::DateTime::UNIX_EPOCH,
+            sequence,
+            event_name: Some("Started".to_owned()),
+            message: None,
+            source: None,
+            activity_state: None,
+            payload: None,
+        };
+        assert_eq!(
+            table(&[record(1, "a"), record(10, "long-activity")]),
+            [
+                "  #   activity       type            event",
+                "  1   a              Elsa.WriteLine  Started",
+                "  10  long-activity  Elsa.WriteLine  Started",
+            ]
+        );
+    }
+}

@@ -1,0 +1,253 @@
+//! The environment of an Elsa server, as its documentation and Docker Compose files set it: what has a meaning here is
+//! used where neither a flag nor `MAINSPRING_…` says something else; what is not needed is named once, at the start.
+//!
+//! Names are the same whatever their case, with `:` or `__` between their parts, as in .NET. No value is ever shown, but
+//! for levels of logs, addresses and the name of a provider.
+
+use std::net::SocketAddr;
+
+use clap::Command;
+
+use crate::harness::failure::Failure;
+use crate::harness::secret::Secret;
+
+/// Names and beginnings of names that mean nothing here, because there is nothing to choose.
+const NOT_NEEDED: [&str; 12] = [
+    "ASPNETCORE_ENVIRONMENT",
+    "DOTNET_ENVIRONMENT",
+    "ELSA__RUNTIME__TYPE",
+    "ELSA__LOCKING__EXPIRY_SECONDS",
+    "ELSA__LOCKING__EXPIRYSECONDS",
+    "CONNECTIONSTRINGS__REDIS",
+    "CONNECTIONSTRINGS__RABBITMQ",
+    "QUARTZ__",
+    "REDIS__",
+    "RABBITMQ__",
+    "MASSTRANSIT__",
+    "HANGFIRE__",
+];
+
+/// What is called as Elsa's settings are, and not known: somebody should be told.
+const ELSAS: [&str; 3] = ["ELSA__", "CONNECTIONSTRINGS__", "ASPNETCORE_HTTPS_PORTS"];
+
+/// The modules whose lines tell of locks and resumes, as Elsa's `WorkflowResumer` does.
+const RUNTIME: [&str; 2] = ["mainspring::runtime", "mainspring::lock"];
+
+/// What the environment says in Elsa's words.
+#[derive(Debug, Default)]
+pub(super) struct ElsaEnvironment {
+    database_url: Option<Secret>,
+    /// The variable and the address that it names.
+    listen: Option<(String, Result<SocketAddr, ()>)>,
+    log: Option<String>,
+    not_needed: Vec<String>,
+    warnings: Vec<String>,
+}
+
+impl ElsaEnvironment {
+    /// The environment of this process; what is not UTF-8 is nobody's.
+    pub(super) fn of_process() -> Self {
+        let all = std::env::vars_os();
+        Self::of(all.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))))
+    }
+
+    fn of(variables: impl IntoIterator<Item = (String, String)>) -> Self {
+        let mut found = Self::default();
+        let mut logs = Logs::default();
+        let mut listens = [None, None];
+        let mut variables: Vec<(String, String, String)> = variables
+            .into_iter()
+            .map(|(name, value)| {
+                (
+                    name.to_ascii_uppercase().replace(':', "__"),
+                    name,
+                    unquoted(&value).to_owned(),
+                )
+            })
+            .filter(|(_, _, value)| !value.is_empty())
+            .collect();
+        variables.sort();
+        for (plain, name, value) in variables {
+            match plain.as_str() {
+                "CONNECTIONSTRINGS__POSTGRESQL" => found.database_url = Some(Secret::from(value)),
+                "ASPNETCORE_URLS" => listens[0] = Some((name, value)),
+                "ASPNETCORE_HTTP_PORTS" => listens[1] = Some((name, value)),
+                "HTTP_PORTS" if listens[1].is_none() => listens[1] = Some((name, value)),
+                "ELSA__LOCKING__PROVIDER" => found.provider(name, &value),
+                _ => match plain.strip_prefix("LOGGING__LOGLEVEL__") {
+                    Some(category) if !logs.set(category, &value) => found.warnings.push(format!(
+                        "{name} has no level that is known (Trace, Debug, Information, Warning, Error, Critical, None)"
+                    )),
+                    Some(_) => {}
+                    None if NOT_NEEDED.iter().any(|known| is_under(&plain, known)) => found.not_needed.push(name),
+                    None if ELSAS.iter().any(|known| is_under(&plain, known)) => {
+                        found
+                            .warnings
+                            .push(format!("{name} is not known here and has no effect"));
+                    }
+                    None => {}
+                },
+            }
+        }
+        let [urls, ports] = listens;
+        found.listen = match (urls, ports) {
+            (Some((name, urls)), _) => found.first_url(name, &urls),
+            (None, Some((name, ports))) => found.first_port(name, &ports),
+            (None, None) => None,
+        };
+        found.log = logs.filter();
+        found
+    }
+
+    fn provider(&mut self, name: String, value: &str) {
+        if ["postgres", "postgresql", "pgsql"].contains(&value.to_ascii_lowercase().as_str()) {
+            self.not_needed.push(name);
+        } else {
+            let value: String = value.chars().filter(char::is_ascii_alphanumeric).take(20).collect();
+            self.warnings.push(format!(
+                "{name} asks for {value}; PostgreSQL keeps the locks here, and nothing else is needed"
+            ));
+        }
+    }
+
+    /// The first address of `http://*:8080;https://…`. As with Kestrel a name, `*` and `+` mean all addresses.
+    fn first_url(&mut self, name: String, urls: &str) -> Option<(String, Result<SocketAddr, ()>)> {
+        let mut plain = urls.split(';').map(str::trim).filter(|url| !url.is_empty());
+        let first = plain
+            .by_ref()
+            .find(|url| url.to_ascii_lowercase().starts_with("http://"));
+        if urls.to_ascii_lowercase().contains("https://") || plain.next().is_some() {
+            self.warnings.push(format!(
+                "{name}: only its first http address is answered on; TLS ends at a proxy before it"
+            ));
+        }
+        let authority = first?.get("http://".len()..)?.trim_end_matches('/');
+        let address = match authority.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')) {
+            Some((host, port)) => port.parse().map(|port| at(host, port)).map_err(|_| ()),
+            None => Ok(at(authority, 80)),
+        };
+        Some((name, address))
+    }
+
+    /// The first of `8080;8081`, on all addresses.
+    fn first_port(&mut self, name: String, ports: &str) -> Option<(String, Result<SocketAddr, ()>)> {
+        let mut each = ports.split([';', ',']).map(str::trim).filter(|port| !port.is_empty());
+        let first = each.next()?;
+        if each.next().is_some() {
+            self.warnings
+                .push(format!("{name}: only its first port is answered on"));
+        }
+        Some((name, first.parse().map(|port| at("*", port)).map_err(|_| ())))
+    }
+
+    /// Makes defaults of what is said: so a flag wins, and `MAINSPRING_…`, too.
+    pub(super) fn apply(&self, mut program: Command) -> Command {
+        if let Some(log) = self.log.clone() {
+            program = program.mut_arg("log", |argument| argument.default_value(kept(log)));
+        }
+        if let Some((_, Ok(listen))) = &self.listen {
+            let listen = kept(listen.to_string());
+            let set = |serve: Command| serve.mut_arg("listen", |argument| argument.default_value(listen));
+            program = program.mut_subcommand("serve", set);
+        }
+        program
+    }
+
+    /// The database.
+    pub(super) fn database_url(&self) -> Option<&Secret> {
+        self.database_url.as_ref()
+    }
+
+    /// Refuses what cannot be used, and says what has no effect. Once, by `serve`, when logs go somewhere.
+    pub(super) fn tell(&self) -> Result<(), Failure> {
+        if let Some((name, Err(()))) = &self.listen {
+            return Err(Failure::usage(format!(
+                "{name} is not understood: give http://*:8080 or a port"
+            )));
+        }
+        for warning in &self.warnings {
+            tracing::warn!("{warning}");
+        }
+        if !self.not_needed.is_empty() {
+            tracing::info!("not needed here: {}", self.not_needed.join(", "));
+        }
+        Ok(())
+    }
+}
+
+/// Defaults live as long as the program; there are two.
+fn kept(text: String) -> &'static str {
+    Box::leak(text.into_boxed_str())
+}
+
+fn is_under(name: &str, known: &str) -> bool {
+    if known.ends_with("__") {
+        name.starts_with(known)
+    } else {
+        name == known
+    }
+}
+
+fn at(host: &str, port: u16) -> SocketAddr {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    if host.eq_ignore_ascii_case("localhost") {
+        SocketAddr::from(([127, 0, 0, 1], port))
+    } else {
+        let ip = bare.parse().unwrap_or(std::net::Ipv4Addr::UNSPECIFIED.into());
+        SocketAddr::new(ip, port)
+    }
+}
+
+/// A Compose file keeps the quotes of `- NAME="value"`.
+fn unquoted(value: &str) -> &str {
+    let value = value.trim();
+    let bare = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
+    bare.unwrap_or(value).trim()
+}
+
+/// Levels by category, most general first.
+#[derive(Default)]
+struct Logs {
+    default: Option<&'static str>,
+    elsa: Option<&'static str>,
+    runtime: Option<&'static str>,
+}
+
+impl Logs {
+    /// False: the level is unknown. Categories of other libraries are nobody's here.
+    fn set(&mut self, category: &str, level: &str) -> bool {
+        let level = match level.to_ascii_lowercase().as_str() {
+            "trace" => "trace",
+            "debug" => "debug",
+            "information" | "info" => "info",
+            "warning" | "warn" => "warn",
+            "error" | "critical" => "error",
+            "none" => "off",
+            _ => return false,
+        };
+        let category = category.replace(['.', '_'], "");
+        if category == "DEFAULT" {
+            self.default = Some(level);
+        } else if category.starts_with("ELSAWORKFLOWSRUNTIME") {
+            self.runtime = Some(level);
+        } else if category.starts_with("ELSA") {
+            self.elsa = Some(level);
+        }
+        true
+    }
+
+    fn filter(&self) -> Option<String> {
+        let mut parts = Vec::new();
+        if self.default.is_some() || self.elsa.is_some() || self.runtime.is_some() {
+            parts.push(self.default.unwrap_or("info").to_owned());
+        }
+        parts.extend(self.elsa.map(|level| format!("mainspring={level}")));
+        for module in RUNTIME {
+            parts.extend(self.runtime.map(|level| format!("{module}={level}")));
+        }
+        (!parts.is_empty()).then(|| parts.join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests;

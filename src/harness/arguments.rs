@@ -1,0 +1,61 @@
+//! Parsers of argument values; their errors say what a value looks like.
+
+use std::time::Duration;
+
+pub(crate) fn count(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=100_000).contains(number));
+    number.ok_or_else(|| "give a whole number from 1 to 100000".to_owned())
+}
+
+/// Nodes that one machine carries; each has up to seventeen connections, and a private server has room for 200.
+pub(crate) fn few(text: &str) -> Result<usize, String> {
+    up_to(text, 8)
+}
+
+/// The same for nodes whose pools can be made smaller.
+pub(crate) fn several(text: &str) -> Result<usize, String> {
+    up_to(text, 16)
+}
+
+fn up_to(text: &str, most: usize) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=most).contains(number));
+    number.ok_or_else(|| format!("give a whole number from 1 to {most}"))
+}
+
+pub(crate) fn count_or_none(text: &str) -> Result<usize, String> {
+    if text == "0" { Ok(0) } else { count(text) }
+}
+
+pub(crate) fn duration_or_none(text: &str) -> Result<Duration, String> {
+    if text == "0s" {
+        Ok(Duration::ZERO)
+    } else {
+        duration(text)
+    }
+}
+
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let unknown = || "give a number with its unit, as 500ms, 3s, 2m or 1h".to_owned();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(unknown)?;
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().map_err(|_| unknown())?;
+    let millis = match unit {
+        "ms" => Some(1),
+        "s" => Some(1000),
+        "m" => Some(60_000),
+        "h" => Some(3_600_000),
+        _ => None,
+    };
+    let millis = millis
+        .and_then(|unit: u64| number.checked_mul(unit))
+        .ok_or_else(unknown)?;
+    if millis == 0 || millis > 365 * 24 * 3_600_000 {
+        return Err("give a duration that is longer than nothing and shorter than a year".to_owned());
+    }
+    Ok(Duration::from_millis(millis))
+}
+
+pub(crate) fn many(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=10_000_000).contains(number));
+    number.ok_or_else(|| "give a whole number from 1 to 10,000,000".to_owned())
+}

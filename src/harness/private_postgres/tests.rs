@@ -1,0 +1,298 @@
+//! With real servers, as root and not. Needs an installed PostgreSQL.
+
+use std::process::Command;
+
+use super::*;
+
+/// A folder that every user can walk to, removed at the end.
+struct TempFolder(PathBuf);
+
+impl TempFolder {
+    fn new() -> Self {
+        let path = std::env::temp_dir().join(format!("mainspring-private-{}", uuid::Uuid::new_v4().simple()));
+        std::fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    fn options(&self) -> Options {
+        Options {
+            folder: self.0.join("data"),
+        }
+    }
+}
+
+impl Drop for TempFolder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+async fn query(url: &str, sql: &str) -> std::result::Result<String, tokio_postgres::Error> {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
+    let driver = tokio::spawn(connection);
+    let answer = client.simple_query(sql).await;
+    driver.abort();
+    let row = answer?.into_iter().find_map(|message| match message {
+        tokio_postgres::SimpleQueryMessage::Row(row) => Some(row.get(0).unwrap_or("null").to_owned()),
+        _ => None,
+    });
+    Ok(row.unwrap_or_default())
+}
+
+fn kill9(pid: u32) {
+    assert!(
+        Command::new("sh")
+            .args(["-c", &format!("kill -9 {pid}")])
+            .status()
+            .unwrap()
+            .success()
+    );
+}
+
+/// What a `kill -9` of the whole program leaves: the server runs, and nobody holds the folder.
+fn abandon(postgres: PrivatePostgres) -> u32 {
+    let PrivatePostgres { server, folder, .. } = postgres;
+    let pid = server.child.id().unwrap();
+    std::mem::forget(server);
+    drop(folder);
+    pid
+}
+
+fn port(url: &str) -> u16 {
+    url.rsplit_once('/')
+        .unwrap()
+        .0
+        .rsplit_once(':')
+        .unwrap()
+        .1
+        .parse()
+        .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_private_postgres_survives_whatever_is_killed() {
+    let temp = TempFolder::new();
+    let postgres = start(temp.options()).await.unwrap();
+    let url = postgres.url().to_owned();
+    assert_eq!(postgres.folder(), temp.0.join("data").canonicalize().unwrap());
+    assert_eq!(postgres.notice(), None);
+    assert_eq!(query(&url, "SHOW fsync").await.unwrap(), "on");
+    assert_eq!(query(&url, "SHOW listen_addresses").await.unwrap(), "127.0.0.1");
+    assert_eq!(query(&url, "SELECT current_database()").await.unwrap(), "mainspring");
+    query(&url, "CREATE TABLE kept AS SELECT 'precious' AS it")
+        .await
+        .unwrap();
+
+    // Nobody gets in without the password, and nobody but its owner can read it.
+    let other = url.replace(postgres.folder.password(), "guessed");
+    assert!(query(&other, "SELECT 1").await.unwrap_err().code() == Some(&SqlState::INVALID_PASSWORD));
+    let mode = std::os::unix::fs::PermissionsExt::mode(
+        &std::fs::metadata(postgres.folder().join("password"))
+            .unwrap()
+            .permissions(),
+    );
+    assert_eq!(mode & 0o777, 0o600);
+    assert!(!postgres.folder().join("initdb.password").exists());
+    // A Ctrl-C goes to the process group of the terminal.
+    let pid = postgres.server.child.id().unwrap();
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    assert_eq!(
+        stat.rsplit_once(") ").unwrap().1.split(' ').nth(2),
+        Some(pid.to_string().as_str())
+    );
+
+    // A second one in the same folder is refused and disturbs nothing.
+    let refused = start(temp.options()).await.err().unwrap();
+    assert_eq!(refused.code(), "data-folder-in-use");
+    assert_eq!(query(&url, "SELECT it FROM kept").await.unwrap(), "precious");
+
+    // An orderly stop, and a start: the same URL, the same data.
+    postgres.stop().await.unwrap();
+    assert!(query(&url, "SELECT 1").await.is_err());
+    let postgres = start(temp.options()).await.unwrap();
+    assert_eq!(postgres.url(), url);
+
+    // The program is killed, and the server lives on.
+    let pid = abandon(postgres);
+    let mut postgres = start(temp.options()).await.unwrap();
+    assert_ne!(postgres.server.child.id(), Some(pid));
+    assert_eq!(query(postgres.url(), "SELECT it FROM kept").await.unwrap(), "precious");
+
+    // The server is killed: that is noticed, and the next start recovers.
+    kill9(postgres.server.child.id().unwrap());
+    let end = tokio::time::timeout(Duration::from_secs(60), postgres.died())
+        .await
+        .unwrap();
+    assert!(end.message().contains("signal: 9"), "{end}");
+    drop(postgres);
+    let postgres = start(temp.options()).await.unwrap();
+    assert_eq!(query(postgres.url(), "SELECT it FROM kept").await.unwrap(), "precious");
+
+    // Both are killed while a backend is too busy to see it: the new server has to wait for that one.
+    let busy = postgres.url().to_owned();
+    let busy = tokio::spawn(async move {
+        let endless = "SET statement_timeout = '3s'; DO $$ BEGIN LOOP END LOOP; END $$";
+        query(&busy, endless).await
+    });
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    kill9(abandon(postgres));
+    let postgres = start(temp.options()).await.unwrap();
+    assert_eq!(query(postgres.url(), "SELECT it FROM kept").await.unwrap(), "precious");
+    assert!(busy.await.unwrap().is_err());
+
+    // Dropped without a stop: it goes by itself.
+    let pid = postgres.server.child.id().unwrap();
+    drop(postgres);
+    let mut patience = 100;
+    while !std::fs::read(format!("/proc/{pid}/cmdline"))
+        .unwrap_or_default()
+        .is_empty()
+    {
+        patience -= 1;
+        assert!(patience > 0, "a dropped server does not end");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+
+    // The machine restarted, and the process id of the server is now somebody else's.
+    let folder = Folder::open(&temp.options().folder).unwrap();
+    let mut stranger = folder.command(Path::new("sleep")).arg("600").spawn().unwrap();
+    let stale = format!("{}\n{}\n1\n1\n", stranger.id(), folder.cluster().display());
+    std::fs::write(folder.cluster().join("postmaster.pid"), stale).unwrap();
+    drop(folder);
+    let taken = TcpListener::bind(("127.0.0.1", port(&url))).unwrap();
+    let postgres = start(temp.options()).await.unwrap();
+    assert!(stranger.try_wait().unwrap().is_none(), "the stranger was left alone");
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
+    assert_ne!(port(postgres.url()), port(&url), "the port was taken");
+    assert_eq!(query(postgres.url(), "SELECT it FROM kept").await.unwrap(), "precious");
+    drop(taken);
+    postgres.stop().await.unwrap();
+
+    // Without its password nobody could log in: said, and nothing is changed.
+    std::fs::remove_file(temp.0.join("data/password")).unwrap();
+    let refused = start(temp.options()).await.err().unwrap();
+    assert!(refused.message().contains("password is missing"), "{refused}");
+}
+
+#[tokio::test]
+async fn an_interrupted_initdb_is_no_obstacle_and_a_strangers_folder_is_left_alone() {
+    let temp = TempFolder::new();
+    let data = temp.0.join("data");
+    std::fs::create_dir_all(data.join("postgres.new/base")).unwrap();
+    std::fs::write(data.join("postgres.new/PG_VERSION"), "15\n").unwrap();
+    std::fs::create_dir(data.join("postgres")).unwrap();
+    std::fs::write(data.join("postgres/thesis.txt"), "years of work").unwrap();
+    let folder = Folder::open(&data);
+    // As root, a folder `postgres` of root's is refused even earlier.
+    if let Ok(folder) = folder {
+        let refused = folder.prepare_cluster().unwrap_err();
+        assert!(refused.message().contains("is not a PostgreSQL cluster"), "{refused}");
+    }
+    assert!(data.join("postgres/thesis.txt").exists());
+
+    std::fs::remove_dir_all(data.join("postgres")).unwrap();
+    let folder = Folder::open(&data).unwrap();
+    let making = folder.prepare_cluster().unwrap();
+    assert_eq!(std::fs::read_dir(making).unwrap().count(), 0);
+}
+
+#[test]
+fn as_root_a_folder_that_the_server_cannot_reach_is_replaced_by_another_one_and_that_is_said() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+    let temp = TempFolder::new();
+    if std::fs::metadata(&temp.0).unwrap().uid() != 0 {
+        return;
+    }
+    std::fs::set_permissions(&temp.0, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let wanted = temp.options().folder;
+    let folder = Folder::open(&wanted).unwrap();
+    let taken = folder.path().to_owned();
+    assert!(!taken.starts_with(&temp.0));
+    assert!(!wanted.exists());
+    assert!(folder.notice().unwrap().contains(&taken.display().to_string()));
+    drop(folder);
+    let again = Folder::open(&wanted).unwrap();
+    assert_eq!(again.path(), taken, "always the same one");
+    drop(again);
+    std::fs::remove_dir_all(&taken).unwrap();
+    // Empty, unless somebody else uses it.
+    let _ = std::fs::remove_dir(taken.parent().unwrap());
+}
+
+/// What only root can set up; others do not run these.
+fn is_root(temp: &TempFolder) -> bool {
+    std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(&temp.0).unwrap()) == 0
+}
+
+const ANOTHER: u32 = 65_534;
+
+#[test]
+fn root_follows_no_link_in_a_folder_of_another_user() {
+    let temp = TempFolder::new();
+    if !is_root(&temp) {
+        return;
+    }
+    let (theirs, target) = (temp.0.join("theirs"), temp.0.join("target"));
+    std::fs::create_dir(&theirs).unwrap();
+    std::fs::create_dir(&target).unwrap();
+    std::os::unix::fs::symlink(&target, theirs.join("data")).unwrap();
+    std::os::unix::fs::lchown(theirs.join("data"), Some(ANOTHER), None).unwrap();
+    std::os::unix::fs::chown(&theirs, Some(ANOTHER), None).unwrap();
+
+    // Empty: another place is taken, and said. In a folder of theirs that has no link the same, as one may come.
+    for wanted in [theirs.join("data"), theirs.join("new/data")] {
+        let folder = Folder::open(&wanted).unwrap();
+        let taken = folder.path().to_owned();
+        assert!(!taken.starts_with(&temp.0), "{}", taken.display());
+        assert!(
+            folder.notice().unwrap().contains("belongs to the user 65534"),
+            "{:?}",
+            folder.notice()
+        );
+        drop(folder);
+        std::fs::remove_dir_all(&taken).unwrap();
+        let _ = std::fs::remove_dir(taken.parent().unwrap());
+    }
+    assert_eq!(
+        std::fs::read_dir(&target).unwrap().count(),
+        0,
+        "nothing was written where the link leads"
+    );
+    assert!(!theirs.join("new").exists());
+
+    // With a cluster in it: refused, as another place would be another database.
+    std::fs::create_dir(target.join("postgres")).unwrap();
+    std::os::unix::fs::chown(target.join("postgres"), Some(ANOTHER), None).unwrap();
+    let refused = Folder::open(&theirs.join("data")).err().unwrap();
+    assert!(refused.message().contains("belongs to the user 65534"), "{refused}");
+    assert!(!target.join("lock").exists());
+}
+
+#[test]
+fn the_lock_of_a_folder_is_its_owners_alone_and_no_link_is_followed() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let temp = TempFolder::new();
+    let wanted = temp.options().folder;
+    let folder = Folder::open(&wanted).unwrap();
+    let lock = folder.path().join("lock");
+    assert_eq!(std::fs::metadata(&lock).unwrap().permissions().mode() & 0o777, 0o600);
+    drop(folder);
+    let victim = temp.0.join("victim");
+    std::fs::remove_file(&lock).unwrap();
+    std::os::unix::fs::symlink(&victim, &lock).unwrap();
+    let refused = Folder::open(&wanted).err().unwrap();
+    assert!(refused.to_string().contains("symbolic link"), "{refused}");
+    assert!(!victim.exists());
+}
+
+#[test]
+fn only_obstacles_that_pass_are_waited_for() {
+    let waiting = "FATAL:  pre-existing shared memory block (key 1, ID 2) is still in use";
+    assert!(passes_by_itself(waiting));
+    assert!(!passes_by_itself(
+        "FATAL:  data directory \"/x\" has invalid permissions"
+    ));
+}
