@@ -138,7 +138,7 @@ async fn beat(
         let sent = Instant::now();
         match check_in(&connector, &mut line, incarnation, &options).await {
             Ok(check_in) => {
-                connector.echo().answered(sent);
+                connector.last_answer().record(sent);
                 let (received, declared_dead) = (Instant::now(), !check_in.registered);
                 let last = before.replace((received, check_in.transactions));
                 let check_ins = check_in.members.len() as f64 / options.check_in.as_secs_f64();

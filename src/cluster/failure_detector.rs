@@ -93,7 +93,7 @@ impl FailureDetector {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::node::Expired;
+    use crate::store::node::ExpiredNode;
 
     const TOLERANCE: Duration = Duration::from_secs(5);
     const CHECK_IN: Duration = Duration::from_secs(1);
@@ -108,7 +108,7 @@ mod tests {
             queued: false,
             expired: expired
                 .iter()
-                .map(|incarnation| Expired {
+                .map(|incarnation| ExpiredNode {
                     incarnation: Incarnation(*incarnation),
                     tolerance: TOLERANCE,
                 })

@@ -14,8 +14,8 @@ use super::take_over::TakeOver;
 use crate::Result;
 use crate::db::Pool;
 use crate::id::Incarnation;
-use crate::store::job::{self, Job};
-use crate::store::{activation, capability, housekeeping};
+use crate::store::maintenance::Job;
+use crate::store::{activation, activity_type, maintenance};
 
 /// From one time to the next. Orphans: DESIGN, an orphaned claim waits this long at most. Partitions: they are made
 /// seven days ahead.
@@ -64,7 +64,7 @@ impl Jobs {
 }
 
 async fn turn(own: Incarnation, pool: &Pool, take_over: &TakeOver, job: Job, letters: Duration) -> Result<()> {
-    if !job::claim(pool, own, job, interval(job)).await? {
+    if !maintenance::claim_job(pool, own, job, interval(job)).await? {
         return Ok(());
     }
     match job {
@@ -72,7 +72,7 @@ async fn turn(own: Incarnation, pool: &Pool, take_over: &TakeOver, job: Job, let
             take_over.of_the_unknown().await?;
             let mut due_again = 0;
             loop {
-                let some = housekeeping::make_due_again(pool).await?;
+                let some = maintenance::advance_postponed(pool).await?;
                 due_again += some;
                 if some == 0 {
                     break;
@@ -87,12 +87,12 @@ async fn turn(own: Incarnation, pool: &Pool, take_over: &TakeOver, job: Job, let
             Ok(())
         }
         Job::Expiry => {
-            while housekeeping::expire(pool, letters).await? >= housekeeping::EXPIRED_AT_ONCE {}
+            while maintenance::purge_expired(pool, letters).await? >= maintenance::PURGE_BATCH {}
             activation::settle_all(pool, take_over.connector().schema().lock_class()).await
         }
-        Job::Partitions => housekeeping::ensure_partitions(pool).await,
+        Job::Partitions => maintenance::ensure_partitions(pool).await,
         Job::Stranded => {
-            for stranded in capability::stranded(pool).await? {
+            for stranded in activity_type::stranded(pool).await? {
                 tracing::warn!(
                     workflow = stranded.definition,
                     version = stranded.version,

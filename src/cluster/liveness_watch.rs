@@ -16,7 +16,7 @@ use super::take_over::TakeOver;
 use crate::Result;
 use crate::db::Session;
 use crate::id::Incarnation;
-use crate::store::watch as store_watch;
+use crate::store::lock as store_lock;
 
 /// How long one wait takes at most, but for the jitter: as in DESIGN where hardly anything is written, and at least long
 /// enough to cost nothing that counts.
@@ -101,7 +101,7 @@ async fn watch_over(
     };
     // Jittered, so that a cluster that started together does not come back together.
     let patience = patience(reports.borrow().writes).mul_f64(rand::random_range(1.0..2.5));
-    let waits = store_watch::wait(&session.client, take_over.liveness(neighbour).0, patience);
+    let waits = store_lock::wait_until_free(&session.client, take_over.liveness(neighbour).0, patience);
     tokio::pin!(waits);
     let free = loop {
         tokio::select! {

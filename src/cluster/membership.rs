@@ -13,9 +13,9 @@ use super::take_over::{BLIND, TakeOver};
 use crate::db::{ANSWER_TIMEOUT, Connector, Pool, Session, within};
 use crate::id::{Incarnation, NodeId};
 use crate::lock::{LockKey, SessionLocks, SessionTask};
-use crate::store::depart::{self, Cause};
-use crate::store::foreign_lock::{self, ForeignLock};
+use crate::store::lock::{self as store_lock, ForeignLock};
 use crate::store::node;
+use crate::store::node::removal::{self, RemovalCause};
 use crate::{Error, Result};
 
 const LOCK_TRY: &str = include_str!("../../sql/queries/lock/try.sql");
@@ -62,17 +62,17 @@ impl Membership {
         let name = LockKey::node_id(base.schema().as_str(), &options.node_id);
         take(base, &bootstrap, name, options).await?;
         if let Some(previous) = previous {
-            wait_until_gone(base, &bootstrap, previous, options, Cause::Replaced).await?;
+            wait_until_gone(base, &bootstrap, previous, options, RemovalCause::Replaced).await?;
         }
         for older in node::by_node_id(client, &options.node_id).await? {
-            wait_until_gone(base, &bootstrap, older, options, Cause::Died).await?;
+            wait_until_gone(base, &bootstrap, older, options, RemovalCause::Died).await?;
         }
         let incarnation = node::next_incarnation(client).await?;
         let connector = base.of(incarnation, &options.node_id);
         let liveness = LockKey::liveness(base.schema().as_str(), incarnation);
         let (locks, session) = match SessionLocks::start(&connector, liveness).await {
             Err(error) if error.code() == "liveness-lock-taken" => {
-                let foreign = foreign_lock::holder(client, base.schema(), liveness.0).await?;
+                let foreign = store_lock::foreign_holder(client, base.schema(), liveness.0).await?;
                 return Err(foreign.as_ref().map_or(error, foreign_holder));
             }
             started => started?,
@@ -80,7 +80,7 @@ impl Membership {
         node::register(client, incarnation, &options.node_id, options.tolerance).await?;
         let check_in = check_in::start(connector.clone(), incarnation, options.clone())?;
         // The session of the locks idles, or nearly: who may see it sees so, and who may not says that it is unknown.
-        if depart::signs(client, incarnation).await?.lives.is_none() {
+        if removal::node_state(client, incarnation).await?.is_alive.is_none() {
             tracing::warn!("{BLIND}");
         }
         let take_over = TakeOver::new(connector.clone(), options.node_id.clone());
@@ -141,12 +141,12 @@ async fn wait_until_gone(
     bootstrap: &Session,
     older: Incarnation,
     options: &MembershipOptions,
-    cause: Cause,
+    cause: RemovalCause,
 ) -> Result<()> {
     let client = &bootstrap.client;
     let key = LockKey::liveness(base.schema().as_str(), older);
     take(base, bootstrap, key, options).await?;
-    let released = depart::depart(client, older, &options.node_id, cause).await?;
+    let released = removal::remove(client, older, &options.node_id, cause).await?;
     within(ANSWER_TIMEOUT, client.query(LOCK_RELEASE, &[&vec![key.0]])).await?;
     tracing::info!(incarnation = %older, released, "departed an older incarnation of this node");
     Ok(())
@@ -173,7 +173,7 @@ async fn take(base: &Connector, session: &Session, key: LockKey, options: &Membe
             return Ok(());
         }
         if began.elapsed() > options.tolerance {
-            if let Some(foreign) = foreign_lock::holder(&session.client, base.schema(), key.0).await? {
+            if let Some(foreign) = store_lock::foreign_holder(&session.client, base.schema(), key.0).await? {
                 return Err(foreign_holder(&foreign));
             }
             return Err(Error::conflict(

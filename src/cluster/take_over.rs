@@ -11,8 +11,8 @@ use crate::Result;
 use crate::db::{ANSWER_TIMEOUT, Connector, within};
 use crate::id::{Incarnation, NodeId};
 use crate::lock::LockKey;
-use crate::store::depart::{self, Cause};
-use crate::store::watch as store_watch;
+use crate::store::lock as store_lock;
+use crate::store::node::removal::{self, RemovalCause};
 
 /// How long the server may take to notice that the connections of a dead process are closed. Only a process that lives
 /// on without its lock session costs this long.
@@ -57,19 +57,19 @@ impl TakeOver {
     pub(super) async fn of_the_dead(&self, client: &tokio_postgres::Client, dead: Incarnation) -> Result<()> {
         let began = tokio::time::Instant::now();
         let cause = loop {
-            let signs = depart::signs(client, dead).await?;
-            if !signs.stands {
+            let signs = removal::node_state(client, dead).await?;
+            if !signs.exists {
                 // It left in good order, or somebody was faster.
                 return Ok(());
             }
-            if signs.lives == Some(false) {
-                break Cause::Died;
+            if signs.is_alive == Some(false) {
+                break RemovalCause::Died;
             }
             if began.elapsed() > LAST_SIGNS {
-                if signs.lives.is_none() {
+                if signs.is_alive.is_none() {
                     tracing::warn!(incarnation = %dead, "{BLIND}; nothing is blamed for the end of this one");
                 }
-                break Cause::Replaced;
+                break RemovalCause::Replaced;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         };
@@ -81,23 +81,23 @@ impl TakeOver {
     pub(super) async fn of_the_silent(&self, silent: Incarnation) -> Result<()> {
         let session = self.connector.open().await?;
         let client = &session.client;
-        let signs = depart::signs(client, silent).await?;
-        if !signs.late {
+        let signs = removal::node_state(client, silent).await?;
+        if !signs.is_late {
             return Ok(());
         }
-        if store_watch::wait(client, self.liveness(silent).0, Duration::from_millis(1)).await? {
+        if store_lock::wait_until_free(client, self.liveness(silent).0, Duration::from_millis(1)).await? {
             return self.of_the_dead(client, silent).await;
         }
         tracing::warn!(incarnation = %silent, "a node missed its check-in and is declared dead");
         // It may be stopped in the middle of a commit: its fence would be waited for.
-        depart::terminate(client, silent).await?;
-        self.see_off(client, silent, Cause::Replaced).await
+        removal::terminate(client, silent).await?;
+        self.see_off(client, silent, RemovalCause::Replaced).await
     }
 
-    async fn see_off(&self, client: &tokio_postgres::Client, gone: Incarnation, cause: Cause) -> Result<()> {
-        let mut released = depart::depart(client, gone, &self.node, cause).await?;
-        for other in depart::unfinished(client).await? {
-            released += depart::depart(client, other, &self.node, Cause::Replaced).await?;
+    async fn see_off(&self, client: &tokio_postgres::Client, gone: Incarnation, cause: RemovalCause) -> Result<()> {
+        let mut released = removal::remove(client, gone, &self.node, cause).await?;
+        for other in removal::unfinished(client).await? {
+            released += removal::remove(client, other, &self.node, RemovalCause::Replaced).await?;
         }
         self.done.send_modify(|done| *done += 1);
         tracing::info!(incarnation = %gone, released, "taken over from a node that is gone");
@@ -108,8 +108,8 @@ impl TakeOver {
     /// crash of the server, which empties `node` and `fence`, and after claims by a process that was already dead.
     pub(super) async fn of_the_unknown(&self) -> Result<()> {
         let session = self.connector.open().await?;
-        for orphan in depart::orphans(&session.client).await? {
-            let released = depart::depart(&session.client, orphan, &self.node, Cause::Replaced).await?;
+        for orphan in removal::orphaned(&session.client).await? {
+            let released = removal::remove(&session.client, orphan, &self.node, RemovalCause::Replaced).await?;
             self.done.send_modify(|done| *done += 1);
             tracing::info!(incarnation = %orphan, released, "released the claims of an incarnation that is no more");
         }

@@ -18,11 +18,11 @@ pub(crate) enum Channel {
     /// Which locks are waited for, and were released.
     Locks,
     /// That work waits.
-    Hints,
+    WakeUps,
     /// That something cached may be stale.
     Signals,
     /// That an operator wants to know which locks there are.
-    Questions,
+    LockReports,
 }
 
 impl Channel {
@@ -30,9 +30,9 @@ impl Channel {
     fn word(self) -> &'static str {
         match self {
             Self::Locks => "lock",
-            Self::Hints => "w",
+            Self::WakeUps => "w",
             Self::Signals => "s",
-            Self::Questions => "a",
+            Self::LockReports => "a",
         }
     }
 

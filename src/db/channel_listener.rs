@@ -8,7 +8,7 @@
 use tokio::sync::broadcast;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{Channel, Connector, DatabaseUrl, Notice, Notices, NoticesTask, SchemaName};
+use super::{Channel, Connector, DatabaseUrl, Notification, Notifier, NotifierTask, SchemaName};
 use crate::{Result, failpoint};
 
 /// Notifications that a slow subscriber may fall behind before the oldest ones are dropped.
@@ -27,7 +27,7 @@ impl<T: Clone + Send + 'static> ChannelListener<T> {
     /// Starts the task. `decode` returns none for a payload that this node has sent itself. `drop_point` names a
     /// failpoint at which a received notification is lost.
     pub(crate) fn start(
-        notices: &Notices,
+        notices: &Notifier,
         channel: Channel,
         missed: T,
         drop_point: Option<&'static str>,
@@ -39,8 +39,8 @@ impl<T: Clone + Send + 'static> ChannelListener<T> {
         let task = async move {
             loop {
                 let decoded = match received.recv().await {
-                    Ok(Notice::Heard { channel: other, .. }) if *other != *name => continue,
-                    Ok(Notice::Heard { payload, .. }) => {
+                    Ok(Notification::Received { channel: other, .. }) if *other != *name => continue,
+                    Ok(Notification::Received { payload, .. }) => {
                         if let Some(point) = drop_point
                             && failpoint::hit(point).await.is_err()
                         {
@@ -55,7 +55,7 @@ impl<T: Clone + Send + 'static> ChannelListener<T> {
                             }
                         }
                     }
-                    Ok(Notice::Anew) | Err(broadcast::error::RecvError::Lagged(_)) => missed.clone(),
+                    Ok(Notification::Reconnected) | Err(broadcast::error::RecvError::Lagged(_)) => missed.clone(),
                     Err(broadcast::error::RecvError::Closed) => return,
                 };
                 // Fails without subscribers.
@@ -84,7 +84,7 @@ pub(crate) async fn receive_or<T: Clone>(queue: &mut broadcast::Receiver<T>, mis
 }
 
 /// Opens a connection of its own that listens to one channel of a schema.
-pub(crate) async fn listen_to(database_url: &str, schema: &str, channel: Channel) -> Result<(Notices, NoticesTask)> {
+pub(crate) async fn listen_to(database_url: &str, schema: &str, channel: Channel) -> Result<(Notifier, NotifierTask)> {
     let connector = Connector::new(&DatabaseUrl::parse(database_url)?, &SchemaName::parse(schema)?)?;
-    Notices::start(&connector, &[channel]).await
+    Notifier::start(&connector, &[channel]).await
 }

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use tokio::sync::{broadcast, watch};
 use tokio_postgres::tls::MakeTlsConnect;
-use tokio_postgres::{AsyncMessage, Client, Notification};
+use tokio_postgres::{AsyncMessage, Client};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::hosts::Hosts;
 use super::pinned::{self, SETTLE};
-use super::{CONNECT_TIMEOUT, DatabaseUrl, Echo, Notice, SchemaName, within};
+use super::{CONNECT_TIMEOUT, DatabaseUrl, LastAnswer, Notification, SchemaName, within};
 use crate::Result;
 use crate::id::{Incarnation, NodeId};
 
@@ -22,7 +22,7 @@ pub(crate) struct Connector {
     hosts: Hosts,
     tls: MakeRustlsConnect,
     schema: SchemaName,
-    echo: Echo,
+    last_answer: LastAnswer,
 }
 
 impl Connector {
@@ -47,7 +47,7 @@ impl Connector {
             url: url.clone(),
             hosts,
             schema: schema.clone(),
-            echo: Echo::new(),
+            last_answer: LastAnswer::new(),
         })
     }
 
@@ -55,7 +55,7 @@ impl Connector {
     /// that what a take-over matches stands first.
     pub(crate) fn of(&self, incarnation: Incarnation, node: &NodeId) -> Self {
         let mut connector = self.clone();
-        connector.echo = Echo::new();
+        connector.last_answer = LastAnswer::new();
         let name = format!("mainspring/{}/{incarnation}/{node}", self.schema.key());
         connector.hosts.configure(|config| {
             config.application_name(&name);
@@ -72,8 +72,8 @@ impl Connector {
     }
 
     /// What the check-ins of this incarnation hear.
-    pub(crate) fn echo(&self) -> &Echo {
-        &self.echo
+    pub(crate) fn last_answer(&self) -> &LastAnswer {
+        &self.last_answer
     }
 
     pub(crate) fn tls(&self) -> MakeRustlsConnect {
@@ -138,10 +138,10 @@ impl Connector {
     }
 
     /// The same; what other sessions notify this one of goes to `heard`, whose readers may be slow.
-    pub(crate) async fn open_hearing(&self, heard: broadcast::Sender<Notice>) -> Result<Session> {
+    pub(crate) async fn open_listening(&self, heard: broadcast::Sender<Notification>) -> Result<Session> {
         self.open_with(move |notification| {
             // Nobody may be listening.
-            let _ = heard.send(Notice::Heard {
+            let _ = heard.send(Notification::Received {
                 channel: notification.channel().into(),
                 payload: notification.payload().into(),
             });
@@ -151,7 +151,10 @@ impl Connector {
 
     /// The same, with a listener for its notifications. It runs on the task that reads the connection: it must neither
     /// wait nor take its time.
-    pub(crate) async fn open_with(&self, mut hear: impl FnMut(Notification) + Send + 'static) -> Result<Session> {
+    pub(crate) async fn open_with(
+        &self,
+        mut hear: impl FnMut(tokio_postgres::Notification) + Send + 'static,
+    ) -> Result<Session> {
         let (client, mut connection) = within(CONNECT_TIMEOUT, self.connect()).await?;
         let (ended, lost) = watch::channel(false);
         let driver = tokio::spawn(async move {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::broadcast;
 use tokio_postgres::SimpleQueryMessage;
 
-use super::{ANSWER_TIMEOUT, Connector, Notice, Session, server, within};
+use super::{ANSWER_TIMEOUT, Connector, Notification, Session, server, within};
 use crate::{Error, Result};
 
 const PROBE: &str = include_str!("../../sql/queries/session/probe.sql");
@@ -21,7 +21,7 @@ const DEADLINE: Duration = Duration::from_secs(5);
 /// (`unsupported-server`); warns of what puts passwords or data at risk. Leaves nothing behind.
 pub(crate) async fn verify(connector: &Connector) -> Result<()> {
     let (sender, mut heard) = broadcast::channel(16);
-    let ours = connector.open_hearing(sender).await.map_err(|error| {
+    let ours = connector.open_listening(sender).await.map_err(|error| {
         if refuses_settings(&error) {
             pooled("it refuses the settings of a session").caused_by(error)
         } else {
@@ -58,7 +58,7 @@ pub(crate) async fn verify(connector: &Connector) -> Result<()> {
     let hears = async {
         loop {
             match heard.recv().await {
-                Ok(Notice::Heard { channel: on, .. }) if *on == *channel => return true,
+                Ok(Notification::Received { channel: on, .. }) if *on == *channel => return true,
                 Err(broadcast::error::RecvError::Closed) => return false,
                 _ => {}
             }

@@ -10,7 +10,7 @@ mod embedded {
 }
 
 /// How long a node waits for another one that migrates.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Runs what is missing. Any number of processes may call it at once: where nothing is missing none waits; else one works,
 /// and the others wait, bounded, by trying again (nobody waits in the server's lock queue, where a waiter holds back the
@@ -32,7 +32,7 @@ pub(crate) async fn run(connector: &Connector) -> Result<Vec<String>> {
         if got.get::<_, bool>(0) {
             break;
         }
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() > TIMEOUT {
             return Err(Error::unavailable(
                 "migration-busy",
                 "another process has been migrating this schema for two minutes; look at it, then start again",
@@ -89,7 +89,7 @@ pub(crate) async fn drop_schema(connector: &Connector) -> Result<()> {
         "SET statement_timeout = 0; DROP SCHEMA IF EXISTS {} CASCADE",
         connector.schema()
     );
-    within(PATIENCE, session.client.batch_execute(&drop)).await
+    within(TIMEOUT, session.client.batch_execute(&drop)).await
 }
 
 /// Checks that the schema is exactly what this binary knows, for a node that was told not to migrate.

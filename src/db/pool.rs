@@ -16,15 +16,15 @@ use crate::{Error, Result};
 const WAIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Connects for the pool as for everything else; the pool's own settings are not asked.
-struct Fresh(Connector);
+struct PoolConnect(Connector);
 
-type Opened = (tokio_postgres::Client, tokio::task::JoinHandle<()>);
+type PooledClient = (tokio_postgres::Client, tokio::task::JoinHandle<()>);
 
-impl Connect for Fresh {
+impl Connect for PoolConnect {
     fn connect(
         &self,
         _config: &tokio_postgres::Config,
-    ) -> Pin<Box<dyn Future<Output = std::result::Result<Opened, tokio_postgres::Error>> + Send + '_>> {
+    ) -> Pin<Box<dyn Future<Output = std::result::Result<PooledClient, tokio_postgres::Error>> + Send + '_>> {
         Box::pin(async move {
             let (client, connection) = self.0.connect().await?;
             let driver = tokio::spawn(async move {
@@ -47,7 +47,7 @@ impl Pool {
     pub(crate) fn new(connector: &Connector, size: usize) -> Result<Self> {
         let manager = Manager::from_connect(
             tokio_postgres::Config::new(),
-            Fresh(connector.clone()),
+            PoolConnect(connector.clone()),
             ManagerConfig {
                 recycling_method: RecyclingMethod::Fast,
             },

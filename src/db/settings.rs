@@ -132,7 +132,7 @@ impl DatabaseUrl {
         } else {
             builder
                 .dangerous()
-                .with_custom_certificate_verifier(Arc::new(super::tls::Anybody(provider)))
+                .with_custom_certificate_verifier(Arc::new(super::tls::UnverifiedServer(provider)))
                 .with_no_client_auth()
         };
         Ok(MakeRustlsConnect::new(config))

@@ -9,9 +9,9 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 
 /// Takes any certificate whose key the server really has. It keeps listeners out, not impostors.
 #[derive(Debug)]
-pub(super) struct Anybody(pub(super) Arc<CryptoProvider>);
+pub(super) struct UnverifiedServer(pub(super) Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for UnverifiedServer {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

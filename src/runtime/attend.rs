@@ -12,9 +12,9 @@ use crate::Result;
 use crate::execution::{InstanceState, InstanceTimestamps, Status, SubStatus};
 use crate::failpoint;
 use crate::id::WorkId;
-use crate::store::cancelled;
-use crate::store::claim::{Blame, ClaimedRow, InstanceKey, LoadedRow, Return};
-use crate::store::commit::{Claim, Commit, Verdict};
+use crate::store::claim::{ClaimedRow, InstanceKey, LoadedRow, Release, ReleaseCause};
+use crate::store::commit::{Claim, Commit, CommitOutcome};
+use crate::store::work;
 
 /// Gives a burst a task of its own, which nobody's hanging up ends. It ends with the shift.
 pub(super) fn spawn(shift: &Arc<Shift>, loaded: Loaded, permit: OwnedSemaphorePermit) {
@@ -67,11 +67,11 @@ async fn attend(shift: &Shift, loaded: Loaded) -> bool {
     if let Err(error) = &driven {
         let reason = error.to_string();
         let how = if error.is_database_fault() {
-            shift.writer.breaker().refused_to(&key, error);
+            shift.writer.breaker().record_instance_fault(&key, error);
             after_fault(shift, failures)
         } else {
             tracing::error!(%error, "a burst could not be run; it is tried again later");
-            Return::after(error, &reason, pause(failures))
+            Release::after(error, &reason, pause(failures))
         };
         Box::pin(shift.give_back(&key, &hold.claims(), how)).await;
     }
@@ -106,7 +106,7 @@ async fn drive(
             () = shift.stop.cancelled() => return Ok(None),
             () = hold.lost() => {
                 tracing::debug!("the instance was cancelled or deleted; its burst stops");
-                Box::pin(shift.give_back(&key, &hold.claims(), Return::FREELY)).await;
+                Box::pin(shift.give_back(&key, &hold.claims(), Release::IMMEDIATE)).await;
                 return Ok(None);
             }
             // It needs much room, and seldom for long: what it gives back is the next one's, still warm.
@@ -114,8 +114,8 @@ async fn drive(
                 Ran::Finished(finished) => *finished,
                 Ran::Deferred(pause) => {
                     tracing::debug!(?pause, "there is no room for a script of the burst; it is tried again later");
-                    let blame = Blame::Nobody;
-                    Box::pin(shift.give_back(&key, &hold.claims(), Return { blame, pause })).await;
+                    let cause = ReleaseCause::None;
+                    Box::pin(shift.give_back(&key, &hold.claims(), Release { cause, pause })).await;
                     return Ok(None);
                 }
             },
@@ -150,13 +150,13 @@ async fn drive(
                 if others_wait || shift.is_draining() || !Box::pin(next.lock(shift)).await {
                     // What came meanwhile (a cancel, say) is taken along by the next burst; whoever drains hands over.
                     let claims: Vec<Claim> = next.rows.iter().map(|row| row.claim.clone()).collect();
-                    Box::pin(shift.give_back(&key, &claims, Return::FREELY)).await;
+                    Box::pin(shift.give_back(&key, &claims, Release::IMMEDIATE)).await;
                     return Ok(None);
                 }
                 prepared = *next;
             }
-            Settled::Lost { verdict, rows } => {
-                Box::pin(settle_loss(shift, &key, verdict, rows)).await;
+            Settled::Lost { outcome, rows } => {
+                Box::pin(settle_loss(shift, &key, outcome, rows)).await;
                 return Ok(None);
             }
         }
@@ -168,7 +168,7 @@ async fn drive(
 async fn delete_the_rest(shift: &Shift, key: &InstanceKey) {
     let mut after = WorkId(i64::MIN);
     loop {
-        match cancelled::delete_page(&shift.pool, &key.0, &key.1, after).await {
+        match work::delete_cancelled_page(&shift.pool, &key.0, &key.1, after).await {
             Ok(page) => {
                 let Some(last) = page.last() else { return };
                 after = *last;
@@ -218,52 +218,52 @@ fn tell(shift: &Shift, told: Vec<(WorkId, bool)>, state: Box<InstanceState>, com
 }
 
 /// How rows come back that met a fault of the database: without blame, while all of this node does.
-fn after_fault(shift: &Shift, failures: i32) -> Return<'static> {
+fn after_fault(shift: &Shift, failures: i32) -> Release<'static> {
     let breaker = shift.writer.breaker();
     if breaker.is_open() {
-        return Return {
-            blame: Blame::Nobody,
+        return Release {
+            cause: ReleaseCause::None,
             pause: breaker.pause(),
         };
     }
-    Return {
-        blame: Blame::Circumstances,
+    Release {
+        cause: ReleaseCause::Transient,
         pause: pause(failures),
     }
 }
 
 /// A burst that wrote nothing gives back what it was born of, with the blame that it earned.
-async fn settle_loss(shift: &Shift, key: &InstanceKey, verdict: Verdict, rows: Vec<ClaimedRow>) {
+async fn settle_loss(shift: &Shift, key: &InstanceKey, outcome: CommitOutcome, rows: Vec<ClaimedRow>) {
     let claims: Vec<Claim> = rows.iter().map(|row| row.claim.clone()).collect();
     let failures = rows.iter().map(|row| row.failures).max().unwrap_or(0);
-    match verdict {
-        Verdict::Won(_) => {}
-        Verdict::ClaimLost | Verdict::VersionConflict => {
-            tracing::debug!(instance = %key.1, ?verdict, "a burst lost to another writer; nothing was written");
-            shift.give_back(key, &claims, Return::FREELY).await;
+    match outcome {
+        CommitOutcome::Committed(_) => {}
+        CommitOutcome::ClaimLost | CommitOutcome::VersionConflict => {
+            tracing::debug!(instance = %key.1, ?outcome, "a burst lost to another writer; nothing was written");
+            shift.give_back(key, &claims, Release::IMMEDIATE).await;
         }
-        Verdict::Busy => {
-            let how = Return {
-                blame: Blame::Circumstances,
+        CommitOutcome::Busy => {
+            let how = Release {
+                cause: ReleaseCause::Transient,
                 pause: pause(failures),
             };
             shift.give_back(key, &claims, how).await;
         }
-        Verdict::Refused(error) => {
+        CommitOutcome::Refused(error) => {
             tracing::error!(instance = %key.1, %error, "the database refuses what a burst would write");
             let reason = error.to_string();
-            let how = Return::after(&error, &reason, pause(failures));
+            let how = Release::after(&error, &reason, pause(failures));
             shift.give_back(key, &claims, how).await;
         }
-        Verdict::Fault(error) => {
+        CommitOutcome::DatabaseFault(error) => {
             tracing::debug!(instance = %key.1, %error, "the database does not take a commit; its burst is run again later");
             shift.give_back(key, &claims, after_fault(shift, failures)).await;
         }
-        Verdict::Fenced => {
+        CommitOutcome::Fenced => {
             tracing::warn!(instance = %key.1, "this incarnation was declared dead; a burst was refused");
             shift.stop.cancel();
         }
-        Verdict::Unknown => {
+        CommitOutcome::Unknown => {
             for work in rows.iter().filter_map(|row| match row.claim {
                 Claim::Work(work, _) => Some(work),
                 Claim::Timer(..) => None,
@@ -272,8 +272,8 @@ async fn settle_loss(shift: &Shift, key: &InstanceKey, verdict: Verdict, rows: V
                     let _ = door.send(Tidings::Unknown);
                 }
             }
-            let how = Return {
-                blame: Blame::Circumstances,
+            let how = Release {
+                cause: ReleaseCause::Transient,
                 pause: pause(failures),
             };
             shift.give_back(key, &claims, how).await;

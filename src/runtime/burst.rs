@@ -19,8 +19,8 @@ use crate::db::is_in_doubt;
 use crate::execution::{Burst, BurstResult, InstanceState, Instruction, Program, SubStatus};
 use crate::id::{BurstId, ClaimNo, InstanceVersion, WorkId};
 use crate::lock::LockGuard;
-use crate::store::claim::{self, Blame, ClaimedRow, Clock, InstanceKey, LoadedRow, Return};
-use crate::store::commit::{Claim, Commit, CommitRequest, DefinitionRef, Effects, Verdict};
+use crate::store::claim::{self, ClaimedRow, Clock, InstanceKey, LoadedRow, Release, ReleaseCause};
+use crate::store::commit::{Claim, Commit, CommitOutcome, CommitReply, CommitRequest, DefinitionRef, Effects};
 use crate::store::instance;
 use crate::store::work::WorkKind;
 use crate::{Error, Result};
@@ -84,8 +84,8 @@ impl Locked {
                     .give_back(
                         &locked.key,
                         &claimed.unreadable,
-                        Return {
-                            blame: Blame::Row("it cannot be read"),
+                        Release {
+                            cause: ReleaseCause::Row("it cannot be read"),
                             pause: LONGEST_PAUSE,
                         },
                     )
@@ -93,9 +93,9 @@ impl Locked {
             }
             if !claimed.rows.is_empty() {
                 let hold = shift.hold(&locked.key, &claimed.rows);
-                let is_suspect = claimed.rows.iter().any(ClaimedRow::is_suspect);
+                let is_isolated = claimed.rows.iter().any(ClaimedRow::is_isolated);
                 all.push(Loaded {
-                    suspicion: if is_suspect { suspicion.take() } else { None },
+                    suspicion: if is_isolated { suspicion.take() } else { None },
                     locked,
                     rows: claimed.rows,
                     standing: claimed.loaded,
@@ -180,6 +180,7 @@ pub(super) struct Finished {
     /// Incidents of the instance before this burst.
     incidents: usize,
     request: Box<CommitRequest>,
+    guard: InstanceLock,
 }
 
 /// Until when an instance waits, if nothing else comes.
@@ -200,11 +201,11 @@ impl Until {
     }
 }
 
-/// What a verdict leaves to do.
+/// What an outcome leaves to do.
 pub(super) enum Settled {
     /// Committed, and done.
     Done {
-        guard: Box<InstanceLock>,
+        guard: InstanceLock,
         told: Vec<(WorkId, bool)>,
         state: Box<InstanceState>,
         commit: Commit,
@@ -216,7 +217,10 @@ pub(super) enum Settled {
         others_wait: bool,
     },
     /// Nothing was written.
-    Lost { verdict: Verdict, rows: Vec<ClaimedRow> },
+    Lost {
+        outcome: CommitOutcome,
+        rows: Vec<ClaimedRow>,
+    },
 }
 
 /// Sorts out rows that can have no effect, and finds what to run. None: nothing is left to do.
@@ -272,8 +276,8 @@ pub(super) async fn prepare(
         && let Some(pause) = shift.interpreter.deferral(version, &locked.key.1)
     {
         let claims: Vec<Claim> = rows.iter().map(|row| row.claim.clone()).collect();
-        let blame = Blame::Nobody;
-        Box::pin(shift.give_back(&locked.key, &claims, Return { blame, pause })).await;
+        let cause = ReleaseCause::None;
+        Box::pin(shift.give_back(&locked.key, &claims, Release { cause, pause })).await;
         return Ok(None);
     }
     let clock = rows
@@ -315,8 +319,8 @@ async fn orphaned(shift: &Shift, key: &InstanceKey, rows: &[ClaimedRow]) -> Resu
             .give_back(
                 key,
                 &claims,
-                Return {
-                    blame: Blame::Nobody,
+                Release {
+                    cause: ReleaseCause::None,
                     pause: BEHIND_START,
                 },
             )
@@ -381,7 +385,7 @@ pub(super) async fn run(shift: &Shift, prepared: Prepared) -> Result<Ran> {
     let unmet = unmatched
         .iter()
         .filter_map(|place| rows.get(*place))
-        .filter_map(ClaimedRow::awaited);
+        .filter_map(ClaimedRow::awaited_work);
     let asks = outcome.yielded && asked.elapsed() >= ASKS;
     let effects = Effects {
         asks,
@@ -406,7 +410,6 @@ pub(super) async fn run(shift: &Shift, prepared: Prepared) -> Result<Ran> {
         claims: rows.iter().map(|row| row.claim.clone()).collect(),
         effects,
         holds: false,
-        keep: Box::new(locked.guard),
     });
     let BurstResult { state, unmatched, .. } = outcome;
     Ok(Ran::Finished(Box::new(Finished {
@@ -421,6 +424,7 @@ pub(super) async fn run(shift: &Shift, prepared: Prepared) -> Result<Ran> {
         asked: if asks { Instant::now() } else { asked },
         incidents,
         request,
+        guard: locked.guard,
     })))
 }
 
@@ -438,28 +442,21 @@ impl Finished {
             asked,
             incidents,
             request,
+            guard,
         } = self;
         let key = (request.tenant.clone(), request.instance.clone());
-        if request
-            .keep
-            .downcast_ref::<InstanceLock>()
-            .is_some_and(InstanceLock::is_lost)
-        {
+        if guard.is_lost() {
             // The fences would refuse it or not; whoever has the lock now has the better right.
             return Ok(Settled::Lost {
-                verdict: Verdict::ClaimLost,
+                outcome: CommitOutcome::ClaimLost,
                 rows,
             });
         }
         let kept = request.kept();
-        let answer = shift.writer.commit(request).await?;
-        let guard = answer
-            .keep
-            .downcast::<InstanceLock>()
-            .map_err(|_| Error::internal("a commit came back without its lock"))?;
-        let commit = match answer.verdict {
-            Verdict::Won(commit) => commit,
-            verdict => return Ok(Settled::Lost { verdict, rows }),
+        let CommitReply { outcome, guard } = shift.writer.commit(request, guard).await?;
+        let commit = match outcome {
+            CommitOutcome::Committed(commit) => commit,
+            outcome => return Ok(Settled::Lost { outcome, rows }),
         };
         faults::tell(&state, incidents);
         if let Some(due) = waits.due_at(commit.committed_at) {
@@ -499,7 +496,7 @@ impl Finished {
             clock,
         };
         let next = Prepared {
-            locked: Locked { key, guard: *guard },
+            locked: Locked { key, guard },
             rows: vec![row],
             instructions: vec![Instruction::Continue],
             program,

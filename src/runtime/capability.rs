@@ -21,8 +21,8 @@ use crate::Result;
 use crate::activity::Catalogue;
 use crate::id::{TenantId, VersionId, WorkId};
 use crate::signal::CacheSubscription;
-use crate::store::capability;
-use crate::store::claim::{ClaimedRow, InstanceKey, Return, VersionKey};
+use crate::store::activity_type;
+use crate::store::claim::{ClaimedRow, InstanceKey, Release, VersionKey};
 use crate::store::commit::Claim;
 use crate::wake::WakeNotification;
 
@@ -101,9 +101,9 @@ impl Capability {
 /// Reads anew which versions are beyond this node, and says so in its row.
 pub(super) async fn refresh(shift: &Shift) -> Result<()> {
     let capability = &shift.capability;
-    let read = capability::lacking(&shift.pool, &capability.known).await?;
+    let read = activity_type::unsupported_versions(&shift.pool, &capability.known).await?;
     if let Some(lacks) = capability.learn(read) {
-        capability::tell(&shift.pool, shift.incarnation, &lacks).await?;
+        activity_type::report_missing(&shift.pool, shift.incarnation, &lacks).await?;
         if lacks.is_empty() {
             tracing::info!("this node knows all activities of what is published");
         } else {
@@ -123,7 +123,7 @@ pub(super) async fn refresh(shift: &Shift) -> Result<()> {
 pub(super) async fn survey(shift: &Shift) -> Result<()> {
     let mut behind = (TenantId::default(), VersionId::default());
     loop {
-        let page = capability::unsurveyed(&shift.pool, &behind).await?;
+        let page = activity_type::unsurveyed_versions(&shift.pool, &behind).await?;
         let Some(last) = page.last().cloned() else {
             return Ok(());
         };
@@ -148,7 +148,7 @@ pub(super) async fn survey(shift: &Shift) -> Result<()> {
                     Vec::new()
                 }
             };
-            capability::survey(&shift.pool, &key, &types).await?;
+            activity_type::record(&shift.pool, &key, &types).await?;
         }
         behind = last;
     }
@@ -166,7 +166,7 @@ pub(super) async fn leave_to_others(
     shift.capability.found((key.0.clone(), version.clone()), lacking);
     let claims: Vec<Claim> = rows.iter().map(|row| row.claim.clone()).collect();
     shift.leave_alone([key.clone()]);
-    shift.give_back(key, &claims, Return::FREELY).await;
+    shift.give_back(key, &claims, Release::IMMEDIATE).await;
     let works: Vec<WorkId> = claims
         .iter()
         .filter_map(|claim| match claim {

@@ -22,9 +22,9 @@ use super::shift::Shift;
 use super::{attend, hints};
 use crate::Result;
 use crate::failpoint;
-use crate::store::claim::{self, InstanceKey, Partial, Return, Seen, Share};
-use crate::store::commit::{Breaker, Claim, Claiming, PROBE};
-use crate::store::foreign_lock;
+use crate::store::claim::{self, InstanceKey, PolledWork, Release, Shard, VersionFilter};
+use crate::store::commit::{Breaker, Claim, ClaimLimit, PROBE_INSTANCES};
+use crate::store::lock as store_lock;
 
 /// The most instances that one round takes on.
 const ROUND: usize = 256;
@@ -98,7 +98,7 @@ async fn rounds(shift: &Arc<Shift>, horizon: &Horizon) {
                     shift.in_flight.looks();
                 }
             }
-            () = shift.writer.breaker().closes() => {}
+            () = shift.writer.breaker().closed() => {}
             changed = taken_over.changed() => {
                 if changed.is_err() {
                     return;
@@ -117,10 +117,10 @@ async fn rounds(shift: &Arc<Shift>, horizon: &Horizon) {
                 continue;
             }
         }
-        let most = match shift.writer.breaker().claiming() {
-            Claiming::Free => ROUND,
-            Claiming::Probe => PROBE,
-            Claiming::Pause(until) => {
+        let most = match shift.writer.breaker().claim_limit() {
+            ClaimLimit::Unlimited => ROUND,
+            ClaimLimit::Probe => PROBE_INSTANCES,
+            ClaimLimit::PausedUntil(until) => {
                 shift.alarm.at(until);
                 continue;
             }
@@ -130,7 +130,7 @@ async fn rounds(shift: &Arc<Shift>, horizon: &Horizon) {
             Ok(false) => {}
             Err(error) => {
                 if error.is_database_fault() {
-                    shift.writer.breaker().refused(&error);
+                    shift.writer.breaker().record_fault(&error);
                 } else {
                     tracing::warn!(%error, "looking for work failed");
                 }
@@ -176,7 +176,7 @@ async fn round(shift: &Arc<Shift>, horizon: &Horizon, memory: &mut Memory, most:
     shift.crowded.store(found.full, Relaxed);
     if found.instances.is_empty() {
         if most < ROUND && !found.full && found.next_due.is_none_or(|due| due > Breaker::longest()) {
-            shift.writer.breaker().found_nothing();
+            shift.writer.breaker().record_empty_probe();
         }
         // Of a share: the rest is next.
         return Ok(found.full);
@@ -186,7 +186,7 @@ async fn round(shift: &Arc<Shift>, horizon: &Horizon, memory: &mut Memory, most:
     if full && shift.permits.available_permits() == 0 {
         shift.wake.overflow();
     }
-    let suspicion = suspicion.filter(|_| found.suspects);
+    let suspicion = suspicion.filter(|_| found.isolated);
     if shift.is_draining() {
         return Ok(false);
     }
@@ -255,7 +255,13 @@ impl Horizon {
 }
 
 /// Looks for what is to be done, but for what this node has in its hands or cannot run.
-async fn peek(shift: &Shift, horizon: &Horizon, memory: &mut Memory, limit: usize, suspects: bool) -> Result<Seen> {
+async fn peek(
+    shift: &Shift,
+    horizon: &Horizon,
+    memory: &mut Memory,
+    limit: usize,
+    isolated: bool,
+) -> Result<PolledWork> {
     let hidden = shift.in_flight.hidden();
     let beyond = shift.capability.beyond();
     if beyond.is_empty() {
@@ -268,32 +274,35 @@ async fn peek(shift: &Shift, horizon: &Horizon, memory: &mut Memory, limit: usiz
         let sent: &[InstanceKey] = if memory.leaving_out > 0 { &hidden } else { &[] };
         // The oldest first; but behind a backlog, each second look is for what has come due since.
         if std::mem::take(&mut memory.fresh) {
-            let mut fresh = claim::peek_fresh(&shift.pool, limit, sent, head, FRESH, share).await?;
+            let mut fresh = claim::poll_recent_work(&shift.pool, limit, sent, head, FRESH, share).await?;
             memory.leave_out(&mut fresh, &hidden, limit);
             if !fresh.instances.is_empty() {
-                return Ok(Seen { full: true, ..fresh });
+                return Ok(PolledWork { full: true, ..fresh });
             }
         }
-        if share == Share::WHOLE && !alone {
+        if share == Shard::WHOLE && !alone {
             memory.place = None;
         }
         let since = memory.since(head);
         let sent: &[InstanceKey] = if memory.leaving_out > 0 { &hidden } else { &[] };
-        let mut seen = claim::peek(&shift.pool, limit, sent, suspects, since, share).await?;
+        let mut seen = claim::poll_work(&shift.pool, limit, sent, isolated, since, share).await?;
         memory.leave_out(&mut seen, &hidden, limit);
         let was_full = seen.full;
         seen.full = memory.came_to(&seen);
         memory.fresh = seen.full;
-        if !was_full && share != Share::WHOLE {
+        if !was_full && share != Shard::WHOLE {
             seen.full = true;
             memory.own_is_done();
         }
         return Ok(seen);
     }
     let since = horizon.get();
-    let partial = Partial { beyond: &beyond, since };
+    let partial = VersionFilter {
+        unsupported: &beyond,
+        since,
+    };
     let began = Instant::now();
-    let (mut seen, oldest) = claim::peek_partial(&shift.pool, limit, &hidden, suspects, &partial).await?;
+    let (mut seen, oldest) = claim::poll_supported_work(&shift.pool, limit, &hidden, isolated, &partial).await?;
     if since.is_none() {
         horizon.set(oldest);
     }
@@ -305,7 +314,7 @@ async fn peek(shift: &Shift, horizon: &Horizon, memory: &mut Memory, limit: usiz
         _ if seen.full => {}
         _ => {
             memory.asked = Some(began);
-            let due = claim::next_partial(&shift.pool, &beyond).await?;
+            let due = claim::next_supported_due(&shift.pool, &beyond).await?;
             seen.next_due = due.map(|due| due.max(LEAST_PAUSE));
         }
     }
@@ -329,11 +338,11 @@ async fn sweep(shift: &Shift, horizon: &Horizon) {
 async fn sweep_once(shift: &Shift, horizon: &Horizon) -> Result<()> {
     let beyond = shift.capability.beyond();
     let hidden = shift.in_flight.hidden();
-    let partial = Partial {
-        beyond: &beyond,
+    let partial = VersionFilter {
+        unsupported: &beyond,
         since: None,
     };
-    let (seen, oldest) = claim::peek_partial(&shift.pool, 1, &hidden, true, &partial).await?;
+    let (seen, oldest) = claim::poll_supported_work(&shift.pool, 1, &hidden, true, &partial).await?;
     horizon.set(oldest);
     if !seen.instances.is_empty() {
         shift.alarm.now();
@@ -393,7 +402,7 @@ async fn settle_doubt(shift: &Shift, doubtful: &HashSet<InstanceKey>) {
     let mut before: Option<HashSet<(InstanceKey, Claim)>> = None;
     loop {
         tokio::time::sleep(DOUBT).await;
-        let mine = match claim::mine(&shift.pool, shift.incarnation).await {
+        let mine = match claim::claimed_by(&shift.pool, shift.incarnation).await {
             Ok(mine) => mine,
             Err(error) => {
                 tracing::debug!(%error, "claims in doubt cannot be asked for yet");
@@ -408,7 +417,9 @@ async fn settle_doubt(shift: &Shift, doubtful: &HashSet<InstanceKey>) {
         };
         for (key, claim) in before.intersection(&loose) {
             tracing::info!(instance = %key.1, "a row was claimed and the answer lost; it is handed back");
-            shift.give_back(key, std::slice::from_ref(claim), Return::FREELY).await;
+            shift
+                .give_back(key, std::slice::from_ref(claim), Release::IMMEDIATE)
+                .await;
         }
         return;
     }
@@ -417,20 +428,20 @@ async fn settle_doubt(shift: &Shift, doubtful: &HashSet<InstanceKey>) {
 /// Who is no node and holds what claiming has missed lately, or any key by which nodes exclude each other for a moment.
 async fn name_foreign_locks(shift: &Shift) {
     let keys: Vec<i64> = shift.missed().iter().map(|(key, _)| key.0).collect();
-    foreign_lock::name_in_log(&shift.pool, &shift.schema, &keys).await;
+    store_lock::log_foreign_locks(&shift.pool, &shift.schema, &keys).await;
 }
 
 /// Rows that the database shows as ours but that no burst has in its hands: an answer was lost on its way, or a task
 /// was. Seen twice, ten seconds apart, they are handed back.
 async fn compare(shift: &Shift, suspects: &HashSet<(InstanceKey, Claim)>) -> Result<HashSet<(InstanceKey, Claim)>> {
     let mut still = HashSet::new();
-    for (key, claim) in claim::mine(&shift.pool, shift.incarnation).await? {
+    for (key, claim) in claim::claimed_by(&shift.pool, shift.incarnation).await? {
         if shift.in_flight.holds(&key, &claim) {
             continue;
         }
         if suspects.contains(&(key.clone(), claim.clone())) {
             tracing::warn!(instance = %key.1, "a claimed row was in nobody's hands; it is handed back");
-            shift.give_back(&key, &[claim], Return::FREELY).await;
+            shift.give_back(&key, &[claim], Release::IMMEDIATE).await;
         } else {
             still.insert((key, claim));
         }

@@ -10,8 +10,8 @@ use super::Engine;
 use super::read::window;
 use super::request::{EventAccepted, Listed, Page};
 use crate::id::{BookmarkId, DefinitionId, InstanceId, TenantId, WorkId};
+use crate::store::dead_letter::stimulus;
 use crate::store::dead_letter::{self, Picked, Which};
-use crate::store::stimulus_letter;
 use crate::{Error, Result};
 
 /// From so many failures of its own on a row is given up; as `work/release.sql` says.
@@ -203,8 +203,7 @@ impl Engine {
     pub async fn replay_dead_letter(&self, id: &str) -> Result<DeadLetterReplayed> {
         let shift = self.accepting()?;
         let lifetime = self.inner.options.inbox_lifetime;
-        let stimulus =
-            stimulus_letter::replay(&shift.pool, shift.lock_class, self.tenant(), number(id)?, lifetime).await?;
+        let stimulus = stimulus::replay(&shift.pool, shift.lock_class, self.tenant(), number(id)?, lifetime).await?;
         if let Some(replayed) = stimulus {
             tracing::info!(letter = id, fanout = ?replayed.fanout, "an event that had expired was published anew");
             return Ok(DeadLetterReplayed {

@@ -6,7 +6,7 @@ use super::Engine;
 use super::doors::Tidings;
 use super::request::InstanceSelection;
 use crate::id::{DefinitionId, InstanceId, VersionId};
-use crate::store::delete::{self, Meant};
+use crate::store::instance::delete::{self, Meant};
 use crate::{Error, Result};
 
 /// How many instances of a bulk action are worked on at once: fewer than there are pooled connections.

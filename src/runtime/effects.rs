@@ -6,7 +6,7 @@ use crate::Result;
 use crate::execution::{Bookmark, BurstResult, Status, SubStatus};
 use crate::id::ActivityExecutionId;
 use crate::store::commit::{BookmarkRow, DueRow, Effects, StimulusRow, Waiting};
-use crate::store::record::{Entry, Execution, Record, RecordRow, Who};
+use crate::store::record::{Entry, Execution, ExecutionRef, Record, RecordRow};
 
 /// The number of a status in the database.
 pub(super) fn status_number(status: Status) -> i16 {
@@ -114,7 +114,7 @@ fn due(bookmark: &Bookmark) -> Option<DueRow> {
 fn record(outcome: &BurstResult) -> Result<Option<RecordRow>> {
     let mut record = Record::default();
     for entry in &outcome.journal {
-        let who = Who {
+        let who = ExecutionRef {
             id: entry.activity_execution_id.as_str(),
             parent_id: entry
                 .parent_activity_execution_id
@@ -137,7 +137,7 @@ fn record(outcome: &BurstResult) -> Result<Option<RecordRow>> {
         record.entry(who, entry);
     }
     for execution in &outcome.activity_executions {
-        let who = Who {
+        let who = ExecutionRef {
             id: execution.id.as_str(),
             parent_id: execution.parent_id.as_ref().map(ActivityExecutionId::as_str),
             activity_id: execution.activity_id.as_str(),

@@ -11,10 +11,10 @@ use std::time::Duration;
 use tokio::sync::broadcast;
 
 use super::shift::Shift;
-use crate::db::{Channel, Notice};
+use crate::db::{Channel, Notification};
 use crate::id::InstanceId;
 use crate::lock::{HeldLock, KeyView, LockKey, LockMode};
-use crate::store::overview::{self, LockReport};
+use crate::store::lock::report::{self as store_report, LockReport};
 
 /// A node that is asked by many answers once in this time.
 const TOGETHER: Duration = Duration::from_millis(5);
@@ -25,7 +25,7 @@ const MOST: usize = 5_000;
 
 /// Answers until the shift stops.
 pub(super) async fn answer(shift: Arc<Shift>) {
-    let channel = shift.notices.name(Channel::Questions).to_owned();
+    let channel = shift.notices.name(Channel::LockReports).to_owned();
     let mut heard = shift.notices.subscribe();
     loop {
         // Both are cancellation safe.
@@ -34,7 +34,7 @@ pub(super) async fn answer(shift: Arc<Shift>) {
             notice = heard.recv() => notice,
         };
         match notice {
-            Ok(Notice::Heard { channel: on, .. }) if *on == *channel => {}
+            Ok(Notification::Received { channel: on, .. }) if *on == *channel => {}
             // Whoever asks does not wait for long, so what was missed is not made up for.
             Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => continue,
             Err(broadcast::error::RecvError::Closed) => {
@@ -56,7 +56,7 @@ pub(super) async fn answer(shift: Arc<Shift>) {
         let mut reports: Vec<LockReport> = session.chain(brought).collect();
         reports.sort_by_key(|report| std::cmp::Reverse((report.waiters, report.held_ms)));
         reports.truncate(MOST);
-        if let Err(error) = overview::answer(&shift.pool, shift.incarnation, &reports).await {
+        if let Err(error) = store_report::write_report(&shift.pool, shift.incarnation, &reports).await {
             tracing::debug!(%error, "locks could not be reported");
         }
     }
@@ -77,7 +77,7 @@ fn of_provider(lock: HeldLock) -> LockReport {
     }
 }
 
-/// Claiming tries this lock again and again, and does not stand in line for it.
+/// ClaimLimit tries this lock again and again, and does not stand in line for it.
 fn of_missed((key, instance): (LockKey, InstanceId)) -> LockReport {
     LockReport {
         key: Some(key.0),

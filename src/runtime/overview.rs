@@ -14,8 +14,10 @@ use crate::Result;
 use crate::db::Channel;
 use crate::id::{Incarnation, NodeId};
 use crate::lock::{LockKey, LockMode};
-use crate::store::foreign_lock::{self, ForeignLock};
-use crate::store::overview::{self, LockReport, LockRow, NodeRow};
+use crate::store::lock::report::{self as store_report, LockReport, LockRow};
+use crate::store::lock::{self as store_lock, ForeignLock};
+use crate::store::node::{self, NodeRow};
+use crate::store::work;
 
 /// How long the other nodes have to tell of their locks. A node that lives takes some milliseconds.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -128,14 +130,14 @@ fn paged<T>(all: Vec<T>, page: Page) -> Listed<T> {
 impl Engine {
     /// Who is there, oldest registration first. Cancellation safe.
     pub async fn cluster_nodes(&self, page: Page) -> Result<Listed<ClusterNode>> {
-        let rows = overview::nodes(&self.shift()?.pool).await?;
+        let rows = node::list(&self.shift()?.pool).await?;
         Ok(paged(rows.into_iter().map(node).collect(), page))
     }
 
     /// What waits to be done in the whole cluster, counted by kind and state; what there is none of is left out.
     /// Cancellation safe.
     pub async fn cluster_queue(&self, page: Page) -> Result<Listed<QueueItem>> {
-        let rows = overview::queue(&self.shift()?.pool).await?;
+        let rows = work::queue(&self.shift()?.pool).await?;
         let items = rows.into_iter().map(|row| QueueItem {
             kind: row.kind.to_owned(),
             state: row.state,
@@ -152,16 +154,16 @@ impl Engine {
         let shift = self.shift()?;
         let pool = &shift.pool;
         // In this order: what the server shows and a node does not know any more was given back meanwhile.
-        let rows = overview::locks(pool, &shift.schema.key()).await?;
-        let since = overview::ask(pool, shift.notices.name(Channel::Questions)).await?;
+        let rows = store_report::held_locks(pool, &shift.schema.key()).await?;
+        let since = store_report::request_reports(pool, shift.notices.name(Channel::LockReports)).await?;
         let began = Instant::now();
         let mut pause = Duration::from_millis(8);
-        while !overview::all_answered(pool, since).await? && began.elapsed() < PATIENCE {
+        while !store_report::all_reported(pool, since).await? && began.elapsed() < PATIENCE {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_millis(50));
         }
-        let answers = overview::answers(pool, since).await?;
-        let nodes = overview::nodes(pool).await?;
+        let answers = store_report::reports(pool, since).await?;
+        let nodes = node::list(pool).await?;
         let foreign = foreign(&shift, &answers).await?;
         Ok(paged(
             locks(shift.schema.as_str(), &rows, answers, &nodes, foreign),
@@ -198,7 +200,7 @@ async fn foreign(shift: &Shift, answers: &[(Incarnation, Vec<LockReport>)]) -> R
     let reports = answers.iter().flat_map(|(_, reports)| reports);
     let missed: Vec<&LockReport> = reports.filter(|report| !report.held && report.key.is_some()).collect();
     let keys: Vec<i64> = missed.iter().filter_map(|report| report.key).collect();
-    let held = foreign_lock::held_by_others(&shift.pool, &shift.schema, &keys).await?;
+    let held = store_lock::foreign_locks(&shift.pool, &shift.schema, &keys).await?;
     let lock = |held: ForeignLock| {
         let is_it = |report: &&&LockReport| held.class.is_none() && report.key == Some(held.key);
         let known: Vec<&&LockReport> = missed.iter().filter(is_it).collect();

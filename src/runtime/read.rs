@@ -9,7 +9,7 @@ use crate::definition::WorkflowDefinition;
 use crate::execution::{InstanceState, InstanceTimestamps, Status, SubStatus};
 use crate::id::{DefinitionId, InstanceId};
 use crate::store::instance::{self, InstanceRow, ListFilter};
-use crate::store::journal;
+use crate::store::record as store_record;
 use crate::{Error, Result};
 
 /// Elsa's default, and the most rows of one page.
@@ -87,7 +87,8 @@ impl Engine {
     pub async fn journal(&self, id: &InstanceId, page: Page) -> Result<Listed<JournalRecord>> {
         let (limit, offset) = window(page);
         let shift = self.shift()?;
-        let (total_count, rows) = journal::list(&shift.pool, &self.inner.tenant, id, limit, offset).await?;
+        let (total_count, rows) =
+            store_record::list_journal(&shift.pool, &self.inner.tenant, id, limit, offset).await?;
         if total_count == 0 {
             self.instance(id).await?;
         }

@@ -18,10 +18,10 @@ use super::shift::Shift;
 use super::start::{request_key, to_body};
 use crate::execution::{SubStatus, event_hash};
 use crate::id::{BookmarkId, InstanceId};
-use crate::store::accept::{RequestKey, read_request};
 use crate::store::event::{self, Fanout, NewEvent};
 use crate::store::instance::{self, Life};
-use crate::store::work::{self, CancelAccepted, ResumeAccepted};
+use crate::store::start::{IdempotencyKey, find_request};
+use crate::store::work::{self, AcceptedCancel, AcceptedResume};
 use crate::{Error, Result};
 
 impl Engine {
@@ -38,14 +38,14 @@ impl Engine {
         let shift = self.accepting()?;
         let id = request.instance_id.clone();
         let (work, tidings) = match self.accepted_resume(&shift, request, life).await? {
-            ResumeAccepted::New(work) => {
+            AcceptedResume::New(work) => {
                 let tidings = shift.doors.open(&id, work);
                 shift.accepted(Some(&id), Some(work), 1);
                 (work, tidings)
             }
             // The first door may still wait at the row: this one looks for itself.
-            ResumeAccepted::Before(Some(work)) => (work, elsewhere()),
-            ResumeAccepted::Before(None) => return self.executed(&id).await,
+            AcceptedResume::Existing(Some(work)) => (work, elsewhere()),
+            AcceptedResume::Existing(None) => return self.executed(&id).await,
         };
         match self.await_row(id.clone(), work, tidings, deadline).await? {
             Some(executed) => Ok(executed),
@@ -62,7 +62,7 @@ impl Engine {
     pub(super) async fn accept_resume_of_life(&self, request: ResumeRequest, life: Option<Life>) -> Result<InstanceId> {
         let shift = self.accepting()?;
         let id = request.instance_id.clone();
-        if let ResumeAccepted::New(_) = self.accepted_resume(&shift, request, life).await? {
+        if let AcceptedResume::New(_) = self.accepted_resume(&shift, request, life).await? {
             shift.accepted(Some(&id), None, 1);
         }
         Ok(id)
@@ -74,7 +74,7 @@ impl Engine {
         shift: &Shift,
         request: ResumeRequest,
         life: Option<Life>,
-    ) -> Result<ResumeAccepted> {
+    ) -> Result<AcceptedResume> {
         self.checked("input", &request.input)?;
         let tenant = &self.inner.tenant;
         let id = request.instance_id;
@@ -84,9 +84,9 @@ impl Engine {
             _ => request_key("resume", given),
         });
         if let Some(key) = &key
-            && let Some(before) = read_request(&shift.pool, tenant, key).await?
+            && let Some(before) = find_request(&shift.pool, tenant, key).await?
         {
-            return Ok(ResumeAccepted::Before(before.work));
+            return Ok(AcceptedResume::Existing(before.work));
         }
         let (bookmark_id, life) = self.bookmark_of(&id, request.bookmark_id, life).await?;
         let body = to_body(&ResumeBody {
@@ -156,14 +156,14 @@ impl Engine {
         let deadline = Instant::now() + self.inner.options.answer_timeout;
         let shift = self.accepting()?;
         let mut accepted = work::accept_cancel(&shift.pool, &self.inner.tenant, id).await?;
-        if accepted == CancelAccepted::NotFound {
+        if accepted == AcceptedCancel::NotFound {
             // Its first commit may have come between the look for the instance and that for its start.
             accepted = work::accept_cancel(&shift.pool, &self.inner.tenant, id).await?;
         }
         match accepted {
-            CancelAccepted::NotFound => Err(no_instance(id)),
-            CancelAccepted::Finished => Ok(false),
-            CancelAccepted::Accepted(work) => {
+            AcceptedCancel::NotFound => Err(no_instance(id)),
+            AcceptedCancel::Finished => Ok(false),
+            AcceptedCancel::Accepted(work) => {
                 let tidings = shift.doors.open(id, work);
                 shift.lost(id);
                 shift.accepted(Some(id), Some(work), 1);
@@ -194,7 +194,7 @@ impl Engine {
         }
         let request_key = match given {
             Some(given) => given,
-            None => RequestKey {
+            None => IdempotencyKey {
                 route: "event",
                 key: format!("~{}", uuid::Uuid::new_v4().simple()),
                 fingerprint: vec![0; 32],
@@ -224,13 +224,13 @@ impl Engine {
 
     /// Refuses an event for an instance that has faulted. A repetition under an idempotency key gets its first answer all
     /// the same: the event may be what the instance has faulted by.
-    async fn can_be_met(&self, shift: &Shift, id: &InstanceId, key: Option<&RequestKey>) -> Result<()> {
+    async fn can_be_met(&self, shift: &Shift, id: &InstanceId, key: Option<&IdempotencyKey>) -> Result<()> {
         let detail = self.instance(id).await?;
         if detail.summary.sub_status != SubStatus::Faulted.as_str() {
             return Ok(());
         }
         if let Some(key) = key
-            && read_request(&shift.pool, &self.inner.tenant, key).await?.is_some()
+            && find_request(&shift.pool, &self.inner.tenant, key).await?.is_some()
         {
             return Ok(());
         }
@@ -257,7 +257,7 @@ impl Shift {
 }
 
 /// The key of a resume by token, apart from those of the API and of other tokens.
-fn token_request_key(id: &InstanceId, bookmark: &BookmarkId, given: Idempotency) -> RequestKey {
+fn token_request_key(id: &InstanceId, bookmark: &BookmarkId, given: Idempotency) -> IdempotencyKey {
     let mut hash = Sha256::new();
     for part in [id.as_str(), bookmark.as_str()] {
         hash.update((part.len() as u64).to_be_bytes());

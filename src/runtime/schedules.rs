@@ -13,7 +13,7 @@ use crate::db::Pool;
 use crate::id::{ActivityId, DefinitionId, InstanceId, NodeId, TenantId};
 use crate::schedule::{Fire, time_zone_database};
 use crate::store::schedule::{self, ListFilter, NewPlan, ScheduleRow};
-use crate::store::{accept, instance};
+use crate::store::{instance, start as store_start};
 use crate::{Error, Result};
 
 /// How often something is tried while nodes keep firing the schedule.
@@ -260,7 +260,7 @@ impl Engine {
                 // Refused; or somebody else has started this very one since we looked.
                 return match started(pool, tenant, &instance).await? {
                     true => Ok(instance),
-                    false => Err(accept::cannot_start()),
+                    false => Err(store_start::cannot_start()),
                 };
             }
             shift.accepted(Some(&instance), None, 1);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::Result;
-use crate::db::{Channel, Connector, Notices, NoticesTask};
+use crate::db::{Channel, Connector, Notifier, NotifierTask};
 use crate::id::Incarnation;
 use crate::lock::{HeldLock, LockHandle, LockProvider, LockRequest, SessionLocks};
 use crate::signal::{CacheSignal, PostgresSignal};
@@ -68,9 +68,9 @@ impl std::fmt::Debug for Services {
 pub(super) struct OpenServices {
     pub(super) wake: Arc<dyn WakeTransport>,
     pub(super) signal: Arc<dyn CacheSignal>,
-    pub(super) notices: Notices,
+    pub(super) notices: Notifier,
     /// The connection for NOTIFY. Operators' questions go over it, whatever the program has brought.
-    pub(super) notices_task: NoticesTask,
+    pub(super) notices_task: NotifierTask,
 }
 
 impl Services {
@@ -84,11 +84,11 @@ impl Services {
 
     /// Opens what the program has not brought, over one connection.
     pub(super) async fn open(&self, connector: &Connector, incarnation: Incarnation) -> Result<OpenServices> {
-        let hints = self.wake.is_none().then_some(Channel::Hints);
+        let hints = self.wake.is_none().then_some(Channel::WakeUps);
         let signals = self.signal.is_none().then_some(Channel::Signals);
         // Operators' questions go over it, whatever the program has brought.
-        let channels: Vec<Channel> = hints.into_iter().chain(signals).chain([Channel::Questions]).collect();
-        let (notices, task) = Notices::start(connector, &channels).await?;
+        let channels: Vec<Channel> = hints.into_iter().chain(signals).chain([Channel::LockReports]).collect();
+        let (notices, task) = Notifier::start(connector, &channels).await?;
         let wake = || Arc::new(PostgresWake::new(&notices, &incarnation.to_string(), None)) as Arc<_>;
         let signal = || Arc::new(PostgresSignal::new(&notices, None)) as Arc<_>;
         let (wake, signal) = (

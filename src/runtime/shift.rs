@@ -15,6 +15,7 @@ use super::doors::Doors;
 use super::firing::Firing;
 use super::hints::Wake;
 use super::in_flight::{Hold, InFlight};
+use super::instance_lock::InstanceLock;
 use super::options::Options;
 use super::programs::Programs;
 use super::published::PublishedDefinitions;
@@ -23,15 +24,15 @@ use super::tidy::Tidy;
 use crate::Result;
 use crate::cluster::election::{self, Election};
 use crate::cluster::{CheckInReport, Membership};
-use crate::db::{Connector, Notices, NoticesTask, Pool, SchemaName};
+use crate::db::{Connector, Notifier, NotifierTask, Pool, SchemaName};
 use crate::execution::Interpreter;
 use crate::id::{DefinitionId, Incarnation, InstanceId, NodeId, TenantId};
 use crate::lock::{LockKey, SessionLocks};
 use crate::signal::{CacheSignal, DefinitionChange};
-use crate::store::accept::Acceptor;
-use crate::store::claim::{self, ClaimedRow, InstanceKey, Return};
+use crate::store::claim::{self, ClaimedRow, InstanceKey, Release};
 use crate::store::commit::{Claim, CommitWriter, WriterOptions, WriterTasks};
-use crate::store::{foreign_lock, housekeeping, node};
+use crate::store::start::Acceptor;
+use crate::store::{lock as store_lock, maintenance, node};
 
 /// How long an instance is left alone whose lock somebody else has; jittered. Whoever holds it looks for more after the
 /// release, so this is only for lost wake-ups.
@@ -43,7 +44,7 @@ pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 const MOST_MISSED: usize = 256;
 
 // With its jitter.
-const _: () = assert!(LONGEST_PAUSE.as_secs() * 5 / 4 < housekeeping::LONGEST_WAIT.as_secs());
+const _: () = assert!(LONGEST_PAUSE.as_secs() * 5 / 4 < maintenance::LONGEST_WAIT.as_secs());
 
 /// One incarnation at work.
 pub(super) struct Shift {
@@ -55,7 +56,7 @@ pub(super) struct Shift {
     pub(super) locks: InstanceLocks,
     /// The session of this registration, whoever keeps the locks of instances.
     pub(super) session: SessionLocks,
-    pub(super) writer: CommitWriter,
+    pub(super) writer: CommitWriter<InstanceLock>,
     /// Starts that will be run at once.
     pub(super) express: Acceptor,
     /// Starts that somebody will run.
@@ -96,7 +97,7 @@ pub(super) struct Shift {
     /// In microseconds.
     pub(super) inbox_lifetime: i64,
     pub(super) lock_class: i32,
-    pub(super) notices: Notices,
+    pub(super) notices: Notifier,
     pub(super) schema: SchemaName,
     /// Nothing new is claimed.
     pub(super) draining: CancellationToken,
@@ -109,7 +110,7 @@ pub(super) struct ShiftTasks {
     pub(super) writer: WriterTasks,
     pub(super) express: AbortOnDropHandle<()>,
     pub(super) durable: AbortOnDropHandle<()>,
-    pub(super) notices: NoticesTask,
+    pub(super) notices: NotifierTask,
     /// The candidate task of the leader election.
     pub(super) candidate: AbortOnDropHandle<()>,
 }
@@ -125,8 +126,8 @@ impl Shift {
     ) -> Result<(Arc<Self>, ShiftTasks)> {
         let (connector, incarnation) = (&membership.connector, membership.incarnation);
         let pool = Pool::new(connector, options.pool_size)?;
-        if let Err(error) = housekeeping::ensure_partitions(&pool).await {
-            foreign_lock::name_in_log(&pool, connector.schema(), &[]).await;
+        if let Err(error) = maintenance::ensure_partitions(&pool).await {
+            store_lock::log_foreign_locks(&pool, connector.schema(), &[]).await;
             return Err(error);
         }
         let mut writing = WriterOptions::default();
@@ -143,7 +144,7 @@ impl Shift {
             notices,
             notices_task,
         } = options.services.open(connector, incarnation).await?;
-        node::tell_roles(&pool, incarnation, &options.tasks()).await?;
+        node::report_roles(&pool, incarnation, &options.tasks()).await?;
         let draining = CancellationToken::new();
         // Whoever stops hands on at once, and not when its last burst has ended.
         let (election, candidate) = election::start(membership, &pool, options.firing_mode(), draining.clone());
@@ -264,7 +265,7 @@ impl Shift {
     }
 
     /// Hands claimed rows back, and looks again when the pause is over.
-    pub(super) async fn give_back(&self, key: &InstanceKey, claims: &[Claim], how: Return<'_>) {
+    pub(super) async fn give_back(&self, key: &InstanceKey, claims: &[Claim], how: Release<'_>) {
         if let Err(error) = claim::release(&self.pool, self.incarnation, key, claims, how).await {
             // The comparison of claims with memory finds them once the database is back.
             tracing::warn!(instance = %key.1, %error, "claimed rows could not be handed back yet");

@@ -16,9 +16,9 @@ use super::instruction::StartBody;
 use super::request::{Executed, Idempotency, StartRequest, is_plain, plain_correlation_id};
 use super::shift::Shift;
 use crate::id::{ClaimNo, Incarnation, InstanceId, WorkId};
-use crate::store::accept::{Accepted, Acceptor, NewStart, RequestKey};
 use crate::store::claim::ClaimedRow;
 use crate::store::commit::Claim;
+use crate::store::start::{AcceptedStart, Acceptor, IdempotencyKey, NewStart};
 use crate::store::work::WorkKind;
 use crate::{Error, Result};
 
@@ -147,8 +147,8 @@ impl Engine {
     }
 }
 
-pub(super) fn request_key(route: &'static str, given: Idempotency) -> RequestKey {
-    RequestKey {
+pub(super) fn request_key(route: &'static str, given: Idempotency) -> IdempotencyKey {
+    IdempotencyKey {
         route,
         key: given.key,
         fingerprint: given.fingerprint.to_vec(),
@@ -179,12 +179,12 @@ async fn accept(shift: &Arc<Shift>, acceptor: &Acceptor, start: NewStart, deadli
         () = tokio::time::sleep_until(deadline) => return Err(unanswered(&instance, SILENT)),
     };
     let (instance, row) = match accepted {
-        Accepted::New { work, .. } => {
+        AcceptedStart::New { work, .. } => {
             let row = Some((work, shift.doors.open(&instance, work)));
             shift.accepted(Some(&instance), Some(work), 1);
             (instance, row)
         }
-        Accepted::Before { instance } => (instance, None),
+        AcceptedStart::Existing { instance } => (instance, None),
     };
     Ok(Awaited {
         instance,
@@ -255,12 +255,12 @@ async fn begin(
         }
     };
     let (work, definition, clock) = match accepted {
-        Ok(Accepted::New {
+        Ok(AcceptedStart::New {
             work,
             definition,
             clock,
         }) => (work, definition, clock),
-        Ok(Accepted::Before { instance }) => {
+        Ok(AcceptedStart::Existing { instance }) => {
             return answer(Ok(Awaited {
                 instance,
                 row: None,

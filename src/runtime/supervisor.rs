@@ -24,7 +24,7 @@ use crate::cluster::{Membership, MembershipOptions};
 use crate::db::Connector;
 use crate::execution::Interpreter;
 use crate::id::Incarnation;
-use crate::store::claim::{self, Return};
+use crate::store::claim::{self, Release};
 use crate::store::node;
 
 /// How long an ended shift may wait for verdicts that are in doubt.
@@ -205,8 +205,8 @@ impl Supervisor {
         // Those that have reached the writer still get their verdict.
         let _ = tokio::time::timeout(Duration::from_secs(5), shift.tasks.wait()).await;
         let left = async {
-            for (key, claim) in claim::mine(&shift.pool, shift.incarnation).await? {
-                claim::release(&shift.pool, shift.incarnation, &key, &[claim], Return::FREELY).await?;
+            for (key, claim) in claim::claimed_by(&shift.pool, shift.incarnation).await? {
+                claim::release(&shift.pool, shift.incarnation, &key, &[claim], Release::IMMEDIATE).await?;
                 shift.wake.waits(&key.1);
             }
             membership.leave(&shift.pool).await
@@ -240,7 +240,7 @@ async fn watch_over(duty: &mut OnDuty) -> &'static str {
         () = duty.shift.stop.cancelled() => "one of its commits was refused",
         _ = &mut tasks.writer.fast => "its commit writer ended",
         _ = &mut tasks.writer.second => "its second commit writer ended",
-        _ = &mut tasks.writer.straggler => "its commit writer for stragglers ended",
+        _ = &mut tasks.writer.contended => "its commit writer for stragglers ended",
         _ = &mut tasks.express => "its acceptor ended",
         _ = &mut tasks.durable => "its acceptor ended",
         _ = &mut duty.claiming => "its claim loop ended",

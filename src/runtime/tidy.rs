@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use super::shift::Shift;
-use crate::store::housekeeping;
+use crate::store::maintenance;
 
 /// After so many bursts: some 10 MB of rows and what their indexes say of them.
 const BURSTS: usize = 50_000;
@@ -53,7 +53,7 @@ pub(super) async fn run(shift: Arc<Shift>) {
         // Dropped half-way, the server ends it with the connection.
         let ran = tokio::select! {
             () = shift.stop.cancelled() => return,
-            ran = housekeeping::vacuum(&shift.connector) => ran,
+            ran = maintenance::vacuum(&shift.connector) => ran,
         };
         if let Err(error) = ran {
             tracing::debug!(%error, "no room was made; the server does it by itself");

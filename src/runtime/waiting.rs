@@ -12,8 +12,8 @@ use super::request::{Executed, ExecutedState};
 use super::start::Awaited;
 use crate::execution::SubStatus;
 use crate::id::{Incarnation, InstanceId, WorkId};
-use crate::store::housekeeping;
-use crate::store::work::{self, Fate, StartFate};
+use crate::store::maintenance;
+use crate::store::work::{self, WorkStatus};
 use crate::{Error, Result};
 
 /// How soon, and then how often, a door looks whether another node has consumed its row. Bursts of this node tell.
@@ -66,11 +66,11 @@ impl Engine {
                     pause = (pause * 3 / 2).clamp(LOOK, LONGEST_LOOK);
                     // A look over a connection that has gone silent does not outlive the deadline.
                     let look = tokio::time::timeout_at(deadline, self.fate(&instance, work)).await;
-                    match look.unwrap_or(Fate::Open) {
-                        Fate::Open => continue,
-                        Fate::GivenUp => return Err(given_up(&instance)),
-                        Fate::Unmet => return Ok(None),
-                        Fate::Met => {}
+                    match look.unwrap_or(WorkStatus::Pending) {
+                        WorkStatus::Pending => continue,
+                        WorkStatus::DeadLettered => return Err(given_up(&instance)),
+                        WorkStatus::Unmatched => return Ok(None),
+                        WorkStatus::Consumed | WorkStatus::Deleted | WorkStatus::Unknown => {}
                     }
                     // A burst of this node that has just been committed tells more than the row does.
                     if !told {
@@ -95,11 +95,13 @@ impl Engine {
     }
 
     /// What became of a row. Not being able to look is no tidings: the deadline decides.
-    async fn fate(&self, instance: &InstanceId, work: WorkId) -> Fate {
-        let Ok(shift) = self.shift() else { return Fate::Open };
-        work::fate(&shift.pool, &self.inner.tenant, instance, work)
+    async fn fate(&self, instance: &InstanceId, work: WorkId) -> WorkStatus {
+        let Ok(shift) = self.shift() else {
+            return WorkStatus::Pending;
+        };
+        work::status(&shift.pool, &self.inner.tenant, instance, work)
             .await
-            .unwrap_or(Fate::Open)
+            .unwrap_or(WorkStatus::Pending)
     }
 
     /// A start that was accepted before may still be on its way to its first commit. One that left no trace may have been
@@ -127,24 +129,24 @@ impl Engine {
             }
             // A row that became an instance between two looks is there now.
             match self.start_fate(&instance, accepted_by, deadline).await {
-                StartFate::There if Instant::now() < deadline => {}
-                StartFate::There => return Err(unknown(instance.as_str())),
-                StartFate::GivenUp => return Err(given_up(&instance)),
-                StartFate::Deleted => return Err(no_instance(&instance)),
-                StartFate::Unknown => return Err(lost(&instance)),
+                WorkStatus::Pending if Instant::now() < deadline => {}
+                WorkStatus::Pending => return Err(unknown(instance.as_str())),
+                WorkStatus::DeadLettered => return Err(given_up(&instance)),
+                WorkStatus::Deleted => return Err(no_instance(&instance)),
+                WorkStatus::Consumed | WorkStatus::Unmatched | WorkStatus::Unknown => return Err(lost(&instance)),
             }
         }
     }
 
     /// What became of a start that was not found. Not being able to look says nothing about it.
-    async fn start_fate(&self, instance: &InstanceId, accepted_by: Incarnation, deadline: Instant) -> StartFate {
+    async fn start_fate(&self, instance: &InstanceId, accepted_by: Incarnation, deadline: Instant) -> WorkStatus {
         let Ok(shift) = self.shift() else {
-            return StartFate::Unknown;
+            return WorkStatus::Unknown;
         };
-        let fate = work::start_fate(&shift.pool, &self.inner.tenant, instance, accepted_by);
+        let fate = work::start_status(&shift.pool, &self.inner.tenant, instance, accepted_by);
         match tokio::time::timeout_at(deadline + LAST_WORD, fate).await {
             Ok(Ok(fate)) => fate,
-            Ok(Err(_)) | Err(_) => StartFate::Unknown,
+            Ok(Err(_)) | Err(_) => WorkStatus::Unknown,
         }
     }
 
@@ -186,7 +188,7 @@ impl Engine {
                 // The deadline of the door has passed: it does not wait for others on top of it.
                 return Err(Error::unavailable("cut-off", "this node is cut off from its database"));
             }
-            housekeeping::flush(&shift.pool).await
+            maintenance::flush(&shift.pool).await
         };
         tokio::time::timeout_at(until, flush)
             .await

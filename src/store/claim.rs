@@ -42,7 +42,7 @@ const BEGIN_RELAXED: &str = "BEGIN; SET LOCAL synchronous_commit = off; SET LOCA
 const PER_BURST: i64 = 100;
 
 /// From so many crashes on a row is run alone; as the statements say.
-const SUSPECT: i32 = 2;
+const ISOLATE_AFTER_CRASHES: i32 = 2;
 
 /// Which instance of which tenant.
 pub(crate) type InstanceKey = (TenantId, InstanceId);
@@ -88,7 +88,7 @@ pub(crate) struct ClaimedRow {
 
 impl ClaimedRow {
     /// The row, if it is one whose door wants to know whether it met anything.
-    pub(crate) fn awaited(&self) -> Option<WorkId> {
+    pub(crate) fn awaited_work(&self) -> Option<WorkId> {
         match (&self.claim, &self.instruction) {
             (Claim::Work(work, _), Some((WorkKind::Resume | WorkKind::Cancel, _))) => Some(*work),
             _ => None,
@@ -96,8 +96,8 @@ impl ClaimedRow {
     }
 
     /// It was in the hands of two processes that died, and is run alone.
-    pub(crate) fn is_suspect(&self) -> bool {
-        self.crashes >= SUSPECT
+    pub(crate) fn is_isolated(&self) -> bool {
+        self.crashes >= ISOLATE_AFTER_CRASHES
     }
 }
 
@@ -127,7 +127,7 @@ fn columns(keys: &[InstanceKey]) -> (Vec<&str>, Vec<&str>) {
 
 /// What a peek saw.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct PolledWork {
     /// Instances that have something to do now, oldest first.
     pub(crate) instances: Vec<InstanceKey>,
     /// How many of the oldest rows each of them has.
@@ -135,20 +135,20 @@ pub(crate) struct Seen {
     /// The limit was reached: there may be more instances, behind the rows of those.
     pub(crate) full: bool,
     /// There are rows among them that have been in the hands of two processes that died.
-    pub(crate) suspects: bool,
+    pub(crate) isolated: bool,
     /// How long it is from now until the next row is due that is not due yet, if that was asked.
     pub(crate) next_due: Option<Duration>,
     /// Since when the last of them waits, if that was asked.
     pub(crate) last: Option<DateTime<Utc>>,
 }
 
-impl Seen {
-    pub(crate) fn nothing() -> Self {
+impl PolledWork {
+    pub(crate) fn empty() -> Self {
         Self {
             instances: Vec::new(),
             rows: Vec::new(),
             full: false,
-            suspects: false,
+            isolated: false,
             next_due: None,
             last: None,
         }
@@ -157,51 +157,51 @@ impl Seen {
 
 /// Which part of what waits is looked at: of so many, that of this number from zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Share {
-    pub(crate) of: i32,
-    pub(crate) number: i32,
+pub(crate) struct Shard {
+    pub(crate) count: i32,
+    pub(crate) index: i32,
 }
 
-impl Share {
-    pub(crate) const WHOLE: Share = Share { of: 1, number: 0 };
+impl Shard {
+    pub(crate) const WHOLE: Shard = Shard { count: 1, index: 0 };
 }
 
 /// Looks at the oldest `limit` rows, of instances other than those that `except` names; also at rows that have been in
 /// the hands of two processes that died, or not. Rows that were due before `since` are not looked at.
-pub(crate) async fn peek(
+pub(crate) async fn poll_work(
     pool: &Pool,
     limit: usize,
     except: &[InstanceKey],
-    suspects: bool,
+    isolated: bool,
     since: DateTime<Utc>,
-    share: Share,
-) -> Result<Seen> {
-    look(pool, limit, except, suspects, since, None, share).await
+    shard: Shard,
+) -> Result<PolledWork> {
+    poll_rows(pool, limit, except, isolated, since, None, shard).await
 }
 
 /// The same for what has waited for less than `age`, by the database's clock: what waits longer is left to other looks,
 /// and so is what has been in the hands of two processes that died.
-pub(crate) async fn peek_fresh(
+pub(crate) async fn poll_recent_work(
     pool: &Pool,
     limit: usize,
     except: &[InstanceKey],
     since: DateTime<Utc>,
     age: Duration,
-    share: Share,
-) -> Result<Seen> {
-    look(pool, limit, except, false, since, Some(age), share).await
+    shard: Shard,
+) -> Result<PolledWork> {
+    poll_rows(pool, limit, except, false, since, Some(age), shard).await
 }
 
-async fn look(
+async fn poll_rows(
     pool: &Pool,
     limit: usize,
     except: &[InstanceKey],
-    suspects: bool,
+    isolated: bool,
     since: DateTime<Utc>,
     age: Option<Duration>,
-    share: Share,
-) -> Result<Seen> {
-    failpoint::hit("claim.peek").await?;
+    shard: Shard,
+) -> Result<PolledWork> {
+    failpoint::hit("claim.poll").await?;
     let (tenants, instances) = columns(except);
     let limit = limit as i64;
     let age = age.map(|age| i64::try_from(age.as_micros()).unwrap_or(i64::MAX));
@@ -209,19 +209,19 @@ async fn look(
         &limit,
         &tenants,
         &instances,
-        &suspects,
+        &isolated,
         &since,
         &age,
-        &share.of,
-        &share.number,
+        &shard.count,
+        &shard.index,
     ];
     let rows = pool.query(PEEK, &params).await?;
-    let mut seen = Seen::nothing();
+    let mut seen = PolledWork::empty();
     for row in &rows {
         seen.next_due = row.get::<_, Option<i64>>(0).map(micros);
         if let (Some(tenant), Some(instance)) = (row.get::<_, Option<String>>(1), row.get::<_, Option<String>>(2)) {
             seen.rows.push(row.get(3));
-            seen.suspects |= row.get::<_, bool>(4);
+            seen.isolated |= row.get::<_, bool>(4);
             seen.last = row.get(5);
             seen.instances.push((TenantId::new(tenant), InstanceId::new(instance)));
         }
@@ -236,38 +236,38 @@ fn micros(count: i64) -> Duration {
 
 /// What a node leaves out that cannot run every version.
 #[derive(Debug)]
-pub(crate) struct Partial<'a> {
+pub(crate) struct VersionFilter<'a> {
     /// The versions that it cannot run.
-    pub(crate) beyond: &'a [VersionKey],
+    pub(crate) unsupported: &'a [VersionKey],
     /// Older rows are not looked at; none: all are.
     pub(crate) since: Option<DateTime<Utc>>,
 }
 
 /// The same for a node that cannot run every version; with the time before which it need not look again for some time:
 /// that of the oldest row that was found, or of this look.
-pub(crate) async fn peek_partial(
+pub(crate) async fn poll_supported_work(
     pool: &Pool,
     limit: usize,
     except: &[InstanceKey],
-    suspects: bool,
-    partial: &Partial<'_>,
-) -> Result<(Seen, DateTime<Utc>)> {
-    failpoint::hit("claim.peek").await?;
+    isolated: bool,
+    partial: &VersionFilter<'_>,
+) -> Result<(PolledWork, DateTime<Utc>)> {
+    failpoint::hit("claim.poll").await?;
     let (tenants, instances) = columns(except);
-    let (version_tenants, versions) = version_columns(partial.beyond);
+    let (version_tenants, versions) = version_columns(partial.unsupported);
     let limit = limit as i64;
     let since = partial.since.unwrap_or(DateTime::UNIX_EPOCH);
     let params: [&(dyn ToSql + Sync); 7] = [
         &limit,
         &tenants,
         &instances,
-        &suspects,
+        &isolated,
         &version_tenants,
         &versions,
         &since,
     ];
     let rows = pool.query(PEEK_PARTIAL, &params).await?;
-    let mut seen = Seen::nothing();
+    let mut seen = PolledWork::empty();
     let mut oldest = since;
     for row in &rows {
         let (Some(tenant), Some(instance)) = (row.get::<_, Option<String>>(1), row.get::<_, Option<String>>(2)) else {
@@ -278,7 +278,7 @@ pub(crate) async fn peek_partial(
             oldest = row.get(5);
         }
         seen.rows.push(row.get(3));
-        seen.suspects |= row.get::<_, bool>(4);
+        seen.isolated |= row.get::<_, bool>(4);
         seen.instances.push((TenantId::new(tenant), InstanceId::new(instance)));
     }
     seen.full = seen.rows.iter().sum::<i64>() >= limit;
@@ -286,8 +286,8 @@ pub(crate) async fn peek_partial(
 }
 
 /// How long a node that cannot run these versions need not look; none: until it is told.
-pub(crate) async fn next_partial(pool: &Pool, beyond: &[VersionKey]) -> Result<Option<Duration>> {
-    let (tenants, versions) = version_columns(beyond);
+pub(crate) async fn next_supported_due(pool: &Pool, unsupported: &[VersionKey]) -> Result<Option<Duration>> {
+    let (tenants, versions) = version_columns(unsupported);
     let count: Option<i64> = pool.query_one(NEXT_PARTIAL, &[&tenants, &versions]).await?.get(0);
     Ok(count.map(micros))
 }
@@ -405,37 +405,37 @@ fn claimed_row(row: &tokio_postgres::Row, claim: Claim) -> Result<ClaimedRow> {
 
 /// Who is to blame that rows are handed back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Blame<'a> {
-    Nobody,
+pub(crate) enum ReleaseCause<'a> {
+    None,
     /// The database, a neighbour, the moment: it is tried again with more patience each time, but never given up.
-    Circumstances,
+    Transient,
     /// The row itself, for this reason: at its twentieth failure it becomes a dead letter.
     Row(&'a str),
 }
 
 /// How rows are handed back.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Return<'a> {
-    pub(crate) blame: Blame<'a>,
+pub(crate) struct Release<'a> {
+    pub(crate) cause: ReleaseCause<'a>,
     /// Nobody claims them before that.
     pub(crate) pause: Duration,
 }
 
-impl<'a> Return<'a> {
+impl<'a> Release<'a> {
     /// At once, and nobody is to blame.
-    pub(crate) const FREELY: Return<'static> = Return {
-        blame: Blame::Nobody,
+    pub(crate) const IMMEDIATE: Release<'static> = Release {
+        cause: ReleaseCause::None,
         pause: Duration::ZERO,
     };
 
     /// After a burst could not be run, or its outcome could not be written.
     pub(crate) fn after(error: &Error, reason: &'a str, pause: Duration) -> Self {
-        let blame = if error.is_transient() || error.is_unknown_outcome() {
-            Blame::Circumstances
+        let cause = if error.is_transient() || error.is_unknown_outcome() {
+            ReleaseCause::Transient
         } else {
-            Blame::Row(reason)
+            ReleaseCause::Row(reason)
         };
-        Self { blame, pause }
+        Self { cause, pause }
     }
 }
 
@@ -445,7 +445,7 @@ pub(crate) async fn release(
     incarnation: Incarnation,
     key: &InstanceKey,
     claims: &[Claim],
-    how: Return<'_>,
+    release: Release<'_>,
 ) -> Result<()> {
     failpoint::hit("claim.release").await?;
     let (mut works, mut timers, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
@@ -460,12 +460,12 @@ pub(crate) async fn release(
     }
     let tenants = vec![key.0.as_str(); claims.len()];
     let instances = vec![key.1.as_str(); claims.len()];
-    let (blame, reason): (i16, &str) = match how.blame {
-        Blame::Nobody => (0, ""),
-        Blame::Circumstances => (1, ""),
-        Blame::Row(reason) => (2, reason),
+    let (cause, reason): (i16, &str) = match release.cause {
+        ReleaseCause::None => (0, ""),
+        ReleaseCause::Transient => (1, ""),
+        ReleaseCause::Row(reason) => (2, reason),
     };
-    let pause = i64::try_from(how.pause.as_micros()).unwrap_or(i64::MAX);
+    let pause = i64::try_from(release.pause.as_micros()).unwrap_or(i64::MAX);
     let params: [&(dyn ToSql + Sync); 9] = [
         &incarnation.0,
         &tenants,
@@ -473,7 +473,7 @@ pub(crate) async fn release(
         &works,
         &timers,
         &numbers,
-        &blame,
+        &cause,
         &pause,
         &reason,
     ];
@@ -504,7 +504,7 @@ pub(crate) async fn discard_work(
 }
 
 /// Every row that the database shows as claimed by this incarnation.
-pub(crate) async fn mine(pool: &Pool, incarnation: Incarnation) -> Result<Vec<(InstanceKey, Claim)>> {
+pub(crate) async fn claimed_by(pool: &Pool, incarnation: Incarnation) -> Result<Vec<(InstanceKey, Claim)>> {
     let rows = pool.query(MINE, &[&incarnation.0]).await?;
     Ok(rows
         .iter()

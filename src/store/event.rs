@@ -14,8 +14,8 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tokio_postgres::Row;
 
-use super::accept::{RequestKey, read_request};
 use super::activation::{UNSEEDED_LOOK, UNSEEDED_PATIENCE};
+use super::start::{IdempotencyKey, find_request};
 use crate::db::{ANSWER_TIMEOUT, Pool, is_in_doubt, within};
 use crate::failpoint;
 use crate::id::{InstanceId, StimulusHash, TenantId};
@@ -29,7 +29,7 @@ pub(super) const PUBLISH: &str = include_str!("../../sql/queries/event/publish.s
 pub(crate) struct NewEvent {
     pub(crate) tenant: TenantId,
     /// The client's, or a random one, so that the fan-out happens once.
-    pub(crate) request: RequestKey,
+    pub(crate) request: IdempotencyKey,
     pub(crate) hash: StimulusHash,
     /// The activity type that waits for such a stimulus.
     pub(crate) name: String,
@@ -140,7 +140,7 @@ async fn publish_once(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<
     let row = rows.first().ok_or_else(|| Error::internal("an event gave no row"))?;
     if count(row, 0) == 0 {
         // Published before under this key; another fingerprint is refused.
-        read_request(pool, &event.tenant, &event.request).await?;
+        find_request(pool, &event.tenant, &event.request).await?;
     }
     metrics::counter!("mainspring_events_total").increment(1);
     Ok(fanout(row))

@@ -15,36 +15,28 @@
 //!
 //! Nothing here knows an activity: rows go in and out as text, JSON and bytes.
 
-pub(crate) mod accept;
 pub(crate) mod activation;
-pub(crate) mod cancelled;
-pub(crate) mod capability;
+pub(crate) mod activity_type;
 pub(crate) mod check;
 pub(crate) mod claim;
 pub(crate) mod commit;
 pub(crate) mod dead_letter;
 pub(crate) mod definition;
-pub(crate) mod delete;
-pub(crate) mod depart;
 pub(crate) mod event;
-pub(crate) mod foreign_lock;
-pub(crate) mod housekeeping;
 pub(crate) mod instance;
-pub(crate) mod job;
-pub(crate) mod journal;
+pub(crate) mod lock;
+pub(crate) mod maintenance;
 pub(crate) mod node;
 #[cfg(feature = "cli")]
 #[cfg_attr(not(feature = "bench"), allow(dead_code, reason = "the demo uses one query of it"))]
 pub(crate) mod observe;
-pub(crate) mod overview;
 pub(crate) mod parts;
 pub(crate) mod record;
 pub(crate) mod schedule;
-pub(crate) mod stimulus_letter;
+pub(crate) mod start;
 #[cfg(test)]
 mod tests;
 pub(crate) mod token;
-pub(crate) mod watch;
 pub(crate) mod work;
 
 pub use check::Violation;

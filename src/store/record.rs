@@ -9,7 +9,12 @@ use std::collections::hash_map::Entry as Place;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
+use crate::db::Pool;
+use crate::id::{InstanceId, TenantId};
 use crate::{Error, Result};
+use chrono::{DateTime, TimeDelta, Utc};
+
+const LIST: &str = include_str!("../../sql/queries/record/list_journal.sql");
 
 /// A record on its way to the database.
 #[derive(Clone, Debug)]
@@ -22,7 +27,7 @@ pub(crate) struct RecordRow {
 
 /// Which execution of which activity is spoken of.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Who<'a> {
+pub(crate) struct ExecutionRef<'a> {
     pub(crate) id: &'a str,
     pub(crate) parent_id: Option<&'a str>,
     pub(crate) activity_id: &'a str,
@@ -60,7 +65,7 @@ pub(crate) struct Execution<'a> {
     pub(crate) fault_count: i32,
 }
 
-impl Serialize for Who<'_> {
+impl Serialize for ExecutionRef<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         (
             self.id,
@@ -76,9 +81,9 @@ impl Serialize for Who<'_> {
 }
 
 /// With its place in `who`.
-struct Placed<T>(usize, T);
+struct Indexed<T>(usize, T);
 
-impl Serialize for Placed<Entry<'_>> {
+impl Serialize for Indexed<Entry<'_>> {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         let Self(who, entry) = self;
         (
@@ -94,7 +99,7 @@ impl Serialize for Placed<Entry<'_>> {
     }
 }
 
-impl Serialize for Placed<Execution<'_>> {
+impl Serialize for Indexed<Execution<'_>> {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         let Self(who, execution) = self;
         (
@@ -123,23 +128,23 @@ pub(crate) struct Record<'a> {
 
 #[derive(Default, Serialize)]
 struct Body<'a> {
-    who: Vec<Who<'a>>,
-    journal: Vec<Placed<Entry<'a>>>,
-    executions: Vec<Placed<Execution<'a>>>,
+    who: Vec<ExecutionRef<'a>>,
+    journal: Vec<Indexed<Entry<'a>>>,
+    executions: Vec<Indexed<Execution<'a>>>,
 }
 
 impl<'a> Record<'a> {
-    pub(crate) fn entry(&mut self, who: Who<'a>, entry: Entry<'a>) {
+    pub(crate) fn entry(&mut self, who: ExecutionRef<'a>, entry: Entry<'a>) {
         let place = self.place(who);
-        self.body.journal.push(Placed(place, entry));
+        self.body.journal.push(Indexed(place, entry));
     }
 
-    pub(crate) fn execution(&mut self, who: Who<'a>, execution: Execution<'a>) {
+    pub(crate) fn execution(&mut self, who: ExecutionRef<'a>, execution: Execution<'a>) {
         let place = self.place(who);
-        self.body.executions.push(Placed(place, execution));
+        self.body.executions.push(Indexed(place, execution));
     }
 
-    fn place(&mut self, who: Who<'a>) -> usize {
+    fn place(&mut self, who: ExecutionRef<'a>) -> usize {
         let next = self.body.who.len();
         match self.places.entry(who.id) {
             Place::Occupied(known) => *known.get(),
@@ -169,13 +174,13 @@ impl<'a> Record<'a> {
 /// The journal of a record that was read.
 #[derive(Deserialize)]
 pub(super) struct Journal {
-    who: Vec<WhoRead>,
-    journal: Vec<EntryRead>,
+    who: Vec<StoredExecutionRef>,
+    journal: Vec<StoredEntry>,
 }
 
 /// As [`Who`].
 #[derive(Deserialize)]
-pub(super) struct WhoRead(
+pub(super) struct StoredExecutionRef(
     pub(super) String,
     pub(super) Option<String>,
     pub(super) String,
@@ -187,7 +192,7 @@ pub(super) struct WhoRead(
 
 /// As [`Entry`], after the place in `who`.
 #[derive(Deserialize)]
-pub(super) struct EntryRead(
+pub(super) struct StoredEntry(
     usize,
     pub(super) i64,
     pub(super) String,
@@ -204,9 +209,71 @@ impl Journal {
     }
 
     /// The entries in order, each with whom it is about.
-    pub(super) fn entries(&self) -> impl Iterator<Item = (&WhoRead, &EntryRead)> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = (&StoredExecutionRef, &StoredEntry)> {
         self.journal
             .iter()
             .filter_map(|entry| Some((self.who.get(entry.0)?, entry)))
     }
+}
+
+/// An entry of the journal.
+#[derive(Clone, Debug)]
+pub(crate) struct JournalEntryRow {
+    pub(crate) sequence: i64,
+    pub(crate) happened_at: DateTime<Utc>,
+    pub(crate) event_name: String,
+    pub(crate) activity_execution_id: String,
+    pub(crate) parent_activity_execution_id: Option<String>,
+    pub(crate) activity_id: String,
+    pub(crate) activity_type: String,
+    pub(crate) activity_type_version: i32,
+    pub(crate) activity_name: Option<String>,
+    pub(crate) node_id: String,
+    pub(crate) message: Option<String>,
+    pub(crate) source: Option<String>,
+    pub(crate) activity_state: Option<Value>,
+    pub(crate) payload: Option<Value>,
+}
+
+/// Reads a page of an instance's journal in order, with how many entries there are in all.
+pub(crate) async fn list_journal(
+    pool: &Pool,
+    tenant: &TenantId,
+    id: &InstanceId,
+    limit: i64,
+    offset: i64,
+) -> Result<(u64, Vec<JournalEntryRow>)> {
+    let rows = pool
+        .query(LIST, &[&tenant.as_str(), &id.as_str(), &limit, &offset])
+        .await?;
+    let total = rows
+        .first()
+        .map_or(0, |row| u64::try_from(row.get::<_, i64>(0)).unwrap_or(0));
+    let mut entries = Vec::new();
+    for row in rows {
+        let (earlier, first, began): (i64, i64, DateTime<Utc>) = (row.get(1), row.get(2), row.get(3));
+        let journal = Journal::read(row.get(4))?;
+        for (place, (who, entry)) in (0..).zip(journal.entries()) {
+            if earlier + place < offset || earlier + place >= offset + limit {
+                continue;
+            }
+            entries.push(JournalEntryRow {
+                sequence: first + place,
+                happened_at: began + TimeDelta::microseconds(entry.1),
+                event_name: entry.2.clone(),
+                activity_execution_id: who.0.clone(),
+                parent_activity_execution_id: who.1.clone(),
+                activity_id: who.2.clone(),
+                activity_type: who.4.clone(),
+                activity_type_version: who.5,
+                activity_name: who.6.clone(),
+                node_id: who.3.clone(),
+                message: entry.3.clone(),
+                source: entry.4.clone(),
+                activity_state: entry.5.clone(),
+                payload: entry.6.clone(),
+            });
+        }
+    }
+    Ok((total, entries))
 }

@@ -192,7 +192,7 @@ fn schedule_row(row: &tokio_postgres::Row) -> ScheduleRow {
 
 /// The schedules that are due, oldest first.
 pub(crate) async fn due(pool: &Pool, limit: i64) -> Result<Vec<ScheduleRow>> {
-    failpoint::hit("fire.peek").await?;
+    failpoint::hit("fire.poll").await?;
     Ok(pool.query(DUE, &[&limit]).await?.iter().map(schedule_row).collect())
 }
 

@@ -1,10 +1,12 @@
 //! Instructions for instances that exist: resume and cancel.
 
+use chrono::{DateTime, Utc};
 use postgres_types::ToSql;
 use serde_json::Value;
 use tokio_postgres::Row;
 
-use super::accept::{RequestKey, read_request};
+use super::dead_letter;
+use super::start::{IdempotencyKey, find_request};
 use crate::db::{ANSWER_TIMEOUT, Pool, is_in_doubt, within};
 use crate::failpoint;
 use crate::id::{Incarnation, InstanceId, TenantId, WorkId};
@@ -12,8 +14,13 @@ use crate::{Error, Result};
 
 const ACCEPT: &str = include_str!("../../sql/queries/work/accept.sql");
 const CANCEL: &str = include_str!("../../sql/queries/work/accept_cancel.sql");
-const EXISTS: &str = include_str!("../../sql/queries/work/status.sql");
-const START_FATE: &str = include_str!("../../sql/queries/start/status.sql");
+const STATUS: &str = include_str!("../../sql/queries/work/status.sql");
+const QUEUE: &str = include_str!("../../sql/queries/work/queue.sql");
+const DELETE_CANCELLED: &str = include_str!("../../sql/queries/work/delete_cancelled.sql");
+const START_STATUS: &str = include_str!("../../sql/queries/start/status.sql");
+
+/// Rows that one statement deletes, so that none of them takes long, however much is left.
+const CANCELLED_PAGE: i64 = 1_000;
 
 /// What an instruction tells the burst to do; the numbers are those of `work.kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,11 +42,11 @@ impl WorkKind {
 
 /// What became of a wish to resume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ResumeAccepted {
+pub(crate) enum AcceptedResume {
     /// It is a row of work now.
     New(WorkId),
     /// Its idempotency key stands for this row, accepted before; none: it is too old to know.
-    Before(Option<WorkId>),
+    Existing(Option<WorkId>),
 }
 
 /// Accepts a resume, unless its idempotency key stands for one that was accepted before.
@@ -48,8 +55,8 @@ pub(crate) async fn accept_resume(
     tenant: &TenantId,
     instance: &InstanceId,
     body: &Value,
-    request: Option<&RequestKey>,
-) -> Result<ResumeAccepted> {
+    request: Option<&IdempotencyKey>,
+) -> Result<AcceptedResume> {
     let kind = WorkKind::Resume as i16;
     let params: [&(dyn ToSql + Sync); 7] = [
         &tenant.as_str(),
@@ -65,7 +72,7 @@ pub(crate) async fn accept_resume(
     let mut doubt = None;
     for _ in 0..3 {
         match send(pool, instance, ACCEPT, &params).await {
-            Ok(Some(row)) => return Ok(ResumeAccepted::New(WorkId(row.get(0)))),
+            Ok(Some(row)) => return Ok(AcceptedResume::New(WorkId(row.get(0)))),
             Ok(None) => {}
             Err(error) if doubt.is_none() && request.is_some() && error.is_unknown_outcome() => {
                 doubt = Some(error);
@@ -74,11 +81,11 @@ pub(crate) async fn accept_resume(
             Err(error) => return Err(doubt.filter(|_| error.is_transient()).unwrap_or(error)),
         }
         if let Some(request) = request
-            && let Some(before) = read_request(pool, tenant, request).await?
+            && let Some(before) = find_request(pool, tenant, request).await?
         {
             return Ok(match (doubt, before.work) {
-                (Some(_), Some(work)) => ResumeAccepted::New(work),
-                (_, work) => ResumeAccepted::Before(work),
+                (Some(_), Some(work)) => AcceptedResume::New(work),
+                (_, work) => AcceptedResume::Existing(work),
             });
         }
     }
@@ -118,7 +125,7 @@ async fn send(
 
 /// What became of the wish to cancel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CancelAccepted {
+pub(crate) enum AcceptedCancel {
     /// A burst will cancel it; the one that may be running has lost already.
     Accepted(WorkId),
     /// It had finished before.
@@ -128,70 +135,97 @@ pub(crate) enum CancelAccepted {
 }
 
 /// Accepts a cancel and fences the burst that may be running the instance, in one statement.
-pub(crate) async fn accept_cancel(pool: &Pool, tenant: &TenantId, instance: &InstanceId) -> Result<CancelAccepted> {
+pub(crate) async fn accept_cancel(pool: &Pool, tenant: &TenantId, instance: &InstanceId) -> Result<AcceptedCancel> {
     let params: [&(dyn ToSql + Sync); 2] = [&tenant.as_str(), &instance.as_str()];
     let row = send(pool, instance, CANCEL, &params).await?;
     let row = row.ok_or_else(|| Error::internal("a cancel gave no row"))?;
     Ok(match (row.get::<_, Option<i64>>(0), row.get::<_, bool>(1)) {
-        (Some(work), _) => CancelAccepted::Accepted(WorkId(work)),
-        (None, true) => CancelAccepted::Finished,
-        (None, false) => CancelAccepted::NotFound,
+        (Some(work), _) => AcceptedCancel::Accepted(WorkId(work)),
+        (None, true) => AcceptedCancel::Finished,
+        (None, false) => AcceptedCancel::NotFound,
     })
 }
 
-/// What became of an instruction.
+/// What became of a row of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
-    /// It waits or runs.
-    Open,
-    /// It was consumed, and met what it was meant for; or it went with its instance. Of a start that was not flushed: or a
-    /// crash of the server took it ([`start_fate`]).
-    Met,
+pub(crate) enum WorkStatus {
+    /// It waits or runs; of a start: or its instance exists.
+    Pending,
+    /// It was consumed, and met what it was meant for; or it was deleted with its instance. Of a start that was not flushed:
+    /// or it was lost in a crash of the server, see [`start_status`].
+    Consumed,
     /// It was consumed and met nothing.
-    Unmet,
+    Unmatched,
     /// It became a dead letter.
-    GivenUp,
-}
-
-/// What became of an instruction for an instance.
-pub(crate) async fn fate(pool: &Pool, tenant: &TenantId, instance: &InstanceId, work: WorkId) -> Result<Fate> {
-    let row = pool
-        .query_one(EXISTS, &[&tenant.as_str(), &work.0, &instance.as_str()])
-        .await?;
-    Ok(match (row.get(0), row.get(1), row.get(2)) {
-        (true, _, _) => Fate::Open,
-        (_, true, _) => Fate::Unmet,
-        (_, _, true) => Fate::GivenUp,
-        (false, false, false) => Fate::Met,
-    })
-}
-
-/// What became of a start whose instance nothing shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StartFate {
-    /// Its row or its instance is there after all.
-    There,
-    /// It is a dead letter.
-    GivenUp,
-    /// It was accepted, and deleted since.
+    DeadLettered,
+    /// A start that was accepted and deleted since.
     Deleted,
-    /// It was deleted, or a crash of the server took it before it was flushed.
+    /// A start that was deleted, or lost in a crash of the server before it was flushed.
     Unknown,
 }
 
+/// What became of an instruction for an instance.
+pub(crate) async fn status(pool: &Pool, tenant: &TenantId, instance: &InstanceId, work: WorkId) -> Result<WorkStatus> {
+    let row = pool
+        .query_one(STATUS, &[&tenant.as_str(), &work.0, &instance.as_str()])
+        .await?;
+    Ok(match (row.get(0), row.get(1), row.get(2)) {
+        (true, _, _) => WorkStatus::Pending,
+        (_, true, _) => WorkStatus::Unmatched,
+        (_, _, true) => WorkStatus::DeadLettered,
+        (false, false, false) => WorkStatus::Consumed,
+    })
+}
+
 /// What became of a start that `incarnation` accepted, or saw accepted, and of which neither row nor instance was found.
-pub(crate) async fn start_fate(
+pub(crate) async fn start_status(
     pool: &Pool,
     tenant: &TenantId,
     instance: &InstanceId,
     incarnation: Incarnation,
-) -> Result<StartFate> {
+) -> Result<WorkStatus> {
     let params: [&(dyn ToSql + Sync); 3] = [&tenant.as_str(), &instance.as_str(), &incarnation.0];
-    let row = pool.query_one(START_FATE, &params).await?;
+    let row = pool.query_one(START_STATUS, &params).await?;
     Ok(match (row.get(0), row.get(1), row.get(2)) {
-        (true, _, _) => StartFate::There,
-        (_, true, _) => StartFate::GivenUp,
-        (_, _, true) => StartFate::Deleted,
-        (false, false, false) => StartFate::Unknown,
+        (true, _, _) => WorkStatus::Pending,
+        (_, true, _) => WorkStatus::DeadLettered,
+        (_, _, true) => WorkStatus::Deleted,
+        (false, false, false) => WorkStatus::Unknown,
     })
+}
+
+/// So much waits.
+#[derive(Clone, Debug)]
+pub(crate) struct QueueRow {
+    pub(crate) kind: &'static str,
+    pub(crate) state: String,
+    pub(crate) count: i64,
+    pub(crate) oldest_ms: Option<i64>,
+    pub(crate) next_at: Option<DateTime<Utc>>,
+}
+
+/// What waits, by kind and state.
+pub(crate) async fn queue(pool: &Pool) -> Result<Vec<QueueRow>> {
+    let rows = pool.query(QUEUE, &[]).await?;
+    let row = |row: &tokio_postgres::Row| QueueRow {
+        kind: dead_letter::word(row.get(0)),
+        state: row.get(1),
+        count: row.get(2),
+        oldest_ms: row.get(3),
+        next_at: row.get(4),
+    };
+    Ok(rows.iter().map(row).collect())
+}
+
+/// Deletes a page of the instructions behind the row `after` that no node has claimed, and gives their rows in order. They
+/// have met nothing, and stand as such in `unmet` if a caller may ask. None: nothing is left, or the instance has not ended.
+pub(crate) async fn delete_cancelled_page(
+    pool: &Pool,
+    tenant: &TenantId,
+    instance: &InstanceId,
+    after: WorkId,
+) -> Result<Vec<WorkId>> {
+    let params: [&(dyn ToSql + Sync); 4] = [&tenant.as_str(), &instance.as_str(), &after.0, &CANCELLED_PAGE];
+    let rows = pool.query(DELETE_CANCELLED, &params).await?;
+    Ok(rows.iter().map(|row| WorkId(row.get(0))).collect())
 }

@@ -33,7 +33,7 @@ async fn the_postgres_provider_conforms() {
 }
 
 fn channel() -> String {
-    Channel::Hints.plain(&SchemaName::parse("a").unwrap())
+    Channel::WakeUps.plain(&SchemaName::parse("a").unwrap())
 }
 
 async fn next(subscription: &mut WakeSubscription) -> Vec<WakeNotification> {

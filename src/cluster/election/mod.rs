@@ -163,7 +163,7 @@ impl Candidate {
 
     /// For those who look; nothing depends on it.
     async fn tell(&self, term: Option<Term>) {
-        if let Err(error) = node::tell_term(&self.pool, self.incarnation, term.map(|term| term.0)).await {
+        if let Err(error) = node::report_term(&self.pool, self.incarnation, term.map(|term| term.0)).await {
             tracing::debug!(%error, "nobody could be told who is the active scheduler");
         }
     }

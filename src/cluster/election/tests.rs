@@ -11,7 +11,7 @@ use crate::cluster::{CheckInReport, Membership, MembershipOptions};
 use crate::db::Pool;
 use crate::id::NodeId;
 use crate::store::commit::tests::fixture::Fixture;
-use crate::store::overview;
+use crate::store::node;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -97,7 +97,7 @@ async fn a_killed_one_whose_row_still_stands_is_not_shown_beside_the_next() {
     let told = "UPDATE node SET scheduler_term = CASE node_id WHEN 'killed' THEN 4 ELSE 5 END";
     fixture.admin.client.batch_execute(told).await.unwrap();
     let pool = Pool::new(&fixture.base, 1).unwrap();
-    let shown = overview::nodes(&pool).await.unwrap();
+    let shown = node::list(&pool).await.unwrap();
     let shown: Vec<_> = shown.iter().map(|row| row.scheduler_term).collect();
     assert_eq!(shown, [None, Some(5)]);
     drop(both);

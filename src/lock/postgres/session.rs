@@ -32,7 +32,7 @@ use super::super::request::LockMode;
 use super::super::table::{Back, Batch};
 use super::Budget;
 use super::hint;
-use crate::db::{ANSWER_TIMEOUT, Channel, Connector, Echo, Session, within};
+use crate::db::{ANSWER_TIMEOUT, Channel, Connector, LastAnswer, Session, within};
 use crate::{Error, Result};
 
 const TRY: &str = include_str!("../../../sql/queries/lock/try.sql");
@@ -103,7 +103,7 @@ pub(super) async fn start(
         session,
         statements,
         channel,
-        echo: connector.echo().clone(),
+        last_answer: connector.last_answer().clone(),
     };
     let last = Ended(Arc::clone(&front), ended);
     let task = tokio::spawn(async move {
@@ -154,7 +154,7 @@ struct Actor {
     session: Session,
     statements: Statements,
     channel: String,
-    echo: Echo,
+    last_answer: LastAnswer,
 }
 
 /// What became of a batch.
@@ -217,7 +217,7 @@ impl Actor {
         let mut answer = tokio::select! {
             biased;
             answer = within(ANSWER_TIMEOUT, self.pipeline(batch)) => answer?,
-            () = self.echo.overtakes(sent) => {
+            () = self.last_answer.overtaken(sent) => {
                 return Err(Error::lost_lock("its connection went silent, and others did not"));
             }
         };

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 
-use crate::store::claim::{InstanceKey, Seen, Share};
+use crate::store::claim::{InstanceKey, PolledWork, Shard};
 
 /// Of a backlog each node looks at its share, and goes on where its last look ended. But after so many looks comes one at
 /// all of it, from the beginning: whose share it is may have no room, and what could not be had then may be free now.
@@ -46,11 +46,11 @@ pub(super) struct Memory {
 
 impl Memory {
     /// What the next look is at. Nodes that work off the same backlog would else all try to get the same.
-    pub(super) fn share(&mut self, peers: i64, before: i64, now: Instant) -> Share {
+    pub(super) fn share(&mut self, peers: i64, before: i64, now: Instant) -> Shard {
         let of = i32::try_from(peers + 1).unwrap_or(1);
         if !self.full || of == 1 {
             (self.shares, self.wholes) = (0, 0);
-            return Share::WHOLE;
+            return Shard::WHOLE;
         }
         let is_rested = self.whole.is_none_or(|at| now.duration_since(at) >= WHOLE_REST);
         if (self.shares >= WHOLE && is_rested) || self.wholes > 0 {
@@ -61,11 +61,14 @@ impl Memory {
             self.shares = 0;
             self.wholes = self.wholes.saturating_sub(1);
             self.whole = Some(now);
-            return Share::WHOLE;
+            return Shard::WHOLE;
         }
         self.shares += 1;
         let number = i32::try_from(before).unwrap_or(0);
-        Share { of, number }
+        Shard {
+            count: of,
+            index: number,
+        }
     }
 
     /// From where the next look goes on.
@@ -78,7 +81,7 @@ impl Memory {
     }
 
     /// What a look since then has shown. True: there may be more.
-    pub(super) fn came_to(&mut self, seen: &Seen) -> bool {
+    pub(super) fn came_to(&mut self, seen: &PolledWork) -> bool {
         let has_skipped = self.steps > 0;
         self.place = seen.last.filter(|_| seen.full);
         // The end of a backlog is told by a look from the beginning.
@@ -87,7 +90,7 @@ impl Memory {
 
     /// What a look at so many rows has shown without what is in hands, if the database has not left that out. Where that has
     /// many of the rows, the next looks have it left out, as it may hide others.
-    pub(super) fn leave_out(&mut self, seen: &mut Seen, hidden: &[InstanceKey], limit: usize) {
+    pub(super) fn leave_out(&mut self, seen: &mut PolledWork, hidden: &[InstanceKey], limit: usize) {
         if self.leaving_out > 0 {
             self.leaving_out -= 1;
             return;
@@ -125,10 +128,10 @@ mod tests {
     fn a_backlog_is_walked_on_from_where_the_last_look_ended_and_now_and_then_from_the_beginning() {
         let head = Utc::now();
         let at = |seconds| head + chrono::TimeDelta::seconds(seconds);
-        let seen = |full, last| Seen {
+        let seen = |full, last| PolledWork {
             full,
             last: Some(last),
-            ..Seen::nothing()
+            ..PolledWork::empty()
         };
         let mut memory = Memory::default();
         assert_eq!(memory.since(head), head);
@@ -157,28 +160,28 @@ mod tests {
         let mut memory = Memory::default();
         let mut now = Instant::now();
         let share = |memory: &mut Memory, others, before, now| memory.share(others, before, now);
-        assert_eq!(share(&mut memory, 2, 1, now), Share::WHOLE, "it may be a lone row");
+        assert_eq!(share(&mut memory, 2, 1, now), Shard::WHOLE, "it may be a lone row");
         memory.full = true;
-        assert_eq!(share(&mut memory, 0, 0, now), Share::WHOLE, "it is alone");
+        assert_eq!(share(&mut memory, 0, 0, now), Shard::WHOLE, "it is alone");
         for _ in 0..WHOLE {
-            assert_eq!(share(&mut memory, 2, 1, now), Share { of: 3, number: 1 });
+            assert_eq!(share(&mut memory, 2, 1, now), Shard { count: 3, index: 1 });
         }
-        assert_eq!(share(&mut memory, 2, 1, now), Share::WHOLE);
+        assert_eq!(share(&mut memory, 2, 1, now), Shard::WHOLE);
         for _ in 0..=WHOLE {
-            assert_eq!(share(&mut memory, 2, 1, now), Share { of: 3, number: 1 }, "too soon");
+            assert_eq!(share(&mut memory, 2, 1, now), Shard { count: 3, index: 1 }, "too soon");
         }
         now += WHOLE_REST;
         memory.fresh = true;
-        assert_eq!(share(&mut memory, 2, 1, now), Share::WHOLE);
+        assert_eq!(share(&mut memory, 2, 1, now), Shard::WHOLE);
         assert!(!memory.fresh, "what is old of another share would never have its turn");
-        assert_eq!(share(&mut memory, 2, 1, now), Share { of: 3, number: 1 });
+        assert_eq!(share(&mut memory, 2, 1, now), Shard { count: 3, index: 1 });
         memory.own_is_done();
         for _ in 0..WHOLE {
-            assert_eq!(share(&mut memory, 2, 1, now), Share::WHOLE);
+            assert_eq!(share(&mut memory, 2, 1, now), Shard::WHOLE);
         }
-        assert_eq!(share(&mut memory, 2, 1, now), Share { of: 3, number: 1 });
+        assert_eq!(share(&mut memory, 2, 1, now), Shard { count: 3, index: 1 });
         memory.full = false;
-        assert_eq!(share(&mut memory, 2, 1, now), Share::WHOLE);
+        assert_eq!(share(&mut memory, 2, 1, now), Shard::WHOLE);
     }
 
     #[test]
@@ -189,11 +192,11 @@ mod tests {
                 crate::id::InstanceId::new(format!("i{no}")),
             )
         };
-        let seen = |full| Seen {
+        let seen = |full| PolledWork {
             instances: (0..8).map(key).collect(),
             rows: vec![1; 8],
             full,
-            ..Seen::nothing()
+            ..PolledWork::empty()
         };
         let mut memory = Memory::default();
         let (few, many) = ([key(0), key(7), key(9)], [key(1), key(2), key(3)]);
@@ -211,7 +214,7 @@ mod tests {
             assert_eq!((shown.instances.len(), memory.leaving_out), (8, left));
         }
         // One instance, but as many rows as there may be.
-        let busy = Seen {
+        let busy = PolledWork {
             rows: vec![8, 1, 1, 1, 1, 1, 1, 1],
             ..seen(true)
         };

@@ -115,8 +115,11 @@ async fn run(timers: &Timers) {
         .unwrap();
     let mut request = burst(row.get(1), None);
     request.claims = vec![Claim::Work(WorkId(row.get(0)), ClaimNo(1))];
-    let verdict = timers.writer.write(request).await;
-    assert!(matches!(verdict, crate::store::commit::Verdict::Won(_)), "{verdict:?}");
+    let outcome = timers.writer.write(request).await;
+    assert!(
+        matches!(outcome, crate::store::commit::CommitOutcome::Committed(_)),
+        "{outcome:?}"
+    );
 }
 
 #[tokio::test]

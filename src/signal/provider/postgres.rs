@@ -5,7 +5,7 @@ use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::Result;
-use crate::db::{Channel, ChannelListener, Malformed, Notices, NoticesTask, SUBSCRIBER_QUEUE, listen_to};
+use crate::db::{Channel, ChannelListener, Malformed, Notifier, NotifierTask, SUBSCRIBER_QUEUE, listen_to};
 use crate::signal::{CacheNotification, CacheSignal, CacheSubscription, DefinitionChange};
 
 /// The longest payload in bytes. NOTIFY takes less than 8,000.
@@ -17,7 +17,7 @@ pub struct PostgresSignal {
     /// When it is full the notification is dropped; the next check-in brings the revision.
     outgoing: mpsc::Sender<DefinitionChange>,
     _sender: AbortOnDropHandle<()>,
-    _connection: Option<NoticesTask>,
+    _connection: Option<NotifierTask>,
 }
 
 impl PostgresSignal {
@@ -29,7 +29,7 @@ impl PostgresSignal {
     }
 
     /// Uses a connection that listens to [`Channel::Signals`].
-    pub(crate) fn new(notices: &Notices, connection: Option<NoticesTask>) -> Self {
+    pub(crate) fn new(notices: &Notifier, connection: Option<NotifierTask>) -> Self {
         let missed = CacheNotification::Invalidate;
         let lost = Some("signal.lost");
         let listener = ChannelListener::start(notices, Channel::Signals, missed, lost, |payload| {
@@ -63,7 +63,7 @@ impl CacheSignal for PostgresSignal {
     }
 }
 
-async fn send(notices: Notices, mut queue: mpsc::Receiver<DefinitionChange>, channel: String) {
+async fn send(notices: Notifier, mut queue: mpsc::Receiver<DefinitionChange>, channel: String) {
     while let Some(change) = queue.recv().await {
         let Some(payload) = serde_json::to_string(&change).ok().filter(|text| text.len() <= LONGEST) else {
             continue;

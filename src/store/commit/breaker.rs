@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-use super::shape::Shape;
+use super::statement::StatementShape;
 use crate::Error;
 use crate::id::{InstanceId, TenantId};
 
@@ -23,23 +23,23 @@ use crate::id::{InstanceId, TenantId};
 type Key = (TenantId, InstanceId);
 
 /// How many instances a probe claims: one alone may be to blame itself.
-pub(crate) const PROBE: usize = 2;
+pub(crate) const PROBE_INSTANCES: usize = 2;
 
 /// The pause before the first probe, and the longest; each is jittered by a quarter.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(30));
 
 /// How often the log says at most that the breaker is still open.
-const TELL: Duration = Duration::from_secs(10);
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// What this node may claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Claiming {
+pub(crate) enum ClaimLimit {
     /// All that there is.
-    Free,
-    /// At most [`PROBE`] instances, to see whether it works again.
+    Unlimited,
+    /// At most [`PROBE_INSTANCES`] instances, to see whether it works again.
     Probe,
     /// Nothing until then.
-    Pause(Instant),
+    PausedUntil(Instant),
 }
 
 /// Shared by the lanes of a writer and whoever claims.
@@ -52,21 +52,21 @@ pub(crate) struct Breaker {
 #[derive(Default)]
 struct State {
     /// When a batch of this shape was last committed.
-    committed: HashMap<Shape, Instant>,
-    open: Option<Open>,
+    committed: HashMap<StatementShape, Instant>,
+    open: Option<OpenState>,
     /// The one instance that met a fault, and no commit of that shape has come since.
-    suspect: Option<(Key, Option<Shape>)>,
+    suspect: Option<(Key, Option<StatementShape>)>,
     /// How often it was probed since the last commit.
     probes: u32,
 }
 
-struct Open {
+struct OpenState {
     /// What was refused; none: something else than a commit.
-    shape: Option<Shape>,
+    shape: Option<StatementShape>,
     reason: String,
     /// No probe before.
     until: Instant,
-    told: Instant,
+    logged_at: Instant,
 }
 
 impl Breaker {
@@ -75,21 +75,21 @@ impl Breaker {
     }
 
     /// The database refused something that concerns all work.
-    pub(crate) fn refused(&self, error: &Error) {
-        self.opens(None, error);
+    pub(crate) fn record_fault(&self, error: &Error) {
+        self.open(None, error);
     }
 
     /// The database refused what a burst of this instance needs.
-    pub(crate) fn refused_to(&self, key: &Key, error: &Error) {
-        self.suspects(key, None, error);
+    pub(crate) fn record_instance_fault(&self, key: &Key, error: &Error) {
+        self.record_fault_of(key, None, error);
     }
 
     /// The database refused the commit of a burst of this instance, of this shape.
-    pub(super) fn refused_commit(&self, key: &Key, shape: Shape, error: &Error) {
-        self.suspects(key, Some(shape), error);
+    pub(super) fn record_commit_fault(&self, key: &Key, shape: StatementShape, error: &Error) {
+        self.record_fault_of(key, Some(shape), error);
     }
 
-    fn suspects(&self, key: &Key, shape: Option<Shape>, error: &Error) {
+    fn record_fault_of(&self, key: &Key, shape: Option<StatementShape>, error: &Error) {
         {
             let mut state = self.state();
             let is_alone = state.suspect.as_ref().is_none_or(|(suspect, _)| suspect == key);
@@ -103,34 +103,34 @@ impl Breaker {
                 return;
             }
         }
-        self.opens(shape, error);
+        self.open(shape, error);
     }
 
-    fn opens(&self, shape: Option<Shape>, error: &Error) {
+    fn open(&self, shape: Option<StatementShape>, error: &Error) {
         let now = Instant::now();
-        let is_told = {
+        let is_logged = {
             let mut state = self.state();
             let until = now + pause(state.probes);
             if let Some(open) = &mut state.open {
                 open.shape = shape.or(open.shape);
                 error.message().clone_into(&mut open.reason);
-                let is_told = open.told + TELL > now;
-                if !is_told {
-                    open.told = now;
+                let is_logged = open.logged_at + LOG_INTERVAL > now;
+                if !is_logged {
+                    open.logged_at = now;
                 }
-                is_told
+                is_logged
             } else {
-                state.open = Some(Open {
+                state.open = Some(OpenState {
                     shape,
                     reason: error.message().to_owned(),
                     until,
-                    told: now,
+                    logged_at: now,
                 });
                 metrics::counter!("mainspring_breaker_opened_total").increment(1);
                 false
             }
         };
-        if !is_told {
+        if !is_logged {
             tracing::warn!(
                 %error,
                 "the database refuses what this node does, for reasons that are not the work's; claiming pauses, and goes on \
@@ -140,7 +140,7 @@ impl Breaker {
     }
 
     /// A batch of this shape was committed.
-    pub(super) fn committed(&self, shape: Shape) {
+    pub(super) fn committed(&self, shape: StatementShape) {
         let now = Instant::now();
         let closes = {
             let mut state = self.state();
@@ -165,30 +165,30 @@ impl Breaker {
     }
 
     /// Whether bursts whose statement does all that one of this shape does were committed since `since`.
-    pub(super) fn has_committed(&self, shape: Shape, since: Instant) -> bool {
+    pub(super) fn has_committed(&self, shape: StatementShape, since: Instant) -> bool {
         let state = self.state();
         let mut committed = state.committed.iter();
         committed.any(|(other, at)| *at > since && other.covers(shape))
     }
 
     /// What may be claimed now. A probe is counted: the next one comes after a longer pause.
-    pub(crate) fn claiming(&self) -> Claiming {
+    pub(crate) fn claim_limit(&self) -> ClaimLimit {
         let now = Instant::now();
         let mut state = self.state();
         let probes = state.probes;
         let Some(open) = &mut state.open else {
-            return Claiming::Free;
+            return ClaimLimit::Unlimited;
         };
         if now < open.until {
-            return Claiming::Pause(open.until);
+            return ClaimLimit::PausedUntil(open.until);
         }
         open.until = now + pause(probes + 1);
         state.probes = probes.saturating_add(1);
-        Claiming::Probe
+        ClaimLimit::Probe
     }
 
     /// A probe found nothing that could be run, now or soon.
-    pub(crate) fn found_nothing(&self) {
+    pub(crate) fn record_empty_probe(&self) {
         self.state().open = None;
     }
 
@@ -212,7 +212,7 @@ impl Breaker {
     }
 
     /// Waits for a commit while the breaker is open. Cancellation safe.
-    pub(crate) async fn closes(&self) {
+    pub(crate) async fn closed(&self) {
         self.closed.notified().await;
     }
 }
@@ -237,74 +237,74 @@ mod tests {
     #[test]
     fn one_instance_alone_does_not_open_it() {
         let breaker = Breaker::default();
-        let shape = Shape::default();
+        let shape = StatementShape::default();
         for _ in 0..3 {
-            breaker.refused_commit(&key("i"), shape, &fault());
+            breaker.record_commit_fault(&key("i"), shape, &fault());
             assert!(!breaker.is_open());
         }
         breaker.committed(shape);
-        breaker.refused_commit(&key("j"), shape, &fault());
+        breaker.record_commit_fault(&key("j"), shape, &fault());
         assert!(!breaker.is_open(), "others are committed");
-        breaker.refused_to(&key("i"), &fault());
+        breaker.record_instance_fault(&key("i"), &fault());
         assert!(breaker.is_open());
     }
 
     #[test]
     fn it_pauses_longer_each_time_and_closes_with_a_commit_of_what_was_refused() {
         let breaker = Breaker::default();
-        let waits = Shape {
+        let waits = StatementShape {
             waiting: true,
-            ..Shape::default()
+            ..StatementShape::default()
         };
-        assert_eq!(breaker.claiming(), Claiming::Free);
+        assert_eq!(breaker.claim_limit(), ClaimLimit::Unlimited);
         for instance in ["i", "j"] {
-            breaker.refused_commit(&key(instance), waits, &fault());
+            breaker.record_commit_fault(&key(instance), waits, &fault());
         }
         assert_eq!(breaker.reason().as_deref(), Some("it refuses"));
-        assert!(matches!(breaker.claiming(), Claiming::Pause(_)));
+        assert!(matches!(breaker.claim_limit(), ClaimLimit::PausedUntil(_)));
         for _ in 0..12 {
             breaker.state().open.as_mut().unwrap().until = Instant::now();
-            assert_eq!(breaker.claiming(), Claiming::Probe);
-            assert!(matches!(breaker.claiming(), Claiming::Pause(_)));
+            assert_eq!(breaker.claim_limit(), ClaimLimit::Probe);
+            assert!(matches!(breaker.claim_limit(), ClaimLimit::PausedUntil(_)));
         }
         let longest = PAUSES.1.mul_f64(0.75)..=PAUSES.1.mul_f64(1.25);
         assert!(longest.contains(&breaker.pause()));
         // Of another shape: what is like it need not wait, what was refused is not known to work.
-        breaker.committed(Shape::default());
+        breaker.committed(StatementShape::default());
         assert!(breaker.is_open());
-        assert_eq!(breaker.claiming(), Claiming::Probe);
-        breaker.committed(Shape { going: true, ..waits });
+        assert_eq!(breaker.claim_limit(), ClaimLimit::Probe);
+        breaker.committed(StatementShape { going: true, ..waits });
         assert!(!breaker.is_open());
-        assert_eq!(breaker.claiming(), Claiming::Free);
+        assert_eq!(breaker.claim_limit(), ClaimLimit::Unlimited);
     }
 
     #[test]
     fn only_a_later_commit_of_such_a_shape_makes_a_failure_the_rows_own() {
         let breaker = Breaker::default();
-        let waits = Shape {
+        let waits = StatementShape {
             waiting: true,
-            ..Shape::default()
+            ..StatementShape::default()
         };
         breaker.committed(waits);
         let failed = Instant::now();
         while Instant::now() <= failed {}
         assert!(!breaker.has_committed(waits, failed), "before it failed");
-        breaker.committed(Shape::default());
+        breaker.committed(StatementShape::default());
         assert!(!breaker.has_committed(waits, failed), "without what it does");
         breaker.committed(waits);
         assert!(breaker.has_committed(waits, failed));
-        assert!(breaker.has_committed(Shape::default(), failed));
+        assert!(breaker.has_committed(StatementShape::default(), failed));
     }
 
     #[test]
     fn what_was_no_commit_is_over_with_any_commit_or_when_nothing_is_left() {
         let breaker = Breaker::default();
-        breaker.refused(&fault());
+        breaker.record_fault(&fault());
         assert!(breaker.is_open());
-        breaker.found_nothing();
+        breaker.record_empty_probe();
         assert!(!breaker.is_open());
-        breaker.refused(&fault());
-        breaker.committed(Shape::default());
+        breaker.record_fault(&fault());
+        breaker.committed(StatementShape::default());
         assert!(!breaker.is_open());
     }
 }

@@ -14,9 +14,9 @@ const LASTS: Duration = Duration::from_secs(60);
 const KEPT: usize = 1024;
 
 #[derive(Default)]
-pub(super) struct Holders(HashMap<(TenantId, DefinitionId), Instant>);
+pub(super) struct ActivationHolders(HashMap<(TenantId, DefinitionId), Instant>);
 
-impl Holders {
+impl ActivationHolders {
     pub(super) fn learn(&mut self, request: &CommitRequest) {
         if self.0.len() >= KEPT {
             self.0.clear();

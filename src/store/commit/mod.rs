@@ -14,26 +14,25 @@
 //!    committing. After any answer but *won*, `last_burst` tells whether the first try had won.
 //! 7. What must outlive the outcome (the instance's lock) travels in the request and comes back with the answer.
 
-mod batch;
 mod breaker;
+mod classify;
 mod holders;
-mod queue;
-mod resolve;
+mod lanes;
+mod pipeline;
 mod row;
-mod shape;
+mod statement;
 #[cfg(test)]
 pub(crate) mod tests;
 mod writer;
 
-use std::any::Any;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-pub(crate) use breaker::{Breaker, Claiming, PROBE};
+pub(crate) use breaker::{Breaker, ClaimLimit, PROBE_INSTANCES};
 pub(crate) use row::{BookmarkRow, DueRow, StimulusRow};
 #[cfg(test)]
-pub(crate) use shape::Shape;
+pub(crate) use statement::StatementShape;
 pub(crate) use writer::{CommitWriter, WRITERS, WriterOptions, WriterTasks};
 
 use super::record::RecordRow;
@@ -117,8 +116,6 @@ pub(crate) struct CommitRequest {
     /// It ends an instance that holds something by its activation strategy, as far as the writer knows: that is freed in
     /// another shape than the plain one, which steps over it.
     pub(crate) holds: bool,
-    /// What must live until the outcome is known.
-    pub(crate) keep: Box<dyn Any + Send + Sync>,
 }
 
 /// What is true of an instance once its burst is committed.
@@ -140,9 +137,9 @@ pub(crate) struct Commit {
 
 /// What became of a burst.
 #[derive(Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum CommitOutcome {
     /// All of it is committed.
-    Won(Commit),
+    Committed(Commit),
     /// A row that it was born of is no longer ours. Nothing was written.
     ClaimLost,
     /// Somebody else committed, cancelled or deleted the instance since it was loaded. Nothing was written.
@@ -154,22 +151,22 @@ pub(crate) enum Verdict {
     /// The database refuses this burst's own rows. Nothing was written.
     Refused(Error),
     /// The database refuses it for reasons that are not its own, as nothing of its kind is committed. Nothing was written.
-    Fault(Error),
+    DatabaseFault(Error),
     /// Nobody can say: the connection died at commit, and the instance is gone, or stays locked.
     Unknown,
 }
 
-impl Verdict {
+impl CommitOutcome {
     /// Its word in the metrics.
     fn name(&self) -> &'static str {
         match self {
-            Self::Won(_) => "won",
+            Self::Committed(_) => "committed",
             Self::ClaimLost => "claim_lost",
             Self::VersionConflict => "version_conflict",
             Self::Busy => "busy",
             Self::Fenced => "fenced",
             Self::Refused(_) => "refused",
-            Self::Fault(_) => "fault",
+            Self::DatabaseFault(_) => "fault",
             Self::Unknown => "unknown",
         }
     }
@@ -180,10 +177,10 @@ const RUNNING: i16 = 0;
 /// The status of an instance that has, however.
 const FINISHED: i16 = 1;
 
-/// A verdict, with what had to live until it was known.
-pub(crate) struct Answer {
-    pub(crate) verdict: Verdict,
-    pub(crate) keep: Box<dyn Any + Send + Sync>,
+/// What a commit came to, with the guard that had to live until that was known.
+pub(crate) struct CommitReply<G> {
+    pub(crate) outcome: CommitOutcome,
+    pub(crate) guard: G,
 }
 
 impl CommitRequest {

@@ -1,5 +1,5 @@
 //! The commit writer of a node: a fast lane that gathers what piled up, a second one that helps when much has, and a lane
-//! for stragglers.
+//! for requests that met a locked row.
 //!
 //! Each lane is one task with one connection and one row in `fence`; those but the first connect when they are needed. A
 //! request is never dropped: whoever sent it gets its answer even when the connection dies at commit, and what travels with
@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::batch::{Broken, Channel, Lane, Winners, Written};
 use super::breaker::Breaker;
-use super::holders::Holders;
-use super::queue::{Abandons, Closes, MANY, Queue, Turn};
-use super::resolve::{self, Loss};
-use super::shape::Shape;
-use super::{Answer, CommitRequest, FINISHED, Verdict};
+use super::classify::{self, Loss};
+use super::holders::ActivationHolders;
+use super::lanes::{AbandonOnDrop, CloseOnDrop, Lane, Queue, SECOND_LANE_MIN};
+use super::pipeline::{BatchCommit, BatchError, CommitConnection, LockMode, Winners};
+use super::statement::StatementShape;
+use super::{CommitOutcome, CommitReply, CommitRequest, FINISHED};
 use crate::db::{Connector, Failure};
 use crate::id::Incarnation;
 use crate::{Error, Result};
@@ -40,7 +40,7 @@ const IDLE: Duration = Duration::from_secs(60);
 /// After so many bursts of a batch failed alone, and none was committed, the others are not tried one by one.
 const FUTILE: u32 = 3;
 
-/// How long the lane of stragglers rests after a failure, at first and at most.
+/// How long the contended lane rests after a failure, at first and at most.
 const RESTS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
 /// Bounds of a batch, and of patience.
@@ -54,7 +54,7 @@ pub(crate) struct WriterOptions {
     pub(crate) keys: usize,
     /// How many are worth a batch of the second lane. None: there is no second lane.
     pub(crate) many: Option<usize>,
-    /// How long a straggler waits for a locked row before its burst is given up.
+    /// How long a request waits for a locked row before its burst is given up.
     pub(crate) patience: Duration,
     /// How long an outcome in doubt is asked for before it is called unknown.
     pub(crate) doubt: Duration,
@@ -66,19 +66,20 @@ impl Default for WriterOptions {
             batch: 256,
             bytes: 4 << 20,
             keys: 256,
-            many: Some(MANY),
+            many: Some(SECOND_LANE_MIN),
             patience: Duration::from_secs(10),
             doubt: Duration::from_secs(60),
         }
     }
 }
 
-struct Pending {
-    /// Apart, as it is handed on several times.
+struct Pending<G> {
+    /// Boxed, as it is moved several times.
     request: Box<CommitRequest>,
-    reply: oneshot::Sender<Answer>,
+    guard: G,
+    reply: oneshot::Sender<CommitReply<G>>,
     /// When it first met a locked row.
-    straggling_since: Option<Instant>,
+    contended_since: Option<Instant>,
     /// How often the connection died under it; an earlier try may have been committed.
     cuts: u32,
     /// When it first failed for a reason that need not be its own, perhaps with others.
@@ -89,9 +90,8 @@ struct Pending {
 
 /// The handle by which bursts reach the database. Cheap to clone; the lanes end when the last clone is dropped and
 /// everything sent has been answered.
-#[derive(Clone)]
-pub(crate) struct CommitWriter {
-    queue: Arc<Closes<Pending>>,
+pub(crate) struct CommitWriter<G> {
+    queue: Arc<CloseOnDrop<Pending<G>>>,
     breaker: Arc<Breaker>,
 }
 
@@ -99,10 +99,19 @@ pub(crate) struct CommitWriter {
 pub(crate) struct WriterTasks {
     pub(crate) fast: AbortOnDropHandle<()>,
     pub(crate) second: AbortOnDropHandle<()>,
-    pub(crate) straggler: AbortOnDropHandle<()>,
+    pub(crate) contended: AbortOnDropHandle<()>,
 }
 
-impl CommitWriter {
+impl<G> Clone for CommitWriter<G> {
+    fn clone(&self) -> Self {
+        Self {
+            queue: Arc::clone(&self.queue),
+            breaker: Arc::clone(&self.breaker),
+        }
+    }
+}
+
+impl<G: Send + Sync + 'static> CommitWriter<G> {
     /// Starts the lanes. Their rows in `fence` must exist.
     pub(crate) async fn start(
         connector: &Connector,
@@ -110,30 +119,30 @@ impl CommitWriter {
         options: WriterOptions,
     ) -> Result<(Self, WriterTasks)> {
         let queue = Arc::new(Queue::new(options.batch * 2, options.many));
-        let (to_stragglers, straggler_queue) = mpsc::channel(options.batch * 2);
+        let (to_contended, contended_queue) = mpsc::channel(options.batch * 2);
         let breaker = Arc::<Breaker>::default();
-        let lane = |writer, lane| LaneTask {
-            lane,
+        let lane = |writer, mode| LaneTask {
+            mode,
             connector: connector.clone(),
             incarnation,
             writer,
             channel: None,
             options: options.clone(),
             breaker: Arc::clone(&breaker),
-            holders: Holders::default(),
+            holders: ActivationHolders::default(),
             futile: 0,
         };
-        let [fast, straggler, second] = WRITERS;
-        let mut first = lane(fast, Lane::Fast);
-        first.channel = Some(Channel::open(connector, incarnation, fast, Lane::Fast).await?);
-        let (second, straggler) = (lane(second, Lane::Fast), lane(straggler, Lane::Straggler));
-        let stragglers = to_stragglers.clone();
+        let [fast, contended, second] = WRITERS;
+        let mut first = lane(fast, LockMode::SkipLocked);
+        first.channel = Some(CommitConnection::open(connector, incarnation, fast, LockMode::SkipLocked).await?);
+        let (second, last) = (lane(second, LockMode::SkipLocked), lane(contended, LockMode::Wait));
+        let from_second = to_contended.clone();
         let tasks = WriterTasks {
-            fast: AbortOnDropHandle::new(tokio::spawn(first.run(Arc::clone(&queue), to_stragglers))),
-            second: AbortOnDropHandle::new(tokio::spawn(second.help(Arc::clone(&queue), stragglers))),
-            straggler: AbortOnDropHandle::new(tokio::spawn(straggler.straggle(straggler_queue))),
+            fast: AbortOnDropHandle::new(tokio::spawn(first.run(Arc::clone(&queue), to_contended))),
+            second: AbortOnDropHandle::new(tokio::spawn(second.help(Arc::clone(&queue), from_second))),
+            contended: AbortOnDropHandle::new(tokio::spawn(last.run_contended(contended_queue))),
         };
-        let queue = Arc::new(Closes(queue));
+        let queue = Arc::new(CloseOnDrop(queue));
         Ok((Self { queue, breaker }, tasks))
     }
 
@@ -142,14 +151,16 @@ impl CommitWriter {
         &self.breaker
     }
 
-    /// Hands in the outcome of a burst and waits for its verdict. Dropped half-way, the commit goes on by itself.
-    pub(crate) async fn commit(&self, request: Box<CommitRequest>) -> Result<Answer> {
+    /// Sends the request and waits for its outcome. `guard` lives until the outcome is known and comes back with it. Dropped
+    /// half-way, the commit goes on by itself and then drops the guard.
+    pub(crate) async fn commit(&self, request: Box<CommitRequest>, guard: G) -> Result<CommitReply<G>> {
         let instance = request.instance.clone();
         let (reply, answer) = oneshot::channel();
         let pending = Pending {
             request,
+            guard,
             reply,
-            straggling_since: None,
+            contended_since: None,
             cuts: 0,
             failing_since: None,
             fault: None,
@@ -163,41 +174,50 @@ impl CommitWriter {
 }
 
 struct LaneTask {
-    lane: Lane,
+    mode: LockMode,
     connector: Connector,
     incarnation: Incarnation,
     writer: i16,
     /// None: not needed yet, or not any more.
-    channel: Option<Channel>,
+    channel: Option<CommitConnection>,
     options: WriterOptions,
     breaker: Arc<Breaker>,
-    holders: Holders,
+    holders: ActivationHolders,
     /// How many bursts in a row failed alone for reasons that need not be theirs.
     futile: u32,
 }
 
 /// What an attempt leaves to do.
-#[derive(Default)]
-struct Left {
+struct Remaining<G> {
     /// Those that met a locked row.
-    busy: Vec<Pending>,
+    busy: Vec<Pending<G>>,
     /// Those that a plain batch stepped over without a lookup: they are sent again.
-    again: Vec<Pending>,
+    again: Vec<Pending<G>>,
     /// Those that hold something: they are sent again in the other form.
-    holding: Vec<Pending>,
+    holding: Vec<Pending<G>>,
+}
+
+impl<G> Default for Remaining<G> {
+    fn default() -> Self {
+        Self {
+            busy: Vec::new(),
+            again: Vec::new(),
+            holding: Vec::new(),
+        }
+    }
 }
 
 impl LaneTask {
     /// The first lane: takes what there is.
-    async fn run(mut self, queue: Arc<Queue<Pending>>, stragglers: mpsc::Sender<Pending>) {
-        let _abandons = Abandons(Arc::clone(&queue));
+    async fn run<G: Send + Sync>(mut self, queue: Arc<Queue<Pending<G>>>, contended: mpsc::Sender<Pending<G>>) {
+        let _abandons = AbandonOnDrop(Arc::clone(&queue));
         let mut backlog = VecDeque::new();
         let room = self.options.batch;
         loop {
             if backlog.is_empty() {
-                queue.written(Turn::First);
-                let is_open = queue.is_due(Turn::First).await;
-                backlog.extend(queue.take_ready(Turn::First, room));
+                queue.written(Lane::First);
+                let is_open = queue.is_due(Lane::First).await;
+                backlog.extend(queue.take_ready(Lane::First, room));
                 if backlog.is_empty() && !is_open {
                     return;
                 }
@@ -205,18 +225,18 @@ impl LaneTask {
                 tokio::task::yield_now().await;
             }
             // What piled up while the last batch was in flight.
-            backlog.extend(queue.take_ready(Turn::First, room.saturating_sub(backlog.len())));
+            backlog.extend(queue.take_ready(Lane::First, room.saturating_sub(backlog.len())));
             if !backlog.is_empty() {
-                queue.begins(Turn::First);
-                self.write_one(&mut backlog, Some(&stragglers)).await;
+                queue.begins(Lane::First);
+                self.write_one(&mut backlog, Some(&contended)).await;
             }
         }
     }
 
     /// The second lane: helps while the first one is busy and much waits.
-    async fn help(mut self, queue: Arc<Queue<Pending>>, stragglers: mpsc::Sender<Pending>) {
+    async fn help<G: Send + Sync>(mut self, queue: Arc<Queue<Pending<G>>>, contended: mpsc::Sender<Pending<G>>) {
         loop {
-            match tokio::time::timeout(IDLE, queue.is_due(Turn::Second)).await {
+            match tokio::time::timeout(IDLE, queue.is_due(Lane::Second)).await {
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(_) => {
@@ -225,7 +245,7 @@ impl LaneTask {
                 }
             }
             if self.channel.is_none() {
-                match Channel::open(&self.connector, self.incarnation, self.writer, self.lane).await {
+                match CommitConnection::open(&self.connector, self.incarnation, self.writer, self.mode).await {
                     Ok(channel) => self.channel = Some(channel),
                     Err(error) => {
                         // All of it is the first lane's.
@@ -235,17 +255,17 @@ impl LaneTask {
                     }
                 }
             }
-            let mut backlog = VecDeque::from(queue.take_ready(Turn::Second, self.options.batch));
+            let mut backlog = VecDeque::from(queue.take_ready(Lane::Second, self.options.batch));
             while !backlog.is_empty() {
-                queue.begins(Turn::Second);
-                self.write_one(&mut backlog, Some(&stragglers)).await;
+                queue.begins(Lane::Second);
+                self.write_one(&mut backlog, Some(&contended)).await;
             }
-            queue.written(Turn::Second);
+            queue.written(Lane::Second);
         }
     }
 
     /// The lane of what met a locked row.
-    async fn straggle(mut self, mut queue: mpsc::Receiver<Pending>) {
+    async fn run_contended<G: Send + Sync>(mut self, mut queue: mpsc::Receiver<Pending<G>>) {
         let mut backlog = VecDeque::new();
         let room = self.options.batch;
         loop {
@@ -272,22 +292,30 @@ impl LaneTask {
         }
     }
 
-    /// Brings one batch of the backlog to its verdicts.
-    async fn write_one(&mut self, backlog: &mut VecDeque<Pending>, stragglers: Option<&mpsc::Sender<Pending>>) {
+    /// Brings one batch of the backlog to its outcomes.
+    async fn write_one<G: Send + Sync>(
+        &mut self,
+        backlog: &mut VecDeque<Pending<G>>,
+        contended: Option<&mpsc::Sender<Pending<G>>>,
+    ) {
         let batch = self.take_batch(backlog);
         let size = batch.len();
         let began = Instant::now();
         let busy = self.settle(batch).await;
-        let lane = self.lane.name();
+        let lane = self.mode.lane();
         metrics::histogram!("mainspring_commit_batch_bursts", "lane" => lane).record(size as f64);
         metrics::histogram!("mainspring_commit_seconds", "lane" => lane).record(began.elapsed());
-        self.defer(busy, stragglers, backlog).await;
+        self.defer(busy, contended, backlog).await;
     }
 
     /// Takes from the backlog what may travel together: at most one burst per instance, bounded by count, bytes and
-    /// stimulus keys. What ends an instance that holds something travels apart. A straggler travels alone.
-    fn take_batch(&self, backlog: &mut VecDeque<Pending>) -> Vec<Pending> {
-        let most = if self.lane == Lane::Fast { self.options.batch } else { 1 };
+    /// stimulus keys. What ends an instance that holds something travels apart. A contended request travels alone.
+    fn take_batch<G: Send + Sync>(&self, backlog: &mut VecDeque<Pending<G>>) -> Vec<Pending<G>> {
+        let most = if self.mode == LockMode::SkipLocked {
+            self.options.batch
+        } else {
+            1
+        };
         let mut instances = HashSet::new();
         let mut keys = HashSet::new();
         let mut bytes = 0;
@@ -298,7 +326,7 @@ impl LaneTask {
             let holds = pending.request.holds;
             let apart = batch
                 .first()
-                .is_some_and(|first: &Pending| first.request.holds != holds);
+                .is_some_and(|first: &Pending<G>| first.request.holds != holds);
             let size = pending.request.size();
             let more_keys = pending.request.keys().filter(|(key, _)| !keys.contains(key)).count();
             let full = batch.len() >= most
@@ -317,16 +345,16 @@ impl LaneTask {
         batch
     }
 
-    /// Sends what met a locked row to the straggler lane, or, in that lane, to the end of the queue until its patience
+    /// Sends what met a locked row to the contended lane, or, in that lane, to the end of the queue until its patience
     /// is over.
-    async fn defer(
+    async fn defer<G: Send + Sync>(
         &self,
-        busy: Vec<Pending>,
-        stragglers: Option<&mpsc::Sender<Pending>>,
-        backlog: &mut VecDeque<Pending>,
+        busy: Vec<Pending<G>>,
+        contended: Option<&mpsc::Sender<Pending<G>>>,
+        backlog: &mut VecDeque<Pending<G>>,
     ) {
         for mut pending in busy {
-            let since = *pending.straggling_since.get_or_insert_with(Instant::now);
+            let since = *pending.contended_since.get_or_insert_with(Instant::now);
             if since.elapsed() > self.options.patience {
                 if pending.fault.is_some() {
                     self.give_up_faulty(backlog);
@@ -334,7 +362,7 @@ impl LaneTask {
                 give_up(pending);
                 continue;
             }
-            match stragglers {
+            match contended {
                 // Full: the fast lane waits for it, as do those who send to us.
                 Some(lane) => {
                     if let Err(refused) = lane.send(pending).await {
@@ -352,9 +380,9 @@ impl LaneTask {
     }
 
     /// Gives up all that the database refuses for too long, without trying each once more.
-    fn give_up_faulty(&self, backlog: &mut VecDeque<Pending>) {
-        let is_over = |pending: &Pending| {
-            let since = pending.straggling_since;
+    fn give_up_faulty<G: Send + Sync>(&self, backlog: &mut VecDeque<Pending<G>>) {
+        let is_over = |pending: &Pending<G>| {
+            let since = pending.contended_since;
             pending.fault.is_some() && since.is_some_and(|since| since.elapsed() > self.options.patience)
         };
         let (over, others): (Vec<_>, Vec<_>) = backlog.drain(..).partition(is_over);
@@ -362,12 +390,12 @@ impl LaneTask {
         over.into_iter().for_each(give_up);
     }
 
-    /// Brings every request of a batch to its verdict, save those that met a locked row, which are returned.
-    async fn settle(&mut self, batch: Vec<Pending>) -> Vec<Pending> {
+    /// Brings every request of a batch to its outcome, save those that met a locked row, which are returned.
+    async fn settle<G: Send + Sync>(&mut self, batch: Vec<Pending<G>>) -> Vec<Pending<G>> {
         let mut parts = VecDeque::from([batch]);
         let mut busy = Vec::new();
         let mut doubt_since = None;
-        if self.lane == Lane::Fast {
+        if self.mode == LockMode::SkipLocked {
             self.futile = 0;
         }
         while let Some(mut part) = parts.pop_front() {
@@ -384,7 +412,8 @@ impl LaneTask {
                     let since = *doubt_since.get_or_insert_with(Instant::now);
                     part.iter_mut().for_each(|pending| pending.cuts += 1);
                     if since.elapsed() > self.options.doubt {
-                        part.into_iter().for_each(|pending| answer(pending, Verdict::Unknown));
+                        part.into_iter()
+                            .for_each(|pending| answer(pending, CommitOutcome::Unknown));
                         continue;
                     }
                     tracing::warn!(error = %broken.error, bursts = part.len(), "a commit is in doubt; it is sent again");
@@ -434,8 +463,12 @@ impl LaneTask {
 
     /// A burst failed alone for a reason that need not be its own. It is, if others of its shape were committed since it
     /// failed first; and a statement takes too long for its rows, if it does not without them. Else the burst comes back.
-    async fn judge_fault(&mut self, mut pending: Pending, broken: &Broken) -> Option<Pending> {
-        let shape = Shape::of_one(&pending.request);
+    async fn judge_fault<G: Send + Sync>(
+        &mut self,
+        mut pending: Pending<G>,
+        broken: &BatchError,
+    ) -> Option<Pending<G>> {
+        let shape = StatementShape::of_one(&pending.request);
         let since = *pending.failing_since.get_or_insert_with(Instant::now);
         let again = pending.fault.is_some();
         let is_own = self.breaker.has_committed(shape, since)
@@ -451,14 +484,14 @@ impl LaneTask {
         }
         self.futile = self.futile.saturating_add(1);
         let key = (pending.request.tenant.clone(), pending.request.instance.clone());
-        self.breaker.refused_commit(&key, shape, &broken.error);
+        self.breaker.record_commit_fault(&key, shape, &broken.error);
         pending.fault = Some(fault(&broken.error));
         Some(pending)
     }
 
-    /// Writes once and answers everybody whose verdict is known; the others are returned. On an error `part` is left as it
+    /// Writes once and answers everybody whose outcome is known; the others are returned. On an error `part` is left as it
     /// was.
-    async fn attempt(&mut self, part: &mut Vec<Pending>) -> Result<Left, Broken> {
+    async fn attempt<G: Send + Sync>(&mut self, part: &mut Vec<Pending<G>>) -> Result<Remaining<G>, BatchError> {
         let in_doubt = part.iter().any(|pending| pending.cuts > 0);
         let Some(channel) = &mut self.channel else {
             return Err(Error::unavailable("database-unavailable", "there is no connection to commit on").into());
@@ -468,7 +501,7 @@ impl LaneTask {
             .write(part.iter_mut().map(|pending| &mut *pending.request))
             .await
         {
-            Ok(Written { winners, shape }) => {
+            Ok(BatchCommit { winners, shape }) => {
                 steps_over = !shape.several && !shape.strict;
                 if !winners.is_empty() {
                     self.futile = 0;
@@ -479,7 +512,7 @@ impl LaneTask {
             // The server refused a repeated batch as a whole: an earlier try may have won all the same.
             Err(broken) if broken.failure != Failure::Connection && in_doubt => {
                 if broken.failure == Failure::Fault {
-                    self.breaker.refused(&broken.error);
+                    self.breaker.record_fault(&broken.error);
                 }
                 Winners::new()
             }
@@ -492,26 +525,26 @@ impl LaneTask {
             let losers = part.iter().enumerate().filter(|(no, _)| !winners.contains_key(no));
             let losers = losers.map(|(no, pending)| (no, &*pending.request));
             // If this fails, the winners are committed but nobody could ask about the rest: all is sent again.
-            judged = resolve::classify(channel, losers, in_doubt).await?;
+            judged = classify::classify(channel, losers, in_doubt).await?;
         }
         if steps_over && judged.values().any(|loss| matches!(loss, Loss::Holds | Loss::Strict)) {
             channel.is_strict_now();
         }
-        let mut left = Left::default();
+        let mut left = Remaining::default();
         for (no, mut pending) in part.drain(..).enumerate() {
             if let Some(commit) = winners.get(&no) {
-                answer(pending, Verdict::Won(*commit));
+                answer(pending, CommitOutcome::Committed(*commit));
                 continue;
             }
-            match judged.remove(&no).unwrap_or(Loss::Verdict(Verdict::Unknown)) {
+            match judged.remove(&no).unwrap_or(Loss::Outcome(CommitOutcome::Unknown)) {
                 Loss::Holds => {
                     pending.request.holds = true;
                     self.holders.learn(&pending.request);
                     left.holding.push(pending);
                 }
                 Loss::Strict if steps_over => left.again.push(pending),
-                Loss::Strict | Loss::Verdict(Verdict::Busy) => left.busy.push(pending),
-                Loss::Verdict(verdict) => answer(pending, verdict),
+                Loss::Strict | Loss::Outcome(CommitOutcome::Busy) => left.busy.push(pending),
+                Loss::Outcome(outcome) => answer(pending, outcome),
             }
         }
         Ok(left)
@@ -521,7 +554,7 @@ impl LaneTask {
     async fn reopen(&mut self, since: Instant) {
         let mut pause = SHORTEST_PAUSE;
         while since.elapsed() <= self.options.doubt {
-            match Channel::open(&self.connector, self.incarnation, self.writer, self.lane).await {
+            match CommitConnection::open(&self.connector, self.incarnation, self.writer, self.mode).await {
                 Ok(channel) => {
                     self.channel = Some(channel);
                     return;
@@ -544,13 +577,13 @@ fn pause_after(cuts: u32) -> Duration {
 
 /// A row stays locked for too long, or the database refuses all. An earlier try of the same request may be what holds the
 /// row, and may yet win.
-fn give_up(mut pending: Pending) {
-    let verdict = match pending.fault.take() {
-        _ if pending.cuts > 0 => Verdict::Unknown,
-        Some(error) => Verdict::Fault(error),
-        None => Verdict::Busy,
+fn give_up<G: Send + Sync>(mut pending: Pending<G>) {
+    let outcome = match pending.fault.take() {
+        _ if pending.cuts > 0 => CommitOutcome::Unknown,
+        Some(error) => CommitOutcome::DatabaseFault(error),
+        None => CommitOutcome::Busy,
     };
-    answer(pending, verdict);
+    answer(pending, outcome);
 }
 
 /// Not the burst's: the text of what the database said is kept, as one error may be that of many bursts.
@@ -559,21 +592,21 @@ fn fault(error: &Error) -> Error {
 }
 
 /// The burst's own.
-fn refuse(pending: Pending, error: &Error) {
+fn refuse<G: Send + Sync>(pending: Pending<G>, error: &Error) {
     let refused = Error::internal("the database refuses what this burst would write")
         .instance(pending.request.instance.as_str())
         .caused_by(error.to_string());
-    answer(pending, Verdict::Refused(refused));
+    answer(pending, CommitOutcome::Refused(refused));
 }
 
-fn answer(pending: Pending, verdict: Verdict) {
-    metrics::counter!("mainspring_bursts_total", "verdict" => verdict.name()).increment(1);
-    if matches!(verdict, Verdict::Won(_)) && pending.request.effects.status == FINISHED {
+fn answer<G: Send + Sync>(pending: Pending<G>, outcome: CommitOutcome) {
+    metrics::counter!("mainspring_bursts_total", "outcome" => outcome.name()).increment(1);
+    if matches!(outcome, CommitOutcome::Committed(_)) && pending.request.effects.status == FINISHED {
         metrics::counter!("mainspring_instances_finished_total").increment(1);
     }
     // Nobody listens: a door that went away. What travelled along is dropped, which releases it.
-    let _ = pending.reply.send(Answer {
-        verdict,
-        keep: pending.request.keep,
+    let _ = pending.reply.send(CommitReply {
+        outcome,
+        guard: pending.guard,
     });
 }

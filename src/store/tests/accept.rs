@@ -1,7 +1,7 @@
 //! What a start's statement does beside accepting.
 
-use crate::store::accept::Form;
 use crate::store::commit::tests::fixture::Fixture;
+use crate::store::start::StartForm;
 
 /// A door that answers before a flush must find what it answers for on disk, so only the one that waits may not flush.
 #[tokio::test]
@@ -10,7 +10,7 @@ async fn a_start_goes_unflushed_only_where_somebody_waits_for_a_later_commit() {
     let session = fixture.session().await;
     let flushes = "SET synchronous_commit = on";
     session.client.batch_execute(flushes).await.unwrap();
-    for form in Form::ALL {
+    for form in StartForm::ALL {
         for (lent, relaxed, inside) in [(true, true, "off"), (true, false, "on"), (false, false, "on")] {
             let row = "row(0, '', 'i', 'nothing', '{}', NULL, NULL, NULL, false)::accept_start";
             let accept = form

@@ -7,15 +7,15 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::definitions::{definition, start};
 use crate::Result;
-use crate::assert_verdict;
+use crate::assert_outcome;
 use crate::id::{ClaimNo, InstanceId, NodeId, StimulusHash, TenantId};
-use crate::store::accept::{Accepted, Acceptor, Form, NewStart, RequestKey};
 use crate::store::commit::tests::fixture::{Fixture, Writer, burst, waiting};
-use crate::store::commit::{Claim, CommitRequest, Verdict};
+use crate::store::commit::{Claim, CommitOutcome, CommitRequest};
 use crate::store::dead_letter::Which;
 use crate::store::definition::{self as definitions, Starts, TriggerRow};
-use crate::store::depart::{self, Cause};
 use crate::store::event::{self, NewEvent};
+use crate::store::node::removal::{self, RemovalCause};
+use crate::store::start::{AcceptedStart, Acceptor, IdempotencyKey, NewStart, StartForm};
 use crate::store::{claim, dead_letter};
 
 pub(super) struct Door {
@@ -48,7 +48,7 @@ impl Door {
         let mut request = change(burst(instance, None));
         request.definition = published(&self.fixture).await;
         request.claims.push(claim);
-        assert_verdict!(self.writer.write(request).await, Verdict::Won(_));
+        assert_outcome!(self.writer.write(request).await, CommitOutcome::Committed(_));
     }
 
     pub(super) async fn held(&self) -> i64 {
@@ -58,8 +58,8 @@ impl Door {
 
 pub(super) async fn accept(acceptor: &Acceptor, start: NewStart) -> Result<Claim> {
     match acceptor.accept(start).await? {
-        Accepted::New { work, .. } => Ok(Claim::Work(work, ClaimNo(1))),
-        Accepted::Before { instance } => panic!("{instance} was there before"),
+        AcceptedStart::New { work, .. } => Ok(Claim::Work(work, ClaimNo(1))),
+        AcceptedStart::Existing { instance } => panic!("{instance} was there before"),
     }
 }
 
@@ -122,7 +122,7 @@ async fn a_singleton_starts_again_only_when_the_first_has_ended() {
     door.fixture.is_sound().await;
     let mut end = burst("one", Some(1));
     end.effects.bookmarks_burned.push("b".into());
-    assert_verdict!(door.writer.write(end).await, Verdict::Won(_));
+    assert_outcome!(door.writer.write(end).await, CommitOutcome::Committed(_));
     assert_eq!(door.held().await, 0);
     // One burst from start to end.
     let claim = door.start("two", None).await.unwrap();
@@ -135,7 +135,7 @@ async fn a_singleton_starts_again_only_when_the_first_has_ended() {
 async fn rivals(end: &str) -> (Door, Result<Claim>) {
     let door = Door::new("Singleton").await;
     let rival = door.fixture.session().await;
-    let accept = Form::Asked
+    let accept = StartForm::Asked
         .text(false, false)
         .replace(
             "unnest($2::accept_start[])",
@@ -148,7 +148,7 @@ async fn rivals(end: &str) -> (Door, Result<Claim>) {
         let acceptor = door.acceptor.clone();
         async move {
             let start = NewStart {
-                request: Some(RequestKey {
+                request: Some(IdempotencyKey {
                     route: "start",
                     key: "k".to_owned(),
                     fingerprint: vec![0; 32],
@@ -190,7 +190,7 @@ async fn a_start_that_loses_its_key_takes_no_other_start_of_its_batch_along() {
     let accept_it = |instance: String, definition: &'static str| {
         let acceptor = door.acceptor.clone();
         tokio::spawn(async move {
-            let request = RequestKey {
+            let request = IdempotencyKey {
                 route: "start",
                 key: instance.clone(),
                 fingerprint: vec![0; 32],
@@ -262,10 +262,10 @@ async fn the_first_answer_of_an_idempotency_key_outlives_what_it_started() {
     let door = Door::new("Singleton").await;
     assert!(matches!(
         door.acceptor.accept(start("one", Some("k"))).await.unwrap(),
-        Accepted::New { .. }
+        AcceptedStart::New { .. }
     ));
     let again = door.acceptor.accept(start("two", Some("k"))).await.unwrap();
-    assert!(matches!(again, Accepted::Before { instance } if instance.as_str() == "one"));
+    assert!(matches!(again, AcceptedStart::Existing { instance } if instance.as_str() == "one"));
     door.fixture.is_sound().await;
 }
 
@@ -273,16 +273,16 @@ async fn the_first_answer_of_an_idempotency_key_outlives_what_it_started() {
 async fn a_correlation_counts_whoever_has_it_now() {
     let door = Door::new("Correlation").await;
     // Of another definition, started without any strategy, and correlated later.
-    assert_verdict!(
+    assert_outcome!(
         door.writer.write(suspended(burst("other", None))).await,
-        Verdict::Won(_)
+        CommitOutcome::Committed(_)
     );
     let one = door.start("one", Some("c")).await.unwrap();
     door.runs("one", one, |request| request).await;
     let mut later = burst("other", Some(1));
     (later.effects.status, later.effects.sub_status) = (0, 2);
     later.effects.correlation_id = Some("c".to_owned());
-    assert_verdict!(door.writer.write(later).await, Verdict::Won(_));
+    assert_outcome!(door.writer.write(later).await, CommitOutcome::Committed(_));
     refused(door.start("two", Some("c")).await);
     // Whoever has none cannot be compared.
     door.start("free", None).await.unwrap();
@@ -301,12 +301,12 @@ async fn a_correlated_singleton_counts_its_own_definition_only() {
     let door = Door::new("CorrelatedSingleton").await;
     let mut other = correlating("c")(burst("other", None));
     other.definition.definition_id = "another".into();
-    assert_verdict!(door.writer.write(other).await, Verdict::Won(_));
+    assert_outcome!(door.writer.write(other).await, CommitOutcome::Committed(_));
     door.start("one", Some("c")).await.unwrap();
     refused(door.start("two", Some("c")).await);
     // One of its own from the time before it had a strategy.
     let plain = correlating("p")(burst("plain", None));
-    assert_verdict!(door.writer.write(plain).await, Verdict::Won(_));
+    assert_outcome!(door.writer.write(plain).await, CommitOutcome::Committed(_));
     refused(door.start("three", Some("p")).await);
     door.fixture.is_sound().await;
 }
@@ -321,7 +321,7 @@ async fn what_ran_before_a_definition_became_a_singleton_counts() {
     refused(door.start("late", None).await);
     let mut end = burst("running", Some(1));
     end.effects.bookmarks_burned.push("b".into());
-    assert_verdict!(door.writer.write(end).await, Verdict::Won(_));
+    assert_outcome!(door.writer.write(end).await, CommitOutcome::Committed(_));
     refused(door.start("late", None).await);
     door.runs("pending", pending, |request| request).await;
     assert_eq!(door.held().await, 0);
@@ -336,7 +336,7 @@ async fn what_ran_before_a_definition_became_a_singleton_counts() {
 pub(super) fn event(key: &str) -> NewEvent {
     NewEvent {
         tenant: TenantId::default(),
-        request: RequestKey {
+        request: IdempotencyKey {
             route: "event",
             key: key.to_owned(),
             fingerprint: vec![0; 32],
@@ -401,9 +401,14 @@ async fn a_start_that_is_given_up_frees_its_key_and_asks_again_when_replayed() {
     let crashed = "UPDATE work SET crashes = 2";
     door.fixture.admin.client.batch_execute(crashed).await.unwrap();
     let session = door.fixture.session().await;
-    depart::depart(&session.client, door.writer.incarnation, &NodeId::new("x"), Cause::Died)
-        .await
-        .unwrap();
+    removal::remove(
+        &session.client,
+        door.writer.incarnation,
+        &NodeId::new("x"),
+        RemovalCause::Died,
+    )
+    .await
+    .unwrap();
     assert_eq!(door.held().await, 0);
     let heir = door.fixture.writer().await;
     let (acceptor, _task) = Acceptor::start(&heir.connector, &heir.pool, heir.incarnation, false);
@@ -435,9 +440,9 @@ async fn a_start_that_is_given_up_frees_its_key_and_asks_again_when_replayed() {
 async fn a_correlation_id_may_be_longer_than_an_index_entry() {
     let door = Door::new("Correlation").await;
     let long: &'static str = String::leak("long".repeat(100_000));
-    assert_verdict!(
+    assert_outcome!(
         door.writer.write(correlating(long)(burst("i", None))).await,
-        Verdict::Won(_)
+        CommitOutcome::Committed(_)
     );
     refused(door.start("one", Some(long)).await);
     door.fixture.is_sound().await;

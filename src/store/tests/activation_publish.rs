@@ -7,13 +7,13 @@ use tokio::sync::mpsc;
 
 use super::activation::{Door, accept, correlated, correlating, publish, refused, suspended};
 use super::definitions::start;
-use crate::assert_verdict;
+use crate::assert_outcome;
 use crate::failpoint;
 use crate::id::{DefinitionId, StimulusHash, TenantId};
-use crate::store::accept::{Acceptor, Form};
-use crate::store::commit::Verdict;
+use crate::store::commit::CommitOutcome;
 use crate::store::commit::tests::fixture::burst;
 use crate::store::definition::TriggerRow;
+use crate::store::start::{Acceptor, StartForm};
 use crate::store::{activation, dead_letter};
 
 /// Accepts a start by hand. With `held`, the statement waits in the middle: its snapshot is taken, and nothing written.
@@ -54,9 +54,9 @@ async fn looks_again(points: &mut mpsc::UnboundedReceiver<String>) {
 async fn under_way(strategy: &'static str, correlation: Option<&str>, held: bool, end: &str) {
     // All forms of the statement that accepts, as each meets the old version.
     let form = match strategy {
-        "Singleton" => Form::Claimed,
-        "CorrelatedSingleton" => Form::Unclaimed,
-        _ => Form::Asked,
+        "Singleton" => StartForm::Claimed,
+        "CorrelatedSingleton" => StartForm::Unclaimed,
+        _ => StartForm::Asked,
     };
     let statement = form.text(false, false);
     let door = Door::new("AllowAlways").await;
@@ -160,7 +160,7 @@ async fn what_is_pending_or_runs_counts_under_whatever_strategy_comes_next() {
         // One that goes over to another correlation takes its note along.
         let mut over = correlating("s")(burst("running", Some(1)));
         over.effects.bookmarks_made.clear();
-        assert_verdict!(door.writer.write(over).await, Verdict::Won(_));
+        assert_outcome!(door.writer.write(over).await, CommitOutcome::Committed(_));
         refused(door.start("late", Some("s")).await);
         door.start("free", Some("r")).await.unwrap();
         door.fixture.is_sound().await;

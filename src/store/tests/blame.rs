@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use chrono::DateTime;
 
-use crate::assert_verdict;
+use crate::assert_outcome;
 use crate::id::{InstanceId, NodeId, TenantId};
-use crate::store::claim::{self, Blame, InstanceKey, Return, Share};
+use crate::store::claim::{self, InstanceKey, Release, ReleaseCause, Shard};
 use crate::store::commit::tests::fixture::{Fixture, Writer, burst, waiting};
-use crate::store::commit::{Claim, Verdict};
+use crate::store::commit::{Claim, CommitOutcome};
 use crate::store::dead_letter::{self, Which};
-use crate::store::depart::{self, Cause};
+use crate::store::node::removal::{self, RemovalCause};
 
 fn key(instance: &str) -> InstanceKey {
     (TenantId::default(), InstanceId::new(instance))
@@ -21,7 +21,7 @@ async fn resumes(fixture: &Fixture, writer: &Writer, crashes: &[(&str, i32)]) {
     for (instance, crashes) in crashes {
         if fixture.version(instance).await.is_none() {
             let wrote = writer.write(waiting(burst(instance, None), "b", 7)).await;
-            assert_verdict!(wrote, Verdict::Won(_));
+            assert_outcome!(wrote, CommitOutcome::Committed(_));
         }
         let insert = "INSERT INTO work (tenant_id, instance_id, kind, body, crashes) VALUES ('', $1, 1, '{}', $2)";
         fixture
@@ -58,9 +58,14 @@ async fn crashes(fixture: &Fixture, instance: &str) -> Option<i32> {
 
 async fn dies(fixture: &Fixture, writer: &Writer) {
     let session = fixture.session().await;
-    depart::depart(&session.client, writer.incarnation, &NodeId::new("x"), Cause::Died)
-        .await
-        .unwrap();
+    removal::remove(
+        &session.client,
+        writer.incarnation,
+        &NodeId::new("x"),
+        RemovalCause::Died,
+    )
+    .await
+    .unwrap();
 }
 
 #[tokio::test]
@@ -68,14 +73,14 @@ async fn a_suspect_is_claimed_alone_and_only_one() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     resumes(&fixture, &writer, &[("i", 2), ("i", 0), ("j", 2), ("k", 1)]).await;
-    let seen = claim::peek(&writer.pool, 10, &[], false, DateTime::UNIX_EPOCH, Share::WHOLE)
+    let seen = claim::poll_work(&writer.pool, 10, &[], false, DateTime::UNIX_EPOCH, Shard::WHOLE)
         .await
         .unwrap();
-    assert_eq!((seen.instances, seen.suspects), (vec![key("i"), key("k")], false));
-    let seen = claim::peek(&writer.pool, 10, &[], true, DateTime::UNIX_EPOCH, Share::WHOLE)
+    assert_eq!((seen.instances, seen.isolated), (vec![key("i"), key("k")], false));
+    let seen = claim::poll_work(&writer.pool, 10, &[], true, DateTime::UNIX_EPOCH, Shard::WHOLE)
         .await
         .unwrap();
-    assert_eq!((seen.instances.len(), seen.suspects), (3, true));
+    assert_eq!((seen.instances.len(), seen.isolated), (3, true));
     let all = ["i", "j", "k"];
     let first = claimed(&writer, &all, true).await;
     assert_eq!(first, [("i".to_owned(), vec![2]), ("k".to_owned(), vec![1])]);
@@ -183,9 +188,14 @@ async fn nobody_is_blamed_for_a_node_that_was_cut_off_or_a_server_that_was_resta
     resumes(&fixture, &cut_off, &[("i", 2)]).await;
     claimed(&cut_off, &["i"], true).await;
     let session = fixture.session().await;
-    depart::depart(&session.client, cut_off.incarnation, &NodeId::new("x"), Cause::Replaced)
-        .await
-        .unwrap();
+    removal::remove(
+        &session.client,
+        cut_off.incarnation,
+        &NodeId::new("x"),
+        RemovalCause::Replaced,
+    )
+    .await
+    .unwrap();
     assert_eq!(crashes(&fixture, "i").await, Some(2));
     claimed(&restarted, &["i"], true).await;
     fixture
@@ -269,33 +279,33 @@ async fn a_row_is_given_up_at_its_twentieth_failure_but_never_for_its_circumstan
         let rows = found.get(&key("i")).map_or(&[][..], |found| &found.rows);
         rows.iter().map(|row| row.claim.clone()).collect::<Vec<Claim>>()
     };
-    let give_back = async |claims: &[Claim], blame: Blame<'_>| {
+    let give_back = async |claims: &[Claim], cause: ReleaseCause<'_>| {
         let pause = Duration::ZERO;
         claim::release(
             &writer.pool,
             writer.incarnation,
             &key("i"),
             claims,
-            Return { blame, pause },
+            Release { cause, pause },
         )
         .await
         .unwrap();
     };
     let letters = "SELECT count(*) FROM dead_letter";
     for _ in 0..30 {
-        give_back(&claim_it().await, Blame::Circumstances).await;
+        give_back(&claim_it().await, ReleaseCause::Transient).await;
     }
     assert_eq!(fixture.count("SELECT failures::bigint FROM work").await, 10);
     for _ in 11..20 {
-        give_back(&claim_it().await, Blame::Row("it is bad")).await;
+        give_back(&claim_it().await, ReleaseCause::Row("it is bad")).await;
     }
-    give_back(&claim_it().await, Blame::Circumstances).await;
+    give_back(&claim_it().await, ReleaseCause::Transient).await;
     assert_eq!(fixture.count("SELECT failures::bigint FROM work").await, 19);
     assert_eq!(fixture.count(letters).await, 0);
     let last = claim_it().await;
-    give_back(&last, Blame::Row("it is bad")).await;
+    give_back(&last, ReleaseCause::Row("it is bad")).await;
     // Sent again, as after a lost answer.
-    give_back(&last, Blame::Row("it is bad")).await;
+    give_back(&last, ReleaseCause::Row("it is bad")).await;
     assert_eq!(fixture.count(letters).await, 1);
     assert_eq!(fixture.count("SELECT count(*) FROM work").await, 0);
     let tenant = TenantId::default();

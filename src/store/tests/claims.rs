@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use chrono::DateTime;
 
-use crate::assert_verdict;
+use crate::assert_outcome;
 use crate::db::Pool;
 use crate::id::{ClaimNo, Incarnation, InstanceId, InstanceVersion, TenantId, WorkId};
-use crate::store::claim::{self, Blame, InstanceKey, Return, Share};
+use crate::store::claim::{self, InstanceKey, Release, ReleaseCause, Shard};
 use crate::store::commit::tests::fixture::{Fixture, burst, waiting};
-use crate::store::commit::{Claim, Verdict};
+use crate::store::commit::{Claim, CommitOutcome};
 
 fn key(instance: &str) -> InstanceKey {
     (TenantId::default(), InstanceId::new(instance))
@@ -133,7 +133,7 @@ async fn two_claimers_over_the_same_instances_take_each_row_once() {
     assert_eq!(fixture.count(untouched).await, 1400 - all.len() as i64);
     for writer in writers {
         assert_eq!(
-            claim::mine(&writer.pool, writer.incarnation).await.unwrap().len() as i64,
+            claim::claimed_by(&writer.pool, writer.incarnation).await.unwrap().len() as i64,
             fixture
                 .count(&format!(
                     "SELECT (SELECT count(*) FROM work WHERE claimed_by = {0})
@@ -199,7 +199,7 @@ async fn what_is_not_due_yet_is_neither_seen_nor_claimed() {
         "UPDATE timer SET available_at = now() + interval '30 minutes' WHERE instance_id = 'i5'",
     )
     .await;
-    let found = claim::peek(&writer.pool, 10, &[], false, DateTime::UNIX_EPOCH, Share::WHOLE)
+    let found = claim::poll_work(&writer.pool, 10, &[], false, DateTime::UNIX_EPOCH, Shard::WHOLE)
         .await
         .unwrap();
     is_due_in(found.next_due, 30);
@@ -210,7 +210,7 @@ async fn what_is_not_due_yet_is_neither_seen_nor_claimed() {
         HashSet::from([&key("i1"), &key("i2"), &key("i4")])
     );
     assert_eq!(
-        claim::peek(&writer.pool, 1, &[], false, DateTime::UNIX_EPOCH, Share::WHOLE)
+        claim::poll_work(&writer.pool, 1, &[], false, DateTime::UNIX_EPOCH, Shard::WHOLE)
             .await
             .unwrap()
             .instances,
@@ -218,8 +218,11 @@ async fn what_is_not_due_yet_is_neither_seen_nor_claimed() {
     );
     let mut parts = HashSet::new();
     for number in 0..3 {
-        let share = Share { of: 3, number };
-        let part = claim::peek(&writer.pool, 10, &[], false, DateTime::UNIX_EPOCH, share)
+        let share = Shard {
+            count: 3,
+            index: number,
+        };
+        let part = claim::poll_work(&writer.pool, 10, &[], false, DateTime::UNIX_EPOCH, share)
             .await
             .unwrap();
         assert!(part.instances.len() < 3, "the parts are not one");
@@ -229,13 +232,13 @@ async fn what_is_not_due_yet_is_neither_seen_nor_claimed() {
     }
     assert_eq!(parts, seen.iter().cloned().collect(), "the parts are not all");
     assert_eq!(
-        claim::peek(
+        claim::poll_work(
             &writer.pool,
             10,
             &[key("i2"), key("i4")],
             false,
             DateTime::UNIX_EPOCH,
-            Share::WHOLE
+            Shard::WHOLE
         )
         .await
         .unwrap()
@@ -254,14 +257,14 @@ async fn what_is_not_due_yet_is_neither_seen_nor_claimed() {
         ("UPDATE work SET available_at = now() + interval '10 minutes'", 10),
     ] {
         execute(&fixture, sooner).await;
-        let seen = claim::peek(&writer.pool, 10, &[], false, DateTime::UNIX_EPOCH, Share::WHOLE)
+        let seen = claim::poll_work(&writer.pool, 10, &[], false, DateTime::UNIX_EPOCH, Shard::WHOLE)
             .await
             .unwrap();
         assert!(seen.instances.is_empty());
         is_due_in(seen.next_due, minutes);
     }
     execute(&fixture, "DELETE FROM work; DELETE FROM timer").await;
-    let seen = claim::peek(&writer.pool, 10, &[], false, DateTime::UNIX_EPOCH, Share::WHOLE)
+    let seen = claim::poll_work(&writer.pool, 10, &[], false, DateTime::UNIX_EPOCH, Shard::WHOLE)
         .await
         .unwrap();
     assert_eq!((seen.instances, seen.next_due), (vec![], None));
@@ -287,7 +290,7 @@ async fn an_instance_with_many_rows_does_not_hide_that_there_are_others() {
          INSERT INTO work (tenant_id, instance_id, kind, body) VALUES ('', 'i2', 1, '{}')",
     )
     .await;
-    let seen = claim::peek(&writer.pool, 10, &[], false, DateTime::UNIX_EPOCH, Share::WHOLE)
+    let seen = claim::poll_work(&writer.pool, 10, &[], false, DateTime::UNIX_EPOCH, Shard::WHOLE)
         .await
         .unwrap();
     assert_eq!(
@@ -296,13 +299,13 @@ async fn an_instance_with_many_rows_does_not_hide_that_there_are_others() {
         "i2 stands behind the rows of i0"
     );
     assert!(seen.full, "nobody would look for the others before the next check-in");
-    let seen = claim::peek(
+    let seen = claim::poll_work(
         &writer.pool,
         10,
         &seen.instances,
         false,
         DateTime::UNIX_EPOCH,
-        Share::WHOLE,
+        Shard::WHOLE,
     )
     .await
     .unwrap();
@@ -313,7 +316,10 @@ async fn an_instance_with_many_rows_does_not_hide_that_there_are_others() {
 async fn the_load_sees_what_was_committed_while_the_claim_was_under_way() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
-    assert_verdict!(writer.write(waiting(burst("i0", None), "b", 7)).await, Verdict::Won(_));
+    assert_outcome!(
+        writer.write(waiting(burst("i0", None), "b", 7)).await,
+        CommitOutcome::Committed(_)
+    );
     resumes(&fixture, 1, 1).await;
     // The claim stops in the middle, after its snapshot was taken.
     execute(
@@ -338,9 +344,9 @@ async fn the_load_sees_what_was_committed_while_the_claim_was_under_way() {
         }
     });
     fixture.somebody_waits().await;
-    assert_verdict!(
+    assert_outcome!(
         writer.write(waiting(burst("i0", Some(1)), "b2", 8)).await,
-        Verdict::Won(_)
+        CommitOutcome::Committed(_)
     );
     blocker.client.batch_execute("ROLLBACK").await.unwrap();
     let found = claims.await.unwrap();
@@ -370,7 +376,7 @@ async fn only_who_holds_a_claim_hands_it_back_or_throws_it_away() {
     let claimed = "SELECT (SELECT count(*) FROM work WHERE claimed_by IS NOT NULL)
                         + (SELECT count(*) FROM timer WHERE claimed_by IS NOT NULL)";
     for (incarnation, claims) in [(writer.incarnation, &older), (other.incarnation, &mine)] {
-        claim::release(&writer.pool, incarnation, &key("i0"), claims, Return::FREELY)
+        claim::release(&writer.pool, incarnation, &key("i0"), claims, Release::IMMEDIATE)
             .await
             .unwrap();
         claim::discard_work(&writer.pool, incarnation, &TenantId::default(), claims)
@@ -378,8 +384,8 @@ async fn only_who_holds_a_claim_hands_it_back_or_throws_it_away() {
             .unwrap();
         assert_eq!(fixture.count(claimed).await, 2);
     }
-    let blamed = Return {
-        blame: Blame::Row("it failed"),
+    let blamed = Release {
+        cause: ReleaseCause::Row("it failed"),
         pause: Duration::from_secs(3600),
     };
     claim::release(&writer.pool, writer.incarnation, &key("i0"), &mine, blamed)

@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::id::{DefinitionId, InstanceId, StimulusHash, TenantId};
-use crate::store::accept::{Accepted, Acceptor, NewStart, RequestKey};
 use crate::store::commit::tests::fixture::Fixture;
 use crate::store::definition::{self, NewDefinition, PublishOutcome, Starts, TriggerRow};
 use crate::store::event::{self, NewEvent};
+use crate::store::start::{AcceptedStart, Acceptor, IdempotencyKey, NewStart};
 
 pub(super) fn definition(name: &str) -> NewDefinition {
     NewDefinition {
@@ -30,7 +30,7 @@ pub(super) fn start(instance: &str, key: Option<&str>) -> NewStart {
         instance: InstanceId::new(instance),
         definition_id: DefinitionId::new("d"),
         body: json!({}),
-        request: key.map(|key| RequestKey {
+        request: key.map(|key| IdempotencyKey {
             route: "start",
             key: key.to_owned(),
             fingerprint: vec![0; 32],
@@ -52,7 +52,7 @@ fn trigger(hash: u8) -> TriggerRow {
 fn event(hash: u8) -> NewEvent {
     NewEvent {
         tenant: TenantId::default(),
-        request: RequestKey {
+        request: IdempotencyKey {
             route: "event",
             key: "k".to_owned(),
             fingerprint: vec![0; 32],
@@ -188,7 +188,7 @@ async fn a_start_accepted_after_a_publish_runs_what_was_published() {
             .await
             .unwrap();
         let accepted = acceptor.accept(start(&format!("i{version}"), None)).await.unwrap();
-        let Accepted::New { definition, .. } = accepted else {
+        let AcceptedStart::New { definition, .. } = accepted else {
             panic!("{accepted:?}")
         };
         // Each publish took the draft's number.

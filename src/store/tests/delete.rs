@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use super::definitions::{definition, start};
-use crate::assert_verdict;
+use crate::assert_outcome;
 use crate::db::Session;
 use crate::id::{ClaimNo, InstanceId, TenantId};
-use crate::store::accept::{Accepted, Acceptor};
 use crate::store::commit::tests::fixture::{Fixture, burst, journal, waiting};
-use crate::store::commit::{Claim, CommitRequest, Verdict};
+use crate::store::commit::{Claim, CommitOutcome, CommitRequest};
+use crate::store::definition as definitions;
 use crate::store::definition::Starts;
-use crate::store::{definition as definitions, delete};
+use crate::store::instance::delete;
+use crate::store::start::{AcceptedStart, Acceptor};
 
 const TABLES: [&str; 7] = [
     "instance",
@@ -52,14 +53,14 @@ async fn deleted_in_the_middle(
     });
     fixture.so_many_wait(2).await;
     session.client.batch_execute("ROLLBACK").await.unwrap();
-    assert_verdict!(commits.await.unwrap(), Verdict::Won(_));
+    assert_outcome!(commits.await.unwrap(), CommitOutcome::Committed(_));
     deletes.await.unwrap().unwrap().unwrap();
     nothing_is_left(&fixture).await;
     // Who loaded the instance before it was deleted writes nothing, nor does who began it.
     for expected in [None, Some(1), Some(2)] {
         let mut late = journal(waiting(burst("i", expected), "late", 8), 9);
         late.claims.push(claim.clone());
-        assert_verdict!(writer.write(late).await, Verdict::ClaimLost);
+        assert_outcome!(writer.write(late).await, CommitOutcome::ClaimLost);
     }
     nothing_is_left(&fixture).await;
     let again = delete::delete(&writer.pool, &TenantId::default(), &InstanceId::new("i")).await;
@@ -71,7 +72,7 @@ async fn what_a_commit_in_flight_writes_goes_too() {
     let second = async |fixture: &Fixture| {
         let first = fixture.writer().await;
         let wrote = first.write(journal(waiting(burst("i", None), "b", 7), 1)).await;
-        assert_verdict!(wrote, Verdict::Won(_));
+        assert_outcome!(wrote, CommitOutcome::Committed(_));
         let mut second = journal(waiting(burst("i", Some(1)), "b2", 7), 2);
         second.effects.bookmarks_made[0].delay = Some(1_000_000);
         second
@@ -100,16 +101,16 @@ async fn a_start_that_has_not_run_is_deleted_and_its_key_starts_nothing_again() 
         .await
         .unwrap();
     let (acceptor, _task) = Acceptor::start(&writer.connector, &writer.pool, writer.incarnation, false);
-    let Accepted::New { work, .. } = acceptor.accept(start("i", Some("k"))).await.unwrap() else {
+    let AcceptedStart::New { work, .. } = acceptor.accept(start("i", Some("k"))).await.unwrap() else {
         panic!("it is new");
     };
     let deleted = delete::delete(&writer.pool, &TenantId::default(), &InstanceId::new("i")).await;
     assert_eq!(deleted.unwrap().unwrap().works, [work]);
     let mut burst = burst("i", None);
     burst.claims.push(Claim::Work(work, ClaimNo(1)));
-    assert_verdict!(writer.write(burst).await, Verdict::ClaimLost);
+    assert_outcome!(writer.write(burst).await, CommitOutcome::ClaimLost);
     let again = acceptor.accept(start("other", Some("k"))).await.unwrap();
-    assert!(matches!(again, Accepted::Before { instance } if instance.as_str() == "i"));
+    assert!(matches!(again, AcceptedStart::Existing { instance } if instance.as_str() == "i"));
     nothing_is_left(&fixture).await;
 }
 
@@ -119,7 +120,10 @@ async fn a_start_that_has_not_run_is_deleted_and_its_key_starts_nothing_again() 
 async fn a_straggler_and_a_delete_do_not_wait_for_each_other() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
-    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    assert_outcome!(
+        writer.write(waiting(burst("i", None), "b", 7)).await,
+        CommitOutcome::Committed(_)
+    );
     let session = fixture.session().await;
     session
         .client
@@ -140,7 +144,7 @@ async fn a_straggler_and_a_delete_do_not_wait_for_each_other() {
     fixture.so_many_wait(2).await;
     session.client.batch_execute("ROLLBACK").await.unwrap();
     deletes.await.unwrap().unwrap().unwrap();
-    assert_verdict!(commits.await.unwrap(), Verdict::Won(_));
+    assert_outcome!(commits.await.unwrap(), CommitOutcome::Committed(_));
     nothing_is_left(&fixture).await;
 }
 
@@ -148,7 +152,10 @@ async fn a_straggler_and_a_delete_do_not_wait_for_each_other() {
 async fn stimuli_of_a_deleted_instance_are_locked_in_the_order_of_their_ids() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
-    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    assert_outcome!(
+        writer.write(waiting(burst("i", None), "b", 7)).await,
+        CommitOutcome::Committed(_)
+    );
     for id in [200, 100] {
         let kept = format!(
             "INSERT INTO inbox (tenant_id, id, hash, name, instance_id, expires_at) OVERRIDING SYSTEM VALUE
@@ -193,14 +200,17 @@ async fn a_bookmark_locks_only_the_stimuli_that_it_can_take() {
         .unwrap();
     let writes = writer.write(waiting(burst("i", None), "b", 7));
     tokio::select! {
-        verdict = writes => assert_verdict!(verdict, Verdict::Won(_)),
+        outcome = writes => assert_outcome!(outcome, CommitOutcome::Committed(_)),
         () = fixture.somebody_waits() => panic!("it waits for what it cannot take"),
     }
     session.client.batch_execute("ROLLBACK").await.unwrap();
     // What it can take it takes.
     let fits = "UPDATE inbox SET instance_id = 'j' WHERE instance_id IS NOT NULL";
     fixture.admin.client.batch_execute(fits).await.unwrap();
-    assert_verdict!(writer.write(waiting(burst("j", None), "b", 7)).await, Verdict::Won(_));
+    assert_outcome!(
+        writer.write(waiting(burst("j", None), "b", 7)).await,
+        CommitOutcome::Committed(_)
+    );
     assert_eq!(fixture.count("SELECT count(*) FROM inbox").await, 2);
     assert_eq!(
         fixture.count("SELECT count(*) FROM work WHERE instance_id = 'j'").await,

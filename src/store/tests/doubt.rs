@@ -2,18 +2,18 @@
 
 use serde_json::json;
 
-use crate::assert_verdict;
+use crate::assert_outcome;
 use crate::db::Pool;
 use crate::id::{InstanceId, StimulusHash, TenantId, WorkId};
-use crate::store::accept::RequestKey;
-use crate::store::commit::Verdict;
+use crate::store::commit::CommitOutcome;
 use crate::store::commit::tests::fixture::{Fixture, burst, waiting};
 use crate::store::commit::tests::proxy::Proxy;
 use crate::store::event::{self, NewEvent};
-use crate::store::work::{self, CancelAccepted, ResumeAccepted};
+use crate::store::start::IdempotencyKey;
+use crate::store::work::{self, AcceptedCancel, AcceptedResume};
 
-fn key(route: &'static str, key: &str) -> RequestKey {
-    RequestKey {
+fn key(route: &'static str, key: &str) -> IdempotencyKey {
+    IdempotencyKey {
         route,
         key: key.to_owned(),
         fingerprint: vec![0; 32],
@@ -77,10 +77,14 @@ async fn a_resume_whose_answer_is_lost_is_unknown_unless_its_key_tells() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     let (tenant, instance) = (TenantId::default(), InstanceId::new("i"));
-    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    assert_outcome!(
+        writer.write(waiting(burst("i", None), "b", 7)).await,
+        CommitOutcome::Committed(_)
+    );
     let (proxy, pool) = through(&fixture).await;
-    let resume =
-        async |request: Option<&RequestKey>| work::accept_resume(&pool, &tenant, &instance, &json!({}), request).await;
+    let resume = async |request: Option<&IdempotencyKey>| {
+        work::accept_resume(&pool, &tenant, &instance, &json!({}), request).await
+    };
     let rows = async || fixture.count("SELECT count(*) FROM work").await;
     resume(None).await.unwrap();
     proxy.swallow_next_answer();
@@ -94,16 +98,16 @@ async fn a_resume_whose_answer_is_lost_is_unknown_unless_its_key_tells() {
     let told = resume(Some(&key("resume", "k"))).await.unwrap();
     assert_eq!(rows().await, 4);
     let newest = WorkId(fixture.count("SELECT max(id) FROM work").await);
-    assert_eq!(told, ResumeAccepted::New(newest));
+    assert_eq!(told, AcceptedResume::New(newest));
     assert_eq!(
         resume(Some(&key("resume", "k"))).await.unwrap(),
-        ResumeAccepted::Before(Some(newest))
+        AcceptedResume::Existing(Some(newest))
     );
     assert_eq!(rows().await, 4);
     fixture.admin.client.execute("DELETE FROM work", &[]).await.unwrap();
 
     let cancel = async || work::accept_cancel(&pool, &tenant, &instance).await;
-    assert!(matches!(cancel().await.unwrap(), CancelAccepted::Accepted(_)));
+    assert!(matches!(cancel().await.unwrap(), AcceptedCancel::Accepted(_)));
     proxy.swallow_next_answer();
     assert!(cancel().await.unwrap_err().is_unknown_outcome());
     fixture.is_sound().await;

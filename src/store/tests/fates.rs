@@ -2,24 +2,24 @@
 
 use std::time::Duration;
 
-use crate::assert_verdict;
+use crate::assert_outcome;
 use crate::id::{InstanceId, TenantId, WorkId};
-use crate::store::claim::{self, Blame, InstanceKey, Return};
-use crate::store::commit::Verdict;
+use crate::store::claim::{self, InstanceKey, Release, ReleaseCause};
+use crate::store::commit::CommitOutcome;
 use crate::store::commit::tests::fixture::{Fixture, Writer, burst, waiting};
 use crate::store::dead_letter::{self, Which};
-use crate::store::housekeeping;
-use crate::store::work::{self, Fate};
+use crate::store::maintenance;
+use crate::store::work::{self, WorkStatus};
 
 /// An instance that waits, with a resume of it that fails once more and is given up.
 async fn given_up(fixture: &Fixture, writer: &Writer, instance: &str) -> (WorkId, i64) {
     let wrote = writer.write(waiting(burst(instance, None), "b", 7)).await;
-    assert_verdict!(wrote, Verdict::Won(_));
+    assert_outcome!(wrote, CommitOutcome::Committed(_));
     let insert = "INSERT INTO work (tenant_id, instance_id, kind, body, failures) VALUES ('', $1, 1, '{}', 19)
                   RETURNING id";
     let row = fixture.admin.client.query_one(insert, &[&instance]).await.unwrap();
     let work = WorkId(row.get(0));
-    assert_eq!(fate(writer, instance, work).await, Fate::Open);
+    assert_eq!(fate(writer, instance, work).await, WorkStatus::Pending);
     let key: InstanceKey = (TenantId::default(), InstanceId::new(instance));
     let mut found = claim::claim(&writer.pool, writer.incarnation, std::slice::from_ref(&key), false)
         .await
@@ -31,8 +31,8 @@ async fn given_up(fixture: &Fixture, writer: &Writer, instance: &str) -> (WorkId
         .into_iter()
         .map(|row| row.claim)
         .collect();
-    let how = Return {
-        blame: Blame::Row("test"),
+    let how = Release {
+        cause: ReleaseCause::Row("test"),
         pause: Duration::ZERO,
     };
     claim::release(&writer.pool, writer.incarnation, &key, &claims, how)
@@ -47,8 +47,8 @@ async fn given_up(fixture: &Fixture, writer: &Writer, instance: &str) -> (WorkId
     (work, letter.unwrap().id)
 }
 
-async fn fate(writer: &Writer, instance: &str, work: WorkId) -> Fate {
-    work::fate(&writer.pool, &TenantId::default(), &InstanceId::new(instance), work)
+async fn fate(writer: &Writer, instance: &str, work: WorkId) -> WorkStatus {
+    work::status(&writer.pool, &TenantId::default(), &InstanceId::new(instance), work)
         .await
         .unwrap()
 }
@@ -59,13 +59,13 @@ async fn what_was_given_up_stays_so_when_its_letter_is_gone() {
     let writer = fixture.writer().await;
     let tenant = TenantId::default();
     let (replayed, letter) = given_up(&fixture, &writer, "replayed").await;
-    assert_eq!(fate(&writer, "replayed", replayed).await, Fate::GivenUp);
+    assert_eq!(fate(&writer, "replayed", replayed).await, WorkStatus::DeadLettered);
     let again = dead_letter::replay(&writer.pool, &tenant, letter).await.unwrap().work;
-    assert_eq!(fate(&writer, "replayed", replayed).await, Fate::GivenUp);
-    assert_eq!(fate(&writer, "replayed", again.unwrap()).await, Fate::Open);
+    assert_eq!(fate(&writer, "replayed", replayed).await, WorkStatus::DeadLettered);
+    assert_eq!(fate(&writer, "replayed", again.unwrap()).await, WorkStatus::Pending);
     let (deleted, letter) = given_up(&fixture, &writer, "deleted").await;
     dead_letter::delete(&writer.pool, &tenant, letter).await.unwrap();
-    assert_eq!(fate(&writer, "deleted", deleted).await, Fate::GivenUp);
+    assert_eq!(fate(&writer, "deleted", deleted).await, WorkStatus::DeadLettered);
     fixture.is_sound().await;
 }
 
@@ -77,12 +77,12 @@ async fn what_met_nothing_is_told_longer_than_a_key_lives() {
                   VALUES ('', 1, now() - interval '24 hours 1 minute'), ('', 2, now() - interval '26 hours')";
     fixture.admin.client.batch_execute(insert).await.unwrap();
     assert_eq!(
-        housekeeping::expire(&writer.pool, std::time::Duration::from_secs(3600))
+        maintenance::purge_expired(&writer.pool, std::time::Duration::from_secs(3600))
             .await
             .unwrap(),
         1
     );
-    assert_eq!(fate(&writer, "i", WorkId(1)).await, Fate::Unmet);
-    assert_eq!(fate(&writer, "i", WorkId(2)).await, Fate::Met);
+    assert_eq!(fate(&writer, "i", WorkId(1)).await, WorkStatus::Unmatched);
+    assert_eq!(fate(&writer, "i", WorkId(2)).await, WorkStatus::Consumed);
     fixture.is_sound().await;
 }

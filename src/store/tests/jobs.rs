@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::id::Incarnation;
 use crate::store::commit::tests::fixture::Fixture;
-use crate::store::housekeeping;
-use crate::store::job::{self, Job};
+use crate::store::maintenance;
+use crate::store::maintenance::Job;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -20,7 +20,7 @@ async fn of_many_nodes_one_does_a_job_that_is_due() {
             .batch_execute("UPDATE cluster_job SET next_run_at = now()")
             .await
             .unwrap();
-        let claims = (0..8).map(|n| job::claim(&writer.pool, Incarnation(n), Job::Partitions, HOUR));
+        let claims = (0..8).map(|n| maintenance::claim_job(&writer.pool, Incarnation(n), Job::Partitions, HOUR));
         let done = futures_util::future::join_all(claims).await;
         let times = done.into_iter().filter(|claimed| *claimed.as_ref().unwrap()).count();
         assert_eq!(times, 1, "round {round}");
@@ -41,11 +41,15 @@ async fn nobody_waits_for_whoever_is_taking_a_job_on() {
     let own = writer.incarnation;
     let claimed = tokio::time::timeout(
         Duration::from_secs(2),
-        job::claim(&writer.pool, own, Job::Orphans, HOUR),
+        maintenance::claim_job(&writer.pool, own, Job::Orphans, HOUR),
     );
     assert!(!claimed.await.expect("it waits for a lock").unwrap());
     taking.client.batch_execute("COMMIT").await.unwrap();
-    assert!(!job::claim(&writer.pool, own, Job::Orphans, HOUR).await.unwrap());
+    assert!(
+        !maintenance::claim_job(&writer.pool, own, Job::Orphans, HOUR)
+            .await
+            .unwrap()
+    );
     fixture.is_sound().await;
 }
 
@@ -66,7 +70,7 @@ async fn a_job_whose_time_is_further_ahead_than_two_intervals_is_due() {
         };
         let set = format!("UPDATE cluster_job SET next_run_at = now() + interval '{ahead}'");
         fixture.admin.client.batch_execute(&set).await.unwrap();
-        let claimed = job::claim(&writer.pool, writer.incarnation, job, interval).await;
+        let claimed = maintenance::claim_job(&writer.pool, writer.incarnation, job, interval).await;
         assert_eq!(claimed.unwrap(), is_due, "{job:?} {ahead} ahead");
     }
     fixture
@@ -98,11 +102,11 @@ async fn what_waits_for_longer_than_any_pause_is_due_again_but_for_delays() {
         )
         .await
         .unwrap();
-    assert_eq!(housekeeping::make_due_again(&writer.pool).await.unwrap(), 3);
+    assert_eq!(maintenance::advance_postponed(&writer.pool).await.unwrap(), 3);
     let due = "SELECT count(*) FROM work WHERE available_at <= now() AND instance_id = 'late'";
     assert_eq!(fixture.count(due).await, 1);
     let due = "SELECT count(*) FROM timer WHERE instance_id = 'again' AND available_at <= now()
                OR instance_id = 'both' AND available_at = due";
     assert_eq!(fixture.count(due).await, 2);
-    assert_eq!(housekeeping::make_due_again(&writer.pool).await.unwrap(), 0);
+    assert_eq!(maintenance::advance_postponed(&writer.pool).await.unwrap(), 0);
 }

@@ -6,14 +6,14 @@ use serde_json::json;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::definitions::{definition, start};
-use crate::assert_verdict;
+use crate::assert_outcome;
 use crate::db::Session;
 use crate::id::{InstanceId, TenantId};
-use crate::store::accept::{Accepted, Acceptor, NewStart, RequestKey};
-use crate::store::commit::Verdict;
+use crate::store::commit::CommitOutcome;
 use crate::store::commit::tests::fixture::{Fixture, Writer, burst, waiting};
 use crate::store::definition::Starts;
-use crate::store::work::ResumeAccepted;
+use crate::store::start::{AcceptedStart, Acceptor, IdempotencyKey, NewStart};
+use crate::store::work::AcceptedResume;
 use crate::store::{definition as definitions, work};
 
 async fn acceptor(fixture: &Fixture) -> (Acceptor, AbortOnDropHandle<()>, Writer) {
@@ -37,8 +37,8 @@ async fn one_key_starts_one_instance() {
         tasks.push(tokio::spawn(async move {
             let instance = format!("i{n}");
             match acceptor.accept(start(&instance, Some("k"))).await.unwrap() {
-                Accepted::New { .. } => (true, instance),
-                Accepted::Before { instance } => (false, instance.into()),
+                AcceptedStart::New { .. } => (true, instance),
+                AcceptedStart::Existing { instance } => (false, instance.into()),
             }
         }));
     }
@@ -63,9 +63,9 @@ async fn one_key_starts_one_instance() {
 async fn a_taken_instance_id_is_refused_and_leaves_no_trace() {
     let fixture = Fixture::new().await;
     let (acceptor, _task, writer) = acceptor(&fixture).await;
-    assert_verdict!(
+    assert_outcome!(
         writer.write(waiting(burst("there", None), "b", 7)).await,
-        Verdict::Won(_)
+        CommitOutcome::Committed(_)
     );
     // A caller's own id is asked for; what is born claimed has one that was made for it.
     let start = |instance: &str, key| NewStart {
@@ -82,7 +82,7 @@ async fn a_taken_instance_id_is_refused_and_leaves_no_trace() {
     assert_eq!(fixture.count("SELECT count(*) FROM work").await, 1);
     assert!(matches!(
         acceptor.accept(start("free", Some("k"))).await.unwrap(),
-        Accepted::New { .. }
+        AcceptedStart::New { .. }
     ));
     fixture.is_sound().await;
 }
@@ -91,13 +91,16 @@ async fn a_taken_instance_id_is_refused_and_leaves_no_trace() {
 async fn one_key_resumes_once() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
-    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
-    let request = |fingerprint: u8| RequestKey {
+    assert_outcome!(
+        writer.write(waiting(burst("i", None), "b", 7)).await,
+        CommitOutcome::Committed(_)
+    );
+    let request = |fingerprint: u8| IdempotencyKey {
         route: "resume",
         key: "k".to_owned(),
         fingerprint: vec![fingerprint; 32],
     };
-    let resume = |request: RequestKey| {
+    let resume = |request: IdempotencyKey| {
         let writer = Arc::clone(&writer);
         tokio::spawn(async move {
             let (tenant, instance) = (TenantId::default(), InstanceId::new("i"));
@@ -108,8 +111,8 @@ async fn one_key_resumes_once() {
     let (mut new, mut before) = (Vec::new(), Vec::new());
     for task in tasks {
         match task.await.unwrap().unwrap() {
-            ResumeAccepted::New(work) => new.push(work),
-            ResumeAccepted::Before(work) => before.extend(work),
+            AcceptedResume::New(work) => new.push(work),
+            AcceptedResume::Existing(work) => before.extend(work),
         }
     }
     assert_eq!((new.len(), before.len()), (1, 7));

@@ -2,7 +2,7 @@
 
 use crate::db::Pool;
 use crate::store::commit::tests::fixture::Fixture;
-use crate::store::housekeeping;
+use crate::store::maintenance;
 
 #[tokio::test]
 async fn nodes_that_start_at_once_make_each_partition_once() {
@@ -24,9 +24,7 @@ async fn nodes_that_start_at_once_make_each_partition_once() {
     let mut tasks = Vec::new();
     for _ in 0..4 {
         let pool = pool.clone();
-        tasks.push(tokio::spawn(
-            async move { housekeeping::ensure_partitions(&pool).await },
-        ));
+        tasks.push(tokio::spawn(async move { maintenance::ensure_partitions(&pool).await }));
     }
     for task in tasks {
         task.await.unwrap().unwrap();

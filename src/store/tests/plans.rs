@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use crate::id::{Incarnation, NodeId};
-use crate::store::accept::Form;
-use crate::store::commit::Shape;
+use crate::store::commit::StatementShape;
 use crate::store::commit::tests::fixture::Fixture;
+use crate::store::start::StartForm;
 
 /// The tables that grow, with what fills them.
 const FILL: &str = "
@@ -408,20 +408,22 @@ fn hot() -> impl Iterator<Item = Hot> {
     let leak = |sql: String| -> &'static str { Box::leak(sql.into_boxed_str()) };
     let wholes = HOT.into_iter().map(move |hot| Hot {
         sql: match hot.name {
-            "commit/batch" => leak(Shape::WHOLE.of(hot.sql)),
-            "start/accept" => leak(Form::Asked.text(false, false)),
+            "commit/batch" => leak(StatementShape::WHOLE.of(hot.sql)),
+            "start/accept" => leak(StartForm::Asked.text(false, false)),
             _ => hot.sql,
         },
         ..hot
     });
-    let shapes = Shape::all().flat_map(move |shape| {
+    let shapes = StatementShape::all().flat_map(move |shape| {
         of("commit/batch").map(move |hot| Hot {
             sql: leak(by_index(&shape.of(hot.sql), shape.own_indexes())),
             ..hot
         })
     });
     let ways = [(false, false), (true, false), (true, true)];
-    let forms = Form::ALL.into_iter().flat_map(move |form| ways.map(|way| (form, way)));
+    let forms = StartForm::ALL
+        .into_iter()
+        .flat_map(move |form| ways.map(|way| (form, way)));
     let starts = forms.flat_map(move |(form, (lent, relaxed))| {
         let own = if form.is_whole() { "" } else { "definition_published" };
         of("start/accept").map(move |hot| Hot {

@@ -3,9 +3,9 @@
 use super::MIGRATIONS;
 use crate::db::Pool;
 use crate::id::{InstanceId, TenantId};
-use crate::store::commit::Verdict;
+use crate::store::commit::CommitOutcome;
 use crate::store::commit::tests::fixture::{self, Fixture};
-use crate::store::journal;
+use crate::store::record as store_record;
 use crate::test_database::TestDatabase;
 
 /// Two commits of one instance, of two days, and one of another tenant's instance under the same id.
@@ -62,13 +62,15 @@ async fn a_page_of_a_journal_begins_and_ends_within_records() {
     for version in 0..4 {
         let request = fixture::burst("i", (version > 0).then_some(version));
         let entries: Vec<i64> = (version * 3..version * 3 + 3).collect();
-        let verdict = writer.write(fixture::journal_of(request, &entries)).await;
-        assert!(matches!(verdict, Verdict::Won(_)), "{verdict:?}");
+        let outcome = writer.write(fixture::journal_of(request, &entries)).await;
+        assert!(matches!(outcome, CommitOutcome::Committed(_)), "{outcome:?}");
     }
     let pool = Pool::new(&fixture.base, 2).unwrap();
     let (tenant, id) = (TenantId::default(), InstanceId::new("i"));
     for (limit, offset) in [(100, 0), (1, 0), (1, 2), (2, 2), (5, 4), (3, 3), (12, 11), (3, 9)] {
-        let (total, page) = journal::list(&pool, &tenant, &id, limit, offset).await.unwrap();
+        let (total, page) = store_record::list_journal(&pool, &tenant, &id, limit, offset)
+            .await
+            .unwrap();
         let numbers: Vec<i64> = page.iter().map(|entry| entry.sequence).collect();
         let expected: Vec<i64> = (offset..(offset + limit).min(12)).collect();
         assert_eq!((total, numbers), (12, expected), "{limit} from {offset}");
@@ -77,6 +79,6 @@ async fn a_page_of_a_journal_begins_and_ends_within_records() {
             assert_eq!(entry.activity_state, Some(serde_json::json!({"Text": "x"})));
         }
     }
-    let (_, beyond) = journal::list(&pool, &tenant, &id, 10, 12).await.unwrap();
+    let (_, beyond) = store_record::list_journal(&pool, &tenant, &id, 10, 12).await.unwrap();
     assert!(beyond.is_empty());
 }

@@ -5,14 +5,14 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::definitions::{definition, start};
 use crate::id::{ClaimNo, Incarnation, InstanceId, TenantId, WorkId};
-use crate::store::accept::{Accepted, Acceptor, NewStart};
 use crate::store::claim::{self, InstanceKey};
 use crate::store::commit::tests::fixture::{Fixture, Writer, burst, waiting};
 use crate::store::commit::tests::proxy::Proxy;
-use crate::store::commit::{Claim, Verdict};
+use crate::store::commit::{Claim, CommitOutcome};
 use crate::store::definition::{self as definitions, Starts};
-use crate::store::work::{self, Fate, StartFate};
-use crate::{Result, assert_verdict};
+use crate::store::start::{AcceptedStart, Acceptor, NewStart};
+use crate::store::work::{self, WorkStatus};
+use crate::{Result, assert_outcome};
 
 struct Bench {
     fixture: Fixture,
@@ -71,7 +71,7 @@ impl Bench {
             .into_iter()
             .map(|row| row.claim)
             .collect();
-        assert_verdict!(self.writer.write(request).await, Verdict::Won(_));
+        assert_outcome!(self.writer.write(request).await, CommitOutcome::Committed(_));
     }
 }
 
@@ -83,7 +83,7 @@ fn chosen(instance: &str, key: Option<&str>) -> NewStart {
     }
 }
 
-fn send(acceptor: &Acceptor, start: NewStart) -> JoinHandle<Result<Accepted>> {
+fn send(acceptor: &Acceptor, start: NewStart) -> JoinHandle<Result<AcceptedStart>> {
     let acceptor = acceptor.clone();
     tokio::spawn(async move { acceptor.accept(start).await })
 }
@@ -138,10 +138,10 @@ async fn of_two_starts_of_one_id_the_one_whose_rival_came_and_went_meanwhile_is_
     bench.fixture.is_sound().await;
 }
 
-fn new(accepted: Accepted) -> WorkId {
+fn new(accepted: AcceptedStart) -> WorkId {
     match accepted {
-        Accepted::New { work, .. } => work,
-        Accepted::Before { instance } => panic!("{instance} was there before"),
+        AcceptedStart::New { work, .. } => work,
+        AcceptedStart::Existing { instance } => panic!("{instance} was there before"),
     }
 }
 
@@ -207,27 +207,27 @@ async fn a_start_that_left_no_trace_is_lost_only_if_the_server_may_have_crashed(
     let (pool, tenant, here) = (&bench.writer.pool, TenantId::default(), bench.writer.incarnation);
     let fate = async |instance: &str, by: Incarnation| {
         let instance = InstanceId::new(instance);
-        work::start_fate(pool, &tenant, &instance, by).await.unwrap()
+        work::start_status(pool, &tenant, &instance, by).await.unwrap()
     };
-    assert_eq!(fate("nowhere", here).await, StartFate::Deleted);
-    assert_eq!(fate("nowhere", Incarnation(0)).await, StartFate::Unknown);
+    assert_eq!(fate("nowhere", here).await, WorkStatus::Deleted);
+    assert_eq!(fate("nowhere", Incarnation(0)).await, WorkStatus::Unknown);
     let (acceptor, _task) = bench.acceptor(true);
     let work = new(acceptor.accept(start("there", None)).await.unwrap());
-    assert_eq!(fate("there", Incarnation(0)).await, StartFate::There);
+    assert_eq!(fate("there", Incarnation(0)).await, WorkStatus::Pending);
     // A number that a crash gave out again tells nothing of the instance that had it before.
     let of = async |instance: &str| {
         let instance = InstanceId::new(instance);
-        work::fate(pool, &tenant, &instance, work).await.unwrap()
+        work::status(pool, &tenant, &instance, work).await.unwrap()
     };
-    assert_eq!(of("there").await, Fate::Open);
-    assert_eq!(of("nowhere").await, Fate::Met);
+    assert_eq!(of("there").await, WorkStatus::Pending);
+    assert_eq!(of("nowhere").await, WorkStatus::Consumed);
     let mut request = burst("there", None);
     request.claims.push(Claim::Work(work, ClaimNo(1)));
-    assert_verdict!(bench.writer.write(request).await, Verdict::Won(_));
-    assert_eq!(fate("there", Incarnation(0)).await, StartFate::There);
+    assert_outcome!(bench.writer.write(request).await, CommitOutcome::Committed(_));
+    assert_eq!(fate("there", Incarnation(0)).await, WorkStatus::Pending);
     let letter = "INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, failures, crashes)
                   VALUES ('', 'letter', 0, 'test', 1, 20, 0)";
     bench.fixture.admin.client.batch_execute(letter).await.unwrap();
-    assert_eq!(fate("letter", Incarnation(0)).await, StartFate::GivenUp);
+    assert_eq!(fate("letter", Incarnation(0)).await, WorkStatus::DeadLettered);
     bench.fixture.is_sound().await;
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::store::commit::tests::fixture::Fixture;
-use crate::store::housekeeping;
+use crate::store::maintenance;
 
 #[tokio::test]
 async fn what_was_consumed_makes_room_and_what_sleeps_is_left_alone() {
@@ -28,7 +28,7 @@ async fn what_was_consumed_makes_room_and_what_sleeps_is_left_alone() {
     // Sessions of other tests may hold a snapshot for a moment, by which nothing is dead yet.
     let vacuums = async {
         while fixture.count(&rows("work")).await > 0 {
-            housekeeping::vacuum(&fixture.base).await.unwrap();
+            maintenance::vacuum(&fixture.base).await.unwrap();
         }
     };
     tokio::time::timeout(Duration::from_secs(60), vacuums).await.unwrap();

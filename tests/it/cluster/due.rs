@@ -80,7 +80,7 @@ async fn delays_are_over_in_time_elsewhere_when_their_node_is_dead() {
 async fn a_delay_that_its_living_node_does_not_take_up_wakes_another() {
     let database = TestDatabase::create().await;
     // It looks for nothing: it runs what its own doors accept, and nothing else.
-    let setter = Node::start_with(&database, "setter", &NEVER, "claim.peek=error");
+    let setter = Node::start_with(&database, "setter", &NEVER, "claim.poll=error");
     let _sleeper = Node::start_with(&database, "sleeper", &NEVER, "");
     let client = database.connect().await;
     has_settled(&client).await;

@@ -30,7 +30,7 @@ pub(super) const AFTER_A_FAILURE: [&str; 2] = [
     // It failed, and its rows are handed back.
     "claim.release",
     // It lost a claim to somebody, and its commit asks what became of it.
-    "resolve.before",
+    "classify.before",
 ];
 
 /// The points that have a test of their own below.
@@ -145,7 +145,7 @@ async fn a_node_that_dies_while_it_deals_with_a_failure_has_run_nothing_twice() 
         };
         let failpoints = format!("{failure};{point}=abort");
         let mut victim = Node::start_armed(&database, "victim", &failpoints).await;
-        if point == "resolve.before" {
+        if point == "classify.before" {
             gate.reached().await;
             let claims = "UPDATE mainspring.work SET claim_no = claim_no + 1";
             assert_eq!(database.connect().await.execute(claims, &[]).await.unwrap(), 1);

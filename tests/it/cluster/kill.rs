@@ -20,7 +20,7 @@ use crate::support::{Http, TestDatabase, long};
 const AT_WORK: [&str; 18] = [
     "accept.before",
     "accept.after",
-    "claim.peek",
+    "claim.poll",
     "claim.before",
     "claim.locked",
     "claim.after",
@@ -41,12 +41,12 @@ const AT_WORK: [&str; 18] = [
 /// Every point at which it can be hit while it takes over what it left behind.
 const AT_START: [&str; 7] = [
     "node.register",
-    "depart.before",
-    "depart.fenced",
-    "depart.terminated",
-    "depart.releasing",
-    "depart.released",
-    "depart.forgotten",
+    "removal.before",
+    "removal.fenced",
+    "removal.terminated",
+    "removal.releasing",
+    "removal.released",
+    "removal.forgotten",
 ];
 
 /// What is no moment of a process: words that are lost, and a point for a single instance.

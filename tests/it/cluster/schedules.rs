@@ -11,7 +11,7 @@ use super::nodes::{NAMES, Node, PATIENCE, is_sound, start_three};
 use crate::support::{Connection, Http, TestDatabase, poll_until};
 
 /// Every point at which a node can be hit while it fires; where it recomputes at its start, see the storm.
-pub(super) const POINTS: [&str; 3] = ["fire.peek", "fire.decided", "fire.fired"];
+pub(super) const POINTS: [&str; 3] = ["fire.poll", "fire.decided", "fire.fired"];
 
 /// How many schedules there are, and how often each fires.
 const SCHEDULES: usize = 4;

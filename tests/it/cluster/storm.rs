@@ -15,8 +15,8 @@ use crate::support::{Connection, TestDatabase, long, poll_until};
 /// Each lane is one node's: what it dies at, one after the other.
 const POINTS: [&[&str]; 3] = [
     &[
-        "fire.peek",
-        "claim.peek",
+        "fire.poll",
+        "claim.poll",
         "commit.gathered",
         "commit.written",
         "fire.computed",
@@ -43,7 +43,7 @@ const POINTS: [&[&str]; 3] = [
 /// Beside those that need a fault before they are passed: what brings a node there, and where it dies.
 const AFTER_A_FAULT: [&str; 2] = [
     "burst.before=cut@2;claim.release=abort",
-    "commit.answered=cut@2;resolve.before=abort",
+    "commit.answered=cut@2;classify.before=abort",
 ];
 
 const SETTINGS: [&str; 4] = ["--check-in", "200ms", "--tolerance", "1s"];

@@ -241,12 +241,12 @@ async fn nobody_is_declared_dead_when_the_whole_database_stalls() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_third_node_finishes_what_a_second_one_dies_of() {
     for point in [
-        "depart.before",
-        "depart.fenced",
-        "depart.terminated",
-        "depart.releasing",
-        "depart.released",
-        "depart.forgotten",
+        "removal.before",
+        "removal.fenced",
+        "removal.terminated",
+        "removal.releasing",
+        "removal.released",
+        "removal.forgotten",
     ] {
         let gate = Gate::new();
         // The last one of the ring watches the first one.

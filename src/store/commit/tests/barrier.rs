@@ -4,17 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::fixture::{Fixture, burst, journal, waiting};
-use crate::assert_verdict;
+use crate::assert_outcome;
 use crate::id::{NodeId, StimulusHash, TenantId};
-use crate::store::accept::RequestKey;
-use crate::store::commit::{Verdict, WriterOptions};
-use crate::store::depart::{self, Cause};
+use crate::store::commit::{CommitOutcome, WriterOptions};
 use crate::store::event::{self, NewEvent};
+use crate::store::node::removal::{self, RemovalCause};
+use crate::store::start::IdempotencyKey;
 
 fn event(hash: u8, key: &str) -> NewEvent {
     NewEvent {
         tenant: TenantId::default(),
-        request: RequestKey {
+        request: IdempotencyKey {
             route: "event",
             key: key.to_owned(),
             fingerprint: vec![0; 32],
@@ -33,7 +33,10 @@ fn event(hash: u8, key: &str) -> NewEvent {
 async fn departing_waits_for_the_commit_in_flight_and_refuses_the_next() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
-    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    assert_outcome!(
+        writer.write(waiting(burst("i", None), "b", 7)).await,
+        CommitOutcome::Committed(_)
+    );
     // The commit stops with its fence row locked.
     let blocker = fixture.stop_at("i").await;
     let in_flight = tokio::spawn({
@@ -53,9 +56,9 @@ async fn departing_waits_for_the_commit_in_flight_and_refuses_the_next() {
     .await
     .expect_err("the fence fell while a commit was in flight");
     blocker.client.batch_execute("ROLLBACK").await.unwrap();
-    assert_verdict!(in_flight.await.unwrap(), Verdict::Won(_));
+    assert_outcome!(in_flight.await.unwrap(), CommitOutcome::Committed(_));
     fence.await.unwrap();
-    assert_verdict!(writer.write(burst("i", Some(2))).await, Verdict::Fenced);
+    assert_outcome!(writer.write(burst("i", Some(2))).await, CommitOutcome::Fenced);
     assert_eq!(fixture.version("i").await, Some(2));
 }
 
@@ -63,7 +66,10 @@ async fn departing_waits_for_the_commit_in_flight_and_refuses_the_next() {
 async fn an_event_and_its_bookmark_never_miss_each_other_when_the_wait_comes_first() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
-    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    assert_outcome!(
+        writer.write(waiting(burst("i", None), "b", 7)).await,
+        CommitOutcome::Committed(_)
+    );
     let blocker = fixture.stop_at("i").await;
     let begins_to_wait = tokio::spawn({
         let writer = Arc::clone(&writer);
@@ -88,7 +94,7 @@ async fn an_event_and_its_bookmark_never_miss_each_other_when_the_wait_comes_fir
         tokio::task::yield_now().await;
     }
     blocker.client.batch_execute("ROLLBACK").await.unwrap();
-    assert_verdict!(begins_to_wait.await.unwrap(), Verdict::Won(_));
+    assert_outcome!(begins_to_wait.await.unwrap(), CommitOutcome::Committed(_));
     let fanout = publishes.await.unwrap();
     assert_eq!((fanout.resumed, fanout.kept), (1, false));
     fixture.is_sound().await;
@@ -122,11 +128,11 @@ async fn an_event_and_its_bookmark_never_miss_each_other_when_the_event_comes_fi
         let writer = Arc::clone(&writer);
         async move { writer.write(waiting(burst("i", None), "b", 9)).await }
     });
-    // It goes to the straggler lane; a burst that needs no such key is not held up meanwhile.
+    // It goes to the contended lane; a burst that needs no such key is not held up meanwhile.
     fixture.somebody_waits().await;
-    assert_verdict!(writer.write(burst("other", None)).await, Verdict::Won(_));
+    assert_outcome!(writer.write(burst("other", None)).await, CommitOutcome::Committed(_));
     publisher.client.batch_execute("COMMIT").await.unwrap();
-    assert_verdict!(begins_to_wait.await.unwrap(), Verdict::Won(_));
+    assert_outcome!(begins_to_wait.await.unwrap(), CommitOutcome::Committed(_));
     assert_eq!(fixture.count("SELECT count(*) FROM inbox").await, 0);
     assert_eq!(fixture.count("SELECT count(*) FROM work WHERE kind = 2").await, 1);
     fixture.is_sound().await;
@@ -136,7 +142,10 @@ async fn an_event_and_its_bookmark_never_miss_each_other_when_the_event_comes_fi
 async fn one_event_key_fans_out_once() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
-    assert_verdict!(writer.write(waiting(burst("i", None), "b", 9)).await, Verdict::Won(_));
+    assert_outcome!(
+        writer.write(waiting(burst("i", None), "b", 9)).await,
+        CommitOutcome::Committed(_)
+    );
     let class = fixture.base.schema().lock_class();
     let mut tasks = Vec::new();
     for _ in 0..8 {
@@ -162,9 +171,9 @@ async fn one_locked_instance_does_not_stall_its_batch() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
     for instance in ["a", "b", "c"] {
-        assert_verdict!(
+        assert_outcome!(
             writer.write(waiting(burst(instance, None), "b", 7)).await,
-            Verdict::Won(_)
+            CommitOutcome::Committed(_)
         );
     }
     let blocker = fixture.session().await;
@@ -178,11 +187,11 @@ async fn one_locked_instance_does_not_stall_its_batch() {
         tokio::spawn(async move { writer.write(waiting(burst(instance, Some(1)), "b2", 8)).await })
     };
     let (a, b, c) = (write("a"), write("b"), write("c"));
-    assert_verdict!(a.await.unwrap(), Verdict::Won(_));
-    assert_verdict!(c.await.unwrap(), Verdict::Won(_));
+    assert_outcome!(a.await.unwrap(), CommitOutcome::Committed(_));
+    assert_outcome!(c.await.unwrap(), CommitOutcome::Committed(_));
     assert!(!b.is_finished());
     blocker.client.batch_execute("ROLLBACK").await.unwrap();
-    assert_verdict!(b.await.unwrap(), Verdict::Won(_));
+    assert_outcome!(b.await.unwrap(), CommitOutcome::Committed(_));
     fixture.is_sound().await;
 }
 
@@ -190,7 +199,10 @@ async fn one_locked_instance_does_not_stall_its_batch() {
 async fn a_straggler_is_told_what_beat_it() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
-    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    assert_outcome!(
+        writer.write(waiting(burst("i", None), "b", 7)).await,
+        CommitOutcome::Committed(_)
+    );
     let rival = fixture.session().await;
     rival
         .client
@@ -203,7 +215,7 @@ async fn a_straggler_is_told_what_beat_it() {
     });
     fixture.somebody_waits().await;
     rival.client.batch_execute("COMMIT").await.unwrap();
-    assert_verdict!(loses.await.unwrap(), Verdict::VersionConflict);
+    assert_outcome!(loses.await.unwrap(), CommitOutcome::VersionConflict);
     fixture.is_sound().await;
 }
 
@@ -215,14 +227,20 @@ async fn a_row_that_stays_locked_ends_a_stragglers_patience() {
         ..WriterOptions::default()
     };
     let writer = fixture.writer_with(&fixture.base, options).await;
-    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    assert_outcome!(
+        writer.write(waiting(burst("i", None), "b", 7)).await,
+        CommitOutcome::Committed(_)
+    );
     let blocker = fixture.session().await;
     blocker
         .client
         .batch_execute("BEGIN; SELECT 1 FROM instance FOR UPDATE")
         .await
         .unwrap();
-    assert_verdict!(writer.write(waiting(burst("i", Some(1)), "b2", 8)).await, Verdict::Busy);
+    assert_outcome!(
+        writer.write(waiting(burst("i", Some(1)), "b2", 8)).await,
+        CommitOutcome::Busy
+    );
     assert_eq!(fixture.version("i").await, Some(1));
 }
 
@@ -240,8 +258,8 @@ async fn two_bursts_of_one_instance_in_one_batch_both_get_their_answer() {
     let mut won = 0;
     for task in tasks {
         match task.await.unwrap() {
-            Verdict::Won(_) => won += 1,
-            verdict => assert_verdict!(verdict, Verdict::VersionConflict),
+            CommitOutcome::Committed(_) => won += 1,
+            outcome => assert_outcome!(outcome, CommitOutcome::VersionConflict),
         }
     }
     assert_eq!((won, fixture.count("SELECT count(*) FROM journal").await), (1, 1));
@@ -254,9 +272,9 @@ async fn two_writers_over_the_same_instances_neither_deadlock_nor_lose_an_answer
     let one = Arc::new(fixture.writer().await);
     let two = Arc::new(fixture.writer().await);
     for n in 0..20 {
-        assert_verdict!(
+        assert_outcome!(
             one.write(waiting(burst(&format!("i{n:02}"), None), "b", n)).await,
-            Verdict::Won(_)
+            CommitOutcome::Committed(_)
         );
     }
     let mut tasks = Vec::new();
@@ -275,8 +293,8 @@ async fn two_writers_over_the_same_instances_neither_deadlock_nor_lose_an_answer
     let mut won = 0;
     for task in tasks {
         match task.await.unwrap() {
-            Verdict::Won(_) => won += 1,
-            verdict => assert_verdict!(verdict, Verdict::VersionConflict),
+            CommitOutcome::Committed(_) => won += 1,
+            outcome => assert_outcome!(outcome, CommitOutcome::VersionConflict),
         }
     }
     assert_eq!(won, 20, "each instance went from version 1 to 2 once");
@@ -287,7 +305,10 @@ async fn two_writers_over_the_same_instances_neither_deadlock_nor_lose_an_answer
 async fn claims_locked_by_a_dying_commit_are_found_by_the_next_sweep() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
-    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    assert_outcome!(
+        writer.write(waiting(burst("i", None), "b", 7)).await,
+        CommitOutcome::Committed(_)
+    );
     for _ in 0..3 {
         fixture.claimed_work("i", writer.incarnation).await;
     }
@@ -300,7 +321,7 @@ async fn claims_locked_by_a_dying_commit_are_found_by_the_next_sweep() {
     let session = fixture.session().await;
     let incarnation = writer.incarnation;
     let departs = tokio::spawn(async move {
-        depart::depart(&session.client, incarnation, &NodeId::new("test"), Cause::Died)
+        removal::remove(&session.client, incarnation, &NodeId::new("test"), RemovalCause::Died)
             .await
             .unwrap()
     });
@@ -328,7 +349,10 @@ async fn claims_locked_by_a_dying_commit_are_found_by_the_next_sweep() {
 async fn an_incarnation_stopped_in_the_middle_of_a_commit_is_ended_first() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
-    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    assert_outcome!(
+        writer.write(waiting(burst("i", None), "b", 7)).await,
+        CommitOutcome::Committed(_)
+    );
     // A session of that incarnation that holds its fence row and never goes on.
     let stopped = writer.connector.open().await.unwrap();
     stopped
@@ -338,15 +362,20 @@ async fn an_incarnation_stopped_in_the_middle_of_a_commit_is_ended_first() {
         .unwrap();
     let session = fixture.session().await;
     session.client.batch_execute("SET lock_timeout = 200").await.unwrap();
-    depart::depart(&session.client, writer.incarnation, &NodeId::new("test"), Cause::Died)
-        .await
-        .unwrap();
+    removal::remove(
+        &session.client,
+        writer.incarnation,
+        &NodeId::new("test"),
+        RemovalCause::Died,
+    )
+    .await
+    .unwrap();
     let mut lost = stopped.lost();
     tokio::time::timeout(Duration::from_secs(60), lost.wait_for(|lost| *lost))
         .await
         .unwrap()
         .unwrap();
-    assert_verdict!(writer.write(burst("i", Some(1))).await, Verdict::Fenced);
+    assert_outcome!(writer.write(burst("i", Some(1))).await, CommitOutcome::Fenced);
     fixture.is_sound().await;
 }
 
@@ -362,7 +391,7 @@ async fn only_departed_or_expired_incarnations_can_be_terminated() {
         .unwrap()
         .get(0);
     assert_eq!(ended, 0);
-    assert_verdict!(writer.write(burst("i", None)).await, Verdict::Won(_));
+    assert_outcome!(writer.write(burst("i", None)).await, CommitOutcome::Committed(_));
 }
 
 #[tokio::test]
@@ -383,7 +412,7 @@ async fn a_node_that_registers_during_the_sweep_for_orphans_keeps_its_claims() {
         .execute(starts, &[&"a", &gone.incarnation.0])
         .await
         .unwrap();
-    let orphans = depart::orphans(&fixture.admin.client).await.unwrap();
+    let orphans = removal::orphaned(&fixture.admin.client).await.unwrap();
     assert_eq!(orphans, [gone.incarnation]);
     let fresh = fixture.writer().await;
     fixture
@@ -393,7 +422,7 @@ async fn a_node_that_registers_during_the_sweep_for_orphans_keeps_its_claims() {
         .await
         .unwrap();
     for orphan in orphans {
-        depart::depart(&fixture.admin.client, orphan, &NodeId::new("x"), Cause::Died)
+        removal::remove(&fixture.admin.client, orphan, &NodeId::new("x"), RemovalCause::Died)
             .await
             .unwrap();
     }
@@ -403,6 +432,6 @@ async fn a_node_that_registers_during_the_sweep_for_orphans_keeps_its_claims() {
             .await,
         1
     );
-    assert!(depart::orphans(&fixture.admin.client).await.unwrap().is_empty());
+    assert!(removal::orphaned(&fixture.admin.client).await.unwrap().is_empty());
     fixture.is_sound().await;
 }

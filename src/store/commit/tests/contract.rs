@@ -2,30 +2,30 @@
 
 use std::sync::Arc;
 
-use super::fixture::{Fixture, burst, journal, kept, waiting};
+use super::fixture::{Fixture, burst, journal, waiting};
 use super::proxy::Proxy;
-use crate::assert_verdict;
+use crate::assert_outcome;
 use crate::id::{BookmarkId, ClaimNo, InstanceVersion, NodeId};
-use crate::store::commit::{Claim, Commit, StimulusRow, Verdict, WriterOptions};
-use crate::store::depart::{self, Cause};
+use crate::store::commit::{Claim, Commit, CommitOutcome, StimulusRow, WriterOptions};
+use crate::store::node::removal::{self, RemovalCause};
 
 #[tokio::test]
 async fn a_burst_is_written_whole_and_its_version_grows() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     let first = waiting(journal(burst("i", None), 1), "b", 7);
-    assert_verdict!(
+    assert_outcome!(
         writer.write(first).await,
-        Verdict::Won(Commit {
+        CommitOutcome::Committed(Commit {
             version: InstanceVersion(1),
             ..
         })
     );
     let mut second = journal(burst("i", Some(1)), 2);
     second.effects.bookmarks_burned = vec![BookmarkId::new("b")];
-    assert_verdict!(
+    assert_outcome!(
         writer.write(second).await,
-        Verdict::Won(Commit {
+        CommitOutcome::Committed(Commit {
             version: InstanceVersion(2),
             ..
         })
@@ -39,13 +39,16 @@ async fn a_burst_is_written_whole_and_its_version_grows() {
 async fn an_old_version_changes_nothing() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
-    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    assert_outcome!(
+        writer.write(waiting(burst("i", None), "b", 7)).await,
+        CommitOutcome::Committed(_)
+    );
     let mut stale = journal(burst("i", Some(9)), 5);
     stale.effects.bookmarks_burned = vec![BookmarkId::new("b")];
-    assert_verdict!(writer.write(stale).await, Verdict::VersionConflict);
-    assert_verdict!(
+    assert_outcome!(writer.write(stale).await, CommitOutcome::VersionConflict);
+    assert_outcome!(
         writer.write(journal(burst("i", None), 5)).await,
-        Verdict::VersionConflict
+        CommitOutcome::VersionConflict
     );
     assert_eq!(fixture.count("SELECT count(*) FROM journal").await, 0);
     assert_eq!(fixture.version("i").await, Some(1));
@@ -56,14 +59,17 @@ async fn an_old_version_changes_nothing() {
 async fn a_lost_claim_loses_the_whole_burst() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
-    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    assert_outcome!(
+        writer.write(waiting(burst("i", None), "b", 7)).await,
+        CommitOutcome::Committed(_)
+    );
     let good = fixture.claimed_work("i", writer.incarnation).await;
     let Claim::Work(id, _) = fixture.claimed_work("i", writer.incarnation).await else {
         unreachable!()
     };
     let mut request = journal(burst("i", Some(1)), 1);
     request.claims = vec![good.clone(), Claim::Work(id, ClaimNo(2))];
-    assert_verdict!(writer.write(request).await, Verdict::ClaimLost);
+    assert_outcome!(writer.write(request).await, CommitOutcome::ClaimLost);
     assert_eq!(
         fixture.count("SELECT count(*) FROM work").await,
         2,
@@ -72,7 +78,7 @@ async fn a_lost_claim_loses_the_whole_burst() {
     assert_eq!(fixture.count("SELECT count(*) FROM journal").await, 0);
     let mut request = waiting(journal(burst("i", Some(1)), 1), "b2", 8);
     request.claims = vec![good, Claim::Work(id, ClaimNo(1))];
-    assert_verdict!(writer.write(request).await, Verdict::Won(_));
+    assert_outcome!(writer.write(request).await, CommitOutcome::Committed(_));
     assert_eq!(fixture.count("SELECT count(*) FROM work").await, 0);
     fixture.is_sound().await;
 }
@@ -81,13 +87,24 @@ async fn a_lost_claim_loses_the_whole_burst() {
 async fn a_departed_incarnation_writes_nothing_more() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
-    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    assert_outcome!(
+        writer.write(waiting(burst("i", None), "b", 7)).await,
+        CommitOutcome::Committed(_)
+    );
     let session = fixture.session().await;
-    depart::depart(&session.client, writer.incarnation, &NodeId::new("test"), Cause::Died)
-        .await
-        .unwrap();
-    assert_verdict!(writer.write(journal(burst("i", Some(1)), 1)).await, Verdict::Fenced);
-    assert_verdict!(writer.write(journal(burst("j", None), 1)).await, Verdict::Fenced);
+    removal::remove(
+        &session.client,
+        writer.incarnation,
+        &NodeId::new("test"),
+        RemovalCause::Died,
+    )
+    .await
+    .unwrap();
+    assert_outcome!(
+        writer.write(journal(burst("i", Some(1)), 1)).await,
+        CommitOutcome::Fenced
+    );
+    assert_outcome!(writer.write(journal(burst("j", None), 1)).await, CommitOutcome::Fenced);
     assert_eq!(fixture.version("i").await, Some(1));
     assert_eq!(fixture.count("SELECT count(*) FROM journal").await, 0);
     fixture.is_sound().await;
@@ -109,8 +126,8 @@ async fn one_bad_row_hurts_only_its_own_burst() {
     }
     for task in bursts {
         match task.await.unwrap() {
-            (4, verdict) => assert_verdict!(verdict, Verdict::Refused(_)),
-            (_, verdict) => assert_verdict!(verdict, Verdict::Won(_)),
+            (4, outcome) => assert_outcome!(outcome, CommitOutcome::Refused(_)),
+            (_, outcome) => assert_outcome!(outcome, CommitOutcome::Committed(_)),
         }
     }
     assert_eq!(fixture.count("SELECT count(*) FROM instance").await, 8);
@@ -124,19 +141,18 @@ async fn a_commit_whose_answer_was_lost_is_found_and_not_repeated() {
     let writer = fixture
         .writer_with(&fixture.through(proxy.port), WriterOptions::default())
         .await;
-    assert_verdict!(
+    assert_outcome!(
         writer.write(journal(waiting(burst("i", None), "b", 7), 1)).await,
-        Verdict::Won(_)
+        CommitOutcome::Committed(_)
     );
     let mut request = journal(waiting(burst("i", Some(1)), "b2", 8), 2);
     request.claims = vec![fixture.claimed_work("i", writer.incarnation).await];
     request.effects.continues = true;
-    let (keep, token) = kept();
-    request.keep = keep;
+    let token = Arc::new(());
     proxy.swallow_up_to_commit();
-    let answer = writer.answer(request).await;
-    let Verdict::Won(Commit { version, continued, .. }) = answer.verdict else {
-        panic!("{:?}", answer.verdict)
+    let reply = writer.reply(request, Arc::clone(&token)).await;
+    let CommitOutcome::Committed(Commit { version, continued, .. }) = reply.outcome else {
+        panic!("{:?}", reply.outcome)
     };
     assert_eq!((version.0, fixture.version("i").await), (2, Some(2)), "written once");
     assert!(continued.is_some(), "the row under which it goes on is found, too");
@@ -149,7 +165,10 @@ async fn a_commit_whose_answer_was_lost_is_found_and_not_repeated() {
 
     // The same for an instance that is new, with a waiting bookmark (a pipeline of several statements).
     proxy.swallow_up_to_commit();
-    assert_verdict!(writer.write(waiting(burst("new", None), "b", 9)).await, Verdict::Won(_));
+    assert_outcome!(
+        writer.write(waiting(burst("new", None), "b", 9)).await,
+        CommitOutcome::Committed(_)
+    );
     assert_eq!(fixture.version("new").await, Some(1));
     fixture.is_sound().await;
 }
@@ -161,7 +180,10 @@ async fn a_commit_in_doubt_whose_incarnation_departed_is_still_found() {
     let writer = fixture
         .writer_with(&fixture.through(proxy.port), WriterOptions::default())
         .await;
-    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    assert_outcome!(
+        writer.write(waiting(burst("i", None), "b", 7)).await,
+        CommitOutcome::Committed(_)
+    );
     // Whoever departs us does so the moment the commit is done, before we can ask.
     fixture
         .admin
@@ -175,13 +197,13 @@ async fn a_commit_in_doubt_whose_incarnation_departed_is_still_found() {
         .await
         .unwrap();
     proxy.swallow_up_to_commit();
-    assert_verdict!(
+    assert_outcome!(
         writer.write(waiting(burst("i", Some(1)), "b2", 7)).await,
-        Verdict::Won(_)
+        CommitOutcome::Committed(_)
     );
-    assert_verdict!(
+    assert_outcome!(
         writer.write(waiting(burst("i", Some(2)), "b3", 7)).await,
-        Verdict::Fenced
+        CommitOutcome::Fenced
     );
     fixture.is_sound().await;
 }
@@ -195,7 +217,7 @@ async fn an_instance_that_is_gone_while_in_doubt_is_unknown() {
         .await;
     // The second also has the statement prepared, so that the next answer is that of a commit.
     for expected in [None, Some(1)] {
-        assert_verdict!(writer.write(burst("i", expected)).await, Verdict::Won(_));
+        assert_outcome!(writer.write(burst("i", expected)).await, CommitOutcome::Committed(_));
     }
     fixture
         .admin
@@ -209,7 +231,7 @@ async fn an_instance_that_is_gone_while_in_doubt_is_unknown() {
         .await
         .unwrap();
     proxy.swallow_next_answer();
-    assert_verdict!(writer.write(burst("i", Some(2))).await, Verdict::Unknown);
+    assert_outcome!(writer.write(burst("i", Some(2))).await, CommitOutcome::Unknown);
     fixture.is_sound().await;
 }
 
@@ -227,13 +249,16 @@ async fn the_inbox_gives_each_stimulus_to_one_bookmark() {
             lifetime: 60_000_000,
         });
     }
-    assert_verdict!(writer.write(request).await, Verdict::Won(_));
+    assert_outcome!(writer.write(request).await, CommitOutcome::Committed(_));
     assert_eq!(fixture.count("SELECT count(*) FROM inbox").await, 2);
     // Another instance: they are targeted at the first one.
-    assert_verdict!(writer.write(waiting(burst("j", None), "b", 9)).await, Verdict::Won(_));
+    assert_outcome!(
+        writer.write(waiting(burst("j", None), "b", 9)).await,
+        CommitOutcome::Committed(_)
+    );
     assert_eq!(fixture.count("SELECT count(*) FROM inbox").await, 2);
     let three = waiting(waiting(waiting(burst("i", Some(1)), "b1", 9), "b2", 9), "b3", 9);
-    assert_verdict!(writer.write(three).await, Verdict::Won(_));
+    assert_outcome!(writer.write(three).await, CommitOutcome::Committed(_));
     assert_eq!(fixture.count("SELECT count(*) FROM inbox").await, 0);
     assert_eq!(
         fixture
@@ -273,7 +298,7 @@ async fn a_yielded_burst_goes_on_under_the_row_that_it_was_born_of() {
             let others = "INSERT INTO work (tenant_id, instance_id, kind, body) VALUES ('', 'i', 1, '{}')";
             session.client.batch_execute(others).await.unwrap();
         }
-        let Verdict::Won(Commit { continued, more, .. }) = writer.write(request).await else {
+        let CommitOutcome::Committed(Commit { continued, more, .. }) = writer.write(request).await else {
             panic!()
         };
         assert_eq!((continued, more), (None, waits), "no other row was made");
@@ -286,7 +311,10 @@ async fn a_yielded_burst_goes_on_under_the_row_that_it_was_born_of() {
     assert_eq!(fixture.count(indexed).await, 0, "no index knows what is changed");
     let mut last = burst("i", Some(4));
     last.claims = vec![claim];
-    assert_verdict!(writer.write(last).await, Verdict::Won(Commit { continued: None, .. }));
+    assert_outcome!(
+        writer.write(last).await,
+        CommitOutcome::Committed(Commit { continued: None, .. })
+    );
     assert_eq!(fixture.count("SELECT count(*) FROM work").await, 1, "the other one");
     fixture.is_sound().await;
 }
@@ -301,7 +329,7 @@ async fn a_yielded_burst_goes_on_under_a_claimed_row() {
         request.effects.sub_status,
         request.effects.continues,
     ) = (0, 1, true);
-    let Verdict::Won(Commit {
+    let CommitOutcome::Committed(Commit {
         continued: Some(work), ..
     }) = writer.write(request).await
     else {
@@ -309,9 +337,9 @@ async fn a_yielded_burst_goes_on_under_a_claimed_row() {
     };
     let mut request = burst("i", Some(1));
     request.claims = vec![Claim::Work(work, ClaimNo(1))];
-    assert_verdict!(
+    assert_outcome!(
         writer.write(request).await,
-        Verdict::Won(Commit { continued: None, .. })
+        CommitOutcome::Committed(Commit { continued: None, .. })
     );
     assert_eq!(fixture.count("SELECT count(*) FROM work").await, 0);
     fixture.is_sound().await;

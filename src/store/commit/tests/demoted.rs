@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::fixture::{Fixture, burst, journal};
-use crate::assert_verdict;
+use crate::assert_outcome;
 use crate::id::TenantId;
-use crate::store::accept::RequestKey;
-use crate::store::commit::{StimulusHash, Verdict};
+use crate::store::commit::{CommitOutcome, StimulusHash};
 use crate::store::event::{self, NewEvent};
+use crate::store::start::IdempotencyKey;
 
 /// From now on no row can be written to this table; how often it was tried is counted.
 async fn demote(fixture: &Fixture, table: &str) {
@@ -48,7 +48,7 @@ async fn a_burst_is_sent_again_until_a_server_takes_it_and_not_in_a_storm() {
     let least = Duration::from_millis(10 + 20 + 40 + 80 + 160 + 320 + 500);
     assert!(began.elapsed() >= least, "{TRIES} tries in {:?}", began.elapsed());
     promote(&fixture, "instance").await;
-    assert_verdict!(sent.await.unwrap(), Verdict::Won(_));
+    assert_outcome!(sent.await.unwrap(), CommitOutcome::Committed(_));
     assert_eq!(fixture.count("SELECT count(*) FROM journal").await, 1);
     fixture.is_sound().await;
 }
@@ -60,7 +60,7 @@ async fn an_event_that_was_not_taken_can_be_tried_again() {
     let class = fixture.base.schema().lock_class();
     let event = NewEvent {
         tenant: TenantId::default(),
-        request: RequestKey {
+        request: IdempotencyKey {
             route: "event",
             key: "k".to_owned(),
             fingerprint: vec![0; 32],

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::fixture::{Fixture, Writer, burst, execute, journal, occupy, spawn};
-use crate::assert_verdict;
-use crate::store::commit::{Verdict, WriterOptions};
+use crate::assert_outcome;
+use crate::store::commit::{CommitOutcome, WriterOptions};
 
 /// From now on the server refuses a commit that writes a record of such an instance.
 async fn refuses(fixture: &Fixture, code: &str, which: &str) {
@@ -35,7 +35,7 @@ async fn writer(fixture: &Fixture, patience: Duration) -> Arc<Writer> {
 }
 
 /// Bursts that travel in one batch, in this order.
-async fn together(fixture: &Fixture, writer: &Arc<Writer>, instances: &[&str]) -> Vec<Verdict> {
+async fn together(fixture: &Fixture, writer: &Arc<Writer>, instances: &[&str]) -> Vec<CommitOutcome> {
     let (occupier, occupied) = occupy(fixture, writer).await;
     let mut sent = Vec::new();
     for instance in instances {
@@ -44,12 +44,12 @@ async fn together(fixture: &Fixture, writer: &Arc<Writer>, instances: &[&str]) -
         tokio::task::yield_now().await;
     }
     execute(&occupier, "ROLLBACK").await;
-    assert_verdict!(occupied.await.unwrap(), Verdict::Won(_));
-    let mut verdicts = Vec::new();
+    assert_outcome!(occupied.await.unwrap(), CommitOutcome::Committed(_));
+    let mut outcomes = Vec::new();
     for burst in sent {
-        verdicts.push(burst.await.unwrap());
+        outcomes.push(burst.await.unwrap());
     }
-    verdicts
+    outcomes
 }
 
 #[tokio::test]
@@ -59,18 +59,24 @@ async fn what_is_refused_to_all_is_no_bursts_own() {
         let writer = writer(&fixture, Duration::from_millis(50)).await;
         refuses(&fixture, code, "i").await;
         let names = ["i1", "i2", "i3", "i4", "i5", "i6"];
-        let verdicts = together(&fixture, &writer, &names).await;
+        let outcomes = together(&fixture, &writer, &names).await;
         // A statement that takes too long is the row's if without rows it does not.
         if code != "57014" {
-            for verdict in verdicts {
-                assert!(matches!(verdict, Verdict::Fault(_)), "{code}: {verdict:?}");
+            for outcome in outcomes {
+                assert!(
+                    matches!(outcome, CommitOutcome::DatabaseFault(_)),
+                    "{code}: {outcome:?}"
+                );
             }
             let reason = writer.commit.breaker().reason().unwrap_or_default();
             assert!(reason.contains(code), "{code}: {reason}");
         }
         assert_eq!(fixture.count("SELECT count(*) FROM record").await, 0);
         refuses_no_more(&fixture).await;
-        assert_verdict!(writer.write(journal(burst("i1", None), 1)).await, Verdict::Won(_));
+        assert_outcome!(
+            writer.write(journal(burst("i1", None), 1)).await,
+            CommitOutcome::Committed(_)
+        );
         assert!(!writer.commit.breaker().is_open());
         fixture.is_sound().await;
     }
@@ -92,7 +98,7 @@ async fn what_is_refused_for_a_moment_is_written_without_running_it_again() {
     }
     refuses_no_more(&fixture).await;
     for burst in sent {
-        assert_verdict!(burst.await.unwrap(), Verdict::Won(_));
+        assert_outcome!(burst.await.unwrap(), CommitOutcome::Committed(_));
     }
     assert!(!writer.commit.breaker().is_open());
     fixture.is_sound().await;
@@ -106,14 +112,17 @@ async fn what_fails_alone_while_others_are_committed_is_its_own() {
             let writer = writer(&fixture, Duration::from_secs(60)).await;
             refuses(&fixture, code, bad).await;
             let names = ["i1", "i2", "i3", "i4", "i5"];
-            let verdicts = together(&fixture, &writer, &names).await;
-            for (instance, verdict) in names.iter().zip(verdicts) {
+            let outcomes = together(&fixture, &writer, &names).await;
+            for (instance, outcome) in names.iter().zip(outcomes) {
                 if *instance == bad {
-                    assert!(matches!(verdict, Verdict::Refused(_)), "{code} {bad}: {verdict:?}");
+                    assert!(
+                        matches!(outcome, CommitOutcome::Refused(_)),
+                        "{code} {bad}: {outcome:?}"
+                    );
                 } else {
                     assert!(
-                        matches!(verdict, Verdict::Won(_)),
-                        "{code} {bad} {instance}: {verdict:?}"
+                        matches!(outcome, CommitOutcome::Committed(_)),
+                        "{code} {bad} {instance}: {outcome:?}"
                     );
                 }
             }
@@ -128,7 +137,10 @@ async fn a_commit_that_never_fits_its_deadline_is_refused_in_a_quiet_system_too(
     let fixture = Fixture::new().await;
     let writer = writer(&fixture, Duration::from_secs(60)).await;
     refuses(&fixture, "57014", "long").await;
-    assert_verdict!(writer.write(journal(burst("long", None), 1)).await, Verdict::Refused(_));
+    assert_outcome!(
+        writer.write(journal(burst("long", None), 1)).await,
+        CommitOutcome::Refused(_)
+    );
     fixture.is_sound().await;
 }
 
@@ -138,10 +150,16 @@ async fn a_check_is_the_rows_and_a_missing_partition_is_not() {
     let writer = writer(&fixture, Duration::from_millis(50)).await;
     let check = "ALTER TABLE instance ADD CONSTRAINT named CHECK (id <> 'bad')";
     execute(&fixture.admin, check).await;
-    assert_verdict!(writer.write(journal(burst("bad", None), 1)).await, Verdict::Refused(_));
+    assert_outcome!(
+        writer.write(journal(burst("bad", None), 1)).await,
+        CommitOutcome::Refused(_)
+    );
     let gone = "DO $$DECLARE p record; BEGIN
                     FOR p IN SELECT inhrelid::regclass AS name FROM pg_inherits WHERE inhparent = 'record'::regclass LOOP
                         EXECUTE 'DROP TABLE ' || p.name; END LOOP; END$$";
     execute(&fixture.admin, gone).await;
-    assert_verdict!(writer.write(journal(burst("i", None), 1)).await, Verdict::Fault(_));
+    assert_outcome!(
+        writer.write(journal(burst("i", None), 1)).await,
+        CommitOutcome::DatabaseFault(_)
+    );
 }

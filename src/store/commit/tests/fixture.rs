@@ -1,22 +1,21 @@
 //! A migrated database, registered incarnations with real commit writers, and bursts that nobody ran.
 
-use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-use crate::assert_verdict;
+use crate::assert_outcome;
 use crate::db::{Connector, DatabaseUrl, Pool, SchemaName, Session, migrate};
 use crate::id::{
     BurstId, ClaimNo, DefinitionId, Incarnation, InstanceId, InstanceVersion, NodeId, TenantId, VersionId, WorkId,
 };
 use crate::store::commit::writer::WriterTasks;
 use crate::store::commit::{
-    Answer, BookmarkRow, Claim, CommitRequest, CommitWriter, DefinitionRef, Effects, Verdict, WriterOptions,
+    BookmarkRow, Claim, CommitOutcome, CommitReply, CommitRequest, CommitWriter, DefinitionRef, Effects, WriterOptions,
 };
-use crate::store::record::{Entry, Record, Who};
-use crate::store::{check, housekeeping, node};
+use crate::store::record::{Entry, ExecutionRef, Record};
+use crate::store::{check, maintenance, node};
 use crate::test_database::TestDatabase;
 
 pub(crate) struct Fixture {
@@ -30,7 +29,8 @@ pub(crate) struct Writer {
     pub(crate) incarnation: Incarnation,
     pub(crate) connector: Connector,
     pub(crate) pool: Pool,
-    pub(crate) commit: CommitWriter,
+    /// Its guard is held by whoever counts its references.
+    pub(crate) commit: CommitWriter<Arc<()>>,
     _tasks: WriterTasks,
 }
 
@@ -40,7 +40,7 @@ impl Fixture {
         let schema = SchemaName::parse("mainspring").unwrap();
         let base = Connector::new(&DatabaseUrl::parse(&database.url()).unwrap(), &schema).unwrap();
         migrate::run(&base).await.unwrap();
-        housekeeping::ensure_partitions(&Pool::new(&base, 1).unwrap())
+        maintenance::ensure_partitions(&Pool::new(&base, 1).unwrap())
             .await
             .unwrap();
         let admin = base.open().await.unwrap();
@@ -191,12 +191,12 @@ impl Fixture {
 }
 
 impl Writer {
-    pub(crate) async fn write(&self, request: CommitRequest) -> Verdict {
-        self.answer(request).await.verdict
+    pub(crate) async fn write(&self, request: CommitRequest) -> CommitOutcome {
+        self.reply(request, Arc::default()).await.outcome
     }
 
-    pub(crate) async fn answer(&self, request: CommitRequest) -> Answer {
-        tokio::time::timeout(Duration::from_secs(20), self.commit.commit(Box::new(request)))
+    pub(crate) async fn reply(&self, request: CommitRequest, guard: Arc<()>) -> CommitReply<Arc<()>> {
+        tokio::time::timeout(Duration::from_secs(20), self.commit.commit(Box::new(request), guard))
             .await
             .unwrap()
             .unwrap()
@@ -223,7 +223,6 @@ pub(crate) fn burst(instance: &str, expected: Option<i64>) -> CommitRequest {
             ..Effects::default()
         },
         holds: false,
-        keep: Box::new(()),
     }
 }
 
@@ -253,7 +252,7 @@ pub(crate) fn journal(request: CommitRequest, sequence: i64) -> CommitRequest {
 pub(crate) fn journal_of(mut request: CommitRequest, sequences: &[i64]) -> CommitRequest {
     let state = serde_json::json!({"Text": "x"});
     let ids: Vec<String> = sequences.iter().map(|sequence| format!("e{sequence}")).collect();
-    let who = |id| Who {
+    let who = |id| ExecutionRef {
         id,
         parent_id: None,
         activity_id: "a",
@@ -279,17 +278,17 @@ pub(crate) fn journal_of(mut request: CommitRequest, sequences: &[i64]) -> Commi
 }
 
 /// Sends a request, and does not wait for what is said of it.
-pub(crate) fn spawn(writer: &Arc<Writer>, request: CommitRequest) -> JoinHandle<Verdict> {
+pub(crate) fn spawn(writer: &Arc<Writer>, request: CommitRequest) -> JoinHandle<CommitOutcome> {
     let writer = Arc::clone(writer);
     tokio::spawn(async move { writer.write(request).await })
 }
 
 /// Keeps the fast lane of a writer in flight until the session that comes back is rolled back: what is sent meanwhile
 /// travels together, in the order in which it was sent.
-pub(crate) async fn occupy(fixture: &Fixture, writer: &Arc<Writer>) -> (Session, JoinHandle<Verdict>) {
-    assert_verdict!(
+pub(crate) async fn occupy(fixture: &Fixture, writer: &Arc<Writer>) -> (Session, JoinHandle<CommitOutcome>) {
+    assert_outcome!(
         writer.write(waiting(burst("occupied", None), "b", 7)).await,
-        Verdict::Won(_)
+        CommitOutcome::Committed(_)
     );
     let blocker = fixture.stop_at("occupied").await;
     let in_flight = spawn(writer, waiting(burst("occupied", Some(1)), "b2", 7));
@@ -301,17 +300,11 @@ pub(crate) async fn execute(session: &Session, sql: &str) {
     session.client.batch_execute(sql).await.unwrap();
 }
 
-/// Something that travels with a request, and tells whether it is still held.
-pub(crate) fn kept() -> (Box<dyn Any + Send + Sync>, Arc<()>) {
-    let token = Arc::new(());
-    (Box::new(Arc::clone(&token)), token)
-}
-
 #[macro_export]
 #[doc(hidden)]
-macro_rules! assert_verdict {
-    ($verdict:expr, $pattern:pat) => {{
-        let verdict = $verdict;
-        assert!(matches!(verdict, $pattern), "{verdict:?}");
+macro_rules! assert_outcome {
+    ($outcome:expr, $pattern:pat) => {{
+        let outcome = $outcome;
+        assert!(matches!(outcome, $pattern), "{outcome:?}");
     }};
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::fixture::{Fixture, burst, execute, journal, occupy, spawn};
-use crate::assert_verdict;
-use crate::store::commit::{CommitRequest, Verdict};
+use crate::assert_outcome;
+use crate::store::commit::{CommitOutcome, CommitRequest};
 
 /// Counts the statements that free what instances hold, whatever they find, and the refusals of plain batches.
 const COUNTS: &str = "
@@ -40,7 +40,7 @@ async fn what_holds_nothing_stays_plain_beside_what_does_and_no_statement_fails(
     holds(&fixture, "lasting").await;
     for n in 0..5 {
         let request = ends(&fixture, &writer, &format!("plain{n}"), false).await;
-        assert_verdict!(writer.write(request).await, Verdict::Won(_));
+        assert_outcome!(writer.write(request).await, CommitOutcome::Committed(_));
     }
     assert_eq!(
         fixture.count(REFUSALS).await,
@@ -50,7 +50,7 @@ async fn what_holds_nothing_stays_plain_beside_what_does_and_no_statement_fails(
     assert_eq!(fixture.count(FREES).await, 0, "they were written in the slower form");
     holds(&fixture, "one").await;
     let request = ends(&fixture, &writer, "one", true).await;
-    assert_verdict!(writer.write(request).await, Verdict::Won(_));
+    assert_outcome!(writer.write(request).await, CommitOutcome::Committed(_));
     assert_eq!(fixture.count(FREES).await, 1);
     let left = "SELECT count(*) FROM activation WHERE instance_id = 'one'";
     assert_eq!(fixture.count(left).await, 0);
@@ -65,9 +65,9 @@ async fn what_holds_nothing_stays_plain_beside_what_does_and_no_statement_fails(
         tokio::task::yield_now().await;
     }
     execute(&occupier, "ROLLBACK").await;
-    assert_verdict!(occupied.await.unwrap(), Verdict::Won(_));
+    assert_outcome!(occupied.await.unwrap(), CommitOutcome::Committed(_));
     for burst in sent {
-        assert_verdict!(burst.await.unwrap(), Verdict::Won(_));
+        assert_outcome!(burst.await.unwrap(), CommitOutcome::Committed(_));
     }
     // That which occupied the lane burns nothing and is not plain; the statement for the holder is the other one.
     let frees = fixture.count(FREES).await - before;

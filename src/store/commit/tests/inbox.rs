@@ -8,14 +8,15 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 
 use super::fixture::{Fixture, Writer, burst, waiting};
-use crate::assert_verdict;
+use crate::assert_outcome;
 use crate::db::Session;
 use crate::id::{InstanceId, StimulusHash, TenantId};
-use crate::store::accept::RequestKey;
-use crate::store::commit::{CommitRequest, Verdict, Waiting};
+use crate::store::commit::{CommitOutcome, CommitRequest, Waiting};
+use crate::store::dead_letter::stimulus;
 use crate::store::dead_letter::{self, Which};
 use crate::store::event::{self, Fanout, NewEvent};
-use crate::store::{housekeeping, stimulus_letter};
+use crate::store::maintenance;
+use crate::store::start::IdempotencyKey;
 
 const HASH: u8 = 9;
 const LIFETIME: Duration = Duration::from_secs(60);
@@ -24,7 +25,7 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 fn event(key: &str) -> NewEvent {
     NewEvent {
         tenant: TenantId::default(),
-        request: RequestKey {
+        request: IdempotencyKey {
             route: "event",
             key: key.to_owned(),
             fingerprint: vec![0; 32],
@@ -56,7 +57,7 @@ async fn publish(fixture: &Fixture, writer: &Writer, event: &NewEvent) -> Fanout
         .unwrap()
 }
 
-fn spawn(writer: &Arc<Writer>, request: CommitRequest) -> JoinHandle<Verdict> {
+fn spawn(writer: &Arc<Writer>, request: CommitRequest) -> JoinHandle<CommitOutcome> {
     let writer = Arc::clone(writer);
     tokio::spawn(async move { writer.write(request).await })
 }
@@ -98,8 +99,8 @@ async fn of_two_nodes_that_begin_to_wait_at_once_one_gets_what_was_kept() {
     let second = spawn(&two, waiting(burst("j", None), "b", HASH));
     fixture.so_many_wait(2).await;
     blocker.client.batch_execute("ROLLBACK").await.unwrap();
-    assert_verdict!(first.await.unwrap(), Verdict::Won(_));
-    assert_verdict!(second.await.unwrap(), Verdict::Won(_));
+    assert_outcome!(first.await.unwrap(), CommitOutcome::Committed(_));
+    assert_outcome!(second.await.unwrap(), CommitOutcome::Committed(_));
     assert_eq!((fixture.count(KEPT).await, fixture.count(MET).await), (0, 1));
     // The other one gets the next.
     assert_eq!(publish(&fixture, &two, &event("b")).await.resumed, 2);
@@ -119,14 +120,14 @@ async fn what_was_kept_for_somebody_is_met_by_nobody_else() {
     }
     let mut stranger = correlated(waiting(burst("j", None), "b", HASH), "another");
     stranger.effects.bookmarks_made[0].activity_execution_id = "f".to_owned();
-    assert_verdict!(writer.write(stranger).await, Verdict::Won(_));
+    assert_outcome!(writer.write(stranger).await, CommitOutcome::Committed(_));
     assert_eq!((fixture.count(KEPT).await, fixture.count(MET).await), (3, 0));
     // One that all of them are for takes one for each of its bookmarks.
     let mut meant = correlated(waiting(burst("i", None), "b", HASH), "order");
     for bookmark in ["c", "d"] {
         meant = waiting(meant, bookmark, HASH);
     }
-    assert_verdict!(writer.write(meant).await, Verdict::Won(_));
+    assert_outcome!(writer.write(meant).await, CommitOutcome::Committed(_));
     assert_eq!((fixture.count(KEPT).await, fixture.count(MET).await), (0, 3));
     fixture.is_sound().await;
 }
@@ -136,9 +137,9 @@ async fn an_event_and_a_later_correlation_never_miss_each_other_when_the_correla
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
     let other = Arc::new(fixture.writer().await);
-    assert_verdict!(
+    assert_outcome!(
         writer.write(waiting(burst("i", None), "b", HASH)).await,
-        Verdict::Won(_)
+        CommitOutcome::Committed(_)
     );
     let blocker = fixture.stop_at("i").await;
     let correlating = spawn(&writer, correlates("i", 1, "b"));
@@ -147,7 +148,7 @@ async fn an_event_and_a_later_correlation_never_miss_each_other_when_the_correla
     let publishes = tokio::spawn(async move { event::publish(&other.pool, class, &targeted("a", 0)).await.unwrap() });
     fixture.so_many_wait(2).await;
     blocker.client.batch_execute("ROLLBACK").await.unwrap();
-    assert_verdict!(correlating.await.unwrap(), Verdict::Won(_));
+    assert_outcome!(correlating.await.unwrap(), CommitOutcome::Committed(_));
     let fanout = publishes.await.unwrap();
     assert_eq!((fanout.resumed, fanout.kept), (1, false));
     fixture.is_sound().await;
@@ -157,9 +158,9 @@ async fn an_event_and_a_later_correlation_never_miss_each_other_when_the_correla
 async fn an_event_and_a_later_correlation_never_miss_each_other_when_the_event_comes_first() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
-    assert_verdict!(
+    assert_outcome!(
         writer.write(waiting(burst("i", None), "b", HASH)).await,
-        Verdict::Won(_)
+        CommitOutcome::Committed(_)
     );
     // A publisher that has found nobody of this correlation id, and not yet committed its row.
     let (class, key) = (fixture.base.schema().lock_class(), StimulusHash([HASH; 32]).lock_key());
@@ -175,7 +176,7 @@ async fn an_event_and_a_later_correlation_never_miss_each_other_when_the_event_c
     let correlating = spawn(&writer, correlates("i", 1, "b"));
     fixture.somebody_waits().await;
     publisher.client.batch_execute("COMMIT").await.unwrap();
-    assert_verdict!(correlating.await.unwrap(), Verdict::Won(_));
+    assert_outcome!(correlating.await.unwrap(), CommitOutcome::Committed(_));
     assert_eq!((fixture.count(KEPT).await, fixture.count(MET).await), (0, 1));
     fixture.is_sound().await;
 }
@@ -184,14 +185,17 @@ async fn an_event_and_a_later_correlation_never_miss_each_other_when_the_event_c
 async fn a_correlation_that_loses_matches_nothing() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
-    assert_verdict!(
+    assert_outcome!(
         writer.write(waiting(burst("i", None), "b", HASH)).await,
-        Verdict::Won(_)
+        CommitOutcome::Committed(_)
     );
     assert!(publish(&fixture, &writer, &targeted("a", 0)).await.kept);
-    assert_verdict!(writer.write(correlates("i", 7, "b")).await, Verdict::VersionConflict);
+    assert_outcome!(
+        writer.write(correlates("i", 7, "b")).await,
+        CommitOutcome::VersionConflict
+    );
     assert_eq!((fixture.count(KEPT).await, fixture.count(MET).await), (1, 0));
-    assert_verdict!(writer.write(correlates("i", 1, "b")).await, Verdict::Won(_));
+    assert_outcome!(writer.write(correlates("i", 1, "b")).await, CommitOutcome::Committed(_));
     assert_eq!((fixture.count(KEPT).await, fixture.count(MET).await), (0, 1));
     fixture.is_sound().await;
 }
@@ -203,7 +207,7 @@ async fn expire(fixture: &Fixture, writer: &Writer) {
         .batch_execute("UPDATE inbox SET expires_at = now()")
         .await
         .unwrap();
-    housekeeping::expire(&writer.pool, DAY).await.unwrap();
+    maintenance::purge_expired(&writer.pool, DAY).await.unwrap();
 }
 
 async fn letters(writer: &Writer) -> Vec<dead_letter::DeadLetter> {
@@ -213,9 +217,9 @@ async fn letters(writer: &Writer) -> Vec<dead_letter::DeadLetter> {
         .1
 }
 
-async fn replay(fixture: &Fixture, writer: &Writer, id: i64) -> Option<stimulus_letter::Replayed> {
+async fn replay(fixture: &Fixture, writer: &Writer, id: i64) -> Option<stimulus::Replayed> {
     let class = fixture.base.schema().lock_class();
-    stimulus_letter::replay(&writer.pool, class, &TenantId::default(), id, LIFETIME)
+    stimulus::replay(&writer.pool, class, &TenantId::default(), id, LIFETIME)
         .await
         .unwrap()
 }
@@ -264,7 +268,7 @@ async fn only_what_was_meant_for_somebody_becomes_a_dead_letter_and_is_replayed_
     for bookmark in ["c", "d"] {
         meant = waiting(meant, bookmark, HASH);
     }
-    assert_verdict!(writer.write(meant).await, Verdict::Won(_));
+    assert_outcome!(writer.write(meant).await, CommitOutcome::Committed(_));
     assert_eq!((fixture.count(KEPT).await, fixture.count(MET).await), (0, 3));
     fixture.is_sound().await;
 }
@@ -278,16 +282,16 @@ async fn a_replay_meets_who_waits_now_and_goes_when_the_instance_has_ended() {
     }
     expire(&fixture, &writer).await;
     let found = letters(&writer).await;
-    assert_verdict!(
+    assert_outcome!(
         writer.write(waiting(burst("i", None), "b", HASH)).await,
-        Verdict::Won(_)
+        CommitOutcome::Committed(_)
     );
     let replayed = replay(&fixture, &writer, found[0].id).await.unwrap();
     assert_eq!(replayed.fanout.unwrap().resumed, 1);
     fixture.admin.client.batch_execute("DELETE FROM work").await.unwrap();
     let mut ends = burst("i", Some(1));
     ends.effects.bookmarks_burned = vec![crate::id::BookmarkId::new("b")];
-    assert_verdict!(writer.write(ends).await, Verdict::Won(_));
+    assert_outcome!(writer.write(ends).await, CommitOutcome::Committed(_));
     let unneeded = replay(&fixture, &writer, found[1].id).await.unwrap();
     assert!(unneeded.fanout.is_none() && unneeded.instance == Some(InstanceId::new("i")));
     assert!(letters(&writer).await.is_empty());
@@ -308,18 +312,18 @@ async fn a_stimulus_that_is_about_to_expire_is_met_or_given_up_but_not_both() {
     fixture.admin.client.batch_execute(time_is_over).await.unwrap();
     // A commit that has matched one of them in time, and not yet committed.
     let commits = open(&fixture, "DELETE FROM inbox WHERE id = (SELECT min(id) FROM inbox)").await;
-    housekeeping::expire(&writer.pool, DAY).await.unwrap();
+    maintenance::purge_expired(&writer.pool, DAY).await.unwrap();
     assert_eq!(letters(&writer).await.len(), 1);
     commits.client.batch_execute("COMMIT").await.unwrap();
     // What has expired is met by nobody, also before it was swept.
     publish(&fixture, &writer, &targeted("c", 1)).await;
     fixture.admin.client.batch_execute(time_is_over).await.unwrap();
-    assert_verdict!(
+    assert_outcome!(
         writer.write(waiting(burst("i", None), "b", HASH)).await,
-        Verdict::Won(_)
+        CommitOutcome::Committed(_)
     );
     assert_eq!(fixture.count(MET).await, 0);
-    housekeeping::expire(&writer.pool, DAY).await.unwrap();
+    maintenance::purge_expired(&writer.pool, DAY).await.unwrap();
     assert_eq!(letters(&writer).await.len(), 2);
     fixture.is_sound().await;
 }
@@ -339,7 +343,7 @@ async fn letters_of_stimuli_are_forgotten_after_a_while_and_no_others() {
                 INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, body, failures, crashes, created_at)
                 VALUES ('', 'i', 1, 'crashed', 7, '{}', 0, 3, now() - interval '9 years')";
     fixture.admin.client.batch_execute(ages).await.unwrap();
-    housekeeping::expire(&writer.pool, DAY).await.unwrap();
+    maintenance::purge_expired(&writer.pool, DAY).await.unwrap();
     let left = letters(&writer).await;
     let kinds: Vec<_> = left.iter().map(|letter| letter.kind).collect();
     assert_eq!(kinds, ["resume", "stimulus"]);
@@ -354,18 +358,21 @@ async fn a_replay_and_whoever_begins_to_wait_never_miss_each_other() {
     publish(&fixture, &writer, &targeted("a", 1)).await;
     expire(&fixture, &writer).await;
     let id = letters(&writer).await[0].id;
-    assert_verdict!(writer.write(waiting(burst("i", None), "x", 7)).await, Verdict::Won(_));
+    assert_outcome!(
+        writer.write(waiting(burst("i", None), "x", 7)).await,
+        CommitOutcome::Committed(_)
+    );
     let blocker = fixture.stop_at("i").await;
     let begins = spawn(&writer, waiting(burst("i", Some(1)), "b", HASH));
     fixture.somebody_waits().await;
     let class = fixture.base.schema().lock_class();
     let replays = tokio::spawn({
         let pool = writer.pool.clone();
-        async move { stimulus_letter::replay(&pool, class, &TenantId::default(), id, LIFETIME).await }
+        async move { stimulus::replay(&pool, class, &TenantId::default(), id, LIFETIME).await }
     });
     fixture.so_many_wait(2).await;
     blocker.client.batch_execute("ROLLBACK").await.unwrap();
-    assert_verdict!(begins.await.unwrap(), Verdict::Won(_));
+    assert_outcome!(begins.await.unwrap(), CommitOutcome::Committed(_));
     assert_eq!(replays.await.unwrap().unwrap().unwrap().fanout.unwrap().resumed, 1);
     fixture.is_sound().await;
 }

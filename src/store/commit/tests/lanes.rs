@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::fixture::{Fixture, Writer, burst, journal, waiting};
-use crate::assert_verdict;
+use crate::assert_outcome;
 use crate::id::ClaimNo;
-use crate::store::commit::{Claim, Verdict, WriterOptions};
+use crate::store::commit::{Claim, CommitOutcome, WriterOptions};
 
 /// As a node has it.
 async fn two_lanes(fixture: &Fixture) -> Arc<Writer> {
@@ -16,7 +16,10 @@ async fn two_lanes(fixture: &Fixture) -> Arc<Writer> {
 async fn a_lane_in_the_middle_of_a_batch_keeps_nobody_else_waiting() {
     let fixture = Fixture::new().await;
     let writer = two_lanes(&fixture).await;
-    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    assert_outcome!(
+        writer.write(waiting(burst("i", None), "b", 7)).await,
+        CommitOutcome::Committed(_)
+    );
     let gate = fixture.stop_at("i").await;
     let stopped = tokio::spawn({
         let writer = Arc::clone(&writer);
@@ -24,22 +27,25 @@ async fn a_lane_in_the_middle_of_a_batch_keeps_nobody_else_waiting() {
     });
     fixture.somebody_waits().await;
     // Far fewer than are worth a batch.
-    assert_verdict!(writer.write(journal(burst("j", None), 1)).await, Verdict::Won(_));
-    // Not after the first lane had given up: what the lane of stragglers runs does not skip.
+    assert_outcome!(
+        writer.write(journal(burst("j", None), 1)).await,
+        CommitOutcome::Committed(_)
+    );
+    // Not after the first lane had given up: what the lane of contended runs does not skip.
     let stopped_in_the_first = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
                                 AND wait_event_type = 'Lock' AND query LIKE '%without SKIP LOCKED%'";
     assert_eq!(fixture.count(stopped_in_the_first).await, 1);
     gate.client.batch_execute("ROLLBACK").await.unwrap();
-    assert_verdict!(stopped.await.unwrap(), Verdict::Won(_));
+    assert_outcome!(stopped.await.unwrap(), CommitOutcome::Committed(_));
     fixture.is_sound().await;
 }
 
 #[tokio::test]
 async fn what_many_hand_in_at_once_is_written_once_by_whichever_lane() {
-    const MANY: usize = 300;
+    const SECOND_LANE_MIN: usize = 300;
     let fixture = Fixture::new().await;
     let writer = two_lanes(&fixture).await;
-    let ids: Vec<String> = (0..MANY).map(|n| format!("i{n}")).collect();
+    let ids: Vec<String> = (0..SECOND_LANE_MIN).map(|n| format!("i{n}")).collect();
     let bursts = ids.iter().map(|id| {
         let writer = Arc::clone(&writer);
         let incarnation = writer.incarnation;
@@ -57,14 +63,17 @@ async fn what_many_hand_in_at_once_is_written_once_by_whichever_lane() {
                     (request.effects.status, request.effects.sub_status) = (0, 1);
                     request.effects.continues = true;
                 }
-                assert_verdict!(writer.write(request).await, Verdict::Won(_));
+                assert_outcome!(writer.write(request).await, CommitOutcome::Committed(_));
             }
         }
     });
     futures_util::future::join_all(bursts).await;
     let ended = "SELECT count(*) FROM instance WHERE status = 1 AND version = 4";
-    assert_eq!(fixture.count(ended).await, MANY as i64);
-    assert_eq!(fixture.count("SELECT count(*) FROM record").await, 4 * MANY as i64);
+    assert_eq!(fixture.count(ended).await, SECOND_LANE_MIN as i64);
+    assert_eq!(
+        fixture.count("SELECT count(*) FROM record").await,
+        4 * SECOND_LANE_MIN as i64
+    );
     assert_eq!(fixture.count("SELECT count(*) FROM work").await, 0);
     fixture.is_sound().await;
 }

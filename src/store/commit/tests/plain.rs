@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::fixture::{Fixture, Writer, burst, execute, journal, occupy, spawn, waiting};
-use crate::assert_verdict;
+use crate::assert_outcome;
 use crate::id::{ClaimNo, NodeId};
-use crate::store::commit::{Claim, CommitRequest, Verdict};
-use crate::store::depart::{self, Cause};
+use crate::store::commit::{Claim, CommitOutcome, CommitRequest};
+use crate::store::node::removal::{self, RemovalCause};
 
 /// A burst of an instance that stands, and goes on to wait for what it waited for.
 fn plain(instance: &str, claim: &Claim) -> CommitRequest {
@@ -18,9 +18,9 @@ fn plain(instance: &str, claim: &Claim) -> CommitRequest {
 }
 
 async fn stands(writer: &Writer, instance: &str) {
-    assert_verdict!(
+    assert_outcome!(
         writer.write(waiting(burst(instance, None), "b", 7)).await,
-        Verdict::Won(_)
+        CommitOutcome::Committed(_)
     );
 }
 
@@ -35,10 +35,10 @@ async fn a_claim_that_somebody_else_has_now_is_lost() {
     };
     // Claimed once more since, or given back by others and claimed by them.
     for claim in [&theirs, &Claim::Work(id, ClaimNo(2))] {
-        assert_verdict!(writer.write(plain("i", claim)).await, Verdict::ClaimLost);
+        assert_outcome!(writer.write(plain("i", claim)).await, CommitOutcome::ClaimLost);
         let mut first = plain("new", claim);
         first.expected = None;
-        assert_verdict!(writer.write(first).await, Verdict::ClaimLost);
+        assert_outcome!(writer.write(first).await, CommitOutcome::ClaimLost);
     }
     assert_eq!(
         (fixture.version("i").await, fixture.version("new").await),
@@ -47,7 +47,7 @@ async fn a_claim_that_somebody_else_has_now_is_lost() {
     assert_eq!(fixture.count("SELECT count(*) FROM work").await, 2);
     assert_eq!(fixture.count("SELECT count(*) FROM journal").await, 0);
     let ours = Claim::Work(id, ClaimNo(1));
-    assert_verdict!(writer.write(plain("i", &ours)).await, Verdict::Won(_));
+    assert_outcome!(writer.write(plain("i", &ours)).await, CommitOutcome::Committed(_));
     assert_eq!(fixture.version("i").await, Some(2));
     assert_eq!(fixture.count("SELECT count(*) FROM work").await, 1);
     assert_eq!(fixture.count("SELECT count(*) FROM journal").await, 1);
@@ -62,7 +62,7 @@ async fn another_version_is_a_conflict_and_consumes_nothing() {
     let claim = fixture.claimed_work("i", writer.incarnation).await;
     let mut request = plain("i", &claim);
     request.expected = Some(crate::id::InstanceVersion(2));
-    assert_verdict!(writer.write(request).await, Verdict::VersionConflict);
+    assert_outcome!(writer.write(request).await, CommitOutcome::VersionConflict);
     assert_eq!(fixture.count("SELECT count(*) FROM work").await, 1);
     assert_eq!(fixture.count("SELECT count(*) FROM journal").await, 0);
     fixture.is_sound().await;
@@ -87,7 +87,7 @@ async fn what_somebody_changed_since_the_snapshot_is_written_all_the_same() {
             fixture.somebody_waits().await;
             execute(&fixture.admin, change).await;
             execute(&blocker, "ROLLBACK").await;
-            assert_verdict!(commit.await.unwrap(), Verdict::Won(_));
+            assert_outcome!(commit.await.unwrap(), CommitOutcome::Committed(_));
             assert_eq!(fixture.version("i").await, Some(2), "after {change}");
             let left = "SELECT count(*) FILTER (WHERE kind = 4) * 10 + count(*) FROM work";
             let kept = if continues { 11 } else { 0 };
@@ -116,15 +116,18 @@ async fn a_locked_row_does_not_stall_the_others() {
         sent.push(spawn(&writer, plain(instance, claim)));
     }
     execute(&occupier, "ROLLBACK").await;
-    assert_verdict!(occupied.await.unwrap(), Verdict::Won(_));
+    assert_outcome!(occupied.await.unwrap(), CommitOutcome::Committed(_));
     let free = sent.pop().unwrap();
     // Less than the lock_timeout of the fast lane, after which a stalled batch would be split.
     let free = tokio::time::timeout(Duration::from_millis(1500), free).await;
-    assert_verdict!(free.expect("stalled by rows of others").unwrap(), Verdict::Won(_));
-    assert!(sent.iter().all(|straggler| !straggler.is_finished()));
+    assert_outcome!(
+        free.expect("stalled by rows of others").unwrap(),
+        CommitOutcome::Committed(_)
+    );
+    assert!(sent.iter().all(|contended| !contended.is_finished()));
     execute(&blocker, "ROLLBACK").await;
-    for straggler in sent {
-        assert_verdict!(straggler.await.unwrap(), Verdict::Won(_));
+    for contended in sent {
+        assert_outcome!(contended.await.unwrap(), CommitOutcome::Committed(_));
     }
     assert_eq!(fixture.count("SELECT count(*) FROM work").await, 0);
     fixture.is_sound().await;
@@ -137,10 +140,15 @@ async fn a_departed_incarnation_writes_nothing_more() {
     stands(&writer, "i").await;
     let claim = fixture.claimed_work("i", writer.incarnation).await;
     let session = fixture.session().await;
-    depart::depart(&session.client, writer.incarnation, &NodeId::new("test"), Cause::Died)
-        .await
-        .unwrap();
-    assert_verdict!(writer.write(plain("i", &claim)).await, Verdict::Fenced);
+    removal::remove(
+        &session.client,
+        writer.incarnation,
+        &NodeId::new("test"),
+        RemovalCause::Died,
+    )
+    .await
+    .unwrap();
+    assert_outcome!(writer.write(plain("i", &claim)).await, CommitOutcome::Fenced);
     assert_eq!(fixture.version("i").await, Some(1));
     assert_eq!(fixture.count("SELECT count(*) FROM journal").await, 0);
     fixture.is_sound().await;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::fixture::{Fixture, burst, execute, journal, occupy, spawn, waiting};
-use crate::assert_verdict;
+use crate::assert_outcome;
 use crate::id::{BookmarkId, ClaimNo, Incarnation, NodeId, StimulusHash};
-use crate::store::commit::{Claim, CommitRequest, StimulusRow, Verdict};
-use crate::store::depart::{self, Cause};
-use crate::store::work::{self, CancelAccepted};
+use crate::store::commit::{Claim, CommitOutcome, CommitRequest, StimulusRow};
+use crate::store::node::removal::{self, RemovalCause};
+use crate::store::work::{self, AcceptedCancel};
 
 fn stimulus(mut request: CommitRequest, hash: u8) -> CommitRequest {
     request.effects.stimuli.push(StimulusRow {
@@ -34,7 +34,10 @@ async fn a_claim_that_another_incarnation_has_now_is_lost() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     let other = fixture.writer().await;
-    assert_verdict!(writer.write(delay(burst("i", None), "d")).await, Verdict::Won(_));
+    assert_outcome!(
+        writer.write(delay(burst("i", None), "d")).await,
+        CommitOutcome::Committed(_)
+    );
     let work = fixture.claimed_work("i", other.incarnation).await;
     execute(
         &fixture.admin,
@@ -45,7 +48,7 @@ async fn a_claim_that_another_incarnation_has_now_is_lost() {
         let mut request = journal(burst("i", Some(1)), 1);
         request.effects.bookmarks_burned = vec![BookmarkId::new("d")];
         request.claims = vec![claim];
-        assert_verdict!(writer.write(request).await, Verdict::ClaimLost);
+        assert_outcome!(writer.write(request).await, CommitOutcome::ClaimLost);
     }
     assert_eq!(fixture.version("i").await, Some(1));
     assert_eq!(fixture.count("SELECT count(*) FROM work").await, 1);
@@ -57,7 +60,10 @@ async fn a_claim_that_another_incarnation_has_now_is_lost() {
 async fn a_delay_claimed_once_more_since_is_lost() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
-    assert_verdict!(writer.write(delay(burst("i", None), "d")).await, Verdict::Won(_));
+    assert_outcome!(
+        writer.write(delay(burst("i", None), "d")).await,
+        CommitOutcome::Committed(_)
+    );
     execute(
         &fixture.admin,
         &format!("UPDATE timer SET claimed_by = {}, claim_no = 2", writer.incarnation),
@@ -69,9 +75,9 @@ async fn a_delay_claimed_once_more_since_is_lost() {
         request.claims = vec![Claim::Timer(BookmarkId::new("d"), ClaimNo(number))];
         request
     };
-    assert_verdict!(writer.write(wakes(1)).await, Verdict::ClaimLost);
+    assert_outcome!(writer.write(wakes(1)).await, CommitOutcome::ClaimLost);
     assert_eq!(fixture.count("SELECT count(*) FROM journal").await, 0);
-    assert_verdict!(writer.write(wakes(2)).await, Verdict::Won(_));
+    assert_outcome!(writer.write(wakes(2)).await, CommitOutcome::Committed(_));
     assert_eq!(fixture.count("SELECT count(*) FROM timer").await, 0);
     fixture.is_sound().await;
 }
@@ -81,7 +87,10 @@ async fn one_locked_row_does_not_stall_its_batch() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
     for instance in ["a", "b", "c", "d"] {
-        assert_verdict!(writer.write(delay(burst(instance, None), "d")).await, Verdict::Won(_));
+        assert_outcome!(
+            writer.write(delay(burst(instance, None), "d")).await,
+            CommitOutcome::Committed(_)
+        );
     }
     let work = fixture.claimed_work("a", writer.incarnation).await;
     execute(
@@ -107,14 +116,17 @@ async fn one_locked_row_does_not_stall_its_batch() {
     let (a, b) = (wake("a", work), wake("b", due.clone()));
     let (c, d) = (wake("c", due.clone()), wake("d", due));
     execute(&occupier, "ROLLBACK").await;
-    assert_verdict!(occupied.await.unwrap(), Verdict::Won(_));
+    assert_outcome!(occupied.await.unwrap(), CommitOutcome::Committed(_));
     // Less than the lock_timeout of the fast lane, after which a stalled batch would be split.
     let d = tokio::time::timeout(Duration::from_millis(1500), d).await;
-    assert_verdict!(d.expect("stalled by rows of others").unwrap(), Verdict::Won(_));
+    assert_outcome!(
+        d.expect("stalled by rows of others").unwrap(),
+        CommitOutcome::Committed(_)
+    );
     assert!(!a.is_finished() && !b.is_finished() && !c.is_finished());
     execute(&blocker, "ROLLBACK").await;
-    for straggler in [a, b, c] {
-        assert_verdict!(straggler.await.unwrap(), Verdict::Won(_));
+    for contended in [a, b, c] {
+        assert_outcome!(contended.await.unwrap(), CommitOutcome::Committed(_));
     }
     fixture.is_sound().await;
 }
@@ -129,7 +141,7 @@ async fn what_somebody_changed_since_the_snapshot_of_a_commit_is_consumed_all_th
         let fixture = Fixture::new().await;
         let writer = Arc::new(fixture.writer().await);
         let born = delay(delay(burst("i", None), "unmet"), "burned");
-        assert_verdict!(writer.write(born).await, Verdict::Won(_));
+        assert_outcome!(writer.write(born).await, CommitOutcome::Committed(_));
         let work = fixture.claimed_work("i", writer.incarnation).await;
         let claimed = format!(
             "UPDATE timer SET claimed_by = {}, claim_no = 1 WHERE id = 'unmet'; DELETE FROM bookmark WHERE id = 'unmet'",
@@ -145,7 +157,7 @@ async fn what_somebody_changed_since_the_snapshot_of_a_commit_is_consumed_all_th
         fixture.somebody_waits().await;
         execute(&fixture.admin, change).await;
         execute(&blocker, "ROLLBACK").await;
-        assert_verdict!(commit.await.unwrap(), Verdict::Won(_));
+        assert_outcome!(commit.await.unwrap(), CommitOutcome::Committed(_));
         for table in ["work", "timer", "bookmark"] {
             let left = fixture.count(&format!("SELECT count(*) FROM {table}")).await;
             assert_eq!(left, 0, "{table} after {change}");
@@ -175,7 +187,7 @@ async fn new_instances_are_inserted_in_the_order_of_their_ids() {
     let second = spawn(&writer, burst("b", None));
     let first = spawn(&writer, burst("a", None));
     execute(&occupier, "ROLLBACK").await;
-    assert_verdict!(occupied.await.unwrap(), Verdict::Won(_));
+    assert_outcome!(occupied.await.unwrap(), CommitOutcome::Committed(_));
     fixture.somebody_waits().await;
     let probe = fixture.session().await;
     probe
@@ -185,8 +197,8 @@ async fn new_instances_are_inserted_in_the_order_of_their_ids() {
         .expect("the second was inserted before the first could be");
     execute(&probe, "ROLLBACK").await;
     execute(&rival, "ROLLBACK").await;
-    assert_verdict!(first.await.unwrap(), Verdict::Won(_));
-    assert_verdict!(second.await.unwrap(), Verdict::Won(_));
+    assert_outcome!(first.await.unwrap(), CommitOutcome::Committed(_));
+    assert_outcome!(second.await.unwrap(), CommitOutcome::Committed(_));
     fixture.is_sound().await;
 }
 
@@ -213,8 +225,8 @@ async fn stragglers_take_their_stimulus_keys_in_one_order() {
     );
     fixture.until(2, &waiters).await;
     execute(&rival, "ROLLBACK").await;
-    assert_verdict!(a.await.unwrap(), Verdict::Won(_));
-    assert_verdict!(b.await.unwrap(), Verdict::Won(_));
+    assert_outcome!(a.await.unwrap(), CommitOutcome::Committed(_));
+    assert_outcome!(b.await.unwrap(), CommitOutcome::Committed(_));
     fixture.is_sound().await;
 }
 
@@ -230,7 +242,7 @@ async fn a_straggler_that_waited_in_vain_for_a_key_waits_again() {
         &format!("BEGIN; SELECT pg_advisory_xact_lock({class}, {key})"),
     )
     .await;
-    let straggler = spawn(&writer, waiting(burst("i", None), "b", 9));
+    let contended = spawn(&writer, waiting(burst("i", None), "b", 9));
     fixture.somebody_waits().await;
     let begun = "SELECT coalesce(max(extract(epoch FROM xact_start) * 1000000), 0)::bigint FROM pg_stat_activity
                  WHERE datname = current_database() AND wait_event = 'advisory'";
@@ -240,7 +252,7 @@ async fn a_straggler_that_waited_in_vain_for_a_key_waits_again() {
     let again = format!("SELECT (({begun}) > {first})::integer::bigint");
     fixture.until(1, &again).await;
     execute(&publisher, "ROLLBACK").await;
-    assert_verdict!(straggler.await.unwrap(), Verdict::Won(_));
+    assert_outcome!(contended.await.unwrap(), CommitOutcome::Committed(_));
     fixture.is_sound().await;
 }
 
@@ -265,10 +277,10 @@ async fn a_commit_that_publishes_waits_for_those_who_begin_to_wait() {
         .await;
     // Two who begin to wait for one stimulus do not hinder each other.
     let also_waits = tokio::time::timeout(Duration::from_secs(60), writer.write(waiting(burst("j", None), "b", 8)));
-    assert_verdict!(also_waits.await.unwrap(), Verdict::Won(_));
+    assert_outcome!(also_waits.await.unwrap(), CommitOutcome::Committed(_));
     assert_eq!(fixture.version("i").await, None);
     execute(&begins_to_wait, "ROLLBACK").await;
-    assert_verdict!(publishes.await.unwrap(), Verdict::Won(_));
+    assert_outcome!(publishes.await.unwrap(), CommitOutcome::Committed(_));
     fixture.is_sound().await;
 }
 
@@ -285,9 +297,9 @@ async fn a_burst_whose_inbox_cannot_be_matched_is_not_called_won() {
          VALUES ('', decode(repeat('09', 32), 'hex'), 'Elsa.Event', now() + '1 h')",
     )
     .await;
-    assert_verdict!(
+    assert_outcome!(
         writer.write(waiting(burst("i", None), "b", 9)).await,
-        Verdict::Refused(_)
+        CommitOutcome::Refused(_)
     );
     assert_eq!(fixture.version("i").await, None);
     fixture.is_sound().await;
@@ -305,10 +317,10 @@ async fn a_burst_that_fails_at_the_very_commit_is_not_called_won() {
     )
     .await;
     // As one statement, and as a pipeline.
-    assert_verdict!(writer.write(burst("i", None)).await, Verdict::Refused(_));
-    assert_verdict!(
+    assert_outcome!(writer.write(burst("i", None)).await, CommitOutcome::Refused(_));
+    assert_outcome!(
         writer.write(waiting(burst("j", None), "b", 9)).await,
-        Verdict::Refused(_)
+        CommitOutcome::Refused(_)
     );
     assert_eq!(fixture.count("SELECT count(*) FROM instance").await, 0);
     fixture.is_sound().await;
@@ -329,11 +341,11 @@ async fn one_bad_row_of_a_full_batch_hurts_only_its_own_burst() {
         bursts.push(spawn(&writer, request));
     }
     execute(&occupier, "ROLLBACK").await;
-    assert_verdict!(occupied.await.unwrap(), Verdict::Won(_));
+    assert_outcome!(occupied.await.unwrap(), CommitOutcome::Committed(_));
     for (n, burst) in bursts.into_iter().enumerate() {
         match (n, burst.await.unwrap()) {
-            (2, verdict) => assert_verdict!(verdict, Verdict::Refused(_)),
-            (_, verdict) => assert_verdict!(verdict, Verdict::Won(_)),
+            (2, outcome) => assert_outcome!(outcome, CommitOutcome::Refused(_)),
+            (_, outcome) => assert_outcome!(outcome, CommitOutcome::Committed(_)),
         }
     }
     fixture.is_sound().await;
@@ -343,7 +355,10 @@ async fn one_bad_row_of_a_full_batch_hurts_only_its_own_burst() {
 async fn two_bursts_of_one_instance_never_share_a_batch() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
-    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    assert_outcome!(
+        writer.write(waiting(burst("i", None), "b", 7)).await,
+        CommitOutcome::Committed(_)
+    );
     // Counts the batches, those that fail as well: a sequence is never rolled back.
     execute(
         &fixture.admin,
@@ -359,9 +374,9 @@ async fn two_bursts_of_one_instance_never_share_a_batch() {
     let one = spawn(&writer, waiting(journal(burst("i", Some(1)), 1), "b1", 7));
     let two = spawn(&writer, waiting(journal(burst("i", Some(1)), 2), "b2", 7));
     execute(&occupier, "ROLLBACK").await;
-    assert_verdict!(occupied.await.unwrap(), Verdict::Won(_));
-    assert_verdict!(one.await.unwrap(), Verdict::Won(_));
-    assert_verdict!(two.await.unwrap(), Verdict::VersionConflict);
+    assert_outcome!(occupied.await.unwrap(), CommitOutcome::Committed(_));
+    assert_outcome!(one.await.unwrap(), CommitOutcome::Committed(_));
+    assert_outcome!(two.await.unwrap(), CommitOutcome::VersionConflict);
     assert_eq!(fixture.version("i").await, Some(2));
     let made = "SELECT count(*) FROM bookmark WHERE instance_id = 'i'";
     assert_eq!(fixture.count(made).await, 2);
@@ -373,11 +388,14 @@ async fn two_bursts_of_one_instance_never_share_a_batch() {
 async fn an_accepted_cancel_fences_the_burst_that_runs() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
-    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    assert_outcome!(
+        writer.write(waiting(burst("i", None), "b", 7)).await,
+        CommitOutcome::Committed(_)
+    );
     let running = waiting(journal(burst("i", Some(1)), 1), "b2", 7);
     let accepted = work::accept_cancel(&writer.pool, &running.tenant, &running.instance).await;
-    assert!(matches!(accepted.unwrap(), CancelAccepted::Accepted(_)));
-    assert_verdict!(writer.write(running).await, Verdict::VersionConflict);
+    assert!(matches!(accepted.unwrap(), AcceptedCancel::Accepted(_)));
+    assert_outcome!(writer.write(running).await, CommitOutcome::VersionConflict);
     assert_eq!(fixture.version("i").await, Some(2));
     fixture.is_sound().await;
 }
@@ -390,15 +408,14 @@ async fn claims_are_released_only_after_the_fence_has_fallen() {
     fixture.claimed_work("occupied", writer.incarnation).await;
     let session = fixture.session().await;
     let incarnation = writer.incarnation;
-    let departs =
-        tokio::spawn(
-            async move { depart::depart(&session.client, incarnation, &NodeId::new("test"), Cause::Died).await },
-        );
+    let departs = tokio::spawn(async move {
+        removal::remove(&session.client, incarnation, &NodeId::new("test"), RemovalCause::Died).await
+    });
     fixture.so_many_wait(2).await;
     let released = "SELECT count(*) FROM work WHERE claimed_by IS NULL";
     assert_eq!(fixture.count(released).await, 0, "released while a commit is in flight");
     execute(&occupier, "ROLLBACK").await;
-    assert_verdict!(occupied.await.unwrap(), Verdict::Won(_));
+    assert_outcome!(occupied.await.unwrap(), CommitOutcome::Committed(_));
     assert_eq!(departs.await.unwrap().unwrap(), 1);
     assert_eq!(fixture.count(released).await, 1);
     fixture.is_sound().await;
@@ -408,12 +425,15 @@ async fn claims_are_released_only_after_the_fence_has_fallen() {
 async fn a_departed_incarnation_loses_its_sessions_and_bears_the_blame_for_its_death() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
-    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    assert_outcome!(
+        writer.write(waiting(burst("i", None), "b", 7)).await,
+        CommitOutcome::Committed(_)
+    );
     fixture.claimed_work("i", writer.incarnation).await;
     let idle = writer.connector.open().await.unwrap();
     let session = fixture.session().await;
     let node = NodeId::new("test");
-    depart::depart(&session.client, writer.incarnation, &node, Cause::Died)
+    removal::remove(&session.client, writer.incarnation, &node, RemovalCause::Died)
         .await
         .unwrap();
     let mut lost = idle.lost();
@@ -424,7 +444,7 @@ async fn a_departed_incarnation_loses_its_sessions_and_bears_the_blame_for_its_d
     assert_eq!(fixture.count("SELECT sum(crashes) FROM work").await, 1);
     // Of an incarnation that nobody knows (the server crashed) nobody can say that its process died.
     fixture.claimed_work("i", Incarnation(4711)).await;
-    depart::depart(&session.client, Incarnation(4711), &node, Cause::Died)
+    removal::remove(&session.client, Incarnation(4711), &node, RemovalCause::Died)
         .await
         .unwrap();
     assert_eq!(fixture.count("SELECT sum(crashes) FROM work").await, 1);
@@ -441,7 +461,10 @@ async fn a_departure_that_nobody_ended_is_found() {
          VALUES (41, 'old', true, clock_timestamp() - interval '1 minute'), (42, 'fresh', true, clock_timestamp())",
     )
     .await;
-    assert_eq!(depart::orphans(&fixture.admin.client).await.unwrap(), [Incarnation(41)]);
+    assert_eq!(
+        removal::orphaned(&fixture.admin.client).await.unwrap(),
+        [Incarnation(41)]
+    );
     fixture.is_sound().await;
 }
 
@@ -463,8 +486,11 @@ async fn a_session_lock_never_stands_in_the_way_of_a_stimulus() {
     )
     .await;
     let request = waiting(burst("i", None), "b", 9);
-    let verdict = tokio::time::timeout(Duration::from_secs(60), writer.write(request)).await;
-    assert_verdict!(verdict.expect("a session lock was in the way"), Verdict::Won(_));
+    let outcome = tokio::time::timeout(Duration::from_secs(60), writer.write(request)).await;
+    assert_outcome!(
+        outcome.expect("a session lock was in the way"),
+        CommitOutcome::Committed(_)
+    );
     fixture.is_sound().await;
 }
 
@@ -472,7 +498,10 @@ async fn a_session_lock_never_stands_in_the_way_of_a_stimulus() {
 async fn a_departure_does_not_end_while_a_claim_of_it_is_locked() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
-    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    assert_outcome!(
+        writer.write(waiting(burst("i", None), "b", 7)).await,
+        CommitOutcome::Committed(_)
+    );
     for _ in 0..3 {
         fixture.claimed_work("i", writer.incarnation).await;
     }
@@ -480,10 +509,9 @@ async fn a_departure_does_not_end_while_a_claim_of_it_is_locked() {
     execute(&dying, "BEGIN; SELECT 1 FROM work ORDER BY id LIMIT 1 FOR UPDATE").await;
     let session = fixture.session().await;
     let incarnation = writer.incarnation;
-    let departs =
-        tokio::spawn(
-            async move { depart::depart(&session.client, incarnation, &NodeId::new("test"), Cause::Died).await },
-        );
+    let departs = tokio::spawn(async move {
+        removal::remove(&session.client, incarnation, &NodeId::new("test"), RemovalCause::Died).await
+    });
     // It has found nothing more that it could release, and asks whether that was all.
     let asks = "SELECT count(*) FROM pg_stat_activity
                 WHERE datname = current_database() AND query LIKE '%whether anything is still claimed%'
@@ -505,9 +533,9 @@ async fn a_departure_does_not_end_while_a_claim_of_it_is_locked() {
 async fn a_straggler_locks_its_claims_in_order() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
-    assert_verdict!(
+    assert_outcome!(
         writer.write(delay(delay(burst("i", None), "d1"), "d2")).await,
-        Verdict::Won(_)
+        CommitOutcome::Committed(_)
     );
     let low = fixture.claimed_work("i", writer.incarnation).await;
     let high = fixture.claimed_work("i", writer.incarnation).await;
@@ -528,7 +556,7 @@ async fn a_straggler_locks_its_claims_in_order() {
         let version = fixture.version("i").await;
         let mut request = waiting(burst("i", version), made, 7);
         request.claims = claims;
-        let straggler = spawn(&writer, request);
+        let contended = spawn(&writer, request);
         fixture.somebody_waits().await;
         let probe = fixture.session().await;
         probe
@@ -538,7 +566,7 @@ async fn a_straggler_locks_its_claims_in_order() {
             .expect("the second was locked before the first could be");
         execute(&probe, "ROLLBACK").await;
         execute(&blocker, "ROLLBACK").await;
-        assert_verdict!(straggler.await.unwrap(), Verdict::Won(_));
+        assert_outcome!(contended.await.unwrap(), CommitOutcome::Committed(_));
         assert_eq!(fixture.count(&format!("SELECT count(*) FROM {table}")).await, 0);
     }
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::fixture::{Fixture, burst, journal, waiting};
 use super::proxy::Proxy;
-use crate::assert_verdict;
+use crate::assert_outcome;
 use crate::id::{BookmarkId, ClaimNo, InstanceVersion, WorkId};
-use crate::store::commit::{Claim, Commit, CommitRequest, Verdict, WriterOptions};
+use crate::store::commit::{Claim, Commit, CommitOutcome, CommitRequest, WriterOptions};
 
 /// A burst that is one statement, and so committed before its session notices that nobody listens any more.
 fn last(bookmark: &str) -> CommitRequest {
@@ -20,7 +20,10 @@ fn last(bookmark: &str) -> CommitRequest {
 async fn a_commit_whose_session_died_before_it_was_done_is_sent_again() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
-    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    assert_outcome!(
+        writer.write(waiting(burst("i", None), "b", 7)).await,
+        CommitOutcome::Committed(_)
+    );
     let blocker = fixture.stop_at("i").await;
     let in_doubt = tokio::spawn({
         let writer = Arc::clone(&writer);
@@ -35,9 +38,9 @@ async fn a_commit_whose_session_died_before_it_was_done_is_sent_again() {
         .await;
     assert_eq!(ended, 1);
     blocker.client.batch_execute("ROLLBACK").await.unwrap();
-    assert_verdict!(
+    assert_outcome!(
         in_doubt.await.unwrap(),
-        Verdict::Won(Commit {
+        CommitOutcome::Committed(Commit {
             version: InstanceVersion(2),
             ..
         })
@@ -54,7 +57,10 @@ async fn a_commit_whose_old_session_is_still_committing_is_not_repeated() {
         .writer_with(&fixture.through(proxy.port), WriterOptions::default())
         .await;
     let writer = Arc::new(writer);
-    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    assert_outcome!(
+        writer.write(waiting(burst("i", None), "b", 7)).await,
+        CommitOutcome::Committed(_)
+    );
     let claim = fixture.claimed_work("i", writer.incarnation).await;
     let blocker = fixture.stop_at("i").await;
     let mut request = last("b");
@@ -69,9 +75,9 @@ async fn a_commit_whose_old_session_is_still_committing_is_not_repeated() {
     fixture.so_many_wait(2).await;
     assert!(!in_doubt.is_finished(), "told an outcome that nobody can know yet");
     blocker.client.batch_execute("ROLLBACK").await.unwrap();
-    assert_verdict!(
+    assert_outcome!(
         in_doubt.await.unwrap(),
-        Verdict::Won(Commit {
+        CommitOutcome::Committed(Commit {
             version: InstanceVersion(2),
             ..
         })
@@ -89,16 +95,19 @@ async fn a_commit_in_doubt_is_found_though_its_claims_are_consumed() {
     let writer = fixture
         .writer_with(&fixture.through(proxy.port), WriterOptions::default())
         .await;
-    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    assert_outcome!(
+        writer.write(waiting(burst("i", None), "b", 7)).await,
+        CommitOutcome::Committed(_)
+    );
     let mut request = journal(waiting(burst("i", Some(1)), "b2", 8), 1);
     request.claims = vec![fixture.claimed_work("i", writer.incarnation).await];
     proxy.swallow_up_to_commit();
-    assert_verdict!(writer.write(request).await, Verdict::Won(_));
+    assert_outcome!(writer.write(request).await, CommitOutcome::Committed(_));
     // And one that really lost its claim is told so, doubt or not.
     let mut request = journal(waiting(burst("i", Some(2)), "b3", 8), 2);
     request.claims = vec![Claim::Work(WorkId(4711), ClaimNo(1))];
     proxy.swallow_up_to_commit();
-    assert_verdict!(writer.write(request).await, Verdict::ClaimLost);
+    assert_outcome!(writer.write(request).await, CommitOutcome::ClaimLost);
     assert_eq!(fixture.version("i").await, Some(2));
     fixture.is_sound().await;
 }
@@ -110,7 +119,10 @@ async fn a_commit_in_doubt_is_given_its_own_version_not_that_of_a_cancel_since()
     let writer = fixture
         .writer_with(&fixture.through(proxy.port), WriterOptions::default())
         .await;
-    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    assert_outcome!(
+        writer.write(waiting(burst("i", None), "b", 7)).await,
+        CommitOutcome::Committed(_)
+    );
     // A cancel is accepted the moment the commit is done, before we can ask: it bumps the version.
     fixture
         .admin
@@ -130,13 +142,13 @@ async fn a_commit_in_doubt_is_given_its_own_version_not_that_of_a_cancel_since()
         yielded.effects.continues,
     ) = (0, 1, true);
     proxy.swallow_next_answer();
-    let Verdict::Won(commit) = writer.write(yielded).await else {
+    let CommitOutcome::Committed(commit) = writer.write(yielded).await else {
         panic!("its first try had won")
     };
     assert_eq!(fixture.version("i").await, Some(3));
     // What it goes on with must meet the fence of that cancel.
     let goes_on = waiting(burst("i", Some(commit.version.0)), "b3", 7);
-    assert_verdict!(writer.write(goes_on).await, Verdict::VersionConflict);
+    assert_outcome!(writer.write(goes_on).await, CommitOutcome::VersionConflict);
     fixture.is_sound().await;
 }
 
@@ -149,7 +161,10 @@ async fn a_commit_whose_old_session_outlasts_all_patience_is_unknown_not_busy() 
         ..WriterOptions::default()
     };
     let writer = Arc::new(fixture.writer_with(&fixture.through(proxy.port), options).await);
-    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    assert_outcome!(
+        writer.write(waiting(burst("i", None), "b", 7)).await,
+        CommitOutcome::Committed(_)
+    );
     let blocker = fixture.stop_at("i").await;
     let in_doubt = tokio::spawn({
         let writer = Arc::clone(&writer);
@@ -158,7 +173,7 @@ async fn a_commit_whose_old_session_outlasts_all_patience_is_unknown_not_busy() 
     fixture.somebody_waits().await;
     proxy.cut();
     // Busy would say that nothing was written, and so it is, for the moment.
-    assert_verdict!(in_doubt.await.unwrap(), Verdict::Unknown);
+    assert_outcome!(in_doubt.await.unwrap(), CommitOutcome::Unknown);
     assert_eq!(fixture.version("i").await, Some(1));
     blocker.client.batch_execute("ROLLBACK").await.unwrap();
     fixture.until(2, "SELECT version FROM instance").await;
@@ -172,8 +187,14 @@ async fn a_commit_in_doubt_is_found_though_its_incarnation_has_departed_since() 
     let base = fixture.through(proxy.port);
     let one = fixture.writer_with(&base, WriterOptions::default()).await;
     let two = fixture.writer_with(&base, WriterOptions::default()).await;
-    assert_verdict!(one.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
-    assert_verdict!(two.write(waiting(burst("j", None), "b", 7)).await, Verdict::Won(_));
+    assert_outcome!(
+        one.write(waiting(burst("i", None), "b", 7)).await,
+        CommitOutcome::Committed(_)
+    );
+    assert_outcome!(
+        two.write(waiting(burst("j", None), "b", 7)).await,
+        CommitOutcome::Committed(_)
+    );
     // Whoever departs us does so the moment the commit is done, before we can ask.
     fixture
         .admin
@@ -190,14 +211,14 @@ async fn a_commit_in_doubt_is_found_though_its_incarnation_has_departed_since() 
         .unwrap();
     // As one statement, and as a pipeline whose every answer was lost.
     proxy.swallow_next_answer();
-    assert_verdict!(one.write(last("b")).await, Verdict::Won(_));
-    assert_verdict!(one.write(burst("k", None)).await, Verdict::Fenced);
+    assert_outcome!(one.write(last("b")).await, CommitOutcome::Committed(_));
+    assert_outcome!(one.write(burst("k", None)).await, CommitOutcome::Fenced);
     proxy.swallow_up_to_commit();
-    assert_verdict!(
+    assert_outcome!(
         two.write(journal(waiting(burst("j", Some(1)), "b2", 7), 1)).await,
-        Verdict::Won(_)
+        CommitOutcome::Committed(_)
     );
-    assert_verdict!(two.write(burst("k", None)).await, Verdict::Fenced);
+    assert_outcome!(two.write(burst("k", None)).await, CommitOutcome::Fenced);
     assert_eq!(fixture.version("i").await, Some(2));
     assert_eq!(fixture.version("j").await, Some(2));
     fixture.is_sound().await;
@@ -210,7 +231,10 @@ async fn a_commit_in_doubt_is_found_though_its_repetition_is_refused() {
     let writer = fixture
         .writer_with(&fixture.through(proxy.port), WriterOptions::default())
         .await;
-    assert_verdict!(writer.write(waiting(burst("i", None), "b", 7)).await, Verdict::Won(_));
+    assert_outcome!(
+        writer.write(waiting(burst("i", None), "b", 7)).await,
+        CommitOutcome::Committed(_)
+    );
     fixture
         .admin
         .client
@@ -223,7 +247,7 @@ async fn a_commit_in_doubt_is_found_though_its_repetition_is_refused() {
         .await
         .unwrap();
     proxy.swallow_next_answer();
-    assert_verdict!(writer.write(last("b")).await, Verdict::Won(_));
+    assert_outcome!(writer.write(last("b")).await, CommitOutcome::Committed(_));
     assert_eq!(fixture.version("i").await, Some(2));
     fixture.is_sound().await;
 }

@@ -16,7 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use self::message::{Payload, pack};
 use self::outbox::Outbox;
-use crate::db::{Channel, ChannelListener, Malformed, Notices, NoticesTask, listen_to};
+use crate::db::{Channel, ChannelListener, Malformed, Notifier, NotifierTask, listen_to};
 use crate::wake::{Message, WakeNotification, WakeSubscription, WakeTransport, missed};
 use crate::{Result, failpoint};
 
@@ -31,23 +31,23 @@ pub struct PostgresWake {
     outbox: Arc<Outbox>,
     listener: ChannelListener<Message>,
     _sender: AbortOnDropHandle<()>,
-    _connection: Option<NoticesTask>,
+    _connection: Option<NotifierTask>,
 }
 
 impl PostgresWake {
     /// Connects to a database, on a connection of its own. It must be a direct one: a pooler that lends a connection
     /// per transaction loses notifications. Errors: an invalid URL or schema name, an unreachable database.
     pub async fn connect(database_url: &str, schema: &str) -> Result<Self> {
-        let (notices, task) = listen_to(database_url, schema, Channel::Hints).await?;
+        let (notices, task) = listen_to(database_url, schema, Channel::WakeUps).await?;
         Ok(Self::new(&notices, "", Some(task)))
     }
 
-    /// Uses a connection that listens to [`Channel::Hints`]. `name` identifies the sender for operators.
-    pub(crate) fn new(notices: &Notices, name: &str, connection: Option<NoticesTask>) -> Self {
+    /// Uses a connection that listens to [`Channel::WakeUps`]. `name` identifies the sender for operators.
+    pub(crate) fn new(notices: &Notifier, name: &str, connection: Option<NotifierTask>) -> Self {
         let from = format!("{name}-{}", uuid::Uuid::new_v4().simple());
         let outbox = Arc::new(Outbox::default());
         let (own, mut last) = (from.clone(), LastNumbers::default());
-        let listener = ChannelListener::start(notices, Channel::Hints, missed(), None, move |text| {
+        let listener = ChannelListener::start(notices, Channel::WakeUps, missed(), None, move |text| {
             let payload = Payload::parse(text).ok_or(Malformed)?;
             if payload.from == own {
                 return Ok(None);
@@ -59,7 +59,7 @@ impl PostgresWake {
             }
             Ok(Some((0, Arc::from(notifications))))
         });
-        let channel = notices.name(Channel::Hints).to_owned();
+        let channel = notices.name(Channel::WakeUps).to_owned();
         let sender = send(notices.clone(), Arc::clone(&outbox), channel, from);
         Self {
             outbox,
@@ -84,7 +84,7 @@ impl WakeTransport for PostgresWake {
     }
 }
 
-async fn send(notices: Notices, outbox: Arc<Outbox>, channel: String, from: String) {
+async fn send(notices: Notifier, outbox: Arc<Outbox>, channel: String, from: String) {
     let mut no = 0;
     let mut failing = false;
     loop {

@@ -6,7 +6,7 @@ use crate::store::parts::with_parts;
 
 /// What a batch has rows for, besides starts that come to their end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Shape {
+pub(crate) struct StatementShape {
     /// Bursts that were born of more or else than one row of work, burn a bookmark, are rare, or hold something. Without,
     /// the batch is plain.
     pub(super) several: bool,
@@ -30,7 +30,7 @@ pub(crate) struct Shape {
     pub(super) rare: bool,
 }
 
-impl Shape {
+impl StatementShape {
     /// That with all parts but those of plain ones.
     pub(crate) const WHOLE: Self = Self {
         several: true,

@@ -19,10 +19,10 @@ use crate::failpoint;
 use crate::id::{InstanceId, TenantId, WorkId};
 use crate::{Error, Result};
 
-const LOCK_WORK: &str = include_str!("../../sql/queries/instance/delete_lock_work.sql");
-const LOCK: &str = include_str!("../../sql/queries/instance/delete_lock.sql");
-const DELETE: &str = include_str!("../../sql/queries/instance/delete.sql");
-const IDS: &str = include_str!("../../sql/queries/instance/list_ids.sql");
+const LOCK_WORK: &str = include_str!("../../../sql/queries/instance/delete_lock_work.sql");
+const LOCK: &str = include_str!("../../../sql/queries/instance/delete_lock.sql");
+const DELETE: &str = include_str!("../../../sql/queries/instance/delete.sql");
+const IDS: &str = include_str!("../../../sql/queries/instance/list_ids.sql");
 
 /// How often a delete is begun, before one whose instance gets ever new work is given up.
 const TRIES: u32 = 20;

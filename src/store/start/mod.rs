@@ -31,8 +31,8 @@ use crate::failpoint;
 use crate::id::{DefinitionId, Incarnation, InstanceId, TenantId, VersionId, WorkId};
 use crate::{Error, Result};
 
-const ACCEPT: &str = include_str!("../../sql/queries/start/accept.sql");
-const REQUEST_READ: &str = include_str!("../../sql/queries/request/read.sql");
+const ACCEPT: &str = include_str!("../../../sql/queries/start/accept.sql");
+const REQUEST_READ: &str = include_str!("../../../sql/queries/request/read.sql");
 
 /// The most starts in one statement.
 const BATCH: usize = 256;
@@ -48,7 +48,7 @@ const RIVALS: usize = 3;
 
 /// What a client's idempotency key stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RequestKey {
+pub(crate) struct IdempotencyKey {
     pub(crate) route: &'static str,
     pub(crate) key: String,
     pub(crate) fingerprint: Vec<u8>,
@@ -61,7 +61,7 @@ pub(crate) struct NewStart {
     pub(crate) instance: InstanceId,
     pub(crate) definition_id: DefinitionId,
     pub(crate) body: Value,
-    pub(crate) request: Option<RequestKey>,
+    pub(crate) request: Option<IdempotencyKey>,
     /// The caller chose the id, so that another start may have the same.
     pub(crate) chosen: bool,
     /// A worker of this node waits for it.
@@ -74,7 +74,7 @@ fn no_connection() -> Error {
 
 /// What became of a start.
 #[derive(Clone, Debug)]
-pub(crate) enum Accepted {
+pub(crate) enum AcceptedStart {
     /// It will be run, by us if it was born claimed.
     New {
         work: WorkId,
@@ -82,7 +82,7 @@ pub(crate) enum Accepted {
         clock: Clock,
     },
     /// The same request was accepted before, and made this instance; or it was accepted, and others run it by now.
-    Before { instance: InstanceId },
+    Existing { instance: InstanceId },
 }
 
 #[derive(Debug, ToSql)]
@@ -99,24 +99,24 @@ struct StartRow<'a> {
     claimed: bool,
 }
 
-type Pending = (NewStart, oneshot::Sender<Result<Outcome>>);
+type Pending = (NewStart, oneshot::Sender<Result<StartOutcome>>);
 
-enum Outcome {
+enum StartOutcome {
     /// The workflow has an activation strategy, which was not asked.
-    Strict,
+    StrategyUnchecked,
     Made {
         work: WorkId,
         definition: DefinitionRef,
         clock: Clock,
     },
-    /// Accepted, and not as it was born any more.
-    There,
+    /// AcceptedStart, and not as it was born any more.
+    Existing,
     NoDefinition,
     /// The activation strategy of the workflow does not allow it now.
     CannotStart,
     /// The strategy was published so recently that what counts is not known yet.
     Unseeded,
-    Refused,
+    IdTaken,
 }
 
 /// The error of a start that the activation strategy of its workflow refuses.
@@ -145,15 +145,15 @@ impl Acceptor {
     ) -> (Self, AbortOnDropHandle<()>) {
         let (sender, queue) = mpsc::channel(BATCH * 2);
         let is_lent = pool.is_single();
-        let lane = Lane {
+        let lane = AcceptTask {
             connector: connector.clone(),
             incarnation,
             flushed,
-            texts: Form::ALL.map(|form| form.text(is_lent, is_lent && !flushed)),
+            texts: StartForm::ALL.map(|form| form.text(is_lent, is_lent && !flushed)),
             line: if is_lent {
-                Line::Lent(pool.clone(), None)
+                ConnectionSource::Lent(pool.clone(), None)
             } else {
-                Line::Own(None)
+                ConnectionSource::Own(None)
             },
             strict: HashSet::new(),
         };
@@ -168,7 +168,7 @@ impl Acceptor {
     }
 
     /// Accepts one start. Dropped half-way, it may be accepted all the same.
-    pub(crate) async fn accept(&self, start: NewStart) -> Result<Accepted> {
+    pub(crate) async fn accept(&self, start: NewStart) -> Result<AcceptedStart> {
         let unknown = || {
             Error::unknown_outcome("the database went away while the start was accepted; look the instance up")
                 .instance(start.instance.as_str())
@@ -178,26 +178,26 @@ impl Acceptor {
             let (reply, answer) = oneshot::channel();
             self.sender.send((start.clone(), reply)).await.map_err(|_| unknown())?;
             let outcome = answer.await.map_err(|_| unknown())??;
-            if !matches!(outcome, Outcome::Unseeded) || Instant::now() >= patience {
+            if !matches!(outcome, StartOutcome::Unseeded) || Instant::now() >= patience {
                 break outcome;
             }
             tokio::time::sleep(UNSEEDED_LOOK).await;
         };
         match outcome {
-            Outcome::Made {
+            StartOutcome::Made {
                 work,
                 definition,
                 clock,
-            } => Ok(Accepted::New {
+            } => Ok(AcceptedStart::New {
                 work,
                 definition,
                 clock,
             }),
-            Outcome::There => Ok(Accepted::Before {
+            StartOutcome::Existing => Ok(AcceptedStart::Existing {
                 instance: start.instance,
             }),
-            Outcome::Strict => Err(Error::internal("a start was not asked for its strategy")),
-            Outcome::NoDefinition => Err(Error::not_found(
+            StartOutcome::StrategyUnchecked => Err(Error::internal("a start was not asked for its strategy")),
+            StartOutcome::NoDefinition => Err(Error::not_found(
                 "definition-not-found",
                 format!(
                     "no published workflow definition has the id {:?}; publish it first",
@@ -207,16 +207,16 @@ impl Acceptor {
             refused => {
                 // A key that was used before gets its first answer, also when that very instance is what counts now.
                 if let Some(request) = &start.request
-                    && let Some(before) = read_request(&self.pool, &start.tenant, request).await?
+                    && let Some(before) = find_request(&self.pool, &start.tenant, request).await?
                 {
                     return match before.instance {
-                        Some(instance) => Ok(Accepted::Before { instance }),
+                        Some(instance) => Ok(AcceptedStart::Existing { instance }),
                         None => Err(Error::internal("a remembered start names no instance")),
                     };
                 }
                 match refused {
-                    Outcome::CannotStart => return Err(cannot_start()),
-                    Outcome::Unseeded => return Err(unseeded()),
+                    StartOutcome::CannotStart => return Err(cannot_start()),
+                    StartOutcome::Unseeded => return Err(unseeded()),
                     _ => {}
                 }
                 Err(Error::conflict(
@@ -230,7 +230,7 @@ impl Acceptor {
 
 /// What was accepted under an idempotency key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Remembered {
+pub(crate) struct RequestRecord {
     /// The instance that it made or was for, if any.
     pub(crate) instance: Option<InstanceId>,
     /// The row that a resume became.
@@ -238,7 +238,11 @@ pub(crate) struct Remembered {
 }
 
 /// What an idempotency key stands for, if it was used. Another fingerprint is refused.
-pub(crate) async fn read_request(pool: &Pool, tenant: &TenantId, request: &RequestKey) -> Result<Option<Remembered>> {
+pub(crate) async fn find_request(
+    pool: &Pool,
+    tenant: &TenantId,
+    request: &IdempotencyKey,
+) -> Result<Option<RequestRecord>> {
     let params: [&(dyn ToSql + Sync); 3] = [&tenant.as_str(), &request.route, &request.key];
     let Some(row) = pool.query_opt(REQUEST_READ, &params).await? else {
         return Ok(None);
@@ -249,7 +253,7 @@ pub(crate) async fn read_request(pool: &Pool, tenant: &TenantId, request: &Reque
             "this Idempotency-Key was used with another request; use a new key",
         ));
     }
-    Ok(Some(Remembered {
+    Ok(Some(RequestRecord {
         instance: row.get::<_, Option<String>>(1).map(InstanceId::from),
         work: row.get::<_, Option<i64>>(3).map(WorkId),
     }))
@@ -257,7 +261,7 @@ pub(crate) async fn read_request(pool: &Pool, tenant: &TenantId, request: &Reque
 
 /// What is asked for the starts of a batch: the less, the sooner it is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum StartForm {
     /// Whether their idempotency keys were used before, and what their activation strategies say.
     Asked,
     /// The same, where a caller chose an id: also whether it was taken since the statement began.
@@ -268,7 +272,7 @@ pub(super) enum Form {
     Claimed,
 }
 
-impl Form {
+impl StartForm {
     pub(super) const ALL: [Self; 4] = [Self::Asked, Self::Chosen, Self::Unclaimed, Self::Claimed];
 
     /// Everything is asked.
@@ -300,16 +304,16 @@ impl Form {
     }
 }
 
-struct Channel {
+struct StartConnection {
     session: Session,
     /// Once there was a batch of the form.
-    statements: [Option<Statement>; Form::ALL.len()],
+    statements: [Option<Statement>; StartForm::ALL.len()],
 }
 
 /// Over what a lane writes.
-enum Line {
+enum ConnectionSource {
     /// A connection of its own. None: not needed yet, or not any more.
-    Own(Option<Channel>),
+    Own(Option<StartConnection>),
     /// The connection of a pool that has only one, for each batch: who asks for so few gets no more.
     Lent(Pool, Option<Exclusive>),
 }
@@ -318,7 +322,7 @@ enum Line {
 const SETUP: &str = "SET plan_cache_mode = force_generic_plan";
 const SETUP_RELAXED: &str = "SET plan_cache_mode = force_generic_plan; SET synchronous_commit = off";
 
-impl Channel {
+impl StartConnection {
     async fn open(connector: &Connector, flushed: bool) -> Result<Self> {
         let session = connector.open().await?;
         let setup = if flushed { SETUP } else { SETUP_RELAXED };
@@ -329,7 +333,7 @@ impl Channel {
         })
     }
 
-    async fn query(&mut self, form: Form, text: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+    async fn query(&mut self, form: StartForm, text: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
         let client = &self.session.client;
         let answer = within(ANSWER_TIMEOUT, async {
             let statement = match self.statements.get_mut(form.place()) {
@@ -343,18 +347,18 @@ impl Channel {
     }
 }
 
-struct Lane {
+struct AcceptTask {
     connector: Connector,
     incarnation: Incarnation,
     flushed: bool,
-    line: Line,
+    line: ConnectionSource,
     /// The statement in its forms.
-    texts: [String; Form::ALL.len()],
+    texts: [String; StartForm::ALL.len()],
     /// Workflows that had an activation strategy when they were last started here.
     strict: HashSet<(TenantId, DefinitionId)>,
 }
 
-impl Lane {
+impl AcceptTask {
     async fn run(mut self, mut queue: mpsc::Receiver<Pending>) {
         let mut backlog = VecDeque::new();
         loop {
@@ -364,7 +368,7 @@ impl Lane {
                     Ok(0) => return,
                     Ok(_) => backlog.extend(arrived),
                     Err(_) => {
-                        if let Line::Own(channel) = &mut self.line {
+                        if let ConnectionSource::Own(channel) = &mut self.line {
                             *channel = None;
                         }
                         continue;
@@ -391,7 +395,7 @@ impl Lane {
             }
             let batch = take_batch(&mut backlog);
             self.write(batch, false).await;
-            if let Line::Lent(_, lent) = &mut self.line
+            if let ConnectionSource::Lent(_, lent) = &mut self.line
                 && let Some(lent) = lent.take()
             {
                 lent.give_back();
@@ -415,8 +419,8 @@ impl Lane {
                 metrics::histogram!("mainspring_accept_batch_starts").record(batch.len() as f64);
                 let mut strict = Vec::new();
                 for (no, (start, reply)) in batch.into_iter().enumerate() {
-                    match outcomes.remove(&no).unwrap_or(Outcome::Refused) {
-                        Outcome::Strict => strict.push((start, reply)),
+                    match outcomes.remove(&no).unwrap_or(StartOutcome::IdTaken) {
+                        StartOutcome::StrategyUnchecked => strict.push((start, reply)),
                         outcome if again => self.confirm((start, reply), outcome).await,
                         outcome => drop(reply.send(Ok(outcome))),
                     }
@@ -437,7 +441,7 @@ impl Lane {
             }
             Err(error) if error.code() == "duplicate" => {
                 for (_, reply) in batch {
-                    let _ = reply.send(Ok(Outcome::Refused));
+                    let _ = reply.send(Ok(StartOutcome::IdTaken));
                 }
             }
             Err(error) => {
@@ -465,24 +469,24 @@ impl Lane {
     }
 
     /// What needs to be asked for a batch.
-    fn form(&self, batch: &[Pending]) -> Form {
+    fn form(&self, batch: &[Pending]) -> StartForm {
         let is_strict = |start: &NewStart| {
             let key = (start.tenant.clone(), start.definition_id.clone());
             self.strict.contains(&key)
         };
         let is_asked = |start: &NewStart| start.request.is_some() || (!self.strict.is_empty() && is_strict(start));
         if batch.iter().any(|(start, _)| start.chosen) {
-            Form::Chosen
+            StartForm::Chosen
         } else if batch.iter().any(|(start, _)| is_asked(start)) {
-            Form::Asked
+            StartForm::Asked
         } else if batch.iter().all(|(start, _)| start.claimed) {
-            Form::Claimed
+            StartForm::Claimed
         } else {
-            Form::Unclaimed
+            StartForm::Unclaimed
         }
     }
 
-    async fn send(&mut self, batch: &[Pending]) -> Result<HashMap<usize, Outcome>> {
+    async fn send(&mut self, batch: &[Pending]) -> Result<HashMap<usize, StartOutcome>> {
         failpoint::hit("accept.before").await?;
         let rows: Vec<StartRow<'_>> = batch
             .iter()
@@ -510,12 +514,12 @@ impl Lane {
                 let no = usize::try_from(row.get::<_, i32>(0)).ok()?;
                 let start = &batch.get(no)?.0;
                 let outcome = match (row.get::<_, Option<String>>(1), row.get::<_, Option<i64>>(3)) {
-                    (None, _) => Outcome::NoDefinition,
-                    (Some(_), None) if row.get(5) => Outcome::Strict,
-                    (Some(_), None) if asked(row, 7) => Outcome::Unseeded,
-                    (Some(_), None) if asked(row, 6) => Outcome::CannotStart,
-                    (Some(_), None) => Outcome::Refused,
-                    (Some(version_id), Some(work)) => Outcome::Made {
+                    (None, _) => StartOutcome::NoDefinition,
+                    (Some(_), None) if row.get(5) => StartOutcome::StrategyUnchecked,
+                    (Some(_), None) if asked(row, 7) => StartOutcome::Unseeded,
+                    (Some(_), None) if asked(row, 6) => StartOutcome::CannotStart,
+                    (Some(_), None) => StartOutcome::IdTaken,
+                    (Some(version_id), Some(work)) => StartOutcome::Made {
                         work: WorkId(work),
                         definition: DefinitionRef {
                             definition_id: start.definition_id.clone(),
@@ -533,19 +537,21 @@ impl Lane {
     /// Has a connection from now on.
     async fn open(&mut self) -> Result<()> {
         match &mut self.line {
-            Line::Own(Some(_)) | Line::Lent(_, Some(_)) => {}
-            Line::Own(channel) => *channel = Some(Channel::open(&self.connector, self.flushed).await?),
-            Line::Lent(pool, lent) => *lent = Some(pool.exclusive().await?),
+            ConnectionSource::Own(Some(_)) | ConnectionSource::Lent(_, Some(_)) => {}
+            ConnectionSource::Own(channel) => {
+                *channel = Some(StartConnection::open(&self.connector, self.flushed).await?)
+            }
+            ConnectionSource::Lent(pool, lent) => *lent = Some(pool.exclusive().await?),
         }
         Ok(())
     }
 
-    async fn query(&mut self, form: Form, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+    async fn query(&mut self, form: StartForm, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
         let text = self.texts.get(form.place()).map_or("", String::as_str);
         match &mut self.line {
-            Line::Own(Some(channel)) => channel.query(form, text, params).await,
-            Line::Own(None) => Err(no_connection()),
-            Line::Lent(_, place) => {
+            ConnectionSource::Own(Some(channel)) => channel.query(form, text, params).await,
+            ConnectionSource::Own(None) => Err(no_connection()),
+            ConnectionSource::Lent(_, place) => {
                 // Unless it comes back in good order, the connection goes.
                 let Some(lent) = place.take() else {
                     return Err(no_connection());

@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! - No transaction is ever open on this connection: a listener inside one keeps the server's queue from being emptied.
-//! - First LISTEN, then [`Notice::Anew`]: whoever looks for itself when it hears that misses nothing that follows.
+//! - First LISTEN, then [`Notification::Reconnected`]: whoever looks for itself when it hears that misses nothing that follows.
 //! - A lost connection is opened again for as long as the owner lives; nothing else of the node ends with it.
 //! - Whoever reads too slowly loses the oldest notices and is told so by its receiver, which it takes as `Anew`.
 
@@ -18,7 +18,7 @@ use crate::{Error, Result};
 
 const NOTIFY: &str = include_str!("../../sql/queries/channel/notify.sql");
 
-/// Notices that a slow reader may be behind; each has at most 8 kB.
+/// Notifier that a slow reader may be behind; each has at most 8 kB.
 const KEPT: usize = 256;
 
 /// How long a hint may take to be sent; one that takes longer is worth nothing any more.
@@ -30,30 +30,30 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// What a listener hears.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Notice {
+pub(crate) enum Notification {
     /// Somebody has sent this, perhaps we ourselves.
-    Heard { channel: Arc<str>, payload: Arc<str> },
+    Received { channel: Arc<str>, payload: Arc<str> },
     /// The connection is new: anything may have been missed.
-    Anew,
+    Reconnected,
 }
 
-/// The channels of a schema, over one connection. Cheap to clone; the connection ends with its [`NoticesTask`].
+/// The channels of a schema, over one connection. Cheap to clone; the connection ends with its [`NotifierTask`].
 #[derive(Clone)]
-pub(crate) struct Notices {
+pub(crate) struct Notifier {
     current: watch::Receiver<Option<Arc<Session>>>,
-    heard: broadcast::Sender<Notice>,
+    heard: broadcast::Sender<Notification>,
     suspect: Arc<Notify>,
     names: Arc<[(Channel, String)]>,
 }
 
 /// Owns the task that keeps the connection.
-pub(crate) type NoticesTask = AbortOnDropHandle<()>;
+pub(crate) type NotifierTask = AbortOnDropHandle<()>;
 
-impl Notices {
+impl Notifier {
     /// Connects and listens.
-    pub(crate) async fn start(connector: &Connector, channels: &[Channel]) -> Result<(Self, NoticesTask)> {
+    pub(crate) async fn start(connector: &Connector, channels: &[Channel]) -> Result<(Self, NotifierTask)> {
         let (heard, _) = broadcast::channel(KEPT);
-        let first = connector.open_hearing(heard.clone()).await?;
+        let first = connector.open_listening(heard.clone()).await?;
         let mut names = Vec::new();
         for channel in channels {
             names.push((*channel, channel.name(&first.client, connector.schema()).await?));
@@ -62,7 +62,7 @@ impl Notices {
         listen(&first, &names).await?;
         let (sender, current) = watch::channel(Some(Arc::new(first)));
         let suspect = Arc::new(Notify::new());
-        let keeper = Keeper {
+        let keeper = Reconnector {
             connector: connector.clone(),
             names: Arc::clone(&names),
             heard: heard.clone(),
@@ -88,7 +88,7 @@ impl Notices {
     }
 
     /// Hears everything from now on.
-    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Notice> {
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Notification> {
         self.heard.subscribe()
     }
 
@@ -122,24 +122,24 @@ impl Notices {
     }
 }
 
-struct Keeper {
+struct Reconnector {
     connector: Connector,
     names: Arc<[(Channel, String)]>,
-    heard: broadcast::Sender<Notice>,
+    heard: broadcast::Sender<Notification>,
     current: watch::Sender<Option<Arc<Session>>>,
     suspect: Arc<Notify>,
 }
 
-impl Drop for Keeper {
+impl Drop for Reconnector {
     fn drop(&mut self) {
         // Handles may live on; the connection does not.
         self.current.send_replace(None);
     }
 }
 
-impl Keeper {
+impl Reconnector {
     async fn open(&self) -> Result<Session> {
-        let session = self.connector.open_hearing(self.heard.clone()).await?;
+        let session = self.connector.open_listening(self.heard.clone()).await?;
         listen(&session, &self.names).await?;
         Ok(session)
     }
@@ -164,7 +164,7 @@ impl Keeper {
                     pause = SHORTEST_PAUSE;
                     self.current.send_replace(Some(Arc::new(session)));
                     // Nobody may be listening.
-                    let _ = self.heard.send(Notice::Anew);
+                    let _ = self.heard.send(Notification::Reconnected);
                 }
                 Err(error) => {
                     tracing::debug!(%error, "no connection for notifications yet");

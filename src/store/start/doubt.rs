@@ -13,7 +13,7 @@ use std::time::Duration;
 use postgres_types::ToSql;
 use tokio_postgres::Row;
 
-use super::{Lane, Line, Outcome, Pending, no_connection};
+use super::{AcceptTask, ConnectionSource, Pending, StartOutcome, no_connection};
 use crate::db::{ANSWER_TIMEOUT, within};
 use crate::id::{VersionId, WorkId};
 use crate::store::claim::Clock;
@@ -31,7 +31,7 @@ pub(super) fn is_in_doubt(error: &Error) -> bool {
     error.is_unavailable() && error.code() != "database-busy" && !error.is_database_fault()
 }
 
-impl Lane {
+impl AcceptTask {
     /// Brings a batch to its answers whose statement may have been carried out. If `again`, it was sent twice.
     pub(super) async fn settle(&mut self, batch: Vec<Pending>, error: &Error, again: bool) {
         if is_in_doubt(error) {
@@ -58,8 +58,8 @@ impl Lane {
     }
 
     /// Answers a start that was sent twice: one that is refused may be so for the sake of its own first try.
-    pub(super) async fn confirm(&mut self, pending: Pending, outcome: Outcome) {
-        let is_refusal = !matches!(outcome, Outcome::Made { .. } | Outcome::NoDefinition);
+    pub(super) async fn confirm(&mut self, pending: Pending, outcome: StartOutcome) {
+        let is_refusal = !matches!(outcome, StartOutcome::Made { .. } | StartOutcome::NoDefinition);
         let missing = if is_refusal {
             self.find(vec![pending]).await
         } else {
@@ -98,20 +98,22 @@ impl Lane {
         let (tenants, instances): (Vec<&str>, Vec<&str>) = keys.unzip();
         let params: [&(dyn ToSql + Sync); 3] = [&self.incarnation.0, &tenants, &instances];
         match &self.line {
-            Line::Own(Some(channel)) => within(ANSWER_TIMEOUT, channel.session.client.query(FOUND, &params)).await,
-            Line::Lent(_, Some(lent)) => {
+            ConnectionSource::Own(Some(channel)) => {
+                within(ANSWER_TIMEOUT, channel.session.client.query(FOUND, &params)).await
+            }
+            ConnectionSource::Lent(_, Some(lent)) => {
                 let client = lent.client()?;
                 within(ANSWER_TIMEOUT, client.query(FOUND, &params)).await
             }
-            Line::Own(None) | Line::Lent(_, None) => Err(no_connection()),
+            ConnectionSource::Own(None) | ConnectionSource::Lent(_, None) => Err(no_connection()),
         }
     }
 
     /// Gives up a connection that may be dead.
     fn hang_up(&mut self) {
         match &mut self.line {
-            Line::Own(channel) => *channel = None,
-            Line::Lent(_, lent) => *lent = None,
+            ConnectionSource::Own(channel) => *channel = None,
+            ConnectionSource::Lent(_, lent) => *lent = None,
         }
     }
 }
@@ -125,7 +127,7 @@ fn answer(batch: Vec<Pending>, rows: &[Row]) -> Vec<Pending> {
         let Some((start, reply)) = found else { continue };
         let outcome = match (row.get::<_, Option<i64>>(1), row.get::<_, Option<String>>(2)) {
             // What was not born claimed is whoever's comes by.
-            (Some(work), Some(version_id)) if row.get(4) || !start.claimed => Outcome::Made {
+            (Some(work), Some(version_id)) if row.get(4) || !start.claimed => StartOutcome::Made {
                 work: WorkId(work),
                 definition: DefinitionRef {
                     definition_id: start.definition_id,
@@ -134,7 +136,7 @@ fn answer(batch: Vec<Pending>, rows: &[Row]) -> Vec<Pending> {
                 },
                 clock: Clock::read(row.get(5)),
             },
-            _ => Outcome::There,
+            _ => StartOutcome::Existing,
         };
         let _ = reply.send(Ok(outcome));
     }

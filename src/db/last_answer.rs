@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// How long the silent one is waited for before what others hear counts against it.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How much longer it may take than an answer that was asked for later: after a stall of the whole database all come
 /// at once, in any order.
@@ -13,23 +13,23 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// When the last check-in was sent that was answered. Cheap to clone; all clones are one.
 #[derive(Clone)]
-pub(crate) struct Echo(watch::Sender<Option<Instant>>);
+pub(crate) struct LastAnswer(watch::Sender<Option<Instant>>);
 
-impl Echo {
+impl LastAnswer {
     pub(super) fn new() -> Self {
         Self(watch::Sender::new(None))
     }
 
     /// A question that was sent then was answered.
-    pub(crate) fn answered(&self, sent: Instant) {
+    pub(crate) fn record(&self, sent: Instant) {
         self.0.send_replace(Some(sent));
     }
 
     /// Returns when a question of `since` should have been answered long ago, as others were that were asked much
     /// later; never if nobody else asks. Only for questions that wait for nothing. Cancellation safe.
-    pub(crate) async fn overtakes(&self, since: Instant) {
+    pub(crate) async fn overtaken(&self, since: Instant) {
         let mut answered = self.0.subscribe();
-        let later = |sent: &Option<Instant>| sent.is_some_and(|sent| sent >= since + PATIENCE);
+        let later = |sent: &Option<Instant>| sent.is_some_and(|sent| sent >= since + TIMEOUT);
         if answered.wait_for(later).await.is_err() {
             std::future::pending::<()>().await;
         }
@@ -46,16 +46,16 @@ mod tests {
 
     #[tokio::test]
     async fn only_what_was_asked_much_later_overtakes() {
-        let echo = Echo::new();
+        let answers = LastAnswer::new();
         let since = Instant::now();
-        let overtaken = |patience| tokio::time::timeout(patience, echo.overtakes(since));
+        let overtaken = |patience| tokio::time::timeout(patience, answers.overtaken(since));
         // Nobody was answered at first, and then somebody who asked at about the same time.
         let (overtook, ()) = tokio::join!(overtaken(GRACE * 2), async {
             tokio::task::yield_now().await;
-            echo.answered(since + PATIENCE / 2);
+            answers.record(since + TIMEOUT / 2);
         });
         assert!(overtook.is_err());
-        echo.answered(since + PATIENCE);
+        answers.record(since + TIMEOUT);
         overtaken(GRACE * 60).await.unwrap();
     }
 }

@@ -1,5 +1,7 @@
 //! Who is there: registration, check-in, leave.
 
+pub(crate) mod removal;
+
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -11,14 +13,15 @@ use crate::db::{ANSWER_TIMEOUT, Pool, within};
 use crate::failpoint;
 use crate::id::{Incarnation, NodeId};
 
-const INCARNATION: &str = include_str!("../../sql/queries/node/next_incarnation.sql");
-const REGISTER: &str = include_str!("../../sql/queries/node/register.sql");
-const CHECK_IN: &str = include_str!("../../sql/queries/node/check_in.sql");
-const BY_ID: &str = include_str!("../../sql/queries/node/find.sql");
-const DRAIN: &str = include_str!("../../sql/queries/node/drain.sql");
-const ROLES: &str = include_str!("../../sql/queries/node/set_roles.sql");
-const TERM: &str = include_str!("../../sql/queries/node/set_term.sql");
-const LEAVE: &str = include_str!("../../sql/queries/node/leave.sql");
+const INCARNATION: &str = include_str!("../../../sql/queries/node/next_incarnation.sql");
+const REGISTER: &str = include_str!("../../../sql/queries/node/register.sql");
+const CHECK_IN: &str = include_str!("../../../sql/queries/node/check_in.sql");
+const BY_ID: &str = include_str!("../../../sql/queries/node/find.sql");
+const DRAIN: &str = include_str!("../../../sql/queries/node/drain.sql");
+const ROLES: &str = include_str!("../../../sql/queries/node/set_roles.sql");
+const TERM: &str = include_str!("../../../sql/queries/node/set_term.sql");
+const LIST: &str = include_str!("../../../sql/queries/node/list.sql");
+const LEAVE: &str = include_str!("../../../sql/queries/node/leave.sql");
 
 /// Takes the next incarnation: never used before in this database.
 pub(crate) async fn next_incarnation(client: &Client) -> Result<Incarnation> {
@@ -58,13 +61,13 @@ pub(crate) async fn drain(pool: &Pool, incarnation: Incarnation) -> Result<()> {
 }
 
 /// Says what this incarnation does.
-pub(crate) async fn tell_roles(pool: &Pool, incarnation: Incarnation, roles: &[&str]) -> Result<()> {
+pub(crate) async fn report_roles(pool: &Pool, incarnation: Incarnation, roles: &[&str]) -> Result<()> {
     pool.query(ROLES, &[&incarnation.0, &roles]).await?;
     Ok(())
 }
 
 /// Says that this incarnation is the active scheduler, or is so no more.
-pub(crate) async fn tell_term(pool: &Pool, incarnation: Incarnation, term: Option<u64>) -> Result<()> {
+pub(crate) async fn report_term(pool: &Pool, incarnation: Incarnation, term: Option<u64>) -> Result<()> {
     let term = term.map(|term| i64::try_from(term).unwrap_or(i64::MAX));
     pool.query(TERM, &[&incarnation.0, &term]).await?;
     Ok(())
@@ -92,7 +95,7 @@ pub(crate) struct CheckIn {
     /// Occurrences wait until what runs of their schedule has ended.
     pub(crate) queued: bool,
     /// Nodes that missed their check-in.
-    pub(crate) expired: Vec<Expired>,
+    pub(crate) expired: Vec<ExpiredNode>,
     /// Every registered node, this one and the expired among them, in order.
     pub(crate) members: Vec<Incarnation>,
     /// A job of the cluster is due.
@@ -113,7 +116,7 @@ pub(crate) struct CheckIn {
 
 /// A node that missed its check-in, by the database's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Expired {
+pub(crate) struct ExpiredNode {
     pub(crate) incarnation: Incarnation,
     /// How long it may go without one.
     pub(crate) tolerance: Duration,
@@ -145,7 +148,7 @@ pub(crate) async fn check_in(
             .get::<_, Vec<i64>>(3)
             .into_iter()
             .zip(row.get::<_, Vec<i64>>(4))
-            .map(|(incarnation, tolerance)| Expired {
+            .map(|(incarnation, tolerance)| ExpiredNode {
                 incarnation: Incarnation(incarnation),
                 tolerance: micros(tolerance),
             })
@@ -161,4 +164,41 @@ pub(crate) async fn check_in(
         transactions: row.get(14),
         clock: row.get(15),
     })
+}
+
+/// A node, as the database knows it.
+#[derive(Clone, Debug)]
+pub(crate) struct NodeRow {
+    pub(crate) incarnation: Incarnation,
+    pub(crate) node: NodeId,
+    /// None: it was declared dead.
+    pub(crate) started_at: Option<DateTime<Utc>>,
+    pub(crate) last_seen: Option<DateTime<Utc>>,
+    pub(crate) state: String,
+    /// Instances of which it has rows in its hands.
+    pub(crate) running: i64,
+    pub(crate) age_ms: Option<i64>,
+    /// Activity types that published versions use and it does not know.
+    pub(crate) lacks: Vec<String>,
+    pub(crate) roles: Vec<String>,
+    /// It is the one active scheduler.
+    pub(crate) scheduler_term: Option<i64>,
+}
+
+/// Who is there, oldest registration first.
+pub(crate) async fn list(pool: &Pool) -> Result<Vec<NodeRow>> {
+    let rows = pool.query(LIST, &[]).await?;
+    let row = |row: &tokio_postgres::Row| NodeRow {
+        incarnation: Incarnation(row.get(0)),
+        node: NodeId::new(row.get::<_, String>(1)),
+        started_at: row.get(2),
+        last_seen: row.get(3),
+        state: row.get(4),
+        running: row.get(5),
+        age_ms: row.get(6),
+        lacks: row.get(7),
+        roles: row.get(8),
+        scheduler_term: row.get(9),
+    };
+    Ok(rows.iter().map(row).collect())
 }

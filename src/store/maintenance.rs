@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use crate::Result;
 use crate::db::{ANSWER_TIMEOUT, Connector, Pool, within};
+use crate::id::Incarnation;
 
+const CLAIM_JOB: &str = include_str!("../../sql/queries/maintenance/claim_job.sql");
 const PARTITIONS: &str = include_str!("../../sql/queries/maintenance/ensure_partitions.sql");
 const FLUSH: &str = include_str!("../../sql/queries/maintenance/flush_wal.sql");
-const EXPIRE: &str = include_str!("../../sql/queries/maintenance/purge_expired.sql");
-const DUE_AGAIN: &str = include_str!("../../sql/queries/maintenance/advance_postponed.sql");
+const PURGE_EXPIRED: &str = include_str!("../../sql/queries/maintenance/purge_expired.sql");
+const ADVANCE_POSTPONED: &str = include_str!("../../sql/queries/maintenance/advance_postponed.sql");
 const WORTH: &str = include_str!("../../sql/queries/maintenance/vacuum_candidates.sql");
 
 /// Without the lock that giving pages back takes, which whoever looks for work would wait for; and not where another vacuum is
@@ -38,19 +40,19 @@ pub(crate) async fn ensure_partitions(pool: &Pool) -> Result<()> {
 }
 
 /// As many rows of a table as one batch removes; fewer, and nothing is left.
-pub(crate) const EXPIRED_AT_ONCE: i64 = 1000;
+pub(crate) const PURGE_BATCH: i64 = 1000;
 
 /// Forgets what has expired, a bounded batch at a time; returns how much. `letters`: how long the dead letter of a stimulus
 /// is kept that nothing has waited for.
-pub(crate) async fn expire(pool: &Pool, letters: Duration) -> Result<i64> {
+pub(crate) async fn purge_expired(pool: &Pool, letters: Duration) -> Result<i64> {
     let letters = i64::try_from(letters.as_micros()).unwrap_or(i64::MAX);
-    Ok(pool.query_one(EXPIRE, &[&letters]).await?.get(0))
+    Ok(pool.query_one(PURGE_EXPIRED, &[&letters]).await?.get(0))
 }
 
 /// Makes due what was postponed before the server's clock was stepped back, a bounded batch at a time; returns how much.
-pub(crate) async fn make_due_again(pool: &Pool) -> Result<i64> {
+pub(crate) async fn advance_postponed(pool: &Pool) -> Result<i64> {
     let longest = i64::try_from(LONGEST_WAIT.as_micros()).unwrap_or(i64::MAX);
-    Ok(pool.query_one(DUE_AGAIN, &[&longest]).await?.get(0))
+    Ok(pool.query_one(ADVANCE_POSTPONED, &[&longest]).await?.get(0))
 }
 
 /// Returns once everything that was committed before is flushed, also what did not wait for its flush.
@@ -71,4 +73,41 @@ pub(crate) async fn vacuum(connector: &Connector) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A job of the cluster; the names are those of `cluster_job.name`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Job {
+    /// Claims of incarnations that nobody knows, departures that nobody finished, and rows that a clock which was stepped
+    /// back keeps from being due.
+    Orphans,
+    /// What has expired in the inbox, and idempotency keys; and what publishers have left to do who died.
+    Expiry,
+    /// Partitions ahead of time.
+    Partitions,
+    /// Tells of work that no node can do.
+    Stranded,
+}
+
+impl Job {
+    pub(crate) const ALL: [Self; 4] = [Self::Orphans, Self::Expiry, Self::Partitions, Self::Stranded];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Orphans => "orphans",
+            Self::Expiry => "expiry",
+            Self::Partitions => "partitions",
+            Self::Stranded => "stranded",
+        }
+    }
+}
+
+/// Takes on a job if it is due by the database's clock, or further ahead than two intervals; nobody else gets it for `interval`. Whoever dies of it is
+/// followed by somebody else after that.
+pub(crate) async fn claim_job(pool: &Pool, incarnation: Incarnation, job: Job, interval: Duration) -> Result<bool> {
+    let interval = i64::try_from(interval.as_micros()).unwrap_or(i64::MAX);
+    let row = pool
+        .query_opt(CLAIM_JOB, &[&job.name(), &interval, &incarnation.0])
+        .await?;
+    Ok(row.is_some())
 }

@@ -8,7 +8,7 @@ use tokio_postgres::error::DbError;
 use tokio_postgres::{Client, Statement};
 
 use super::row::{BookmarkRow, BurnedRow, ClaimRow, DueRow, KeyRow, RequestRow, StimulusRow};
-use super::shape::Shape;
+use super::statement::StatementShape;
 use super::{Claim, Commit, CommitRequest};
 use crate::db::{ANSWER_TIMEOUT, Connector, Failure, Session, within};
 use crate::failpoint;
@@ -26,27 +26,27 @@ const STRICT: Duration = Duration::from_secs(30);
 
 /// How the lane meets a row that somebody else has locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lane {
+pub(super) enum LockMode {
     /// Steps over it: one locked row must not stall the batch.
-    Fast,
+    SkipLocked,
     /// Waits for it, under the connection's `lock_timeout`.
-    Straggler,
+    Wait,
 }
 
-impl Lane {
-    pub(super) fn name(self) -> &'static str {
+impl LockMode {
+    pub(super) fn lane(self) -> &'static str {
         match self {
-            Self::Fast => "fast",
-            Self::Straggler => "straggler",
+            Self::SkipLocked => "fast",
+            Self::Wait => "contended",
         }
     }
 }
 
 /// A connection that commits.
-pub(super) struct Channel {
+pub(super) struct CommitConnection {
     session: Session,
     /// The statement in the shapes that batches were of, and that of all but plain ones.
-    shapes: HashMap<Shape, Statement>,
+    shapes: HashMap<StatementShape, Statement>,
     /// With all parts.
     text: String,
     /// Of the parameters, which are the same in all shapes.
@@ -65,21 +65,21 @@ pub(super) struct Channel {
 pub(super) type Winners = HashMap<usize, Commit>;
 
 /// A batch that was committed, in whatever shape it was.
-pub(super) struct Written {
+pub(super) struct BatchCommit {
     pub(super) winners: Winners,
-    pub(super) shape: Shape,
+    pub(super) shape: StatementShape,
 }
 
 /// Why a whole batch came to nothing.
 #[derive(Debug)]
-pub(super) struct Broken {
+pub(super) struct BatchError {
     pub(super) failure: Failure,
     pub(super) error: Error,
     /// The id of a new instance is taken.
     pub(super) taken: bool,
 }
 
-impl From<tokio_postgres::Error> for Broken {
+impl From<tokio_postgres::Error> for BatchError {
     fn from(error: tokio_postgres::Error) -> Self {
         Self {
             failure: Failure::of(&error),
@@ -89,7 +89,7 @@ impl From<tokio_postgres::Error> for Broken {
     }
 }
 
-impl From<Error> for Broken {
+impl From<Error> for BatchError {
     /// An error of our own on the way (a deadline, a failpoint) says nothing about the server: in doubt.
     fn from(error: Error) -> Self {
         Self {
@@ -100,23 +100,28 @@ impl From<Error> for Broken {
     }
 }
 
-impl Channel {
-    pub(super) async fn open(connector: &Connector, incarnation: Incarnation, writer: i16, lane: Lane) -> Result<Self> {
+impl CommitConnection {
+    pub(super) async fn open(
+        connector: &Connector,
+        incarnation: Incarnation,
+        writer: i16,
+        mode: LockMode,
+    ) -> Result<Self> {
         let session = connector.open().await?;
         let client = &session.client;
-        let lock_timeout = if lane == Lane::Fast { 2_000 } else { 500 };
+        let lock_timeout = if mode == LockMode::SkipLocked { 2_000 } else { 500 };
         // One plan for all batches: the server would plan small ones anew, each time, for longer than they take.
         let setup = format!("SET lock_timeout = {lock_timeout}; SET plan_cache_mode = force_generic_plan");
         within(ANSWER_TIMEOUT, client.batch_execute(&setup)).await?;
-        let (batch, locks) = match lane {
-            Lane::Fast => (BATCH.to_owned(), LOCKS),
-            Lane::Straggler => (BATCH.replace(" SKIP LOCKED", ""), LOCKS_WAITING),
+        let (batch, locks) = match mode {
+            LockMode::SkipLocked => (BATCH.to_owned(), LOCKS),
+            LockMode::Wait => (BATCH.replace(" SKIP LOCKED", ""), LOCKS_WAITING),
         };
-        let whole = within(ANSWER_TIMEOUT, client.prepare(&Shape::WHOLE.of(&batch))).await?;
+        let whole = within(ANSWER_TIMEOUT, client.prepare(&StatementShape::WHOLE.of(&batch))).await?;
         Ok(Self {
             text: batch,
             types: whole.params().to_vec(),
-            shapes: HashMap::from([(Shape::WHOLE, whole)]),
+            shapes: HashMap::from([(StatementShape::WHOLE, whole)]),
             strict: None,
             locks: within(ANSWER_TIMEOUT, client.prepare(locks)).await?,
             matching: within(ANSWER_TIMEOUT, client.prepare(MATCH)).await?,
@@ -141,7 +146,7 @@ impl Channel {
     pub(super) async fn write<'a>(
         &mut self,
         requests: impl Iterator<Item = &'a mut CommitRequest>,
-    ) -> Result<Written, Broken> {
+    ) -> Result<BatchCommit, BatchError> {
         failpoint::hit("commit.gathered").await?;
         let mut rows = Rows::of(requests);
         rows.shape.strict = !rows.shape.several && self.strict.is_some_and(|until| Instant::now() < until);
@@ -159,7 +164,7 @@ impl Channel {
             }
         };
         failpoint::hit("commit.answered").await?;
-        Ok(Written {
+        Ok(BatchCommit {
             winners,
             shape: rows.shape,
         })
@@ -171,7 +176,7 @@ impl Channel {
     }
 
     /// Whether the server answers to a batch of this shape that has no rows: then it is the rows that take it too long.
-    pub(super) async fn answers(&mut self, shape: Shape) -> bool {
+    pub(super) async fn answers(&mut self, shape: StatementShape) -> bool {
         let rows = Rows {
             shape,
             ..Rows::default()
@@ -184,10 +189,10 @@ impl Channel {
     }
 
     /// The statement in the shape of a batch.
-    async fn shaped(&mut self, shape: Shape) -> std::result::Result<Statement, tokio_postgres::Error> {
+    async fn shaped(&mut self, shape: StatementShape) -> std::result::Result<Statement, tokio_postgres::Error> {
         // The others ask anyway.
         let asking = shape.asking && !shape.several;
-        let shape = Shape { asking, ..shape };
+        let shape = StatementShape { asking, ..shape };
         if let Some(known) = self.shapes.get(&shape) {
             return Ok(known.clone());
         }
@@ -197,7 +202,7 @@ impl Channel {
         Ok(statement)
     }
 
-    async fn send(&self, batch: &Statement, rows: &Rows<'_>) -> Result<Winners, Broken> {
+    async fn send(&self, batch: &Statement, rows: &Rows<'_>) -> Result<Winners, BatchError> {
         let client = self.client();
         let params = rows.params(&self.incarnation.0, &self.writer);
         if failpoint::armed("commit.") {
@@ -230,7 +235,7 @@ impl Channel {
     }
 
     /// The same, statement by statement, with a failpoint at every boundary.
-    async fn send_stepwise(&self, batch: &Statement, rows: &Rows<'_>) -> Result<Winners, Broken> {
+    async fn send_stepwise(&self, batch: &Statement, rows: &Rows<'_>) -> Result<Winners, BatchError> {
         let client = self.client();
         client.batch_execute("BEGIN").await?;
         failpoint::hit("commit.begun").await?;
@@ -251,7 +256,7 @@ impl Channel {
                 client.query(&self.matching, &[tenants, instances, bookmarks]).await?;
                 failpoint::hit("commit.matched").await?;
             }
-            Ok::<_, Broken>(winners(&answer))
+            Ok::<_, BatchError>(winners(&answer))
         }
         .await;
         if steps.is_err() {
@@ -338,7 +343,7 @@ pub(super) fn claim_rows(no: i32, request: &CommitRequest) -> impl Iterator<Item
 /// A batch as arrays of composites.
 #[derive(Default)]
 struct Rows<'a> {
-    shape: Shape,
+    shape: StatementShape,
     requests: Vec<RequestRow<'a>>,
     claims: Vec<ClaimRow<'a>>,
     /// In place of the claims of plain ones.

@@ -3,21 +3,23 @@
 //! The statements that hand rows back write the letters. A letter keeps all that a replay needs; its instance is left
 //! waiting, and its other rows run on.
 
+pub(crate) mod stimulus;
+
 use chrono::{DateTime, Utc};
 use postgres_types::ToSql;
 use serde_json::Value;
 
-use super::accept::cannot_start;
 use super::schedule;
+use super::start::cannot_start;
 use crate::db::Pool;
 use crate::id::{InstanceId, TenantId, WorkId};
 use crate::{Error, Result};
 
-const LIST: &str = include_str!("../../sql/queries/dead_letter/list.sql");
-const PICK: &str = include_str!("../../sql/queries/dead_letter/pick.sql");
-const REPLAY: &str = include_str!("../../sql/queries/dead_letter/replay.sql");
-const REPLAY_MANY: &str = include_str!("../../sql/queries/dead_letter/replay_many.sql");
-const DELETE: &str = include_str!("../../sql/queries/dead_letter/delete.sql");
+const LIST: &str = include_str!("../../../sql/queries/dead_letter/list.sql");
+const PICK: &str = include_str!("../../../sql/queries/dead_letter/pick.sql");
+const REPLAY: &str = include_str!("../../../sql/queries/dead_letter/replay.sql");
+const REPLAY_MANY: &str = include_str!("../../../sql/queries/dead_letter/replay_many.sql");
+const DELETE: &str = include_str!("../../../sql/queries/dead_letter/delete.sql");
 
 /// A row that was given up.
 #[derive(Clone, Debug)]

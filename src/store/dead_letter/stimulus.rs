@@ -5,14 +5,14 @@ use std::time::Duration;
 use postgres_types::ToSql;
 use serde_json::Value;
 
-use super::event::{Fanout, LOCK, PUBLISH, fanout};
+use super::super::event::{Fanout, LOCK, PUBLISH, fanout};
 use crate::db::{ANSWER_TIMEOUT, Pool, within};
 use crate::failpoint;
 use crate::id::{InstanceId, StimulusHash, TenantId};
 use crate::{Error, Result};
 
-const FIND: &str = include_str!("../../sql/queries/dead_letter/find_stimulus.sql");
-const TAKE: &str = include_str!("../../sql/queries/dead_letter/take_stimulus.sql");
+const FIND: &str = include_str!("../../../sql/queries/dead_letter/find_stimulus.sql");
+const TAKE: &str = include_str!("../../../sql/queries/dead_letter/take_stimulus.sql");
 
 /// What became of a stimulus that was replayed.
 #[derive(Clone, Debug)]

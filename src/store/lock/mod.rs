@@ -10,7 +10,10 @@ use tokio_postgres::Client;
 use crate::Result;
 use crate::db::{ANSWER_TIMEOUT, Pool, SchemaName, within};
 
-const FOREIGN: &str = include_str!("../../sql/queries/lock/list_foreign.sql");
+pub(crate) mod report;
+
+const WAIT: &str = include_str!("../../../sql/queries/lock/wait_until_free.sql");
+const FOREIGN: &str = include_str!("../../../sql/queries/lock/list_foreign.sql");
 
 /// How long a session that was named in the log is not named again for the same key.
 const NAME_AGAIN: Duration = Duration::from_secs(60);
@@ -43,14 +46,14 @@ impl ForeignLock {
 }
 
 /// Who holds keys of the two-integer space of a schema, or one of these, and is no node.
-pub(crate) async fn held_by_others(pool: &Pool, schema: &SchemaName, keys: &[i64]) -> Result<Vec<ForeignLock>> {
+pub(crate) async fn foreign_locks(pool: &Pool, schema: &SchemaName, keys: &[i64]) -> Result<Vec<ForeignLock>> {
     let (prefix, class) = (prefix(schema), schema.lock_class());
     let rows = pool.query(FOREIGN, &[&prefix, &class, &schema.as_str(), &keys]).await?;
     Ok(rows.iter().map(foreign).collect())
 }
 
 /// Who holds this key of the 64-bit space and is no node, as a node sees that only registers.
-pub(crate) async fn holder(client: &Client, schema: &SchemaName, key: i64) -> Result<Option<ForeignLock>> {
+pub(crate) async fn foreign_holder(client: &Client, schema: &SchemaName, key: i64) -> Result<Option<ForeignLock>> {
     let (prefix, class, keys) = (prefix(schema), schema.lock_class(), vec![key]);
     let rows = within(
         ANSWER_TIMEOUT,
@@ -75,9 +78,9 @@ fn foreign(row: &tokio_postgres::Row) -> ForeignLock {
 }
 
 /// Names them in the log, each once a minute.
-pub(crate) async fn name_in_log(pool: &Pool, schema: &SchemaName, keys: &[i64]) {
+pub(crate) async fn log_foreign_locks(pool: &Pool, schema: &SchemaName, keys: &[i64]) {
     static NAMED_AT: Mutex<Option<HashMap<Holding, Instant>>> = Mutex::new(None);
-    let found = match held_by_others(pool, schema, keys).await {
+    let found = match foreign_locks(pool, schema, keys).await {
         Ok(found) => found,
         Err(error) => {
             tracing::debug!(%error, "who holds keys of this schema could not be read");
@@ -111,4 +114,15 @@ pub(crate) async fn name_in_log(pool: &Pool, schema: &SchemaName, keys: &[i64]) 
             );
         }
     }
+}
+
+/// Waits until a lock of the 64-bit space is free, at most `timeout` (counted in milliseconds by the server); whether
+/// it was. It is held no longer than the statement runs. Dropped half-way, the server goes on waiting to the end of the
+/// timeout.
+pub(crate) async fn wait_until_free(client: &Client, key: i64, timeout: Duration) -> Result<bool> {
+    let timeout_ms = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
+    let deadline = timeout + ANSWER_TIMEOUT;
+    Ok(within(deadline, client.query_one(WAIT, &[&key, &timeout_ms]))
+        .await?
+        .get(0))
 }

@@ -17,22 +17,22 @@ use crate::failpoint;
 use crate::id::{Incarnation, NodeId};
 use crate::{Error, Result};
 
-const FENCE: &str = include_str!("../../sql/queries/node/remove_fence.sql");
-const MARK: &str = include_str!("../../sql/queries/node/remove_begin.sql");
-const TERMINATE: &str = include_str!("../../sql/queries/node/remove_terminate.sql");
-const RELEASE: &str = include_str!("../../sql/queries/node/remove_release.sql");
-const REMAINING: &str = include_str!("../../sql/queries/node/remove_remaining.sql");
-const FORGET: &str = include_str!("../../sql/queries/node/remove_end.sql");
-const STANDS: &str = include_str!("../../sql/queries/node/remove_state.sql");
-const UNFINISHED: &str = include_str!("../../sql/queries/node/remove_unfinished.sql");
-const ORPHANS: &str = include_str!("../../sql/queries/node/remove_orphaned.sql");
+const FENCE: &str = include_str!("../../../sql/queries/node/remove_fence.sql");
+const MARK: &str = include_str!("../../../sql/queries/node/remove_begin.sql");
+const TERMINATE: &str = include_str!("../../../sql/queries/node/remove_terminate.sql");
+const RELEASE: &str = include_str!("../../../sql/queries/node/remove_release.sql");
+const REMAINING: &str = include_str!("../../../sql/queries/node/remove_remaining.sql");
+const FORGET: &str = include_str!("../../../sql/queries/node/remove_end.sql");
+const STATE: &str = include_str!("../../../sql/queries/node/remove_state.sql");
+const UNFINISHED: &str = include_str!("../../../sql/queries/node/remove_unfinished.sql");
+const ORPHANS: &str = include_str!("../../../sql/queries/node/remove_orphaned.sql");
 
 /// How long a departure may take before it is left for the next one who looks.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why an incarnation is no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cause {
+pub(crate) enum RemovalCause {
     /// Its process died, and what it had claimed may be to blame, unless the server died with it.
     Died,
     /// Its process lives on under another one, or nobody knows: nothing is to blame.
@@ -40,9 +40,14 @@ pub(crate) enum Cause {
 }
 
 /// Sees an incarnation off. `node` names it where the database no longer knows it.
-pub(crate) async fn depart(client: &Client, incarnation: Incarnation, node: &NodeId, cause: Cause) -> Result<u64> {
-    failpoint::hit("depart.before").await?;
-    let (name, died) = (node.as_str(), cause == Cause::Died);
+pub(crate) async fn remove(
+    client: &Client,
+    incarnation: Incarnation,
+    node: &NodeId,
+    cause: RemovalCause,
+) -> Result<u64> {
+    failpoint::hit("removal.before").await?;
+    let (name, died) = (node.as_str(), cause == RemovalCause::Died);
     let fenced = within(ANSWER_TIMEOUT, client.execute(FENCE, &[&incarnation.0, &name, &died])).await;
     match fenced {
         Ok(_) => {}
@@ -54,13 +59,13 @@ pub(crate) async fn depart(client: &Client, incarnation: Incarnation, node: &Nod
         }
         Err(error) => return Err(error),
     }
-    failpoint::hit("depart.fenced").await?;
+    failpoint::hit("removal.fenced").await?;
     terminate(client, incarnation).await?;
-    failpoint::hit("depart.terminated").await?;
+    failpoint::hit("removal.terminated").await?;
     let released = release(client, incarnation).await?;
-    failpoint::hit("depart.released").await?;
+    failpoint::hit("removal.released").await?;
     within(ANSWER_TIMEOUT, client.execute(FORGET, &[&incarnation.0])).await?;
-    failpoint::hit("depart.forgotten").await?;
+    failpoint::hit("removal.forgotten").await?;
     Ok(released)
 }
 
@@ -96,7 +101,7 @@ async fn release(client: &Client, incarnation: Incarnation) -> Result<u64> {
             tracing::error!(%incarnation, dead, "rows that every process died of became dead letters");
         }
         released += u64::try_from(count).unwrap_or(0);
-        failpoint::hit("depart.releasing").await?;
+        failpoint::hit("removal.releasing").await?;
         if count > 0 {
             continue;
         }
@@ -106,7 +111,7 @@ async fn release(client: &Client, incarnation: Incarnation) -> Result<u64> {
         if !remaining {
             return Ok(released);
         }
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() > TIMEOUT {
             return Err(Error::unavailable(
                 "departure-busy",
                 format!("rows claimed by incarnation {incarnation} stay locked by another session"),
@@ -118,23 +123,23 @@ async fn release(client: &Client, incarnation: Incarnation) -> Result<u64> {
 
 /// What the database shows of an incarnation that somebody takes for dead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Signs {
+pub(crate) struct NodeState {
     /// It is registered, or its departure is not finished.
-    pub(crate) stands: bool,
+    pub(crate) exists: bool,
     /// It missed its check-in.
-    pub(crate) late: bool,
+    pub(crate) is_late: bool,
     /// One of its connections idles: its process lives, or has died within the last moments. None: it has connections, and
     /// the schema's owner may not see what they do.
-    pub(crate) lives: Option<bool>,
+    pub(crate) is_alive: Option<bool>,
 }
 
 /// Looks at an incarnation before it is declared dead.
-pub(crate) async fn signs(client: &Client, incarnation: Incarnation) -> Result<Signs> {
-    let row = within(ANSWER_TIMEOUT, client.query_one(STANDS, &[&incarnation.0])).await?;
-    Ok(Signs {
-        stands: row.get(0),
-        late: row.get(1),
-        lives: row.get(2),
+pub(crate) async fn node_state(client: &Client, incarnation: Incarnation) -> Result<NodeState> {
+    let row = within(ANSWER_TIMEOUT, client.query_one(STATE, &[&incarnation.0])).await?;
+    Ok(NodeState {
+        exists: row.get(0),
+        is_late: row.get(1),
+        is_alive: row.get(2),
     })
 }
 
@@ -145,7 +150,7 @@ pub(crate) async fn unfinished(client: &Client) -> Result<Vec<Incarnation>> {
 }
 
 /// Incarnations that hold claims but are known to nobody, and departures that somebody began and did not end.
-pub(crate) async fn orphans(client: &Client) -> Result<Vec<Incarnation>> {
+pub(crate) async fn orphaned(client: &Client) -> Result<Vec<Incarnation>> {
     let rows = within(ANSWER_TIMEOUT, client.query(ORPHANS, &[])).await?;
     Ok(rows.iter().map(|row| Incarnation(row.get(0))).collect())
 }

@@ -5,14 +5,14 @@ use crate::Result;
 use crate::db::Pool;
 use crate::id::{Incarnation, TenantId, VersionId};
 
-const UNSURVEYED: &str = include_str!("../../sql/queries/capability/unsurveyed.sql");
-const SURVEY: &str = include_str!("../../sql/queries/capability/survey.sql");
-const LACKING: &str = include_str!("../../sql/queries/capability/lacking.sql");
-const LACKS: &str = include_str!("../../sql/queries/capability/set_missing.sql");
-const STRANDED: &str = include_str!("../../sql/queries/capability/count_stranded.sql");
+const UNSURVEYED: &str = include_str!("../../sql/queries/activity_type/unsurveyed.sql");
+const SURVEY: &str = include_str!("../../sql/queries/activity_type/survey.sql");
+const LACKING: &str = include_str!("../../sql/queries/activity_type/lacking.sql");
+const LACKS: &str = include_str!("../../sql/queries/activity_type/set_missing.sql");
+const STRANDED: &str = include_str!("../../sql/queries/activity_type/count_stranded.sql");
 
 /// Versions that were published and whose activity types nobody has written down, behind a given one; some dozens.
-pub(crate) async fn unsurveyed(pool: &Pool, behind: &VersionKey) -> Result<Vec<VersionKey>> {
+pub(crate) async fn unsurveyed_versions(pool: &Pool, behind: &VersionKey) -> Result<Vec<VersionKey>> {
     let rows = pool
         .query(UNSURVEYED, &[&behind.0.as_str(), &behind.1.as_str()])
         .await?;
@@ -27,19 +27,19 @@ fn version(row: &tokio_postgres::Row) -> VersionKey {
 }
 
 /// Writes down the activity types of a version.
-pub(crate) async fn survey(pool: &Pool, key: &VersionKey, types: &[String]) -> Result<()> {
+pub(crate) async fn record(pool: &Pool, key: &VersionKey, types: &[String]) -> Result<()> {
     pool.query(SURVEY, &[&key.0.as_str(), &key.1.as_str(), &types]).await?;
     Ok(())
 }
 
 /// Versions that use other activity types than those that are known, with these.
-pub(crate) async fn lacking(pool: &Pool, known: &[String]) -> Result<Vec<(VersionKey, Vec<String>)>> {
+pub(crate) async fn unsupported_versions(pool: &Pool, known: &[String]) -> Result<Vec<(VersionKey, Vec<String>)>> {
     let rows = pool.query(LACKING, &[&known]).await?;
     Ok(rows.iter().map(|row| (version(row), row.get(2))).collect())
 }
 
 /// A node says what it lacks.
-pub(crate) async fn tell(pool: &Pool, incarnation: Incarnation, lacks: &[String]) -> Result<()> {
+pub(crate) async fn report_missing(pool: &Pool, incarnation: Incarnation, lacks: &[String]) -> Result<()> {
     pool.query(LACKS, &[&incarnation.0, &lacks]).await?;
     Ok(())
 }

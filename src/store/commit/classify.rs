@@ -2,16 +2,16 @@
 
 use std::collections::HashMap;
 
-use super::batch::{Channel, claim_rows, request_row};
+use super::pipeline::{CommitConnection, claim_rows, request_row};
 use super::row::RequestRow;
-use super::{Commit, CommitRequest, FINISHED, Verdict};
+use super::{Commit, CommitOutcome, CommitRequest, FINISHED};
 use crate::Result;
 use crate::db::{ANSWER_TIMEOUT, within};
 use crate::failpoint;
 use crate::id::{InstanceVersion, WorkId};
 
 /// What the database shows of a loser.
-struct Evidence {
+struct LossEvidence {
     fence: bool,
     /// The instance as it stands, if it does.
     standing: Option<Commit>,
@@ -25,7 +25,7 @@ struct Evidence {
 
 /// What became of a loser.
 pub(super) enum Loss {
-    Verdict(Verdict),
+    Outcome(CommitOutcome),
     /// A plain batch stepped over it, as it holds something: it is sent again in the other form.
     Holds,
     /// It is busy, or a plain batch stepped over all that end, as some instance holds something.
@@ -35,11 +35,11 @@ pub(super) enum Loss {
 /// Classes the losers of a batch, by their places in it; `in_doubt` when an earlier try of the same requests may have
 /// been committed.
 pub(super) async fn classify<'a>(
-    channel: &Channel,
+    channel: &CommitConnection,
     losers: impl Iterator<Item = (usize, &'a CommitRequest)>,
     in_doubt: bool,
 ) -> Result<HashMap<usize, Loss>> {
-    failpoint::hit("resolve.before").await?;
+    failpoint::hit("classify.before").await?;
     let losers: HashMap<usize, &CommitRequest> = losers.collect();
     let requests: Vec<_> = losers
         .iter()
@@ -66,7 +66,7 @@ pub(super) async fn classify<'a>(
         .iter()
         .filter_map(|row| {
             let no = usize::try_from(row.get::<_, i32>(0)).ok()?;
-            let evidence = Evidence {
+            let evidence = LossEvidence {
                 fence: row.get(1),
                 standing: row.get::<_, Option<i64>>(2).map(|version| Commit {
                     version: InstanceVersion(version),
@@ -88,37 +88,37 @@ pub(super) async fn classify<'a>(
 }
 
 /// The order matters: a first try that won has consumed its own claims, and may have been fenced since.
-fn judge(request: &CommitRequest, evidence: Evidence, in_doubt: bool) -> Loss {
+fn judge(request: &CommitRequest, evidence: LossEvidence, in_doubt: bool) -> Loss {
     let ends = !request.holds && request.effects.status == FINISHED;
     let (holds, strict) = (evidence.holds, evidence.strict);
-    match verdict(request, evidence, in_doubt) {
-        Verdict::Busy if ends && holds => Loss::Holds,
-        Verdict::Busy if ends && strict => Loss::Strict,
-        verdict => Loss::Verdict(verdict),
+    match outcome(request, evidence, in_doubt) {
+        CommitOutcome::Busy if ends && holds => Loss::Holds,
+        CommitOutcome::Busy if ends && strict => Loss::Strict,
+        outcome => Loss::Outcome(outcome),
     }
 }
 
-fn verdict(request: &CommitRequest, evidence: Evidence, in_doubt: bool) -> Verdict {
+fn outcome(request: &CommitRequest, evidence: LossEvidence, in_doubt: bool) -> CommitOutcome {
     if let (true, Some(commit)) = (evidence.mine, evidence.standing) {
         // What it won, not what stands there now: a cancel accepted since has grown it to fence what comes next.
         let version = request.expected.map_or(1, |expected| expected.0 + 1);
-        return Verdict::Won(Commit {
+        return CommitOutcome::Committed(Commit {
             version: InstanceVersion(version),
             continued: commit.continued.filter(|_| request.effects.continues),
             ..commit
         });
     }
     if in_doubt && request.expected.is_some() && evidence.standing.is_none() {
-        return Verdict::Unknown;
+        return CommitOutcome::Unknown;
     }
     if !evidence.fence {
-        return Verdict::Fenced;
+        return CommitOutcome::Fenced;
     }
     if !evidence.claimed {
-        return Verdict::ClaimLost;
+        return CommitOutcome::ClaimLost;
     }
     if evidence.standing.map(|commit| commit.version) != request.expected {
-        return Verdict::VersionConflict;
+        return CommitOutcome::VersionConflict;
     }
-    Verdict::Busy
+    CommitOutcome::Busy
 }

@@ -1,5 +1,7 @@
 //! Instances as the API reads them.
 
+pub(crate) mod delete;
+
 use chrono::{DateTime, Utc};
 use postgres_types::ToSql;
 use serde::{Deserialize, Serialize};
@@ -11,10 +13,10 @@ use crate::Result;
 use crate::db::Pool;
 use crate::id::{BookmarkId, DefinitionId, InstanceId, InstanceVersion, TenantId, VersionId};
 
-const FIND: &str = include_str!("../../sql/queries/instance/find.sql");
-const PENDING: &str = include_str!("../../sql/queries/instance/pending.sql");
-const LIST: &str = include_str!("../../sql/queries/instance/list.sql");
-const BOOKMARKS: &str = include_str!("../../sql/queries/instance/bookmarks.sql");
+const FIND: &str = include_str!("../../../sql/queries/instance/find.sql");
+const PENDING: &str = include_str!("../../../sql/queries/instance/pending.sql");
+const LIST: &str = include_str!("../../../sql/queries/instance/list.sql");
+const BOOKMARKS: &str = include_str!("../../../sql/queries/instance/bookmarks.sql");
 
 /// Tells an instance from one that had the same id before it and was deleted: when it was first committed, in
 /// microseconds since 1970 by the database's clock.
