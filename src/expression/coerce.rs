@@ -1,7 +1,7 @@
 //! Conversion of a JSON value to the type that an input or a variable declares.
 //!
-//! Definitions write numbers, flags and lists as text (`"value": "0"`), scripts return 3.0 where 3 is meant. The
-//! conversions are those that lose nothing; what does not fit is an error that names both sides. Null stays null.
+//! Definitions write numbers, flags and lists as text (`"value": "0"`), scripts return 3.0 for 3. Only lossless
+//! conversions are made; a value that does not fit is an error that names value and type. Null stays null.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ impl fmt::Display for TypeMismatch {
 /// Converts a value to a type.
 ///
 /// # Errors
-/// When the value cannot be read as one of that type.
+/// [`TypeMismatch`] when the value cannot be read as one of that type.
 pub fn coerce(value: Value, to: &TypeName) -> Result<Value, TypeMismatch> {
     if value.is_null() {
         return Ok(value);
@@ -41,7 +41,7 @@ pub fn coerce(value: Value, to: &TypeName) -> Result<Value, TypeMismatch> {
     }
 }
 
-/// A value as text: text as it is, the rest as JSON.
+/// A value as text: text unchanged, other values as JSON.
 pub fn to_text(value: Value) -> String {
     match value {
         Value::String(text) => text,
@@ -81,7 +81,7 @@ fn boolean(value: &Value) -> Result<Value, TypeMismatch> {
 fn integer(value: &Value, least: i64, most: i64) -> Result<Value, TypeMismatch> {
     let wanted = format!("a whole number between {least} and {most}");
     let from_float = |float: f64| {
-        // 2^53: from there on a double no longer tells neighbours apart.
+        // From 2^53 on a double cannot represent every integer.
         let is_exact = float.fract() == 0.0 && float.abs() <= 9_007_199_254_740_992.0;
         #[allow(clippy::cast_possible_truncation)]
         is_exact.then_some(float as i64)
@@ -141,7 +141,7 @@ fn date_time(value: &Value) -> Result<Value, TypeMismatch> {
         Value::String(text) => text.trim(),
         _ => return Err(mismatch(value, wanted)),
     };
-    // Without an offset it is taken as UTC: the clock of a node must not decide.
+    // Without an offset it is UTC: the result must not depend on a node's time zone.
     let at = DateTime::parse_from_rfc3339(text)
         .map(|at| at.with_timezone(&Utc))
         .ok()
@@ -166,7 +166,7 @@ fn list(value: Value, item: &TypeName) -> Result<Value, TypeMismatch> {
             Ok(Value::Array(items)) => items,
             _ => return Err(mismatch(&Value::String(text), "a list")),
         },
-        // Text is not taken apart: a list of one.
+        // Text is not split: it becomes a list of one.
         other @ (Value::String(_) | Value::Number(_) | Value::Bool(_)) => vec![other],
         other => return Err(mismatch(&other, "a list")),
     };
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn text_becomes_what_it_says() {
+    fn text_is_converted_to_the_declared_type() {
         assert_eq!(to("Int32", json!("0")).unwrap(), json!(0));
         assert_eq!(to("Int32", json!(3.0)).unwrap(), json!(3));
         assert_eq!(to("Boolean", json!("True")).unwrap(), json!(true));
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_named() {
+    fn a_value_that_does_not_fit_is_named_in_the_error() {
         assert!(to("Int32", json!(3_000_000_000u64)).is_err());
         assert!(to("Int32", json!(1.5)).is_err());
         assert!(to("Boolean", json!("maybe")).unwrap_err().to_string().contains("maybe"));

@@ -172,11 +172,10 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_none() {
+    fn refuses_other_text() {
         for text in [
             "",
             "P",
-            "PT",
             "5 s",
             "25:00:00",
             "00:61:00",
@@ -185,10 +184,6 @@ mod tests {
             "99999999999999",
             "00:00:0é",
         ] {
-            if text == "PT" {
-                // An empty time part is no length of time at all, but harmless: ISO parsers differ here.
-                continue;
-            }
             assert_eq!(TimeSpan::parse(text), None, "{text}");
         }
     }

@@ -1,9 +1,9 @@
 //! Elsa's type names: short aliases (`Int32`, `Object[]`) and .NET's own (`System.Int32, System.Private.CoreLib`).
 
-/// The types that a value can be converted to. All others are left alone.
+/// The types that a value can be converted to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypeName {
-    /// Anything, as it is.
+    /// Every other type; values are not converted.
     Any,
     /// Text.
     Text,
@@ -13,16 +13,16 @@ pub enum TypeName {
     Integer(i64, i64),
     /// A number.
     Number,
-    /// A length of time, kept as .NET's text.
+    /// A length of time, as .NET's text.
     TimeSpan,
-    /// A point in time, kept as text of RFC 3339.
+    /// A point in time, as text of RFC 3339.
     DateTime,
     /// A list.
     List(Box<TypeName>),
 }
 
 impl TypeName {
-    /// Understands a type name. What is unknown (enums, objects of .NET) becomes [`TypeName::Any`].
+    /// Reads a type name. An unknown type (an enum, an object of .NET) becomes [`TypeName::Any`].
     pub fn parse(text: &str, is_array: bool) -> Self {
         let inner = Self::parse_bounded(text, 8);
         if is_array { Self::List(Box::new(inner)) } else { inner }

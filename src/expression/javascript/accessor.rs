@@ -1,17 +1,17 @@
-//! Which generated functions a script wants: `getCounter()`, `setCounter(v)`, `getName()` of an input,
+//! Which generated functions a script needs: `getCounter()`, `setCounter(v)`, `getName()` of an input,
 //! `getResultFromHttpRequest()`.
 //!
-//! Elsa offers one per variable, input and output. Making them all for every evaluation would cost more than the
-//! scripts themselves, so a script's text is searched for words that look like one. Where a script can make up names
-//! while it runs (`eval`, `Function`, `globalThis`), all of them are made.
+//! Elsa generates one per variable, input and output. To define them all for every evaluation would cost more than the
+//! scripts themselves, so a script's text is searched for words that match one. For a script that can construct names at
+//! run time (`eval`, `Function`, `globalThis`), all of them are defined.
 
 use std::collections::HashSet;
 
 use super::script::ScriptScope;
 
-/// What a generated function does; the numbers are shared with the prelude.
+/// What a generated function does; `prelude.js` has the same numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum AccessorKind {
     /// Reads a variable.
     Read = 0,
     /// Reads an input of the workflow.
@@ -22,21 +22,21 @@ pub(super) enum Kind {
     Write = 5,
 }
 
-/// A function to be made.
+/// A function to define.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Accessor {
     /// Its name in the global object.
     pub(super) name: String,
-    pub(super) kind: Kind,
+    pub(super) kind: AccessorKind,
     /// The variable, input, or activity.
     pub(super) target: String,
     /// The output.
     pub(super) part: Option<String>,
 }
 
-/// The functions that `script` may call, later ones replacing earlier ones of the same name. As in Elsa, an input wins
-/// over a variable, and an output over both.
-pub(super) fn wanted(script: &str, scope: &ScriptScope) -> Vec<Accessor> {
+/// The functions that `script` may call; a later one replaces an earlier one of the same name. As in Elsa, an input
+/// takes precedence over a variable, and an output over both.
+pub(super) fn required_accessors(script: &str, scope: &ScriptScope) -> Vec<Accessor> {
     let mut list = Vec::new();
     let mut seen = HashSet::new();
     let mut dynamic = false;
@@ -50,13 +50,13 @@ pub(super) fn wanted(script: &str, scope: &ScriptScope) -> Vec<Accessor> {
         }
     }
     if dynamic {
-        everything(scope, &mut list);
+        all_accessors(scope, &mut list);
     }
     list.retain(|accessor| !FIXED.contains(&accessor.name.as_str()));
     list
 }
 
-/// Whether a script may change what all scripts of its realm share.
+/// Whether a script may change prototypes, which all scripts of its realm share.
 pub(super) fn touches_prototypes(script: &str) -> bool {
     ["prototype", "__proto__", "PrototypeOf", "constructor"]
         .iter()
@@ -86,7 +86,7 @@ const FIXED: &[&str] = &[
 
 fn resolve(word: &str, rest: &str, scope: &ScriptScope, list: &mut Vec<Accessor>) {
     let write = word.starts_with("set");
-    let kind = if write { Kind::Write } else { Kind::Read };
+    let kind = if write { AccessorKind::Write } else { AccessorKind::Read };
     let add = |kind, target: &str, part| Accessor {
         name: word.to_owned(),
         kind,
@@ -104,15 +104,15 @@ fn resolve(word: &str, rest: &str, scope: &ScriptScope, list: &mut Vec<Accessor>
         .keys()
         .find(|name| *name == rest || is_pascal_of(rest, name))
     {
-        list.push(add(Kind::Input, name, None));
+        list.push(add(AccessorKind::Input, name, None));
     }
     if let Some(found) = output(word, rest, scope) {
         list.push(found);
     }
 }
 
-/// `ResultFromHttpRequest`: which of its "From"s is the one, only the outputs can tell. An activity that has not run
-/// yet has none, and reads as null, as in Elsa; unless the word already means a variable or an input.
+/// `ResultFromHttpRequest`: the existing outputs decide which "From" separates the names. An activity that has not run
+/// yet has none, and reads as null, as in Elsa, unless the word names a variable or an input.
 fn output(word: &str, rest: &str, scope: &ScriptScope) -> Option<Accessor> {
     let mut unknown = None;
     for (at, from) in rest.match_indices("From") {
@@ -124,7 +124,7 @@ fn output(word: &str, rest: &str, scope: &ScriptScope) -> Option<Accessor> {
         }
         let make = |target: &str, part: &str| Accessor {
             name: word.to_owned(),
-            kind: Kind::Output,
+            kind: AccessorKind::Output,
             target: target.to_owned(),
             part: Some(part.to_owned()),
         };
@@ -146,18 +146,18 @@ fn output(word: &str, rest: &str, scope: &ScriptScope) -> Option<Accessor> {
     unknown.filter(|_| !taken)
 }
 
-fn everything(scope: &ScriptScope, list: &mut Vec<Accessor>) {
+fn all_accessors(scope: &ScriptScope, list: &mut Vec<Accessor>) {
     for name in scope.variables.keys() {
         let pascal = pascal(name);
         list.push(Accessor {
             name: format!("get{pascal}"),
-            kind: Kind::Read,
+            kind: AccessorKind::Read,
             target: name.clone(),
             part: None,
         });
         list.push(Accessor {
             name: format!("set{pascal}"),
-            kind: Kind::Write,
+            kind: AccessorKind::Write,
             target: name.clone(),
             part: None,
         });
@@ -165,7 +165,7 @@ fn everything(scope: &ScriptScope, list: &mut Vec<Accessor>) {
     for name in scope.inputs.keys() {
         list.push(Accessor {
             name: format!("get{name}"),
-            kind: Kind::Input,
+            kind: AccessorKind::Input,
             target: name.clone(),
             part: None,
         });
@@ -175,7 +175,7 @@ fn everything(scope: &ScriptScope, list: &mut Vec<Accessor>) {
             let name = format!("get{}From{}", pascal(output), pascal(activity));
             list.push(Accessor {
                 name,
-                kind: Kind::Output,
+                kind: AccessorKind::Output,
                 target: activity.clone(),
                 part: Some(output.clone()),
             });
@@ -183,8 +183,8 @@ fn everything(scope: &ScriptScope, list: &mut Vec<Accessor>) {
     }
 }
 
-/// Elsa's name for a thing inside the name of a function: the first letter, and each one after spaces, dashes or
-/// underscores, in upper case, without those.
+/// A name in Pascal case, as Elsa puts it into the name of a function: the first letter, and each one after spaces,
+/// dashes or underscores, in upper case, without those.
 fn pascal(name: &str) -> String {
     pascal_chars(name).collect()
 }

@@ -1,6 +1,6 @@
 //! Values between JSON and JavaScript.
 //!
-//! What has no JSON form of its own becomes, on its way out:
+//! A value without a JSON form of its own is converted:
 //!
 //! | JavaScript | JSON |
 //! |---|---|
@@ -14,32 +14,31 @@
 //! | an Error | its name and message; a RegExp: its text |
 //! | a cycle | an error |
 //!
-//! The walk is bounded by depth and by bytes, so that neither a million nested arrays nor an object that refers to
-//! another one twice, thirty levels deep, gets through. Getters and proxies run script code in it, under the same
-//! deadline as the script.
+//! The walk is bounded by depth and by bytes: neither a million nested arrays nor an object that refers to another one
+//! twice, thirty levels deep, is converted. Getters and proxies run script code in it, under the script's deadline.
 
 use rquickjs::{Array, Ctx, Error, Filter, FromJs as _, Function, Object, String as JsString, Value as JsValue};
 use serde_json::{Map, Number, Value};
 
 use super::script::{ScriptError, ScriptErrorKind};
 
-/// Levels of nesting that a result may have. A reader of JSON that guards its stack stops at 128 levels, and a value
-/// must still be readable inside an instance's state.
+/// Levels of nesting that a result may have. JSON parsers with a recursion limit stop at 128 levels, and a value must
+/// still be readable inside an instance's state.
 const MAX_DEPTH: usize = 100;
 
 /// The largest whole number up to which doubles have no gaps.
 const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// Why a value cannot leave.
+/// Why a value cannot be converted.
 #[derive(Debug)]
-pub(super) enum Failure {
-    /// The engine says so; an exception may be pending.
+pub(super) enum ConversionError {
+    /// An error of QuickJS; an exception may be pending.
     Engine(Error),
-    /// We say so.
+    /// A limit of the conversion.
     Refused(ScriptError),
 }
 
-impl From<Error> for Failure {
+impl From<Error> for ConversionError {
     fn from(error: Error) -> Self {
         match error {
             Error::Utf8(_) => refuse(
@@ -51,71 +50,71 @@ impl From<Error> for Failure {
     }
 }
 
-fn refuse(kind: ScriptErrorKind, message: impl Into<String>) -> Failure {
-    Failure::Refused(ScriptError::new(kind, message))
+fn refuse(kind: ScriptErrorKind, message: impl Into<String>) -> ConversionError {
+    ConversionError::Refused(ScriptError::new(kind, message))
 }
 
-/// One conversion out of a realm: all values of one evaluation share its budget.
-pub(super) struct Outbound<'a, 'js> {
+/// Converts the values of one evaluation to JSON, which share its budget.
+pub(super) struct JsonConverter<'a, 'js> {
     flatten: &'a Function<'js>,
-    left: usize,
+    remaining: usize,
     limit: usize,
     path: Vec<Object<'js>>,
-    over: &'a dyn Fn() -> bool,
+    should_stop: &'a dyn Fn() -> bool,
     steps: u8,
 }
 
-impl<'a, 'js> Outbound<'a, 'js> {
-    /// `flatten` is the realm's own function of that name; `limit` counts bytes of JSON, roughly; `over` says that
-    /// time is up.
-    pub(super) fn new(flatten: &'a Function<'js>, limit: usize, over: &'a dyn Fn() -> bool) -> Self {
+impl<'a, 'js> JsonConverter<'a, 'js> {
+    /// `flatten` is the realm's function of that name; `limit` is in bytes of JSON, estimated; `should_stop` says that the
+    /// script's time is over.
+    pub(super) fn new(flatten: &'a Function<'js>, limit: usize, should_stop: &'a dyn Fn() -> bool) -> Self {
         Self {
             flatten,
-            left: limit,
+            remaining: limit,
             limit,
             path: Vec::new(),
-            over,
+            should_stop,
             steps: 0,
         }
     }
 
     /// The JSON form of a value.
-    pub(super) fn value(&mut self, value: JsValue<'js>) -> Result<Value, Failure> {
+    pub(super) fn value(&mut self, value: JsValue<'js>) -> Result<Value, ConversionError> {
         if let Some(int) = value.as_int() {
-            self.pay(4)?;
+            self.charge(4)?;
             return Ok(int.into());
         }
         if let Some(text) = value.as_string() {
             return Ok(Value::String(self.text(text)?));
         }
         if let Some(flag) = value.as_bool() {
-            self.pay(5)?;
+            self.charge(5)?;
             return Ok(flag.into());
         }
         if let Some(number) = value.as_float() {
-            self.pay(8)?;
+            self.charge(8)?;
             return Ok(from_double(number));
         }
         if value.is_big_int() {
-            return self.big(value);
+            return self.big_int(value);
         }
         if value.is_function() {
-            self.pay(4)?;
+            self.charge(4)?;
             return Ok(Value::Null);
         }
         match value.into_object() {
             Some(object) => self.nested(object),
             None => {
-                self.pay(4)?;
+                self.charge(4)?;
                 Ok(Value::Null)
             }
         }
     }
 
-    /// A text, if it is one that can be stored.
-    pub(super) fn text(&mut self, text: &JsString<'js>) -> Result<String, Failure> {
+    /// A text, if it can be stored.
+    pub(super) fn text(&mut self, text: &JsString<'js>) -> Result<String, ConversionError> {
         let text = text.to_string()?;
-        self.pay(text.len().saturating_add(2))?;
+        self.charge(text.len().saturating_add(2))?;
         if text.contains('\0') {
             return Err(refuse(
                 ScriptErrorKind::InvalidText,
@@ -125,7 +124,7 @@ impl<'a, 'js> Outbound<'a, 'js> {
         Ok(text)
     }
 
-    fn big(&mut self, value: JsValue<'js>) -> Result<Value, Failure> {
+    fn big_int(&mut self, value: JsValue<'js>) -> Result<Value, ConversionError> {
         let digits: JsValue<'js> = value
             .ctx()
             .globals()
@@ -142,31 +141,31 @@ impl<'a, 'js> Outbound<'a, 'js> {
         })
     }
 
-    fn nested(&mut self, object: Object<'js>) -> Result<Value, Failure> {
+    fn nested(&mut self, object: Object<'js>) -> Result<Value, ConversionError> {
         if self.path.contains(&object) {
             return Err(refuse(
                 ScriptErrorKind::Thrown,
-                "a value refers to itself, which JSON cannot say",
+                "a value refers to itself, which JSON cannot express",
             ));
         }
         if self.path.len() >= MAX_DEPTH {
             let message = format!("a value is nested deeper than {MAX_DEPTH} levels");
             return Err(refuse(ScriptErrorKind::TooLarge, message));
         }
-        self.pay(2)?;
+        self.charge(2)?;
         self.path.push(object.clone());
         let value = self.walk(object);
         self.path.pop();
         value
     }
 
-    fn walk(&mut self, object: Object<'js>) -> Result<Value, Failure> {
+    fn walk(&mut self, object: Object<'js>) -> Result<Value, ConversionError> {
         if let Some(array) = object.as_array() {
             // Not by `Array::len`, which panics beyond 2^31.
             let length: f64 = array.as_object().get("length")?;
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
             let length = length.max(0.0) as usize;
-            self.pay(length)?;
+            self.charge(length)?;
             let mut list = Vec::with_capacity(length.min(1024));
             for index in 0..length {
                 list.push(self.value(array.get(index)?)?);
@@ -177,12 +176,12 @@ impl<'a, 'js> Outbound<'a, 'js> {
             return self.value(plain.get(1)?);
         }
         let mut map = Map::new();
-        // Keys as values of the engine: taking them as Rust text directly would not check them.
+        // Keys as values of QuickJS: converted to Rust text directly, they would not be checked.
         for key in object.own_keys::<JsValue<'js>>(Filter::default()) {
             let key = key?;
             let value: JsValue<'js> = object.get(key.clone())?;
             if value.is_function() || value.is_undefined() {
-                self.pay(1)?;
+                self.charge(1)?;
                 continue;
             }
             let name = JsString::from_js(key.ctx(), key.clone())?;
@@ -192,18 +191,21 @@ impl<'a, 'js> Outbound<'a, 'js> {
         Ok(Value::Object(map))
     }
 
-    fn pay(&mut self, bytes: usize) -> Result<(), Failure> {
-        match self.left.checked_sub(bytes) {
-            Some(left) => {
-                self.left = left;
+    fn charge(&mut self, bytes: usize) -> Result<(), ConversionError> {
+        match self.remaining.checked_sub(bytes) {
+            Some(remaining) => {
+                self.remaining = remaining;
                 self.steps = self.steps.wrapping_add(1);
-                if self.steps == 0 && (self.over)() {
-                    return Err(refuse(ScriptErrorKind::Timeout, "time was up while a result was taken"));
+                if self.steps == 0 && (self.should_stop)() {
+                    return Err(refuse(
+                        ScriptErrorKind::Timeout,
+                        "the time limit was reached while a result was converted",
+                    ));
                 }
                 Ok(())
             }
             None => {
-                let message = format!("a script handed back more than {} bytes", self.limit);
+                let message = format!("the result of a script is larger than {} bytes", self.limit);
                 Err(refuse(ScriptErrorKind::TooLarge, message))
             }
         }
@@ -218,8 +220,8 @@ fn from_double(number: f64) -> Value {
     Number::from_f64(number).map_or(Value::Null, Value::Number)
 }
 
-/// A JSON value as one of the realm's.
-pub(super) fn inbound<'js>(ctx: &Ctx<'js>, value: &Value) -> rquickjs::Result<JsValue<'js>> {
+/// A JSON value as a value of the realm.
+pub(super) fn to_js<'js>(ctx: &Ctx<'js>, value: &Value) -> rquickjs::Result<JsValue<'js>> {
     match value {
         Value::Null => Ok(JsValue::new_null(ctx.clone())),
         Value::Bool(flag) => Ok(JsValue::new_bool(ctx.clone(), *flag)),
@@ -233,19 +235,19 @@ pub(super) fn inbound<'js>(ctx: &Ctx<'js>, value: &Value) -> rquickjs::Result<Js
     }
 }
 
-/// Whether two values are the same to a script, to which 2 and 2.0, or two integers beyond 2^53, can be equal. A value
-/// that was only read must not come back changed because a double cannot hold it.
-pub(super) fn same(left: &Value, right: &Value) -> bool {
+/// Whether a script sees two values as equal, as 2 and 2.0, or two integers beyond 2^53. A value that was only read must
+/// not be written back changed because a double cannot hold it.
+pub(super) fn equal_in_script(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => left == right || left.as_f64() == right.as_f64(),
         (Value::Array(left), Value::Array(right)) => {
-            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| equal_in_script(left, right))
         }
         (Value::Object(left), Value::Object(right)) => {
             left.len() == right.len()
                 && left
                     .iter()
-                    .all(|(key, left)| right.get(key).is_some_and(|right| same(left, right)))
+                    .all(|(key, left)| right.get(key).is_some_and(|right| equal_in_script(left, right)))
         }
         _ => left == right,
     }

@@ -1,8 +1,8 @@
-// What every realm is given: the functions of Elsa's scripts, over a few host functions that never leave this closure.
-// Evaluated once per realm. Returns [begin, finish, sweep, flatten, define], for the host alone.
+// The functions of Elsa's scripts, over a few host functions that never leave this closure. Evaluated once per realm.
+// Returns [begin, finish, reset, flatten, define], for the host alone.
 //
-// Names are kept in objects without a prototype, so that no name a user chooses means anything here, and built-ins are
-// taken before a script can replace them.
+// Names are kept in objects without a prototype, so that no name of a user's collides with a property, and built-ins are
+// saved before a script can replace them.
 (function (host) {
   'use strict';
   const VARIABLE = 0, INPUT = 1, OUTPUT = 2, FACT = 3, LAST = 4, WRITE = 5;
@@ -18,7 +18,7 @@
 
   let cells, written, known, order, changes;
 
-  // Variables: taken from the host when first read, kept so that reads see writes and changes in place.
+  // Variables: read from the host once and cached, so that reads see writes and changes in place.
   function read(name) {
     if (name in cells) return cells[name];
     const value = pull(VARIABLE, name, undefined);
@@ -70,7 +70,7 @@
     preventExtensions: () => false,
   });
 
-  // Bytes: a variable that holds bytes is Base64 in JSON, and is taken as such.
+  // Bytes: a variable that holds bytes is Base64 in JSON.
   function asBytes(value) {
     if (value instanceof bytes) return value;
     if (typeof value === 'string') return fromBase64(value);
@@ -129,7 +129,7 @@
   for (const name of ownKeys(functions)) fixed(name, functions[name]);
   fixed('variables', variables);
 
-  // What the global object looks like when nobody has touched it.
+  // The global object before any script.
   const untouched = ownKeys(root), originals = [];
   for (let i = 0; i < untouched.length; i++) originals[i] = root[untouched[i]];
 
@@ -141,7 +141,7 @@
     changes = { __proto__: null };
   }
 
-  // Null when nothing was touched that could have changed.
+  // Null when no variable was touched that could have changed.
   function finish() {
     const touched = [];
     for (let i = 0; i < order.length; i++) {
@@ -154,15 +154,15 @@
     return [touched, changes.correlation, changes.name, changes.outcomes];
   }
 
-  // Takes away what a script left behind. False: it has changed what belongs to the language, and the realm must go.
-  function sweep() {
+  // Resets the global object. False: the script has changed the language itself, and the realm must be dropped.
+  function reset() {
     begin();
     const keys = ownKeys(root);
     let seen = 0;
     for (let i = 0; i < keys.length; i++) {
       const name = keys[i];
       if (name !== untouched[seen]) {
-        // Something new, or not where it was.
+        // A new property, or one that has moved.
         if (!deleteProperty(root, name)) return false;
         continue;
       }
@@ -173,8 +173,8 @@
     return seen === untouched.length;
   }
 
-  // An object that JSON has no form for, as one that it has: [0, value] stands for itself, [1, value] is to be looked
-  // at again. Anything else is walked by its own enumerable properties: undefined.
+  // Converts an object without a JSON form: [0, value] is final, [1, value] is to be converted again, undefined means
+  // that the object's own enumerable properties are walked.
   const map = Map, set = Set, date = Date, expression = RegExp, view = ArrayBuffer.isView, buffer = ArrayBuffer;
   const iso = unbound(date.prototype.toISOString), time = unbound(date.prototype.getTime);
   const source = unbound(expression.prototype.toString);
@@ -212,5 +212,5 @@
   }
 
   begin();
-  return [begin, finish, sweep, flatten, define];
+  return [begin, finish, reset, flatten, define];
 })

@@ -1,8 +1,8 @@
-// Built-ins whose native loops never ask the interrupt handler, behind a look at how long they would run. Evaluated
-// before everything else, so that no script ever sees the originals.
+// Built-ins whose native loops never call the interrupt handler, behind a check of how long they would run. Evaluated
+// before everything else, so that no script sees the originals.
 //
-// Arrays: a loop over `length` is at most MAX steps. A length must not be able to change between our look and theirs,
-// so it has to be a plain property: proxies and getters are refused for these few methods.
+// Arrays: a loop over `length` is at most MAX steps. The length must not change between the check and the loop, so it
+// has to be a plain property: proxies and getters are refused for these few methods.
 // Texts: a search is at most WORK comparisons of characters.
 (function (isProxy) {
   'use strict';
@@ -54,7 +54,7 @@
       return apply(native, this, rest);
     },
   }).guarded);
-  // Each list inside has a length of its own, so this one is written out.
+  // Each nested list has a length of its own to check, so `flat` is reimplemented.
   const flat = (from, depth, into) => {
     check(from, 'flat');
     const length = from.length;

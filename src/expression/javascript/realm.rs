@@ -1,26 +1,25 @@
 //! One JavaScript heap with the functions that Elsa gives its scripts.
 //!
-//! A realm is a QuickJS runtime with one context, made on a pool thread and never leaving it. Its bounds:
+//! A realm is a QuickJS runtime with one context, made on a pool thread and never leaving it. Its limits:
 //!
-//! - **time**: an interrupt handler that the engine asks every few thousand steps, in bytecode and inside regular
-//!   expressions; the error it raises cannot be caught by a script, and from then on every further step is refused.
-//!   What the thread's pacer allows covers the whole evaluation: parsing, running, promise jobs, and the conversion of
-//!   its results;
-//! - **memory**: the engine's own allocator limit, which counts strings, array buffers and the stacks of regular
-//!   expressions. Out of memory can be caught by a script, and then it goes on within the limit;
-//! - **stack**: the engine's own limit.
+//! - **time**: QuickJS calls the interrupt handler every few thousand steps, in bytecode and inside regular expressions.
+//!   The error it raises cannot be caught by a script, and every further step is refused. The limit covers the whole
+//!   evaluation: parsing, running, promise jobs, and the conversion of its results;
+//! - **memory**: QuickJS's own allocator limit, which counts strings, array buffers and the stacks of regular
+//!   expressions. A script can catch an out of memory, and then goes on within the limit;
+//! - **stack**: QuickJS's own limit.
 //!
-//! Some native loops of the engine ask nobody; `guards.js` bounds those that could run for long, and what is left is
-//! the pool's to deal with.
+//! Some native loops never call the handler; `guards.js` bounds those that could run for long, and the thread pool
+//! abandons threads that hang in others.
 //!
-//! [`Evaluation::spent`] says that the realm is no longer to be trusted: it was interrupted, ran out of memory, or has
-//! changed the language itself. Scripts that reach for prototypes get a realm to themselves too, so that what one
-//! script of a burst does to `Array.prototype` is not there for the next.
+//! [`Evaluation::is_spent`] means that the realm must not be used again: it was interrupted, ran out of memory, or the
+//! script has changed the language itself. A script that names prototypes gets a realm to itself too, so that its
+//! changes to `Array.prototype` do not reach the next script of the burst.
 //!
-//! A script runs by a direct `eval` in an arrow function at the top: its value is that of its last expression
-//! statement, and its declarations die with it (two scripts of one burst may both say `const x`). Elsa also lets a
-//! script `return`; that one is compiled as a function's body. Which of both it is, is found by compiling it behind a
-//! `throw`, so that nothing of it runs twice.
+//! A script runs by a direct `eval` in an arrow function at the top: its value is that of its last expression statement,
+//! and its declarations end with it (two scripts of one burst may both say `const x`). Elsa also lets a script `return`;
+//! such a script is compiled as a function's body. To tell them apart without running anything twice, the script is
+//! compiled behind a `throw`.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -31,8 +30,8 @@ use rquickjs::{Array, Context, Ctx, Error, Function, Object, Persistent, Runtime
 use serde_json::{Map, Value};
 
 use super::accessor;
-use super::convert::{Failure, Outbound, inbound, same};
-use super::pacer::{Pacer, Stop};
+use super::convert::{ConversionError, JsonConverter, equal_in_script, to_js};
+use super::interrupt::{InterruptHandler, StopReason};
 use super::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope};
 
 const UTC: &str = include_str!("utc.js");
@@ -41,13 +40,13 @@ const PRELUDE: &str = include_str!("prelude.js");
 const RUNNER: &str = "(__mainspring_source__) => eval(__mainspring_source__)";
 const MAX_MESSAGE: usize = 2_000;
 
-/// What came of one evaluation.
+/// The end of one evaluation.
 pub(super) struct Evaluation {
-    /// The answer to the caller.
+    /// The result for the caller.
     pub(super) result: Result<ScriptResult, ScriptError>,
     /// The realm must not be used again.
-    pub(super) spent: bool,
-    /// What the script saw, as it was.
+    pub(super) is_spent: bool,
+    /// The scope that was passed in, unchanged.
     pub(super) scope: ScriptScope,
 }
 
@@ -56,14 +55,14 @@ pub(super) struct Realm {
     functions: Functions,
     context: Context,
     runtime: Runtime,
-    pacer: Rc<Pacer>,
+    interrupt: Rc<InterruptHandler>,
     scope: Rc<RefCell<ScriptScope>>,
 }
 
 struct Functions {
     begin: Persistent<Function<'static>>,
     finish: Persistent<Function<'static>>,
-    sweep: Persistent<Function<'static>>,
+    reset: Persistent<Function<'static>>,
     flatten: Persistent<Function<'static>>,
     define: Persistent<Function<'static>>,
     run: Persistent<Function<'static>>,
@@ -71,8 +70,8 @@ struct Functions {
 
 impl Realm {
     /// Makes a realm with the limits of `options`, on the thread that will use it.
-    pub(super) fn new(options: &ScriptOptions, pacer: &Rc<Pacer>) -> Result<Self, ScriptError> {
-        Self::build(options, pacer).map_err(|error| {
+    pub(super) fn new(options: &ScriptOptions, interrupt: &Rc<InterruptHandler>) -> Result<Self, ScriptError> {
+        Self::build(options, interrupt).map_err(|error| {
             ScriptError::new(
                 ScriptErrorKind::Memory,
                 format!("no heap for scripts can be made: {error}"),
@@ -80,12 +79,12 @@ impl Realm {
         })
     }
 
-    fn build(options: &ScriptOptions, pacer: &Rc<Pacer>) -> rquickjs::Result<Self> {
+    fn build(options: &ScriptOptions, interrupt: &Rc<InterruptHandler>) -> rquickjs::Result<Self> {
         let runtime = Runtime::new()?;
         runtime.set_memory_limit(options.memory_limit);
         runtime.set_max_stack_size(options.stack_limit);
-        let watch = Rc::clone(pacer);
-        runtime.set_interrupt_handler(Some(Box::new(move || watch.over())));
+        let handler = Rc::clone(interrupt);
+        runtime.set_interrupt_handler(Some(Box::new(move || handler.should_stop())));
         let scope = Rc::new(RefCell::new(ScriptScope::default()));
         let context = Context::full(&runtime)?;
         let functions = context.with(|ctx| Functions::install(&ctx, &scope))?;
@@ -93,85 +92,102 @@ impl Realm {
             functions,
             context,
             runtime,
-            pacer: Rc::clone(pacer),
+            interrupt: Rc::clone(interrupt),
             scope,
         })
     }
 
-    /// Runs one script, for as long as the thread's pacer lets it.
+    /// Runs one script until it ends or the thread's interrupt handler stops it.
     pub(super) fn evaluate(&self, script: &str, scope: ScriptScope, options: &ScriptOptions) -> Evaluation {
         *self.scope.borrow_mut() = scope;
-        let mut result = self.context.with(|ctx| self.enter(&ctx, script, options));
-        if self.pacer.over() {
-            result = Err(self.stopped(options));
+        let mut result = self.context.with(|ctx| self.evaluate_or_error(&ctx, script, options));
+        if self.interrupt.should_stop() {
+            result = Err(self.stop_error(options));
         }
-        let mut spent = self.pacer.stop().is_some() || accessor::touches_prototypes(script);
+        let mut is_spent = self.interrupt.stop().is_some() || accessor::touches_prototypes(script);
         if let Err(error) = &result {
-            spent |= error.kind == ScriptErrorKind::Memory || error.message.contains("threw null");
+            is_spent |= error.kind == ScriptErrorKind::Memory || error.message.contains("threw null");
         }
-        spent |= self.runtime.is_job_pending();
+        is_spent |= self.runtime.is_job_pending();
         let scope = self.scope.take();
-        Evaluation { result, spent, scope }
+        Evaluation {
+            result,
+            is_spent,
+            scope,
+        }
     }
 
-    /// Takes away what a script left on the global object. False: it has changed what belongs to the language, and the realm
-    /// must go. Getters of that script may run here, as long as the pacer lets them.
-    pub(super) fn sweep(&self) -> bool {
+    /// Resets the global object after a script. False: the script has changed the language itself, and the realm must be
+    /// dropped. Getters of that script may run here, until the interrupt handler stops them.
+    pub(super) fn reset(&self) -> bool {
         let clean = self.context.with(|ctx| {
-            let sweep = self.functions.sweep.clone().restore(&ctx);
-            let clean = sweep.and_then(|sweep| sweep.call::<_, bool>(()));
+            let reset = self.functions.reset.clone().restore(&ctx);
+            let clean = reset.and_then(|reset| reset.call::<_, bool>(()));
             ctx.catch();
             clean.unwrap_or(false)
         });
-        clean && !self.pacer.over() && !self.runtime.is_job_pending()
+        clean && !self.interrupt.should_stop() && !self.runtime.is_job_pending()
     }
 
-    fn stopped(&self, options: &ScriptOptions) -> ScriptError {
+    fn stop_error(&self, options: &ScriptOptions) -> ScriptError {
         let limit = options.time_limit;
-        match self.pacer.stop() {
-            Some(Stop::Cancelled) => ScriptError::new(ScriptErrorKind::Closed, "the script was cancelled"),
-            Some(Stop::Displaced) => ScriptError::new(ScriptErrorKind::Busy, "the script found no place"),
-            Some(Stop::TimedOut) | None => ScriptError::new(
+        match self.interrupt.stop() {
+            Some(StopReason::Cancelled) => ScriptError::new(ScriptErrorKind::Closed, "the script was cancelled"),
+            Some(StopReason::Preempted) => ScriptError::new(ScriptErrorKind::Busy, "the script was preempted"),
+            Some(StopReason::TimedOut) | None => ScriptError::new(
                 ScriptErrorKind::Timeout,
                 format!("the script ran longer than its limit of {limit:?}"),
             ),
         }
     }
 
-    fn enter<'js>(&self, ctx: &Ctx<'js>, script: &str, options: &ScriptOptions) -> Result<ScriptResult, ScriptError> {
-        match self.attempt(ctx, script, options) {
+    fn evaluate_or_error<'js>(
+        &self,
+        ctx: &Ctx<'js>,
+        script: &str,
+        options: &ScriptOptions,
+    ) -> Result<ScriptResult, ScriptError> {
+        match self.evaluate_in(ctx, script, options) {
             Ok(result) => Ok(result),
-            Err(Failure::Refused(error)) => {
+            Err(ConversionError::Refused(error)) => {
                 ctx.catch();
                 Err(error)
             }
-            Err(Failure::Engine(error)) => Err(self.explain(ctx, script, error)),
+            Err(ConversionError::Engine(error)) => Err(self.script_error(ctx, script, error)),
         }
     }
 
-    fn attempt<'js>(&self, ctx: &Ctx<'js>, script: &str, options: &ScriptOptions) -> Result<ScriptResult, Failure> {
+    fn evaluate_in<'js>(
+        &self,
+        ctx: &Ctx<'js>,
+        script: &str,
+        options: &ScriptOptions,
+    ) -> Result<ScriptResult, ConversionError> {
         self.functions.begin.clone().restore(ctx)?.call::<_, ()>(())?;
         let define = self.functions.define.clone().restore(ctx)?;
-        for accessor in accessor::wanted(script, &self.scope.borrow()) {
+        for accessor in accessor::required_accessors(script, &self.scope.borrow()) {
             define.call::<_, ()>((accessor.name, accessor.kind as i32, accessor.target, accessor.part))?;
         }
         let mut value = self.run(ctx, script)?;
-        // Jobs run to the end also when nobody waits for them: what they would still do belongs to this script.
-        while !self.pacer.over() && ctx.execute_pending_job() {}
+        // Promise jobs run to their end also when the result does not depend on them: their writes are this script's.
+        while !self.interrupt.should_stop() && ctx.execute_pending_job() {}
         if let Some(promise) = value.as_promise() {
             if promise.state() == PromiseState::Pending {
                 let message = "the script returned a promise that nothing can ever settle";
-                return Err(Failure::Refused(ScriptError::new(ScriptErrorKind::Thrown, message)));
+                return Err(ConversionError::Refused(ScriptError::new(
+                    ScriptErrorKind::Thrown,
+                    message,
+                )));
             }
             value = promise.result::<JsValue<'js>>().unwrap_or(Err(Error::WouldBlock))?;
         }
         self.collect(ctx, value, options)
     }
 
-    fn run<'js>(&self, ctx: &Ctx<'js>, script: &str) -> Result<JsValue<'js>, Failure> {
+    fn run<'js>(&self, ctx: &Ctx<'js>, script: &str) -> Result<JsValue<'js>, ConversionError> {
         if script.contains("return") && !self.parses(ctx, script)? {
             let function: Function<'js> = ctx.globals().get("Function")?;
-            // Not a function's body either: then the run below says what is wrong with it.
+            // Not a function's body either: the run below gives the syntax error.
             match function.call::<_, Function<'js>>((script,)) {
                 Ok(body) => return Ok(body.call(())?),
                 Err(_) => drop(ctx.catch()),
@@ -181,8 +197,8 @@ impl Realm {
         Ok(run.call((script,))?)
     }
 
-    /// Whether a script is one, without running it: compiled behind a `throw 0`, it can only throw 0.
-    fn parses<'js>(&self, ctx: &Ctx<'js>, script: &str) -> Result<bool, Failure> {
+    /// Whether a script parses, without running it: compiled behind a `throw 0`, it can only throw 0.
+    fn parses<'js>(&self, ctx: &Ctx<'js>, script: &str) -> Result<bool, ConversionError> {
         let run = self.functions.run.clone().restore(ctx)?;
         match run.call::<_, JsValue<'js>>((format!("throw 0;{script}"),)) {
             Ok(_) => Ok(true),
@@ -196,10 +212,10 @@ impl Realm {
         ctx: &Ctx<'js>,
         value: JsValue<'js>,
         options: &ScriptOptions,
-    ) -> Result<ScriptResult, Failure> {
+    ) -> Result<ScriptResult, ConversionError> {
         let flatten = self.functions.flatten.clone().restore(ctx)?;
-        let over = || self.pacer.over();
-        let mut out = Outbound::new(&flatten, options.max_result_bytes, &over);
+        let should_stop = || self.interrupt.should_stop();
+        let mut out = JsonConverter::new(&flatten, options.max_result_bytes, &should_stop);
         let mut result = ScriptResult {
             value: out.value(value)?,
             ..ScriptResult::default()
@@ -215,7 +231,12 @@ impl Realm {
             let value = out.value(entry.get(1)?)?;
             let written: bool = entry.get(2)?;
             let before = self.scope.borrow();
-            if written || !before.variables.get(&name).is_some_and(|before| same(before, &value)) {
+            if written
+                || !before
+                    .variables
+                    .get(&name)
+                    .is_some_and(|before| equal_in_script(before, &value))
+            {
                 drop(before);
                 result.variables_set.push((name, value));
             }
@@ -232,8 +253,8 @@ impl Realm {
         Ok(result)
     }
 
-    /// The pending exception as an error of ours.
-    fn explain<'js>(&self, ctx: &Ctx<'js>, script: &str, error: Error) -> ScriptError {
+    /// The pending exception as a [`ScriptError`].
+    fn script_error<'js>(&self, ctx: &Ctx<'js>, script: &str, error: Error) -> ScriptError {
         if matches!(error, Error::Allocation) {
             return out_of_memory();
         }
@@ -244,7 +265,7 @@ impl Realm {
         }
         let (name, message) = describe(&thrown);
         ctx.catch();
-        // Without memory even for an exception, the engine throws null.
+        // Without memory for an exception QuickJS throws null.
         if thrown.is_null() && !script.contains("throw") && !script.contains("reject") {
             return out_of_memory();
         }
@@ -256,11 +277,12 @@ impl Realm {
         } else {
             format!("{name}: {message}")
         };
-        let kind = if name == "SyntaxError" && !self.parses(ctx, script).unwrap_or(true) && !self.pacer.over() {
-            ScriptErrorKind::Syntax
-        } else {
-            ScriptErrorKind::Thrown
-        };
+        let kind =
+            if name == "SyntaxError" && !self.parses(ctx, script).unwrap_or(true) && !self.interrupt.should_stop() {
+                ScriptErrorKind::Syntax
+            } else {
+                ScriptErrorKind::Thrown
+            };
         ScriptError::new(kind, text)
     }
 }
@@ -270,9 +292,9 @@ fn out_of_memory() -> ScriptError {
 }
 
 fn optional_text<'js>(
-    out: &mut Outbound<'_, 'js>,
+    out: &mut JsonConverter<'_, 'js>,
     cell: Option<Array<'js>>,
-) -> Result<Option<Option<String>>, Failure> {
+) -> Result<Option<Option<String>>, ConversionError> {
     let Some(cell) = cell else { return Ok(None) };
     match cell.get::<Option<rquickjs::String<'js>>>(0)? {
         Some(text) => Ok(Some(Some(out.text(&text)?))),
@@ -280,23 +302,23 @@ fn optional_text<'js>(
     }
 }
 
-/// Name and message of whatever was thrown. Getters may run here; the deadline still holds.
+/// Name and message of a thrown value. Getters may run here, under the same deadline.
 fn describe(thrown: &JsValue<'_>) -> (String, String) {
     let Some(object) = thrown.as_object() else {
         let what = if thrown.is_undefined() {
             "undefined".to_owned()
         } else {
-            bounded(thrown)
+            short_text(thrown)
         };
         return (String::new(), format!("the script threw {what}"));
     };
     let name = object
         .get::<_, JsValue<'_>>("name")
-        .map(|name| bounded(&name))
+        .map(|name| short_text(&name))
         .unwrap_or_default();
     let message = object
         .get::<_, JsValue<'_>>("message")
-        .map(|message| bounded(&message))
+        .map(|message| short_text(&message))
         .unwrap_or_default();
     if name.is_empty() && message.is_empty() {
         return (String::new(), "the script threw an object without a message".to_owned());
@@ -304,8 +326,8 @@ fn describe(thrown: &JsValue<'_>) -> (String, String) {
     (name, message)
 }
 
-/// A primitive as a short text that is safe to show and to store.
-fn bounded(value: &JsValue<'_>) -> String {
+/// A primitive as a short text that can be shown and stored.
+fn short_text(value: &JsValue<'_>) -> String {
     let text = if let Some(text) = value.as_string() {
         text.to_string()
             .unwrap_or_else(|_| "a text with a lone surrogate".to_owned())
@@ -325,7 +347,7 @@ impl Functions {
     fn install<'js>(ctx: &Ctx<'js>, scope: &Rc<RefCell<ScriptScope>>) -> rquickjs::Result<Self> {
         let host = Object::new(ctx.clone())?;
         let from = Rc::clone(scope);
-        host.set("pull", Function::new(ctx.clone(), Pull(from).function())?)?;
+        host.set("pull", Function::new(ctx.clone(), ScopeReader(from).function())?)?;
         let from = Rc::clone(scope);
         let names = move || from.borrow().variables.keys().cloned().collect::<Vec<String>>();
         host.set("names", Function::new(ctx.clone(), names)?)?;
@@ -346,7 +368,7 @@ impl Functions {
         Ok(Self {
             begin: keep(0)?,
             finish: keep(1)?,
-            sweep: keep(2)?,
+            reset: keep(2)?,
             flatten: keep(3)?,
             define: keep(4)?,
             run: Persistent::save(ctx, run),
@@ -354,10 +376,10 @@ impl Functions {
     }
 }
 
-/// Hands out single values of the scope, when a script asks for them.
-struct Pull(Rc<RefCell<ScriptScope>>);
+/// Reads single values of the scope when a script asks for them.
+struct ScopeReader(Rc<RefCell<ScriptScope>>);
 
-impl Pull {
+impl ScopeReader {
     fn function(self) -> impl for<'js> Fn(Ctx<'js>, i32, String, Option<String>) -> rquickjs::Result<JsValue<'js>> {
         move |ctx, kind, name, part| {
             let scope = self.0.borrow();
@@ -371,7 +393,7 @@ impl Pull {
                 4 => scope.last_result.as_ref(),
                 _ => return fact(&ctx, &scope, &name),
             };
-            found.map_or_else(|| Ok(JsValue::new_undefined(ctx.clone())), |value| inbound(&ctx, value))
+            found.map_or_else(|| Ok(JsValue::new_undefined(ctx.clone())), |value| to_js(&ctx, value))
         }
     }
 }
@@ -409,7 +431,7 @@ fn encode<'js>(ctx: Ctx<'js>, text: String) -> rquickjs::Result<TypedArray<'js, 
     TypedArray::new(ctx, text.into_bytes())
 }
 
-/// As .NET does it: what is no UTF-8 becomes U+FFFD.
+/// As in .NET, invalid UTF-8 becomes U+FFFD.
 fn decode(bytes: Vec<u8>) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }

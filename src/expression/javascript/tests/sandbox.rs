@@ -1,17 +1,17 @@
-//! Scripts that mean harm: each is stopped in bounded time and memory, with the right kind, and the same engine works
-//! right afterwards.
+//! Malicious scripts: each is stopped in bounded time and memory, with the expected error kind, and the engine is usable
+//! afterwards.
 
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::ScriptErrorKind::{Closed, InvalidText, Memory, Thrown, Timeout, TooLarge};
-use super::{ScriptEngine, ScriptErrorKind, ScriptOptions, ScriptScope};
+use crate::expression::ScriptErrorKind::{Closed, InvalidText, Memory, Thrown, Timeout, TooLarge};
+use crate::expression::{ScriptEngine, ScriptErrorKind, ScriptOptions, ScriptScope};
 
 const LIMIT: Duration = Duration::from_millis(100);
 
-/// The longest that anything takes that cannot be interrupted, on a machine with other things to do.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// The longest time that uninterruptible code takes on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn engine() -> ScriptEngine {
     ScriptEngine::new(ScriptOptions {
@@ -22,7 +22,7 @@ fn engine() -> ScriptEngine {
 }
 
 /// Resident memory of this process, in bytes.
-fn resident() -> usize {
+fn resident_memory() -> usize {
     let status = std::fs::read_to_string("/proc/self/statm").expect("statm");
     let pages: usize = status
         .split(' ')
@@ -32,18 +32,18 @@ fn resident() -> usize {
     pages * 4096
 }
 
-async fn still_works(engine: &ScriptEngine, script: &str) {
-    // On a machine that is busy with other tests even this may run into its time limit; not again and again.
+async fn assert_usable(engine: &ScriptEngine, script: &str) {
+    // On a busy machine even this script may reach its time limit, but not repeatedly.
     for _ in 0..20 {
         match engine.session().evaluate("1+1", ScriptScope::default()).await {
             Ok(two) => return assert_eq!(two.value, json!(2), "{script}"),
             Err(error) => assert_eq!(error.kind, Timeout, "{script}: {error:?}"),
         }
     }
-    panic!("nothing works after {script}");
+    panic!("the engine is not usable after {script}");
 }
 
-/// A script and the kinds it may end with; none: it may also succeed.
+/// A script and the error kinds it may end with; none: it may also succeed.
 #[rustfmt::skip]
 const SCRIPTS: &[(&str, &str, &[ScriptErrorKind])] = &[
     ("endless loop", "while (true) {}", &[Timeout]),
@@ -145,35 +145,35 @@ const SCRIPTS: &[(&str, &str, &[ScriptErrorKind])] = &[
 ];
 
 #[tokio::test]
-async fn every_hostile_script_is_stopped() {
+async fn every_untrusted_script_is_stopped() {
     let engine = engine();
-    let mut wrong = Vec::new();
+    let mut failures = Vec::new();
     for (name, script, kinds) in SCRIPTS {
         let began = Instant::now();
         let result = engine.session().evaluate(script, ScriptScope::default()).await;
         let took = began.elapsed();
-        let memory = resident() >> 20;
+        let memory = resident_memory() >> 20;
         let outcome = result
             .as_ref()
             .map(|_| ())
             .map_err(|error| (error.kind, error.message.clone()));
         println!("{name} | {outcome:?} | {} ms | {memory} MiB", took.as_millis());
-        let right = match &result {
+        let is_expected = match &result {
             Ok(_) => kinds.is_empty(),
-            // On a busy machine the time limit may stop a script before its memory or its own error does.
+            // On a busy machine the time limit may stop a script before its memory limit or its own error does.
             Err(error) => {
                 kinds.contains(&error.kind) || error.kind == Timeout || kinds.is_empty() && error.kind != Closed
             }
         };
-        if !right || took > PATIENCE || memory > 600 {
-            wrong.push(format!("{name}: {outcome:?} after {took:?} at {memory} MiB"));
+        if !is_expected || took > TIMEOUT || memory > 600 {
+            failures.push(format!("{name}: {outcome:?} after {took:?} at {memory} MiB"));
         }
-        still_works(&engine, script).await;
+        assert_usable(&engine, script).await;
     }
-    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// With time enough, it is memory that stops them.
+/// With enough time, the memory limit stops them.
 #[tokio::test]
 async fn memory_is_bounded() {
     let options = ScriptOptions {
@@ -199,11 +199,11 @@ async fn memory_is_bounded() {
             .await
             .expect_err(script);
         assert_eq!(error.kind, Memory, "{script}: {error}");
-        // The same session goes on, with a fresh heap.
+        // The session goes on with a fresh heap.
         let two = session.evaluate("1+1", ScriptScope::default()).await;
         assert_eq!(two.expect(script).value, json!(2), "{script}");
     }
-    assert!(resident() < 300 << 20, "{} MiB", resident() >> 20);
+    assert!(resident_memory() < 300 << 20, "{} MiB", resident_memory() >> 20);
 }
 
 #[tokio::test]
@@ -252,7 +252,7 @@ async fn nothing_leaks_into_another_script() {
 }
 
 #[tokio::test]
-async fn realms_are_made_ahead_and_each_serves_one_session() {
+async fn realms_are_made_ahead_and_serve_one_session_each() {
     let engine = ScriptEngine::new(ScriptOptions {
         threads: 1,
         prepared: 2,
@@ -266,7 +266,7 @@ async fn realms_are_made_ahead_and_each_serves_one_session() {
         assert_eq!(seen.value, json!("undefined"), "round {round}");
         let began = Instant::now();
         while engine.realms().0 < 2 {
-            assert!(began.elapsed() < PATIENCE, "round {round}");
+            assert!(began.elapsed() < TIMEOUT, "round {round}");
             tokio::task::yield_now().await;
         }
         // Only the first script had to wait for its realm.
@@ -275,17 +275,13 @@ async fn realms_are_made_ahead_and_each_serves_one_session() {
     }
     for session in &sessions {
         let again = session.evaluate(mine, ScriptScope::default()).await.expect("result");
-        assert_eq!(
-            again.value,
-            json!("undefined"),
-            "what a script leaves behind is taken away"
-        );
+        assert_eq!(again.value, json!("undefined"), "the realm is reset after each script");
     }
     assert_eq!(engine.realms(), (2, 1), "a session keeps its realm");
 }
 
 #[tokio::test]
-async fn what_a_script_leaves_behind_takes_no_time_from_the_next_one() {
+async fn the_reset_of_a_realm_takes_no_time_from_the_next_script() {
     let engine = engine();
     let session = engine.session();
     let trap = "Object.defineProperty(globalThis, 'Map', { configurable: true, get() { while (true); } }); 1";
@@ -309,7 +305,7 @@ async fn a_dropped_caller_frees_the_thread() {
     let endless = session.evaluate("while (true) {}", ScriptScope::default());
     assert!(tokio::time::timeout(Duration::from_millis(50), endless).await.is_err());
     let began = Instant::now();
-    still_works(&engine, "the caller left").await;
+    assert_usable(&engine, "the caller was dropped").await;
     let two = session
         .evaluate("1+1", ScriptScope::default())
         .await
@@ -318,8 +314,8 @@ async fn a_dropped_caller_frees_the_thread() {
     let endless = tokio::spawn(async move { session.evaluate("for (;;);", ScriptScope::default()).await });
     tokio::time::sleep(Duration::from_millis(50)).await;
     endless.abort();
-    still_works(&engine, "the session left").await;
-    assert!(began.elapsed() < PATIENCE * 3);
+    assert_usable(&engine, "the session was dropped").await;
+    assert!(began.elapsed() < TIMEOUT * 3);
 }
 
 #[tokio::test]
@@ -342,10 +338,10 @@ async fn a_full_queue_makes_callers_wait() {
     }
 }
 
-/// In a process of its own: what is measured is the memory of the whole process.
+/// Runs in a process of its own, as it measures the memory of the whole process.
 #[test]
 fn a_thousand_sessions_leave_no_memory_behind() {
-    let alone = "expression::hostile::a_thousand_sessions_alone_leave_no_memory_behind";
+    let alone = "expression::javascript::tests::sandbox::a_thousand_sessions_alone_leave_no_memory_behind";
     let child = std::process::Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", alone, "--ignored", "--nocapture"])
         .output()
@@ -355,7 +351,7 @@ fn a_thousand_sessions_leave_no_memory_behind() {
 }
 
 #[tokio::test]
-#[ignore = "run by the test above, in a process of its own"]
+#[ignore = "run by the test above in a process of its own"]
 async fn a_thousand_sessions_alone_leave_no_memory_behind() {
     let engine = ScriptEngine::new(ScriptOptions {
         threads: 2,
@@ -375,10 +371,10 @@ async fn a_thousand_sessions_alone_leave_no_memory_behind() {
             assert_eq!(error.kind, Memory);
         }
         if n == 100 {
-            after_warm_up = resident();
+            after_warm_up = resident_memory();
         }
     }
-    let grown = resident().saturating_sub(after_warm_up);
+    let grown = resident_memory().saturating_sub(after_warm_up);
     println!("grown by {} KiB over 900 sessions", grown >> 10);
     assert!(grown < 64 << 20, "{} MiB", grown >> 20);
 }
@@ -418,10 +414,13 @@ async fn costs() {
             .expect("result");
     }
     println!("fresh session: {:?}", began.elapsed() / 500);
-    let before = resident();
+    let before = resident_memory();
     let sessions: Vec<_> = (0..100).map(|_| engine.session()).collect();
     for session in &sessions {
         session.evaluate("1", scope()).await.expect("result");
     }
-    println!("one realm: {} KiB", (resident().saturating_sub(before) >> 10) / 100);
+    println!(
+        "one realm: {} KiB",
+        (resident_memory().saturating_sub(before) >> 10) / 100
+    );
 }

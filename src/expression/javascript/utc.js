@@ -1,5 +1,5 @@
-// Local time is UTC, whatever the host's time zone is: what a script computes must not depend on the node that runs it.
-// Evaluated before everything that keeps a hold of `Date`.
+// Local time is UTC, whatever the host's time zone is: the result of a script must not depend on the node that runs it.
+// Evaluated before everything that saves `Date`.
 (function () {
   'use strict';
   const { apply, construct, defineProperty } = Reflect;
@@ -52,8 +52,8 @@
     put(names[i], function () { return show(this, form); }, 0);
   }
 
-  // A text without a zone is meant in UTC. In ISO 8601 that is said at its end, in every other form at its beginning,
-  // where a zone that follows takes its place.
+  // A text without a zone is in UTC. In ISO 8601 the zone is appended; in every other form it is put first, where a zone
+  // that follows overrides it.
   const iso = /^(?:[+-]\d{6}|\d{4})(?:-\d\d(?:-\d\d)?)?(T\d\d:\d\d(?::\d\d(?:[.,]\d*)?)?)?(Z|[+-]\d\d(?::?\d\d)?)?$/;
   function parse(given) {
     const source = text(given), found = exec(iso, source);

@@ -1,8 +1,10 @@
-//! What scripts can say, and what comes back.
+//! The language of scripts: expressions, Elsa's functions, results and errors.
 
 use serde_json::{Map, Value, json};
 
-use super::{ScriptEngine, ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope, WorkflowFacts};
+use crate::expression::{
+    ScriptEngine, ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope, WorkflowFacts,
+};
 
 fn object(value: Value) -> Map<String, Value> {
     value.as_object().cloned().expect("an object")
@@ -241,7 +243,7 @@ async fn writes_are_reported() {
 }
 
 #[tokio::test]
-async fn errors_say_what_is_wrong() {
+async fn errors_have_a_kind_and_a_message() {
     let cases = [
         ("1 +", ScriptErrorKind::Syntax, "SyntaxError"),
         ("return 1 +", ScriptErrorKind::Syntax, "SyntaxError"),
@@ -264,7 +266,7 @@ async fn errors_say_what_is_wrong() {
 }
 
 #[tokio::test]
-async fn nothing_of_the_host_is_there() {
+async fn the_host_is_not_accessible() {
     let names = [
         "require",
         "process",
@@ -291,11 +293,11 @@ async fn nothing_of_the_host_is_there() {
     );
 }
 
-/// In a process of its own: a time zone is that of a process.
+/// Runs in a process of its own, as a time zone is a setting of a process.
 #[test]
 fn local_time_is_utc_whatever_the_host_says() {
-    let alone = "expression::tests::local_time_is_utc_in_a_process_with_another_zone";
-    // POSIX zones need no database of zones on this machine.
+    let alone = "expression::javascript::tests::language::local_time_is_utc_in_a_process_with_another_zone";
+    // POSIX zones need no time zone database on this machine.
     for (zone, west) in [("XYZ-5:30", -330), ("EST5EDT,M3.2.0,M11.1.0", 300), ("UTC0", 0)] {
         let child = std::process::Command::new(std::env::current_exe().expect("this program"))
             .args(["--exact", alone, "--ignored", "--nocapture"])
@@ -315,7 +317,7 @@ fn local_time_is_utc_whatever_the_host_says() {
 #[tokio::test]
 #[ignore = "run by the test above, with a time zone"]
 async fn local_time_is_utc_in_a_process_with_another_zone() {
-    // The zone is really there.
+    // The zone is in effect.
     let west: i32 = std::env::var("MAINSPRING_TEST_MINUTES_WEST").unwrap().parse().unwrap();
     let winter = chrono::TimeZone::with_ymd_and_hms(&chrono::Local, 2024, 1, 15, 12, 0, 0).unwrap();
     assert_eq!(winter.offset().utc_minus_local(), west * 60);

@@ -1,16 +1,16 @@
-//! Scripts that take long, many at once: others are answered all the same, and none is lost.
+//! Many slow scripts at once: quick scripts still run, and none is lost.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::ScriptErrorKind::{Busy, Timeout};
-use super::{ScriptEngine, ScriptError, ScriptOptions, ScriptResult, ScriptScope, WorkflowFacts};
+use crate::expression::ScriptErrorKind::{Busy, Timeout};
+use crate::expression::{ScriptEngine, ScriptError, ScriptOptions, ScriptResult, ScriptScope, WorkflowFacts};
 use crate::id::{InstanceId, VersionId};
 
-/// More than any of this takes on a machine with other things to do, and less than what must not be waited for.
-const LONG: Duration = Duration::from_secs(60);
+/// Longer than any step takes on a busy machine, and shorter than the time limit of the loops.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 const LOOP: &str = "while (true) {}";
 
@@ -30,17 +30,17 @@ fn of(definition: &str, instance: &str) -> ScriptScope {
     }
 }
 
-type Answer = Result<ScriptResult, ScriptError>;
+type EvaluationResult = Result<ScriptResult, ScriptError>;
 
-fn begin(engine: &Arc<ScriptEngine>, script: &str, scope: ScriptScope) -> tokio::task::JoinHandle<Answer> {
+fn begin(engine: &Arc<ScriptEngine>, script: &str, scope: ScriptScope) -> tokio::task::JoinHandle<EvaluationResult> {
     let (engine, script) = (Arc::clone(engine), script.to_owned());
     tokio::spawn(async move { engine.session().evaluate(&script, scope).await })
 }
 
-async fn is_answered(engine: &ScriptEngine, scope: ScriptScope) -> Duration {
+async fn evaluate_one_plus_one(engine: &ScriptEngine, scope: ScriptScope) -> Duration {
     let began = Instant::now();
     let session = engine.session();
-    let two = tokio::time::timeout(LONG, session.evaluate("1 + 1", scope)).await;
+    let two = tokio::time::timeout(TIMEOUT, session.evaluate("1 + 1", scope)).await;
     assert_eq!(two.expect("in time").expect("result").value, json!(2));
     began.elapsed()
 }
@@ -48,18 +48,18 @@ async fn is_answered(engine: &ScriptEngine, scope: ScriptScope) -> Duration {
 async fn until(what: &str, holds: impl Fn() -> bool) {
     let began = Instant::now();
     while !holds() {
-        assert!(began.elapsed() < LONG, "{what}");
+        assert!(began.elapsed() < TIMEOUT, "{what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
 #[tokio::test]
-async fn loops_keep_no_other_script_waiting() {
+async fn loops_do_not_block_other_scripts() {
     let engine = engine(ScriptOptions {
-        time_limit: LONG * 10,
+        time_limit: TIMEOUT * 10,
         ..ScriptOptions::default()
     });
-    // Of one definition, more than it may have places for; and of as many others.
+    // Of one definition, more than it may have slots; and of as many others.
     let many: Vec<String> = (0..12)
         .map(|n| format!("other {n}"))
         .chain(vec!["one".to_owned(); 12])
@@ -69,12 +69,12 @@ async fn loops_keep_no_other_script_waiting() {
         .map(|definition| begin(&engine, LOOP, of(definition, "i")))
         .collect();
     until("slow", || engine.slow() == (12 + 8, 4)).await;
-    for definition in ["innocent", "one"] {
+    for definition in ["quick", "one"] {
         for _ in 0..10 {
-            is_answered(&engine, of(definition, "innocent")).await;
+            evaluate_one_plus_one(&engine, of(definition, "quick")).await;
         }
     }
-    // Those that are dropped make room, also where they wait for their turn.
+    // Dropped scripts release their slots, also while they wait for a time slice.
     for each in loops {
         assert!(!each.is_finished());
         each.abort();
@@ -82,9 +82,9 @@ async fn loops_keep_no_other_script_waiting() {
     until("nothing runs", || engine.slow() == (0, 0)).await;
 }
 
-/// Its time limit counts the time in which it ran, and what it was interrupted for is run again.
+/// The time limit counts only the time in which a script ran, and a preempted script runs again.
 #[tokio::test]
-async fn slow_scripts_come_to_their_end() {
+async fn slow_scripts_run_to_their_end() {
     let engine = engine(ScriptOptions {
         threads: 1,
         slow_threads: 2,
@@ -96,7 +96,7 @@ async fn slow_scripts_come_to_their_end() {
         .map(|n| begin(&engine, busy, of(&format!("{}", n % 2), &n.to_string())))
         .collect();
     for each in all {
-        let result = tokio::time::timeout(LONG, each)
+        let result = tokio::time::timeout(TIMEOUT, each)
             .await
             .expect("in time")
             .expect("task")
@@ -108,12 +108,12 @@ async fn slow_scripts_come_to_their_end() {
 }
 
 #[tokio::test]
-async fn what_finds_no_room_is_deferred_and_not_to_blame() {
+async fn a_script_without_a_free_slot_is_deferred_without_a_fault() {
     let engine = engine(ScriptOptions {
         threads: 1,
         slow_threads: 1,
         queue: 1,
-        time_limit: LONG * 10,
+        time_limit: TIMEOUT * 10,
         ..ScriptOptions::default()
     });
     let running = begin(&engine, LOOP, of("a", "1"));
@@ -124,7 +124,7 @@ async fn what_finds_no_room_is_deferred_and_not_to_blame() {
     let error = session.evaluate(LOOP, of("c", "1")).await.expect_err("no room");
     assert_eq!(error.kind, Busy, "{error}");
     assert!(session.deferral().is_some_and(|pause| pause >= Duration::from_secs(1)));
-    is_answered(&engine, of("c", "1")).await;
+    evaluate_one_plus_one(&engine, of("c", "1")).await;
     running.abort();
     until("the other one runs", || engine.slow() == (1, 0)).await;
     waiting.abort();
@@ -147,27 +147,27 @@ async fn a_version_whose_scripts_time_out_has_one_slow_script_at_a_time() {
         assert_eq!(error.kind, Timeout, "{error}");
     }
     let asks = |instance: &str| engine.deferral(&VersionId::new("bad:1"), &InstanceId::new(instance));
-    // The place of the version is taken for as long as a limit.
+    // The slot of the version is taken for the time limit.
     let first = begin(&engine, LOOP, of("bad", "x"));
     until("one is slow", || engine.slow() == (1, 0)).await;
     let session = engine.session();
-    let error = session.evaluate(LOOP, of("bad", "y")).await.expect_err("no place");
+    let error = session.evaluate(LOOP, of("bad", "y")).await.expect_err("no slot");
     assert_eq!(error.kind, Busy, "{error}");
     assert!(session.deferral().is_some_and(|pause| pause >= Duration::from_secs(5)));
     assert!(asks("y").is_some(), "it was deferred, and another one runs");
     assert_eq!(first.await.expect("task").expect_err("endless").kind, Timeout);
     assert!(asks("x").is_none(), "it has its result");
     assert!(asks("z").is_none(), "it was never deferred");
-    is_answered(&engine, of("bad", "z")).await;
-    // A slow one that ends well closes it.
+    evaluate_one_plus_one(&engine, of("bad", "z")).await;
+    // A slow script that succeeds closes the circuit breaker.
     let busy = "const until = Date.now() + 100; while (Date.now() < until); 1";
     engine.session().evaluate(busy, of("bad", "z")).await.expect("result");
     assert!(asks("y").is_none());
 }
 
-/// Ten scripts that nothing interrupts, where eight threads may be left behind: what then finds no thread is deferred.
+/// Ten scripts that cannot be interrupted, while eight threads may be abandoned: a script without a thread is deferred.
 #[tokio::test]
-async fn innocent_scripts_do_not_fault_while_all_threads_hang() {
+async fn quick_scripts_do_not_fault_while_all_threads_hang() {
     let engine = engine(ScriptOptions {
         threads: 10,
         slow_threads: 1,
@@ -180,11 +180,11 @@ async fn innocent_scripts_do_not_fault_while_all_threads_hang() {
         let ended = each.await.expect("task").expect_err("it takes longer than that");
         assert_eq!(ended.kind, Timeout, "{ended}");
     }
-    let innocent: Vec<_> = (0..10)
+    let quick: Vec<_> = (0..10)
         .map(|n| begin(&engine, "1 + 1", of(&n.to_string(), "j")))
         .collect();
     let (mut answered, mut deferred) = (0, 0);
-    for each in innocent {
+    for each in quick {
         match each.await.expect("task") {
             Ok(two) => {
                 assert_eq!(two.value, json!(2));
@@ -199,7 +199,7 @@ async fn innocent_scripts_do_not_fault_while_all_threads_hang() {
     println!("{answered} were answered, {deferred} deferred");
     let began = Instant::now();
     while engine.session().evaluate("1 + 1", of("x", "k")).await.is_err() {
-        assert!(began.elapsed() < LONG, "the threads have come back");
+        assert!(began.elapsed() < TIMEOUT, "the threads have come back");
     }
 }
 
@@ -209,7 +209,7 @@ async fn innocent_scripts_do_not_fault_while_all_threads_hang() {
 async fn how_long_scripts_take_beside_loops() {
     for loops in [0, 2, 8, 24] {
         let engine = engine(ScriptOptions {
-            time_limit: LONG * 10,
+            time_limit: TIMEOUT * 10,
             ..ScriptOptions::default()
         });
         let all: Vec<_> = (0..loops)
@@ -218,7 +218,7 @@ async fn how_long_scripts_take_beside_loops() {
         until("slow", || engine.slow().0 == loops).await;
         let mut took = Vec::new();
         for _ in 0..2_000 {
-            took.push(is_answered(&engine, of("innocent", "i")).await);
+            took.push(evaluate_one_plus_one(&engine, of("quick", "i")).await);
         }
         took.sort();
         println!(

@@ -1,0 +1,162 @@
+//! The interrupt handler of a script's thread: whether the script may go on.
+//!
+//! The engine calls it every few thousand steps; most often the check is a comparison of times. After [`FIRST_SLICE`]
+//! the script leaves its queue to another thread and goes on as a slow script; when a time slice is over, the thread
+//! waits here for the next one. The time limit counts the time in which the script ran, not the time that it waited.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::slow_scripts::{FIRST_SLICE, SLICE, SlowScripts};
+use super::task::TaskHandle;
+
+/// How long past its limit a script may run before its thread is abandoned. Interrupt checks are well under a
+/// millisecond apart; the rest allows for a busy machine.
+pub(super) const GRACE: Duration = Duration::from_millis(500);
+
+/// Longer than any step that is not a script's.
+const UNBOUNDED: Duration = Duration::from_secs(3600);
+
+/// Why a script was stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StopReason {
+    TimedOut,
+    Cancelled,
+    /// It is slow, and no slot is free: it begins again when one is.
+    Preempted,
+}
+
+/// Gives the queue of the thread to another thread; false: no slot is free for the script.
+pub(super) type Detach = Box<dyn Fn(&Arc<TaskHandle>) -> bool>;
+
+/// The deadlines of what runs on a thread.
+pub(super) struct InterruptHandler {
+    slow: Arc<SlowScripts>,
+    detach: Detach,
+    handle: RefCell<Option<Arc<TaskHandle>>>,
+    is_slow: Cell<bool>,
+    stop: Cell<Option<StopReason>>,
+    deadline: Cell<Instant>,
+    /// The end of the time slice; before it only cancellation is checked.
+    slice_end: Cell<Instant>,
+    slice_start: Cell<Instant>,
+    /// How long the script ran in earlier slices.
+    ran_before: Cell<Duration>,
+}
+
+impl InterruptHandler {
+    pub(super) fn new(slow: &Arc<SlowScripts>, detach: Detach) -> Self {
+        let now = Instant::now();
+        Self {
+            slow: Arc::clone(slow),
+            detach,
+            handle: RefCell::new(None),
+            is_slow: Cell::new(false),
+            stop: Cell::new(None),
+            deadline: Cell::new(now),
+            slice_end: Cell::new(now),
+            slice_start: Cell::new(now),
+            ran_before: Cell::new(Duration::ZERO),
+        }
+    }
+
+    /// A script begins, on a thread that serves a queue.
+    pub(super) fn begin(&self, handle: &Arc<TaskHandle>) {
+        self.is_slow.set(false);
+        self.arm(handle, FIRST_SLICE);
+    }
+
+    /// Waits for the first time slice of a script that has a slot. False: the script was cancelled.
+    pub(super) fn begin_slow(&self, handle: &Arc<TaskHandle>) -> bool {
+        self.is_slow.set(true);
+        if !self.slow.wait_for_slice(handle) {
+            self.stop.set(Some(StopReason::Cancelled));
+            return false;
+        }
+        self.arm(handle, SLICE);
+        true
+    }
+
+    fn arm(&self, handle: &Arc<TaskHandle>, slice: Duration) {
+        let (now, limit) = (Instant::now(), self.slow.options.time_limit);
+        *self.handle.borrow_mut() = Some(Arc::clone(handle));
+        self.stop.set(None);
+        self.ran_before.set(Duration::ZERO);
+        self.slice_start.set(now);
+        self.deadline.set(now + limit);
+        self.slice_end.set(now + slice.min(limit));
+        handle.set_overdue_at(now + limit.saturating_add(GRACE));
+    }
+
+    /// From now on code of no task runs, for at most `limit`.
+    pub(super) fn begin_reset(&self, limit: Duration) {
+        self.handle.borrow_mut().take();
+        self.stop.set(None);
+        self.deadline.set(Instant::now() + limit);
+        self.slice_end.set(self.deadline.get());
+    }
+
+    /// From now on no script runs, and there is no limit.
+    pub(super) fn disarm(&self) {
+        self.begin_reset(UNBOUNDED);
+    }
+
+    /// The script has ended.
+    pub(super) fn end(&self) {
+        if let Some(handle) = self.handle.borrow_mut().take() {
+            handle.set_idle();
+        }
+    }
+
+    pub(super) fn is_slow(&self) -> bool {
+        self.is_slow.get()
+    }
+
+    /// Why the script was stopped, if it was.
+    pub(super) fn stop(&self) -> Option<StopReason> {
+        self.stop.get()
+    }
+
+    /// Whether the script must stop. Blocks while the script waits for a time slice.
+    pub(super) fn should_stop(&self) -> bool {
+        if self.stop.get().is_some() {
+            return true;
+        }
+        let handle = self.handle.borrow();
+        let now = Instant::now();
+        let stop = match &*handle {
+            Some(handle) if handle.is_cancelled() => Some(StopReason::Cancelled),
+            _ if now < self.slice_end.get() => None,
+            _ if now >= self.deadline.get() => Some(StopReason::TimedOut),
+            Some(handle) => self.next_slice(handle, now),
+            None => None,
+        };
+        self.stop.set(stop);
+        stop.is_some()
+    }
+
+    fn next_slice(&self, handle: &Arc<TaskHandle>, now: Instant) -> Option<StopReason> {
+        let ran = self.ran_before.get() + now.saturating_duration_since(self.slice_start.get());
+        let goes_on = if self.is_slow.get() {
+            handle.set_idle();
+            self.slow.end_slice(handle, ran)
+        } else if (self.detach)(handle) {
+            self.is_slow.set(true);
+            handle.set_idle();
+            self.slow.wait_for_slice(handle)
+        } else {
+            return Some(StopReason::Preempted);
+        };
+        if !goes_on {
+            return Some(StopReason::Cancelled);
+        }
+        let (woken, left) = (Instant::now(), self.slow.options.time_limit.saturating_sub(ran));
+        self.ran_before.set(ran);
+        self.slice_start.set(woken);
+        self.deadline.set(woken + left);
+        self.slice_end.set(woken + SLICE.min(left));
+        handle.set_overdue_at(woken + left.saturating_add(GRACE));
+        None
+    }
+}

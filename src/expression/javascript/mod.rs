@@ -1,0 +1,45 @@
+//! JavaScript: bounded, isolated and deterministic enough to be run again.
+//!
+//! A [`ScriptEngine`] owns a bounded pool of threads. A burst opens a [`ScriptSession`] and evaluates its scripts with
+//! it, one [`ScriptScope`] each. These invariants hold for every script:
+//!
+//! - **It ends.** After [`ScriptOptions::time_limit`] it is interrupted: in its own code, in a regular expression, in a
+//!   sort, in a promise chain, in a getter that the conversion of its result calls. If it hangs in a native loop that
+//!   cannot be interrupted, its caller receives a timeout all the same, and the thread is replaced.
+//! - **It does not block others.** A script that takes longer than 50 ms goes on beside the others, in time slices;
+//!   if no slot is free for it, its burst is deferred ([`ScriptErrorKind::Busy`]).
+//! - **It is bounded.** Its heap, its stack and its result have limits, each with its own error kind.
+//! - **It is isolated.** It sees its scope and the language, nothing of the host: no files, network, modules or settings.
+//!   Each session has a heap of its own, and the global object is reset before the session's next script: otherwise a
+//!   script would see what an earlier one left there depending on where a burst happened to end.
+//! - **It has no effects of its own.** Writes are collected and returned; a script that fails has none.
+//! - **Its text can be stored.** U+0000 and lone surrogates, which PostgreSQL cannot store, are refused
+//!   ([`ScriptErrorKind::InvalidText`]).
+//!
+//! # Layout
+//! - `script`: input, result, limits and errors of an evaluation; `engine`: [`ScriptEngine`] and [`ScriptSession`].
+//! - `thread_pool`: sessions and their queues; `script_queue`: a queue and its thread's state; `fair_queue`: its order;
+//!   `script_thread`: the loop of a thread; `task`: one evaluation.
+//! - `slow_scripts`: slots, time slices and the backlog; `interrupt`: whether a running script may go on;
+//!   `circuit_breaker`: versions whose scripts keep timing out.
+//! - `realm`: one JavaScript heap with Elsa's functions; `accessor`: which of Elsa's generated functions a script needs;
+//!   `convert`: values between JSON and JavaScript.
+
+mod accessor;
+mod circuit_breaker;
+mod convert;
+mod engine;
+mod fair_queue;
+mod interrupt;
+mod realm;
+mod script;
+mod script_queue;
+mod script_thread;
+mod slow_scripts;
+mod task;
+#[cfg(test)]
+mod tests;
+mod thread_pool;
+
+pub use engine::{ScriptEngine, ScriptSession};
+pub use script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope, WorkflowFacts};

@@ -1,0 +1,330 @@
+//! Scripts that have run longer than [`FIRST_SLICE`]: each keeps its thread, and the threads run in time slices.
+//!
+//! - **Slots** bound the threads: [`ScriptOptions::slow_threads`], of which one definition has a quarter at most, and a
+//!   version whose circuit breaker is open has one.
+//! - **Time slices** of [`SLICE`] bound the processors: half of them run slow scripts, at least one. A thread whose slice
+//!   is over is parked inside the interrupt handler. Slices go alternately to the script that has run least and to the
+//!   one that has waited longest: a script that is nearly done ends soon, and no long one starves.
+//! - **The backlog** holds preempted scripts: they were interrupted because no slot was free, and begin again when one
+//!   is. A script has no effects before its end, so the second run is not observable.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::circuit_breaker::CircuitBreakers;
+use super::fair_queue::FairQueue;
+use super::script::{ScriptError, ScriptErrorKind, ScriptOptions};
+use super::task::{ScriptTask, TaskHandle};
+
+/// How long a script may run on a thread that serves a queue.
+pub(super) const FIRST_SLICE: Duration = Duration::from_millis(50);
+
+/// How long a slow script runs before another one does.
+pub(super) const SLICE: Duration = Duration::from_millis(20);
+
+/// How often a thread that waits for a time slice checks without being woken.
+const RECHECK_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Threads that may hang in native loops that cannot be interrupted.
+const MAX_ABANDONED: usize = 8;
+
+/// The least time between two warnings that bursts are deferred.
+const WARNING_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Starts a thread that runs a task which has a slot.
+pub(super) type StartSlowThread = fn(&Arc<SlowScripts>, Box<ScriptTask>) -> io::Result<()>;
+
+pub(super) struct SlowScripts {
+    pub(super) options: Arc<ScriptOptions>,
+    pub(super) breakers: CircuitBreakers,
+    start: StartSlowThread,
+    /// Slow scripts that run at once.
+    max_running: usize,
+    /// Threads that hang in native loops.
+    abandoned: AtomicUsize,
+    state: Mutex<SlowState>,
+    /// The time of the last warning, in seconds since `began` plus [`WARNING_INTERVAL`].
+    last_warning: AtomicU64,
+    began: Instant,
+}
+
+#[derive(Default)]
+struct SlowState {
+    slots: Vec<Slot>,
+    backlog: FairQueue<Box<ScriptTask>>,
+    /// Counts the ends of time slices.
+    tick: u64,
+    least_run_next: bool,
+}
+
+struct Slot {
+    handle: Arc<TaskHandle>,
+    ran: Duration,
+    phase: SlotPhase,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SlotPhase {
+    Running,
+    /// Since that tick.
+    WaitingSince(u64),
+}
+
+impl SlowState {
+    fn slot(&mut self, handle: &Arc<TaskHandle>) -> Option<&mut Slot> {
+        self.slots.iter_mut().find(|slot| Arc::ptr_eq(&slot.handle, handle))
+    }
+
+    fn remove(&mut self, handle: &Arc<TaskHandle>) -> bool {
+        let before = self.slots.len();
+        self.slots.retain(|slot| !Arc::ptr_eq(&slot.handle, handle));
+        self.slots.len() < before
+    }
+
+    /// Gives free time slices to scripts that wait.
+    fn grant_slices(&mut self, max_running: usize) {
+        let running = |slots: &[Slot]| slots.iter().filter(|slot| slot.phase == SlotPhase::Running).count();
+        while running(&self.slots) < max_running {
+            let least = self.least_run_next;
+            let waiting = self.slots.iter_mut().filter_map(|slot| match slot.phase {
+                SlotPhase::Running => None,
+                SlotPhase::WaitingSince(tick) => Some((if least { slot.ran } else { Duration::ZERO }, tick, slot)),
+            });
+            let Some((.., next)) = waiting.min_by_key(|(ran, tick, _)| (*ran, *tick)) else {
+                return;
+            };
+            next.phase = SlotPhase::Running;
+            next.handle.wake.notify_all();
+            self.least_run_next = !least;
+        }
+    }
+
+    fn set_waiting(&mut self, handle: &Arc<TaskHandle>, ran: Duration) {
+        self.tick += 1;
+        let tick = self.tick;
+        if let Some(slot) = self.slot(handle) {
+            slot.ran = ran;
+            slot.phase = SlotPhase::WaitingSince(tick);
+        }
+    }
+}
+
+impl SlowScripts {
+    pub(super) fn new(options: Arc<ScriptOptions>, start: StartSlowThread) -> Self {
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            options,
+            breakers: CircuitBreakers::default(),
+            start,
+            max_running: (processors / 2).max(1),
+            abandoned: AtomicUsize::new(0),
+            state: Mutex::default(),
+            last_warning: AtomicU64::new(0),
+            began: Instant::now(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SlowState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has_free_slot(&self, state: &SlowState, handle: &TaskHandle) -> bool {
+        let slots = self.options.slow_threads.max(1);
+        let per_definition = (slots / 4).max(1);
+        let count = |same: &dyn Fn(&TaskHandle) -> bool| state.slots.iter().filter(|slot| same(&slot.handle)).count();
+        state.slots.len() < slots
+            && count(&|other| other.definition == handle.definition) < per_definition
+            && (!self.breakers.is_open(&handle.version) || count(&|other| other.version == handle.version) == 0)
+    }
+
+    /// Takes a slot for a script that runs on a queue's thread; the thread must then wait for a time slice.
+    pub(super) fn take_slot(&self, handle: &Arc<TaskHandle>) -> bool {
+        let mut state = self.lock();
+        if !self.has_free_slot(&state, handle) {
+            return false;
+        }
+        metrics::counter!("mainspring_slow_scripts_total").increment(1);
+        self.occupy(&mut state, handle, FIRST_SLICE);
+        true
+    }
+
+    fn occupy(&self, state: &mut SlowState, handle: &Arc<TaskHandle>, ran: Duration) {
+        handle.set_slow();
+        state.slots.push(Slot {
+            handle: Arc::clone(handle),
+            ran,
+            phase: SlotPhase::WaitingSince(0),
+        });
+        state.set_waiting(handle, ran);
+        state.grant_slices(self.max_running);
+    }
+
+    pub(super) fn has_slot(&self, handle: &Arc<TaskHandle>) -> bool {
+        self.lock().slot(handle).is_some()
+    }
+
+    /// Parks the thread until its script has a time slice. False: the script was cancelled, or its thread abandoned.
+    pub(super) fn wait_for_slice(&self, handle: &Arc<TaskHandle>) -> bool {
+        let mut state = self.lock();
+        loop {
+            if handle.is_cancelled() {
+                return false;
+            }
+            match state.slot(handle).map(|slot| slot.phase) {
+                None => return false,
+                Some(SlotPhase::Running) => return true,
+                Some(SlotPhase::WaitingSince(_)) => {
+                    let waited = handle.wake.wait_timeout(state, RECHECK_INTERVAL);
+                    state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                }
+            }
+        }
+    }
+
+    /// Ends the script's time slice, and parks the thread until the next one.
+    pub(super) fn end_slice(&self, handle: &Arc<TaskHandle>, ran: Duration) -> bool {
+        let mut state = self.lock();
+        state.set_waiting(handle, ran);
+        state.grant_slices(self.max_running);
+        drop(state);
+        self.wait_for_slice(handle)
+    }
+
+    /// Wakes the thread of a script that was cancelled.
+    pub(super) fn wake(&self, handle: &TaskHandle) {
+        let _state = self.lock();
+        handle.wake.notify_all();
+    }
+
+    /// Releases the slot of a script; whether it had one.
+    pub(super) fn release(&self, handle: &Arc<TaskHandle>) -> bool {
+        let mut state = self.lock();
+        let had_slot = state.remove(handle);
+        state.grant_slices(self.max_running);
+        had_slot
+    }
+
+    /// Queues a preempted script in the backlog. `Err`: the backlog is full, or the version's circuit breaker is open.
+    pub(super) fn enqueue(&self, task: Box<ScriptTask>) -> Result<(), Box<ScriptTask>> {
+        if self.breakers.is_open(&task.handle.version) {
+            return Err(task);
+        }
+        let mut state = self.lock();
+        if state.backlog.len() >= self.options.queue {
+            state.backlog.retain(|task| !task.handle.is_cancelled());
+            if state.backlog.len() >= self.options.queue {
+                return Err(task);
+            }
+        }
+        task.handle.set_preempted();
+        let definition = task.handle.definition.clone();
+        state.backlog.push(&definition, task);
+        Ok(())
+    }
+
+    /// Takes a script from the backlog for which a slot is free, and the slot for it.
+    pub(super) fn next_from_backlog(&self) -> Option<Box<ScriptTask>> {
+        let mut state = self.lock();
+        loop {
+            let mut backlog = std::mem::take(&mut state.backlog);
+            let found =
+                backlog.pop_where(|task| task.handle.is_cancelled() || self.has_free_slot(&state, &task.handle));
+            state.backlog = backlog;
+            let task = found?;
+            if !task.handle.is_cancelled() {
+                self.occupy(&mut state, &task.handle, Duration::ZERO);
+                task.handle.set_taken();
+                return Some(task);
+            }
+        }
+    }
+
+    /// Starts threads for the scripts of the backlog for which a slot is free.
+    pub(super) fn start_backlog(slow: &Arc<Self>) {
+        while !slow.lock().backlog.is_empty()
+            && let Some(task) = slow.next_from_backlog()
+        {
+            let handle = Arc::clone(&task.handle);
+            // If no thread starts, the task is dropped with its closure, and its caller receives Busy.
+            if let Err(error) = (slow.start)(slow, task) {
+                tracing::error!(%error, "no thread for a slow script could be started");
+                slow.release(&handle);
+                return;
+            }
+        }
+    }
+
+    /// Abandons threads whose scripts have run past their limit in code that cannot be interrupted.
+    pub(super) fn abandon_overdue(slow: &Arc<Self>) {
+        let mut state = slow.lock();
+        // A script that waits for a time slice is idle, and so never overdue.
+        let is_overdue = |slot: &&Slot| slot.handle.is_overdue();
+        while let Some(handle) = state.slots.iter().find(is_overdue).map(|slot| Arc::clone(&slot.handle)) {
+            if slow.abandon_thread().is_err() {
+                return;
+            }
+            state.remove(&handle);
+            state.grant_slices(slow.max_running);
+        }
+        drop(state);
+        Self::start_backlog(slow);
+    }
+
+    /// Counts a thread that hangs in a native loop.
+    ///
+    /// # Errors
+    /// [`ScriptErrorKind::Busy`] when as many threads hang as may.
+    pub(super) fn abandon_thread(&self) -> Result<(), ScriptError> {
+        let more = |abandoned| (abandoned < MAX_ABANDONED).then_some(abandoned + 1);
+        if self
+            .abandoned
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, more)
+            .is_err()
+        {
+            let message = "all threads for scripts hang in loops that cannot be interrupted";
+            return Err(ScriptError::new(ScriptErrorKind::Busy, message));
+        }
+        tracing::error!("a script hangs in code that cannot be interrupted; its thread is abandoned");
+        Ok(())
+    }
+
+    /// An abandoned thread has ended its loop.
+    pub(super) fn thread_returned(&self) {
+        self.abandoned.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// How many slow scripts of a version have a slot.
+    pub(super) fn running_of_version(&self, version: &str) -> usize {
+        let state = self.lock();
+        state.slots.iter().filter(|slot| slot.handle.version == version).count()
+    }
+
+    /// Slots taken, and scripts in the backlog.
+    #[cfg(test)]
+    pub(super) fn counts(&self) -> (usize, usize) {
+        let state = self.lock();
+        (state.slots.len(), state.backlog.len())
+    }
+
+    /// Counts a deferred burst, and warns at most once in [`WARNING_INTERVAL`].
+    pub(super) fn report_deferred(&self) {
+        metrics::counter!("mainspring_scripts_deferred_total").increment(1);
+        let now = self.began.elapsed().as_secs() + WARNING_INTERVAL.as_secs();
+        let last = self.last_warning.load(Ordering::Relaxed);
+        if now >= last + WARNING_INTERVAL.as_secs()
+            && self
+                .last_warning
+                .compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+        {
+            let slow = self.lock().slots.len();
+            tracing::warn!(
+                slow,
+                "no slot for slow scripts is free; bursts that need one are deferred"
+            );
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! One evaluation of a script: the task that a thread takes from a queue, and the handle that its caller, its thread and
+//! the pool share.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+use super::script::{ScriptError, ScriptResult, ScriptScope, WorkflowFacts};
+
+pub(super) type EvaluationResult = Result<ScriptResult, ScriptError>;
+
+/// A script that waits for a thread, or runs on one.
+pub(super) struct ScriptTask {
+    pub(super) session: u64,
+    pub(super) script: String,
+    pub(super) scope: ScriptScope,
+    pub(super) handle: Arc<TaskHandle>,
+    pub(super) reply: oneshot::Sender<EvaluationResult>,
+    /// A place in the queue; released when a thread takes the task.
+    pub(super) permit: Option<OwnedSemaphorePermit>,
+}
+
+/// No point in time.
+const NEVER: u64 = u64::MAX;
+
+/// The state of a task.
+pub(super) struct TaskHandle {
+    pub(super) definition: String,
+    pub(super) version: String,
+    pub(super) instance: String,
+    created: Instant,
+    cancelled: AtomicBool,
+    /// A thread has taken it.
+    taken: AtomicBool,
+    /// It has, or had, a slot for slow scripts: its thread may wait for a time slice.
+    slow: AtomicBool,
+    /// From when on it has run past its limit without an interrupt check; in microseconds since `created`.
+    overdue: AtomicU64,
+    /// Since when it waits for a slot after it was preempted; likewise.
+    preempted: AtomicU64,
+    /// Wakes its thread; used under the lock of the slow scripts.
+    pub(super) wake: Condvar,
+}
+
+impl TaskHandle {
+    pub(super) fn new(facts: &WorkflowFacts) -> Self {
+        Self {
+            definition: facts.definition_id.clone(),
+            version: facts.definition_version_id.clone(),
+            instance: facts.instance_id.clone(),
+            created: Instant::now(),
+            cancelled: AtomicBool::new(false),
+            taken: AtomicBool::new(false),
+            slow: AtomicBool::new(false),
+            overdue: AtomicU64::new(NEVER),
+            preempted: AtomicU64::new(NEVER),
+            wake: Condvar::new(),
+        }
+    }
+
+    fn micros(&self, at: Instant) -> u64 {
+        u64::try_from(at.saturating_duration_since(self.created).as_micros()).unwrap_or(NEVER)
+    }
+
+    /// The caller has dropped its future. True: the thread may have to be woken.
+    pub(super) fn cancel(&self) -> bool {
+        self.cancelled.store(true, Ordering::SeqCst);
+        self.slow.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn set_taken(&self) {
+        self.taken.store(true, Ordering::Relaxed);
+        self.preempted.store(NEVER, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_taken(&self) -> bool {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_slow(&self) {
+        self.slow.store(true, Ordering::SeqCst);
+    }
+
+    /// It runs, and the next interrupt check must come before `overdue`.
+    pub(super) fn set_overdue_at(&self, overdue: Instant) {
+        self.overdue.store(self.micros(overdue), Ordering::Relaxed);
+    }
+
+    /// It does not run, so it cannot become overdue.
+    pub(super) fn set_idle(&self) {
+        self.overdue.store(NEVER, Ordering::Relaxed);
+    }
+
+    /// Whether it runs in native code that cannot be interrupted.
+    pub(super) fn is_overdue(&self) -> bool {
+        self.micros(Instant::now()) >= self.overdue.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_preempted(&self) {
+        self.preempted.store(self.micros(Instant::now()), Ordering::Relaxed);
+    }
+
+    /// How long it has waited for a slot since it was preempted.
+    pub(super) fn preempted_for(&self) -> Duration {
+        let since = self.preempted.load(Ordering::Relaxed);
+        Duration::from_micros(self.micros(Instant::now()).saturating_sub(since))
+    }
+}

@@ -1,0 +1,218 @@
+//! The bounded threads on which scripts run.
+//!
+//! A realm cannot leave its thread, so a session is pinned to one queue and the thread that serves it. Realms live on the
+//! thread's own stack, keyed by session; shared state is in [`ScriptQueue`]. A session that finds another thread on its
+//! queue gets a new realm: between two scripts of a session a realm holds no state of theirs.
+//!
+//! - **Threads start on demand.** A queue's thread starts with its first task. While it is idle it makes realms ahead,
+//!   [`ScriptOptions::prepared`] of them: a realm takes many times as long as most scripts. Each realm serves one session.
+//! - **Fair.** Definitions take turns on a queue, and a full queue blocks only its own definition (`fair_queue`).
+//! - **Quick scripts do not wait for slow ones.** A script that has run for 50 ms leaves its queue to a new thread and
+//!   goes on in time slices (`slow_scripts`, `interrupt`). If no slot is free it is preempted, and begins again later.
+//! - **Bounded.** A queue holds [`ScriptOptions::queue`] tasks of each definition. `evaluate` takes a permit before the
+//!   push, and waits for one where the queue is full; the thread releases it when it takes the task.
+//! - **Overload is not a fault.** Without a free slot, or with an open circuit breaker, the result is
+//!   [`ScriptErrorKind::Busy`], and the burst is deferred.
+//! - **Cancellation.** A dropped caller sets a flag in its task: a waiting task is skipped, a running one interrupted. A
+//!   dropped session leaves its number in the queue's list, which holds at most one number per live realm; the thread
+//!   frees the realm before it takes the next task.
+//! - **Threads that hang are abandoned.** Some native loops never run the interrupt handler. Callers that wait supervise
+//!   the queue and the slow scripts: a thread that is [`GRACE`] past its limit loses its queue or its slot, and ends with
+//!   its loop. There are at most eight of these.
+//!
+//! [`GRACE`]: super::interrupt::GRACE
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptScope};
+use super::script_queue::ScriptQueue;
+use super::script_thread;
+use super::slow_scripts::SlowScripts;
+use super::task::{EvaluationResult, ScriptTask, TaskHandle};
+
+/// How often a caller that waits for a script supervises the threads.
+const SUPERVISE_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How long a preempted script waits for a slot before its burst is deferred.
+const SLOT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// For how long a burst is deferred that found no free slot; jittered.
+const DEFERRAL: Duration = Duration::from_secs(2);
+
+/// For how long a burst is deferred whose version has an open circuit breaker; jittered.
+const BREAKER_DEFERRAL: Duration = Duration::from_secs(10);
+
+pub(super) struct ScriptPool {
+    queues: Vec<Arc<ScriptQueue>>,
+    slow: Arc<SlowScripts>,
+    next_session: AtomicU64,
+}
+
+/// A session, pinned to a queue at its first evaluation.
+pub(super) struct PoolSession {
+    pool: Arc<ScriptPool>,
+    session: u64,
+    queue: OnceLock<Arc<ScriptQueue>>,
+}
+
+impl ScriptPool {
+    pub(super) fn new(options: ScriptOptions) -> Self {
+        let options = Arc::new(options);
+        let slow = Arc::new(SlowScripts::new(Arc::clone(&options), script_thread::start_slow));
+        let queue = |_| Arc::new(ScriptQueue::new(&options, &slow, script_thread::start));
+        Self {
+            queues: (0..options.threads.max(1)).map(queue).collect(),
+            slow,
+            next_session: AtomicU64::new(0),
+        }
+    }
+
+    /// Realms that the threads have made ahead, and those that a script had to wait for.
+    #[cfg(test)]
+    pub(super) fn realms(&self) -> (usize, usize) {
+        let sum = |of: fn(&ScriptQueue) -> usize| self.queues.iter().map(|queue| of(queue)).sum();
+        (
+            sum(|queue| queue.prepared.load(Ordering::Relaxed)),
+            sum(|queue| queue.on_demand.load(Ordering::Relaxed)),
+        )
+    }
+
+    #[cfg(test)]
+    pub(super) fn slow(&self) -> (usize, usize) {
+        self.slow.counts()
+    }
+
+    pub(super) fn open_session(pool: &Arc<Self>) -> PoolSession {
+        let session = pool.next_session.fetch_add(1, Ordering::Relaxed);
+        PoolSession {
+            pool: Arc::clone(pool),
+            session,
+            queue: OnceLock::new(),
+        }
+    }
+
+    /// For how long a burst must not begin because the circuit breaker of its version is open and it was deferred before.
+    pub(super) fn deferral(&self, version: &str, instance: &str) -> Option<Duration> {
+        let busy = || self.slow.running_of_version(version) > 0;
+        let trial = self.slow.options.time_limit;
+        let is_allowed = self.slow.breakers.allows(version, instance, trial, busy);
+        (!is_allowed).then(|| jittered(BREAKER_DEFERRAL))
+    }
+}
+
+fn jittered(pause: Duration) -> Duration {
+    pause.mul_f64(rand::random_range(0.75..1.25))
+}
+
+impl Drop for ScriptPool {
+    fn drop(&mut self) {
+        for queue in &self.queues {
+            queue.lock().closed = true;
+            queue.wake.notify_all();
+        }
+    }
+}
+
+impl PoolSession {
+    /// Runs a script on the session's queue. Cancellation safe: dropping the future cancels the task.
+    pub(super) async fn evaluate(&self, script: &str, scope: ScriptScope) -> EvaluationResult {
+        let queue = self.queue()?;
+        let closed = |_| ScriptError::new(ScriptErrorKind::Closed, "the script engine has ended");
+        let handle = Arc::new(TaskHandle::new(&scope.workflow));
+        let mut acquiring = Box::pin(queue.permits.of(&handle.definition).acquire_owned());
+        let permit = loop {
+            match tokio::time::timeout(SUPERVISE_INTERVAL, &mut acquiring).await {
+                Ok(permit) => break permit.map_err(closed)?,
+                Err(_) => ScriptQueue::supervise(queue)?,
+            }
+        };
+        let (reply, mut receiver) = oneshot::channel();
+        let _cancelled = CancelOnDrop(&handle, &queue.slow);
+        let task = ScriptTask {
+            session: self.session,
+            script: script.to_owned(),
+            scope,
+            handle: Arc::clone(&handle),
+            reply,
+            permit: Some(permit),
+        };
+        ScriptQueue::push(queue, Box::new(task))?;
+        loop {
+            match tokio::time::timeout(SUPERVISE_INTERVAL, &mut receiver).await {
+                Ok(Ok(result)) => return result,
+                // The task was dropped: its thread panicked, or could not be started.
+                Ok(Err(_)) => {
+                    return Err(ScriptError::new(ScriptErrorKind::Busy, "the script's thread has ended"));
+                }
+                Err(_) => {}
+            }
+            // Before the thread is abandoned, which makes the task idle.
+            let is_overdue = handle.is_overdue();
+            let supervised = ScriptQueue::supervise(queue);
+            SlowScripts::abandon_overdue(&queue.slow);
+            if is_overdue {
+                queue.slow.breakers.timed_out(&handle);
+                let limit = queue.options.time_limit;
+                let message =
+                    format!("the script ran longer than its limit of {limit:?}, in code that cannot be interrupted");
+                return Err(ScriptError::new(ScriptErrorKind::Timeout, message));
+            }
+            if !handle.is_taken() {
+                supervised?;
+            }
+            if handle.preempted_for() >= SLOT_TIMEOUT {
+                return Err(queue.defer(&handle));
+            }
+        }
+    }
+
+    /// For how long the burst is to be deferred after a [`ScriptErrorKind::Busy`].
+    pub(super) fn pause(&self, version: &str) -> Duration {
+        let is_open = self.pool.slow.breakers.is_open(version);
+        jittered(if is_open { BREAKER_DEFERRAL } else { DEFERRAL })
+    }
+
+    /// The session's queue: at the first call the one with the fewest sessions.
+    fn queue(&self) -> Result<&Arc<ScriptQueue>, ScriptError> {
+        if let Some(queue) = self.queue.get() {
+            return Ok(queue);
+        }
+        let least = self
+            .pool
+            .queues
+            .iter()
+            .min_by_key(|queue| queue.sessions.load(Ordering::Relaxed));
+        let least = least.ok_or_else(|| ScriptError::new(ScriptErrorKind::Closed, "there are no script threads"))?;
+        Ok(self.queue.get_or_init(|| {
+            least.sessions.fetch_add(1, Ordering::Relaxed);
+            Arc::clone(least)
+        }))
+    }
+}
+
+impl Drop for PoolSession {
+    fn drop(&mut self) {
+        if let Some(queue) = self.queue.get() {
+            queue.sessions.fetch_sub(1, Ordering::Relaxed);
+            let mut state = queue.lock();
+            if state.has_thread {
+                state.closed_sessions.push_back(self.session);
+                queue.wake.notify_all();
+            }
+        }
+    }
+}
+
+struct CancelOnDrop<'a>(&'a TaskHandle, &'a SlowScripts);
+
+impl Drop for CancelOnDrop<'_> {
+    fn drop(&mut self) {
+        if self.0.cancel() {
+            self.1.wake(self.0);
+        }
+    }
+}
