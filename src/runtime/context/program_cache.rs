@@ -1,0 +1,295 @@
+//! Compiled definitions by version id, within a budget of bytes. A version that was ever published never changes, so
+//! nothing here goes stale.
+//!
+//! What is evicted, or is larger than the budget, lives as long as a burst uses it, and others find it until then.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use serde_json::{Map, Value};
+use tokio::sync::OnceCell;
+
+use crate::db::Pool;
+use crate::definition::WorkflowDefinition;
+use crate::execution::{Interpreter, Program};
+use crate::id::{ActivityId, DefinitionId, TenantId, VersionId};
+use crate::runtime::context::byte_cache::ByteCache;
+use crate::store::definition::{self, Wanted};
+use crate::{Error, Result, compute};
+
+/// How many definitions' published versions are remembered: two short ids each.
+const CAPACITY: usize = 4096;
+
+/// How many entries of what is not kept are there before those are dropped that nothing uses.
+const LEFTOVERS: usize = 64;
+
+/// What a kept program takes beside itself.
+const OVERHEAD: usize = 512;
+
+type Key = (TenantId, VersionId);
+
+/// Empty while one compiles, and the others wait.
+type Cell = Arc<OnceCell<Arc<Program>>>;
+
+pub(crate) struct Programs {
+    known: Mutex<Known>,
+    /// Which version was the published one at the last question. It may have been replaced since.
+    published: Mutex<HashMap<(TenantId, DefinitionId), VersionId>>,
+}
+
+struct Known {
+    kept: ByteCache<Key, Arc<Program>>,
+    /// Not kept, but perhaps in use.
+    loose: HashMap<Key, Weak<Program>>,
+    compiling: HashMap<Key, Cell>,
+}
+
+impl Known {
+    fn find(&mut self, key: &Key) -> Option<Arc<Program>> {
+        let kept = self.kept.get(key).map(Arc::clone);
+        kept.or_else(|| self.loose.get(key)?.upgrade())
+    }
+
+    fn keep(&mut self, key: Key, program: &Arc<Program>) {
+        self.loose.remove(&key);
+        for (key, program) in self.kept.insert(key, Arc::clone(program), program.bytes() + OVERHEAD) {
+            self.loose.insert(key, Arc::downgrade(&program));
+        }
+        if self.loose.len() >= LEFTOVERS {
+            self.loose.retain(|_, program| program.strong_count() > 0);
+        }
+    }
+
+    fn cell(&mut self, key: &Key) -> Cell {
+        if self.compiling.len() >= LEFTOVERS {
+            // Of those that went away while it compiled.
+            self.compiling.retain(|_, cell| Arc::strong_count(cell) > 1);
+        }
+        Arc::clone(self.compiling.entry(key.clone()).or_default())
+    }
+}
+
+impl Programs {
+    /// Keeps programs of so many bytes.
+    pub(crate) fn new(budget: usize) -> Self {
+        Self {
+            known: Mutex::new(Known {
+                kept: ByteCache::new("programs", budget),
+                loose: HashMap::new(),
+                compiling: HashMap::new(),
+            }),
+            published: Mutex::default(),
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What keeps a start from this input: asked before it is accepted, so that nothing is changed. None of the
+    /// published version's business when there is none: the statement that accepts a start finds that out.
+    pub(crate) async fn refuse(
+        &self,
+        pool: &Pool,
+        interpreter: &Interpreter,
+        start: (&TenantId, &DefinitionId),
+        input: &Map<String, Value>,
+        trigger: Option<&ActivityId>,
+    ) -> Result<Vec<(String, String)>> {
+        let (tenant, definition) = start;
+        let key = (tenant.clone(), definition.clone());
+        let remembered = self
+            .published
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&key)
+            .cloned();
+        if let Some(version) = remembered {
+            let problems = self
+                .get(pool, interpreter, tenant, &version)
+                .await?
+                .start_errors(input, trigger);
+            if problems.is_empty() {
+                return Ok(problems);
+            }
+        }
+        // Nothing remembered, or perhaps replaced since.
+        let wanted = Wanted {
+            definition_id: Some(definition.clone()),
+            published: true,
+            ..Wanted::default()
+        };
+        let Some(row) = definition::find(pool, tenant, &wanted).await? else {
+            return Ok(Vec::new());
+        };
+        let version = row.version_id;
+        {
+            let mut published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
+            if published.len() >= CAPACITY {
+                published.clear();
+            }
+            published.insert(key, version.clone());
+        }
+        Ok(self
+            .get(pool, interpreter, tenant, &version)
+            .await?
+            .start_errors(input, trigger))
+    }
+
+    /// Whether this node knows all activities of the published version, as far as somebody has just looked.
+    pub(crate) fn can_run(&self, tenant: &TenantId, definition: &DefinitionId) -> bool {
+        let published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(version) = published.get(&(tenant.clone(), definition.clone())).cloned() else {
+            return true;
+        };
+        drop(published);
+        let program = self.known().find(&(tenant.clone(), version));
+        program.is_none_or(|program| program.unknown_activity_types().is_empty())
+    }
+
+    /// The program of a version, compiled once. Dropped while it compiles, the next who waits begins anew.
+    pub(crate) async fn get(
+        &self,
+        pool: &Pool,
+        interpreter: &Interpreter,
+        tenant: &TenantId,
+        version: &VersionId,
+    ) -> Result<Arc<Program>> {
+        let key = (tenant.clone(), version.clone());
+        let cell = {
+            let mut known = self.known();
+            if let Some(program) = known.find(&key) {
+                return Ok(program);
+            }
+            known.cell(&key)
+        };
+        let compiled = cell.get_or_try_init(|| compile(pool, interpreter, tenant, version));
+        // Seldom waited for, by a future that every burst has in itself.
+        let compiled = Box::pin(compiled).await.map(Arc::clone);
+        let mut known = self.known();
+        // The first that comes here; after an error the next one begins anew.
+        if known
+            .compiling
+            .get(&key)
+            .is_some_and(|current| Arc::ptr_eq(current, &cell))
+        {
+            known.compiling.remove(&key);
+            if let Ok(program) = &compiled {
+                known.keep(key, program);
+            }
+        }
+        compiled
+    }
+}
+
+async fn compile(
+    pool: &Pool,
+    interpreter: &Interpreter,
+    tenant: &TenantId,
+    version: &VersionId,
+) -> Result<Arc<Program>> {
+    let (definition_id, number, body) = definition::body(pool, tenant, version).await?.ok_or_else(|| {
+        Error::not_found(
+            "definition-not-found",
+            format!("no workflow definition has the version id {version:?}"),
+        )
+    })?;
+    let is_long = compute::is_large(&body);
+    let (version, interpreter) = (version.clone(), interpreter.clone());
+    let compiling = compute::run(is_long, move || {
+        let mut definition = WorkflowDefinition::from_value(body)?;
+        definition.id = version;
+        definition.definition_id = definition_id;
+        definition.version = number;
+        interpreter.compile(&definition).map(Arc::new)
+    });
+    compiling.await?
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::activity::Catalogue;
+    use crate::execution::InterpreterOptions;
+
+    fn program(activities: usize) -> Arc<Program> {
+        let lines: Vec<Value> = (0..activities)
+            .map(|n| {
+                json!({"type": "Elsa.WriteLine", "id": format!("line-{n}"), "version": 1, "name": format!("Line {n}"),
+                       "metadata": {"designer": {"position": {"x": n, "y": 7}}},
+                       "text": {"typeName": "String", "expression": {"type": "Literal", "value": format!("This is line {n}")}}})
+            })
+            .collect();
+        let connections: Vec<Value> = (1..activities)
+            .map(|n| {
+                json!({"source": {"activity": format!("line-{}", n - 1), "port": "Done"},
+                            "target": {"activity": format!("line-{n}"), "port": "In"}})
+            })
+            .collect();
+        let body =
+            json!({"root": {"type": "Elsa.Flowchart", "id": "root", "activities": lines, "connections": connections}});
+        let interpreter = Interpreter::new(Catalogue::standard(), InterpreterOptions::default());
+        let definition = WorkflowDefinition::from_value(body).unwrap();
+        Arc::new(interpreter.compile(&definition).unwrap())
+    }
+
+    fn key(id: &str) -> Key {
+        (TenantId::default(), VersionId::new(id))
+    }
+
+    #[test]
+    fn bytes_bound_what_is_kept_and_not_what_runs() {
+        let (small, large) = (program(1), program(200));
+        let budget = large.bytes();
+        let programs = Programs::new(budget);
+        let mut known = programs.known();
+        known.keep(key("large"), &large);
+        assert!(
+            known.kept.get(&key("large")).is_none(),
+            "larger than the budget with what is beside it"
+        );
+        assert!(known.find(&key("large")).is_some(), "it is in use");
+        drop(large);
+        assert!(known.find(&key("large")).is_none(), "no burst uses it any more");
+        assert_eq!(known.kept.used(), 0);
+        for n in 0..200 {
+            known.keep(key(&n.to_string()), &program(1));
+        }
+        let (used, one) = (known.kept.used(), small.bytes() + OVERHEAD);
+        assert!(used > 20 * one && used <= budget, "{used}");
+        assert!(known.find(&key("199")).is_some() && known.find(&key("0")).is_none());
+        assert!(known.loose.len() <= LEFTOVERS, "what nothing uses is forgotten");
+    }
+
+    /// In a process of its own: what is measured is the memory of the whole process.
+    #[test]
+    fn the_estimate_of_a_program_is_honest() {
+        let alone = "runtime::context::program_cache::tests::the_estimate_is_honest_alone";
+        let child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", alone, "--ignored", "--nocapture"])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&child.stdout);
+        assert!(child.status.success() && said.contains("1 passed"), "{said}");
+    }
+
+    #[test]
+    #[ignore = "run by the test above, in a process of its own"]
+    fn the_estimate_is_honest_alone() {
+        let resident = || {
+            let status = std::fs::read_to_string("/proc/self/statm").unwrap();
+            status.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
+        };
+        // What the first one leaves to the allocator is there again for the others.
+        drop(program(4000));
+        let before = resident();
+        let programs: Vec<_> = (0..5).map(|_| program(4000)).collect();
+        let grown = resident() - before;
+        let estimate: usize = programs.iter().map(|program| program.bytes()).sum();
+        println!("estimated {} KiB, grown by {} KiB", estimate >> 10, grown >> 10);
+        // The definitions themselves were freed in between, which leaves holes.
+        assert!(estimate > grown / 2 && estimate < grown * 3, "{estimate} for {grown}");
+    }
+}

@@ -1,0 +1,361 @@
+//! What a door may ask of the engine, and what it gets back. Field names are Elsa's, in camel case on the wire.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::execution::{InstanceState, InstanceTimestamps};
+use crate::id::{ActivityId, BookmarkId, DefinitionId, InstanceId, VersionId};
+use crate::{Error, Result};
+
+/// An `Idempotency-Key` as a client sent it, with the fingerprint of the request that it stands for. The same key
+/// with another fingerprint is refused; the same key with the same fingerprint gets the first answer again.
+#[derive(Clone, Debug)]
+pub struct Idempotency {
+    /// The key, 1 to 255 characters.
+    pub key: String,
+    /// SHA-256 over the route and the body.
+    pub fingerprint: [u8; 32],
+}
+
+/// Starts a workflow by its definition id: the published version, as resolved by the statement that accepts it.
+#[derive(Clone, Debug, Default)]
+pub struct StartRequest {
+    /// Which workflow.
+    pub definition_id: DefinitionId,
+    /// The caller's own id for the new instance; random when absent.
+    pub instance_id: Option<InstanceId>,
+    /// The correlation id of the new instance.
+    pub correlation_id: Option<String>,
+    /// The name of the new instance.
+    pub name: Option<String>,
+    /// Inputs by name.
+    pub input: Map<String, Value>,
+    /// Initial values of variables by name.
+    pub variables: Map<String, Value>,
+    /// The trigger activity to start from, else the root.
+    pub trigger_activity_id: Option<ActivityId>,
+    /// Makes a client's retry safe.
+    pub idempotency: Option<Idempotency>,
+}
+
+/// What an executed workflow came to by the end of its first burst.
+#[derive(Clone, Debug)]
+pub struct Executed {
+    /// The instance that was started.
+    pub instance_id: InstanceId,
+    /// Whether the run faulted.
+    pub faulted: bool,
+    /// The burst had not ended by the deadline: it goes on, and the state is the one at acceptance.
+    pub pending: bool,
+    pub(crate) state: ExecutedState,
+}
+
+/// The state that a run came to. Not everybody who waits for the end of a run reads it.
+#[derive(Clone, Debug)]
+pub(crate) enum ExecutedState {
+    Committed(Box<InstanceState>, InstanceTimestamps),
+    Shown(Value),
+}
+
+impl Executed {
+    /// Elsa's word for where the instance stands.
+    pub fn sub_status(&self) -> Option<&str> {
+        match &self.state {
+            ExecutedState::Committed(state, _) => Some(state.sub_status().as_str()),
+            ExecutedState::Shown(shown) => shown.get("subStatus").and_then(Value::as_str),
+        }
+    }
+
+    /// Elsa's `workflowState`, which is made of the state by each call.
+    pub fn workflow_state(&self) -> Value {
+        match &self.state {
+            ExecutedState::Committed(state, meta) => state.workflow_state(*meta),
+            ExecutedState::Shown(shown) => shown.clone(),
+        }
+    }
+}
+
+/// Resumes an instance at one of its bookmarks.
+#[derive(Clone, Debug, Default)]
+pub struct ResumeRequest {
+    /// The instance.
+    pub instance_id: InstanceId,
+    /// The bookmark; absent, the instance must have exactly one.
+    pub bookmark_id: Option<BookmarkId>,
+    /// Handed to the activity that waits.
+    pub input: Map<String, Value>,
+    /// Makes a client's retry safe.
+    pub idempotency: Option<Idempotency>,
+}
+
+/// Publishes an event to waiting instances and to triggers.
+#[derive(Clone, Debug, Default)]
+pub struct EventRequest {
+    /// The name of the event; case matters.
+    pub name: String,
+    /// Only instances with this correlation id.
+    pub correlation_id: Option<String>,
+    /// Only this instance.
+    pub instance_id: Option<InstanceId>,
+    /// Only this execution of an activity.
+    pub activity_execution_id: Option<String>,
+    /// The payload.
+    pub input: Option<Value>,
+    /// Makes a client's retry safe.
+    pub idempotency: Option<Idempotency>,
+}
+
+/// What became of an event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EventAccepted {
+    /// Waiting bookmarks that were met.
+    pub resumed: u64,
+    /// Instances that triggers will start.
+    pub started: u64,
+    /// Whether it was kept in the inbox, as nothing waited for it.
+    pub kept: bool,
+    /// Starts that the activation strategies of their workflows refused; they are not made up for.
+    pub refused: u64,
+}
+
+/// Which version of a definition is meant (Elsa's `VersionOptions`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum VersionOptions {
+    /// The newest one, draft or not.
+    #[default]
+    Latest,
+    /// The published one.
+    Published,
+    /// The published one, else the newest.
+    LatestOrPublished,
+    /// The newest and the published one.
+    LatestAndPublished,
+    /// Drafts.
+    Draft,
+    /// All of them.
+    All,
+    /// This one.
+    Specific(i32),
+}
+
+/// One page of a list: `page` counts from 0. A `page_size` of 0 means Elsa's default.
+#[derive(Clone, Copy, Debug)]
+pub struct Page {
+    /// Which page, from 0.
+    pub page: u32,
+    /// Rows a page, 1 to 1,000.
+    pub page_size: u32,
+}
+
+impl Default for Page {
+    fn default() -> Self {
+        Self {
+            page: 0,
+            page_size: 100,
+        }
+    }
+}
+
+/// Rows of one page, and how many rows there are in all.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Listed<T> {
+    /// The rows of this page.
+    pub items: Vec<T>,
+    /// All rows that match.
+    pub total_count: u64,
+}
+
+/// Which definitions to list.
+#[derive(Clone, Debug, Default)]
+pub struct DefinitionFilter {
+    /// Which versions.
+    pub versions: VersionOptions,
+    /// Only these.
+    pub definition_ids: Vec<DefinitionId>,
+    /// Part of the name, the description or an id, whatever the case.
+    pub search_term: Option<String>,
+}
+
+/// A definition in a list.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DefinitionSummary {
+    /// The version's own id.
+    pub id: VersionId,
+    /// The id that all versions share.
+    pub definition_id: DefinitionId,
+    /// Its name.
+    pub name: Option<String>,
+    /// Its description.
+    pub description: Option<String>,
+    /// Counts from 1.
+    pub version: i32,
+    /// The newest version.
+    pub is_latest: bool,
+    /// The published version.
+    pub is_published: bool,
+    /// Read only.
+    pub is_readonly: bool,
+    /// When the version was made.
+    pub created_at: DateTime<Utc>,
+}
+
+/// Which instances to list; an empty list means any.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct InstanceFilter {
+    /// Only of these definitions.
+    pub definition_ids: Vec<DefinitionId>,
+    /// Only with this correlation id.
+    pub correlation_id: Option<String>,
+    /// Only with this name.
+    pub name: Option<String>,
+    /// Only of this version of the definition.
+    pub version: Option<i32>,
+    /// Only with, or without, incidents.
+    pub has_incidents: Option<bool>,
+    /// `Running`, `Finished`.
+    pub statuses: Vec<String>,
+    /// `Pending`, `Executing`, `Suspended`, `Finished`, `Cancelled`, `Faulted`.
+    pub sub_statuses: Vec<String>,
+    /// Part of an id, the name or the correlation id, whatever the case.
+    pub search_term: Option<String>,
+}
+
+/// Which instances a bulk action means: those that all that is given here fits.
+#[derive(Clone, Debug, Default)]
+pub struct InstanceSelection {
+    /// Only these.
+    pub ids: Option<Vec<InstanceId>>,
+    /// Only of these definitions.
+    pub definition_ids: Option<Vec<DefinitionId>>,
+    /// Only of this version, by its own id.
+    pub version_id: Option<VersionId>,
+    /// Only of versions with this number.
+    pub version: Option<i32>,
+}
+
+/// An instance in a list.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InstanceSummary {
+    /// Its id.
+    pub id: InstanceId,
+    /// Which workflow it runs.
+    pub definition_id: DefinitionId,
+    /// Which version of it, by id.
+    pub definition_version_id: VersionId,
+    /// Which version of it, by number.
+    pub version: i32,
+    /// `Running` or `Finished`.
+    pub status: String,
+    /// `Pending`, `Executing`, `Suspended`, `Finished`, `Cancelled`, `Faulted`.
+    pub sub_status: String,
+    /// Its correlation id.
+    pub correlation_id: Option<String>,
+    /// Its name.
+    pub name: Option<String>,
+    /// How many incidents it has.
+    pub incident_count: i32,
+    /// When it was first committed.
+    pub created_at: DateTime<Utc>,
+    /// When it was last committed.
+    pub updated_at: DateTime<Utc>,
+    /// When it finished.
+    pub finished_at: Option<DateTime<Utc>>,
+}
+
+/// An instance with its state (Elsa's `workflowState`).
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InstanceDetail {
+    /// What a list shows.
+    #[serde(flatten)]
+    pub summary: InstanceSummary,
+    /// Elsa's `workflowState`.
+    pub workflow_state: Value,
+}
+
+/// An entry of an instance's journal (Elsa's `WorkflowExecutionLogRecord`).
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JournalRecord {
+    /// Its id.
+    pub id: String,
+    /// The execution of an activity that it tells of.
+    pub activity_instance_id: String,
+    /// The execution that scheduled that one.
+    pub parent_activity_instance_id: Option<String>,
+    /// The activity.
+    pub activity_id: String,
+    /// Its type.
+    pub activity_type: String,
+    /// Its type's version.
+    pub activity_type_version: i32,
+    /// Its name.
+    pub activity_name: Option<String>,
+    /// Its place in the definition.
+    pub node_id: String,
+    /// When it happened, by the database's clock.
+    pub timestamp: DateTime<Utc>,
+    /// Grows within the instance.
+    pub sequence: i64,
+    /// `Started`, `Completed`, `Suspended`, `Resumed`, `Faulted`, `Canceled`, …
+    pub event_name: Option<String>,
+    /// Words for a person.
+    pub message: Option<String>,
+    /// Where it was written.
+    pub source: Option<String>,
+    /// The activity's evaluated inputs and outputs by name, in Pascal case (`Text`).
+    pub activity_state: Option<Value>,
+    /// More about the event.
+    pub payload: Option<Value>,
+}
+
+/// What a save or a publish did.
+#[derive(Clone, Debug)]
+pub struct Published {
+    /// The newest version, as the API shows a definition.
+    pub definition: Value,
+    /// It had been published before, and nothing was written.
+    pub already_published: bool,
+}
+
+/// Whether the node can take work.
+#[derive(Clone, Debug, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct Readiness {
+    /// The database answered within the check-in tolerance.
+    pub database: bool,
+    /// This incarnation is registered and not draining.
+    pub registered: bool,
+    /// Why the database refuses what this node does, while it does so for reasons that are not the work's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl Readiness {
+    /// Whether it can.
+    pub fn ready(&self) -> bool {
+        self.database && self.registered && self.reason.is_none()
+    }
+}
+
+/// What is wrong with a field that is refused for [`is_plain`].
+pub(crate) const NO_CONTROLS: &str = "must have no control characters";
+
+/// Whether a text can be an id: ids stand in logs and on terminals.
+pub(crate) fn is_plain(id: &str) -> bool {
+    !id.chars().any(char::is_control)
+}
+
+/// A correlation id from outside. What a workflow gives itself is its own affair: logs escape it.
+pub(crate) fn plain_correlation_id(id: Option<&str>) -> Result<()> {
+    if id.is_none_or(is_plain) {
+        return Ok(());
+    }
+    let message = "a correlation id has no control characters";
+    Err(Error::invalid("invalid-correlation-id", message).field("correlationId", NO_CONTROLS))
+}

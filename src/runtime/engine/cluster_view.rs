@@ -1,0 +1,386 @@
+//! What an operator sees of the cluster. Every node answers for all.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+
+use crate::Result;
+use crate::db::Channel;
+use crate::id::{Incarnation, NodeId};
+use crate::lock::{LockKey, LockMode};
+use crate::runtime::context::node_context::Shift;
+use crate::runtime::context::request::{Listed, Page};
+use crate::runtime::engine::Engine;
+use crate::runtime::engine::instances::window;
+use crate::store::lock::report::{self as store_report, LockReport, LockRow};
+use crate::store::lock::{self as store_lock, ForeignLock};
+use crate::store::node::{self, NodeRow};
+use crate::store::work;
+
+/// How long the other nodes have to tell of their locks. A node that lives takes some milliseconds.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// How a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum ClusterNodeState {
+    /// It checks in.
+    Live,
+    /// It is about to stop: it claims nothing new.
+    Draining,
+    /// Its check-ins have been missing for longer than its tolerance; others are about to declare it dead.
+    Silent,
+    /// It was declared dead, and what it had claimed is being released.
+    Departed,
+}
+
+/// A node of the cluster.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterNode {
+    /// Its name.
+    pub node_id: NodeId,
+    /// Its registration.
+    pub incarnation: Incarnation,
+    /// How it is.
+    pub state: ClusterNodeState,
+    /// When it registered; none once it was declared dead.
+    pub started_at: Option<DateTime<Utc>>,
+    /// Its last check-in; none once it was declared dead.
+    pub last_seen_at: Option<DateTime<Utc>>,
+    /// Instances of which it has work in its hands.
+    pub running: u64,
+    /// What it does: `api`, `worker`, `scheduler`.
+    pub roles: Vec<String>,
+    /// Where one scheduler is active at a time and this is it: its term, greater than those of all before.
+    pub scheduler_term: Option<u64>,
+    /// Activity types that published versions use and it does not know: it leaves those versions to the others.
+    pub lacks: Vec<String>,
+}
+
+/// So much waits to be done.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueItem {
+    /// `start`, `resume`, `stimulus`, `cancel`, `continue`, `delay`, `event`.
+    pub kind: String,
+    /// `ready`, `claimed`, `retrying`, `suspect`, `nowhere` (no live node knows all its activities); of delays also `scheduled`, of events `kept`.
+    pub state: String,
+    /// How many.
+    pub count: u64,
+    /// For how long the oldest has been waiting, in milliseconds: since it was accepted, or a delay since it was due.
+    pub oldest_age_ms: Option<u64>,
+    /// When the next of those that are not due yet will be.
+    pub next_at: Option<DateTime<Utc>>,
+}
+
+/// A session of the server that holds a lock of this schema, and is no node's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ForeignSession {
+    /// The server's process: `pg_terminate_backend` ends it.
+    pub process_id: i32,
+    /// Its role.
+    pub user: String,
+    /// What it calls itself.
+    pub application: String,
+}
+
+/// A lock that a node holds.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterLock {
+    /// `instance:` and the id of an instance, `liveness:` and an incarnation, or what a program called it. `key:` and
+    /// its 64 bits where nobody could tell.
+    pub name: String,
+    /// `exclusive` or `shared`.
+    pub mode: LockMode,
+    /// Which node holds it; none: no node does, see `foreign`.
+    pub node_id: Option<NodeId>,
+    /// In which registration.
+    pub incarnation: Option<Incarnation>,
+    /// The session that holds it, where it is no node's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub foreign: Option<ForeignSession>,
+    /// For how long its longest holder has had it, in milliseconds. None: the node did not answer within half a second.
+    pub held_ms: Option<u64>,
+    /// How many wait for it, in all nodes that answered.
+    pub waiters: u64,
+}
+
+fn unsigned(count: i64) -> u64 {
+    u64::try_from(count).unwrap_or(0)
+}
+
+/// One page of a list that is short enough to be read whole.
+fn paged<T>(all: Vec<T>, page: Page) -> Listed<T> {
+    let (limit, offset) = window(page);
+    let total_count = u64::try_from(all.len()).unwrap_or(u64::MAX);
+    let take = usize::try_from(limit).unwrap_or(0);
+    let skip = usize::try_from(offset).unwrap_or(usize::MAX);
+    Listed {
+        items: all.into_iter().skip(skip).take(take).collect(),
+        total_count,
+    }
+}
+
+impl Engine {
+    /// Who is there, oldest registration first. Cancellation safe.
+    pub async fn cluster_nodes(&self, page: Page) -> Result<Listed<ClusterNode>> {
+        let rows = node::list(&self.shift()?.pool).await?;
+        Ok(paged(rows.into_iter().map(node).collect(), page))
+    }
+
+    /// What waits to be done in the whole cluster, counted by kind and state; what there is none of is left out.
+    /// Cancellation safe.
+    pub async fn cluster_queue(&self, page: Page) -> Result<Listed<QueueItem>> {
+        let rows = work::queue(&self.shift()?.pool).await?;
+        let items = rows.into_iter().map(|row| QueueItem {
+            kind: row.kind.to_owned(),
+            state: row.state,
+            count: unsigned(row.count),
+            oldest_age_ms: row.oldest_ms.map(unsigned),
+            next_at: row.next_at,
+        });
+        Ok(paged(items.collect(), page))
+    }
+
+    /// The named locks that nodes hold, those held longest first. The list is what the server says; names, times and
+    /// waiters are what the nodes say, which are asked for it and have half a second. Cancellation safe.
+    pub async fn cluster_locks(&self, page: Page) -> Result<Listed<ClusterLock>> {
+        let shift = self.shift()?;
+        let pool = &shift.pool;
+        // In this order: what the server shows and a node does not know any more was given back meanwhile.
+        let rows = store_report::held_locks(pool, &shift.schema.key()).await?;
+        let since = store_report::request_reports(pool, shift.notices.name(Channel::LockReports)).await?;
+        let began = Instant::now();
+        let mut pause = Duration::from_millis(8);
+        while !store_report::all_reported(pool, since).await? && began.elapsed() < PATIENCE {
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_millis(50));
+        }
+        let answers = store_report::reports(pool, since).await?;
+        let nodes = node::list(pool).await?;
+        let foreign = foreign(&shift, &answers).await?;
+        Ok(paged(
+            locks(shift.schema.as_str(), &rows, answers, &nodes, foreign),
+            page,
+        ))
+    }
+}
+
+fn node(row: NodeRow) -> ClusterNode {
+    ClusterNode {
+        node_id: row.node,
+        incarnation: row.incarnation,
+        state: match row.state.as_str() {
+            "live" => ClusterNodeState::Live,
+            "draining" => ClusterNodeState::Draining,
+            "departed" => ClusterNodeState::Departed,
+            _ => ClusterNodeState::Silent,
+        },
+        started_at: row.started_at,
+        last_seen_at: row.last_seen,
+        running: unsigned(row.running),
+        roles: row.roles,
+        scheduler_term: row.scheduler_term.map(unsigned),
+        lacks: row.lacks,
+    }
+}
+
+fn mode(shared: bool) -> LockMode {
+    if shared { LockMode::Shared } else { LockMode::Exclusive }
+}
+
+/// What sessions hold that are no node's, of what nodes exclude each other with, and of what they say that they miss.
+async fn foreign(shift: &Shift, answers: &[(Incarnation, Vec<LockReport>)]) -> Result<Vec<ClusterLock>> {
+    let reports = answers.iter().flat_map(|(_, reports)| reports);
+    let missed: Vec<&LockReport> = reports.filter(|report| !report.held && report.key.is_some()).collect();
+    let keys: Vec<i64> = missed.iter().filter_map(|report| report.key).collect();
+    let held = store_lock::foreign_locks(&shift.pool, &shift.schema, &keys).await?;
+    let lock = |held: ForeignLock| {
+        let is_it = |report: &&&LockReport| held.class.is_none() && report.key == Some(held.key);
+        let known: Vec<&&LockReport> = missed.iter().filter(is_it).collect();
+        ClusterLock {
+            name: known
+                .iter()
+                .find_map(|report| report.name.clone())
+                .unwrap_or_else(|| held.key_name()),
+            mode: LockMode::Exclusive,
+            node_id: None,
+            incarnation: None,
+            held_ms: None,
+            waiters: known.iter().map(|report| report.waiters).sum(),
+            foreign: Some(ForeignSession {
+                process_id: held.process_id,
+                user: held.user,
+                application: held.application,
+            }),
+        }
+    };
+    Ok(held.into_iter().map(lock).collect())
+}
+
+/// What the server says, with what the nodes say of it.
+fn locks(
+    schema: &str,
+    rows: &[LockRow],
+    answers: Vec<(Incarnation, Vec<LockReport>)>,
+    nodes: &[NodeRow],
+    foreign: Vec<ClusterLock>,
+) -> Vec<ClusterLock> {
+    let mut waiters: HashMap<i64, u64> = HashMap::new();
+    let mut said: HashMap<Incarnation, HashMap<i64, LockReport>> = HashMap::new();
+    // What a provider of the program's own keeps, only its nodes know.
+    let mut elsewhere: Vec<(Incarnation, LockReport)> = Vec::new();
+    for (incarnation, reports) in answers {
+        let mut known = HashMap::new();
+        for report in reports {
+            let Some(key) = report.key else {
+                elsewhere.push((incarnation, report));
+                continue;
+            };
+            *waiters.entry(key).or_default() += report.waiters;
+            known.insert(key, report);
+        }
+        said.insert(incarnation, known);
+    }
+    let nodes: HashMap<Incarnation, &NodeRow> = nodes.iter().map(|node| (node.incarnation, node)).collect();
+    let seen = rows.iter().filter_map(|row| {
+        // Not of a node that has gone meanwhile.
+        let node = nodes.get(&row.incarnation)?;
+        let liveness = LockKey::liveness(schema, row.incarnation).0 == row.key;
+        let report = match said.get(&row.incarnation) {
+            Some(reports) => Some(reports.get(&row.key).filter(|report| report.held)?),
+            None => None,
+        };
+        let (name, held_ms) = if liveness {
+            (format!("liveness:{}", row.incarnation), node.age_ms.map(unsigned))
+        } else {
+            let name = report.and_then(|report| report.name.clone());
+            let name = name.unwrap_or_else(|| format!("key:{}", LockKey(row.key)));
+            (name, report.and_then(|report| report.held_ms))
+        };
+        Some(ClusterLock {
+            name,
+            mode: mode(row.shared),
+            node_id: Some(node.node.clone()),
+            incarnation: Some(row.incarnation),
+            foreign: None,
+            held_ms,
+            waiters: waiters.get(&row.key).copied().unwrap_or(0) + unsigned(row.waiting),
+        })
+    });
+    let mut all: Vec<ClusterLock> = seen.collect();
+    let brought = elsewhere.into_iter().filter_map(|(incarnation, report)| {
+        Some(ClusterLock {
+            name: report.name?,
+            mode: mode(report.shared),
+            node_id: Some(nodes.get(&incarnation)?.node.clone()),
+            incarnation: Some(incarnation),
+            foreign: None,
+            held_ms: report.held_ms,
+            waiters: report.waiters,
+        })
+    });
+    all.extend(brought);
+    all.extend(foreign);
+    all.sort_by(|one, two| two.held_ms.cmp(&one.held_ms).then_with(|| one.name.cmp(&two.name)));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(incarnation: i64, key: i64, waiting: i64) -> LockRow {
+        LockRow {
+            incarnation: Incarnation(incarnation),
+            key,
+            shared: false,
+            waiting,
+        }
+    }
+
+    fn node_row(incarnation: i64) -> NodeRow {
+        NodeRow {
+            incarnation: Incarnation(incarnation),
+            node: NodeId::new(format!("n{incarnation}")),
+            started_at: None,
+            last_seen: None,
+            state: "live".to_owned(),
+            running: 0,
+            age_ms: Some(9_000),
+            lacks: Vec::new(),
+            roles: Vec::new(),
+            scheduler_term: None,
+        }
+    }
+
+    fn report(key: i64, name: Option<&str>, held_ms: Option<u64>, waiters: u64) -> LockReport {
+        LockReport {
+            key: (key != 0).then_some(key),
+            shared: key == 0,
+            name: name.map(str::to_owned),
+            held_ms,
+            held: held_ms.is_some(),
+            waiters,
+        }
+    }
+
+    #[test]
+    fn what_the_server_says_is_told_with_what_the_nodes_say() {
+        let liveness = LockKey::liveness("s", Incarnation(1)).0;
+        let rows = [
+            row(1, 10, 0),
+            row(1, 11, 0),
+            row(1, liveness, 1),
+            row(2, 12, 0),
+            row(3, 13, 0),
+        ];
+        let answers = vec![(
+            Incarnation(1),
+            // 11 was given back meanwhile; somebody here waits for what 2 has, which does not answer.
+            vec![
+                report(10, Some("instance:i"), Some(7), 2),
+                report(liveness, None, Some(1), 0),
+                report(12, Some("x"), None, 3),
+                report(0, Some("brought"), Some(5), 0),
+            ],
+        )];
+        let told = locks("s", &rows, answers, &[node_row(1), node_row(2)], Vec::new());
+        let told: Vec<_> = told
+            .iter()
+            .map(|lock| {
+                (
+                    lock.name.as_str(),
+                    lock.node_id.as_ref().unwrap().as_str(),
+                    lock.held_ms,
+                    lock.waiters,
+                )
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("liveness:1", "n1", Some(9_000), 1),
+                ("instance:i", "n1", Some(7), 2),
+                ("brought", "n1", Some(5), 0),
+                ("key:000000000000000c", "n2", None, 3),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_page_is_a_part_of_it() {
+        let page = |page, page_size| paged((0..5).collect(), Page { page, page_size });
+        assert_eq!(
+            (page(0, 2).items, page(2, 2).items, page(9, 2).items),
+            (vec![0, 1], vec![4], vec![])
+        );
+        assert_eq!(page(9, 2).total_count, 5);
+    }
+}

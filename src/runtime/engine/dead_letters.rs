@@ -1,0 +1,336 @@
+//! Work that was given up: rows that were in the hands of processes that died, again and again, or that failed by
+//! themselves.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::id::{BookmarkId, DefinitionId, InstanceId, TenantId, WorkId};
+use crate::runtime::context::request::{EventAccepted, Listed, Page};
+use crate::runtime::engine::Engine;
+use crate::runtime::engine::instances::window;
+use crate::store::dead_letter::stimulus;
+use crate::store::dead_letter::{self, Picked, Which};
+use crate::{Error, Result};
+
+/// From so many failures of its own on a row is given up; as `work/release.sql` says.
+const FAILURES: i32 = 20;
+
+/// Letters of one bulk replay: unless the caller says otherwise, at most, and in one statement.
+const DEFAULT_BATCH: i64 = 100;
+const LARGEST_BATCH: i64 = 1000;
+const AT_ONCE: usize = 256;
+
+/// Why work was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum DeadLetterCause {
+    /// It failed again and again; `last_error` says how.
+    Failed,
+    /// The processes that ran it died.
+    Crashed,
+    /// It is a stimulus that was meant for an instance, a correlation id or an activity, and nothing waited for it in
+    /// time.
+    Expired,
+}
+
+/// Work that was given up. Its instance waits for it, if it needs it.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeadLetter {
+    /// Its id.
+    pub id: String,
+    /// What it was to do: `start`, `resume`, `stimulus`, `cancel`, `continue`, `delay`.
+    pub kind: String,
+    /// Why it was given up.
+    pub cause: DeadLetterCause,
+    /// The same in words.
+    pub reason: String,
+    /// The error of its last attempt, if it failed by itself.
+    pub last_error: Option<String>,
+    /// When it was given up, by the database's clock.
+    pub created_at: DateTime<Utc>,
+    /// When it was accepted; none for a delay.
+    pub accepted_at: Option<DateTime<Utc>>,
+    /// The instance that it is for; none: a stimulus for whichever fits.
+    pub workflow_instance_id: Option<InstanceId>,
+    /// Which workflow that runs; none if there is no such instance any more.
+    pub definition_id: Option<DefinitionId>,
+    /// The correlation id of that instance, or that the stimulus was for.
+    pub correlation_id: Option<String>,
+    /// The bookmark that it was to resume, if it names one.
+    pub bookmark_id: Option<BookmarkId>,
+    /// The stimulus that it was to deliver, hashed, if it is one.
+    pub stimulus_hash: Option<String>,
+    /// The activity type that waits for such a stimulus, if it expired.
+    pub activity_type_name: Option<String>,
+    /// The one activity that it was for, if it expired and was for one.
+    pub activity_instance_id: Option<String>,
+    /// How often it was tried: failures and crashes together.
+    pub attempts: u32,
+    /// How often it failed.
+    pub failures: u32,
+    /// In how many processes' hands it was when they died.
+    pub crashes: u32,
+    /// The id of the row of work that it was; none for a delay.
+    pub work_id: Option<String>,
+}
+
+/// Which dead letters to list or to replay: those that fit all that is given.
+#[derive(Clone, Debug, Default)]
+pub struct DeadLetterFilter {
+    /// Only of this instance.
+    pub instance_id: Option<InstanceId>,
+    /// Only of instances of this workflow, and starts of it.
+    pub definition_id: Option<DefinitionId>,
+    /// Only of these kinds: `start`, `resume`, `stimulus`, `cancel`, `continue`, `delay`. Empty: of all.
+    pub kinds: Vec<String>,
+    /// Only given up for this.
+    pub cause: Option<DeadLetterCause>,
+    /// Only those whose reason, or last error, has this in it, whatever the case.
+    pub reason_contains: Option<String>,
+    /// Only those that were given up at this time or later, by the database's clock.
+    pub from: Option<DateTime<Utc>>,
+    /// Only those that were given up before this time.
+    pub until: Option<DateTime<Utc>>,
+}
+
+impl DeadLetterFilter {
+    /// Whether it names anything; else every letter fits.
+    pub fn is_empty(&self) -> bool {
+        self.instance_id.is_none()
+            && self.definition_id.is_none()
+            && self.kinds.is_empty()
+            && self.cause.is_none()
+            && self.reason_contains.is_none()
+            && self.from.is_none()
+            && self.until.is_none()
+    }
+
+    fn numbers(&self) -> Result<Vec<i16>> {
+        let mut numbers = Vec::new();
+        for word in &self.kinds {
+            let found = dead_letter::kinds(word);
+            if found.is_empty() {
+                let message = format!("{word:?} is no kind; use start, resume, stimulus, cancel, continue or delay");
+                return Err(Error::invalid("invalid-filter", message.clone()).field("kinds", message));
+            }
+            numbers.extend(found);
+        }
+        Ok(numbers)
+    }
+
+    fn which<'a>(&'a self, numbers: &'a [i16]) -> Which<'a> {
+        Which {
+            instance: self.instance_id.as_ref(),
+            id: None,
+            definition: self.definition_id.as_ref().map(DefinitionId::as_str),
+            kinds: Some(numbers).filter(|_| !self.kinds.is_empty()),
+            cause: self.cause.map(|cause| match cause {
+                DeadLetterCause::Failed => 0,
+                DeadLetterCause::Crashed => 1,
+                DeadLetterCause::Expired => 2,
+            }),
+            reason: self.reason_contains.as_deref(),
+            from: self.from,
+            until: self.until,
+        }
+    }
+}
+
+/// The dead letters that a bulk replay takes in one call.
+#[derive(Clone, Debug, Default)]
+pub struct DeadLetterBatch {
+    /// Only letters behind the one with this id: what [`DeadLettersReplayed::next`] of the call before was.
+    pub after: Option<String>,
+    /// The most letters, 1 to 1,000; 0 means 100.
+    pub limit: u32,
+}
+
+/// What became of the dead letters of a bulk replay.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct DeadLettersReplayed {
+    /// Letters that are work again, or were published anew.
+    pub replayed: u64,
+    /// Letters that no instance needs any more; they are gone.
+    pub not_needed: u64,
+    /// Starts that an activation strategy or a schedule refuses now; they stay letters.
+    pub refused: u64,
+    /// There may be more that fit: the `after` of the next call.
+    pub next: Option<String>,
+}
+
+/// What became of a dead letter that was replayed.
+#[derive(Clone, Debug)]
+pub struct DeadLetterReplayed {
+    /// The instance that it is for; none: a stimulus for whichever fits.
+    pub instance_id: Option<InstanceId>,
+    /// The row of work that it is now.
+    pub work_id: Option<WorkId>,
+    /// A stimulus was published anew, and this became of it. With neither, nobody needs it any more, and it is gone.
+    pub published: Option<EventAccepted>,
+}
+
+impl Engine {
+    /// Work that was given up, newest first. Cancellation safe.
+    pub async fn dead_letters(&self, filter: &DeadLetterFilter, page: Page) -> Result<Listed<DeadLetter>> {
+        let (limit, offset) = window(page);
+        let (shift, tenant) = (self.shift()?, &self.inner.tenant);
+        let numbers = filter.numbers()?;
+        let which = filter.which(&numbers);
+        let (total_count, rows) = dead_letter::list(&shift.pool, tenant, which, limit, offset).await?;
+        Ok(Listed {
+            items: rows.into_iter().map(shown).collect(),
+            total_count,
+        })
+    }
+
+    /// One dead letter; [`Error::is_not_found`](crate::Error::is_not_found) if there is none with this id. Cancellation
+    /// safe.
+    pub async fn dead_letter(&self, id: &str) -> Result<DeadLetter> {
+        Ok(shown(
+            dead_letter::find(&self.shift()?.pool, self.tenant(), number(id)?).await?,
+        ))
+    }
+
+    /// Makes work of a dead letter again, with a clean slate, and has it run at once, here or elsewhere. One that nobody
+    /// needs any more, as its instance has finished, is only thrown away. Cancellation safe: either all of it is done or
+    /// nothing.
+    pub async fn replay_dead_letter(&self, id: &str) -> Result<DeadLetterReplayed> {
+        let shift = self.accepting()?;
+        let lifetime = self.inner.options.inbox_lifetime;
+        let stimulus = stimulus::replay(&shift.pool, shift.lock_class, self.tenant(), number(id)?, lifetime).await?;
+        if let Some(replayed) = stimulus {
+            tracing::info!(letter = id, fanout = ?replayed.fanout, "an event that had expired was published anew");
+            return Ok(DeadLetterReplayed {
+                instance_id: replayed.instance,
+                work_id: None,
+                published: replayed.fanout.map(|fanout| shift.published_event(&fanout)),
+            });
+        }
+        let replayed = dead_letter::replay(&shift.pool, self.tenant(), number(id)?).await?;
+        if replayed.work.is_some() {
+            shift.accepted(Some(&replayed.instance), None, 1);
+        }
+        tracing::info!(letter = id, instance = %replayed.instance, "a dead letter was replayed");
+        Ok(DeadLetterReplayed {
+            instance_id: Some(replayed.instance),
+            work_id: replayed.work,
+            published: None,
+        })
+    }
+
+    /// Replays the dead letters that fit, oldest first, a bounded number of them; [`DeadLettersReplayed::next`] says where to
+    /// go on. Each letter is replayed at most once, however many such calls and single replays run at the same time, and a
+    /// call that is repeated meets only what is left. It stops early at the answer timeout. Cancellation safe: what was
+    /// replayed by then stays so, and the rest stay letters.
+    pub async fn replay_dead_letters(
+        &self,
+        filter: &DeadLetterFilter,
+        batch: &DeadLetterBatch,
+    ) -> Result<DeadLettersReplayed> {
+        let deadline = Instant::now() + self.inner.options.answer_timeout;
+        let shift = self.accepting()?;
+        let (numbers, tenant) = (filter.numbers()?, self.tenant());
+        let behind = batch.after.as_deref().map(number).transpose()?.unwrap_or(0);
+        let limit = match batch.limit {
+            0 => DEFAULT_BATCH,
+            limit => i64::from(limit).min(LARGEST_BATCH),
+        };
+        let picked = dead_letter::pick(&shift.pool, tenant, filter.which(&numbers), behind, limit).await?;
+        let mut done = DeadLettersReplayed::default();
+        if i64::try_from(picked.len()).unwrap_or(i64::MAX) == limit {
+            done.next = picked.last().map(|last| last.id.to_string());
+        }
+        let (together, alone): (Vec<Picked>, Vec<Picked>) = picked.into_iter().partition(|letter| letter.together);
+        let together: Vec<i64> = together.into_iter().map(|letter| letter.id).collect();
+        for ids in together.chunks(AT_ONCE) {
+            let many = dead_letter::replay_many(&shift.pool, tenant, ids).await?;
+            done.replayed += many.rows;
+            done.not_needed += many.taken.saturating_sub(many.rows);
+            if many.rows > 0 {
+                shift.accepted(None, None, usize::try_from(many.rows).unwrap_or(usize::MAX));
+            }
+        }
+        for letter in alone {
+            if Instant::now() >= deadline {
+                done.next = Some((letter.id - 1).to_string());
+                break;
+            }
+            match self.replay_dead_letter(&letter.id.to_string()).await {
+                Ok(replayed) if replayed.work_id.is_some() || replayed.published.is_some() => done.replayed += 1,
+                Ok(_) => done.not_needed += 1,
+                Err(error) if error.is_conflict() => done.refused += 1,
+                // Another call was faster.
+                Err(error) if error.is_not_found() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        tracing::info!(
+            replayed = done.replayed,
+            not_needed = done.not_needed,
+            refused = done.refused,
+            "dead letters were replayed in bulk"
+        );
+        Ok(done)
+    }
+
+    /// Throws a dead letter away. [`Error::is_conflict`](crate::Error::is_conflict), code `dead-letter-needed`, if its
+    /// instance would wait for ever without it. Cancellation safe.
+    pub async fn delete_dead_letter(&self, id: &str) -> Result<()> {
+        dead_letter::delete(&self.shift()?.pool, self.tenant(), number(id)?).await?;
+        tracing::info!(letter = id, "a dead letter was thrown away");
+        Ok(())
+    }
+
+    fn tenant(&self) -> &TenantId {
+        &self.inner.tenant
+    }
+}
+
+/// What is no number is the id of no letter.
+fn number(id: &str) -> Result<i64> {
+    let plain = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
+    let number = id.parse().ok().filter(|_| plain);
+    number.ok_or_else(|| dead_letter::not_found(id))
+}
+
+fn shown(row: dead_letter::DeadLetter) -> DeadLetter {
+    let text = |field: &str| row.body.get(field).and_then(Value::as_str).map(str::to_owned);
+    let failed = row.failures >= FAILURES;
+    let count = |number: i32| u32::try_from(number).unwrap_or(0);
+    DeadLetter {
+        id: row.id.to_string(),
+        kind: row.kind.to_owned(),
+        cause: if row.stimulus.is_some() {
+            DeadLetterCause::Expired
+        } else if failed {
+            DeadLetterCause::Failed
+        } else {
+            DeadLetterCause::Crashed
+        },
+        reason: if failed {
+            format!("it failed {} times", row.failures)
+        } else {
+            row.reason.clone()
+        },
+        last_error: failed.then(|| row.reason.clone()),
+        created_at: row.created_at,
+        accepted_at: row.accepted_at,
+        workflow_instance_id: row.instance.clone(),
+        definition_id: row.definition.clone().map(DefinitionId::new),
+        correlation_id: row.correlation_id.clone().or_else(|| text("correlationId")),
+        bookmark_id: row.timer.clone().or_else(|| text("bookmarkId")).map(BookmarkId::new),
+        stimulus_hash: row.stimulus.as_ref().map(|it| it.hash.clone()).or_else(|| text("hash")),
+        activity_type_name: row.stimulus.as_ref().map(|it| it.name.clone()),
+        activity_instance_id: row.stimulus.as_ref().and_then(|it| it.activity_execution_id.clone()),
+        attempts: count(row.failures) + count(row.crashes),
+        failures: count(row.failures),
+        crashes: count(row.crashes),
+        work_id: row.work.map(|id| id.to_string()),
+    }
+}

@@ -1,0 +1,348 @@
+//! Definitions as a program saves, publishes and reads them.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::definition::{ValidationError, WorkflowDefinition};
+use crate::execution::{Interpreter, Program, ScheduledTrigger};
+use crate::id::{DefinitionId, TenantId, VersionId};
+use crate::runtime::context::request::{
+    DefinitionFilter, DefinitionSummary, Listed, Page, Published, VersionOptions, is_plain,
+};
+use crate::runtime::engine::Engine;
+use crate::runtime::engine::instances::window;
+use crate::runtime::scheduler::decide::Timetable;
+use crate::store::definition::{
+    self, DefinitionRow, ListFilter, NewDefinition, PublishOutcome, Starts, TriggerRow, Wanted,
+};
+use crate::{Error, Result, compute, weight};
+
+/// How often a publish is tried while others keep changing the draft.
+const PUBLISH_ATTEMPTS: usize = 5;
+
+/// The most validation errors that an answer carries.
+const MOST_ERRORS: usize = 100;
+
+impl Engine {
+    /// Saves a definition as a draft, whatever it says of itself; gives it as it now stands. A draft may be unfinished:
+    /// only a publish validates. Where the newest version is published and says the same (but for its id, number and
+    /// time), no draft is made, and it is given.
+    pub async fn import(&self, definition: WorkflowDefinition) -> Result<Value> {
+        Ok(self.save_draft(definition).await?.definition)
+    }
+
+    async fn save_draft(&self, definition: WorkflowDefinition) -> Result<Published> {
+        let shift = self.shift()?;
+        let tenant = self.inner.tenant.clone();
+        let new = compute::run(is_large(&definition), move || new_definition(tenant, &definition)).await??;
+        let saved = definition::save(&shift.pool, shift.lock_class, &new, None).await?;
+        if !saved.is_unchanged {
+            shift.definition_changed(&new.tenant, &new.definition_id);
+        }
+        Ok(Published {
+            definition: shown(saved.row).await?,
+            already_published: saved.is_unchanged,
+        })
+    }
+
+    /// Saves a draft and, if asked to, publishes it in the same transaction; an invalid one is then not even saved. Where the
+    /// newest version is published and says the same (but for its id, number and time), nothing is written, and
+    /// [`Published::already_published`] is true: a program may save its definitions at each start.
+    pub async fn save(&self, definition: WorkflowDefinition, publish: bool) -> Result<Published> {
+        if !publish {
+            return self.save_draft(definition).await;
+        }
+        let shift = self.shift()?;
+        let (tenant, interpreter) = (self.inner.tenant.clone(), self.inner.interpreter.clone());
+        let preparing = compute::run(is_large(&definition), move || {
+            let new = new_definition(tenant, &definition)?;
+            Ok::<_, Error>((new, compiled(&interpreter, &definition)?))
+        });
+        let (new, program) = preparing.await??;
+        let validated = self.starts_of(program).await?;
+        let timetable = Timetable(&validated.schedules);
+        let starts = validated.starts(&timetable);
+        let saved = definition::save(&shift.pool, shift.lock_class, &new, Some(starts)).await?;
+        if !saved.is_unchanged {
+            shift.definition_changed(&new.tenant, &new.definition_id);
+            // Its triggers may have met events in the inbox.
+            shift.accepted(None, None, 1);
+        }
+        Ok(Published {
+            definition: shown(saved.row).await?,
+            already_published: saved.is_unchanged,
+        })
+    }
+
+    /// Publishes the newest version: the next start anywhere runs it; instances that run stay on theirs. An invalid
+    /// definition is refused with code `invalid-definition`, and [`Error::fields`] names activities and problems.
+    pub async fn publish(&self, id: &DefinitionId) -> Result<Published> {
+        for _ in 0..PUBLISH_ATTEMPTS {
+            let shift = self.shift()?;
+            let wanted = Wanted {
+                definition_id: Some(id.clone()),
+                latest: true,
+                ..Wanted::default()
+            };
+            let row = definition::find(&shift.pool, &self.inner.tenant, &wanted)
+                .await?
+                .ok_or_else(|| not_found(id))?;
+            if row.is_published {
+                return Ok(Published {
+                    definition: shown(row).await?,
+                    already_published: true,
+                });
+            }
+            let (draft, interpreter) = (row.clone(), self.inner.interpreter.clone());
+            let compiling = compute::run(compute::is_large(&row.body), move || {
+                compiled(&interpreter, &model(&draft)?)
+            });
+            let validated = self.starts_of(compiling.await??).await?;
+            let timetable = Timetable(&validated.schedules);
+            let starts = validated.starts(&timetable);
+            let outcome = definition::publish(&shift.pool, shift.lock_class, &self.inner.tenant, &row, starts).await?;
+            if outcome == PublishOutcome::Published {
+                shift.definition_changed(&self.inner.tenant, id);
+                // Its triggers may have met events in the inbox.
+                shift.accepted(None, None, 1);
+                let row = DefinitionRow {
+                    is_published: true,
+                    ..row
+                };
+                return Ok(Published {
+                    definition: shown(row).await?,
+                    already_published: false,
+                });
+            }
+        }
+        Err(Error::conflict(
+            "definition-changing",
+            "the draft keeps changing while it is published; try again",
+        ))
+    }
+
+    /// Reads one version of a definition. The published one may be the one before, for as long as word of a publish on
+    /// another node takes: some milliseconds, at most about one check-in.
+    pub async fn definition(&self, id: &DefinitionId, which: VersionOptions) -> Result<Value> {
+        let shift = self.shift()?;
+        // Without recent check-ins nobody could say what is stale.
+        let sure = shift.reports.borrow().sent.elapsed() < self.inner.options.check_in * 2;
+        if which != VersionOptions::Published || !sure {
+            return self.definition_now(id, which).await;
+        }
+        let key = (self.inner.tenant.clone(), id.clone());
+        match shift.published.get(&key) {
+            Ok(known) => compute::run(compute::is_large(&known), move || Value::clone(&known)).await,
+            Err(fill) => {
+                let read = self.definition_now(id, which).await?;
+                let copying = compute::run(compute::is_large(&read), move || {
+                    (weight::json(&read), read.clone(), read)
+                });
+                let (bytes, copy, read) = copying.await?;
+                shift.published.keep(fill, key, Arc::new(copy), bytes);
+                Ok(read)
+            }
+        }
+    }
+
+    async fn definition_now(&self, id: &DefinitionId, which: VersionOptions) -> Result<Value> {
+        let wanted = Wanted {
+            definition_id: Some(id.clone()),
+            ..wanted(which)
+        };
+        let row = definition::find(&self.shift()?.pool, &self.inner.tenant, &wanted).await?;
+        shown(row.ok_or_else(|| not_found(id))?).await
+    }
+
+    /// Reads a version by its own id.
+    pub async fn definition_version(&self, id: &VersionId) -> Result<Value> {
+        let wanted = Wanted {
+            version_id: Some(id.clone()),
+            ..Wanted::default()
+        };
+        let row = definition::find(&self.shift()?.pool, &self.inner.tenant, &wanted).await?;
+        let row = row.ok_or_else(|| {
+            Error::not_found(
+                "definition-not-found",
+                format!("no workflow definition has the version id {:?}", id.as_str()),
+            )
+        });
+        shown(row?).await
+    }
+
+    /// Lists definitions by name.
+    pub async fn definitions(&self, filter: &DefinitionFilter, page: Page) -> Result<Listed<DefinitionSummary>> {
+        let (limit, offset) = window(page);
+        let latest_and_published = matches!(filter.versions, VersionOptions::LatestAndPublished);
+        let list = ListFilter {
+            wanted: if matches!(filter.versions, VersionOptions::LatestOrPublished) {
+                Wanted {
+                    latest: true,
+                    ..Wanted::default()
+                }
+            } else {
+                wanted(filter.versions)
+            },
+            latest_and_published,
+            definition_ids: filter.definition_ids.iter().map(DefinitionId::as_str).collect(),
+            search: filter.search_term.as_deref().filter(|term| !term.is_empty()),
+            limit,
+            offset,
+        };
+        let (total_count, rows) = definition::list(&self.shift()?.pool, &self.inner.tenant, &list).await?;
+        let items = rows
+            .into_iter()
+            .map(|row| DefinitionSummary {
+                id: row.version_id,
+                definition_id: row.definition_id,
+                name: row.name,
+                description: row.description,
+                version: row.version,
+                is_latest: row.is_latest,
+                is_published: row.is_published,
+                is_readonly: row.is_readonly,
+                created_at: row.created_at,
+            })
+            .collect();
+        Ok(Listed { items, total_count })
+    }
+
+    /// What starts a definition that can be published.
+    async fn starts_of(&self, program: Program) -> Result<Validated> {
+        let starts = self.inner.interpreter.triggers(&program).await?;
+        let triggers = starts
+            .triggers
+            .into_iter()
+            .map(|trigger| TriggerRow {
+                activity_id: trigger.activity_id.into(),
+                hash: trigger.hash,
+                name: trigger.activity_type,
+                payload: trigger.payload,
+            })
+            .collect();
+        Ok(Validated {
+            triggers,
+            schedules: starts.schedules,
+        })
+    }
+}
+
+fn new_definition(tenant: TenantId, definition: &WorkflowDefinition) -> Result<NewDefinition> {
+    let given = &definition.definition_id;
+    let definition_id = if given.as_str().is_empty() {
+        DefinitionId::random()
+    } else {
+        given.clone()
+    };
+    for (field, id) in [("definitionId", definition_id.as_str()), ("id", definition.id.as_str())] {
+        if id.len() > 255 || !is_plain(id) {
+            return Err(Error::invalid(
+                "invalid-definition-id",
+                format!("{field} has at most 255 plain characters"),
+            )
+            .field(field, "must have at most 255 bytes and no control characters"));
+        }
+    }
+    Ok(NewDefinition {
+        tenant,
+        version_id: Some(definition.id.clone()).filter(|id| !id.as_str().is_empty()),
+        definition_id,
+        version: definition.version,
+        name: definition.name.clone(),
+        description: definition.description.clone(),
+        is_readonly: definition.is_readonly,
+        is_system: definition.is_system,
+        body: Arc::new(definition.to_value()),
+    })
+}
+
+/// Compiles what can be published.
+fn compiled(interpreter: &Interpreter, definition: &WorkflowDefinition) -> Result<Program> {
+    if definition.root.is_none() {
+        let message = "the workflow definition has no root activity";
+        return Err(Error::invalid("missing-root", message).field("root", "must hold an activity"));
+    }
+    let problems = interpreter.validate(definition);
+    if !problems.is_empty() {
+        return Err(invalid(problems));
+    }
+    interpreter.compile(definition)
+}
+
+/// Whether work on it is done away from the threads of the tasks.
+fn is_large(definition: &WorkflowDefinition) -> bool {
+    definition.root.as_ref().is_some_and(compute::is_large)
+        || definition.variables.len() + definition.inputs.len() + definition.extra.len() > 100
+}
+
+/// What starts a version that may be published.
+struct Validated {
+    triggers: Vec<TriggerRow>,
+    schedules: Vec<ScheduledTrigger>,
+}
+
+impl Validated {
+    fn starts<'a>(&'a self, schedules: &'a Timetable<'a>) -> Starts<'a> {
+        Starts {
+            triggers: &self.triggers,
+            schedules,
+        }
+    }
+}
+
+fn invalid(problems: Vec<ValidationError>) -> Error {
+    let error = Error::invalid("invalid-definition", "the workflow definition cannot be published");
+    problems.into_iter().take(MOST_ERRORS).fold(error, |error, problem| {
+        error.field(problem.activity_id, problem.message)
+    })
+}
+
+fn not_found(id: &DefinitionId) -> Error {
+    Error::not_found(
+        "definition-not-found",
+        format!("no workflow definition has the id {:?}", id.as_str()),
+    )
+}
+
+fn wanted(which: VersionOptions) -> Wanted {
+    match which {
+        VersionOptions::Latest => Wanted {
+            latest: true,
+            ..Wanted::default()
+        },
+        VersionOptions::Published => Wanted {
+            published: true,
+            ..Wanted::default()
+        },
+        VersionOptions::Draft => Wanted {
+            draft: true,
+            ..Wanted::default()
+        },
+        VersionOptions::Specific(version) => Wanted {
+            version: Some(version),
+            ..Wanted::default()
+        },
+        VersionOptions::LatestOrPublished | VersionOptions::LatestAndPublished | VersionOptions::All => {
+            Wanted::default()
+        }
+    }
+}
+
+/// The model of a row: what stands beside the body is put into it.
+fn model(row: &DefinitionRow) -> Result<WorkflowDefinition> {
+    let mut model = WorkflowDefinition::from_value(Value::clone(&row.body))?;
+    model.id = row.version_id.clone();
+    model.definition_id = row.definition_id.clone();
+    model.version = row.version;
+    model.is_latest = row.is_latest;
+    model.is_published = row.is_published;
+    model.created_at = Some(row.created_at);
+    Ok(model)
+}
+
+/// A definition as the API shows it.
+async fn shown(row: DefinitionRow) -> Result<Value> {
+    let showing = compute::run(compute::is_large(&row.body), move || Ok(model(&row)?.to_value()));
+    showing.await?
+}

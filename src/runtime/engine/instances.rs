@@ -1,0 +1,176 @@
+//! Instances and journals as a program reads them.
+
+use serde_json::{Value, json};
+
+use crate::definition::WorkflowDefinition;
+use crate::execution::{InstanceState, InstanceTimestamps, Status, SubStatus};
+use crate::id::{DefinitionId, InstanceId};
+use crate::runtime::context::request::{InstanceDetail, InstanceFilter, InstanceSummary, JournalRecord, Listed, Page};
+use crate::runtime::engine::Engine;
+use crate::runtime::worker::effects::{status_number, status_word, sub_status_number, sub_status_word};
+use crate::store::instance::{self, InstanceRow, ListFilter};
+use crate::store::record as store_record;
+use crate::{Error, Result};
+
+/// Elsa's default, and the most rows of one page.
+const PAGE_SIZE: u32 = 100;
+const LARGEST_PAGE: u32 = 1000;
+
+/// Limit and offset of a page.
+pub(crate) fn window(page: Page) -> (i64, i64) {
+    let size = if page.page_size == 0 {
+        PAGE_SIZE
+    } else {
+        page.page_size.min(LARGEST_PAGE)
+    };
+    (i64::from(size), i64::from(size) * i64::from(page.page))
+}
+
+pub(crate) fn no_instance(id: &InstanceId) -> Error {
+    Error::not_found(
+        "instance-not-found",
+        format!("no workflow instance has the id {:?}", id.as_str()),
+    )
+}
+
+impl Engine {
+    /// Lists instances, newest first.
+    pub async fn instances(&self, filter: &InstanceFilter, page: Page) -> Result<Listed<InstanceSummary>> {
+        let (limit, offset) = window(page);
+        let statuses = numbers::<Status>(&filter.statuses, "statuses", status_number)?;
+        let sub_statuses = numbers::<SubStatus>(&filter.sub_statuses, "subStatuses", sub_status_number)?;
+        let filter = ListFilter {
+            definition_ids: filter.definition_ids.iter().map(DefinitionId::as_str).collect(),
+            correlation_id: filter.correlation_id.as_deref(),
+            name: filter.name.as_deref(),
+            version: filter.version,
+            has_incidents: filter.has_incidents,
+            statuses,
+            sub_statuses,
+            search: filter.search_term.as_deref().filter(|term| !term.is_empty()),
+            limit,
+            offset,
+        };
+        let (total_count, rows) = instance::list(&self.shift()?.pool, &self.inner.tenant, &filter).await?;
+        Ok(Listed {
+            items: rows.into_iter().map(summary).collect(),
+            total_count,
+        })
+    }
+
+    /// Reads an instance with its state. One that was accepted and has not yet run is `Pending`.
+    pub async fn instance(&self, id: &InstanceId) -> Result<InstanceDetail> {
+        let shift = self.shift()?;
+        let tenant = &self.inner.tenant;
+        // Twice: between the two looks a pending start may have been committed.
+        for _ in 0..2 {
+            if let Some((row, state, _)) = instance::find(&shift.pool, tenant, id).await? {
+                let state = InstanceState::from_bytes(&state)?;
+                let meta = InstanceTimestamps {
+                    created_at: row.created_at,
+                    updated_at: row.updated_at,
+                    finished_at: row.finished_at,
+                };
+                return Ok(InstanceDetail {
+                    workflow_state: state.workflow_state(meta),
+                    summary: summary(row),
+                });
+            }
+            if let Some(row) = instance::pending(&shift.pool, tenant, id).await? {
+                return Ok(pending(row));
+            }
+        }
+        Err(no_instance(id))
+    }
+
+    /// Reads an instance's journal in order.
+    pub async fn journal(&self, id: &InstanceId, page: Page) -> Result<Listed<JournalRecord>> {
+        let (limit, offset) = window(page);
+        let shift = self.shift()?;
+        let (total_count, rows) =
+            store_record::list_journal(&shift.pool, &self.inner.tenant, id, limit, offset).await?;
+        if total_count == 0 {
+            self.instance(id).await?;
+        }
+        let items = rows
+            .into_iter()
+            .map(|row| JournalRecord {
+                id: format!("{}-{}", id.as_str(), row.sequence),
+                activity_instance_id: row.activity_execution_id,
+                parent_activity_instance_id: row.parent_activity_execution_id,
+                activity_id: row.activity_id,
+                activity_type: row.activity_type,
+                activity_type_version: row.activity_type_version,
+                activity_name: row.activity_name,
+                node_id: row.node_id,
+                timestamp: row.happened_at,
+                sequence: row.sequence,
+                event_name: Some(row.event_name),
+                message: row.message,
+                source: row.source,
+                activity_state: row.activity_state,
+                payload: row.payload,
+            })
+            .collect();
+        Ok(Listed { items, total_count })
+    }
+
+    /// Everything that would keep a definition from being published; empty when nothing does.
+    pub fn validate(&self, definition: &WorkflowDefinition) -> Vec<crate::definition::ValidationError> {
+        self.inner.interpreter.validate(definition)
+    }
+}
+
+fn numbers<T: std::str::FromStr<Err = String>>(
+    words: &[String],
+    field: &'static str,
+    number: fn(T) -> i16,
+) -> Result<Vec<i16>> {
+    words
+        .iter()
+        .map(|word| {
+            word.parse::<T>().map(number).map_err(|problem| {
+                Error::invalid("invalid-filter", format!("{field}: {problem}")).field(field, problem)
+            })
+        })
+        .collect()
+}
+
+fn summary(row: InstanceRow) -> InstanceSummary {
+    InstanceSummary {
+        id: row.id,
+        definition_id: row.definition.definition_id,
+        definition_version_id: row.definition.version_id,
+        version: row.definition.version,
+        status: status_word(row.status).to_owned(),
+        sub_status: sub_status_word(row.sub_status).to_owned(),
+        correlation_id: row.correlation_id,
+        name: row.name,
+        incident_count: row.incident_count,
+        created_at: row.created_at,
+        updated_at: row.updated_at,
+        finished_at: row.finished_at,
+    }
+}
+
+fn pending(row: InstanceRow) -> InstanceDetail {
+    let summary = summary(row);
+    let workflow_state: Value = json!({
+        "id": summary.id,
+        "definitionId": summary.definition_id,
+        "definitionVersionId": summary.definition_version_id,
+        "definitionVersion": summary.version,
+        "correlationId": summary.correlation_id,
+        "name": summary.name,
+        "status": summary.status,
+        "subStatus": summary.sub_status,
+        "bookmarks": [],
+        "incidents": [],
+        "createdAt": summary.created_at,
+        "updatedAt": summary.updated_at,
+    });
+    InstanceDetail {
+        summary,
+        workflow_state,
+    }
+}

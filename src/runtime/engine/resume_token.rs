@@ -1,0 +1,340 @@
+//! Tokens that let somebody outside resume one bookmark, and nothing else: `v1.PAYLOAD.SIGNATURE`, signed with
+//! HMAC-SHA256 and not encrypted (what is in it, the ids of the instance and the bookmark, is no secret).
+//!
+//! Nothing is stored per token: it is good for as long as its bookmark waits, so for one resume, and until it expires by
+//! the database's clock, if it does at all. Every node of a cluster takes the tokens of every other one.
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chrono::{DateTime, Utc};
+use hmac::{Hmac, KeyInit, Mac};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sha2::Sha256;
+
+use crate::id::{BookmarkId, InstanceId};
+use crate::runtime::context::request::{Executed, Idempotency, ResumeRequest};
+use crate::runtime::engine::Engine;
+use crate::store::instance::Life;
+use crate::store::token;
+use crate::{Error, Result};
+
+/// What a token begins with: how the rest is to be read.
+const VERSION: &str = "v1";
+
+/// The longest token that is looked at. Ids have at most 255 bytes each.
+const LONGEST: usize = 2_048;
+
+/// How often the log tells of tokens that were refused.
+const SAID_EVERY: Duration = Duration::from_secs(10);
+
+/// What the nodes of a cluster sign tokens with, in the place of the key that is in the database.
+#[derive(Clone)]
+pub(crate) struct TokenSecret(Vec<u8>);
+
+impl TokenSecret {
+    pub(crate) fn new(text: &str) -> Self {
+        Self(text.as_bytes().to_vec())
+    }
+}
+
+impl fmt::Debug for TokenSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TokenSecret(…)")
+    }
+}
+
+/// What a token says.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Payload {
+    #[serde(rename = "t", default, skip_serializing_if = "String::is_empty")]
+    tenant: String,
+    #[serde(rename = "i")]
+    instance: InstanceId,
+    /// Which of the instances that may have had this id.
+    #[serde(rename = "l")]
+    life: Life,
+    #[serde(rename = "b")]
+    bookmark: BookmarkId,
+    /// Milliseconds since 1970.
+    #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
+    expires: Option<i64>,
+}
+
+/// A genuine token that had not expired when it was read: what it resumes.
+#[derive(Debug)]
+pub struct GoodToken(Payload);
+
+/// Refused tokens, counted since the log last said so: who has no key must not fill the log.
+#[derive(Debug, Default)]
+pub(crate) struct RefusedTokens(Mutex<(Option<Instant>, u64)>);
+
+impl RefusedTokens {
+    fn note(&self, error: &Error) {
+        metrics::counter!("mainspring_tokens_refused_total").increment(1);
+        if let Some(refused) = self.counted(Instant::now()) {
+            tracing::info!(code = error.code(), refused, "resumes by token were refused");
+        }
+    }
+
+    /// How many there were since the log last said so, if it is time to say it.
+    fn counted(&self, now: Instant) -> Option<u64> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (said, count) = &mut *state;
+        *count += 1;
+        if said.is_some_and(|said| now.saturating_duration_since(said) < SAID_EVERY) {
+            return None;
+        }
+        *said = Some(now);
+        Some(std::mem::take(count))
+    }
+}
+
+/// A resume by whoever has a token.
+#[derive(Clone, Debug, Default)]
+pub struct TokenResume {
+    /// The token.
+    pub token: String,
+    /// Handed to the activity that waits.
+    pub input: Map<String, Value>,
+    /// Makes a client's retry safe.
+    pub idempotency: Option<Idempotency>,
+}
+
+impl Engine {
+    /// Makes a token with which anybody can resume an instance at one bookmark, once, within `lifetime` (for ever if
+    /// absent). Without a bookmark the instance must wait at exactly one. Errors: as for [`Engine::resume`]. Cancellation
+    /// safe.
+    pub async fn resume_token(
+        &self,
+        instance: &InstanceId,
+        bookmark: Option<BookmarkId>,
+        lifetime: Option<Duration>,
+    ) -> Result<String> {
+        let (bookmark, life) = self.bookmark_of(instance, bookmark, None).await?;
+        let expires = match lifetime {
+            Some(lifetime) => {
+                let lifetime = i64::try_from(lifetime.as_millis()).unwrap_or(i64::MAX);
+                let now = token::clock(&self.shift()?.pool).await?;
+                Some(now.timestamp_millis().saturating_add(lifetime))
+            }
+            None => None,
+        };
+        let payload = Payload {
+            tenant: self.inner.tenant.as_str().to_owned(),
+            instance: instance.clone(),
+            life,
+            bookmark,
+            expires,
+        };
+        write(self.token_key().await?, &payload)
+    }
+
+    /// Resumes what a token was made for; see [`Engine::resume`]. A token that nobody here has made, or that has
+    /// expired: [`Error::is_invalid`], codes `invalid-token` and `token-expired`. Each resume by a genuine one is logged,
+    /// without the token; others are counted. Cancellation safe: a resume that was accepted goes on.
+    pub async fn resume_by_token(&self, request: TokenResume) -> Result<Executed> {
+        let token = self.verify_token(&request.token).await?;
+        self.resume_by_good_token(token, request.input, request.idempotency)
+            .await
+    }
+
+    /// The same with a token that [`Engine::verify_token`] has let pass.
+    pub async fn resume_by_good_token(
+        &self,
+        token: GoodToken,
+        input: Map<String, Value>,
+        idempotency: Option<Idempotency>,
+    ) -> Result<Executed> {
+        let (request, life) = resume_of(token, input, idempotency);
+        self.resume_of_life(request, Some(life)).await
+    }
+
+    /// The same without waiting for what becomes of it: returns once the resume is durable.
+    pub async fn accept_resume_by_token(&self, request: TokenResume) -> Result<InstanceId> {
+        let token = self.verify_token(&request.token).await?;
+        self.accept_resume_by_good_token(token, request.input, request.idempotency)
+            .await
+    }
+
+    /// The same with a token that [`Engine::verify_token`] has let pass.
+    pub async fn accept_resume_by_good_token(
+        &self,
+        token: GoodToken,
+        input: Map<String, Value>,
+        idempotency: Option<Idempotency>,
+    ) -> Result<InstanceId> {
+        let (request, life) = resume_of(token, input, idempotency);
+        self.accept_resume_of_life(request, Some(life)).await
+    }
+
+    /// Reads a token, so that nothing else of a request is read before. Errors: as for [`Engine::resume_by_token`].
+    /// Cancellation safe.
+    pub async fn verify_token(&self, text: &str) -> Result<GoodToken> {
+        let refused = |error: &Error| self.inner.refused_tokens.note(error);
+        // A forged token costs no statement, nor does one that does not expire.
+        let parts = parts(text).ok_or_else(invalid).inspect_err(refused)?;
+        let payload = read(self.token_key().await?, parts).inspect_err(refused)?;
+        if payload.tenant != self.inner.tenant.as_str() {
+            return Err(invalid()).inspect_err(refused);
+        }
+        if payload.expires.is_some() {
+            payload
+                .good_at(token::clock(&self.shift()?.pool).await?)
+                .inspect_err(refused)?;
+        }
+        Ok(GoodToken(payload))
+    }
+
+    /// Read from the database once in the life of this engine, unless the nodes have a secret of their own.
+    async fn token_key(&self) -> Result<&[u8]> {
+        if let Some(secret) = &self.inner.options.token_secret {
+            return Ok(&secret.0);
+        }
+        let read = async || token::key(&self.shift()?.pool).await;
+        Ok(self.inner.token_key.get_or_try_init(read).await?)
+    }
+}
+
+impl Payload {
+    fn good_at(&self, now: DateTime<Utc>) -> Result<()> {
+        if self.expires.is_some_and(|expires| expires <= now.timestamp_millis()) {
+            return Err(Error::invalid("token-expired", "this token has expired").field("t", "has expired"));
+        }
+        Ok(())
+    }
+}
+
+fn resume_of(
+    GoodToken(payload): GoodToken,
+    input: Map<String, Value>,
+    idempotency: Option<Idempotency>,
+) -> (ResumeRequest, Life) {
+    tracing::info!(instance = %payload.instance, bookmark = %payload.bookmark, "a resume by token");
+    let resume = ResumeRequest {
+        instance_id: payload.instance,
+        bookmark_id: Some(payload.bookmark),
+        input,
+        idempotency,
+    };
+    (resume, payload.life)
+}
+
+fn invalid() -> Error {
+    Error::invalid("invalid-token", "this is no token of this engine").field("t", "is no token of this engine")
+}
+
+fn mac(key: &[u8], payload: &str) -> Result<Hmac<Sha256>> {
+    // For this alone, whatever else the same secret may be used for.
+    let mut mac =
+        Hmac::<Sha256>::new_from_slice(key).map_err(|_| Error::internal("a key of this length signs nothing"))?;
+    mac.update(b"mainspring resume token\n");
+    mac.update(VERSION.as_bytes());
+    mac.update(b".");
+    mac.update(payload.as_bytes());
+    Ok(mac)
+}
+
+fn write(key: &[u8], payload: &Payload) -> Result<String> {
+    let json = serde_json::to_vec(payload).map_err(|error| Error::internal("a token is no JSON").caused_by(error))?;
+    let payload = URL_SAFE_NO_PAD.encode(json);
+    let signature = URL_SAFE_NO_PAD.encode(mac(key, &payload)?.finalize().into_bytes());
+    Ok(format!("{VERSION}.{payload}.{signature}"))
+}
+
+/// Payload and signature.
+fn parts(token: &str) -> Option<(&str, Vec<u8>)> {
+    if token.len() > LONGEST {
+        return None;
+    }
+    let (payload, signature) = token.strip_prefix(VERSION)?.strip_prefix('.')?.split_once('.')?;
+    let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
+    (signature.len() == 32 && !payload.is_empty()).then_some((payload, signature))
+}
+
+/// What a genuine token says.
+fn read(key: &[u8], (payload, signature): (&str, Vec<u8>)) -> Result<Payload> {
+    // Takes equally long wherever a wrong one differs.
+    mac(key, payload)?.verify_slice(&signature).map_err(|_| invalid())?;
+    let json = URL_SAFE_NO_PAD.decode(payload).map_err(|_| invalid())?;
+    serde_json::from_slice(&json).map_err(|_| invalid())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn payload(expires: Option<i64>) -> Payload {
+        Payload {
+            tenant: String::new(),
+            instance: InstanceId::new("i/é"),
+            life: Life::begun(DateTime::default()),
+            bookmark: BookmarkId::new("b"),
+            expires,
+        }
+    }
+
+    fn code(key: &[u8], token: &str, now: i64) -> String {
+        let now = DateTime::from_timestamp_millis(now).unwrap();
+        let read = parts(token).ok_or_else(invalid).and_then(|parts| read(key, parts));
+        let read = read.and_then(|payload| payload.good_at(now).map(|()| payload));
+        read.map_or_else(|error| error.code().to_owned(), |payload| payload.instance.into())
+    }
+
+    #[test]
+    fn refused_tokens_are_counted_and_told_now_and_then() {
+        let refused = RefusedTokens::default();
+        let began = Instant::now();
+        assert_eq!(refused.counted(began), Some(1));
+        for _ in 0..1000 {
+            assert_eq!(refused.counted(began + SAID_EVERY / 2), None);
+        }
+        assert_eq!(refused.counted(began + SAID_EVERY), Some(1001));
+        assert_eq!(refused.counted(began + SAID_EVERY), None);
+    }
+
+    #[test]
+    fn only_the_whole_token_of_the_right_key_is_good_and_only_in_its_time() {
+        let token = write(b"key", &payload(Some(1_000))).unwrap();
+        assert!(
+            token
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)),
+            "{token}"
+        );
+        assert_eq!(code(b"key", &token, 999), "i/é");
+        assert_eq!(code(b"key", &token, 1_000), "token-expired");
+        assert_eq!(code(b"other", &token, 0), "invalid-token");
+        assert_eq!(
+            code(
+                b"key",
+                &write(b"key", &payload(None)).unwrap(),
+                i64::from(u32::MAX) * 1000
+            ),
+            "i/é"
+        );
+        for at in 0..token.len() {
+            let mut forged = token.clone().into_bytes();
+            forged[at] = if forged[at] == b'A' { b'B' } else { b'A' };
+            let forged = String::from_utf8(forged).unwrap();
+            assert_eq!(code(b"key", &forged, 0), "invalid-token", "{forged}");
+            assert_eq!(code(b"key", &token[..at], 0), "invalid-token");
+        }
+        for bad in [
+            "",
+            "v1",
+            "v1.",
+            "v1..",
+            "v2.a.b",
+            &format!("{token}A"),
+            &format!("{token}.x"),
+            &"v1.a".repeat(1000),
+        ] {
+            assert_eq!(code(b"key", bad, 0), "invalid-token", "{bad}");
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Schedules as an operator sees them and what an operator does with them.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::db::Pool;
+use crate::id::{ActivityId, DefinitionId, InstanceId, NodeId, TenantId};
+use crate::runtime::context::request::{Idempotency, Listed, Page};
+use crate::runtime::engine::Engine;
+use crate::runtime::engine::instances::window;
+use crate::runtime::scheduler::decide::{self, Tally, Turn};
+use crate::runtime::scheduler::fire::changing;
+use crate::schedule::{Fire, time_zone_database};
+use crate::store::schedule::{self, ListFilter, NewPlan, ScheduleRow};
+use crate::store::{instance, start as store_start};
+use crate::{Error, Result};
+
+/// How often something is tried while nodes keep firing the schedule.
+const ATTEMPTS: usize = 10;
+
+/// Which schedules to list; all that are given must hold.
+#[derive(Clone, Debug, Default)]
+pub struct ScheduleFilter {
+    /// Of this definition.
+    pub definition_id: Option<DefinitionId>,
+    /// Of activities of this type: `Elsa.Cron`.
+    pub activity_type: Option<String>,
+    /// In this state.
+    pub state: Option<ScheduleState>,
+}
+
+/// How a schedule is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum ScheduleState {
+    /// It fires when it is time.
+    Waiting,
+    /// It is time.
+    Due,
+    /// It does not fire until it is resumed.
+    Paused,
+    /// Nothing of it is left to come.
+    Ended,
+}
+
+impl ScheduleState {
+    const ALL: [(Self, &'static str); 4] = [
+        (Self::Waiting, "waiting"),
+        (Self::Due, "due"),
+        (Self::Paused, "paused"),
+        (Self::Ended, "ended"),
+    ];
+
+    /// The state of that name, as it stands in JSON.
+    pub fn named(name: &str) -> Option<Self> {
+        let found = Self::ALL.iter().find(|(_, known)| known.eq_ignore_ascii_case(name));
+        found.map(|(state, _)| *state)
+    }
+
+    /// Its name in JSON.
+    pub fn as_str(self) -> &'static str {
+        let found = Self::ALL.iter().find(|(known, _)| *known == self);
+        found.map_or("", |(_, name)| name)
+    }
+}
+
+/// A schedule: what starts instances of a published definition when it is time.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ScheduleSummary {
+    /// Its id: the same as long as the definition has the activity.
+    pub id: String,
+    /// Of which definition.
+    pub definition_id: DefinitionId,
+    /// The activity at which instances begin.
+    pub activity_id: ActivityId,
+    /// Its type.
+    pub activity_type: String,
+    /// All inputs, written out.
+    pub schedule: Value,
+    /// How it is.
+    pub state: ScheduleState,
+    /// The next occurrence.
+    pub next_occurrence: Option<DateTime<Utc>>,
+    /// When that fires: the same but for jitter.
+    pub next_fire_at: Option<DateTime<Utc>>,
+    /// The last occurrence that fired or was skipped.
+    pub last_occurrence: Option<DateTime<Utc>>,
+    /// When it last started an instance.
+    pub last_fired_at: Option<DateTime<Utc>>,
+    /// How late that was, in milliseconds.
+    pub last_lateness_ms: Option<f64>,
+    /// The node that did it.
+    pub last_node_id: Option<NodeId>,
+    /// The instance that it started.
+    pub last_instance_id: Option<InstanceId>,
+    /// An occurrence waits until what runs has ended.
+    pub is_queued: bool,
+    /// How many instances it has started.
+    pub fired: u64,
+    /// How many occurrences were due too late, by its misfire policy.
+    pub misfired: u64,
+    /// How many occurrences were due and started nothing.
+    pub skipped: u64,
+}
+
+fn unsigned(count: i64) -> u64 {
+    u64::try_from(count).unwrap_or(0)
+}
+
+fn summary(row: schedule::Listed) -> ScheduleSummary {
+    ScheduleSummary {
+        id: row.id,
+        definition_id: row.definition_id,
+        activity_id: row.activity_id,
+        activity_type: row.activity_type,
+        schedule: row.spec,
+        state: ScheduleState::named(&row.state).unwrap_or(ScheduleState::Waiting),
+        next_occurrence: row.next_occurrence,
+        next_fire_at: row.next_fire,
+        last_occurrence: row.last_occurrence,
+        last_fired_at: row.last_fired_at,
+        last_lateness_ms: row.last_lateness.map(|micros| micros as f64 / 1e3),
+        last_node_id: row.last_node,
+        last_instance_id: row.last_instance,
+        is_queued: row.queued.is_some(),
+        fired: unsigned(row.fired),
+        misfired: unsigned(row.misfired),
+        skipped: unsigned(row.skipped),
+    }
+}
+
+fn not_found(id: &str) -> Error {
+    Error::not_found("schedule-not-found", format!("no schedule has the id {id:?}"))
+}
+
+impl Engine {
+    /// Lists the schedules of all published definitions: what is due next comes first, what is paused last.
+    /// Cancellation safe.
+    pub async fn schedules(&self, filter: &ScheduleFilter, page: Page) -> Result<Listed<ScheduleSummary>> {
+        let (limit, offset) = window(page);
+        let filter = ListFilter {
+            id: None,
+            definition_id: filter.definition_id.as_ref().map(DefinitionId::as_str),
+            activity_type: filter.activity_type.as_deref(),
+            state: filter.state.map(ScheduleState::as_str),
+            limit,
+            offset,
+        };
+        let (total_count, rows) = schedule::list(&self.shift()?.pool, &self.inner.tenant, &filter).await?;
+        let items = rows.into_iter().map(summary).collect();
+        Ok(Listed { items, total_count })
+    }
+
+    /// One schedule; unknown: [`Error::is_not_found`]. Cancellation safe.
+    pub async fn schedule(&self, id: &str) -> Result<ScheduleSummary> {
+        let filter = ListFilter {
+            id: Some(id),
+            limit: 1,
+            ..ListFilter::default()
+        };
+        let (_, rows) = schedule::list(&self.shift()?.pool, &self.inner.tenant, &filter).await?;
+        rows.into_iter().next().map(summary).ok_or_else(|| not_found(id))
+    }
+
+    /// Stops a schedule from firing until it is resumed; one that is paused stays so. Publishing its definition again
+    /// does not resume it.
+    pub async fn pause_schedule(&self, id: &str) -> Result<ScheduleSummary> {
+        self.change_schedule(id, |row, paused| {
+            let plan = NewPlan {
+                paused: true,
+                tz_version: time_zone_database(),
+                last_occurrence: row.last_occurrence,
+                next_occurrence: row.next_occurrence,
+                next_fire: row.next_fire,
+            };
+            (!paused).then_some(plan)
+        })
+        .await
+    }
+
+    /// Lets a paused schedule fire again, from now on: what it missed is settled, whatever its misfire policy is.
+    pub async fn resume_schedule(&self, id: &str) -> Result<ScheduleSummary> {
+        let resumed = self
+            .change_schedule(id, |row, paused| {
+                let settled = row.last_occurrence.map_or(row.now, |last| last.max(row.now));
+                let schedule = decide::schedule_of(row);
+                let next = schedule.and_then(|schedule| decide::next_of(row, &schedule, Some(settled)));
+                let plan = NewPlan {
+                    paused: false,
+                    tz_version: time_zone_database(),
+                    last_occurrence: Some(settled),
+                    next_occurrence: next.map(|next| next.occurrence),
+                    next_fire: next.map(|next| next.fire_at),
+                };
+                paused.then_some(plan)
+            })
+            .await?;
+        let shift = self.shift()?;
+        shift.firing.alarm.now();
+        // It may be due before what they sleep until.
+        shift.wake.schedules();
+        Ok(resumed)
+    }
+
+    async fn change_schedule(
+        &self,
+        id: &str,
+        change: impl for<'a> Fn(&'a ScheduleRow, bool) -> Option<NewPlan<'static>>,
+    ) -> Result<ScheduleSummary> {
+        for _ in 0..ATTEMPTS {
+            let shift = self.shift()?;
+            let found = schedule::find(&shift.pool, &self.inner.tenant, id).await?;
+            let (row, paused) = found.ok_or_else(|| not_found(id))?;
+            let done = match change(&row, paused) {
+                Some(plan) => schedule::set(&shift.pool, &row, plan).await?,
+                None => true,
+            };
+            if done {
+                return self.schedule(id).await;
+            }
+        }
+        Err(changing())
+    }
+
+    /// Starts an instance now, beside the occurrences of the schedule, which stay as they are; also of a schedule that
+    /// is paused. The same idempotency key starts one instance. While an earlier instance runs and the schedule's
+    /// `overlap` is not `Allow`, or the workflow's activation strategy refuses it: [`Error::is_conflict`].
+    pub async fn trigger_schedule(&self, id: &str, idempotency: Option<Idempotency>) -> Result<InstanceId> {
+        let key = idempotency.map_or_else(|| InstanceId::random().into(), |given| given.key);
+        let instance = decide::instance_id(id, &format!("triggered|{key}"));
+        for _ in 0..ATTEMPTS {
+            let shift = self.accepting()?;
+            let (pool, tenant) = (&shift.pool, &self.inner.tenant);
+            let (row, _) = schedule::find(pool, tenant, id).await?.ok_or_else(|| not_found(id))?;
+            if started(pool, tenant, &instance).await? {
+                return Ok(instance);
+            }
+            if row.is_running {
+                return Err(schedule::is_running());
+            }
+            let fire = Fire {
+                occurrence: row.now,
+                fire_at: row.now,
+                stands_for: 0,
+            };
+            let mut turn = Turn {
+                row: decide::stay(&row, 0),
+                starts: Vec::new(),
+                tally: Tally::default(),
+            };
+            turn.row.lateness = Some(0);
+            let payload = decide::payload(&row.id, &fire, row.now);
+            turn.start(&row, instance.clone(), payload, 0);
+            let fired = schedule::fire(pool, &shift.node_id, &[turn.row], &turn.starts, true).await?;
+            let Some(fired) = fired.first() else { continue };
+            if fired.made == 0 {
+                // Refused; or somebody else has started this very one since we looked.
+                return match started(pool, tenant, &instance).await? {
+                    true => Ok(instance),
+                    false => Err(store_start::cannot_start()),
+                };
+            }
+            shift.accepted(Some(&instance), None, 1);
+            return Ok(instance);
+        }
+        Err(changing())
+    }
+}
+
+/// Whether an instance was started: it waits to run, or has run. In this order: its first commit makes one of the other.
+async fn started(pool: &Pool, tenant: &TenantId, instance: &InstanceId) -> Result<bool> {
+    Ok(instance::pending(pool, tenant, instance).await?.is_some()
+        || instance::find(pool, tenant, instance).await?.is_some())
+}

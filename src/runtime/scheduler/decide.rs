@@ -1,0 +1,251 @@
+//! Schedules between rows and decisions: what a publish makes of them, and what fires. Pure.
+
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::execution::ScheduledTrigger;
+use crate::id::{DefinitionId, InstanceId};
+use crate::schedule::{Fire, OverlapDecision, OverlapPolicy, PlannedFire, Progress, Schedule, time_zone_database};
+use crate::store::schedule::{PlanRow, Planner, ScheduleRow, Standing, StartRow, TurnRow};
+
+/// How long a schedule is left alone that cannot be read, or whose rows the database refuses.
+const LEFT_ALONE: TimeDelta = TimeDelta::seconds(60);
+
+/// From this lateness on a start is one of a backlog: it is spread, so that what is due now comes in between.
+const BACKLOG: TimeDelta = TimeDelta::seconds(5);
+
+/// From this lateness on a fire is counted as late.
+const LATE: TimeDelta = TimeDelta::seconds(1);
+
+/// The microseconds between two starts of a backlog: a millisecond. A guess; nothing was measured.
+const SPREAD: i64 = 1_000;
+
+/// The longest delay of a start in a backlog, in microseconds.
+const LONGEST_SPREAD: i64 = 60_000_000;
+
+/// The id of a schedule: the same as long as its definition has the activity.
+pub(crate) fn schedule_id(definition: &DefinitionId, activity: &str) -> String {
+    let definition = definition.as_str();
+    short_hash(&format!("schedule|{}|{definition}|{activity}", definition.len()))
+}
+
+/// The id of the instance that an occurrence starts: whoever fires it, and however often, it is this one.
+pub(crate) fn instance_id(schedule: &str, occurrence: &str) -> InstanceId {
+    InstanceId::new(short_hash(&format!("{schedule}|{occurrence}")))
+}
+
+fn short_hash(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn written(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::AutoSi, true)
+}
+
+/// What an instance is told of the occurrence that started it.
+pub(crate) fn payload(schedule: &str, fire: &Fire, now: DateTime<Utc>) -> Value {
+    json!({
+        "scheduleId": schedule,
+        "occurrence": written(fire.occurrence),
+        "fireAt": written(fire.fire_at),
+        "firedAt": written(now),
+        "standsFor": fire.stands_for,
+    })
+}
+
+/// The schedules of a version that is published.
+pub(crate) struct Timetable<'a>(pub(crate) &'a [ScheduledTrigger]);
+
+impl Planner for Timetable<'_> {
+    fn ids(&self, definition: &DefinitionId) -> Vec<String> {
+        let ids = self.0.iter();
+        ids.map(|start| schedule_id(definition, start.activity_id.as_str()))
+            .collect()
+    }
+
+    fn plan(&self, definition: &DefinitionId, standing: &[Standing], now: DateTime<Utc>) -> Vec<PlanRow> {
+        let plans = self.0.iter().filter_map(|start| {
+            let id = schedule_id(definition, start.activity_id.as_str());
+            let spec = Value::Object(start.schedule.to_inputs());
+            let before = standing.iter().find(|standing| standing.id == id);
+            if before.is_some_and(|before| before.spec == spec && before.activity_type == start.activity_type) {
+                return None;
+            }
+            let progress = Progress {
+                id: &id,
+                anchor: now,
+                last_occurrence: before.and_then(|before| before.last_occurrence),
+            };
+            let next = start.schedule.next(&progress);
+            Some(PlanRow {
+                activity_id: start.activity_id.as_str().to_owned(),
+                activity_type: start.activity_type.clone(),
+                spec,
+                overlap: overlap_number(start.schedule.overlap()),
+                anchor: now,
+                tz_version: time_zone_database().to_owned(),
+                next_occurrence: next.map(|next| next.occurrence),
+                next_fire: next.map(|next| next.fire_at),
+                id,
+            })
+        });
+        plans.collect()
+    }
+}
+
+fn overlap_number(overlap: OverlapPolicy) -> i16 {
+    match overlap {
+        OverlapPolicy::Allow => 0,
+        OverlapPolicy::Skip => 1,
+        OverlapPolicy::QueueOne => 2,
+    }
+}
+
+/// The schedule of a row; none if it cannot be read: a newer node wrote it, or a hand.
+pub(crate) fn schedule_of(row: &ScheduleRow) -> Option<Schedule> {
+    let spec = row.spec.as_ref()?.as_object()?;
+    Schedule::from_inputs(spec)
+        .inspect_err(|error| tracing::error!(schedule = row.id, %error, "a schedule cannot be read"))
+        .ok()
+}
+
+/// What is next of a row by the rules that this node knows.
+pub(crate) fn next_of(row: &ScheduleRow, schedule: &Schedule, last: Option<DateTime<Utc>>) -> Option<PlannedFire> {
+    schedule.next(&Progress {
+        id: &row.id,
+        anchor: row.anchor,
+        last_occurrence: last,
+    })
+}
+
+/// What a turn is in the metrics, once it was ours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) due: u64,
+    pub(crate) late: u64,
+    pub(crate) misfired: u64,
+    pub(crate) skipped: u64,
+}
+
+/// What becomes of a schedule, and what it starts.
+#[derive(Clone, Debug)]
+pub(crate) struct Turn {
+    pub(crate) row: TurnRow,
+    pub(crate) starts: Vec<StartRow>,
+    pub(crate) tally: Tally,
+}
+
+/// How many starts of a backlog there were before.
+#[derive(Debug, Default)]
+pub(crate) struct Backlog(i64);
+
+impl Backlog {
+    fn delay(&mut self, lateness: TimeDelta) -> i64 {
+        if lateness < BACKLOG {
+            return 0;
+        }
+        let delay = (self.0 * SPREAD).min(LONGEST_SPREAD);
+        self.0 += 1;
+        delay
+    }
+}
+
+/// A turn that changes nothing but the version.
+pub(crate) fn stay(row: &ScheduleRow, no: usize) -> TurnRow {
+    TurnRow {
+        no: i32::try_from(no).unwrap_or(i32::MAX),
+        tenant_id: row.tenant.as_str().to_owned(),
+        id: row.id.clone(),
+        version: row.version,
+        tz_version: time_zone_database().to_owned(),
+        last_occurrence: row.last_occurrence,
+        next_occurrence: row.next_occurrence,
+        next_fire: row.next_fire,
+        queued: row.queued.clone(),
+        misfired: 0,
+        skipped: 0,
+        lateness: None,
+    }
+}
+
+/// Leaves a schedule alone for a while, with all that is due of it.
+pub(crate) fn postpone(row: &ScheduleRow, no: usize) -> TurnRow {
+    TurnRow {
+        next_fire: row.next_fire.and(row.now.checked_add_signed(LEFT_ALONE)),
+        ..stay(row, no)
+    }
+}
+
+/// Decides about a schedule that is due, or of which an occurrence waits.
+pub(crate) fn decide(row: &ScheduleRow, no: usize, backlog: &mut Backlog) -> Turn {
+    let Some(schedule) = schedule_of(row) else {
+        return Turn {
+            row: postpone(row, no),
+            starts: Vec::new(),
+            tally: Tally::default(),
+        };
+    };
+    let progress = Progress {
+        id: &row.id,
+        anchor: row.anchor,
+        last_occurrence: row.last_occurrence,
+    };
+    let decision = schedule.due(&progress, row.now);
+    let mut turn = Turn {
+        row: TurnRow {
+            last_occurrence: decision.last_occurrence,
+            next_occurrence: decision.next.map(|next| next.occurrence),
+            next_fire: decision.next.map(|next| next.fire_at),
+            misfired: i64::try_from(decision.misfired).unwrap_or(i64::MAX),
+            ..stay(row, no)
+        },
+        starts: Vec::new(),
+        tally: Tally {
+            due: decision.fire.len() as u64 + decision.skipped,
+            late: 0,
+            misfired: decision.misfired,
+            skipped: decision.skipped,
+        },
+    };
+    let mut running = u64::from(row.is_running);
+    // What waited comes before what is due now.
+    if running == 0
+        && let Some(payload) = turn.row.queued.take()
+    {
+        let occurrence = payload.get("occurrence").and_then(Value::as_str);
+        let instance = instance_id(&row.id, occurrence.unwrap_or_default());
+        turn.start(row, instance, payload, 0);
+        running = 1;
+    }
+    for fire in &decision.fire {
+        let waiting = u64::from(turn.row.queued.is_some());
+        let lateness = row.now - fire.fire_at;
+        match schedule.overlap().decide(running, waiting) {
+            OverlapDecision::Start => {
+                running += 1;
+                turn.tally.late += u64::from(lateness >= LATE);
+                turn.row.lateness = lateness.num_microseconds();
+                let instance = instance_id(&row.id, &written(fire.occurrence));
+                turn.start(row, instance, payload(&row.id, fire, row.now), backlog.delay(lateness));
+            }
+            OverlapDecision::Queue => turn.row.queued = Some(payload(&row.id, fire, row.now)),
+            OverlapDecision::Drop => turn.tally.skipped += 1,
+        }
+    }
+    turn.row.skipped = i64::try_from(turn.tally.skipped).unwrap_or(i64::MAX);
+    turn
+}
+
+impl Turn {
+    pub(crate) fn start(&mut self, row: &ScheduleRow, instance: InstanceId, payload: Value, delay: i64) {
+        self.starts.push(StartRow {
+            no: self.row.no,
+            instance_id: instance.into(),
+            activity_id: row.activity_id.as_str().to_owned(),
+            payload,
+            delay,
+        });
+    }
+}

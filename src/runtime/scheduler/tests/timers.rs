@@ -1,0 +1,150 @@
+//! Schedules in a database, and one look at them as each node takes it.
+
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+
+use crate::execution::ScheduledTrigger;
+use crate::id::{NodeId, TenantId, VersionId};
+use crate::runtime::scheduler::decide::{Backlog, Timetable, Turn, decide};
+use crate::schedule::Schedule;
+use crate::store::commit::tests::fixture::{Fixture, Writer};
+use crate::store::definition::{self, NewDefinition, Starts};
+use crate::store::schedule::{self, Fired, StartRow, TurnRow};
+
+pub(super) struct Timers {
+    pub(super) fixture: Fixture,
+    pub(super) writer: Writer,
+}
+
+/// A schedule as it stands.
+#[derive(Debug)]
+pub(super) struct Stands {
+    pub(super) id: String,
+    pub(super) version: i64,
+    pub(super) anchor: DateTime<Utc>,
+    pub(super) last: Option<DateTime<Utc>>,
+    pub(super) next: Option<DateTime<Utc>>,
+    pub(super) fired: i64,
+    pub(super) misfired: i64,
+    pub(super) skipped: i64,
+    pub(super) is_queued: bool,
+}
+
+impl Timers {
+    pub(super) async fn new() -> Self {
+        let fixture = Fixture::new().await;
+        let writer = fixture.writer().await;
+        Self { fixture, writer }
+    }
+
+    /// Publishes a definition with these schedules, by their activities.
+    pub(super) async fn publish(&self, schedules: &[(&str, Value)]) {
+        self.publish_with(json!({}), schedules).await;
+    }
+
+    pub(super) async fn publish_with(&self, body: Value, schedules: &[(&str, Value)]) {
+        let starts: Vec<ScheduledTrigger> = schedules
+            .iter()
+            .map(|(activity, inputs)| ScheduledTrigger {
+                activity_id: (*activity).into(),
+                activity_type: "Elsa.Timer".to_owned(),
+                schedule: Schedule::from_inputs(inputs.as_object().unwrap()).unwrap(),
+            })
+            .collect();
+        let new = NewDefinition {
+            tenant: TenantId::default(),
+            version_id: Some(VersionId::random()),
+            definition_id: "d".into(),
+            version: 0,
+            name: None,
+            description: None,
+            is_readonly: false,
+            is_system: false,
+            body: body.into(),
+        };
+        let class = self.fixture.base.schema().lock_class();
+        let starts = Starts {
+            triggers: &[],
+            schedules: &Timetable(&starts),
+        };
+        definition::save(&self.writer.pool, class, &new, Some(starts))
+            .await
+            .unwrap();
+    }
+
+    /// What a node would do now.
+    pub(super) async fn decisions(&self) -> Vec<Turn> {
+        let mut backlog = Backlog::default();
+        let due = schedule::due(&self.writer.pool, 500).await.unwrap();
+        let turns = due.iter().enumerate().map(|(no, row)| decide(row, no, &mut backlog));
+        turns.collect()
+    }
+
+    pub(super) async fn fire(&self, turns: &[Turn]) -> Vec<Fired> {
+        let (rows, starts) = parts(turns);
+        schedule::fire(&self.writer.pool, &NodeId::new("test"), &rows, &starts, false)
+            .await
+            .unwrap()
+    }
+
+    /// One look; how many schedules were moved on, and how many instances will start.
+    pub(super) async fn look(&self) -> (usize, i64) {
+        let fired = self.fire(&self.decisions().await).await;
+        (fired.len(), fired.iter().map(|fired| fired.made).sum())
+    }
+
+    /// As `look`, at occurrences that waited for what ran.
+    pub(super) async fn look_at_queued(&self) -> (usize, i64) {
+        let queued = schedule::queued(&self.writer.pool, 500).await.unwrap();
+        let mut backlog = Backlog::default();
+        let turns = queued.iter().enumerate();
+        let turns: Vec<Turn> = turns.map(|(no, row)| decide(row, no, &mut backlog)).collect();
+        if turns.is_empty() {
+            return (0, 0);
+        }
+        let fired = self.fire(&turns).await;
+        (fired.len(), fired.iter().map(|fired| fired.made).sum())
+    }
+
+    /// No node has been there for so many seconds, and the schedules began to hold then.
+    pub(super) async fn sleep_since(&self, seconds: f64) {
+        let sql = "UPDATE schedule SET version = version + 1, anchor = now() - $1 * interval '1 second',
+                   last_occurrence = NULL, next_occurrence = now() - $1 * interval '1 second',
+                   next_fire = now() - $1 * interval '1 second'";
+        self.fixture.admin.client.execute(sql, &[&seconds]).await.unwrap();
+    }
+
+    pub(super) async fn stands(&self, activity: &str) -> Stands {
+        let sql = "SELECT id, version, anchor, last_occurrence, next_occurrence, fired, misfired, skipped,
+                   queued IS NOT NULL FROM schedule WHERE activity_id = $1";
+        let row = self.fixture.admin.client.query_one(sql, &[&activity]).await.unwrap();
+        Stands {
+            id: row.get(0),
+            version: row.get(1),
+            anchor: row.get(2),
+            last: row.get(3),
+            next: row.get(4),
+            fired: row.get(5),
+            misfired: row.get(6),
+            skipped: row.get(7),
+            is_queued: row.get(8),
+        }
+    }
+
+    /// The payloads of the starts that wait, by their order.
+    pub(super) async fn starts(&self) -> Vec<(String, Value)> {
+        let sql = "SELECT instance_id, body->'payload' FROM work WHERE kind = 0 ORDER BY id";
+        let rows = self.fixture.admin.client.query(sql, &[]).await.unwrap();
+        rows.iter().map(|row| (row.get(0), row.get(1))).collect()
+    }
+
+    pub(super) async fn is_sound(&self) {
+        self.fixture.is_sound().await;
+    }
+}
+
+pub(super) fn parts(turns: &[Turn]) -> (Vec<TurnRow>, Vec<StartRow>) {
+    let rows = turns.iter().map(|turn| turn.row.clone()).collect();
+    let starts = turns.iter().flat_map(|turn| turn.starts.iter().cloned()).collect();
+    (rows, starts)
+}

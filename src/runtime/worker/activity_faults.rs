@@ -1,0 +1,173 @@
+//! What an operator is to see of activities that failed: a warning with the ids, and counters.
+//!
+//! A fault is final, and the client that started the instance may be long gone. Warnings are bounded, as a definition
+//! that faults at each start faults as often as it is started; the counters are exact.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::execution::{Incident, InstanceState, SubStatus};
+
+/// The most warnings of one [`WINDOW`], for the whole process.
+const WARNINGS: u32 = 20;
+const WINDOW: Duration = Duration::from_secs(1);
+
+/// The most characters of a message in a warning.
+const LONGEST: usize = 500;
+
+/// Bounds the warnings.
+struct Throttle {
+    began: Option<Instant>,
+    warned: u32,
+    left_out: u32,
+}
+
+static THROTTLE: Mutex<Throttle> = Mutex::new(Throttle::new());
+
+impl Throttle {
+    const fn new() -> Self {
+        Self {
+            began: None,
+            warned: 0,
+            left_out: 0,
+        }
+    }
+
+    /// Whether one more may be written, with how many were left out before.
+    fn admit(&mut self, now: Instant) -> Option<u32> {
+        if self.began.is_none_or(|began| now.duration_since(began) >= WINDOW) {
+            (self.began, self.warned) = (Some(now), 0);
+        }
+        if self.warned == WARNINGS {
+            self.left_out = self.left_out.saturating_add(1);
+            return None;
+        }
+        self.warned += 1;
+        Some(std::mem::take(&mut self.left_out))
+    }
+}
+
+/// Tells what a committed burst added to the incidents of its instance.
+pub(crate) fn tell(state: &InstanceState, before: usize) {
+    let new = state.incidents().get(before..).unwrap_or_default();
+    if new.is_empty() {
+        return;
+    }
+    let is_final = state.sub_status() == SubStatus::Faulted;
+    metrics::counter!("mainspring_incidents_total").increment(new.len() as u64);
+    if is_final {
+        metrics::counter!("mainspring_instances_faulted_total").increment(1);
+    }
+    for incident in new {
+        let admitted = THROTTLE
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .admit(Instant::now());
+        if let Some(left_out) = admitted {
+            warn(state, incident, is_final, left_out);
+        }
+    }
+}
+
+fn warn(state: &InstanceState, incident: &Incident, is_final: bool, left_out: u32) {
+    let fault: String = incident.message.chars().take(LONGEST).collect();
+    // Ids and messages come from outside: in quotes and escaped, they make no lines of their own.
+    tracing::warn!(
+        instance = ?state.instance_id().as_str(),
+        definition = ?state.definition_id().as_str(),
+        version = state.version(),
+        activity = ?incident.activity_id.as_str(),
+        activity_type = ?incident.activity_type,
+        execution = ?incident.activity_instance_id.as_str(),
+        ?fault,
+        left_out,
+        "{}",
+        if is_final { "an activity failed; its instance is faulted and goes on no more" } else { "an activity failed; other branches go on" },
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+    use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
+    use serde_json::{Map, json};
+
+    use super::*;
+    use crate::activity::Catalogue;
+    use crate::definition::WorkflowDefinition;
+    use crate::execution::{Burst, Instruction, Interpreter, InterpreterOptions};
+
+    #[derive(Default)]
+    struct Counted(Mutex<BTreeMap<String, Arc<AtomicU64>>>);
+
+    impl Recorder for Counted {
+        fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+        fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+        fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+        fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+            let mut counters = self.0.lock().unwrap();
+            Counter::from_arc(Arc::clone(counters.entry(key.name().to_owned()).or_default()))
+        }
+
+        fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
+            Gauge::noop()
+        }
+
+        fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
+            Histogram::noop()
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_burst_added_is_counted_once() {
+        let interpreter = Interpreter::new(Catalogue::standard(), InterpreterOptions::default());
+        let model = json!({"root": {"id": "f", "type": "Elsa.Fault", "message": "no"}});
+        let model = WorkflowDefinition::from_value(model).unwrap();
+        let program = Arc::new(interpreter.compile(&model).unwrap());
+        let burst = Burst {
+            instance_id: "i".into(),
+            state: None,
+            instructions: vec![Instruction::Start {
+                correlation_id: None,
+                name: None,
+                input: Map::new(),
+                variables: Map::new(),
+                trigger_activity_id: None,
+                payload: None,
+            }],
+            attempt: 1,
+            now: chrono::Utc::now(),
+        };
+        let state = interpreter.run(&program, burst).await.state;
+        let counted = Counted::default();
+        metrics::with_local_recorder(&counted, || {
+            tell(&state, 0);
+            tell(&state, 1);
+        });
+        let counters = counted.0.lock().unwrap();
+        let counts: Vec<(&str, u64)> = counters
+            .iter()
+            .map(|(name, it)| (name.as_str(), it.load(Relaxed)))
+            .collect();
+        assert_eq!(
+            counts,
+            [
+                ("mainspring_incidents_total", 1),
+                ("mainspring_instances_faulted_total", 1)
+            ]
+        );
+    }
+
+    #[test]
+    fn warnings_are_bounded_and_what_was_left_out_is_counted() {
+        let (mut throttle, now) = (Throttle::new(), Instant::now());
+        let admitted = (0..50).filter(|_| throttle.admit(now).is_some()).count();
+        assert_eq!(admitted, 20);
+        assert_eq!(throttle.admit(now + WINDOW), Some(30));
+        assert_eq!(throttle.admit(now + WINDOW), Some(0));
+    }
+}

@@ -1,0 +1,164 @@
+//! What a burst did, as the rows that the commit writer takes.
+
+use std::time::Duration;
+
+use crate::Result;
+use crate::execution::{Bookmark, BurstResult, Status, SubStatus};
+use crate::id::ActivityExecutionId;
+use crate::store::commit::{BookmarkRow, DueRow, Effects, StimulusRow, Waiting};
+use crate::store::record::{Entry, Execution, ExecutionRef, Record, RecordRow};
+
+/// The number of a status in the database.
+pub(crate) fn status_number(status: Status) -> i16 {
+    match status {
+        Status::Running => 0,
+        Status::Finished => 1,
+    }
+}
+
+/// The number of a sub-status in the database.
+pub(crate) fn sub_status_number(sub_status: SubStatus) -> i16 {
+    SUB_STATUSES
+        .iter()
+        .position(|known| *known == sub_status)
+        .map_or(0, |place| place as i16)
+}
+
+/// The word for a number of the database.
+pub(crate) fn status_word(number: i16) -> &'static str {
+    if number == 0 {
+        Status::Running.as_str()
+    } else {
+        Status::Finished.as_str()
+    }
+}
+
+/// The word for a number of the database.
+pub(crate) fn sub_status_word(number: i16) -> &'static str {
+    let place = usize::try_from(number).unwrap_or_default();
+    SUB_STATUSES.get(place).unwrap_or(&SubStatus::Pending).as_str()
+}
+
+const SUB_STATUSES: [SubStatus; 6] = [
+    SubStatus::Pending,
+    SubStatus::Executing,
+    SubStatus::Suspended,
+    SubStatus::Finished,
+    SubStatus::Cancelled,
+    SubStatus::Faulted,
+];
+
+fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
+/// The rows of an outcome. `stimuli` met nothing and go into the inbox.
+pub(crate) fn of(outcome: &BurstResult, stimuli: Vec<StimulusRow>) -> Result<Effects> {
+    Ok(Effects {
+        status: status_number(outcome.status),
+        sub_status: sub_status_number(outcome.sub_status),
+        correlation_id: outcome.correlation_id.clone(),
+        name: outcome.name.clone(),
+        incident_count: outcome.incident_count,
+        state: outcome.state.to_bytes()?,
+        elapsed: outcome.elapsed,
+        bookmarks_made: outcome.bookmarks_created.iter().map(bookmark).collect(),
+        bookmarks_burned: outcome.bookmarks_burned.clone(),
+        rematched: Vec::new(),
+        dues: outcome.bookmarks_created.iter().filter_map(due).collect(),
+        stimuli,
+        unmet: Vec::new(),
+        record: record(outcome)?,
+        continues: outcome.yielded,
+        asks: false,
+    })
+}
+
+/// The bookmarks of an instance that were there before, and may meet stimuli of its new correlation id.
+pub(crate) fn rematched(outcome: &BurstResult) -> Vec<Waiting> {
+    let is_new = |bookmark: &Bookmark| outcome.bookmarks_created.iter().any(|made| made.id == bookmark.id);
+    let standing = outcome.state.bookmarks().iter();
+    let standing = standing.filter(|bookmark| bookmark.publishable && !is_new(bookmark));
+    standing
+        .map(|bookmark| Waiting {
+            bookmark: bookmark.id.as_str().to_owned(),
+            hash: bookmark.hash,
+        })
+        .collect()
+}
+
+fn bookmark(bookmark: &Bookmark) -> BookmarkRow {
+    BookmarkRow {
+        no: 0,
+        id: bookmark.id.as_str().to_owned(),
+        activity_id: bookmark.activity_id.as_str().to_owned(),
+        node_id: bookmark.node_id.clone(),
+        activity_execution_id: bookmark.activity_execution_id.as_str().to_owned(),
+        name: bookmark.name.clone(),
+        hash: bookmark.hash.0.to_vec(),
+        payload: bookmark.payload.clone(),
+        publishable: bookmark.publishable,
+        // Upwards: a timer may be late, never early.
+        delay: bookmark.delay.map(|delay| micros(delay + Duration::from_nanos(999))),
+    }
+}
+
+fn due(bookmark: &Bookmark) -> Option<DueRow> {
+    Some(DueRow {
+        no: 0,
+        id: bookmark.id.as_str().to_owned(),
+        due: bookmark.due?,
+    })
+}
+
+fn record(outcome: &BurstResult) -> Result<Option<RecordRow>> {
+    let mut record = Record::default();
+    for entry in &outcome.journal {
+        let who = ExecutionRef {
+            id: entry.activity_execution_id.as_str(),
+            parent_id: entry
+                .parent_activity_execution_id
+                .as_ref()
+                .map(ActivityExecutionId::as_str),
+            activity_id: entry.activity_id.as_str(),
+            node_id: &entry.node_id,
+            activity_type: &entry.activity_type,
+            activity_type_version: entry.activity_type_version,
+            activity_name: entry.activity_name.as_deref(),
+        };
+        let entry = Entry {
+            at: micros(entry.at),
+            event_name: entry.event_name,
+            message: entry.message.as_deref(),
+            source: entry.source.as_deref(),
+            activity_state: entry.activity_state.as_ref(),
+            payload: entry.payload.as_ref(),
+        };
+        record.entry(who, entry);
+    }
+    for execution in &outcome.activity_executions {
+        let who = ExecutionRef {
+            id: execution.id.as_str(),
+            parent_id: execution.parent_id.as_ref().map(ActivityExecutionId::as_str),
+            activity_id: execution.activity_id.as_str(),
+            node_id: &execution.node_id,
+            activity_type: &execution.activity_type,
+            activity_type_version: execution.activity_type_version,
+            activity_name: execution.activity_name.as_deref(),
+        };
+        let execution = Execution {
+            status: execution.status,
+            started: execution.started.map(micros),
+            completed: execution.completed.map(micros),
+            activity_state: &execution.activity_state,
+            outputs: &execution.outputs,
+            payload: execution.payload.as_ref(),
+            properties: execution.properties.as_ref(),
+            exception: execution.exception.as_ref(),
+            has_bookmarks: execution.has_bookmarks,
+            fault_count: execution.fault_count,
+        };
+        record.execution(who, execution);
+    }
+    record.into_row(outcome.journal.first().map_or(0, |entry| entry.sequence))
+}

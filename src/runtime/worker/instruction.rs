@@ -1,0 +1,116 @@
+//! Rows of work as instructions to the interpreter, and back.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::execution::Instruction;
+use crate::id::{ActivityId, BookmarkId, StimulusHash};
+use crate::store::claim::ClaimedRow;
+use crate::store::commit::{Claim, StimulusRow};
+use crate::store::instance::Life;
+use crate::store::work::WorkKind;
+use crate::{Error, Result};
+
+/// The body of a start. Statements of the store write it, too: see `event/publish.sql`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct StartBody {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) correlation_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<String>,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub(crate) input: Map<String, Value>,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub(crate) variables: Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) trigger_activity_id: Option<ActivityId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) payload: Option<Value>,
+}
+
+/// The body of a resume.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ResumeBody {
+    pub(crate) bookmark_id: BookmarkId,
+    /// Whose bookmark it is; absent in rows that are older than this field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) life: Option<Life>,
+    #[serde(default)]
+    pub(crate) input: Map<String, Value>,
+}
+
+/// The body of a stimulus, written by `event/publish.sql` and `match_inbox`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StimulusBody {
+    bookmark_id: Option<BookmarkId>,
+    hash: StimulusHash,
+    name: String,
+    payload: Option<Value>,
+}
+
+fn read<T: serde::de::DeserializeOwned>(body: &Value) -> Result<T> {
+    T::deserialize(body).map_err(|error| Error::internal("a row of work cannot be read").caused_by(error))
+}
+
+/// What a claimed row tells the interpreter to do with an instance of this life; none: one that only begins.
+pub(crate) fn of(row: &ClaimedRow, life: Option<Life>) -> Result<Instruction> {
+    let Some((kind, body)) = &row.instruction else {
+        let Claim::Timer(bookmark_id, _) = &row.claim else {
+            return Err(Error::internal("a row of work has no instruction"));
+        };
+        return Ok(Instruction::Resume {
+            bookmark_id: bookmark_id.clone(),
+            input: Map::new(),
+        });
+    };
+    Ok(match kind {
+        WorkKind::Start => {
+            let body: StartBody = read(body)?;
+            Instruction::Start {
+                correlation_id: body.correlation_id,
+                name: body.name,
+                input: body.input,
+                variables: body.variables,
+                trigger_activity_id: body.trigger_activity_id,
+                payload: body.payload,
+            }
+        }
+        WorkKind::Resume => {
+            let body: ResumeBody = read(body)?;
+            let earlier = body.life.is_some() && body.life != life;
+            Instruction::Resume {
+                // Ids of bookmarks repeat in the next instance of the same id. An empty one meets nothing.
+                bookmark_id: if earlier { BookmarkId::new("") } else { body.bookmark_id },
+                input: body.input,
+            }
+        }
+        WorkKind::Stimulus => {
+            let body: StimulusBody = read(body)?;
+            Instruction::Stimulus {
+                bookmark_id: body.bookmark_id,
+                hash: body.hash,
+                payload: body.payload,
+            }
+        }
+        WorkKind::Cancel => Instruction::Cancel,
+        WorkKind::Continue => Instruction::Continue,
+    })
+}
+
+/// A stimulus that met nothing, for the inbox; `lifetime` in microseconds.
+pub(crate) fn for_inbox(row: &ClaimedRow, lifetime: i64) -> Result<Option<StimulusRow>> {
+    let Some((WorkKind::Stimulus, body)) = &row.instruction else {
+        return Ok(None);
+    };
+    let body: StimulusBody = read(body)?;
+    Ok(Some(StimulusRow {
+        no: 0,
+        hash: body.hash.0.to_vec(),
+        name: body.name,
+        payload: body.payload,
+        lifetime,
+    }))
+}
