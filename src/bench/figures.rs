@@ -1,8 +1,8 @@
-//! Times in short.
+//! Percentiles, and the report that the benchmarks share.
 
 use serde_json::{Value, json};
 
-/// Nearest rank, to a tenth.
+/// The percentile by nearest rank, rounded to a tenth.
 pub(super) fn percentile(times: &[f64], percent: usize) -> f64 {
     let mut sorted = times.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -10,7 +10,7 @@ pub(super) fn percentile(times: &[f64], percent: usize) -> f64 {
     sorted.get(rank - 1).map_or(0.0, |time| (time * 10.0).round() / 10.0)
 }
 
-/// Latencies in microseconds.
+/// Percentiles of latencies, in microseconds.
 pub(super) struct Latencies {
     pub(super) p50: f64,
     pub(super) p95: f64,
@@ -24,13 +24,13 @@ impl Latencies {
         Self { p50, p95, p99, max }
     }
 
-    /// For a person, in milliseconds.
-    pub(super) fn told(&self) -> String {
+    /// As text, in milliseconds.
+    pub(super) fn in_text(&self) -> String {
         let [p50, p95, p99, max] = [self.p50, self.p95, self.p99, self.max].map(|micros| micros / 1e3);
         format!("p50 {p50:.2} ms, p95 {p95:.2} ms, p99 {p99:.2} ms, longest {max:.2} ms")
     }
 
-    /// The object that every benchmark of this kind prints; `more` is an object, too, and comes behind.
+    /// The JSON object of a benchmark: the shared fields, then those of the object `more`.
     pub(super) fn report(&self, bench: &str, measured: &Measured, more: Value) -> Value {
         let mut report = json!({
             "bench": bench,
@@ -50,7 +50,7 @@ impl Latencies {
     }
 }
 
-/// What was measured, beside the latencies.
+/// The shared figures beside the latencies.
 pub(super) struct Measured {
     pub(super) clients: usize,
     pub(super) seconds: usize,
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_has_what_is_common_and_what_is_not() {
+    fn a_report_has_shared_and_own_fields() {
         let measured = Measured {
             clients: 3,
             seconds: 2,

@@ -1,17 +1,16 @@
-//! `mainspring bench`: how fast this machine and its database are, one file per question.
+//! `mainspring bench`: measurements of the engine on this machine and its database, one file per benchmark.
 //!
-//! Progress goes to standard error, once a second; the outcome to standard output, with `--json` as one object on the
+//! Progress goes to standard error, once a second; the result to standard output, with `--json` also as one object on the
 //! last line. `plot` draws such objects.
 
-mod baseline;
+mod environment;
 mod failover;
 mod figures;
 mod locks;
-mod members;
+mod nodes;
 mod plot;
 mod settings;
 mod signals;
-mod surroundings;
 mod timers;
 mod workflows;
 

@@ -1,12 +1,11 @@
 //! `mainspring bench signals`: how long it takes from an event until the instance that waits for it has run.
 //!
-//! Each client has an instance of its own, which waits for the client's event, writes down which one it was, and waits for
-//! the next. The client sends an event, reads what the instance has written from the standard output of the node that ran
-//! it, and sends the next one. Both ends are measured by this process's clock: from the answer that says that the event is
-//! accepted, and, as a second figure, from before the request is sent. (The line may be read before the answer: that
-//! counts as no time.)
+//! Each client has its own instance, which waits for the client's event, writes its number, and waits for the next. The
+//! client sends an event, reads the line from the standard output of the node that ran the instance, and sends the next
+//! one. Times are those of this process's clock: from the response that accepts the event, and, as a second figure, from
+//! before the request. (A line that arrives before the response counts as zero.)
 //!
-//! An event whose instance does not run is lost; a line that nobody waits for is one that ran twice.
+//! An event whose instance does not run is lost; an unexpected line is a second run.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,29 +16,29 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::figures::{Latencies, Measured};
-use super::{members, surroundings};
+use super::{environment, nodes};
 use crate::bench::settings::BenchSignals;
 use crate::harness::client::Client;
 use crate::harness::failure::Failure;
-use crate::harness::say;
+use crate::harness::print_line;
 use crate::harness::scratch::ScratchDatabase;
 use crate::harness::target::Target;
 use crate::store::observe;
 
 const WARM_UP: Duration = Duration::from_secs(1);
 
-/// What has not run so long after its event was accepted is lost.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The timeout of an instance's run after its event was accepted.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long all instances may take to wait for their first event.
-const START_PATIENCE: Duration = Duration::from_secs(60);
+/// The timeout until all instances wait for their first event.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Lines that a client has not read yet. It reads one for each event: more are ones too many, and are counted.
+/// The capacity of a client's channel. It reads one line per event: what exceeds the capacity is counted as a second run.
 const UNREAD: usize = 4;
 
-/// What the clients share.
+/// The state that the clients share.
 struct Shared {
-    /// To each client, the events that its instance has met, and when that was heard.
+    /// Per client: the number of each received event, and the time of its line.
     lines: Vec<mpsc::Sender<(u64, Instant)>>,
     answered: AtomicU64,
     measuring: AtomicBool,
@@ -52,8 +51,9 @@ struct Shared {
 }
 
 impl Shared {
-    fn hear(&self, line: &str) {
-        let heard = Instant::now();
+    /// Passes a line to its client.
+    fn receive(&self, line: &str) {
+        let received = Instant::now();
         let parsed = line.split_once(':').and_then(|(client, event)| {
             let sender = self.lines.get(client.parse::<usize>().ok()?)?;
             Some((sender, event.parse::<u64>().ok()?))
@@ -62,14 +62,14 @@ impl Shared {
             self.error(&format!("an instance wrote {line:?}"));
             return;
         };
-        // Full: nobody waits for so many. Closed: the client has ended, with all that it waited for.
-        if sender.try_send((event, heard)).is_err() {
+        // A full or a closed channel: the client does not wait for this line.
+        if sender.try_send((event, received)).is_err() {
             self.twice.fetch_add(1, Relaxed);
         }
     }
 
     fn error(&self, what: &str) {
-        // A node that is gone fails as fast as it is asked.
+        // An unavailable node fails at once: the output is limited.
         if self.errors.fetch_add(1, Relaxed) < 10 {
             eprintln!("error: {what}");
         }
@@ -77,8 +77,8 @@ impl Shared {
 }
 
 pub(crate) async fn run(target: &Target, settings: &BenchSignals) -> Result<(), Failure> {
-    let [machine, server] = surroundings::describe(target.database_url()?).await?;
-    let (lines, ears): (Vec<_>, Vec<_>) = (0..settings.clients).map(|_| mpsc::channel(UNREAD)).unzip();
+    let [machine, server] = environment::describe(target.database_url()?).await?;
+    let (lines, receivers): (Vec<_>, Vec<_>) = (0..settings.clients).map(|_| mpsc::channel(UNREAD)).unzip();
     let shared = Arc::new(Shared {
         lines,
         answered: AtomicU64::new(0),
@@ -89,10 +89,10 @@ pub(crate) async fn run(target: &Target, settings: &BenchSignals) -> Result<(), 
         errors: AtomicUsize::new(0),
         times: Mutex::new(Vec::new()),
     });
-    let listening = Arc::clone(&shared);
-    let hear = move |line: &str| listening.hear(line);
-    let measured = members::with_nodes(target, settings.nodes, hear, async |scratch, clients| {
-        measure(scratch, clients, settings, &shared, ears).await
+    let receiver = Arc::clone(&shared);
+    let on_line = move |line: &str| receiver.receive(line);
+    let measured = nodes::with_nodes(target, settings.nodes, on_line, async |scratch, clients| {
+        measure(scratch, clients, settings, &shared, receivers).await
     });
     let (took, broken) = measured.await?;
     let times = std::mem::take(&mut *shared.times.lock().unwrap_or_else(PoisonError::into_inner));
@@ -105,15 +105,15 @@ pub(crate) async fn run(target: &Target, settings: &BenchSignals) -> Result<(), 
         per_second: accepted.len() as f64 / took.as_secs_f64(),
         errors: shared.errors.load(Relaxed) + broken,
     };
-    say(&format!(
+    print_line(&format!(
         "{} clients, {} nodes: {:.0} events/s",
         settings.clients, settings.nodes, measured.per_second
     ));
-    say(&machine);
-    say(&server);
-    say(&format!("accepted until the instance had run: {}", latencies.told()));
-    say(&format!("sent until the instance had run: {}", from_sent.told()));
-    say(&format!("{lost} lost, {twice} twice, {} errors", measured.errors));
+    print_line(&machine);
+    print_line(&server);
+    print_line(&format!("from accepted to run: {}", latencies.in_text()));
+    print_line(&format!("from sent to run: {}", from_sent.in_text()));
+    print_line(&format!("{lost} lost, {twice} twice, {} errors", measured.errors));
     if settings.json {
         let more = json!({
             "nodes": settings.nodes,
@@ -124,28 +124,28 @@ pub(crate) async fn run(target: &Target, settings: &BenchSignals) -> Result<(), 
             "lost": lost,
             "twice": twice,
         });
-        say(&latencies.report("signals", &measured, more).to_string());
+        print_line(&latencies.report("signals", &measured, more).to_string());
     }
     if lost + twice + measured.errors > 0 {
-        return Err(Failure::found());
+        return Err(Failure::reported());
     }
     if accepted.is_empty() {
-        return Err(Failure::failed("no event was measured: give --seconds more time"));
+        return Err(Failure::failed("no event was measured: increase --seconds"));
     }
     Ok(())
 }
 
-/// How long was measured.
+/// Measures, and returns for how long.
 async fn measure(
     scratch: &ScratchDatabase,
     nodes: &[Client],
     settings: &BenchSignals,
     shared: &Arc<Shared>,
-    ears: Vec<mpsc::Receiver<(u64, Instant)>>,
+    receivers: Vec<mpsc::Receiver<(u64, Instant)>>,
 ) -> Result<Duration, Failure> {
     prepare(scratch, nodes, settings.clients).await?;
-    let clients = ears.into_iter().zip(nodes.iter().cycle()).enumerate();
-    let clients = clients.map(|(number, (ear, node))| client(number, node, shared, ear));
+    let clients = receivers.into_iter().zip(nodes.iter().cycle()).enumerate();
+    let clients = clients.map(|(number, (on_line, node))| client(number, node, shared, on_line));
     let watch = async {
         tokio::time::sleep(WARM_UP).await;
         shared.measuring.store(true, Relaxed);
@@ -166,7 +166,7 @@ async fn measure(
     Ok(took)
 }
 
-/// Starts an instance for each client, and waits until all of them wait.
+/// Starts an instance for each client, and waits until all instances wait for their events.
 async fn prepare(scratch: &ScratchDatabase, nodes: &[Client], count: usize) -> Result<(), Failure> {
     let of = |kind: &str, value: serde_json::Value| json!({"typeName": "String", "expression": {"type": kind, "value": value}});
     let definition = json!({"definitionId": "bench", "root": {"type": "Elsa.While", "id": "loop", "condition": true, "body":
@@ -182,44 +182,44 @@ async fn prepare(scratch: &ScratchDatabase, nodes: &[Client], count: usize) -> R
     }
     let (session, began) = (scratch.open().await?, Instant::now());
     while observe::waiting(&session.client).await? < count {
-        if began.elapsed() > START_PATIENCE {
-            return Err(Failure::failed("the instances do not come to wait for their events"));
+        if began.elapsed() > START_TIMEOUT {
+            return Err(Failure::failed("the instances do not reach their events"));
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     Ok(())
 }
 
-/// Sends events until it is told to stop, each when the one before has been met.
-async fn client(number: usize, node: &Client, shared: &Shared, mut ear: mpsc::Receiver<(u64, Instant)>) {
+/// Sends events until `shared.stop`, each after the run for the previous one.
+async fn client(number: usize, node: &Client, shared: &Shared, mut on_line: mpsc::Receiver<(u64, Instant)>) {
     let path = format!("events/bench-{number}/trigger");
     let mut event = 0;
     while !shared.stop.load(Relaxed) {
         event += 1;
         let sent = Instant::now();
         if let Err(failure) = node.post(&path, &json!({"input": format!("{number}:{event}")})).await {
-            shared.error(&failure.told());
+            shared.error(&failure.redacted());
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         }
         let accepted = Instant::now();
-        let met = loop {
-            match tokio::time::timeout(PATIENCE, ear.recv()).await {
-                Ok(Some((met, heard))) if met == event => break Some(heard),
+        let run = loop {
+            match tokio::time::timeout(TIMEOUT, on_line.recv()).await {
+                Ok(Some((received, at))) if received == event => break Some(at),
                 Ok(Some(_)) => {
                     shared.twice.fetch_add(1, Relaxed);
                 }
                 Ok(None) | Err(_) => break None,
             }
         };
-        let Some(heard) = met else {
+        let Some(run_at) = run else {
             shared.lost.fetch_add(1, Relaxed);
-            // Its instance waits for something else than we do.
+            // The instance waits for another event than the next one.
             return;
         };
         shared.answered.fetch_add(1, Relaxed);
         if shared.measuring.load(Relaxed) {
-            let micros = |since: Instant| heard.saturating_duration_since(since).as_secs_f64() * 1e6;
+            let micros = |since: Instant| run_at.saturating_duration_since(since).as_secs_f64() * 1e6;
             let times = (micros(accepted), micros(sent));
             shared.times.lock().unwrap_or_else(PoisonError::into_inner).push(times);
         }

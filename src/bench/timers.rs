@@ -1,11 +1,10 @@
-//! `mainspring bench timers`: how late sleeping instances run on.
+//! `mainspring bench timers`: how late sleeping instances resume.
 //!
-//! So many instances sleep in a delay of an hour; none of them is in the memory of a node. When all do, the benchmark sets
-//! in one statement when each of them is due (that no node is told of: it learns of it as of any delay that another node
-//! has written): evenly over some seconds, or all at one instant.
+//! The instances wait in a delay of an hour. When all do, one statement sets their due times, evenly over some seconds or
+//! to one instant. No node is notified of it: nodes find these timers as they find those that another node wrote.
 //!
-//! Lateness is the time from there to the start of the first activity after the delay, as the journal has it, by the
-//! database's clock at both ends. An instance that is early, runs twice or does not run to its end is an error.
+//! Lateness is the time from the due time to the start of the first activity after the delay in the journal, both by the
+//! database's clock. An instance that resumes early or twice, or does not finish, is an error.
 
 use std::time::{Duration, Instant};
 
@@ -13,11 +12,11 @@ use futures_util::{StreamExt, stream};
 use serde_json::json;
 
 use super::figures::{Latencies, Measured};
-use super::{members, surroundings};
+use super::{environment, nodes};
 use crate::bench::settings::BenchTimers;
-use crate::harness::client::{Client, text};
+use crate::harness::client::{Client, text_field};
 use crate::harness::failure::Failure;
-use crate::harness::say;
+use crate::harness::print_line;
 use crate::harness::scratch::ScratchDatabase;
 use crate::harness::target::Target;
 use crate::id::{InstanceId, TenantId};
@@ -26,14 +25,14 @@ use crate::store::observe::{self, Ran};
 /// The first activity after the delay.
 const ACTIVITY: &str = "after";
 
-/// Requests that are under way at the same time.
-const LANES: usize = 32;
+/// The number of concurrent requests.
+const CONCURRENT_REQUESTS: usize = 32;
 
-/// The first is due so much later: each node has checked in twice by then, and knows of it.
+/// The time until the first timer is due: two check-ins, at which nodes learn of it.
 const LEAD: Duration = Duration::from_secs(3);
 
-/// What does not sleep so long after the last start never will; what has not run so long after it was due is lost.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The timeout until all instances sleep, and after the last due time until all have run.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 struct Outcome {
     ran: Vec<Ran>,
@@ -43,8 +42,8 @@ struct Outcome {
 }
 
 pub(crate) async fn run(target: &Target, settings: &BenchTimers) -> Result<(), Failure> {
-    let [machine, server] = surroundings::describe(target.database_url()?).await?;
-    let measured = members::with_nodes(
+    let [machine, server] = environment::describe(target.database_url()?).await?;
+    let measured = nodes::with_nodes(
         target,
         settings.nodes,
         |_| {},
@@ -55,7 +54,7 @@ pub(crate) async fn run(target: &Target, settings: &BenchTimers) -> Result<(), F
     let lateness: Vec<f64> = outcome.ran.iter().filter_map(|ran| ran.lateness_us).collect();
     let early = lateness.iter().filter(|late| **late < 0.0).count();
     let lost = outcome.accepted - outcome.ran.iter().filter(|ran| ran.ended_us.is_some()).count();
-    // From when the first was due until the last had run.
+    // From the first due time to the last end.
     let all_us = outcome
         .ran
         .iter()
@@ -73,17 +72,17 @@ pub(crate) async fn run(target: &Target, settings: &BenchTimers) -> Result<(), F
     } else {
         format!("over {span} s")
     };
-    say(&format!(
+    print_line(&format!(
         "{} sleeping instances due {when}, {} nodes",
         settings.timers, settings.nodes
     ));
-    say(&machine);
-    say(&server);
-    say(&format!("due until run on: {}", latencies.told()));
+    print_line(&machine);
+    print_line(&server);
+    print_line(&format!("lateness: {}", latencies.in_text()));
     let all_ms = (all_us / 100.0).round() / 10.0;
-    say(&format!("first due until the last had run: {all_ms:.1} ms"));
+    print_line(&format!("from the first due time to the last end: {all_ms:.1} ms"));
     let twice = outcome.twice;
-    say(&format!(
+    print_line(&format!(
         "{lost} lost, {twice} twice, {early} early, {} errors",
         measured.errors
     ));
@@ -97,10 +96,10 @@ pub(crate) async fn run(target: &Target, settings: &BenchTimers) -> Result<(), F
             "twice": twice,
             "early": early,
         });
-        say(&latencies.report("timers", &measured, more).to_string());
+        print_line(&latencies.report("timers", &measured, more).to_string());
     }
     if lost + twice + measured.errors > 0 {
-        return Err(Failure::found());
+        return Err(Failure::reported());
     }
     Ok(())
 }
@@ -122,9 +121,9 @@ async fn measure(scratch: &ScratchDatabase, clients: &[Client], settings: &Bench
         if asleep >= accepted.len() {
             break;
         }
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() > TIMEOUT {
             let awake = accepted.len() - asleep;
-            return Err(Failure::failed(format!("{awake} instances do not fall asleep")));
+            return Err(Failure::failed(format!("{awake} instances have not reached the delay")));
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
@@ -139,7 +138,7 @@ async fn measure(scratch: &ScratchDatabase, clients: &[Client], settings: &Bench
         tokio::time::sleep_until((set + Duration::from_secs(second)).into()).await;
         let finished = observe::finished(database, &tenant, &accepted).await?;
         eprintln!("{second} s: {finished} of {} have run", accepted.len());
-        if finished == accepted.len() || set.elapsed() > LEAD + span + PATIENCE {
+        if finished == accepted.len() || set.elapsed() > LEAD + span + TIMEOUT {
             break;
         }
     }
@@ -151,24 +150,24 @@ async fn measure(scratch: &ScratchDatabase, clients: &[Client], settings: &Bench
     })
 }
 
-/// Starts instances at all nodes in turn: those that were accepted, and how many were not.
+/// Starts instances at the nodes in turn. Returns the accepted ones, and the number of errors.
 async fn start(clients: &[Client], count: usize) -> (Vec<InstanceId>, usize) {
     let nothing = json!({});
     let starts = clients.iter().cycle().take(count);
     let starts = starts.map(|client| client.post("workflow-definitions/bench/dispatch", &nothing));
-    let mut answers = stream::iter(starts).buffer_unordered(LANES);
-    let (mut accepted, mut errors, mut told) = (Vec::new(), 0, Instant::now());
+    let mut answers = stream::iter(starts).buffer_unordered(CONCURRENT_REQUESTS);
+    let (mut accepted, mut errors, mut reported) = (Vec::new(), 0, Instant::now());
     while let Some(answer) = answers.next().await {
         match answer {
-            Ok(answer) => accepted.push(InstanceId::new(text(&answer, "workflowInstanceId"))),
+            Ok(answer) => accepted.push(InstanceId::new(text_field(&answer, "workflowInstanceId"))),
             Err(failure) => {
-                eprintln!("error: {}", failure.told());
+                eprintln!("error: {}", failure.redacted());
                 errors += 1;
             }
         }
-        if told.elapsed() >= Duration::from_secs(1) {
+        if reported.elapsed() >= Duration::from_secs(1) {
             eprintln!("{} of {count} started", accepted.len());
-            told = Instant::now();
+            reported = Instant::now();
         }
     }
     (accepted, errors)

@@ -1,22 +1,22 @@
-//! `mainspring check`: whether what is in the database agrees with itself.
+//! `mainspring check`: whether the database violates an invariant.
 
 use serde_json::json;
 
 use super::settings::{Check, Common};
 use crate::activity::printable;
 use crate::harness::failure::Failure;
-use crate::harness::say;
+use crate::harness::print_line;
 use crate::{Violation, runtime};
 
 pub(super) async fn run(common: &Common, settings: &Check) -> Result<(), Failure> {
     let violations = runtime::check(&common.database_url()?, &common.schema).await?;
     for line in report(&violations, settings.json) {
-        say(&line);
+        print_line(&line);
     }
     if violations.is_empty() {
         Ok(())
     } else {
-        Err(Failure::found())
+        Err(Failure::reported())
     }
 }
 
@@ -34,7 +34,7 @@ fn report(violations: &[Violation], as_json: bool) -> Vec<String> {
             .map(|sample| format!(", as {sample}"))
             .unwrap_or_default();
         let line = format!("violated: {} ({} times{sample})", violation.invariant, violation.count);
-        // Rows hold ids that others chose.
+        // Rows contain ids that clients chose.
         printable(&line).into_owned()
     };
     violations.iter().map(line).collect()

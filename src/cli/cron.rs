@@ -1,4 +1,4 @@
-//! `mainspring cron`: when an expression fires, and what daylight saving does to it.
+//! `mainspring cron`: when an expression fires, and the effect of daylight saving.
 
 use std::io::{self, BufWriter, Write};
 
@@ -30,7 +30,7 @@ pub(super) fn run(settings: &Settings) -> Result<(), Failure> {
     for occurrence in cron.occurrences(from, &zone, rules).take(settings.next) {
         found += 1;
         let line = line(occurrence, cron.is_interval(), settings.json);
-        // Nobody reads on: there is nothing left to do.
+        // The reader has closed the pipe.
         if writeln!(out, "{line}").is_err() {
             return Ok(());
         }
@@ -38,7 +38,7 @@ pub(super) fn run(settings: &Settings) -> Result<(), Failure> {
     drop(out.flush());
     if found == 0 {
         return Err(Failure::failed(format!(
-            "{cron} does not fire in {zone} after {from}, by these rules and up to the year 9999"
+            "{cron} does not fire in {zone} after {from} up to the year 9999, by these rules"
         )));
     }
     Ok(())
@@ -48,7 +48,9 @@ fn line(occurrence: Occurrence, is_interval: bool, as_json: bool) -> String {
     let at = occurrence.at.to_rfc3339_opts(SecondsFormat::Secs, false);
     let utc = occurrence.at.with_timezone(&Utc);
     let utc = utc.to_rfc3339_opts(SecondsFormat::Secs, true);
-    let adjustment = occurrence.adjustment.map(|adjustment| told(adjustment, is_interval));
+    let adjustment = occurrence
+        .adjustment
+        .map(|adjustment| describe(adjustment, is_interval));
     if as_json {
         return json!({"at": at, "utc": utc, "note": adjustment}).to_string();
     }
@@ -58,12 +60,14 @@ fn line(occurrence: Occurrence, is_interval: bool, as_json: bool) -> String {
     }
 }
 
-fn told(adjustment: ClockAdjustment, is_interval: bool) -> String {
+fn describe(adjustment: ClockAdjustment, is_interval: bool) -> String {
     let local = |at: NaiveDateTime| at.format("%H:%M:%S on %Y-%m-%d").to_string();
     match adjustment {
         ClockAdjustment::EndOfGap(at) => format!("{} does not exist: fires at the end of the gap", local(at)),
         ClockAdjustment::Shifted(at) => format!("{} does not exist: fires later by the length of the gap", local(at)),
-        ClockAdjustment::Skipped(at) if is_interval => format!("{} does not exist: real time goes on", local(at)),
+        ClockAdjustment::Skipped(at) if is_interval => {
+            format!("{} does not exist: the interval counts real time", local(at))
+        }
         ClockAdjustment::Skipped(at) => format!("{} does not exist: skipped before this one", local(at)),
         ClockAdjustment::FirstOfTwo => "this local time comes twice: the first".to_owned(),
         ClockAdjustment::SecondOfTwo => "this local time comes twice: the second".to_owned(),

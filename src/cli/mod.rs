@@ -1,19 +1,19 @@
 //! The program: `mainspring demo | dev | serve | migrate | check | cron | bench`, one file per command.
 //!
-//! What scripts may rely on, whatever the command:
+//! Guarantees for scripts, for all commands:
 //!
 //! - exit codes: 0 done, 1 failed or found something, 2 usage, 3 no database;
-//! - standard output holds results alone: what workflows write, `ready URL`, the outcome of a check. Logs and complaints
-//!   go to standard error;
-//! - a password or a key is never printed, also not inside an error that somebody else worded (`secret`).
+//! - standard output contains results only: lines of workflows, `ready URL`, the outcome of a check. Logs and errors go to
+//!   standard error;
+//! - no output contains a password or a key, not even an error of a library (`harness::secret`).
 
 mod check;
 mod cron;
 mod demo;
 mod dev;
 mod elsa;
+mod health_server;
 mod migrate;
-mod probe;
 mod samples;
 mod serve;
 mod settings;
@@ -22,7 +22,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::FromArgMatches;
 use tracing_subscriber::EnvFilter;
 
 use crate::activity::{Console, Stdout};
@@ -31,15 +31,15 @@ use crate::bench;
 use crate::harness::failure::Failure;
 use crate::harness::secret;
 use elsa::ElsaEnvironment;
-use settings::{Command, Program};
+use settings::{Command, Program, command_line};
 
 /// Runs the program with the arguments and the environment of this process.
 pub fn main() -> ExitCode {
     let elsa = ElsaEnvironment::of_process();
-    let parsed = elsa.apply(Program::command()).try_get_matches();
+    let parsed = elsa.apply(command_line()).try_get_matches();
     let mut program = match parsed.and_then(|matches| Program::from_arg_matches(&matches)) {
         Ok(program) => program,
-        Err(error) => return refuse_usage(&error),
+        Err(error) => return report_usage(&error),
     };
     program.common.elsa = elsa;
     match run(program) {
@@ -52,7 +52,8 @@ fn run(program: Program) -> Result<(), Failure> {
     let Program { common, command } = program;
     log_to_stderr(&common.log)?;
     // One worker thread per core, which is tokio's default.
-    let runtime = tokio::runtime::Runtime::new().map_err(|error| Failure::failed(format!("no runtime: {error}")))?;
+    let runtime = tokio::runtime::Runtime::new()
+        .map_err(|error| Failure::failed(format!("cannot start the runtime: {error}")))?;
     let outcome = runtime.block_on(async {
         match command {
             Command::Demo => demo::run(&common).await,
@@ -65,16 +66,16 @@ fn run(program: Program) -> Result<(), Failure> {
             Command::Bench(settings) => bench::run(&common.target(), &settings).await,
         }
     });
-    // Of a node that was left in a hurry.
+    // Lines that a node still holds when it exits early.
     Stdout.flush(Duration::from_millis(200));
     outcome
 }
 
-/// Prints what clap has to say: help and version are no failure.
-fn refuse_usage(error: &clap::Error) -> ExitCode {
+/// Prints the message of clap, and returns its exit code: 0 for help and version.
+fn report_usage(error: &clap::Error) -> ExitCode {
     let text = error.render().to_string();
     let safe = secret::redact(&text);
-    // Help holds no values, and where there is nothing to hide clap prints in its colours.
+    // A text without secrets is printed by clap, in colours.
     let printed = if error.exit_code() == 0 || safe == text {
         error.print()
     } else {
@@ -87,7 +88,7 @@ fn refuse_usage(error: &clap::Error) -> ExitCode {
 fn log_to_stderr(filter: &str) -> Result<(), Failure> {
     let filter = EnvFilter::try_new(filter).map_err(|error| {
         Failure::usage(format!(
-            "--log is not understood: {error}; try `info` or `mainspring=debug`"
+            "--log is not valid: {error}; give `info` or `mainspring=debug`, for example"
         ))
     })?;
     tracing_subscriber::fmt()
@@ -95,5 +96,5 @@ fn log_to_stderr(filter: &str) -> Result<(), Failure> {
         .with_target(false)
         .with_writer(|| secret::Redacting(io::stderr()))
         .try_init()
-        .map_err(|error| Failure::failed(format!("cannot log: {error}")))
+        .map_err(|error| Failure::failed(format!("cannot start the log: {error}")))
 }

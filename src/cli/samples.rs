@@ -1,13 +1,13 @@
-//! The sample definitions that `mainspring dev` brings along.
+//! The sample definitions of `mainspring dev`.
 
 use crate::definition::WorkflowDefinition;
 use crate::runtime::{Engine, VersionOptions};
 use crate::{Error, Result};
 
-/// The definition id of the sample that is run at the start.
-pub(super) const FIRST: &str = "hello-world";
+/// The definition id of the sample that `dev` runs at its start.
+pub(super) const FIRST_SAMPLE: &str = "hello-world";
 
-/// A sample in the folder `samples` by its name, which is its definition id as well.
+/// A sample of the folder `samples` by its name, which is also its definition id.
 macro_rules! sample {
     ($name:literal) => {
         ($name, include_str!(concat!("../../samples/", $name, ".json")))
@@ -24,7 +24,7 @@ const SAMPLES: [(&str, &str); 7] = [
     sample!("order-approval"),
 ];
 
-/// Imports and publishes those that the engine does not have yet: what a user changed stays as it is.
+/// Imports and publishes the samples that the engine lacks, and returns the ids of all. Changed samples stay as they are.
 pub(super) async fn load(engine: &Engine) -> Result<Vec<String>> {
     let mut ids = Vec::new();
     for (name, text) in SAMPLES {
@@ -49,12 +49,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_sample_of_the_folder_is_brought_along_under_its_name() {
+    fn every_sample_of_the_folder_is_included_under_its_name() {
         for (name, text) in SAMPLES {
             let definition = WorkflowDefinition::from_json(text.as_bytes()).unwrap();
             assert_eq!(definition.definition_id.as_str(), name);
         }
-        assert_eq!(SAMPLES[0].0, FIRST);
+        assert_eq!(SAMPLES[0].0, FIRST_SAMPLE);
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/samples");
         assert_eq!(std::fs::read_dir(folder).unwrap().count(), SAMPLES.len());
     }

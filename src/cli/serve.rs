@@ -1,4 +1,4 @@
-//! `mainspring serve`: a node of the engine on a database, with the REST door.
+//! `mainspring serve`: a node of the engine on a database, with the REST API.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -6,53 +6,53 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::probe::{self, Probe};
+use super::health_server::{self, HealthServer};
 use super::settings::{Common, RoleName, Serve};
 use crate::api::{self, ApiKey, ApiOptions, ConnectionLimits};
 use crate::harness::failure::Failure;
-use crate::harness::say;
+use crate::harness::print_line;
 use crate::harness::secret::Secret;
 use crate::harness::stop;
-use crate::harness::work_activity::Work;
+use crate::harness::work_activity::WorkActivity;
 use crate::runtime::{Engine, EngineBuilder, Role};
 
-/// What is kept of the drain timeout for handing back what did not end in time.
-const TO_HAND_BACK: Duration = Duration::from_secs(1);
+/// The part of the drain timeout that is reserved for the release of unfinished claims.
+const RELEASE_TIME: Duration = Duration::from_secs(1);
 
-/// How long the engine may take to leave beyond the drain timeout, while the database is slow. What it had claimed goes
-/// on elsewhere in any case, and later if it was not handed back.
-const TO_LEAVE: Duration = Duration::from_secs(6);
+/// How long leaving the cluster may take beyond the drain timeout, if the database is slow. Claims that are not released
+/// by then are taken over when the node expires.
+const LEAVE_TIME: Duration = Duration::from_secs(6);
 
-/// Open files that a node needs beside its pool and the connections of its clients: sessions, lanes and hints of the database,
-/// probes of health, and what the process has of its own.
-const OTHER_FILES: usize = 64 + probe::CONNECTIONS;
+/// Open files of a node beside its pool and its client connections: database sessions, health connections, and files of
+/// the process.
+const OTHER_FILES: usize = 64 + health_server::CONNECTIONS;
 
-/// Between two looks whether the database is there.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
+/// The interval of the retries while the database is unavailable.
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
 pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure> {
-    common.elsa.tell()?;
+    common.elsa.report()?;
     settings.check()?;
     if settings.is_open() {
         tracing::warn!(
-            "anybody who reaches {} may do everything, as --allow-anonymous says; an --api-key ends that",
+            "{} accepts all requests without a key (--allow-anonymous); give an --api-key to restrict it",
             settings.listen
         );
     }
     let url = common.database_url()?;
     let stop = stop::on_signals()?;
-    if settings.child.stop_with_stdin {
-        stop::with_stdin(&stop);
+    if settings.stop_with_stdin {
+        stop::on_stdin_end(&stop);
     }
-    // A taken address shall be told before the node registers. Who connects early waits in the kernel's queue.
+    // An address in use fails before the node registers. Early connections wait in the kernel's backlog.
     let listener = listen(settings.listen).await?;
-    let probe = settings.health_listen.map(Probe::start).transpose()?;
+    let health = settings.health_listen.map(HealthServer::start).transpose()?;
     let engine = tokio::select! {
         engine = start(&url, common, settings) => engine?,
         () = stop.cancelled() => return Ok(()),
     };
-    if let Some(probe) = &probe {
-        probe.watch(&engine);
+    if let Some(health) = &health {
+        health.watch(&engine);
     }
     let options = ApiOptions {
         listen: address_of(&listener)?,
@@ -62,7 +62,7 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
         body_timeout: settings.body_timeout,
         body_memory: settings.body_memory,
     };
-    say(&format!("ready {}", url_of(options.listen)));
+    print_line(&format!("ready {}", url_of(options.listen)));
     let drain = Drain {
         notice: settings.drain_notice,
         timeout: settings.drain_timeout,
@@ -75,13 +75,12 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
     let limits = ConnectionLimits::beside(settings.pool_size + OTHER_FILES);
     tracing::info!(
         connections = limits.most,
-        "the limit of connections, as that of open files allows"
+        "connection limit, derived from the limit of open files"
     );
-    answer(engine, listener, limits, router, &stop, drain).await
+    serve_until_stopped(engine, listener, limits, router, &stop, drain).await
 }
 
-/// Starts the engine, and waits for its database as long as the settings say: a database that was started together with
-/// this node needs its time.
+/// Starts the engine. Retries for `--database-wait` while the database is unavailable, as at a common start of both.
 async fn start(url: &str, common: &Common, settings: &Serve) -> crate::Result<Engine> {
     let began = Instant::now();
     loop {
@@ -95,7 +94,7 @@ async fn start(url: &str, common: &Common, settings: &Serve) -> crate::Result<En
             return Err(error);
         }
         tracing::warn!(%error, seconds_left = left.as_secs(), "waiting for the database");
-        tokio::time::sleep(LOOK_AGAIN.min(left)).await;
+        tokio::time::sleep(RETRY_INTERVAL.min(left)).await;
     }
 }
 
@@ -120,8 +119,8 @@ fn builder(url: &str, common: &Common, settings: &Serve) -> EngineBuilder {
         Some(secret) => builder.token_secret(secret),
         None => builder,
     };
-    let builder = if settings.child.bench_activities {
-        builder.activity(Work)
+    let builder = if settings.bench_activities {
+        builder.activity(WorkActivity)
     } else {
         builder
     };
@@ -151,7 +150,7 @@ pub(super) fn address_of(listener: &TcpListener) -> Result<SocketAddr, Failure> 
         .map_err(|error| Failure::failed(format!("the listener has no address: {error}")))
 }
 
-/// Where this machine reaches the server.
+/// The URL at which this machine reaches the server.
 pub(super) fn url_of(mut address: SocketAddr) -> String {
     if address.ip().is_unspecified() {
         address.set_ip(if address.is_ipv4() {
@@ -163,18 +162,18 @@ pub(super) fn url_of(mut address: SocketAddr) -> String {
     format!("http://{address}")
 }
 
-/// How a node ends.
+/// The shutdown of a node.
 #[derive(Clone, Copy)]
 pub(super) struct Drain {
-    /// How long it goes on answering when it is no longer ready, if there are other nodes.
+    /// How long it serves requests while it reports not ready, if there are other nodes.
     pub(super) notice: Duration,
-    /// How long all of it may take.
+    /// The timeout of the whole shutdown.
     pub(super) timeout: Duration,
 }
 
-/// Serves until asked to stop: then not ready but still serving, then no new requests, then the engine leaves, all
+/// Serves until `stop` is cancelled. The shutdown then reports not ready, stops accepting requests, and leaves the cluster,
 /// within the drain timeout.
-pub(super) async fn answer(
+pub(super) async fn serve_until_stopped(
     engine: Engine,
     listener: TcpListener,
     limits: ConnectionLimits,
@@ -196,16 +195,16 @@ pub(super) async fn answer(
     let left = drain
         .timeout
         .saturating_sub(stopping.map_or(Duration::ZERO, |began| began.elapsed()))
-        .saturating_sub(TO_HAND_BACK);
-    if tokio::time::timeout(left + TO_LEAVE, engine.shutdown_within(left))
+        .saturating_sub(RELEASE_TIME);
+    if tokio::time::timeout(left + LEAVE_TIME, engine.shutdown_within(left))
         .await
         .is_err()
     {
         tracing::warn!(
-            "the engine could not leave in good order within the drain timeout; its work goes on elsewhere, or at the next start"
+            "the engine did not release its claims within the drain timeout; other nodes, or the next start, take them over"
         );
     }
-    served.map_err(|error| Failure::failed(format!("the server ended: {error}")))
+    served.map_err(|error| Failure::failed(format!("the server stopped: {error}")))
 }
 
 #[cfg(test)]
@@ -213,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_can_be_called() {
+    fn an_unspecified_address_becomes_a_loopback_url() {
         let url = |address: &str| url_of(address.parse().unwrap());
         assert_eq!(url("127.0.0.1:5001"), "http://127.0.0.1:5001");
         assert_eq!(url("0.0.0.0:80"), "http://127.0.0.1:80");

@@ -7,12 +7,12 @@ pub(crate) fn count(text: &str) -> Result<usize, String> {
     number.ok_or_else(|| "give a whole number from 1 to 100000".to_owned())
 }
 
-/// Nodes that one machine carries; each has up to seventeen connections, and a private server has room for 200.
+/// The number of nodes on one machine: each has up to 17 connections, and a private server allows 200.
 pub(crate) fn few(text: &str) -> Result<usize, String> {
     up_to(text, 8)
 }
 
-/// The same for nodes whose pools can be made smaller.
+/// As [`few`], for commands with a `--pool-size`.
 pub(crate) fn several(text: &str) -> Result<usize, String> {
     up_to(text, 16)
 }
@@ -58,4 +58,20 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 pub(crate) fn many(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|number| (1..=10_000_000).contains(number));
     number.ok_or_else(|| "give a whole number from 1 to 10,000,000".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_a_unit() {
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("3s"), Ok(Duration::from_secs(3)));
+        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        assert_eq!(duration("1h"), Ok(Duration::from_secs(3600)));
+        for bad in ["", "3", "s", "0s", "-1s", "1.5s", "3 s", "9999999999h", "1y"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! A client of a node's REST door, for the programs that start nodes. A connection per request.
+//! A client of a node's REST API, for the commands that start nodes.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::failure::Failure;
 
-/// Longer than any answer takes of a node that lives.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// An answer that is larger is none of those that are asked for here.
-const LARGEST: usize = 16 * 1024 * 1024;
+/// The timeout of a request, longer than a live node takes to answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// The largest response body, in bytes.
+const MAX_BODY: usize = 16 * 1024 * 1024;
 
-/// A client of one node.
+/// A client of one node, with a new connection per request.
 #[derive(Clone)]
 pub(crate) struct Client {
     /// Host and port.
@@ -26,7 +26,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// A client of the node at `url`, as `serve` prints it.
+    /// A client of the node at `url`, in the form that `serve` prints.
     pub(crate) fn new(url: &str) -> Self {
         let authority = url.strip_prefix("http://").unwrap_or(url);
         Self {
@@ -42,11 +42,11 @@ impl Client {
         self.send(Method::POST, path, Some(body)).await
     }
 
-    /// The body of an answer of 2xx; `path` is below `/elsa/api`. Any other answer, or none, is a failure. Dropped
-    /// half-way, nobody knows whether the node has done it.
+    /// Sends a request to `path` below `/elsa/api`, and returns the body of a 2xx response. Any other status, and a timeout,
+    /// is a failure. Not cancellation safe: the node may have executed a request whose future was dropped.
     async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Failure> {
         let what = format!("{method} {path}");
-        let exchanged = tokio::time::timeout(PATIENCE, self.exchange(method, path, body)).await;
+        let exchanged = tokio::time::timeout(TIMEOUT, self.exchange(method, path, body)).await;
         let (status, answer) = match exchanged {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => return Err(Failure::failed(format!("{what} at {}: {error}", self.authority))),
@@ -70,7 +70,7 @@ impl Client {
         let stream = TcpStream::connect(&self.authority).await?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         let _driver = AbortOnDropHandle::new(tokio::spawn(async move {
-            // An error shows at the request.
+            // The request reports the error.
             let _ = connection.await;
         }));
         let request = Request::builder()
@@ -81,7 +81,7 @@ impl Client {
         let request = request.body(body.map_or_else(Body::empty, |body| Body::from(body.to_string())))?;
         let response = sender.send_request(request).await?;
         let status = response.status().as_u16();
-        let bytes = to_bytes(Body::new(response.into_body()), LARGEST).await?;
+        let bytes = to_bytes(Body::new(response.into_body()), MAX_BODY).await?;
         let answer = if bytes.is_empty() {
             Value::Null
         } else {
@@ -91,14 +91,14 @@ impl Client {
     }
 }
 
-/// A connection to a node that lasts, for who asks often.
-pub(crate) struct Lasting {
+/// A connection to a node that serves many requests.
+pub(crate) struct PersistentConnection {
     authority: String,
     sender: http1::SendRequest<Body>,
     _driver: AbortOnDropHandle<()>,
 }
 
-impl Lasting {
+impl PersistentConnection {
     pub(crate) async fn open(client: &Client) -> Result<Self, Failure> {
         let failed = |error: &dyn std::fmt::Display| Failure::failed(format!("{}: {error}", client.authority));
         let stream = TcpStream::connect(&client.authority)
@@ -109,7 +109,7 @@ impl Lasting {
             .await
             .map_err(|error| failed(&error))?;
         let driver = tokio::spawn(async move {
-            // An error shows at the request.
+            // The request reports the error.
             let _ = connection.await;
         });
         Ok(Self {
@@ -119,7 +119,7 @@ impl Lasting {
         })
     }
 
-    /// As [`Client::post`]; the body of the answer is text, for who reads little of it.
+    /// As [`Client::post`], but returns the body unparsed, which is cheaper.
     pub(crate) async fn post(&mut self, path: &str, body: &'static str) -> Result<Vec<u8>, Failure> {
         let failed =
             |what: &dyn std::fmt::Display| Failure::failed(format!("POST {path} at {}: {what}", self.authority));
@@ -134,12 +134,12 @@ impl Lasting {
             self.sender.ready().await?;
             self.sender.send_request(request).await
         };
-        let response = match tokio::time::timeout(PATIENCE, exchange).await {
+        let response = match tokio::time::timeout(TIMEOUT, exchange).await {
             Ok(response) => response.map_err(|error| failed(&error))?,
             Err(_) => return Err(failed(&"no answer")),
         };
         let status = response.status();
-        let bytes = to_bytes(Body::new(response.into_body()), LARGEST)
+        let bytes = to_bytes(Body::new(response.into_body()), MAX_BODY)
             .await
             .map_err(|error| failed(&error))?;
         if !status.is_success() {
@@ -150,7 +150,7 @@ impl Lasting {
     }
 }
 
-/// A text in an answer; empty if it is not there.
-pub(crate) fn text<'a>(answer: &'a Value, name: &str) -> &'a str {
+/// A string field of a response; empty if it is missing.
+pub(crate) fn text_field<'a>(answer: &'a Value, name: &str) -> &'a str {
     answer.get(name).and_then(Value::as_str).unwrap_or_default()
 }

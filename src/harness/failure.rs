@@ -1,4 +1,4 @@
-//! How a command fails: what it says, and with which code it exits.
+//! Why a command fails: the message, and the exit code.
 
 use std::process::ExitCode;
 
@@ -6,16 +6,16 @@ use super::secret::redact;
 use crate::Error;
 use crate::activity::printable;
 
-/// Why a command ends without having done what it should.
+/// The failure of a command.
 #[derive(Debug)]
 pub(crate) struct Failure {
     code: u8,
-    /// Empty if everything is said already.
+    /// Empty if the output of the command has said it.
     message: String,
 }
 
 impl Failure {
-    /// It failed, or found something.
+    /// Exit code 1: an operation failed.
     pub(crate) fn failed(message: impl Into<String>) -> Self {
         Self {
             code: 1,
@@ -23,7 +23,7 @@ impl Failure {
         }
     }
 
-    /// It was called wrongly.
+    /// Exit code 2: wrong usage.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self {
             code: 2,
@@ -31,7 +31,7 @@ impl Failure {
         }
     }
 
-    /// It failed, as a child of ours did that exited with `code`.
+    /// The exit code of a failed child process; 1 if it has none.
     pub(crate) fn with_code(code: Option<i32>, message: impl Into<String>) -> Self {
         Self {
             code: code
@@ -42,20 +42,20 @@ impl Failure {
         }
     }
 
-    /// It found something, and its output says what.
-    pub(crate) fn found() -> Self {
+    /// Exit code 1 without a message: the output of the command says what was found.
+    pub(crate) fn reported() -> Self {
         Self::failed("")
     }
 
-    /// What it says, without secrets.
-    pub(crate) fn told(&self) -> String {
+    /// The message without secrets.
+    pub(crate) fn redacted(&self) -> String {
         redact(&self.message)
     }
 
-    /// Says it on standard error.
+    /// Prints the message on standard error, and returns the exit code.
     pub(crate) fn report(self) -> ExitCode {
         if !self.message.is_empty() {
-            // Some messages have several lines; none of them moves the cursor.
+            // Each line is escaped by itself: a message may have several.
             let safe = redact(&self.message);
             let lines: Vec<_> = safe.lines().map(printable).collect();
             eprintln!("mainspring: {}", lines.join("\n"));
@@ -78,7 +78,7 @@ impl From<Error> for Failure {
         } else {
             ""
         };
-        // The causes are for whoever runs this, and that is who reads it.
+        // The display of an error includes its causes.
         Self {
             code,
             message: format!("{error}{hint}"),

@@ -20,7 +20,7 @@ pub(crate) mod work_activity;
 use std::io::{self, Write};
 
 /// Prints one line on standard output and flushes it. A closed pipe is no failure.
-pub(crate) fn say(line: &str) {
+pub(crate) fn print_line(line: &str) {
     let mut out = io::stdout().lock();
     drop(writeln!(out, "{line}").and_then(|()| out.flush()));
 }

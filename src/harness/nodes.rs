@@ -1,12 +1,11 @@
-//! Nodes as children of this program: this same binary as `mainspring serve`, on one database.
+//! Nodes as child processes: this same binary, started as `mainspring serve`, on one database.
 //!
 //! # Invariants
 //!
-//! - No orphans: a child watches its standard input, a pipe whose other end only this process has. Whatever ends this
-//!   process closes it, and the child stops in good order.
-//! - A child is in a process group of its own: a Ctrl-C in the terminal reaches this process alone, which then says in
-//!   which order things end.
-//! - What is set in the environment for this process is not meant for its children: they get what is named here.
+//! - No child outlives this process: it watches its standard input, a pipe whose other end only this process holds. When
+//!   this process ends, the pipe closes and the child shuts down.
+//! - A child has its own process group: a Ctrl-C in the terminal reaches this process alone, which stops the children.
+//! - A child does not inherit `MAINSPRING_…` variables: its settings are those of [`NodeOptions`].
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -23,42 +22,42 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::failure::Failure;
 
-/// A node that migrates an empty database on a busy machine takes seconds.
-const READY_PATIENCE: Duration = Duration::from_secs(60);
-/// What a node may take to end its work when it is asked to stop.
+/// How long a node may take to get ready: it migrates an empty database, on a busy machine.
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
+/// The drain timeout of a node.
 const DRAIN: Duration = Duration::from_secs(10);
-/// A node that has not ended by then is killed.
-const STOP_PATIENCE: Duration = Duration::from_secs(15);
-/// How much of a log is kept to explain an early end.
+/// A node that is still running after this time is killed.
+const STOP_TIMEOUT: Duration = Duration::from_secs(15);
+/// How many log lines are kept to explain an early exit.
 const LAST_LINES: usize = 5;
-/// What `serve` prints before its address.
+/// The word that `serve` prints before its URL.
 const READY: &str = "ready ";
 
-/// Where a line was written.
+/// The stream that a line was written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Output {
-    /// Standard output: what workflows write.
-    Lines,
-    /// Standard error.
-    Log,
+    /// Lines of workflows.
+    Stdout,
+    /// The log.
+    Stderr,
 }
 
-/// Gets each line of each node, with the node's name. It runs on a task of the runtime: it must not wait for long.
-pub(crate) type Ear = Arc<dyn Fn(&str, Output, &str) + Send + Sync>;
+/// Receives each output line of each node, with the node's name. It runs on the runtime and must not block.
+pub(crate) type LineHandler = Arc<dyn Fn(&str, Output, &str) + Send + Sync>;
 
-/// What all nodes of a program have in common.
+/// The settings that all child nodes share.
 #[derive(Clone)]
-pub(crate) struct Plan {
+pub(crate) struct NodeOptions {
     pub(crate) database_url: String,
     pub(crate) schema: String,
-    /// The filter of the log.
+    /// The log filter.
     pub(crate) log: String,
     /// Further arguments of `serve`.
     pub(crate) arguments: Vec<String>,
-    pub(crate) ear: Ear,
+    pub(crate) on_line: LineHandler,
 }
 
-/// A running node. Dropping it kills it.
+/// A running child node. Dropping it kills the process.
 pub(crate) struct Node {
     pub(crate) name: String,
     child: Child,
@@ -70,8 +69,8 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Starts a node; it is not ready yet. Port 0 takes any free one.
-    pub(crate) fn start(plan: &Plan, name: &str, listen: SocketAddr) -> Result<Self, Failure> {
+    /// Starts a node and returns before it is ready. Port 0 takes any free port.
+    pub(crate) fn start(options: &NodeOptions, name: &str, listen: SocketAddr) -> Result<Self, Failure> {
         let failed = |error| Failure::failed(format!("cannot start {name}: {error}"));
         let mut command = Command::new(std::env::current_exe().map_err(failed)?);
         for (variable, _) in std::env::vars_os() {
@@ -84,14 +83,14 @@ impl Node {
             "--listen",
             &listen.to_string(),
             "--schema",
-            &plan.schema,
+            &options.schema,
             "--log",
-            &plan.log,
+            &options.log,
         ]);
         command.args(["--drain-timeout", &format!("{}s", DRAIN.as_secs())]);
-        command.args(&plan.arguments);
-        // Not as an argument: it may hold a password, and everybody sees those.
-        command.env("MAINSPRING_DATABASE_URL", &plan.database_url);
+        command.args(&options.arguments);
+        // An argument would show a password in the list of processes.
+        command.env("MAINSPRING_DATABASE_URL", &options.database_url);
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -102,8 +101,8 @@ impl Node {
         let (found, url) = watch::channel(None);
         let last = Arc::new(Mutex::new(VecDeque::new()));
         let lines = {
-            let (ear, name) = (Arc::clone(&plan.ear), name.to_owned());
-            // No line of a workflow begins so: what writes them sees to it.
+            let (on_line, name) = (Arc::clone(&options.on_line), name.to_owned());
+            // The console of `serve` escapes workflow lines that begin like this one.
             let mut found = Some(found);
             move |line: &str| match line.strip_prefix(READY).filter(|_| found.is_some()) {
                 Some(url) => {
@@ -111,11 +110,11 @@ impl Node {
                         found.send_replace(Some(url.to_owned()));
                     }
                 }
-                None => ear(&name, Output::Lines, line),
+                None => on_line(&name, Output::Stdout, line),
             }
         };
         let log = {
-            let (ear, name, last) = (Arc::clone(&plan.ear), name.to_owned(), Arc::clone(&last));
+            let (on_line, name, last) = (Arc::clone(&options.on_line), name.to_owned(), Arc::clone(&last));
             move |line: &str| {
                 let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
                 if last.len() == LAST_LINES {
@@ -123,7 +122,7 @@ impl Node {
                 }
                 last.push_back(line.to_owned());
                 drop(last);
-                ear(&name, Output::Log, line);
+                on_line(&name, Output::Stderr, line);
             }
         };
         Ok(Self {
@@ -141,12 +140,12 @@ impl Node {
         self.pid
     }
 
-    /// Where it answers; empty before it is ready.
+    /// The base URL of its API; empty before it is ready.
     pub(crate) fn url(&self) -> String {
         self.url.borrow().clone().unwrap_or_default()
     }
 
-    /// Waits until it answers. Cancellation safe.
+    /// Waits until it answers requests. Cancellation safe.
     pub(crate) async fn ready(&mut self) -> Result<(), Failure> {
         let waits = async {
             tokio::select! {
@@ -154,45 +153,45 @@ impl Node {
                 _ = self.child.wait() => false,
             }
         };
-        match tokio::time::timeout(READY_PATIENCE, waits).await {
+        match tokio::time::timeout(READY_TIMEOUT, waits).await {
             Ok(true) => Ok(()),
             Ok(false) => {
-                let status = self.ended().await;
-                self.finish_reading().await;
-                let said: Vec<String> = self.last_words();
+                let status = self.exited().await;
+                self.drain_output().await;
+                let lines: Vec<String> = self.last_log_lines();
                 Err(Failure::with_code(
                     status.and_then(|status| status.code()),
-                    format!("{} ended before it was ready: {}", self.name, said.join("; ")),
+                    format!("{} ended before it was ready: {}", self.name, lines.join("; ")),
                 ))
             }
             Err(_) => Err(Failure::failed(format!(
                 "{} is not ready after {} s",
                 self.name,
-                READY_PATIENCE.as_secs()
+                READY_TIMEOUT.as_secs()
             ))),
         }
     }
 
-    fn last_words(&self) -> Vec<String> {
+    fn last_log_lines(&self) -> Vec<String> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.iter().cloned().collect()
     }
 
-    /// Waits for its end. Cancellation safe.
-    pub(crate) async fn ended(&mut self) -> Option<ExitStatus> {
+    /// Waits until the process exits. Cancellation safe.
+    pub(crate) async fn exited(&mut self) -> Option<ExitStatus> {
         self.child.wait().await.ok()
     }
 
-    /// `kill -9`: when this returns, the signal is sent.
+    /// Sends SIGKILL, and does not wait for the exit.
     pub(crate) fn kill(&mut self) -> Result<(), Failure> {
         self.child
             .start_kill()
             .map_err(|error| Failure::failed(format!("cannot kill {}: {error}", self.name)))
     }
 
-    /// Sends a signal by its name: `STOP`, `CONT`.
+    /// Sends a signal by its name, as `STOP` or `CONT`.
     pub(crate) async fn signal(&self, name: &str) -> Result<(), Failure> {
-        // std has no other way without unsafe code.
+        // std offers no signal but SIGKILL without unsafe code.
         let mut command = Command::new("sh");
         command.args(["-c", &format!("kill -s {name} {}", self.pid)]);
         match command.stdin(Stdio::null()).stderr(Stdio::null()).status().await {
@@ -201,18 +200,18 @@ impl Node {
         }
     }
 
-    /// Stops it in good order, or kills it when that takes too long. What it says meanwhile is still heard.
+    /// Shuts it down, or kills it after a timeout. Its remaining output is still delivered.
     pub(crate) async fn stop(&mut self) {
         self.stdin = None;
-        if tokio::time::timeout(STOP_PATIENCE, self.child.wait()).await.is_err() {
+        if tokio::time::timeout(STOP_TIMEOUT, self.child.wait()).await.is_err() {
             let _ = self.child.kill().await;
         }
-        self.finish_reading().await;
+        self.drain_output().await;
     }
 
-    /// Hears what it has said before its end.
-    pub(crate) async fn finish_reading(&mut self) {
-        // One that has been waited for must not be waited for again.
+    /// Delivers the output that the exited process has left in the pipes.
+    pub(crate) async fn drain_output(&mut self) {
+        // A finished task handle must not be polled again.
         let reading = self.readers.iter_mut().filter(|reader| !reader.is_finished());
         let _ = tokio::time::timeout(Duration::from_secs(1), join_all(reading)).await;
     }
@@ -220,42 +219,42 @@ impl Node {
 
 fn read(
     from: Option<impl AsyncRead + Unpin + Send + 'static>,
-    mut hear: impl FnMut(&str) + Send + 'static,
+    mut on_line: impl FnMut(&str) + Send + 'static,
 ) -> AbortOnDropHandle<()> {
     AbortOnDropHandle::new(tokio::spawn(async move {
         let Some(from) = from else { return };
         let (mut from, mut line) = (BufReader::new(from), Vec::new());
         while matches!(from.read_until(b'\n', &mut line).await, Ok(length) if length > 0) {
-            hear(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']));
+            on_line(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']));
             line.clear();
         }
     }))
 }
 
-/// Waits until all answer; the first that does not is the failure. Cancellation safe.
-pub(crate) async fn all_ready(nodes: &mut [Node]) -> Result<(), Failure> {
+/// Waits until all nodes are ready, or one fails. Cancellation safe.
+pub(crate) async fn wait_until_ready(nodes: &mut [Node]) -> Result<(), Failure> {
     for node in nodes {
         node.ready().await?;
     }
     Ok(())
 }
 
-/// Waits until one of them ends, and takes it out. Without any this waits for ever. Cancellation safe.
-pub(crate) async fn first_to_end(nodes: &mut Vec<Node>) -> (Node, Option<ExitStatus>) {
+/// Waits until one of the nodes exits, and removes it from the list. Pends forever on an empty list. Cancellation safe.
+pub(crate) async fn first_exit(nodes: &mut Vec<Node>) -> (Node, Option<ExitStatus>) {
     if nodes.is_empty() {
         pending::<()>().await;
     }
-    let waits = nodes.iter_mut().map(|node| Box::pin(node.ended()));
+    let waits = nodes.iter_mut().map(|node| Box::pin(node.exited()));
     let (status, at, _) = select_all(waits).await;
     (nodes.remove(at), status)
 }
 
-/// Stops all of them at once, in good order.
+/// Shuts all nodes down, concurrently.
 pub(crate) async fn stop_all(nodes: &mut [Node]) {
     join_all(nodes.iter_mut().map(Node::stop)).await;
 }
 
-/// How a process ended, for a person.
-pub(crate) fn how(status: Option<ExitStatus>) -> String {
+/// An exit status as text.
+pub(crate) fn describe_exit(status: Option<ExitStatus>) -> String {
     status.map_or_else(|| "unknown".to_owned(), |status| status.to_string())
 }

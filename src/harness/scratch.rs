@@ -1,5 +1,5 @@
-//! Where a program tries things that nobody wants to keep: a schema of its own in a database that is given, or in a
-//! private PostgreSQL in a temporary folder. Afterwards nothing of it is left.
+//! A database for one run of the demo or of a benchmark: a new schema in a given database, or a private PostgreSQL in a
+//! temporary folder. It is removed at the end.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use super::private_postgres::{self, Options, PrivatePostgres};
 use crate::Result as EngineResult;
 use crate::db::{Connector, DatabaseUrl, SchemaName, Session, migrate};
 
-/// How the temporary folders begin.
+/// The prefix of the temporary folders.
 const FOLDER: &str = "mainspring-demo-";
 
-/// How long the last sessions of nodes that were killed may stand in the way of dropping the schema.
-const DROP_PATIENCE: Duration = Duration::from_secs(20);
+/// How long to retry the drop of the schema while the last sessions of killed nodes hold locks on it.
+const DROP_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The place. To be cleared by its owner, also after a failure; dropped without that, a private PostgreSQL shuts down,
-/// and its folder is taken away by the next one who comes.
+/// The database. Its owner calls [`ScratchDatabase::remove`], also after a failure. If it is only dropped, a private
+/// PostgreSQL shuts down, and the next run removes its folder.
 pub(crate) struct ScratchDatabase {
     pub(crate) url: String,
     pub(crate) schema: String,
@@ -25,11 +25,11 @@ pub(crate) struct ScratchDatabase {
 }
 
 impl ScratchDatabase {
-    /// A schema of its own in a database that is given; `what` names the program.
-    pub(crate) async fn in_database(url: &str, what: &str) -> Result<Self, Failure> {
+    /// Creates and migrates a schema in a given database; `program` becomes part of its name.
+    pub(crate) async fn create_schema(url: &str, program: &str) -> Result<Self, Failure> {
         let scratch = Self {
             url: url.to_owned(),
-            schema: format!("mainspring_{what}_{:08x}", rand::random::<u32>()),
+            schema: format!("mainspring_{program}_{:08x}", rand::random::<u32>()),
             postgres: None,
         };
         match migrate::run(&scratch.connector()?).await {
@@ -41,8 +41,8 @@ impl ScratchDatabase {
         }
     }
 
-    /// A private PostgreSQL in a temporary folder. Not to be dropped half-way: the folder would be left.
-    pub(crate) async fn private(folder: &Path) -> Result<Self, Failure> {
+    /// Starts a private PostgreSQL in a temporary folder. Not cancellation safe: the folder would stay.
+    pub(crate) async fn start_private(folder: &Path) -> Result<Self, Failure> {
         let started = private_postgres::start(Options {
             folder: folder.to_owned(),
         });
@@ -60,42 +60,41 @@ impl ScratchDatabase {
         })
     }
 
-    /// A temporary folder that is not there yet. What others left behind who were killed is cleared away.
-    pub(crate) async fn folder() -> PathBuf {
-        let place = std::env::temp_dir();
-        for stray in strays(&place) {
-            // Somebody may be using it: then it cannot be had.
-            let _ = private_postgres::remove(&stray).await;
+    /// The path of a new temporary folder. Removes the folders that killed runs left behind.
+    pub(crate) async fn temporary_folder() -> PathBuf {
+        let parent = std::env::temp_dir();
+        for folder in leftover_folders(&parent) {
+            // It fails while another run uses the folder.
+            let _ = private_postgres::remove(&folder).await;
         }
-        place.join(format!("{FOLDER}{:016x}", rand::random::<u64>()))
+        parent.join(format!("{FOLDER}{:016x}", rand::random::<u64>()))
     }
 
     fn connector(&self) -> EngineResult<Connector> {
         Connector::new(&DatabaseUrl::parse(&self.url)?, &SchemaName::parse(&self.schema)?)
     }
 
-    /// A connection that belongs to no node.
+    /// Opens a session that belongs to no node.
     pub(crate) async fn open(&self) -> Result<Session, Failure> {
         Ok(self.connector()?.open().await?)
     }
 
-    /// Waits for the end of a private PostgreSQL that nobody asked to stop; for ever if there is none. Cancellation
-    /// safe.
-    pub(crate) async fn died(&mut self) -> Failure {
+    /// Waits for the unexpected exit of the private PostgreSQL; pends forever if there is none. Cancellation safe.
+    pub(crate) async fn server_exited(&mut self) -> Failure {
         match &mut self.postgres {
-            Some(postgres) => postgres.died().await.into(),
+            Some(postgres) => postgres.exited().await.into(),
             None => std::future::pending().await,
         }
     }
 
-    /// Takes all of it away. The nodes have ended.
-    pub(crate) async fn clear(self) -> Result<(), Failure> {
+    /// Drops the schema, or stops the server and removes its folder. Precondition: all nodes have exited.
+    pub(crate) async fn remove(self) -> Result<(), Failure> {
         let Some(postgres) = self.postgres else {
             let connector = self.connector()?;
             let began = tokio::time::Instant::now();
             loop {
                 match migrate::drop_schema(&connector).await {
-                    Err(error) if error.is_transient() && began.elapsed() < DROP_PATIENCE => {
+                    Err(error) if error.is_transient() && began.elapsed() < DROP_TIMEOUT => {
                         tokio::time::sleep(Duration::from_millis(200)).await;
                     }
                     outcome => return Ok(outcome?),
@@ -111,17 +110,17 @@ impl ScratchDatabase {
     }
 }
 
-/// Folders of ours in a place where others have theirs, too.
-fn strays(place: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(place) else {
+/// The temporary folders of this user's earlier runs.
+fn leftover_folders(parent: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(parent) else {
         return Vec::new();
     };
-    let us = std::fs::metadata("/proc/self").map(|us| us.uid()).ok();
-    let ours = |entry: &std::fs::DirEntry| {
+    let user = std::fs::metadata("/proc/self").map(|process| process.uid()).ok();
+    let owned = |entry: &std::fs::DirEntry| {
         entry.file_name().to_string_lossy().starts_with(FOLDER)
             && entry
                 .metadata()
-                .is_ok_and(|found| found.is_dir() && Some(found.uid()) == us)
+                .is_ok_and(|found| found.is_dir() && Some(found.uid()) == user)
     };
-    entries.flatten().filter(ours).map(|entry| entry.path()).collect()
+    entries.flatten().filter(owned).map(|entry| entry.path()).collect()
 }

@@ -1,11 +1,11 @@
-//! Keeping passwords and keys out of everything that is printed.
+//! Keeps passwords and keys out of all output.
 
 use std::fmt;
 use std::io::{self, Write};
 
 use crate::activity::printable;
 
-/// A text that may be used, and is never shown.
+/// A text that `Debug` does not show.
 #[derive(Clone)]
 pub(crate) struct Secret(String);
 
@@ -28,7 +28,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What stands for a secret.
+/// The replacement of a secret.
 const HIDDEN: &str = "***";
 
 /// Hides the passwords of URLs (`scheme://user:password@host`) and of connection strings (`password=…`).
@@ -44,7 +44,7 @@ fn hide_in_urls(text: &str) -> String {
         safe.push_str("://");
         let end = after.find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>'));
         let (url, following) = after.split_at(end.unwrap_or(after.len()));
-        // A password may hold what it should not (`@`, `/`): the last `@` ends it.
+        // A password may contain an unescaped `@` or `/`: the last `@` ends it.
         match url
             .rsplit_once('@')
             .and_then(|(user, host)| Some((user.split_once(':')?.0, host)))
@@ -89,9 +89,8 @@ fn hide_assigned(text: &str) -> String {
     }
 }
 
-/// A writer for whole lines that hides what should not be in them, and escapes what would make two of one or move a
-/// terminal's cursor: ids and messages that others chose stand in log lines. Nobody reading them is no failure: a node whose log
-/// goes into a closed pipe still stops in good order.
+/// A writer of whole log lines that hides secrets and escapes line breaks and terminal controls: log lines contain ids and
+/// messages of clients. A write error is ignored, so that a node whose log pipe is closed still shuts down.
 pub(crate) struct Redacting<W>(pub(crate) W);
 
 impl<W: Write> Write for Redacting<W> {
@@ -113,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passwords_are_hidden_wherever_they_stand() {
+    fn passwords_are_hidden_in_urls_and_connection_strings() {
         for (text, safe) in [
             ("postgres://u:p@h/d", "postgres://u:***@h/d"),
             (
@@ -140,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_line_is_cleaned() {
+    fn a_log_line_is_redacted_and_escaped() {
         let mut out = Vec::new();
         Redacting(&mut out)
             .write_all("at postgres://u:p@h\n".as_bytes())

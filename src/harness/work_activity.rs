@@ -1,21 +1,21 @@
-//! `Mainspring.Work`: is busy for a while. The demo and the failover benchmark need bursts that last, and their nodes
-//! know this activity.
+//! `Mainspring.Work`: sleeps for a given time. The demo and the failover benchmark need long bursts, and start their nodes
+//! with this activity.
 
 use std::time::Duration;
 
 use crate::activity::{Activity, ActivityContext, Descriptor, Fault, InputDescriptor, Step};
 
-/// The name of the type.
-pub(crate) const WORK: &str = "Mainspring.Work";
+/// The activity type name.
+pub(crate) const WORK_ACTIVITY: &str = "Mainspring.Work";
 
-/// Takes its time, as an activity does that calls somebody outside: the burst lasts, a core is not burnt.
-pub(crate) struct Work;
+/// Sleeps, as an activity does that calls a remote service: the burst is long and uses no CPU.
+pub(crate) struct WorkActivity;
 
-impl Activity for Work {
+impl Activity for WorkActivity {
     fn descriptor(&self) -> Descriptor {
-        Descriptor::new(WORK)
-            .describe("Demonstration", "Is busy for the given time.")
-            .input(InputDescriptor::new("Milliseconds", "Int64").describe("How long."))
+        Descriptor::new(WORK_ACTIVITY)
+            .describe("Demonstration", "Sleeps for the given time.")
+            .input(InputDescriptor::new("Milliseconds", "Int64").describe("The duration."))
     }
 
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {

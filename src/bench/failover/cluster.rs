@@ -1,4 +1,4 @@
-//! The three nodes of the benchmark, and what is done to them.
+//! The three nodes of the benchmark, and the faults.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -6,38 +6,37 @@ use std::time::{Duration, Instant};
 
 use tokio_postgres::Client;
 
-use super::silence::{self, Silence};
+use super::blackhole::{self, BlackholeProxy};
 use crate::bench::settings::{BenchFailover, Fault};
 use crate::harness::failure::Failure;
-use crate::harness::nodes::{self, Node, Output, Plan};
+use crate::harness::nodes::{self, Node, NodeOptions, Output};
 use crate::harness::target::Target;
 use crate::id::{Incarnation, NodeId};
 use crate::store::node::by_node_id;
 
-/// Two check-ins at the default: who is there has got about, and everybody has a watcher.
-const SETTLING: Duration = Duration::from_secs(2);
+/// Two default check-in intervals: all nodes know each other, and each one is watched.
+const SETTLE_TIME: Duration = Duration::from_secs(2);
 
-/// How long a node may take to come back after its fault is over.
-const COMEBACK: Duration = Duration::from_secs(30);
+/// The timeout until a node has rejoined after its fault.
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A node, with its own way to the database where that may fall silent.
-pub(super) struct Member {
-    pub(super) node: Node,
+/// A node, with a proxy to the database if its connections can be blocked.
+pub(super) struct ClusterNode {
+    pub(super) process: Node,
     pub(super) id: NodeId,
-    silence: Option<Silence>,
+    proxy: Option<BlackholeProxy>,
 }
 
 pub(super) struct Cluster {
-    plan: Plan,
+    options: NodeOptions,
     fault: Fault,
-    pub(super) members: Vec<Member>,
+    pub(super) nodes: Vec<ClusterNode>,
     started: usize,
 }
 
 impl Cluster {
     pub(super) fn new(target: &Target, settings: &BenchFailover, url: &str, schema: &str) -> Self {
-        // Each node has room for all that another one leaves behind, and for what it does itself meanwhile; `serve` has
-        // 64 unless told otherwise.
+        // Each node has workers for the bursts of another node beside its own.
         let mut arguments = vec!["--bench-activities".to_owned()];
         arguments.extend([
             "--workers".to_owned(),
@@ -51,90 +50,89 @@ impl Cluster {
             );
         }
         Self {
-            plan: Plan {
+            options: NodeOptions {
                 database_url: url.to_owned(),
                 schema: schema.to_owned(),
-                // What a node says of a fault is no news here.
                 log: target.child_log("off"),
                 arguments,
-                ear: Arc::new(|name, output, line| {
-                    if output == Output::Log {
+                on_line: Arc::new(|name, output, line| {
+                    if output == Output::Stderr {
                         eprintln!("{name} | {line}");
                     }
                 }),
             },
             fault: settings.fault,
-            members: Vec::new(),
+            nodes: Vec::new(),
             started: 0,
         }
     }
 
-    /// Starts what is missing, and waits until everybody knows everybody.
+    /// Starts missing nodes, and waits until all nodes know each other.
     pub(super) async fn complete(&mut self) -> Result<(), Failure> {
-        while self.members.len() < 3 {
+        while self.nodes.len() < 3 {
             self.started += 1;
             let name = format!("node-{}", self.started);
-            let mut plan = self.plan.clone();
-            let silence = if self.fault == Fault::Cut {
-                let target = silence::target(&plan.database_url);
-                let silence = Silence::to(target.ok_or_else(no_way)?).await?;
-                plan.database_url = silence::reroute(&plan.database_url, silence.address()).ok_or_else(no_way)?;
-                Some(silence)
+            let mut options = self.options.clone();
+            let proxy = if self.fault == Fault::Cut {
+                let target = blackhole::target(&options.database_url);
+                let proxy = BlackholeProxy::to(target.ok_or_else(no_single_host)?).await?;
+                options.database_url =
+                    blackhole::reroute(&options.database_url, proxy.address()).ok_or_else(no_single_host)?;
+                Some(proxy)
             } else {
                 None
             };
-            let node = Node::start(&plan, &name, SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
-            self.members.push(Member {
-                node,
+            let process = Node::start(&options, &name, SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+            self.nodes.push(ClusterNode {
+                process,
                 id: NodeId::new(name),
-                silence,
+                proxy,
             });
         }
-        for member in &mut self.members {
-            member.node.ready().await?;
+        for node in &mut self.nodes {
+            node.process.ready().await?;
         }
-        tokio::time::sleep(SETTLING).await;
+        tokio::time::sleep(SETTLE_TIME).await;
         Ok(())
     }
 
-    /// Ends all faults, and stops all nodes in good order.
+    /// Ends all faults, and shuts all nodes down.
     pub(super) async fn stop(&mut self) {
-        for member in &self.members {
-            if let Some(silence) = &member.silence {
-                silence.speak();
+        for node in &self.nodes {
+            if let Some(proxy) = &node.proxy {
+                proxy.unblock();
             }
-            // One that is stopped would not hear.
+            // A stopped process cannot shut down.
             if self.fault == Fault::Stop {
-                let _ = member.node.signal("CONT").await;
+                let _ = node.process.signal("CONT").await;
             }
         }
-        let stops = self.members.iter_mut().map(|member| member.node.stop());
+        let stops = self.nodes.iter_mut().map(|node| node.process.stop());
         futures_util::future::join_all(stops).await;
     }
 }
 
-fn no_way() -> Failure {
+fn no_single_host() -> Failure {
     Failure::usage("--fault cut needs a --database-url with one host: postgres://user@host:port/database")
 }
 
-impl Member {
-    /// Does it to the node.
-    pub(super) async fn strike(&mut self, fault: Fault) -> Result<(), Failure> {
+impl ClusterNode {
+    /// Injects the fault.
+    pub(super) async fn inject(&mut self, fault: Fault) -> Result<(), Failure> {
         match fault {
-            Fault::Kill => self.node.kill(),
-            Fault::Stop => self.node.signal("STOP").await,
+            Fault::Kill => self.process.kill(),
+            Fault::Stop => self.process.signal("STOP").await,
             Fault::Cut => {
-                if let Some(silence) = &self.silence {
-                    silence.fall_silent();
+                if let Some(proxy) = &self.proxy {
+                    proxy.block();
                 }
                 Ok(())
             }
         }
     }
 
-    /// Ends a fault that can be ended, and waits until the node is back under a new incarnation. A killed one is gone:
-    /// false.
-    pub(super) async fn recover(
+    /// Ends the fault, and waits until the node has rejoined under a new incarnation. Returns false for a killed node.
+    pub(super) async fn end_fault(
         &mut self,
         fault: Fault,
         client: &Client,
@@ -142,31 +140,31 @@ impl Member {
     ) -> Result<bool, Failure> {
         match fault {
             Fault::Kill => {
-                let status = self.node.ended().await;
+                let status = self.process.exited().await;
                 if status.is_some_and(|status| status.success()) {
                     return Err(Failure::failed(format!(
-                        "{} ended by itself: {}",
-                        self.node.name,
-                        nodes::how(status)
+                        "{} exited by itself: {}",
+                        self.process.name,
+                        nodes::describe_exit(status)
                     )));
                 }
                 return Ok(false);
             }
-            Fault::Stop => self.node.signal("CONT").await?,
+            Fault::Stop => self.process.signal("CONT").await?,
             Fault::Cut => {
-                if let Some(silence) = &self.silence {
-                    silence.speak();
+                if let Some(proxy) = &self.proxy {
+                    proxy.unblock();
                 }
             }
         }
         let began = Instant::now();
-        while began.elapsed() < COMEBACK {
+        while began.elapsed() < RECOVERY_TIMEOUT {
             let now = by_node_id(client, &self.id).await?;
             if !now.is_empty() && now.iter().all(|incarnation| !old.contains(incarnation)) {
                 return Ok(true);
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        Err(Failure::failed(format!("{} has not come back", self.node.name)))
+        Err(Failure::failed(format!("{} has not rejoined", self.process.name)))
     }
 }

@@ -1,13 +1,13 @@
-//! `mainspring bench failover`: how long the bursts of a node are without one when it dies, hangs or is cut off.
+//! `mainspring bench failover`: how long a take-over takes when a node is killed, stopped or cut off.
 //!
-//! Three nodes on one database. In each round one of them, in turn, has so many bursts in flight, each of which takes
-//! two seconds, when it is struck. Measured is the time from then to the start of the activity in the last burst that is
-//! run again, by the database's clock at both ends: the fault's moment is read from the database right before it (so a
-//! round trip is counted in), the start is what the journal has. Afterwards a killed node is replaced, and one that was
-//! stopped or cut off goes on: it must come back under a new incarnation, and write nothing of what it had in its hands.
+//! Three nodes share one database. In each round, one of them in turn has bursts of two seconds in flight when the fault
+//! is injected. Measured is the time from the fault to the start of the activity in the last burst that is executed again,
+//! by the database's clock: the fault's time is read right before it (which includes a round trip), the start is that in
+//! the journal. Afterwards a killed node is replaced, and one that was stopped or cut off continues: it must rejoin under a
+//! new incarnation, and must not commit any of its former bursts.
 
+mod blackhole;
 mod cluster;
-mod silence;
 
 use std::time::{Duration, Instant};
 
@@ -15,41 +15,41 @@ use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 use tokio_postgres::Client as Database;
 
+use super::environment;
 use super::figures::percentile;
-use super::surroundings;
 use crate::bench::settings::BenchFailover;
-use crate::harness::client::{Client, text};
+use crate::harness::client::{Client, text_field};
 use crate::harness::failure::Failure;
 use crate::harness::scratch::ScratchDatabase;
 use crate::harness::target::Target;
-use crate::harness::work_activity::WORK;
-use crate::harness::{say, stop};
+use crate::harness::work_activity::WORK_ACTIVITY;
+use crate::harness::{print_line, stop};
 use crate::id::{InstanceId, TenantId};
 use crate::runtime;
 use crate::store::node::by_node_id;
 use crate::store::observe;
 use cluster::Cluster;
 
-/// From the issue.
+/// The duration of a burst.
 const BURST: Duration = Duration::from_secs(2);
 const ACTIVITY: &str = "work";
 
-/// Requests that are under way at the same time.
-const LANES: usize = 32;
+/// The number of concurrent requests.
+const CONCURRENT_REQUESTS: usize = 32;
 
-/// When not all bursts are on the node by then, the first would end before the fault.
-const IN_FLIGHT_PATIENCE: Duration = Duration::from_millis(1500);
+/// The timeout until all bursts are in flight on the node; later, the first would end before the fault.
+const IN_FLIGHT_TIMEOUT: Duration = Duration::from_millis(1500);
 
-/// What the node has not taken up by then is with another one.
-const CLAIM_PATIENCE: Duration = Duration::from_millis(150);
+/// How long the node has to claim its starts; others are then claimed by other nodes.
+const CLAIM_TIMEOUT: Duration = Duration::from_millis(150);
 
-/// What is not finished so long after the fault is lost.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The timeout of all instances after the fault.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What was counted.
+/// The counts of all rounds.
 #[derive(Default)]
 struct Outcome {
-    /// Of each round, in milliseconds.
+    /// The take-over time of each round, in milliseconds.
     times: Vec<f64>,
     lost: usize,
     twice: usize,
@@ -66,43 +66,43 @@ impl Outcome {
 pub(crate) async fn run(target: &Target, settings: &BenchFailover) -> Result<(), Failure> {
     let url = target.database_url()?.to_owned();
     let stop = stop::on_signals()?;
-    let [machine, server] = surroundings::describe(&url).await?;
-    let scratch = ScratchDatabase::in_database(&url, "bench").await?;
+    let [machine, server] = environment::describe(&url).await?;
+    let scratch = ScratchDatabase::create_schema(&url, "bench").await?;
     let mut cluster = Cluster::new(target, settings, &url, &scratch.schema);
     let measured = tokio::select! {
         outcome = measure(&scratch, &mut cluster, settings) => outcome,
         () = stop.cancelled() => Err(Failure::failed("stopped before the end")),
     };
     cluster.stop().await;
-    let judged = match measured {
-        Ok(outcome) => judge(&scratch, outcome).await,
+    let checked = match measured {
+        Ok(outcome) => check_database(&scratch, outcome).await,
         Err(failure) => Err(failure),
     };
-    let cleared = scratch.clear().await;
-    let outcome = judged?;
-    cleared?;
-    say(&format!(
+    let removed = scratch.remove().await;
+    let outcome = checked?;
+    removed?;
+    print_line(&format!(
         "fault: {}; {} rounds of {} bursts of {} s on one of three nodes, after one round to warm up",
         settings.fault.word(),
         settings.rounds,
         settings.bursts,
         BURST.as_secs()
     ));
-    say(&machine);
-    say(&server);
+    print_line(&machine);
+    print_line(&server);
     let [p50, p95, max] = [50, 95, 100].map(|percent| percentile(&outcome.times, percent));
-    say(&format!(
-        "until the last burst ran elsewhere: p50 {p50:.1} ms, p95 {p95:.1} ms, max {max:.1} ms"
+    print_line(&format!(
+        "until the last burst ran on another node: p50 {p50:.1} ms, p95 {p95:.1} ms, max {max:.1} ms"
     ));
-    say(&format!(
+    print_line(&format!(
         "{} lost, {} twice, {} errors",
         outcome.lost, outcome.twice, outcome.errors
     ));
     if settings.json {
-        say(&report(settings, &outcome).to_string());
+        print_line(&report(settings, &outcome).to_string());
     }
     if outcome.lost + outcome.twice + outcome.errors > 0 {
-        return Err(Failure::found());
+        return Err(Failure::reported());
     }
     Ok(())
 }
@@ -131,17 +131,17 @@ async fn measure(
     let session = scratch.open().await?;
     let mut outcome = Outcome::default();
     cluster.complete().await?;
-    if let Some(first) = cluster.members.first() {
+    if let Some(first) = cluster.nodes.first() {
         let definition = json!({"definitionId": "bench", "root": {"type": "Elsa.Sequence", "id": "steps", "activities": [
-            {"type": WORK, "id": ACTIVITY, "milliseconds": {"typeName": "Int64", "expression": {
+            {"type": WORK_ACTIVITY, "id": ACTIVITY, "milliseconds": {"typeName": "Int64", "expression": {
                 "type": "Literal", "value": u64::try_from(BURST.as_millis()).unwrap_or_default()}}}]}});
         let save = json!({"model": definition, "publish": true});
-        Client::new(&first.node.url())
+        Client::new(&first.process.url())
             .post("workflow-definitions", &save)
             .await?;
     }
     for round in 0..=settings.rounds {
-        let taken = one_round(&session.client, cluster, settings, &mut outcome).await?;
+        let taken = run_round(&session.client, cluster, settings, &mut outcome).await?;
         let name = if round == 0 {
             "warm-up".to_owned()
         } else {
@@ -154,7 +154,7 @@ async fn measure(
                     outcome.times.push(time);
                 }
             }
-            None => eprintln!("{name}: nothing was run again"),
+            None => eprintln!("{name}: no burst was executed again"),
         }
         if round < settings.rounds {
             cluster.complete().await?;
@@ -163,77 +163,77 @@ async fn measure(
     Ok(outcome)
 }
 
-/// The milliseconds from the fault to the start of the last burst that was run again.
-async fn one_round(
+/// Injects a fault; returns the milliseconds to the start of the last burst that was executed again.
+async fn run_round(
     database: &Database,
     cluster: &mut Cluster,
     settings: &BenchFailover,
     outcome: &mut Outcome,
 ) -> Result<Option<f64>, Failure> {
     let tenant = TenantId::default();
-    // In turn: whoever comes back or is new goes to the end.
-    let mut victim = cluster.members.remove(0);
-    let old = by_node_id(database, &victim.id).await?;
-    let api = Client::new(&victim.node.url());
-    let (mut accepted, began, mut asked) = (Vec::new(), Instant::now(), None::<Instant>);
+    // In turn: a rejoined or new node goes to the end.
+    let mut node = cluster.nodes.remove(0);
+    let old = by_node_id(database, &node.id).await?;
+    let api = Client::new(&node.process.url());
+    let (mut accepted, began, mut requested) = (Vec::new(), Instant::now(), None::<Instant>);
     let held = loop {
-        let held = observe::held(database, &victim.id).await?;
+        let held = observe::held(database, &node.id).await?;
         if held.len() >= settings.bursts {
             break held;
         }
-        if began.elapsed() > IN_FLIGHT_PATIENCE {
+        if began.elapsed() > IN_FLIGHT_TIMEOUT {
             outcome.error(&format!(
                 "only {} bursts were in flight on {}",
                 held.len(),
-                victim.node.name
+                node.process.name
             ));
             break held;
         }
-        // Some may have gone to another node: as many more are started.
-        if asked.is_none_or(|asked| asked.elapsed() > CLAIM_PATIENCE) {
+        // Other nodes may have claimed some: as many more are started.
+        if requested.is_none_or(|requested| requested.elapsed() > CLAIM_TIMEOUT) {
             start(&api, settings.bursts - held.len(), &mut accepted, outcome).await;
-            asked = Some(Instant::now());
+            requested = Some(Instant::now());
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     };
     let fault_at = observe::clock(database).await?;
-    victim.strike(settings.fault).await?;
-    let struck = Instant::now();
+    node.inject(settings.fault).await?;
+    let injected = Instant::now();
 
-    let mut next_word = Duration::from_secs(1);
+    let mut next_report = Duration::from_secs(1);
     loop {
         let finished = observe::finished(database, &tenant, &accepted).await?;
         if finished == accepted.len() {
             break;
         }
-        if struck.elapsed() > PATIENCE {
+        if injected.elapsed() > TIMEOUT {
             outcome.lost += accepted.len() - finished;
             outcome.error(&format!("{} instances are not finished", accepted.len() - finished));
             break;
         }
-        if struck.elapsed() > next_word {
+        if injected.elapsed() > next_report {
             eprintln!(
                 "{} s after the fault: {finished} of {} instances finished",
-                next_word.as_secs(),
+                next_report.as_secs(),
                 accepted.len()
             );
-            next_word += Duration::from_secs(1);
+            next_report += Duration::from_secs(1);
         }
         tokio::time::sleep(Duration::from_millis(25)).await;
     }
-    match victim.recover(settings.fault, database, &old).await {
-        Ok(true) => cluster.members.push(victim),
+    match node.end_fault(settings.fault, database, &old).await {
+        Ok(true) => cluster.nodes.push(node),
         Ok(false) => {}
         Err(failure) => {
-            outcome.error(&failure.told());
-            victim.node.stop().await;
+            outcome.error(&failure.redacted());
+            node.process.stop().await;
         }
     }
     let begun = observe::begun(database, &tenant, &held, ACTIVITY, fault_at).await?;
     let again: Vec<f64> = begun.into_iter().filter(|since| *since > 0.0).collect();
     if again.len() < held.len() {
         outcome.error(&format!(
-            "{} of {} bursts were not run again",
+            "{} of {} bursts were not executed again",
             held.len() - again.len(),
             held.len()
         ));
@@ -241,21 +241,24 @@ async fn one_round(
     Ok(again.into_iter().max_by(f64::total_cmp))
 }
 
-/// Starts instances at a node, and keeps the ids of those that it has accepted.
+/// Starts instances at a node, and collects the ids of the accepted ones.
 async fn start(api: &Client, count: usize, accepted: &mut Vec<InstanceId>, outcome: &mut Outcome) {
     let nothing = json!({});
     let starts = (0..count).map(|_| api.post("workflow-definitions/bench/dispatch", &nothing));
-    let answers: Vec<_> = stream::iter(starts).buffer_unordered(LANES).collect().await;
+    let answers: Vec<_> = stream::iter(starts)
+        .buffer_unordered(CONCURRENT_REQUESTS)
+        .collect()
+        .await;
     for answer in answers {
         match answer {
-            Ok(answer) => accepted.push(InstanceId::new(text(&answer, "workflowInstanceId"))),
-            Err(failure) => outcome.error(&failure.told()),
+            Ok(answer) => accepted.push(InstanceId::new(text_field(&answer, "workflowInstanceId"))),
+            Err(failure) => outcome.error(&failure.redacted()),
         }
     }
 }
 
-/// What is to be seen when all nodes have ended.
-async fn judge(scratch: &ScratchDatabase, mut outcome: Outcome) -> Result<Outcome, Failure> {
+/// Checks the database after the exit of all nodes.
+async fn check_database(scratch: &ScratchDatabase, mut outcome: Outcome) -> Result<Outcome, Failure> {
     let session = scratch.open().await?;
     outcome.twice = usize::try_from(observe::twice(&session.client).await?).unwrap_or(0);
     for violation in runtime::check(&scratch.url, &scratch.schema).await? {

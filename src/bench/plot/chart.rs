@@ -1,32 +1,32 @@
-//! The picture: who is who, a panel of bars for each kind of figure, and where it was measured.
+//! The chart: a legend, a panel of bars for each kind of figure, and the environment of the measurement.
 
 use super::panel::{Figure, PANELS, Panel, Unit};
 use super::scale::{Scale, median};
 use super::series::{Series, in_common};
 use super::svg::{Anchor, Font, Svg};
 
-/// With more of them bars become lines.
-pub(super) const MOST_SERIES: usize = 32;
-/// With more of them than that each panel has the whole width.
-const MOST_BESIDE: usize = 8;
+/// The maximum number of series.
+pub(super) const MAX_SERIES: usize = 32;
+/// With more series, each panel takes the whole width.
+const MAX_TWO_COLUMNS: usize = 8;
 
 const WIDTH: f64 = 1000.0;
 const MARGIN: f64 = 24.0;
 const PANEL_HEIGHT: f64 = 270.0;
-/// What a panel has around its bars.
+/// The margins of a panel around its bars.
 const ABOVE: f64 = 34.0;
 const BELOW: f64 = 42.0;
 const LEFT: f64 = 62.0;
 const WIDEST_BAR: f64 = 64.0;
 
-/// Told apart by people who see few colours, and by numbers from the ninth on.
+/// Distinguishable with colour blindness; from the ninth on, numbers distinguish the series.
 const COLOURS: [&str; 8] = [
     "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#7a5c1e", "#666666",
 ];
 const INK: &str = "#1a1a1a";
-const PALE: &str = "#555555";
+const GREY: &str = "#555555";
 const GRID: &str = "#dddddd";
-const ALARM: &str = "#b00020";
+const WARNING_COLOUR: &str = "#b00020";
 
 const fn font(size: f64, colour: &'static str) -> Font {
     Font {
@@ -47,15 +47,15 @@ const HEADING: Font = Font {
     colour: INK,
 };
 const PLAIN: Font = font(12.0, INK);
-const SMALL: Font = font(10.0, PALE);
+const SMALL: Font = font(10.0, GREY);
 const VALUE: Font = font(10.0, INK);
-const WARNING: Font = font(12.0, ALARM);
+const WARNING: Font = font(12.0, WARNING_COLOUR);
 
 fn colour(place: usize) -> &'static str {
     COLOURS.iter().cycle().nth(place).copied().unwrap_or(INK)
 }
 
-/// The figures of a panel that runs have in common: with those of one alone there is nothing to compare.
+/// The figures of a panel that at least two series have, or the only one.
 fn figures(panel: &Panel, all: &[Series]) -> Vec<&'static Figure> {
     let enough = all.len().min(2);
     let shown = panel.figures.iter().filter(|figure| {
@@ -83,7 +83,7 @@ pub(super) fn draw(all: &[Series]) -> String {
         y += 20.0;
     }
     y = legend(&mut svg, all, y + 4.0);
-    let columns = if all.len() > MOST_BESIDE { 1 } else { 2 };
+    let columns = if all.len() > MAX_TWO_COLUMNS { 1 } else { 2 };
     let panel_width = (width - MARGIN * f64::from(columns - 1)) / f64::from(columns);
     let shown: Vec<(&Panel, Vec<&Figure>)> = PANELS
         .iter()
@@ -106,11 +106,11 @@ pub(super) fn draw(all: &[Series]) -> String {
         }
         y += PANEL_HEIGHT + 16.0;
     }
-    y = surroundings(&mut svg, all, y + 8.0);
+    y = environment(&mut svg, all, y + 8.0);
     svg.finish(WIDTH, y + MARGIN / 2.0, &title)
 }
 
-/// Who is who, a line each.
+/// The legend, a line per series.
 fn legend(svg: &mut Svg, all: &[Series], mut y: f64) -> f64 {
     for (place, series) in all.iter().enumerate() {
         svg.rect([MARGIN, y, 22.0, 14.0], colour(place), None);
@@ -128,21 +128,21 @@ fn legend(svg: &mut Svg, all: &[Series], mut y: f64) -> f64 {
             svg.text([left, y + 11.0], Anchor::Start, PLAIN, line);
             y += 18.0;
         }
-        if let Some(trouble) = series.trouble() {
-            let told = format!("not to be compared: {trouble}");
-            svg.text([left, y + 11.0], Anchor::Start, WARNING, &told);
+        if let Some(failures) = series.failures() {
+            let text = format!("not to be compared: {failures}");
+            svg.text([left, y + 11.0], Anchor::Start, WARNING, &text);
             y += 18.0;
         }
     }
     y + 12.0
 }
 
-/// Where all of it was measured, as far as it is known.
-fn surroundings(svg: &mut Svg, all: &[Series], mut y: f64) -> f64 {
+/// The machines and servers of the runs, as far as known.
+fn environment(svg: &mut Svg, all: &[Series], mut y: f64) -> f64 {
     let mut places: Vec<(&str, Vec<String>)> = Vec::new();
     for (place, series) in all.iter().enumerate() {
         let number = (place + 1).to_string();
-        for line in series.runs.iter().flat_map(|run| &run.surroundings) {
+        for line in series.runs.iter().flat_map(|run| &run.environment) {
             match places.iter_mut().find(|(other, _)| other == line) {
                 Some((_, numbers)) if numbers.last() == Some(&number) => {}
                 Some((_, numbers)) => numbers.push(number.clone()),
@@ -151,12 +151,12 @@ fn surroundings(svg: &mut Svg, all: &[Series], mut y: f64) -> f64 {
         }
     }
     for (line, numbers) in places {
-        let told = if numbers.len() == all.len() {
+        let text = if numbers.len() == all.len() {
             line.to_owned()
         } else {
             format!("{}: {line}", numbers.join(", "))
         };
-        for part in SMALL.wrapped(&told, WIDTH - 2.0 * MARGIN) {
+        for part in SMALL.wrapped(&text, WIDTH - 2.0 * MARGIN) {
             svg.text([MARGIN, y], Anchor::Start, SMALL, &part);
             y += 14.0;
         }
@@ -164,7 +164,7 @@ fn surroundings(svg: &mut Svg, all: &[Series], mut y: f64) -> f64 {
     y
 }
 
-/// A panel at its place.
+/// A panel and its position.
 struct Bars<'a> {
     all: &'a [Series],
     panel: &'a Panel,
@@ -183,9 +183,11 @@ impl Bars<'_> {
         let group = (self.width - LEFT) / self.figures.len() as f64;
         let slot = (group * 0.84 / self.all.len() as f64).min(WIDEST_BAR * 1.25);
         let medians = values.iter().flatten().filter_map(|values| median(values));
-        let widest = medians.map(|value| VALUE.width(&scale.told(value))).fold(0.0, f64::max);
+        let widest = medians
+            .map(|value| VALUE.width(&scale.label(value)))
+            .fold(0.0, f64::max);
         let upright = widest > slot;
-        // Room above the highest bar for its number.
+        // Space for the number above the highest bar.
         let above = ABOVE + if upright { widest } else { VALUE.size };
         let frame = Frame {
             left: self.x + LEFT,
@@ -208,7 +210,7 @@ impl Bars<'_> {
                 };
                 self.bar(svg, &scale, &frame, figure, &bar, of_one);
             }
-            // With the first alone the title of throughput says it all.
+            // A single throughput figure needs no name beside the title.
             let plain = self.figures.len() == 1 && self.panel.unit == Unit::PerSecond;
             if !plain {
                 let at = [middle, frame.bottom + 30.0];
@@ -226,10 +228,10 @@ impl Bars<'_> {
         svg.text([self.x, self.y + 14.0], Anchor::Start, HEADING, &title);
         for tick in &scale.ticks {
             let y = frame.at(*tick);
-            let ink = if *tick > 0.0 { GRID } else { PALE };
+            let ink = if *tick > 0.0 { GRID } else { GREY };
             svg.line([frame.left, y, frame.right, y], ink);
             let at = [frame.left - 6.0, y + 3.5];
-            svg.text(at, Anchor::End, SMALL, &scale.told(*tick));
+            svg.text(at, Anchor::End, SMALL, &scale.label(*tick));
         }
     }
 
@@ -240,28 +242,28 @@ impl Bars<'_> {
             svg.text([bar.centre, frame.bottom - 4.0], Anchor::Middle, SMALL, "–");
             return;
         };
-        let told = |value: f64| format!("{} {}", scale.told(value), scale.unit).trim().to_owned();
+        let with_unit = |value: f64| format!("{} {}", scale.label(value), scale.unit).trim().to_owned();
         let name = self
             .all
             .get(bar.number)
             .map_or_else(String::new, |series| series.label(self.all));
         let what = format!("{} {}", self.panel.title, figure.name);
-        let said = format!("{name}: {}: {}", what.trim_end(), told(middle));
+        let tooltip = format!("{name}: {}: {}", what.trim_end(), with_unit(middle));
         let y = frame.at(middle);
         let place = [bar.centre - bar.width / 2.0, y, bar.width, frame.bottom - y];
-        svg.rect(place, colour(bar.number), Some(&said));
+        svg.rect(place, colour(bar.number), Some(&tooltip));
         let mut highest = y;
         if values.len() > 1 {
-            // Beside each other, so that equal ones are seen.
+            // Side by side, so that equal values stay visible.
             let step = (bar.width * 0.7 / values.len() as f64).min(7.0);
             let first = bar.centre - step * (values.len() - 1) as f64 / 2.0;
             for (place, value) in values.iter().enumerate() {
                 let y = frame.at(*value);
-                svg.dot([first + step * place as f64, y], &told(*value));
+                svg.dot([first + step * place as f64, y], &with_unit(*value));
                 highest = highest.min(y - 3.0);
             }
         }
-        let label = scale.told(middle);
+        let label = scale.label(middle);
         if bar.upright {
             let at = [bar.centre + 3.5, highest - 4.0];
             svg.text(at, Anchor::Up, VALUE, &label);
@@ -272,7 +274,7 @@ impl Bars<'_> {
     }
 }
 
-/// Where bars stand.
+/// The coordinates of the bars.
 struct Frame {
     left: f64,
     right: f64,

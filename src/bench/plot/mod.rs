@@ -1,6 +1,6 @@
-//! `mainspring bench plot`: the outcomes of several runs, side by side in one SVG.
+//! `mainspring bench plot`: the results of several runs, side by side in one SVG.
 //!
-//! It draws what stands in files, and asks no database. The same files in the same order give the same bytes.
+//! It reads files only, no database. The same files in the same order give the same bytes.
 
 mod chart;
 mod panel;
@@ -19,25 +19,25 @@ use crate::harness::failure::Failure;
 pub(crate) fn run(settings: &BenchPlot) -> Result<(), Failure> {
     let runs = reading::read(&settings.files)?;
     let series = series::group(runs);
-    if series.len() > chart::MOST_SERIES {
+    if series.len() > chart::MAX_SERIES {
         return Err(Failure::usage(format!(
-            "these are {} runs that differ in name or settings; a picture holds {}",
+            "{} runs differ in name or settings; a plot shows at most {}",
             series.len(),
-            chart::MOST_SERIES
+            chart::MAX_SERIES
         )));
     }
     let picture = chart::draw(&series);
     let Some(path) = &settings.output else {
         let mut out = io::stdout().lock();
         return match out.write_all(picture.as_bytes()).and_then(|()| out.flush()) {
-            // Nobody reads on: there is nothing left to do.
+            // The reader has closed the pipe.
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
                 Err(Failure::failed(format!("standard output: {error}")))
             }
             _ => Ok(()),
         };
     };
-    let told = |error: io::Error| Failure::failed(format!("{}: {error}", path.display()));
+    let failed = |error: io::Error| Failure::failed(format!("{}: {error}", path.display()));
     let same = |file: &std::path::PathBuf| file.canonicalize().ok().zip(path.canonicalize().ok());
     if settings
         .files
@@ -46,9 +46,9 @@ pub(crate) fn run(settings: &BenchPlot) -> Result<(), Failure> {
         .any(|(input, output)| input == output)
     {
         return Err(Failure::usage(format!(
-            "{}: the picture would overwrite a run",
+            "{}: the plot would overwrite a run",
             path.display()
         )));
     }
-    std::fs::write(path, picture).map_err(told)
+    std::fs::write(path, picture).map_err(failed)
 }

@@ -1,4 +1,4 @@
-//! What there is to see of a run: figures, and which of them share a panel.
+//! The figures of a run, and the panels that show them.
 
 use serde_json::{Map, Value};
 
@@ -14,13 +14,13 @@ pub(super) enum Unit {
 
 /// One number of an outcome.
 pub(super) struct Figure {
-    /// What it is called below its bars; empty if the title says all.
+    /// The label below its bars; empty if the title is enough.
     pub(super) name: &'static str,
-    /// The fields that may hold it, and what one of theirs is in units of ours.
+    /// The JSON fields that may contain it, with the factor to our unit.
     fields: &'static [(&'static str, f64)],
 }
 
-/// Figures that are worth comparing with each other.
+/// Figures in one diagram.
 pub(super) struct Panel {
     pub(super) title: &'static str,
     pub(super) unit: Unit,
@@ -31,14 +31,14 @@ const fn figure(name: &'static str, fields: &'static [(&'static str, f64)]) -> F
     Figure { name, fields }
 }
 
-/// In the order in which they are drawn.
+/// In drawing order.
 pub(super) const PANELS: [Panel; 10] = [
     Panel {
         title: "Throughput",
         unit: Unit::PerSecond,
         figures: &[
             figure("measured", &[("ops_per_s", 1.0)]),
-            figure("plain, two round trips", &[("baseline_ops_per_s", 1.0)]),
+            figure("baseline, two round trips", &[("baseline_ops_per_s", 1.0)]),
         ],
     },
     Panel {
@@ -73,12 +73,12 @@ pub(super) const PANELS: [Panel; 10] = [
         ],
     },
     Panel {
-        title: "From the first due until the last had run",
+        title: "From the first due time to the last end",
         unit: Unit::Time,
         figures: &[figure("", &[("all_ms", 1e3)])],
     },
     Panel {
-        title: "CPU of each workflow",
+        title: "CPU per workflow",
         unit: Unit::Time,
         figures: &[
             figure("engine", &[("engine_cpu_us", 1.0)]),
@@ -86,7 +86,7 @@ pub(super) const PANELS: [Panel; 10] = [
         ],
     },
     Panel {
-        title: "Words with the server for each workflow",
+        title: "Statements and round trips per workflow",
         unit: Unit::Count,
         figures: &[
             figure("statements", &[("statements", 1.0)]),
@@ -94,32 +94,32 @@ pub(super) const PANELS: [Panel; 10] = [
         ],
     },
     Panel {
-        title: "WAL of each workflow",
+        title: "WAL per workflow",
         unit: Unit::Bytes,
         figures: &[figure("", &[("wal_bytes", 1.0)])],
     },
     Panel {
-        title: "Flushes for each workflow",
+        title: "Flushes per workflow",
         unit: Unit::Count,
         figures: &[figure("", &[("flushes", 1.0)])],
     },
 ];
 
-/// More than anything measures, and far from where arithmetic ends.
-const MOST: f64 = 1e15;
+/// The largest plausible value.
+const MAX: f64 = 1e15;
 
 impl Figure {
-    /// Its value in an outcome.
+    /// Its value in a result.
     pub(super) fn of(&self, outcome: &Map<String, Value>) -> Option<f64> {
         let mut found = self.fields.iter().filter_map(|(field, factor)| {
             let value = outcome.get(*field)?.as_f64()? * factor;
-            (0.0..=MOST).contains(&value).then_some(value)
+            (0.0..=MAX).contains(&value).then_some(value)
         });
         found.next()
     }
 }
 
-/// Whether there is anything to draw of it.
+/// Whether a result has any figure.
 pub(super) fn has_figures(outcome: &Map<String, Value>) -> bool {
     let mut figures = PANELS.iter().flat_map(|panel| panel.figures);
     figures.any(|figure| figure.of(outcome).is_some())

@@ -1,4 +1,4 @@
-//! Runs out of files.
+//! Reads runs from files.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,39 +9,39 @@ use serde_json::{Map, Value};
 use super::panel;
 use crate::harness::failure::Failure;
 
-/// Of all files together: what a run prints is a few kilobytes.
-const MOST_BYTES: usize = 16 << 20;
+/// The limit of all files together; a run prints a few kilobytes.
+const MAX_BYTES: usize = 16 << 20;
 
-/// The lines that a benchmark prints before its outcome, of where it was measured.
-const SURROUNDINGS: [&str; 2] = ["machine: ", "server: "];
+/// The prefixes of the lines that describe machine and server.
+const ENVIRONMENT: [&str; 2] = ["machine: ", "server: "];
 
-/// One outcome.
+/// One result.
 #[derive(Clone, Debug)]
 pub(super) struct Run {
-    /// What its file is called, without folder and ending.
+    /// The name of its file, without folder and extension.
     pub(super) name: String,
-    /// The machine and the server, as far as the file tells.
-    pub(super) surroundings: Vec<String>,
+    /// The lines of machine and server before it in the file.
+    pub(super) environment: Vec<String>,
     pub(super) outcome: Map<String, Value>,
 }
 
-/// All outcomes in the files, in their order.
+/// Reads all results in the files, in order.
 pub(super) fn read(files: &[PathBuf]) -> Result<Vec<Run>, Failure> {
     let mut runs = Vec::new();
-    let mut left = MOST_BYTES;
+    let mut left = MAX_BYTES;
     for file in files {
-        let told = |what: &dyn std::fmt::Display| Failure::usage(format!("{}: {what}", file.display()));
+        let failed = |what: &dyn std::fmt::Display| Failure::usage(format!("{}: {what}", file.display()));
         let mut bytes = Vec::new();
         File::open(file)
             .and_then(|opened| opened.take(left as u64 + 1).read_to_end(&mut bytes))
-            .map_err(|error| told(&error))?;
+            .map_err(|error| failed(&error))?;
         left = left
             .checked_sub(bytes.len())
-            .ok_or_else(|| told(&format!("the files hold more than {} MiB", MOST_BYTES >> 20)))?;
+            .ok_or_else(|| failed(&format!("the files are larger than {} MiB", MAX_BYTES >> 20)))?;
         let found = parse(&name(file), &String::from_utf8_lossy(&bytes));
         if found.is_empty() {
-            return Err(told(
-                &"there is no outcome of a benchmark in it; run `mainspring bench … --json > FILE`",
+            return Err(failed(
+                &"it contains no result of a benchmark; run `mainspring bench … --json > FILE`",
             ));
         }
         runs.extend(found);
@@ -54,13 +54,13 @@ fn name(file: &Path) -> String {
         .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
 }
 
-/// The outcomes in a text, whatever stands around them.
+/// Finds the results in a text, among other lines.
 pub(super) fn parse(name: &str, text: &str) -> Vec<Run> {
     let mut runs = Vec::new();
-    let mut surroundings: [Option<&str>; 2] = [None, None];
+    let mut environment: [Option<&str>; 2] = [None, None];
     for line in text.lines() {
         let line = line.trim_start_matches('\u{feff}').trim();
-        for (slot, begin) in surroundings.iter_mut().zip(SURROUNDINGS) {
+        for (slot, begin) in environment.iter_mut().zip(ENVIRONMENT) {
             if line.starts_with(begin) {
                 *slot = Some(line);
             }
@@ -74,7 +74,7 @@ pub(super) fn parse(name: &str, text: &str) -> Vec<Run> {
         if outcome.get("bench").is_some_and(Value::is_string) && panel::has_figures(&outcome) {
             runs.push(Run {
                 name: name.to_owned(),
-                surroundings: surroundings.iter().flatten().map(|line| (*line).to_owned()).collect(),
+                environment: environment.iter().flatten().map(|line| (*line).to_owned()).collect(),
                 outcome,
             });
         }

@@ -1,21 +1,21 @@
-//! Numbers for people: axes that end at round ones, in the unit that suits them.
+//! Axes with round ticks and a suitable unit.
 
 use super::panel::Unit;
 
 /// An axis from zero.
 #[derive(Debug, PartialEq)]
 pub(super) struct Scale {
-    /// Its end, in the unit of the figures.
+    /// The upper end, in the unit of the figures.
     pub(super) top: f64,
     pub(super) ticks: Vec<f64>,
-    /// What its numbers are.
+    /// The unit of its labels.
     pub(super) unit: &'static str,
-    /// How many of the figures' units are one of it.
+    /// The number of the figures' units in one of the axis.
     divisor: f64,
 }
 
 impl Scale {
-    /// One that holds everything up to `most`.
+    /// An axis for values up to `most`.
     pub(super) fn up_to(most: f64, unit: Unit) -> Self {
         let (name, divisor) = match unit {
             Unit::PerSecond => ("per second", 1.0),
@@ -38,24 +38,24 @@ impl Scale {
         }
     }
 
-    /// A value of the figures, in the unit of the axis.
-    pub(super) fn told(&self, value: f64) -> String {
+    /// A value as text in the unit of the axis.
+    pub(super) fn label(&self, value: f64) -> String {
         number(value / self.divisor)
     }
 }
 
-/// The least of 1, 2 and 5 times a power of ten that is no less.
+/// The smallest of 1, 2 and 5 times a power of ten that is at least `least`.
 fn round_step(least: f64) -> f64 {
     if least <= 1e-9 {
         return 1.0;
     }
     let power = 10f64.powf(least.log10().floor());
-    // What is a hair above a round number is meant to be that.
+    // Tolerates rounding errors above a round number.
     let fits = |factor: &f64| factor * power >= least * (1.0 - 1e-9);
     [1.0, 2.0, 5.0].into_iter().find(fits).unwrap_or(10.0) * power
 }
 
-/// About three digits that matter, and all of a whole number; thousands apart.
+/// About three significant digits, all digits before the point, with thousands separators.
 pub(super) fn number(value: f64) -> String {
     let decimals = match value {
         value if value >= 99.95 => 0,
@@ -78,7 +78,7 @@ pub(super) fn number(value: f64) -> String {
     }
 }
 
-/// Of an even number: what is between the two in the middle.
+/// The median; for an even count the mean of the middle two.
 pub(super) fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

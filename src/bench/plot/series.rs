@@ -1,14 +1,14 @@
-//! Which runs are repetitions of each other, and how they are told from others.
+//! Groups the repetitions of a run, and labels the groups.
 
 use serde_json::{Map, Value};
 
 use super::panel::Figure;
 use super::reading::Run;
 
-/// A name is not to fill the picture.
-const LONGEST: usize = 60;
+/// The maximum length of a name in the plot.
+const MAX_NAME: usize = 60;
 
-/// What a run was asked for. The first three are its mode, which is always told.
+/// The settings of a run. The first three are always shown.
 const SETTINGS: [&str; 14] = [
     "mode",
     "fault",
@@ -25,10 +25,10 @@ const SETTINGS: [&str; 14] = [
     "rounds",
     "seconds",
 ];
-const ALWAYS_TOLD: usize = 3;
+const ALWAYS_SHOWN: usize = 3;
 
-/// What makes a run one that nobody should compare with others: its field, and what one and several are called.
-const TROUBLES: [(&str, &str, &str); 4] = [
+/// The counts that make a run incomparable: the field, singular and plural.
+const FAILURE_COUNTS: [(&str, &str, &str); 4] = [
     ("errors", "error", "errors"),
     ("lost", "lost", "lost"),
     ("twice", "ran twice", "ran twice"),
@@ -43,7 +43,7 @@ pub(super) struct Series {
     pub(super) runs: Vec<Run>,
 }
 
-/// Runs that are repetitions come together, where the first of them stood.
+/// Groups the repetitions, in the order of their first runs.
 pub(super) fn group(runs: Vec<Run>) -> Vec<Series> {
     let mut all: Vec<Series> = Vec::new();
     for run in runs {
@@ -63,9 +63,9 @@ pub(super) fn group(runs: Vec<Run>) -> Vec<Series> {
     all
 }
 
-/// The settings that all have, and with the same value, but for those that are told of each.
+/// The settings with the same value in all series, except those that are always shown.
 pub(super) fn in_common(all: &[Series]) -> Vec<String> {
-    (ALWAYS_TOLD..SETTINGS.len())
+    (ALWAYS_SHOWN..SETTINGS.len())
         .filter(|place| is_common(all, *place))
         .filter_map(|place| all.first()?.settings.get(place)?.clone())
         .collect()
@@ -78,16 +78,16 @@ fn is_common(all: &[Series], place: usize) -> bool {
 }
 
 impl Series {
-    /// The values of a figure, a run each, in the order of the runs.
+    /// The values of a figure, in the order of the runs.
     pub(super) fn values(&self, figure: &Figure) -> Vec<f64> {
         self.runs.iter().filter_map(|run| figure.of(&run.outcome)).collect()
     }
 
-    /// What tells it from the others.
+    /// The label in the legend.
     pub(super) fn label(&self, all: &[Self]) -> String {
-        let told = |place: usize| place < ALWAYS_TOLD || !is_common(all, place);
+        let shown = |place: usize| place < ALWAYS_SHOWN || !is_common(all, place);
         let mut words = vec![self.bench.clone()];
-        let settings = self.settings.iter().enumerate().filter(|(place, _)| told(*place));
+        let settings = self.settings.iter().enumerate().filter(|(place, _)| shown(*place));
         words.extend(settings.filter_map(|(_, setting)| setting.clone()));
         let repeated = match self.runs.len() {
             1 => String::new(),
@@ -96,13 +96,13 @@ impl Series {
         format!("{}: {}{repeated}", shortened(&self.name), words.join(", "))
     }
 
-    /// What went wrong, of all its runs.
-    pub(super) fn trouble(&self) -> Option<String> {
+    /// The failures of all its runs.
+    pub(super) fn failures(&self) -> Option<String> {
         let count = |field: &str| {
             let counts = self.runs.iter().filter_map(|run| run.outcome.get(field)?.as_u64());
             counts.fold(0, u64::saturating_add)
         };
-        let troubles: Vec<String> = TROUBLES
+        let troubles: Vec<String> = FAILURE_COUNTS
             .iter()
             .map(|(field, one, several)| (count(field), one, several))
             .filter(|(count, ..)| *count > 0)
@@ -121,7 +121,7 @@ fn settings(outcome: &Map<String, Value>) -> [Option<String>; SETTINGS.len()] {
         ("mode" | "fault" | "provider", Value::String(word)) => Some(shortened(word)),
         ("commit" | "journal", Value::String(word)) => Some(format!("{setting} {}", shortened(word))),
         ("at_once", Value::Bool(true)) => Some("at once".to_owned()),
-        // There the clients are the timers.
+        // Timers are their own clients.
         ("clients", _) if outcome.contains_key("timers") => None,
         ("contention", Value::Number(keys)) => Some(format!("{keys} shared keys")),
         ("seconds", Value::Number(seconds)) => Some(format!("over {seconds} s")),
@@ -134,8 +134,8 @@ fn settings(outcome: &Map<String, Value>) -> [Option<String>; SETTINGS.len()] {
 }
 
 fn shortened(text: &str) -> String {
-    if text.chars().count() <= LONGEST {
+    if text.chars().count() <= MAX_NAME {
         return text.to_owned();
     }
-    text.chars().take(LONGEST - 1).chain(['…']).collect()
+    text.chars().take(MAX_NAME - 1).chain(['…']).collect()
 }

@@ -1,25 +1,25 @@
-//! SVG, as much of it as bars need.
+//! A minimal SVG writer.
 
 use std::fmt::Write;
 
-/// How wide a letter is, of its height; more than most are.
+/// The estimated width of a letter, as a fraction of the font size.
 const LETTER: f64 = 0.58;
 
 pub(super) struct Svg {
     body: String,
 }
 
-/// Where a text stands, from its point.
+/// The alignment of a text to its point.
 #[derive(Clone, Copy)]
 pub(super) enum Anchor {
     Start,
     Middle,
     End,
-    /// Upwards, beginning there.
+    /// Vertical, upwards from the point.
     Up,
 }
 
-/// How a text looks.
+/// The style of a text.
 #[derive(Clone, Copy)]
 pub(super) struct Font {
     pub(super) size: f64,
@@ -28,12 +28,12 @@ pub(super) struct Font {
 }
 
 impl Font {
-    /// About how wide a text is in it.
+    /// The estimated width of a text.
     pub(super) fn width(&self, text: &str) -> f64 {
         text.chars().count() as f64 * self.size * LETTER
     }
 
-    /// Lines of at most that width, broken at blanks.
+    /// Wraps a text at blanks to lines of at most `width`.
     pub(super) fn wrapped(&self, text: &str, width: f64) -> Vec<String> {
         let mut lines: Vec<String> = Vec::new();
         for word in text.split_whitespace() {
@@ -54,13 +54,13 @@ impl Svg {
         Self { body: String::new() }
     }
 
-    /// Writing into a text cannot fail.
+    /// Appends a line; writing to a string cannot fail.
     fn put(&mut self, text: std::fmt::Arguments<'_>) {
         let _ = self.body.write_fmt(text);
         self.body.push('\n');
     }
 
-    /// A box; with a title it says so to whoever points at it, or cannot see it.
+    /// A rectangle; the title is its tooltip and its text for screen readers.
     pub(super) fn rect(&mut self, [x, y, width, height]: [f64; 4], colour: &str, title: Option<&str>) {
         let head = format!(r#"<rect x="{x:.1}" y="{y:.1}" width="{width:.1}" height="{height:.1}" fill="{colour}""#);
         match title {
@@ -96,7 +96,7 @@ impl Svg {
         ));
     }
 
-    /// The whole, on a background of its own: the viewer may be dark.
+    /// The document, with a white background for dark viewers.
     pub(super) fn finish(self, width: f64, height: f64, title: &str) -> String {
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" \
@@ -110,7 +110,7 @@ impl Svg {
     }
 }
 
-/// As XML 1.0 takes it; the few characters that it takes in no form are replaced.
+/// Escapes a text for XML 1.0; characters that XML cannot represent are replaced.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {

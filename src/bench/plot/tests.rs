@@ -1,4 +1,4 @@
-//! What is read, what belongs together, and what the picture holds.
+//! Tests of reading, grouping and drawing.
 
 use super::reading::{parse, read};
 use super::scale::{median, number};
@@ -39,28 +39,28 @@ fn is_well_formed(text: &str) -> bool {
 }
 
 #[test]
-fn outcomes_are_found_among_other_lines() {
+fn results_are_found_among_other_lines() {
     let runs = parse("a", RUN);
     assert_eq!(runs.len(), 1);
-    assert_eq!(runs[0].surroundings, ["machine: 2 cores", "server: server_version 17"]);
+    assert_eq!(runs[0].environment, ["machine: 2 cores", "server: server_version 17"]);
     assert!(parse("a", r#"{"bench":"x"} {"bench":"y","ops_per_s":1}"#).is_empty());
     assert!(parse("a", r#"{"bench":"x","ops_per_s":-1,"p50_us":"fast","p95_us":1e300}"#).is_empty());
 }
 
 #[test]
-fn a_file_without_an_outcome_is_named() {
+fn a_file_without_a_result_is_named() {
     let file = std::env::temp_dir().join(format!("mainspring-plot-{}.txt", std::process::id()));
     std::fs::write(&file, "nothing").unwrap();
-    let failure = read(std::slice::from_ref(&file)).unwrap_err().told();
+    let failure = read(std::slice::from_ref(&file)).unwrap_err().redacted();
     std::fs::write(&file, vec![b' '; (16 << 20) + 1]).unwrap();
-    let large = read(std::slice::from_ref(&file)).unwrap_err().told();
+    let large = read(std::slice::from_ref(&file)).unwrap_err().redacted();
     std::fs::remove_file(&file).unwrap();
-    let missing = read(std::slice::from_ref(&file)).unwrap_err().told();
-    for told in [&failure, &large, &missing] {
-        assert!(told.contains(&*file.to_string_lossy()), "{told}");
+    let missing = read(std::slice::from_ref(&file)).unwrap_err().redacted();
+    for message in [&failure, &large, &missing] {
+        assert!(message.contains(&*file.to_string_lossy()), "{message}");
     }
     assert!(
-        failure.contains("no outcome") && large.contains("16 MiB"),
+        failure.contains("no result") && large.contains("16 MiB"),
         "{failure} {large}"
     );
 }
@@ -82,14 +82,14 @@ fn repetitions_are_one_bar_with_a_dot_each() {
 }
 
 #[test]
-fn settings_that_differ_are_told_of_each() {
+fn different_settings_are_in_the_legend() {
     let picture = drawn(&[("a", RUN), ("a", &RUN.replace(":8,", ":64,"))]);
     assert!(picture.contains("a: workflows, execute, 8 clients<") && picture.contains("execute, 64 clients<"));
     assert!(!picture.contains("<circle"));
 }
 
 #[test]
-fn a_figure_of_one_alone_is_not_compared_and_errors_are_shown() {
+fn a_figure_of_only_one_series_is_omitted_and_errors_are_shown() {
     let failover = r#"{"bench":"failover","fault":"kill","p50_ms":12,"p95_ms":20,"max_ms":30,"lost":2}"#;
     let picture = drawn(&[("a", RUN), ("b", failover)]);
     assert!(
@@ -101,14 +101,14 @@ fn a_figure_of_one_alone_is_not_compared_and_errors_are_shown() {
 }
 
 #[test]
-fn one_error_is_told_as_one() {
+fn one_error_is_singular() {
     let with = |errors: &str| RUN.replace("\"errors\":0", &format!("\"errors\":{errors},\"twice\":1"));
     assert!(drawn(&[("a", &with("1"))]).contains("not to be compared: 1 error, 1 ran twice<"));
     assert!(drawn(&[("a", &with("2"))]).contains("not to be compared: 2 errors, 1 ran twice<"));
 }
 
 #[test]
-fn bars_of_nothing_have_no_height() {
+fn bars_of_zero_have_no_height() {
     let nothing = r#"{"bench":"workflows","ops_per_s":0,"p50_us":0,"wal_bytes":0,"flushes":0}"#;
     let picture = drawn(&[("a", nothing), ("b", nothing)]);
     let bars: Vec<&str> = picture
@@ -123,7 +123,7 @@ fn bars_of_nothing_have_no_height() {
 }
 
 #[test]
-fn names_cannot_leave_their_place() {
+fn names_are_escaped() {
     let picture = drawn(&[("</svg>&\u{1}\"", RUN)]);
     assert!(
         is_well_formed(&picture) && picture.contains("&lt;/svg&gt;&amp;\u{fffd}&quot;"),
@@ -133,7 +133,7 @@ fn names_cannot_leave_their_place() {
 }
 
 #[test]
-fn numbers_are_short() {
+fn numbers_are_rounded() {
     for (value, text) in [
         (0.0, "0"),
         (0.0213, "0.021"),

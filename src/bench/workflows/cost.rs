@@ -1,4 +1,4 @@
-//! What workflows cost engine and server.
+//! The cost of workflows in engine and server.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use tokio_postgres::Client;
 
-use super::tap::Words;
+use super::counting_proxy::MessageCounts;
 use crate::db::Session;
 use crate::harness::failure::Failure;
 use crate::store::observe;
 
-/// Of `/proc`: hundredths of a second on every Linux.
+/// The unit of CPU times in `/proc`, on Linux.
 const TICK: Duration = Duration::from_millis(10);
 
-/// What was spent so far.
+/// The totals at one time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reading {
     wal_bytes: i64,
@@ -24,11 +24,11 @@ pub(super) struct Reading {
     statements: u64,
     round_trips: u64,
     engine: Duration,
-    /// None: the server is not on this machine, or hidden.
+    /// None if the server's processes are not visible on this machine.
     server: Option<Duration>,
 }
 
-/// What was spent between two readings.
+/// The difference of two readings.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cost {
     pub(super) wal_bytes: f64,
@@ -41,16 +41,16 @@ pub(super) struct Cost {
 
 pub(super) struct Meter {
     session: Session,
-    words: Option<Arc<Words>>,
-    /// Whether the engines are processes of their own.
+    counts: Option<Arc<MessageCounts>>,
+    /// Whether the engines are child processes.
     children: bool,
 }
 
 impl Meter {
-    pub(super) fn new(session: Session, words: Option<Arc<Words>>, children: bool) -> Self {
+    pub(super) fn new(session: Session, counts: Option<Arc<MessageCounts>>, children: bool) -> Self {
         Self {
             session,
-            words,
+            counts,
             children,
         }
     }
@@ -59,7 +59,7 @@ impl Meter {
         &self.session.client
     }
 
-    /// What time it is for the database.
+    /// The database's clock.
     pub(super) async fn clock(&self) -> Result<DateTime<Utc>, Failure> {
         Ok(observe::clock(self.client()).await?)
     }
@@ -67,15 +67,15 @@ impl Meter {
     pub(super) async fn read(&self) -> Result<Reading, Failure> {
         let written = observe::written(&self.session.client).await?;
         let processes = processes();
-        let us = std::process::id();
+        let own = std::process::id();
         let engine = processes.iter().filter(|process| {
             if self.children {
-                process.parent == us
+                process.parent == own
             } else {
-                process.id == us
+                process.id == own
             }
         });
-        let words = self.words.as_ref();
+        let counts = self.counts.as_ref();
         let postmaster = processes
             .iter()
             .find(|process| i64::from(process.id) == i64::from(written.backend) && process.is_postgres)
@@ -83,14 +83,14 @@ impl Meter {
         Ok(Reading {
             wal_bytes: written.wal_bytes,
             flushes: written.flushes,
-            statements: words.map_or(0, |words| words.statements.load(Relaxed)),
-            round_trips: words.map_or(0, |words| words.round_trips.load(Relaxed)),
+            statements: counts.map_or(0, |counts| counts.statements.load(Relaxed)),
+            round_trips: counts.map_or(0, |counts| counts.round_trips.load(Relaxed)),
             engine: engine.map(|process| process.busy).sum(),
-            // Backends that have ended are in the postmaster's account.
+            // The postmaster's times include backends that have exited.
             server: postmaster.map(|postmaster| {
-                let ours = processes.iter().filter(|process| process.parent == postmaster);
+                let backends = processes.iter().filter(|process| process.parent == postmaster);
                 let itself = processes.iter().filter(|process| process.id == postmaster);
-                ours.map(|process| process.busy).sum::<Duration>()
+                backends.map(|process| process.busy).sum::<Duration>()
                     + itself.map(|process| process.busy + process.reaped).sum::<Duration>()
             }),
         })
@@ -98,7 +98,7 @@ impl Meter {
 }
 
 impl Reading {
-    /// What was spent from an earlier reading to this one.
+    /// The cost since an earlier reading.
     pub(super) fn since(&self, before: &Self) -> Cost {
         Cost {
             wal_bytes: (self.wal_bytes - before.wal_bytes) as f64,
@@ -129,13 +129,13 @@ fn processes() -> Vec<Process> {
     entries.flatten().filter_map(|entry| process(&entry.path())).collect()
 }
 
-/// Reads `/proc/ID/stat`. The name stands in parentheses, and may hold anything.
+/// Parses `/proc/ID/stat`. The name is in parentheses, and may contain any character.
 fn process(folder: &Path) -> Option<Process> {
     let id = folder.file_name()?.to_str()?.parse().ok()?;
     let text = std::fs::read_to_string(folder.join("stat")).ok()?;
     let (head, tail) = text.rsplit_once(')')?;
     let fields: Vec<&str> = tail.split_ascii_whitespace().collect();
-    // From the third on: state, parent, …; the 14th to 17th are the times of itself and of children that it has buried.
+    // From the third field on: state, parent, …; the 14th to 17th are the times of the process and of its reaped children.
     let ticks = |place: usize| fields.get(place)?.parse::<u32>().ok();
     Some(Process {
         id,
@@ -151,9 +151,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_is_among_those_that_are_read() {
-        let us = std::process::id();
-        let found = processes().into_iter().find(|process| process.id == us).unwrap();
+    fn this_process_is_listed() {
+        let own = std::process::id();
+        let found = processes().into_iter().find(|process| process.id == own).unwrap();
         assert!(found.parent > 0 && !found.is_postgres);
     }
 }

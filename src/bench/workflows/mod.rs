@@ -1,13 +1,13 @@
-//! `mainspring bench workflows`: workflows per second by each door, and what each costs.
+//! `mainspring bench workflows`: workflows per second in each mode, and the cost of each.
 //!
-//! A workflow counts when the commit with which it finished is known, or, by the doors that answer with the outcome, when
-//! they have answered so. What engines say to the server is counted in a second, short run on the same schema, through a
-//! door that reads along; times are never taken there.
+//! A workflow counts when its last commit is known, or, in the modes whose response contains the outcome, at the response.
+//! Statements and round trips are counted in a second, short run on the same schema, through a proxy; no times are measured
+//! there.
 
 mod cost;
-mod crew;
-mod drive;
-mod tap;
+mod counting_proxy;
+mod engines;
+mod load;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -16,23 +16,23 @@ use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, Share
 use serde_json::{Value, json};
 
 use self::cost::Meter;
-use self::drive::Outcome;
-use self::tap::{Tap, Words};
+use self::counting_proxy::{CountingProxy, MessageCounts};
+use self::load::Outcome;
 use super::figures::Measured;
-use super::{members, surroundings};
+use super::{environment, nodes};
 use crate::bench::settings::{BenchWorkflows, CommitAt, JournalLevel, Mode};
 use crate::db::{Connector, DatabaseUrl, SchemaName};
 use crate::definition::WorkflowDefinition;
 use crate::harness::failure::Failure;
 use crate::harness::scratch::ScratchDatabase;
 use crate::harness::target::Target;
-use crate::harness::{say, stop};
+use crate::harness::{print_line, stop};
 
-/// How long, and how many instances, are enough to count words.
+/// The size of the run that counts statements: seconds, and instances.
 const SAMPLE: (usize, usize) = (2, 2_000);
 
-/// What a measurement needs.
-struct Field {
+/// The parameters of a measurement.
+struct Scenario {
     url: String,
     schema: String,
     log: String,
@@ -44,15 +44,15 @@ struct Field {
     pool_size: usize,
     /// Instances that finished in engines of this process.
     counter: Arc<AtomicU64>,
-    words: Option<Arc<Words>>,
+    counts: Option<Arc<MessageCounts>>,
 }
 
-impl Field {
+impl Scenario {
     async fn meter(&self) -> Result<Meter, Failure> {
         let connector = Connector::new(&DatabaseUrl::parse(&self.url)?, &SchemaName::parse(&self.schema)?)?;
         Ok(Meter::new(
             connector.open().await?,
-            self.words.clone(),
+            self.counts.clone(),
             self.mode == Mode::Http,
         ))
     }
@@ -63,11 +63,11 @@ pub(crate) async fn run(target: &Target, settings: &BenchWorkflows) -> Result<()
         return Err(Failure::usage("--instances is for --mode dispatch and event"));
     }
     let url = target.database_url()?.to_owned();
-    let [machine, server] = surroundings::describe(&url).await?;
+    let [machine, server] = environment::describe(&url).await?;
     let definition = definition(settings)?;
     let stop = stop::on_signals()?;
-    let scratch = ScratchDatabase::in_database(&url, "bench").await?;
-    let field = Field {
+    let scratch = ScratchDatabase::create_schema(&url, "bench").await?;
+    let scenario = Scenario {
         url,
         schema: scratch.schema.clone(),
         log: target.child_log("warn"),
@@ -77,50 +77,52 @@ pub(crate) async fn run(target: &Target, settings: &BenchWorkflows) -> Result<()
         nodes: settings.nodes,
         workers: settings.workers,
         pool_size: settings.pool_size,
-        counter: Ends::counted()?,
-        words: None,
+        counter: FinishedCounter::install()?,
+        counts: None,
     };
     let measured = tokio::select! {
-        measured = measure(field, settings) => measured,
+        measured = measure(scenario, settings) => measured,
         () = stop.cancelled() => Err(Failure::failed("stopped before the end")),
     };
-    let judged = match measured {
-        Ok(measured) => members::broken(&scratch).await.map(|broken| (measured, broken)),
+    let checked = match measured {
+        Ok(measured) => nodes::count_violations(&scratch)
+            .await
+            .map(|violations| (measured, violations)),
         Err(failure) => Err(failure),
     };
-    let cleared = scratch.clear().await;
-    let ((outcome, sample), broken) = judged?;
-    cleared?;
-    report(settings, &[machine, server], &outcome, sample.as_ref(), broken)
+    let removed = scratch.remove().await;
+    let ((outcome, sample), violations) = checked?;
+    removed?;
+    report(settings, &[machine, server], &outcome, sample.as_ref(), violations)
 }
 
-async fn measure(mut field: Field, settings: &BenchWorkflows) -> Result<(Outcome, Option<Outcome>), Failure> {
-    let outcome = drive::play(&field, settings.seconds, settings.instances).await?;
-    let Some(tap) = Tap::open(&field.url).await? else {
+async fn measure(mut scenario: Scenario, settings: &BenchWorkflows) -> Result<(Outcome, Option<Outcome>), Failure> {
+    let outcome = load::run(&scenario, settings.seconds, settings.instances).await?;
+    let Some(proxy) = CountingProxy::open(&scenario.url).await? else {
         return Ok((outcome, None));
     };
     eprintln!("counting statements");
-    field.url.clone_from(&tap.url);
-    field.words = Some(Arc::clone(&tap.words));
+    scenario.url.clone_from(&proxy.url);
+    scenario.counts = Some(Arc::clone(&proxy.counts));
     let instances = match settings.mode {
         Mode::Event => Some(settings.instances.unwrap_or(SAMPLE.1).min(SAMPLE.1)),
         _ => settings.instances.map(|instances| instances.min(SAMPLE.1)),
     };
-    let sample = drive::play(&field, SAMPLE.0, instances).await?;
+    let sample = load::run(&scenario, SAMPLE.0, instances).await?;
     Ok((outcome, Some(sample)))
 }
 
-/// The definition as it shall run.
+/// The definition with its options.
 fn definition(settings: &BenchWorkflows) -> Result<WorkflowDefinition, Failure> {
     let mut definition = match &settings.definition {
         Some(file) => {
-            let told = |error: &dyn std::fmt::Display| Failure::usage(format!("{}: {error}", file.display()));
-            let bytes = std::fs::read(file).map_err(|error| told(&error))?;
-            WorkflowDefinition::from_json(&bytes).map_err(|error| told(&error))?
+            let failed = |error: &dyn std::fmt::Display| Failure::usage(format!("{}: {error}", file.display()));
+            let bytes = std::fs::read(file).map_err(|error| failed(&error))?;
+            WorkflowDefinition::from_json(&bytes).map_err(|error| failed(&error))?
         }
         None => WorkflowDefinition::from_value(built_in(settings.mode))?,
     };
-    // An id of its own, and a version of ours.
+    // A new definition id and version.
     definition.definition_id = crate::id::DefinitionId::new("bench");
     definition.id = crate::id::VersionId::new("");
     definition.version = 0;
@@ -146,10 +148,10 @@ fn built_in(mode: Mode) -> Value {
 
 fn report(
     settings: &BenchWorkflows,
-    surroundings: &[String],
+    environment: &[String],
     outcome: &Outcome,
     sample: Option<&Outcome>,
-    broken: usize,
+    violations: usize,
 ) -> Result<(), Failure> {
     let cost = &outcome.cost;
     let each = |spent: f64, of: &Outcome| spent / (of.done.max(1) as f64);
@@ -159,7 +161,7 @@ fn report(
         clients: settings.clients,
         seconds: settings.seconds,
         per_second: outcome.done as f64 / outcome.took.as_secs_f64(),
-        errors: outcome.errors + broken + sample.map_or(0, |sample| sample.errors),
+        errors: outcome.errors + violations + sample.map_or(0, |sample| sample.errors),
     };
     let lost = outcome.lost + sample.map_or(0, |sample| sample.lost);
     let wal = each(cost.wal_bytes, outcome).round();
@@ -168,24 +170,28 @@ fn report(
     let server = cost.server.map(|busy| tenths(each(busy.as_secs_f64() * 1e6, outcome)));
     let statements = sample.map(|sample| hundredths(each(sample.cost.statements, sample)));
     let trips = sample.map(|sample| hundredths(each(sample.cost.round_trips, sample)));
-    say(&format!(
+    print_line(&format!(
         "{} clients, {} nodes, {}: {:.0} workflows/s",
         settings.clients,
         settings.nodes,
         settings.mode.word(),
         measured.per_second
     ));
-    surroundings.iter().for_each(|line| say(line));
-    say(&format!("{}: {}", meaning(settings), outcome.latencies.told()));
+    environment.iter().for_each(|line| print_line(line));
+    print_line(&format!(
+        "{}: {}",
+        latency_description(settings),
+        outcome.latencies.in_text()
+    ));
     let or_unknown = |figure: Option<f64>| figure.map_or_else(|| "?".to_owned(), |figure| figure.to_string());
-    say(&format!(
+    print_line(&format!(
         "each workflow: {} statements, {} round trips, {wal} bytes of WAL, {flushes} flushes, {engine} µs of the engine's \
          CPU, {} µs of the server's",
         or_unknown(statements),
         or_unknown(trips),
         or_unknown(server),
     ));
-    say(&format!(
+    print_line(&format!(
         "{} accepted, {lost} lost, {} errors",
         outcome.accepted, measured.errors
     ));
@@ -206,40 +212,40 @@ fn report(
             "server_cpu_us": server,
             "lost": lost,
         });
-        say(&outcome.latencies.report("workflows", &measured, more).to_string());
+        print_line(&outcome.latencies.report("workflows", &measured, more).to_string());
     }
     if lost > 0 || measured.errors > 0 {
-        return Err(Failure::found());
+        return Err(Failure::reported());
     }
     if outcome.done == 0 {
-        return Err(Failure::failed("no workflow was measured: give --seconds more time"));
+        return Err(Failure::failed("no workflow was measured: increase --seconds"));
     }
     Ok(())
 }
 
-fn meaning(settings: &BenchWorkflows) -> &'static str {
+fn latency_description(settings: &BenchWorkflows) -> &'static str {
     match (settings.mode, settings.instances) {
-        (Mode::Execute | Mode::Http, _) => "asked until answered that it has finished",
-        (Mode::Dispatch, None) => "asked until answered that it is accepted",
-        (Mode::Dispatch, Some(_)) => "all nodes told to start until it had finished",
-        (Mode::Event, _) => "event sent until it had finished",
+        (Mode::Execute | Mode::Http, _) => "from the call to the finished workflow",
+        (Mode::Dispatch, None) => "from the call to its acceptance",
+        (Mode::Dispatch, Some(_)) => "from the start of all nodes to the finished workflow",
+        (Mode::Event, _) => "from the event to the finished workflow",
     }
 }
 
-/// Hears of nothing but instances that finish.
-struct Ends(Arc<AtomicU64>);
+/// A metrics recorder that counts finished instances only.
+struct FinishedCounter(Arc<AtomicU64>);
 
-impl Ends {
-    /// What counts the instances that finish in engines of this process, from now on.
-    fn counted() -> Result<Arc<AtomicU64>, Failure> {
+impl FinishedCounter {
+    /// Installs it, and returns the counter of instances that finish in engines of this process.
+    fn install() -> Result<Arc<AtomicU64>, Failure> {
         let counter = Arc::new(AtomicU64::new(0));
         metrics::set_global_recorder(Self(Arc::clone(&counter)))
-            .map_err(|_| Failure::failed("somebody else counts in this process"))?;
+            .map_err(|_| Failure::failed("this process has another metrics recorder"))?;
         Ok(counter)
     }
 }
 
-impl Recorder for Ends {
+impl Recorder for FinishedCounter {
     fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
     fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
     fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}

@@ -1,7 +1,7 @@
-//! `mainspring demo`: what this engine is for, in ten seconds. Three nodes, a workflow, kill -9 of the node in the
-//! middle of it, another one that finishes. Exit code 0 means that it was so; else what differed is told.
+//! `mainspring demo`: a failover in ten seconds. Three nodes, a workflow, kill -9 of the node that executes it, and another
+//! node that finishes it. Exit code 0 confirms this; otherwise the error lists the differences.
 
-mod story;
+mod scenario;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -11,167 +11,166 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::settings::Common;
-use crate::harness::client::{Client, text};
+use crate::harness::client::{Client, text_field};
 use crate::harness::failure::Failure;
-use crate::harness::nodes::{self, Node, Output, Plan};
+use crate::harness::nodes::{self, Node, NodeOptions, Output};
 use crate::harness::scratch::ScratchDatabase;
-use crate::harness::{say, stop};
+use crate::harness::{print_line, stop};
 use crate::id::{InstanceId, TenantId};
 use crate::runtime;
 use crate::store::observe;
-use story::{ACTIVITIES, Story, WORK_TIME, definition, differences, how_to_go_on, journal_table};
+use scenario::{ACTIVITIES, DemoLog, WORK_TIME, definition, journal_table, mismatches, next_steps};
 
-/// How long any step may take before the demo has failed: longer than the check-in tolerance, the slow way of noticing
-/// that a node is gone.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The timeout of a step: longer than the check-in tolerance, the slowest detection of a dead node.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How far into its work the node is killed.
-const INTO_IT: Duration = Duration::from_millis(500);
+/// How long after the start of the activity the node is killed.
+const KILL_DELAY: Duration = Duration::from_millis(500);
 
 pub(super) async fn run(common: &Common) -> Result<(), Failure> {
     let stop = stop::on_signals()?;
-    let story = Arc::new(Story::begin());
-    say("Three nodes on one PostgreSQL. One of them is killed in the middle of its work.\n");
+    let log = Arc::new(DemoLog::new());
+    print_line("Three nodes on one PostgreSQL. One of them is killed while it executes an activity.\n");
     let mut scratch = match common.given_database_url() {
         Some(_) => {
-            let scratch = ScratchDatabase::in_database(&common.database_url()?, "demo").await?;
-            story.tell(&format!(
-                "made the schema {} in the database that is given",
-                scratch.schema
-            ));
+            let scratch = ScratchDatabase::create_schema(&common.database_url()?, "demo").await?;
+            log.print(&format!("created the schema {} in the given database", scratch.schema));
             scratch
         }
         None => {
-            let folder = ScratchDatabase::folder().await;
-            story.tell(&format!("starting a private PostgreSQL in {} …", folder.display()));
-            ScratchDatabase::private(&folder).await?
+            let folder = ScratchDatabase::temporary_folder().await;
+            log.print(&format!("starting a private PostgreSQL in {} …", folder.display()));
+            ScratchDatabase::start_private(&folder).await?
         }
     };
-    let outcome = with_nodes(common, &mut scratch, &story, &stop).await;
-    let cleared = scratch.clear().await;
+    let outcome = with_nodes(common, &mut scratch, &log, &stop).await;
+    let removed = scratch.remove().await;
     outcome?;
-    cleared?;
-    say(&how_to_go_on());
+    removed?;
+    print_line(&next_steps());
     Ok(())
 }
 
 async fn with_nodes(
     common: &Common,
     scratch: &mut ScratchDatabase,
-    story: &Arc<Story>,
+    log: &Arc<DemoLog>,
     stop: &CancellationToken,
 ) -> Result<(), Failure> {
-    let teller = Arc::clone(story);
-    let plan = Plan {
+    let recorder = Arc::clone(log);
+    let options = NodeOptions {
         database_url: scratch.url.clone(),
         schema: scratch.schema.clone(),
-        // At the usual level nodes tell the same again.
+        // The info level would repeat the lines of the demo.
         log: if common.log == "info" { "error" } else { &common.log }.to_owned(),
         arguments: vec!["--bench-activities".to_owned()],
-        ear: Arc::new(move |name, output, line| match output {
-            Output::Lines => teller.heard(name, line),
-            Output::Log => eprintln!("{name} | {line}"),
+        on_line: Arc::new(move |name, output, line| match output {
+            Output::Stdout => recorder.record(name, line),
+            Output::Stderr => eprintln!("{name} | {line}"),
         }),
     };
     let (url, schema) = (scratch.url.clone(), scratch.schema.clone());
     let session = scratch.open().await?;
-    story.tell("the database is ready; starting three nodes …");
+    log.print("the database is ready; starting three nodes …");
     let mut nodes = Vec::new();
     for number in 1..=3 {
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        nodes.push(Node::start(&plan, &format!("node-{number}"), any)?);
+        nodes.push(Node::start(&options, &format!("node-{number}"), any)?);
     }
     let outcome = tokio::select! {
-        outcome = play(&mut nodes, &session.client, story) => outcome,
-        failure = scratch.died() => Err(failure),
+        outcome = run_scenario(&mut nodes, &session.client, log) => outcome,
+        failure = scratch.server_exited() => Err(failure),
         () = stop.cancelled() => Err(Failure::failed("stopped before the end")),
     };
     nodes::stop_all(&mut nodes).await;
-    let played = outcome?;
-    // All nodes have ended: nothing is half done, and nobody would see to it.
-    let mut wrong = differences(&played.journal, &story.heard_lines(), &played.victim);
+    let outcome = outcome?;
+    // All nodes have exited: no transaction is open.
+    let mut failures = mismatches(&outcome.journal, &log.output_lines(), &outcome.killed_node);
     for violation in runtime::check(&url, &schema).await? {
-        wrong.push(format!(
+        failures.push(format!(
             "{} is violated, {} times",
             violation.invariant, violation.count
         ));
     }
-    if !wrong.is_empty() {
-        return Err(Failure::failed(format!("it was not so: {}", wrong.join("; "))));
+    if !failures.is_empty() {
+        return Err(Failure::failed(format!("the demo has failed: {}", failures.join("; "))));
     }
-    story.tell("each step began and ended once, and every invariant of the database holds");
-    say(&format!(
-        "\nKilled in the middle of its work, taken up by another node {} ms later. Nothing lost, nothing done twice.",
-        played.taken_up_after.as_millis()
+    log.print("each step started and completed once, and every invariant of the database holds");
+    print_line(&format!(
+        "\nKilled while executing, taken over by another node {} ms later. Nothing is lost, nothing committed twice.",
+        outcome.taken_over_after.as_millis()
     ));
     Ok(())
 }
 
-/// What came of it.
-struct Played {
-    victim: String,
-    taken_up_after: Duration,
+/// The result of the scenario.
+struct DemoOutcome {
+    killed_node: String,
+    taken_over_after: Duration,
     journal: Vec<Value>,
 }
 
-async fn play(nodes: &mut Vec<Node>, client: &tokio_postgres::Client, story: &Story) -> Result<Played, Failure> {
+async fn run_scenario(
+    nodes: &mut Vec<Node>,
+    client: &tokio_postgres::Client,
+    log: &DemoLog,
+) -> Result<DemoOutcome, Failure> {
     for node in nodes.iter_mut() {
         node.ready().await?;
-        story.tell(&format!(
+        log.print(&format!(
             "{} answers on {}, process {}",
             node.name,
             node.url(),
             node.pid()
         ));
     }
-    let door = nodes.first().map(Node::url).unwrap_or_default();
-    let api = Client::new(&door);
+    let api = Client::new(&nodes.first().map(Node::url).unwrap_or_default());
     api.post("workflow-definitions", &json!({"model": definition(), "publish": true}))
         .await?;
-    story.tell(&format!("published a workflow: {}", story::IN_WORDS));
+    log.print(&format!("published a workflow: {}", scenario::SUMMARY));
     let started = api.post("workflow-definitions/demo/dispatch", &json!({})).await?;
-    let instance = InstanceId::new(text(&started, "workflowInstanceId"));
-    story.tell(&format!("started it: instance {instance}"));
+    let instance = InstanceId::new(text_field(&started, "workflowInstanceId"));
+    log.print(&format!("started it: instance {instance}"));
 
     let tenant = TenantId::default();
     let holder = async || Ok(observe::delay_holder(client, &tenant, &instance).await?);
-    let victim = until("a node takes up the work", async || holder().await).await?;
-    story.tell(&format!(
-        "the first delay is over, and {victim} is at work, for {} ms",
+    let killed_node = until("a node claims the work", async || holder().await).await?;
+    log.print(&format!(
+        "the first delay is over, and {killed_node} executes the activity, for {} ms",
         WORK_TIME.as_millis()
     ));
-    tokio::time::sleep(INTO_IT).await;
-    if holder().await?.as_ref() != Some(&victim) {
+    tokio::time::sleep(KILL_DELAY).await;
+    if holder().await?.as_ref() != Some(&killed_node) {
         return Err(Failure::failed(format!(
-            "{victim} had let go of the work before it was killed"
+            "{killed_node} had released the claim before it was killed"
         )));
     }
-    let at = nodes.iter().position(|node| node.name == victim);
+    let at = nodes.iter().position(|node| node.name == killed_node);
     let Some(at) = at else {
-        return Err(Failure::failed(format!("{victim} is none of our nodes")));
+        return Err(Failure::failed(format!("{killed_node} is not a node of the demo")));
     };
     let killed_at = Instant::now();
     let mut killed = nodes.remove(at);
     killed.kill()?;
-    story.tell(&format!(
-        "kill -9 {}: {victim}, in the middle of its work",
+    log.print(&format!(
+        "kill -9 {}: {killed_node}, while it executes the activity",
         killed.pid()
     ));
-    let heir = until("another node takes up the work", async || {
-        Ok(holder().await?.filter(|heir| *heir != victim))
+    let successor = until("another node takes over the work", async || {
+        Ok(holder().await?.filter(|successor| *successor != killed_node))
     })
     .await?;
-    let taken_up_after = killed_at.elapsed();
-    story.tell(&format!(
-        "{heir} has taken it up, {} ms after the kill, and does the work again",
-        taken_up_after.as_millis()
+    let taken_over_after = killed_at.elapsed();
+    log.print(&format!(
+        "{successor} has taken it over, {} ms after the kill, and executes the activity again",
+        taken_over_after.as_millis()
     ));
-    let status = killed.ended().await;
-    killed.finish_reading().await;
+    let status = killed.exited().await;
+    killed.drain_output().await;
     if status.is_some_and(|status| status.success()) {
         return Err(Failure::failed(format!(
-            "{victim} ended by itself: {}",
-            nodes::how(status)
+            "{killed_node} exited by itself: {}",
+            nodes::describe_exit(status)
         )));
     }
     let api = Client::new(&nodes.first().map(Node::url).unwrap_or_default());
@@ -182,14 +181,14 @@ async fn play(nodes: &mut Vec<Node>, client: &tokio_postgres::Client, story: &St
             .then_some(()))
     };
     until("the work is committed", done).await?;
-    story.tell("the work is done and committed; the second delay begins");
+    log.print("the activity is committed; the second delay starts");
     let path = format!("workflow-instances/{instance}");
     until("the workflow finishes", async || {
         let found = api.get(&path).await?;
-        Ok((text(&found, "status") == "Finished").then_some(()))
+        Ok((text_field(&found, "status") == "Finished").then_some(()))
     })
     .await?;
-    story.tell("the workflow is finished; its journal:");
+    log.print("the workflow is finished; its journal:");
     let journal = api.get(&format!("{path}/journal?pageSize=1000")).await?;
     let journal = journal
         .get("items")
@@ -197,30 +196,30 @@ async fn play(nodes: &mut Vec<Node>, client: &tokio_postgres::Client, story: &St
         .cloned()
         .unwrap_or_default();
     for line in journal_table(&journal, &ACTIVITIES) {
-        say(&line);
+        print_line(&line);
     }
-    Ok(Played {
-        victim,
-        taken_up_after,
+    Ok(DemoOutcome {
+        killed_node,
+        taken_over_after,
         journal,
     })
 }
 
-/// Asks again and again until the answer is there.
-async fn until<T>(what: &str, mut ask: impl AsyncFnMut() -> Result<Option<T>, Failure>) -> Result<T, Failure> {
-    let asking = async {
+/// Polls until there is a result; an error after a timeout.
+async fn until<T>(what: &str, mut poll: impl AsyncFnMut() -> Result<Option<T>, Failure>) -> Result<T, Failure> {
+    let polling = async {
         loop {
-            if let Some(answer) = ask().await? {
+            if let Some(answer) = poll().await? {
                 return Ok(answer);
             }
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
-    match tokio::time::timeout(PATIENCE, asking).await {
+    match tokio::time::timeout(TIMEOUT, polling).await {
         Ok(outcome) => outcome,
         Err(_) => Err(Failure::failed(format!(
-            "it was not so: {what} was to happen within {} s, and did not",
-            PATIENCE.as_secs()
+            "the demo has failed: not within {} s: {what}",
+            TIMEOUT.as_secs()
         ))),
     }
 }

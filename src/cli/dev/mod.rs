@@ -1,7 +1,7 @@
-//! `mainspring dev`: everything at once for somebody who looks around. A private PostgreSQL, the sample workflows, one
-//! of them run and its journal shown, an engine that answers, and what can be tried next. Ctrl-C stops all of it.
+//! `mainspring dev`: a complete local installation. It starts a private PostgreSQL, imports the samples, runs one and shows
+//! its journal, and serves the API. Ctrl-C stops everything.
 
-mod several;
+mod cluster;
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,32 +10,32 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::samples;
-use super::serve::{Drain, address_of, answer, url_of};
+use super::serve::{Drain, address_of, serve_until_stopped, url_of};
 use super::settings::{Common, Dev, is_local};
 use crate::Result as EngineResult;
 use crate::activity::{Console, Stdout};
 use crate::api::{self, ApiOptions, ConnectionLimits};
 use crate::harness::failure::Failure;
 use crate::harness::private_postgres::{self, Options, PrivatePostgres};
-use crate::harness::{say, stop};
+use crate::harness::{print_line, stop};
 use crate::id::{DefinitionId, InstanceId};
 use crate::runtime::{Engine, JournalRecord, Page, StartRequest};
 
-/// How long work may take to end after Ctrl-C.
+/// The drain timeout after Ctrl-C.
 const DRAIN: Duration = Duration::from_secs(10);
 
 pub(super) async fn run(common: &Common, settings: &Dev) -> Result<(), Failure> {
     if !is_local(settings.listen) {
         return Err(Failure::usage(format!(
-            "`mainspring dev` answers this machine alone, and {} can be reached by others; `mainspring serve` is for that",
+            "`mainspring dev` serves this machine only, and other machines can reach {}; use `mainspring serve` for that",
             settings.listen
         )));
     }
     if common.given_database_url().is_some() {
-        eprintln!("`mainspring dev` uses a private PostgreSQL; the database that is given is left alone");
+        eprintln!("`mainspring dev` uses a private PostgreSQL; the given database is not used");
     }
     let stop = stop::on_signals()?;
-    let listeners = several::addresses(settings).await?;
+    let listeners = cluster::addresses(settings).await?;
     eprintln!("starting a private PostgreSQL in {} …", settings.data_dir.display());
     let mut postgres = tokio::select! {
         started = private_postgres::start(Options { folder: settings.data_dir.clone() }) => started?,
@@ -45,7 +45,7 @@ pub(super) async fn run(common: &Common, settings: &Dev) -> Result<(), Failure> 
         eprintln!("{notice}");
     }
     let outcome = serve_on(&mut postgres, common, listeners, &stop).await;
-    // Also after a failure: the server is ours to stop.
+    // Also after a failure.
     let stopped = postgres.stop().await.map_err(Failure::from);
     outcome.and(stopped)
 }
@@ -80,44 +80,47 @@ async fn serve_on(
                     ..ApiOptions::default()
                 };
                 let base = url_of(options.listen);
-                say(&format!("ready {base}"));
-                say(&what_next(&base, &ids, &folder));
+                print_line(&format!("ready {base}"));
+                print_line(&next_steps(&base, &ids, &folder));
                 let drain = Drain {
                     notice: Duration::ZERO,
                     timeout: DRAIN,
                 };
                 let router = api::router(engine.clone(), options);
-                answer(engine, listener, ConnectionLimits::beside(128), router, stop, drain).await
+                serve_until_stopped(engine, listener, ConnectionLimits::beside(128), router, stop, drain).await
             }
             Err(listeners) => {
                 engine.shutdown().await;
-                several::run(common, &url, listeners, &ids, &folder, stop).await
+                cluster::run(common, &url, listeners, &ids, &folder, stop).await
             }
         }
     };
     tokio::select! {
         outcome = work => outcome,
-        error = postgres.died() => Err(error.into()),
+        error = postgres.exited() => Err(error.into()),
     }
 }
 
 /// Runs the first sample and shows its journal.
 async fn show_first(engine: &Engine) -> EngineResult<()> {
-    say(&format!("running the workflow {}, which says:", samples::FIRST));
+    print_line(&format!(
+        "running the workflow {}, which writes:",
+        samples::FIRST_SAMPLE
+    ));
     let request = StartRequest {
-        definition_id: DefinitionId::new(samples::FIRST),
+        definition_id: DefinitionId::new(samples::FIRST_SAMPLE),
         ..StartRequest::default()
     };
     let executed = engine.execute(request).await?;
-    // What it says stands before what we say about it.
+    // The workflow's lines come before ours.
     let _ = tokio::task::spawn_blocking(|| Stdout.flush(Duration::from_secs(1))).await;
     let id: InstanceId = executed.instance_id;
     let journal = engine.journal(&id, Page::default()).await?;
-    say(&format!(
-        "its journal, as GET /elsa/api/workflow-instances/{id}/journal gives it:"
+    print_line(&format!(
+        "its journal, from GET /elsa/api/workflow-instances/{id}/journal:"
     ));
     for line in table(&journal.items) {
-        say(&line);
+        print_line(&line);
     }
     Ok(())
 }
@@ -151,8 +154,8 @@ fn table(records: &[JournalRecord]) -> Vec<String> {
     rows.iter().map(line).collect()
 }
 
-/// Lines that can be pasted into another terminal as they are.
-fn what_next(base: &str, samples: &[String], folder: &Path) -> String {
+/// Commands to paste into another terminal.
+fn next_steps(base: &str, samples: &[String], folder: &Path) -> String {
     let api = format!("{base}/elsa/api");
     let samples = samples.join(", ");
     let folder = folder.display();
@@ -161,7 +164,7 @@ fn what_next(base: &str, samples: &[String], folder: &Path) -> String {
     let json = "-H 'Content-Type: application/json'";
     format!(
         r#"
-Published: {samples}. Try in another terminal:
+Published: {samples}. To try in another terminal:
 
   # run a workflow
   curl -X POST {api}/workflow-definitions/{first}/execute
@@ -172,15 +175,15 @@ Published: {samples}. Try in another terminal:
   curl -X POST {api}/events/OrderReviewed/trigger {json} \
     -d '{{"correlationId": "42", "input": {{"approved": true}}}}'
 
-  # publish one of your own and run it
+  # publish your own and run it
   curl -X POST {api}/workflow-definitions {json} -d '{own}'
   curl -X POST {api}/workflow-definitions/mine/execute {json} -d '{{"input": {{"Name": "world"}}}}'
 
-  # what ran
+  # list the instances
   curl {api}/workflow-instances
 
 The data is in {folder}; Ctrl-C stops everything and keeps it."#,
-        first = samples::FIRST,
+        first = samples::FIRST_SAMPLE,
     )
 }
 
@@ -189,8 +192,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_to_be_pasted_is_json() {
-        let text = what_next("http://h", &["a".to_owned()], Path::new("f"));
+    fn the_bodies_of_the_commands_are_json() {
+        let text = next_steps("http://h", &["a".to_owned()], Path::new("f"));
         let bodies: Vec<serde_json::Value> = text
             .split("-d '")
             .skip(1)
@@ -202,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_has_straight_columns() {
+    fn a_table_has_aligned_columns() {
         let record = |sequence: i64, activity: &str| JournalRecord {
             id: String::new(),
             activity_instance_id: String::new(),

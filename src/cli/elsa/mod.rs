@@ -1,8 +1,8 @@
-//! The environment of an Elsa server, as its documentation and Docker Compose files set it: what has a meaning here is
-//! used where neither a flag nor `MAINSPRING_…` says something else; what is not needed is named once, at the start.
+//! The environment of an Elsa server, as its documentation and Docker Compose files set it. A variable with an equivalent
+//! is used unless a flag or `MAINSPRING_…` is given; the names of ignored ones are logged once, at the start.
 //!
-//! Names are the same whatever their case, with `:` or `__` between their parts, as in .NET. No value is ever shown, but
-//! for levels of logs, addresses and the name of a provider.
+//! Names are case-insensitive, with `:` or `__` between their parts, as in .NET. Values are not logged, except log levels,
+//! addresses and the name of a provider.
 
 use std::net::SocketAddr;
 
@@ -11,8 +11,8 @@ use clap::Command;
 use crate::harness::failure::Failure;
 use crate::harness::secret::Secret;
 
-/// Names and beginnings of names that mean nothing here, because there is nothing to choose.
-const NOT_NEEDED: [&str; 12] = [
+/// Names and prefixes without an effect here: there is nothing to choose.
+const IGNORED: [&str; 12] = [
     "ASPNETCORE_ENVIRONMENT",
     "DOTNET_ENVIRONMENT",
     "ELSA__RUNTIME__TYPE",
@@ -27,25 +27,25 @@ const NOT_NEEDED: [&str; 12] = [
     "HANGFIRE__",
 ];
 
-/// What is called as Elsa's settings are, and not known: somebody should be told.
-const ELSAS: [&str; 3] = ["ELSA__", "CONNECTIONSTRINGS__", "ASPNETCORE_HTTPS_PORTS"];
+/// Prefixes of Elsa's settings; an unknown one causes a warning.
+const ELSA_NAMES: [&str; 3] = ["ELSA__", "CONNECTIONSTRINGS__", "ASPNETCORE_HTTPS_PORTS"];
 
-/// The modules whose lines tell of locks and resumes, as Elsa's `WorkflowResumer` does.
+/// The modules that log locks and resumes, as Elsa's `WorkflowResumer` does.
 const RUNTIME: [&str; 2] = ["mainspring::runtime", "mainspring::lock"];
 
-/// What the environment says in Elsa's words.
+/// The settings found in Elsa's variables.
 #[derive(Debug, Default)]
 pub(super) struct ElsaEnvironment {
     database_url: Option<Secret>,
-    /// The variable and the address that it names.
+    /// The variable, and the address in it.
     listen: Option<(String, Result<SocketAddr, ()>)>,
     log: Option<String>,
-    not_needed: Vec<String>,
+    ignored: Vec<String>,
     warnings: Vec<String>,
 }
 
 impl ElsaEnvironment {
-    /// The environment of this process; what is not UTF-8 is nobody's.
+    /// The environment of this process, without variables that are not UTF-8.
     pub(super) fn of_process() -> Self {
         let all = std::env::vars_os();
         Self::of(all.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))))
@@ -53,7 +53,7 @@ impl ElsaEnvironment {
 
     fn of(variables: impl IntoIterator<Item = (String, String)>) -> Self {
         let mut found = Self::default();
-        let mut logs = Logs::default();
+        let mut logs = LogLevels::default();
         let mut listens = [None, None];
         let mut variables: Vec<(String, String, String)> = variables
             .into_iter()
@@ -76,14 +76,12 @@ impl ElsaEnvironment {
                 "ELSA__LOCKING__PROVIDER" => found.provider(name, &value),
                 _ => match plain.strip_prefix("LOGGING__LOGLEVEL__") {
                     Some(category) if !logs.set(category, &value) => found.warnings.push(format!(
-                        "{name} has no level that is known (Trace, Debug, Information, Warning, Error, Critical, None)"
+                        "{name} is not a known level (Trace, Debug, Information, Warning, Error, Critical, None)"
                     )),
                     Some(_) => {}
-                    None if NOT_NEEDED.iter().any(|known| is_under(&plain, known)) => found.not_needed.push(name),
-                    None if ELSAS.iter().any(|known| is_under(&plain, known)) => {
-                        found
-                            .warnings
-                            .push(format!("{name} is not known here and has no effect"));
+                    None if IGNORED.iter().any(|known| is_under(&plain, known)) => found.ignored.push(name),
+                    None if ELSA_NAMES.iter().any(|known| is_under(&plain, known)) => {
+                        found.warnings.push(format!("{name} is unknown and has no effect"));
                     }
                     None => {}
                 },
@@ -101,16 +99,16 @@ impl ElsaEnvironment {
 
     fn provider(&mut self, name: String, value: &str) {
         if ["postgres", "postgresql", "pgsql"].contains(&value.to_ascii_lowercase().as_str()) {
-            self.not_needed.push(name);
+            self.ignored.push(name);
         } else {
             let value: String = value.chars().filter(char::is_ascii_alphanumeric).take(20).collect();
             self.warnings.push(format!(
-                "{name} asks for {value}; PostgreSQL keeps the locks here, and nothing else is needed"
+                "{name} asks for {value}; locks are kept in PostgreSQL, and nothing else is needed"
             ));
         }
     }
 
-    /// The first address of `http://*:8080;https://…`. As with Kestrel a name, `*` and `+` mean all addresses.
+    /// The first address of `http://*:8080;https://…`. As in Kestrel, a name, `*` and `+` mean all addresses.
     fn first_url(&mut self, name: String, urls: &str) -> Option<(String, Result<SocketAddr, ()>)> {
         let mut plain = urls.split(';').map(str::trim).filter(|url| !url.is_empty());
         let first = plain
@@ -118,7 +116,7 @@ impl ElsaEnvironment {
             .find(|url| url.to_ascii_lowercase().starts_with("http://"));
         if urls.to_ascii_lowercase().contains("https://") || plain.next().is_some() {
             self.warnings.push(format!(
-                "{name}: only its first http address is answered on; TLS ends at a proxy before it"
+                "{name}: only its first http address is used; terminate TLS at a proxy"
             ));
         }
         let authority = first?.get("http://".len()..)?.trim_end_matches('/');
@@ -134,19 +132,18 @@ impl ElsaEnvironment {
         let mut each = ports.split([';', ',']).map(str::trim).filter(|port| !port.is_empty());
         let first = each.next()?;
         if each.next().is_some() {
-            self.warnings
-                .push(format!("{name}: only its first port is answered on"));
+            self.warnings.push(format!("{name}: only its first port is used"));
         }
         Some((name, first.parse().map(|port| at("*", port)).map_err(|_| ())))
     }
 
-    /// Makes defaults of what is said: so a flag wins, and `MAINSPRING_…`, too.
+    /// Sets the defaults of the arguments, so that flags and `MAINSPRING_…` take precedence.
     pub(super) fn apply(&self, mut program: Command) -> Command {
         if let Some(log) = self.log.clone() {
-            program = program.mut_arg("log", |argument| argument.default_value(kept(log)));
+            program = program.mut_arg("log", |argument| argument.default_value(leak(log)));
         }
         if let Some((_, Ok(listen))) = &self.listen {
-            let listen = kept(listen.to_string());
+            let listen = leak(listen.to_string());
             let set = |serve: Command| serve.mut_arg("listen", |argument| argument.default_value(listen));
             program = program.mut_subcommand("serve", set);
         }
@@ -158,25 +155,25 @@ impl ElsaEnvironment {
         self.database_url.as_ref()
     }
 
-    /// Refuses what cannot be used, and says what has no effect. Once, by `serve`, when logs go somewhere.
-    pub(super) fn tell(&self) -> Result<(), Failure> {
+    /// Fails on an invalid address, and logs warnings and ignored variables. `serve` calls it once, after the log is set up.
+    pub(super) fn report(&self) -> Result<(), Failure> {
         if let Some((name, Err(()))) = &self.listen {
             return Err(Failure::usage(format!(
-                "{name} is not understood: give http://*:8080 or a port"
+                "{name} is not valid: give http://*:8080 or a port"
             )));
         }
         for warning in &self.warnings {
             tracing::warn!("{warning}");
         }
-        if !self.not_needed.is_empty() {
-            tracing::info!("not needed here: {}", self.not_needed.join(", "));
+        if !self.ignored.is_empty() {
+            tracing::info!("ignored variables of Elsa: {}", self.ignored.join(", "));
         }
         Ok(())
     }
 }
 
-/// Defaults live as long as the program; there are two.
-fn kept(text: String) -> &'static str {
+/// Leaks a default value; there are two.
+fn leak(text: String) -> &'static str {
     Box::leak(text.into_boxed_str())
 }
 
@@ -198,7 +195,7 @@ fn at(host: &str, port: u16) -> SocketAddr {
     }
 }
 
-/// A Compose file keeps the quotes of `- NAME="value"`.
+/// Removes the quotes that a Compose file keeps in `- NAME="value"`.
 fn unquoted(value: &str) -> &str {
     let value = value.trim();
     let bare = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
@@ -207,14 +204,14 @@ fn unquoted(value: &str) -> &str {
 
 /// Levels by category, most general first.
 #[derive(Default)]
-struct Logs {
+struct LogLevels {
     default: Option<&'static str>,
     elsa: Option<&'static str>,
     runtime: Option<&'static str>,
 }
 
-impl Logs {
-    /// False: the level is unknown. Categories of other libraries are nobody's here.
+impl LogLevels {
+    /// Returns false for an unknown level. Categories of other libraries are ignored.
     fn set(&mut self, category: &str, level: &str) -> bool {
         let level = match level.to_ascii_lowercase().as_str() {
             "trace" => "trace",

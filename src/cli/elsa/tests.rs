@@ -1,8 +1,8 @@
-//! What is made of an environment.
+//! The settings derived from environments.
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::FromArgMatches;
 
-use super::super::settings::{Command as Which, Program, Serve};
+use super::super::settings::{Command as Which, Program, Serve, command_line};
 use super::*;
 
 fn of(variables: &[(&str, &str)]) -> ElsaEnvironment {
@@ -15,7 +15,7 @@ fn of(variables: &[(&str, &str)]) -> ElsaEnvironment {
 
 fn serve(environment: &ElsaEnvironment, arguments: &[&str]) -> (String, Serve) {
     let all = ["mainspring", "serve"].iter().chain(arguments);
-    let matches = environment.apply(Program::command()).try_get_matches_from(all).unwrap();
+    let matches = environment.apply(command_line()).try_get_matches_from(all).unwrap();
     let program = Program::from_arg_matches(&matches).unwrap();
     match program.command {
         Which::Serve(serve) => (program.common.log, *serve),
@@ -24,7 +24,7 @@ fn serve(environment: &ElsaEnvironment, arguments: &[&str]) -> (String, Serve) {
 }
 
 #[test]
-fn the_environment_of_the_documented_compose_file_is_understood() {
+fn the_environment_of_the_documented_compose_file_is_read() {
     let found = of(&[
         ("ASPNETCORE_ENVIRONMENT", "Development"),
         (
@@ -48,18 +48,18 @@ fn the_environment_of_the_documented_compose_file_is_understood() {
         "Server=postgres;Database=elsa;User Id=elsa;Password=elsa"
     );
     assert!(found.warnings.is_empty(), "{found:?}");
-    assert_eq!(found.not_needed.len(), 10, "{found:?}");
+    assert_eq!(found.ignored.len(), 10, "{found:?}");
     assert!(!format!("{found:?}").contains("s3cret") && !format!("{found:?}").contains("Password=elsa"));
     let (log, serve) = serve(&found, &[]);
     assert_eq!(
         (log.as_str(), serve.listen.to_string().as_str()),
         ("info", "0.0.0.0:8080")
     );
-    assert!(found.tell().is_ok());
+    assert!(found.report().is_ok());
 }
 
 #[test]
-fn a_name_is_the_same_in_any_case_and_may_keep_its_quotes() {
+fn names_are_case_insensitive_and_values_may_be_quoted() {
     for name in [
         "CONNECTIONSTRINGS__POSTGRESQL",
         "ConnectionStrings__PostgreSql",
@@ -72,7 +72,7 @@ fn a_name_is_the_same_in_any_case_and_may_keep_its_quotes() {
 }
 
 #[test]
-fn a_flag_wins() {
+fn a_flag_takes_precedence() {
     let found = of(&[
         ("ASPNETCORE_URLS", "http://+:80"),
         ("Logging__LogLevel__Default", "Warning"),
@@ -90,7 +90,7 @@ fn a_flag_wins() {
 }
 
 #[test]
-fn addresses_are_kestrels() {
+fn addresses_are_read_as_by_kestrel() {
     let listen = |name: &str, value: &str| {
         of(&[(name, value)])
             .listen
@@ -116,7 +116,7 @@ fn addresses_are_kestrels() {
     assert_eq!(listen("ASPNETCORE_URLS", "https://*:443"), None);
     for (name, bad) in [("ASPNETCORE_URLS", "http://*:http"), ("HTTP_PORTS", "x")] {
         assert_eq!(listen(name, bad), Some(Err(())));
-        assert!(of(&[(name, bad)]).tell().is_err());
+        assert!(of(&[(name, bad)]).report().is_err());
     }
     assert_eq!(
         of(&[("ASPNETCORE_URLS", "https://*:443;http://*:80")]).warnings.len(),
@@ -163,19 +163,19 @@ fn levels_become_filters() {
 }
 
 #[test]
-fn what_is_asked_for_in_vain_is_told_without_its_value() {
+fn settings_without_effect_are_reported_without_their_values() {
     let found = of(&[
         ("ELSA__LOCKING__PROVIDER", "Redis"),
         ("Elsa__Other__Key", "s3cret"),
         ("CONNECTIONSTRINGS__SQLSERVER", "Password=s3cret"),
     ]);
-    let told = found.warnings.join("\n");
+    let warnings = found.warnings.join("\n");
     assert!(
-        told.contains("ELSA__LOCKING__PROVIDER asks for Redis") && told.contains("Elsa__Other__Key"),
-        "{told}"
+        warnings.contains("ELSA__LOCKING__PROVIDER asks for Redis") && warnings.contains("Elsa__Other__Key"),
+        "{warnings}"
     );
     assert!(
-        told.contains("CONNECTIONSTRINGS__SQLSERVER") && !told.contains("s3cret"),
-        "{told}"
+        warnings.contains("CONNECTIONSTRINGS__SQLSERVER") && !warnings.contains("s3cret"),
+        "{warnings}"
     );
 }

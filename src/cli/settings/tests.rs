@@ -1,13 +1,11 @@
-//! The settings: their names, their documentation, and which source wins.
-
-use clap::CommandFactory;
+//! The settings: names, documentation, and precedence of their sources.
 
 use super::*;
 
 const DOCS: &str = include_str!("../../../docs/api.md");
 
 fn each_setting(mut visit: impl FnMut(&str, &clap::Arg)) {
-    let program = Program::command();
+    let program = command_line();
     let mut commands = vec![&program];
     while let Some(command) = commands.pop() {
         commands.extend(command.get_subcommands());
@@ -22,7 +20,7 @@ fn each_setting(mut visit: impl FnMut(&str, &clap::Arg)) {
 
 #[test]
 fn every_setting_has_its_name_in_the_environment() {
-    Program::command().debug_assert();
+    command_line().debug_assert();
     let mut count = 0;
     each_setting(|command, argument| {
         count += 1;
@@ -35,7 +33,7 @@ fn every_setting_has_its_name_in_the_environment() {
             Some(std::ffi::OsStr::new(&name)),
             "{command} --{flag}"
         );
-        // Help would print it, be it a password or not.
+        // Help would print a password.
         assert!(argument.is_hide_env_values_set(), "{command} --{flag}");
     });
     assert!(count > 15);
@@ -59,7 +57,7 @@ fn every_setting_is_documented_with_its_default() {
     });
 }
 
-/// As short as a key may be.
+/// A key of the minimum length.
 const KEY: &str = "k123456789abcdef";
 
 fn serve(arguments: &[&str]) -> Serve {
@@ -71,7 +69,7 @@ fn serve(arguments: &[&str]) -> Serve {
 }
 
 #[test]
-fn an_address_for_others_needs_a_key() {
+fn a_public_address_needs_a_key() {
     assert!(serve(&[]).check().is_ok());
     assert!(serve(&["--listen", "[::1]:0"]).check().is_ok());
     assert!(serve(&["--listen", "localhost:80"]).check().is_ok());
@@ -85,7 +83,7 @@ fn an_address_for_others_needs_a_key() {
             "{open}"
         );
     }
-    // Who wants it so must say it, and a page in a browser is still a stranger.
+    // Anonymous access needs a flag, and requests of web pages are refused even then.
     assert!(serve(&["--listen", "0.0.0.0:80", "--allow-anonymous"]).check().is_ok());
     assert!(serve(&["--listen", "0.0.0.0:80", "--allow-anonymous"]).is_open());
     assert!(!serve(&["--listen", "0.0.0.0:80", "--allow-anonymous", "--api-key", KEY]).is_open());
@@ -96,7 +94,7 @@ fn an_address_for_others_needs_a_key() {
 }
 
 #[test]
-fn a_database_is_asked_for_by_name() {
+fn a_missing_database_is_a_usage_error() {
     let common = |arguments: &[&str]| Program::try_parse_from(arguments).unwrap().common;
     let given = common(&["mainspring", "migrate", "--database-url", "postgres://u:p@h/d"]);
     assert_eq!(given.database_url().unwrap(), "postgres://u:p@h/d");
@@ -106,15 +104,4 @@ fn a_database_is_asked_for_by_name() {
         .database_url()
         .unwrap_err();
     assert!(format!("{failure:?}").contains("MAINSPRING_DATABASE_URL"));
-}
-
-#[test]
-fn durations_have_a_unit() {
-    assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
-    assert_eq!(duration("3s"), Ok(Duration::from_secs(3)));
-    assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
-    assert_eq!(duration("1h"), Ok(Duration::from_secs(3600)));
-    for bad in ["", "3", "s", "0s", "-1s", "1.5s", "3 s", "9999999999h", "1y"] {
-        assert!(duration(bad).is_err(), "{bad}");
-    }
 }

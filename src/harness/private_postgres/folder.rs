@@ -1,8 +1,8 @@
-//! The folder of the private PostgreSQL: where it is, who owns what in it, and who may use it.
+//! The data folder of the private PostgreSQL: its place, its owner, its lock.
 //!
-//! root may not run a PostgreSQL server. Started as root, the server runs as the user `postgres`, or else `nobody`, who
-//! has to be able to walk to the folder. Where that one cannot (below `/root`, say), another folder is taken, always
-//! the same for the same wanted one.
+//! root cannot run a PostgreSQL server. Started by root, the server runs as the user `postgres`, or else `nobody`, which
+//! needs search permission on the path. Where it has none (below `/root`, for example), another folder is used, always
+//! the same one for the same requested path.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -14,20 +14,19 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
-use super::{broken, write_private};
+use super::{failed_with, write_private};
 use crate::{Error, Result, private_file};
 
-/// Whoever just let go of a folder may have started another program in the same moment, which has the lock, too, until it
-/// runs.
-const LOCK_PATIENCE: Duration = Duration::from_millis(300);
+/// How long to retry the lock: a child that the previous holder forked shares it until its `exec`.
+const LOCK_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// How much of a log is shown.
+/// How many lines of the server's log an error shows.
 const LOG_LINES: usize = 12;
 
-/// A user to run programs as: (uid, gid).
+/// A user to run programs as: uid and gid.
 pub(super) type User = (u32, u32);
 
-/// The folder, held by us alone while this lives.
+/// The folder, locked by this process while the value exists.
 pub(super) struct Folder {
     path: PathBuf,
     user: Option<User>,
@@ -38,11 +37,11 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Opens or makes the folder `wanted`, or the one to take in its place.
+    /// Opens or creates the folder `wanted`, or the one that replaces it.
     pub(super) fn open(wanted: &Path) -> Result<Self> {
         let failed = |error: io::Error| {
-            broken(format!(
-                "cannot use the data folder {}; another one can be named",
+            failed_with(format!(
+                "cannot use the data folder {}; give another one",
                 wanted.display()
             ))
             .caused_by(error)
@@ -55,16 +54,16 @@ impl Folder {
             (wanted.clone(), None)
         };
         let path = path.canonicalize().map_err(failed)?;
-        let found = std::fs::metadata(&path).map_err(failed)?.uid();
+        let folder_owner = std::fs::metadata(&path).map_err(failed)?.uid();
         let owner = private_file::owner_in(&path).map_err(failed)?;
-        if found != owner {
-            return Err(foreign(&path, &format!("it belongs to the user {found}")));
+        if folder_owner != owner {
+            return Err(foreign_folder(&path, &format!("it belongs to the user {folder_owner}")));
         }
         let lock = lock(&path, owner)?;
         let notice = (wanted.canonicalize().ok().as_ref() != Some(&path)).then(|| {
-            let why = match strangers(&wanted) {
-                Some(why) if user.is_some() => format!("is not used, as {why}"),
-                _ => "cannot be reached by the user who runs PostgreSQL".to_owned(),
+            let why = match unsafe_owner(&wanted) {
+                Some(why) if user.is_some() => format!("is not used: {why}"),
+                _ => "cannot be entered by the user that runs PostgreSQL".to_owned(),
             };
             format!("{} {why}; the data is in {}", wanted.display(), path.display())
         });
@@ -95,7 +94,7 @@ impl Folder {
         self.user
     }
 
-    /// PostgreSQL's own folder.
+    /// The folder of the cluster.
     pub(super) fn cluster(&self) -> PathBuf {
         self.path.join("postgres")
     }
@@ -104,62 +103,66 @@ impl Folder {
         self.cluster().join("PG_VERSION").exists()
     }
 
-    /// The major version that the cluster needs, if there is one.
+    /// The major version of the cluster, if there is one.
     pub(super) fn cluster_version(&self) -> Result<Option<u32>> {
         if !self.has_cluster() {
             return Ok(None);
         }
         let file = self.cluster().join("PG_VERSION");
         let text = std::fs::read_to_string(&file)
-            .map_err(|error| broken(format!("cannot read {}", file.display())).caused_by(error))?;
+            .map_err(|error| failed_with(format!("cannot read {}", file.display())).caused_by(error))?;
         match text.trim().parse() {
             Ok(version) => Ok(Some(version)),
-            Err(_) => Err(broken(format!(
-                "{} does not hold a version of PostgreSQL",
+            Err(_) => Err(failed_with(format!(
+                "{} does not contain a version of PostgreSQL",
                 file.display()
             ))),
         }
     }
 
-    /// An empty folder for `initdb`, owned by the server's user.
+    /// Creates an empty folder for `initdb`, owned by the server's user.
     pub(super) fn prepare_cluster(&self) -> Result<PathBuf> {
-        let failed = |error: io::Error| broken(format!("cannot prepare {}", self.cluster().display())).caused_by(error);
+        let failed =
+            |error: io::Error| failed_with(format!("cannot prepare {}", self.cluster().display())).caused_by(error);
         match std::fs::remove_dir(self.cluster()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(broken(format!(
-                    "{} is not a PostgreSQL cluster, and not empty: move it away",
+                return Err(failed_with(format!(
+                    "{} is not a PostgreSQL cluster, and not empty; move it away",
                     self.cluster().display()
                 ))
                 .caused_by(error));
             }
             _ => {}
         }
-        let making = self.path.join("postgres.new");
-        match std::fs::remove_dir_all(&making) {
+        let new_cluster = self.path.join("postgres.new");
+        match std::fs::remove_dir_all(&new_cluster) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
             _ => {}
         }
-        std::fs::DirBuilder::new().mode(0o700).create(&making).map_err(failed)?;
-        self.give(&making).map_err(failed)?;
-        Ok(making)
+        std::fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&new_cluster)
+            .map_err(failed)?;
+        self.change_owner(&new_cluster).map_err(failed)?;
+        Ok(new_cluster)
     }
 
-    /// A copy of the password that `initdb` can read; to be removed afterwards.
-    pub(super) fn lend_password(&self) -> Result<PathBuf> {
+    /// Writes a copy of the password that `initdb` can read; the caller removes it.
+    pub(super) fn copy_password(&self) -> Result<PathBuf> {
         let copy = self.path.join("initdb.password");
         write_private(&copy, &self.password)
-            .and_then(|()| self.give(&copy))
-            .map_err(|error| broken(format!("cannot write {}", copy.display())).caused_by(error))?;
+            .and_then(|()| self.change_owner(&copy))
+            .map_err(|error| failed_with(format!("cannot write {}", copy.display())).caused_by(error))?;
         Ok(copy)
     }
 
-    /// The cluster is whole.
-    pub(super) fn adopt_cluster(&self, made: &Path) -> Result<()> {
-        std::fs::rename(made, self.cluster())
-            .map_err(|error| broken(format!("cannot rename {}", made.display())).caused_by(error))
+    /// Renames the complete cluster to its final name.
+    pub(super) fn install_cluster(&self, new_cluster: &Path) -> Result<()> {
+        std::fs::rename(new_cluster, self.cluster())
+            .map_err(|error| failed_with(format!("cannot rename {}", new_cluster.display())).caused_by(error))
     }
 
-    /// The port of last time.
+    /// The port of the previous run.
     pub(super) fn port(&self) -> Option<u16> {
         std::fs::read_to_string(self.path.join("port"))
             .ok()?
@@ -170,28 +173,28 @@ impl Folder {
 
     pub(super) fn keep_port(&self, port: u16) -> Result<()> {
         write_private(&self.path.join("port"), &format!("{port}\n"))
-            .map_err(|error| broken("cannot keep the port").caused_by(error))
+            .map_err(|error| failed_with("cannot keep the port").caused_by(error))
     }
 
     fn log(&self) -> PathBuf {
         self.path.join("postgres.log")
     }
 
-    /// One log per start, and the one before.
+    /// Renames the log of the previous start.
     pub(super) fn rotate_log(&self) -> Result<()> {
         match std::fs::rename(self.log(), self.path.join("postgres.log.old")) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(broken("cannot put the old log aside").caused_by(error))
+                Err(failed_with("cannot rename the old log").caused_by(error))
             }
             _ => Ok(()),
         }
     }
 
-    /// The log, empty; the server gets it opened, so it needs no right to it.
+    /// Opens and truncates the log. The server inherits the descriptor and needs no permission on the file.
     pub(super) fn open_log(&self) -> Result<File> {
         let log = private_file::open_to_append(&self.log(), self.owner);
         let log = log.and_then(|log| log.set_len(0).map(|()| log));
-        log.map_err(|error| broken(format!("cannot write {}", self.log().display())).caused_by(error))
+        log.map_err(|error| failed_with(format!("cannot write {}", self.log().display())).caused_by(error))
     }
 
     pub(super) fn log_tail(&self) -> String {
@@ -202,12 +205,12 @@ impl Folder {
         lines.join("\n")
     }
 
-    /// A program of PostgreSQL's, run by the server's user.
+    /// A command that runs a program of PostgreSQL as the server's user.
     pub(super) fn command(&self, program: &Path) -> Command {
         command_as(self.user, &self.path, program)
     }
 
-    fn give(&self, path: &Path) -> io::Result<()> {
+    fn change_owner(&self, path: &Path) -> io::Result<()> {
         match self.user {
             Some((uid, gid)) => std::os::unix::fs::chown(path, Some(uid), Some(gid)),
             None => Ok(()),
@@ -215,8 +218,7 @@ impl Folder {
     }
 }
 
-/// A command with a small environment: no `PGHOST` or `PGDATA` of the user leads it astray, and messages are in English,
-/// because some are read.
+/// A command with a minimal environment: without `PGHOST` and `PGDATA`, and with English messages, which are parsed.
 pub(super) fn command_as(user: Option<User>, folder: &Path, program: &Path) -> Command {
     let mut command = Command::new(program);
     command
@@ -235,7 +237,7 @@ pub(super) fn command_as(user: Option<User>, folder: &Path, program: &Path) -> C
     command
 }
 
-/// What `id` prints, a number.
+/// Runs `id` and parses the number that it prints.
 fn id(arguments: &[&str]) -> Option<u32> {
     let output = Command::new("id").args(arguments).stderr(Stdio::null()).output().ok()?;
     String::from_utf8(output.stdout).ok()?.trim().parse().ok()
@@ -249,18 +251,18 @@ fn place_for_root(wanted: &Path) -> Result<(PathBuf, Option<User>)> {
         std::env::temp_dir().join(format!("mainspring-dev-{name}")),
     ];
 
-    // A cluster that is already there keeps its place and its user.
+    // An existing cluster keeps its folder and its user.
     for place in std::iter::once(wanted).chain(others.iter().map(PathBuf::as_path)) {
         if let Ok(cluster) = std::fs::symlink_metadata(place.join("postgres"))
             && cluster.is_dir()
-            && (place == wanted || strangers(place).is_none())
+            && (place == wanted || unsafe_owner(place).is_none())
         {
-            if let Some(why) = strangers(place) {
-                return Err(foreign(place, &why));
+            if let Some(why) = unsafe_owner(place) {
+                return Err(foreign_folder(place, &why));
             }
             if cluster.uid() == 0 {
-                return Err(broken(format!(
-                    "{} belongs to root, who cannot run PostgreSQL",
+                return Err(failed_with(format!(
+                    "{} belongs to root, which cannot run PostgreSQL",
                     place.display()
                 )));
             }
@@ -272,20 +274,20 @@ fn place_for_root(wanted: &Path) -> Result<(PathBuf, Option<User>)> {
         .into_iter()
         .find_map(|name| Some((id(&["-u", name])?, id(&["-g", name])?)));
     let Some(user) = user.filter(|(uid, _)| *uid != 0) else {
-        return Err(broken(
+        return Err(failed_with(
             "root cannot run PostgreSQL, and there is no user `postgres` or `nobody` to run it",
         ));
     };
     for place in std::iter::once(wanted).chain(others.iter().map(PathBuf::as_path)) {
-        // In a folder of another user anything can take our place while we use it, so nothing is made there.
-        if strangers(place).is_some() {
+        // The owner of a parent folder could replace ours at any time.
+        if unsafe_owner(place).is_some() {
             continue;
         }
-        // 0711: the server's user walks through, and sees only what is its own.
+        // 0711: the server's user has search permission only.
         let made = match make_folder(place, 0o711) {
             Ok(made) => made,
             Err(_) if place != wanted => continue,
-            Err(error) => return Err(broken(format!("cannot make {}", place.display())).caused_by(error)),
+            Err(error) => return Err(failed_with(format!("cannot create {}", place.display())).caused_by(error)),
         };
         if can_enter(user, place) {
             return Ok((place.to_owned(), Some(user)));
@@ -295,14 +297,14 @@ fn place_for_root(wanted: &Path) -> Result<(PathBuf, Option<User>)> {
             let _ = std::fs::remove_dir(place);
         }
     }
-    Err(broken(format!(
-        "the user who has to run PostgreSQL cannot enter {}, nor is there another place; name a data folder that \
+    Err(failed_with(format!(
+        "the user that runs PostgreSQL cannot enter {}, and no replacement is available; give a data folder that \
          every user can enter",
         wanted.display()
     )))
 }
 
-/// Makes the folder if it is missing, and keeps it out of version control. Tells whether it was made.
+/// Creates the folder, with a `.gitignore`, if it is missing. Returns whether it was created.
 fn make_folder(path: &Path, mode: u32) -> io::Result<bool> {
     if path.is_dir() {
         return Ok(false);
@@ -311,16 +313,16 @@ fn make_folder(path: &Path, mode: u32) -> io::Result<bool> {
         std::fs::create_dir_all(parent)?;
     }
     std::fs::DirBuilder::new().mode(mode).create(path)?;
-    // Whatever the umask took away.
+    // The umask may have removed bits.
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
     std::fs::write(path.join(".gitignore"), "*\n")?;
     Ok(true)
 }
 
-/// Who other than root can change what a path leads to: an entry of another user's, or a folder that others may write to
-/// (in one with the sticky bit only owners change their entries). Both the path as it was named and where it leads are
-/// walked, as each link could be another user's.
-fn strangers(path: &Path) -> Option<String> {
+/// Why a user other than root could replace the folder at `path`: an entry of another user, or a folder that others may
+/// write to (with the sticky bit only owners can change their entries). Checks both the path as given and its target,
+/// because each link could belong to another user.
+fn unsafe_owner(path: &Path) -> Option<String> {
     let of_another = |(part, is_last): (&Path, bool)| {
         let found = std::fs::symlink_metadata(part).ok()?;
         let is_shared = found.is_dir() && found.mode() & 0o022 != 0 && (is_last || found.mode() & 0o1000 == 0);
@@ -341,10 +343,10 @@ fn strangers(path: &Path) -> Option<String> {
     walked(path).or_else(|| leads_to.as_deref().and_then(walked))
 }
 
-fn foreign(path: &Path, why: &str) -> Error {
-    broken(format!(
-        "{} is not used, as {why}: start as the user who owns it, give the folder and those above it to the user who \
-         starts, or name another folder",
+fn foreign_folder(path: &Path, why: &str) -> Error {
+    failed_with(format!(
+        "{} is not used: {why}: start as its owner, change the owner of the folder and of its parents, \
+         or give another folder",
         path.display()
     ))
 }
@@ -364,21 +366,21 @@ fn can_enter((uid, gid): User, path: &Path) -> bool {
 fn lock(folder: &Path, owner: u32) -> Result<File> {
     let path = folder.join("lock");
     let failed = |error: io::Error| {
-        let hint = "if another user made the folder, start as that one, or name another folder";
-        broken(format!("cannot lock {}; {hint}", path.display())).caused_by(error)
+        let hint = "if another user created the folder, start as that user, or give another folder";
+        failed_with(format!("cannot lock {}; {hint}", path.display())).caused_by(error)
     };
     let file = private_file::open(&path, owner).map_err(failed)?;
-    let patience = Instant::now() + LOCK_PATIENCE;
+    let deadline = Instant::now() + LOCK_TIMEOUT;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(file),
             Err(TryLockError::Error(error)) => return Err(failed(error)),
-            Err(TryLockError::WouldBlock) if Instant::now() < patience => std::thread::sleep(Duration::from_millis(10)),
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(10)),
             Err(TryLockError::WouldBlock) => {
                 return Err(Error::conflict(
                     "data-folder-in-use",
                     format!(
-                        "another `mainspring dev` is running in {}; stop that one, or name another folder",
+                        "another `mainspring dev` is running in {}; stop it, or give another folder",
                         folder.display()
                     ),
                 ));
@@ -387,16 +389,16 @@ fn lock(folder: &Path, owner: u32) -> Result<File> {
     }
 }
 
-/// The password of the cluster, made before the cluster.
+/// Reads the password of the cluster; generates it if there is no cluster yet.
 fn password(folder: &Path) -> Result<String> {
     let file = folder.join("password");
     match std::fs::read_to_string(&file) {
         Ok(text) if !text.trim().is_empty() => Ok(text.trim().to_owned()),
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(broken(format!("cannot read {}", file.display())).caused_by(error))
+            Err(failed_with(format!("cannot read {}", file.display())).caused_by(error))
         }
-        _ if folder.join("postgres").join("PG_VERSION").exists() => Err(broken(format!(
-            "{} is missing, and without it nobody can log in; put it back, or move {} away to begin anew",
+        _ if folder.join("postgres").join("PG_VERSION").exists() => Err(failed_with(format!(
+            "{} is missing, and the cluster requires it; restore it, or move {} away to create a new cluster",
             file.display(),
             folder.display()
         ))),
@@ -404,7 +406,7 @@ fn password(folder: &Path) -> Result<String> {
             let random = || uuid::Uuid::new_v4().simple().to_string();
             let password = random() + &random();
             write_private(&file, &password)
-                .map_err(|error| broken(format!("cannot write {}", file.display())).caused_by(error))?;
+                .map_err(|error| failed_with(format!("cannot write {}", file.display())).caused_by(error))?;
             Ok(password)
         }
     }

@@ -1,17 +1,17 @@
-//! Finding the PostgreSQL that is installed on this machine.
+//! Finds the PostgreSQL installed on this machine.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::{Error, Result};
 
-/// Older ones lack what the SQL of this crate uses.
-const OLDEST: u32 = 14;
+/// The oldest supported major version.
+const MIN_VERSION: u32 = 14;
 
-/// All that a private cluster needs.
+/// The programs that a private cluster needs.
 const PROGRAMS: [&str; 4] = ["postgres", "initdb", "pg_ctl", "createdb"];
 
-/// Folders with one sub-folder per version: (parent, prefix of the sub-folder).
+/// Folders with one subfolder per version: the parent, and the prefix of the subfolders.
 const VERSIONED: [(&str, &str); 4] = [
     ("/usr/lib/postgresql", ""),
     ("/usr", "pgsql-"),
@@ -27,17 +27,17 @@ pub(super) struct Installation {
 }
 
 impl Installation {
-    /// The first usable one of PATH and the usual places, newest first; of major version `version`, if a cluster is
-    /// already there and needs that one.
+    /// The first usable installation in PATH and in the usual places, newest first. With `version`, only that major
+    /// version, which an existing cluster needs.
     pub(super) fn find(version: Option<u32>) -> Result<Self> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         Self::find_in(&candidates(&path), version)
     }
 
     pub(super) fn find_in(candidates: &[PathBuf], version: Option<u32>) -> Result<Self> {
-        let installed: Vec<Self> = candidates.iter().filter_map(|folder| Self::look(folder)).collect();
+        let installed: Vec<Self> = candidates.iter().filter_map(|folder| Self::read(folder)).collect();
         let versions: Vec<String> = installed.iter().map(|found| found.version.to_string()).collect();
-        let fits = |found: &Self| found.version >= OLDEST && version.is_none_or(|wanted| wanted == found.version);
+        let fits = |found: &Self| found.version >= MIN_VERSION && version.is_none_or(|wanted| wanted == found.version);
         if let Some(found) = installed.into_iter().find(fits) {
             return Ok(found);
         }
@@ -47,7 +47,7 @@ impl Installation {
         };
         let needed = match version {
             Some(version) => format!("the data folder was made by PostgreSQL {version}, but {found}"),
-            None => format!("this needs PostgreSQL {OLDEST} or newer, but {found}"),
+            None => format!("this needs PostgreSQL {MIN_VERSION} or newer, but {found}"),
         };
         let package = version.map_or_else(|| "postgresql".to_owned(), |version| format!("postgresql-{version}"));
         Err(Error::unavailable(
@@ -55,7 +55,7 @@ impl Installation {
             format!(
                 "{needed} (looked in PATH, /usr/lib/postgresql/*/bin and other usual places). Install it: \
                  `sudo apt-get install {package}` on Debian and Ubuntu, `sudo dnf install postgresql-server` on \
-                 Fedora, `brew install postgresql` on macOS. Or use a server that you have: \
+                 Fedora, `brew install postgresql` on macOS. Or use an existing server: \
                  `mainspring serve --database-url postgresql://…`"
             ),
         ))
@@ -65,22 +65,22 @@ impl Installation {
         self.folder.join(name)
     }
 
-    fn look(folder: &Path) -> Option<Self> {
-        // In PATH may stand links to programs whose neighbours are elsewhere.
+    fn read(folder: &Path) -> Option<Self> {
+        // PATH may contain links to programs of another folder.
         let postgres = folder.join("postgres").canonicalize().ok()?;
         let folder = postgres.parent()?.to_owned();
         if !PROGRAMS.iter().all(|program| folder.join(program).is_file()) {
             return None;
         }
-        let said = Command::new(postgres).arg("--version").output().ok()?;
-        let version = major(&String::from_utf8_lossy(&said.stdout))?;
+        let output = Command::new(postgres).arg("--version").output().ok()?;
+        let version = major(&String::from_utf8_lossy(&output.stdout))?;
         Some(Self { folder, version })
     }
 }
 
 /// `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`, `postgres (PostgreSQL) 17beta1`.
-fn major(said: &str) -> Option<u32> {
-    let (_, version) = said.split_once("(PostgreSQL) ")?;
+fn major(output: &str) -> Option<u32> {
+    let (_, version) = output.split_once("(PostgreSQL) ")?;
     let digits: String = version.chars().take_while(char::is_ascii_digit).collect();
     digits.parse().ok()
 }
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_read_from_what_postgres_says() {
+    fn the_major_version_is_parsed_from_the_output() {
         assert_eq!(
             major("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)\n"),
             Some(15)
@@ -139,9 +139,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_installed_here_is_found_and_another_version_is_not_taken_for_it() {
+    fn an_installation_is_found_only_for_its_own_version() {
         let found = Installation::find(None).unwrap();
-        assert!(found.version >= OLDEST);
+        assert!(found.version >= MIN_VERSION);
         assert!(found.program("initdb").is_file());
         assert!(Installation::find(Some(found.version)).is_ok());
         let error = Installation::find(Some(1)).unwrap_err();

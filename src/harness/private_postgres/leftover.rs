@@ -1,4 +1,4 @@
-//! What an earlier run left behind: a server that still runs, or a process id that now means somebody else.
+//! Leftovers of an earlier run: a server that still runs, or a stale process id in `postmaster.pid`.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -6,16 +6,16 @@ use std::process::{Command, Stdio};
 
 use super::folder::Folder;
 use super::installation::Installation;
-use super::{broken, run};
+use super::{failed_with, run};
 use crate::Result;
 
-/// Stops a server that an earlier run left running in the folder. We hold the folder's lock, so nobody else uses it.
+/// Stops a server that an earlier run left in the folder. Precondition: this process holds the folder's lock.
 pub(super) async fn stop(folder: &Folder, installation: &Installation) -> Result<()> {
     let cluster = folder.cluster();
     let file = cluster.join("postmaster.pid");
     let Some(pid) = recorded_pid(&file) else { return Ok(()) };
     match arguments(pid) {
-        // Dead. PostgreSQL removes the file itself, once the last backend of that server is gone, too.
+        // The process is gone. PostgreSQL removes the file when the last backend has exited.
         None => Ok(()),
         Some(arguments)
             if arguments.iter().any(|argument| Path::new(argument) == cluster)
@@ -34,29 +34,29 @@ pub(super) async fn stop(folder: &Folder, installation: &Installation) -> Result
                     .args(["-w", "-s", "-t", "20", "-m", mode]);
                 match run(command).await {
                     Ok(()) => return Ok(()),
-                    // It went while we asked.
+                    // It exited meanwhile.
                     Err(_) if !file.exists() => return Ok(()),
                     Err(error) => tracing::warn!("{mode} stop of process {pid}: {error}"),
                 }
             }
-            Err(broken(format!(
+            Err(failed_with(format!(
                 "process {pid}, a PostgreSQL that an earlier run left in {}, does not stop",
                 cluster.display()
             )))
         }
-        // The id was given to another process since, or to a zombie; PostgreSQL would take it for a server for ever.
-        Some(_) if nobody_works_in(&cluster) => std::fs::remove_file(&file)
-            .map_err(|error| broken(format!("cannot remove {}", file.display())).caused_by(error)),
+        // The id belongs to another process or to a zombie. PostgreSQL would take that for a running server.
+        Some(_) if no_process_works_in(&cluster) => std::fs::remove_file(&file)
+            .map_err(|error| failed_with(format!("cannot remove {}", file.display())).caused_by(error)),
         Some(_) => Ok(()),
     }
 }
 
-/// Whom PostgreSQL's lock file names, in its first line.
+/// The process id in the first line of `postmaster.pid`.
 fn recorded_pid(file: &Path) -> Option<u32> {
     std::fs::read_to_string(file).ok()?.lines().next()?.trim().parse().ok()
 }
 
-/// The arguments of a living process; none if it is a zombie that nobody reaps (init of a container, say).
+/// The arguments of a running process; no element for a zombie.
 fn arguments(pid: u32) -> Option<Vec<String>> {
     if Path::new("/proc/self/cmdline").exists() {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
@@ -74,15 +74,16 @@ fn arguments(pid: u32) -> Option<Vec<String>> {
     (!arguments.is_empty()).then_some(arguments)
 }
 
-/// Every process of a server has the cluster as its working directory. Where that cannot be asked, the answer is no.
-fn nobody_works_in(cluster: &Path) -> bool {
+/// Whether no process has the cluster as its working directory, as all processes of a server do. False where `/proc` cannot
+/// be read.
+fn no_process_works_in(cluster: &Path) -> bool {
     let Ok(processes) = std::fs::read_dir("/proc") else {
         return false;
     };
     !processes.flatten().any(|process| works_in(&process.path(), cluster))
 }
 
-/// `process` is a folder of /proc.
+/// Whether the process with this folder in `/proc` works in the cluster.
 fn works_in(process: &Path, cluster: &Path) -> bool {
     let (Ok(directory), Ok(cluster)) = (std::fs::metadata(process.join("cwd")), std::fs::metadata(cluster)) else {
         return false;

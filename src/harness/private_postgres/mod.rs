@@ -1,20 +1,20 @@
-//! The private PostgreSQL of `mainspring dev`: a cluster in a folder of its own, that this machine alone can reach.
+//! The private PostgreSQL of `mainspring dev`: a cluster in its own folder, reachable from this machine only.
 //!
-//! What is kept in the folder: `postgres/` (the cluster), `password` (0600), `port`, `postgres.log`, and `lock`, which
-//! the running `mainspring dev` holds, so that there is never a second one.
+//! The folder contains `postgres/` (the cluster), `password` (0600), `port`, `postgres.log`, and `lock`, which the running
+//! `mainspring dev` holds so that no second one starts.
 //!
-//! Nothing has to be cleaned up by hand, whatever was killed:
+//! No kill requires manual cleanup:
 //!
-//! - `mainspring dev` was killed: its server still runs. The lock tells that nobody owns it, so it is stopped cleanly
-//!   and started anew as our child, whose end we then notice.
-//! - The server was killed: PostgreSQL recovers by itself. Its last backends may need a moment to see that it is gone;
-//!   until then a new server refuses to start, and we try again.
-//! - The machine was restarted, and the server's process id now belongs to somebody else: PostgreSQL would refuse for
-//!   ever. If no process works in the folder, the stale file is taken away.
-//! - `initdb` was interrupted: it works in `postgres.new`, which becomes `postgres` only when it is whole.
+//! - `mainspring dev` was killed and its server still runs: the lock is free, so the next start stops that server and starts
+//!   a new one as its own child.
+//! - The server was killed: PostgreSQL recovers by itself. A new server refuses to start until the last backends have
+//!   exited; the start is retried.
+//! - The machine was restarted, and another process has the server's process id: PostgreSQL would refuse to start forever.
+//!   If no process works in the folder, the stale `postmaster.pid` is removed.
+//! - `initdb` was interrupted: it writes to `postgres.new`, which is renamed to `postgres` when it is complete.
 //!
-//! The server is in a process group of its own: a Ctrl-C in the terminal reaches only `mainspring dev`, which finishes
-//! its work before it stops the database under it. Settings are those that a real server has: `fsync` stays on.
+//! The server has its own process group: a Ctrl-C in the terminal reaches only `mainspring dev`, which drains before it
+//! stops the server. The server's settings are those of production: `fsync` stays on.
 
 use std::fs::File;
 use std::io;
@@ -38,39 +38,39 @@ mod tests;
 use folder::Folder;
 use installation::Installation;
 
-/// The role that owns everything, and the name of the database.
+/// The name of the role and of the database.
 const NAME: &str = "mainspring";
 
-/// A server that recovers from a crash may take long, but it lives and says so.
-const START_PATIENCE: Duration = Duration::from_secs(300);
-/// For obstacles that go away by themselves: dying backends of a killed server, a port that somebody just took.
-const RETRY_PATIENCE: Duration = Duration::from_secs(20);
-/// A fast shutdown writes a checkpoint; after this it is told to go without one, which costs a recovery only.
-const STOP_PATIENCE: Duration = Duration::from_secs(20);
-const STOP_NOW_PATIENCE: Duration = Duration::from_secs(5);
+/// Crash recovery can take minutes; the process runs meanwhile.
+const START_TIMEOUT: Duration = Duration::from_secs(300);
+/// For transient failures: exiting backends of a killed server, a port that another process just took.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(20);
+/// A fast shutdown writes a checkpoint. After this timeout follows an immediate one, which costs a recovery.
+const STOP_TIMEOUT: Duration = Duration::from_secs(20);
+const IMMEDIATE_STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Where the private PostgreSQL lives.
+/// Where the private PostgreSQL is.
 pub(crate) struct Options {
-    /// The folder for everything; made if it is missing. `mainspring dev` takes `.mainspring` unless told otherwise.
+    /// The data folder; created if it is missing.
     pub(crate) folder: PathBuf,
 }
 
-/// A running private PostgreSQL. Dropping it tells the server to shut down, and does not wait.
+/// A running private PostgreSQL. Dropping it sends the server a shutdown signal and does not wait.
 pub(crate) struct PrivatePostgres {
     server: Server,
     folder: Folder,
     url: String,
 }
 
-/// Starts the private PostgreSQL, and makes it first if it is not there yet.
+/// Starts the private PostgreSQL, after creating its cluster if there is none.
 ///
-/// Errors: `postgresql-not-installed`, `data-folder-in-use`, `private-postgresql`. Dropping the future leaves nothing
-/// that the next start cannot use.
+/// Errors: `postgresql-not-installed`, `data-folder-in-use`, `private-postgresql`. Cancellation safe: the next start can
+/// use what a dropped future leaves.
 pub(crate) async fn start(options: Options) -> Result<PrivatePostgres> {
     let folder = Folder::open(&options.folder)?;
     let installation = Installation::find(folder.cluster_version()?)?;
     if !folder.has_cluster() {
-        make_cluster(&folder, &installation).await?;
+        create_cluster(&folder, &installation).await?;
     }
     folder.rotate_log()?;
 
@@ -86,8 +86,8 @@ pub(crate) async fn start(options: Options) -> Result<PrivatePostgres> {
             }
             Ready::Exited(status) => {
                 let log = folder.log_tail();
-                if !(passes_by_itself(&log) && began.elapsed() < RETRY_PATIENCE) {
-                    return Err(ended(status, &log));
+                if !(is_transient(&log) && began.elapsed() < RETRY_TIMEOUT) {
+                    return Err(exit_error(status, &log));
                 }
                 tokio::time::sleep(Duration::from_millis(250)).await;
             }
@@ -95,7 +95,7 @@ pub(crate) async fn start(options: Options) -> Result<PrivatePostgres> {
     }
 }
 
-/// Takes a folder away that nobody uses, with the server that may still run in it.
+/// Stops a leftover server in an unused folder, and removes the folder.
 ///
 /// Errors: `data-folder-in-use`, `private-postgresql`.
 pub(crate) async fn remove(folder: &Path) -> Result<()> {
@@ -104,35 +104,35 @@ pub(crate) async fn remove(folder: &Path) -> Result<()> {
         leftover::stop(&folder, &Installation::find(folder.cluster_version()?)?).await?;
     }
     std::fs::remove_dir_all(folder.path())
-        .map_err(|error| broken(format!("cannot remove {}", folder.path().display())).caused_by(error))
+        .map_err(|error| failed_with(format!("cannot remove {}", folder.path().display())).caused_by(error))
 }
 
 impl PrivatePostgres {
-    /// How to connect. It holds the password: never print it.
+    /// The database URL, with the password: not to be printed.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
-    /// The folder that is really used; not the wanted one if [`PrivatePostgres::notice`] says so.
+    /// The folder in use; another one than requested if [`PrivatePostgres::notice`] says so.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// What the user should know about the folder, if anything.
+    /// Why another folder than the requested one is used, if so.
     pub(crate) fn notice(&self) -> Option<&str> {
         self.folder.notice()
     }
 
-    /// Waits until the server has ended without having been asked to, and says how. Cancellation safe.
-    pub(crate) async fn died(&mut self) -> Error {
+    /// Waits for an unexpected exit of the server, and returns it as an error. Cancellation safe.
+    pub(crate) async fn exited(&mut self) -> Error {
         match self.server.child.wait().await {
-            Ok(status) => ended(status, &self.folder.log_tail()),
-            Err(error) => broken("cannot watch the private PostgreSQL").caused_by(error),
+            Ok(status) => exit_error(status, &self.folder.log_tail()),
+            Err(error) => failed_with("cannot watch the private PostgreSQL").caused_by(error),
         }
     }
 
-    /// Stops the server: cleanly within 20 seconds, else at once, which costs a recovery at the next start. When this
-    /// returns, it has ended. Dropping the future leaves it shutting down.
+    /// Stops the server: a fast shutdown, and after 20 seconds an immediate one, which costs a recovery at the next start.
+    /// Returns when the process has exited. If the future is dropped, the shutdown goes on.
     pub(crate) async fn stop(mut self) -> Result<()> {
         self.server.stop().await
     }
@@ -143,7 +143,7 @@ enum Ready {
     Exited(ExitStatus),
 }
 
-/// The server as our child.
+/// The server process.
 struct Server {
     child: Child,
     pg_ctl: PathBuf,
@@ -156,18 +156,18 @@ impl Server {
         let log = folder.open_log()?;
         let errors = log
             .try_clone()
-            .map_err(|error| broken("cannot open the log").caused_by(error))?;
+            .map_err(|error| failed_with("cannot open the log").caused_by(error))?;
         let mut command = folder.command(&installation.program("postgres"));
         command.arg("-D").arg(folder.cluster());
         command.args(["-h", "127.0.0.1", "-p"]).arg(port.to_string());
-        // No socket file: its path could be too long, and its folder is one more thing to get wrong.
+        // No socket file: its path could be too long.
         command.args(["-k", "", "-c", "max_connections=200", "-c", "logging_collector=off"]);
         command.args(["-c", "log_destination=stderr", "-c", "cluster_name=mainspring"]);
         command.stdout(log).stderr(errors);
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let child = tokio::process::Command::from(command)
             .spawn()
-            .map_err(|error| broken("cannot start PostgreSQL").caused_by(error))?;
+            .map_err(|error| failed_with("cannot start PostgreSQL").caused_by(error))?;
         Ok(Self {
             child,
             pg_ctl: installation.program("pg_ctl"),
@@ -176,7 +176,7 @@ impl Server {
         })
     }
 
-    /// Sends a signal by `pg_ctl kill`, as the server's user: std has no other way without unsafe code.
+    /// Sends a signal with `pg_ctl kill`, as the server's user: std offers none but SIGKILL without unsafe code.
     fn signal(&self, name: &str, pid: u32) -> std::process::Command {
         let mut command = folder::command_as(self.user, &self.folder, &self.pg_ctl);
         command.args(["kill", name, &pid.to_string()]);
@@ -184,7 +184,7 @@ impl Server {
         command
     }
 
-    /// Waits until the database answers, and makes it if it is missing.
+    /// Waits until the database accepts connections, and creates it if it is missing.
     async fn until_ready(&mut self, folder: &Folder, installation: &Installation, port: u16) -> Result<Ready> {
         let began = Instant::now();
         let mut config = tokio_postgres::Config::new();
@@ -193,30 +193,30 @@ impl Server {
             .password(folder.password())
             .connect_timeout(Duration::from_secs(5));
         loop {
-            let refusal = match config.connect(NoTls).await {
+            let error = match config.connect(NoTls).await {
                 Ok((_client, _connection)) => return Ok(Ready::Yes),
                 Err(error) => error,
             };
             if let Some(status) = self
                 .child
                 .try_wait()
-                .map_err(|error| broken("cannot watch PostgreSQL").caused_by(error))?
+                .map_err(|error| failed_with("cannot watch PostgreSQL").caused_by(error))?
             {
                 return Ok(Ready::Exited(status));
             }
-            match refusal.code() {
+            match error.code() {
                 Some(&SqlState::INVALID_CATALOG_NAME) => create_database(folder, installation, port).await?,
                 Some(&SqlState::INVALID_PASSWORD) if began.elapsed() > Duration::from_secs(2) => {
                     let file = folder.path().join("password");
-                    return Err(broken(format!(
-                        "the private PostgreSQL does not know the password in {}; put the right one back, or move {} \
-                         away to begin anew",
+                    return Err(failed_with(format!(
+                        "the private PostgreSQL rejects the password in {}; restore the right one, or move {} away \
+                         to create a new cluster",
                         file.display(),
                         folder.path().display()
                     )));
                 }
-                _ if began.elapsed() > START_PATIENCE => {
-                    return Err(broken("the private PostgreSQL does not get ready").caused_by(refusal));
+                _ if began.elapsed() > START_TIMEOUT => {
+                    return Err(failed_with("the private PostgreSQL accepts no connection").caused_by(error));
                 }
                 _ => tokio::time::sleep(Duration::from_millis(50)).await,
             }
@@ -224,20 +224,20 @@ impl Server {
     }
 
     async fn stop(&mut self) -> Result<()> {
-        for (signal, patience) in [("INT", STOP_PATIENCE), ("QUIT", STOP_NOW_PATIENCE)] {
+        for (signal, timeout) in [("INT", STOP_TIMEOUT), ("QUIT", IMMEDIATE_STOP_TIMEOUT)] {
             let Some(pid) = self.child.id() else { return Ok(()) };
-            // It fails if the server has just gone; the wait tells.
+            // It fails if the server has just exited; the wait below shows it.
             let _ = tokio::process::Command::from(self.signal(signal, pid)).status().await;
-            if let Ok(ended) = tokio::time::timeout(patience, self.child.wait()).await {
-                return ended
+            if let Ok(exited) = tokio::time::timeout(timeout, self.child.wait()).await {
+                return exited
                     .map(drop)
-                    .map_err(|error| broken("cannot watch PostgreSQL").caused_by(error));
+                    .map_err(|error| failed_with("cannot watch PostgreSQL").caused_by(error));
             }
         }
         self.child
             .kill()
             .await
-            .map_err(|error| broken("cannot stop PostgreSQL").caused_by(error))
+            .map_err(|error| failed_with("cannot stop PostgreSQL").caused_by(error))
     }
 }
 
@@ -249,13 +249,13 @@ impl Drop for Server {
     }
 }
 
-async fn make_cluster(folder: &Folder, installation: &Installation) -> Result<()> {
-    let making = folder.prepare_cluster()?;
-    let password = folder.lend_password()?;
+async fn create_cluster(folder: &Folder, installation: &Installation) -> Result<()> {
+    let new_cluster = folder.prepare_cluster()?;
+    let password = folder.copy_password()?;
     let mut command = folder.command(&installation.program("initdb"));
     command
         .arg("-D")
-        .arg(&making)
+        .arg(&new_cluster)
         .arg("-U")
         .arg(NAME)
         .arg("--pwfile")
@@ -267,10 +267,11 @@ async fn make_cluster(folder: &Folder, installation: &Installation) -> Result<()
         "--data-checksums",
         "--no-instructions",
     ]);
-    let made = run(command).await;
+    let outcome = run(command).await;
     let _ = std::fs::remove_file(&password);
-    made.map_err(|error| broken("initdb could not make the private PostgreSQL").caused_by(error))?;
-    folder.adopt_cluster(&making)
+    outcome
+        .map_err(|error| failed_with("initdb cannot create the cluster of the private PostgreSQL").caused_by(error))?;
+    folder.install_cluster(&new_cluster)
 }
 
 async fn create_database(folder: &Folder, installation: &Installation, port: u16) -> Result<()> {
@@ -288,13 +289,13 @@ async fn create_database(folder: &Folder, installation: &Installation, port: u16
     ]);
     match run(command).await {
         Err(error) if !error.to_string().contains("already exists") => {
-            Err(broken("createdb could not make the database").caused_by(error))
+            Err(failed_with("createdb cannot create the database").caused_by(error))
         }
         _ => Ok(()),
     }
 }
 
-/// Runs a program to its end; what it said is the error.
+/// Runs a program to its end; the error contains its standard error.
 async fn run(command: std::process::Command) -> io::Result<()> {
     let output = tokio::process::Command::from(command)
         .kill_on_drop(true)
@@ -303,11 +304,11 @@ async fn run(command: std::process::Command) -> io::Result<()> {
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(io::Error::other(format!("{} ({said})", output.status)))
+    let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(io::Error::other(format!("{} ({stderr})", output.status)))
 }
 
-/// The port of last time, as long as nobody else has it.
+/// The port of the previous run if it is free, else another one.
 fn choose_port(folder: &Folder) -> Result<u16> {
     if let Some(port) = folder.port()
         && TcpListener::bind(("127.0.0.1", port)).is_ok()
@@ -316,39 +317,39 @@ fn choose_port(folder: &Folder) -> Result<u16> {
     }
     let port = TcpListener::bind(("127.0.0.1", 0))
         .and_then(|listener| listener.local_addr())
-        .map_err(|error| broken("no free port on 127.0.0.1").caused_by(error))?
+        .map_err(|error| failed_with("no free port on 127.0.0.1").caused_by(error))?
         .port();
     folder.keep_port(port)?;
     Ok(port)
 }
 
 fn url(password: &str, port: u16) -> String {
-    // The password is hexadecimal: nothing to escape.
+    // The password is hexadecimal and needs no escape.
     format!("postgresql://{NAME}:{password}@127.0.0.1:{port}/{NAME}")
 }
 
-/// Whether the log of a server that refused to start names an obstacle that goes away.
-fn passes_by_itself(log: &str) -> bool {
-    const PASSING: [&str; 4] = [
+/// Whether the log of a server that exited at its start names a transient cause.
+fn is_transient(log: &str) -> bool {
+    const TRANSIENT: [&str; 4] = [
         "could not bind IPv4 address",
         "could not create any TCP/IP sockets",
         "pre-existing shared memory block",
         "lock file \"postmaster.pid\" already exists",
     ];
-    PASSING.iter().any(|obstacle| log.contains(obstacle))
+    TRANSIENT.iter().any(|cause| log.contains(cause))
 }
 
-fn ended(status: ExitStatus, log: &str) -> Error {
-    broken(format!(
+fn exit_error(status: ExitStatus, log: &str) -> Error {
+    failed_with(format!(
         "the private PostgreSQL ended ({status}); the end of its log:\n{log}"
     ))
 }
 
-fn broken(message: impl Into<String>) -> Error {
+fn failed_with(message: impl Into<String>) -> Error {
     Error::unavailable("private-postgresql", message)
 }
 
-/// A file that only its owner can read, complete or not there at all.
+/// Writes a file that only its owner can read, atomically.
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
     use std::io::Write;
     use std::os::unix::fs::OpenOptionsExt;

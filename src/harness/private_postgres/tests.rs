@@ -1,10 +1,10 @@
-//! With real servers, as root and not. Needs an installed PostgreSQL.
+//! Tests with real servers, as root and as another user. They need an installed PostgreSQL.
 
 use std::process::Command;
 
 use super::*;
 
-/// A folder that every user can walk to, removed at the end.
+/// A folder that every user can enter, removed at the end.
 struct TempFolder(PathBuf);
 
 impl TempFolder {
@@ -49,7 +49,7 @@ fn kill9(pid: u32) {
     );
 }
 
-/// What a `kill -9` of the whole program leaves: the server runs, and nobody holds the folder.
+/// The state after a `kill -9` of the program: the server runs, and the folder is not locked.
 fn abandon(postgres: PrivatePostgres) -> u32 {
     let PrivatePostgres { server, folder, .. } = postgres;
     let pid = server.child.id().unwrap();
@@ -70,7 +70,7 @@ fn port(url: &str) -> u16 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_private_postgres_survives_whatever_is_killed() {
+async fn a_private_postgres_survives_kills_of_program_and_server() {
     let temp = TempFolder::new();
     let postgres = start(temp.options()).await.unwrap();
     let url = postgres.url().to_owned();
@@ -83,7 +83,7 @@ async fn a_private_postgres_survives_whatever_is_killed() {
         .await
         .unwrap();
 
-    // Nobody gets in without the password, and nobody but its owner can read it.
+    // Connections need the password, which only its owner can read.
     let other = url.replace(postgres.folder.password(), "guessed");
     assert!(query(&other, "SELECT 1").await.unwrap_err().code() == Some(&SqlState::INVALID_PASSWORD));
     let mode = std::os::unix::fs::PermissionsExt::mode(
@@ -101,7 +101,7 @@ async fn a_private_postgres_survives_whatever_is_killed() {
         Some(pid.to_string().as_str())
     );
 
-    // A second one in the same folder is refused and disturbs nothing.
+    // A second start in the same folder is refused, and the first one goes on.
     let refused = start(temp.options()).await.err().unwrap();
     assert_eq!(refused.code(), "data-folder-in-use");
     assert_eq!(query(&url, "SELECT it FROM kept").await.unwrap(), "precious");
@@ -112,15 +112,15 @@ async fn a_private_postgres_survives_whatever_is_killed() {
     let postgres = start(temp.options()).await.unwrap();
     assert_eq!(postgres.url(), url);
 
-    // The program is killed, and the server lives on.
+    // The program is killed, and the server still runs.
     let pid = abandon(postgres);
     let mut postgres = start(temp.options()).await.unwrap();
     assert_ne!(postgres.server.child.id(), Some(pid));
     assert_eq!(query(postgres.url(), "SELECT it FROM kept").await.unwrap(), "precious");
 
-    // The server is killed: that is noticed, and the next start recovers.
+    // The server is killed: the exit is reported, and the next start recovers.
     kill9(postgres.server.child.id().unwrap());
-    let end = tokio::time::timeout(Duration::from_secs(60), postgres.died())
+    let end = tokio::time::timeout(Duration::from_secs(60), postgres.exited())
         .await
         .unwrap();
     assert!(end.message().contains("signal: 9"), "{end}");
@@ -128,7 +128,7 @@ async fn a_private_postgres_survives_whatever_is_killed() {
     let postgres = start(temp.options()).await.unwrap();
     assert_eq!(query(postgres.url(), "SELECT it FROM kept").await.unwrap(), "precious");
 
-    // Both are killed while a backend is too busy to see it: the new server has to wait for that one.
+    // Both are killed while a backend is busy: the new server waits for its exit.
     let busy = postgres.url().to_owned();
     let busy = tokio::spawn(async move {
         let endless = "SET statement_timeout = '3s'; DO $$ BEGIN LOOP END LOOP; END $$";
@@ -140,43 +140,46 @@ async fn a_private_postgres_survives_whatever_is_killed() {
     assert_eq!(query(postgres.url(), "SELECT it FROM kept").await.unwrap(), "precious");
     assert!(busy.await.unwrap().is_err());
 
-    // Dropped without a stop: it goes by itself.
+    // Dropped without a stop: the server exits.
     let pid = postgres.server.child.id().unwrap();
     drop(postgres);
-    let mut patience = 100;
+    let mut attempts = 100;
     while !std::fs::read(format!("/proc/{pid}/cmdline"))
         .unwrap_or_default()
         .is_empty()
     {
-        patience -= 1;
-        assert!(patience > 0, "a dropped server does not end");
+        attempts -= 1;
+        assert!(attempts > 0, "a dropped server does not end");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 
-    // The machine restarted, and the process id of the server is now somebody else's.
+    // After a restart of the machine another process has the server's process id.
     let folder = Folder::open(&temp.options().folder).unwrap();
-    let mut stranger = folder.command(Path::new("sleep")).arg("600").spawn().unwrap();
-    let stale = format!("{}\n{}\n1\n1\n", stranger.id(), folder.cluster().display());
+    let mut other_process = folder.command(Path::new("sleep")).arg("600").spawn().unwrap();
+    let stale = format!("{}\n{}\n1\n1\n", other_process.id(), folder.cluster().display());
     std::fs::write(folder.cluster().join("postmaster.pid"), stale).unwrap();
     drop(folder);
     let taken = TcpListener::bind(("127.0.0.1", port(&url))).unwrap();
     let postgres = start(temp.options()).await.unwrap();
-    assert!(stranger.try_wait().unwrap().is_none(), "the stranger was left alone");
-    stranger.kill().unwrap();
-    stranger.wait().unwrap();
+    assert!(
+        other_process.try_wait().unwrap().is_none(),
+        "the other process still runs"
+    );
+    other_process.kill().unwrap();
+    other_process.wait().unwrap();
     assert_ne!(port(postgres.url()), port(&url), "the port was taken");
     assert_eq!(query(postgres.url(), "SELECT it FROM kept").await.unwrap(), "precious");
     drop(taken);
     postgres.stop().await.unwrap();
 
-    // Without its password nobody could log in: said, and nothing is changed.
+    // A missing password is reported, and nothing is changed.
     std::fs::remove_file(temp.0.join("data/password")).unwrap();
     let refused = start(temp.options()).await.err().unwrap();
     assert!(refused.message().contains("password is missing"), "{refused}");
 }
 
 #[tokio::test]
-async fn an_interrupted_initdb_is_no_obstacle_and_a_strangers_folder_is_left_alone() {
+async fn an_interrupted_initdb_is_repeated_and_a_foreign_folder_is_not_touched() {
     let temp = TempFolder::new();
     let data = temp.0.join("data");
     std::fs::create_dir_all(data.join("postgres.new/base")).unwrap();
@@ -198,7 +201,7 @@ async fn an_interrupted_initdb_is_no_obstacle_and_a_strangers_folder_is_left_alo
 }
 
 #[test]
-fn as_root_a_folder_that_the_server_cannot_reach_is_replaced_by_another_one_and_that_is_said() {
+fn as_root_a_folder_that_the_server_cannot_enter_is_replaced_with_a_notice() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     let temp = TempFolder::new();
@@ -217,11 +220,11 @@ fn as_root_a_folder_that_the_server_cannot_reach_is_replaced_by_another_one_and_
     assert_eq!(again.path(), taken, "always the same one");
     drop(again);
     std::fs::remove_dir_all(&taken).unwrap();
-    // Empty, unless somebody else uses it.
+    // It fails while another run uses it.
     let _ = std::fs::remove_dir(taken.parent().unwrap());
 }
 
-/// What only root can set up; others do not run these.
+/// Whether this is root: only root can set these tests up.
 fn is_root(temp: &TempFolder) -> bool {
     std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(&temp.0).unwrap()) == 0
 }
@@ -241,7 +244,7 @@ fn root_follows_no_link_in_a_folder_of_another_user() {
     std::os::unix::fs::lchown(theirs.join("data"), Some(ANOTHER), None).unwrap();
     std::os::unix::fs::chown(&theirs, Some(ANOTHER), None).unwrap();
 
-    // Empty: another place is taken, and said. In a folder of theirs that has no link the same, as one may come.
+    // Without a cluster another folder is used, with a notice; also below a foreign folder without a link.
     for wanted in [theirs.join("data"), theirs.join("new/data")] {
         let folder = Folder::open(&wanted).unwrap();
         let taken = folder.path().to_owned();
@@ -262,7 +265,7 @@ fn root_follows_no_link_in_a_folder_of_another_user() {
     );
     assert!(!theirs.join("new").exists());
 
-    // With a cluster in it: refused, as another place would be another database.
+    // With a cluster it is refused: another folder would be another database.
     std::fs::create_dir(target.join("postgres")).unwrap();
     std::os::unix::fs::chown(target.join("postgres"), Some(ANOTHER), None).unwrap();
     let refused = Folder::open(&theirs.join("data")).err().unwrap();
@@ -271,7 +274,7 @@ fn root_follows_no_link_in_a_folder_of_another_user() {
 }
 
 #[test]
-fn the_lock_of_a_folder_is_its_owners_alone_and_no_link_is_followed() {
+fn the_lock_file_is_private_and_no_link_is_followed() {
     use std::os::unix::fs::PermissionsExt;
 
     let temp = TempFolder::new();
@@ -280,19 +283,17 @@ fn the_lock_of_a_folder_is_its_owners_alone_and_no_link_is_followed() {
     let lock = folder.path().join("lock");
     assert_eq!(std::fs::metadata(&lock).unwrap().permissions().mode() & 0o777, 0o600);
     drop(folder);
-    let victim = temp.0.join("victim");
+    let target = temp.0.join("target");
     std::fs::remove_file(&lock).unwrap();
-    std::os::unix::fs::symlink(&victim, &lock).unwrap();
+    std::os::unix::fs::symlink(&target, &lock).unwrap();
     let refused = Folder::open(&wanted).err().unwrap();
     assert!(refused.to_string().contains("symbolic link"), "{refused}");
-    assert!(!victim.exists());
+    assert!(!target.exists());
 }
 
 #[test]
-fn only_obstacles_that_pass_are_waited_for() {
+fn only_transient_start_failures_are_retried() {
     let waiting = "FATAL:  pre-existing shared memory block (key 1, ID 2) is still in use";
-    assert!(passes_by_itself(waiting));
-    assert!(!passes_by_itself(
-        "FATAL:  data directory \"/x\" has invalid permissions"
-    ));
+    assert!(is_transient(waiting));
+    assert!(!is_transient("FATAL:  data directory \"/x\" has invalid permissions"));
 }

@@ -53,7 +53,7 @@ async fn a_node_is_killed_another_one_finishes_and_nothing_is_left() {
     assert_eq!(code, Some(0), "{told}\n{}", demo.stderr().join("\n"));
     for step in [
         "kill -9 ",
-        "has taken it up, ",
+        "has taken it over, ",
         "the workflow is finished",
         "every invariant",
         "dev --nodes 3",

@@ -33,7 +33,7 @@ async fn three_nodes_are_three_processes_and_none_outlives_its_dev() {
     let second = nodes(&dev);
     let kill = std::process::Command::new("kill").args(["-9", &second[1].0]).status();
     assert!(kill.unwrap().success());
-    for said in ["node-2 has ended", "node-2 was seen off"] {
+    for said in ["node-2 has exited", "node-2 was removed"] {
         poll_until(PATIENCE, said, async || {
             dev.stderr().iter().any(|line| line.starts_with(said)).then_some(())
         })

@@ -1,12 +1,12 @@
-//! Where a figure was measured: without the machine and the server it says nothing.
+//! The machine and the server of a measurement, which its result names.
 
 use crate::Result;
 use crate::db::{Connector, DatabaseUrl, SchemaName};
 use crate::store::observe;
 
-/// The machine and the server, in two lines.
+/// Describes the machine and the server, in a line each.
 pub(super) async fn describe(url: &str) -> Result<[String; 2]> {
-    // The schema may not be there: nothing of it is asked for.
+    // Any name: the schema need not exist.
     let connector = Connector::new(&DatabaseUrl::parse(url)?, &SchemaName::parse("mainspring")?)?;
     let settings = observe::server(&connector.open().await?.client).await?;
     let settings: Vec<String> = settings.iter().map(|(name, value)| format!("{name} {value}")).collect();

@@ -1,4 +1,4 @@
-//! The plain way to lock: a connection for each who locks.
+//! The baseline: locks without the engine's provider, one connection per client.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -9,18 +9,18 @@ use tokio_util::sync::CancellationToken;
 use crate::harness::failure::Failure;
 use crate::lock::{PlainForm, PlainLocks};
 
-/// From the issue: the best of these is what is compared with.
+/// The numbers of connections; the best result is the baseline.
 const CONNECTIONS: [usize; 3] = [4, 16, 64];
 
-/// Longer does not change the figures by more than they differ from run to run.
-const LONGEST: Duration = Duration::from_secs(5);
+/// The maximum duration of a measurement: a longer one changes the result by less than its variance.
+const MAX_TIME: Duration = Duration::from_secs(5);
 
 /// Pairs per second, at the best number of connections.
 pub(super) struct Baseline {
     pub(super) two_trips: Best,
     pub(super) pipelined: Best,
     pub(super) one_statement: Best,
-    /// Of one connection alone, two round trips a pair.
+    /// With one connection and two round trips per pair.
     pub(super) lone: f64,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Best {
 }
 
 pub(super) async fn run(url: &str, schema: &str, seconds: Duration) -> Result<Baseline, Failure> {
-    let time = seconds.min(LONGEST);
+    let time = seconds.min(MAX_TIME);
     Ok(Baseline {
         two_trips: best(url, schema, PlainForm::TwoTrips, time).await?,
         pipelined: best(url, schema, PlainForm::Pipelined, time).await?,

@@ -1,4 +1,4 @@
-//! `--health-listen`: health on a listener, a thread and a runtime of its own, which no load of the node reaches.
+//! `--health-listen`: a listener for health requests, with its own thread and runtime, so that load does not delay it.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, OnceLock};
@@ -11,21 +11,21 @@ use crate::api::{self, ConnectionLimits};
 use crate::harness::failure::Failure;
 use crate::runtime::Engine;
 
-/// Probes that are connected at the same time.
+/// The limit of concurrent connections.
 pub(super) const CONNECTIONS: usize = 64;
 
-/// How long any of a probe's steps may take.
+/// The timeout of each step of a request.
 const STEP: Duration = Duration::from_secs(5);
 
-/// The thread that answers. It ends when this is dropped.
-pub(super) struct Probe {
+/// The thread that serves. Dropping this stops it.
+pub(super) struct HealthServer {
     engine: Arc<OnceLock<Engine>>,
     stop: CancellationToken,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Probe {
-    /// Takes the address and answers: live, and not ready as long as there is no engine.
+impl HealthServer {
+    /// Binds the address and serves: live, and not ready until there is an engine.
     pub(super) fn start(address: SocketAddr) -> Result<Self, Failure> {
         let failed = |error| Failure::failed(format!("cannot listen on {address} for --health-listen: {error}"));
         let listener = TcpListener::bind(address).map_err(failed)?;
@@ -49,10 +49,10 @@ impl Probe {
         let thread = std::thread::Builder::new().name("mainspring-health".to_owned());
         let thread = thread.spawn(move || {
             if let Err(error) = runtime.block_on(serve) {
-                tracing::error!(%error, "the listener for health has ended");
+                tracing::error!(%error, "the health listener has stopped");
             }
         });
-        tracing::info!(%address, "health is answered");
+        tracing::info!(%address, "health requests are served");
         Ok(Self {
             engine,
             stop,
@@ -60,20 +60,20 @@ impl Probe {
         })
     }
 
-    /// From now on it says whether this engine is ready.
+    /// From now on the answer is that of this engine.
     pub(super) fn watch(&self, engine: &Engine) {
         let _ = self.engine.set(engine.clone());
     }
 }
 
-impl Drop for Probe {
+impl Drop for HealthServer {
     fn drop(&mut self) {
         self.stop.cancel();
         if let Some(thread) = self.thread.take()
             && thread.is_finished()
             && thread.join().is_err()
         {
-            tracing::error!("the thread that answered for health has panicked");
+            tracing::error!("the thread of the health listener has panicked");
         }
     }
 }

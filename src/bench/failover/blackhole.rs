@@ -1,5 +1,4 @@
-//! A way to the database that can fall silent: nothing is forwarded, nothing is closed, nothing is refused, as when a
-//! cable is pulled.
+//! A proxy to the database that can stop to forward without closing or refusing connections, like a pulled cable.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -11,27 +10,26 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::harness::failure::Failure;
 
-/// Dropping it closes all its connections.
-pub(super) struct Silence {
+/// The proxy. Dropping it closes all its connections.
+pub(super) struct BlackholeProxy {
     address: SocketAddr,
-    silent: watch::Sender<bool>,
+    blocked: watch::Sender<bool>,
     _task: AbortOnDropHandle<()>,
 }
 
-impl Silence {
-    /// Leads to `target`, host and port.
+impl BlackholeProxy {
+    /// Starts a proxy to `target`, host and port.
     pub(super) async fn to(target: String) -> Result<Self, Failure> {
-        let failed = |error| Failure::failed(format!("no way to the database can be opened: {error}"));
+        let failed = |error| Failure::failed(format!("cannot open a proxy to the database: {error}"));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let (silent, hears) = watch::channel(false);
+        let (blocked, receiver) = watch::channel(false);
         let task = tokio::spawn(async move {
-            // As many as the node has connections.
             let mut open = JoinSet::new();
             loop {
                 tokio::select! {
                     accepted = listener.accept() => if let Ok((stream, _)) = accepted {
-                        open.spawn(forward(stream, target.clone(), hears.clone()));
+                        open.spawn(forward(stream, target.clone(), receiver.clone()));
                     },
                     Some(_) = open.join_next() => {}
                 }
@@ -39,7 +37,7 @@ impl Silence {
         });
         Ok(Self {
             address,
-            silent,
+            blocked,
             _task: AbortOnDropHandle::new(task),
         })
     }
@@ -48,44 +46,44 @@ impl Silence {
         self.address
     }
 
-    /// From now on nothing comes through.
-    pub(super) fn fall_silent(&self) {
-        self.silent.send_replace(true);
+    /// Stops forwarding.
+    pub(super) fn block(&self) {
+        self.blocked.send_replace(true);
     }
 
-    /// What was silent is closed; new connections lead to the database again.
-    pub(super) fn speak(&self) {
-        self.silent.send_replace(false);
+    /// Closes blocked connections, and forwards new ones again.
+    pub(super) fn unblock(&self) {
+        self.blocked.send_replace(false);
     }
 }
 
-async fn forward(mut stream: TcpStream, target: String, mut silent: watch::Receiver<bool>) {
-    if !*silent.borrow_and_update()
+async fn forward(mut stream: TcpStream, target: String, mut blocked: watch::Receiver<bool>) {
+    if !*blocked.borrow_and_update()
         && let Ok(mut server) = TcpStream::connect(&target).await
     {
         let _ = (stream.set_nodelay(true), server.set_nodelay(true));
-        let fell_silent = {
+        let was_blocked = {
             tokio::select! {
                 _ = copy_bidirectional(&mut stream, &mut server) => false,
-                fell = silent.wait_for(|silent| *silent) => fell.is_ok(),
+                changed = blocked.wait_for(|blocked| *blocked) => changed.is_ok(),
             }
         };
-        if fell_silent {
-            // Both stay open until then.
-            let _ = silent.wait_for(|silent| !*silent).await;
+        if was_blocked {
+            // Both connections stay open until then.
+            let _ = blocked.wait_for(|blocked| !*blocked).await;
         }
         return;
     }
-    let _ = silent.wait_for(|silent| !*silent).await;
+    let _ = blocked.wait_for(|blocked| !*blocked).await;
 }
 
-/// The same URL by way of another address, and where it led before; none for a URL without exactly one host.
-pub(super) fn reroute(url: &str, way: SocketAddr) -> Option<String> {
+/// The URL with its host replaced by the proxy; none for a URL without exactly one host.
+pub(super) fn reroute(url: &str, proxy: SocketAddr) -> Option<String> {
     let (_, start, end) = parts(url)?;
-    Some(format!("{}{way}{}", url.get(..start)?, url.get(end..)?))
+    Some(format!("{}{proxy}{}", url.get(..start)?, url.get(end..)?))
 }
 
-/// Host and port that a URL leads to.
+/// The host and port of a URL.
 pub(super) fn target(url: &str) -> Option<String> {
     let (host, ..) = parts(url)?;
     Some(
@@ -100,7 +98,7 @@ pub(super) fn target(url: &str) -> Option<String> {
     )
 }
 
-/// Host and port as they stand in the URL, and from where to where.
+/// The host and port as written in the URL, with their start and end.
 fn parts(url: &str) -> Option<(&str, usize, usize)> {
     let scheme = url.find("://")? + 3;
     let end = url.get(scheme..)?.find(['/', '?']).map_or(url.len(), |at| scheme + at);
@@ -117,38 +115,47 @@ mod tests {
 
     #[test]
     fn a_url_is_rerouted() {
-        let way: SocketAddr = "127.0.0.1:7".parse().unwrap();
-        for (url, led_to, rerouted) in [
+        let address: SocketAddr = "127.0.0.1:7".parse().unwrap();
+        for (url, host, rerouted) in [
             ("postgres://u:p@h:1/d?a=b", "h:1", "postgres://u:p@127.0.0.1:7/d?a=b"),
             ("postgresql://h/d", "h:5432", "postgresql://127.0.0.1:7/d"),
             ("postgres://u:p%40@h", "h:5432", "postgres://u:p%40@127.0.0.1:7"),
             ("postgres://u@[::1]:5433/d", "[::1]:5433", "postgres://u@127.0.0.1:7/d"),
         ] {
-            assert_eq!(target(url).as_deref(), Some(led_to));
-            assert_eq!(reroute(url, way).as_deref(), Some(rerouted));
+            assert_eq!(target(url).as_deref(), Some(host));
+            assert_eq!(reroute(url, address).as_deref(), Some(rerouted));
         }
         for url in ["host=h", "postgres://a,b/d", "postgres://%2Ftmp/d", "postgres:///d"] {
-            assert_eq!(reroute(url, way), None, "{url}");
+            assert_eq!(reroute(url, address), None, "{url}");
         }
     }
 
     #[tokio::test]
-    async fn silence_neither_forwards_nor_closes() {
+    async fn a_blocked_proxy_neither_forwards_nor_closes() {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let silence = Silence::to(server.local_addr().unwrap().to_string()).await.unwrap();
-        let mut near = TcpStream::connect(silence.address()).await.unwrap();
+        let proxy = BlackholeProxy::to(server.local_addr().unwrap().to_string())
+            .await
+            .unwrap();
+        let mut near = TcpStream::connect(proxy.address()).await.unwrap();
         let (mut far, _) = server.accept().await.unwrap();
         near.write_all(b"a").await.unwrap();
         assert_eq!(far.read_u8().await.unwrap(), b'a');
-        silence.fall_silent();
-        // The task sees it before it reads again.
+        proxy.block();
+        // Lets the task observe the change before it reads again.
         tokio::task::yield_now().await;
         near.write_all(b"b").await.unwrap();
         let waited = tokio::time::timeout(std::time::Duration::from_millis(100), far.read_u8());
-        assert!(waited.await.is_err(), "it was forwarded, or closed");
-        silence.speak();
-        assert_eq!(near.read(&mut [0]).await.unwrap_or(0), 0, "what was silent is closed");
-        let mut near = TcpStream::connect(silence.address()).await.unwrap();
+        assert!(
+            waited.await.is_err(),
+            "the byte was forwarded, or the connection closed"
+        );
+        proxy.unblock();
+        assert_eq!(
+            near.read(&mut [0]).await.unwrap_or(0),
+            0,
+            "blocked connections are closed"
+        );
+        let mut near = TcpStream::connect(proxy.address()).await.unwrap();
         let (mut far, _) = server.accept().await.unwrap();
         near.write_all(b"c").await.unwrap();
         assert_eq!(far.read_u8().await.unwrap(), b'c');

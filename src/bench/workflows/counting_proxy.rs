@@ -1,6 +1,6 @@
-//! What engines say to the server, counted on the way: a door of this process that leads to the server.
+//! A proxy to the server that counts the statements and round trips of engines.
 //!
-//! It costs time, so what is measured with it counts words, not seconds.
+//! It adds latency, so runs through it measure no times.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -14,24 +14,24 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::db::DatabaseUrl;
 use crate::harness::failure::Failure;
 
-/// What was counted.
+/// The counts.
 #[derive(Default)]
-pub(super) struct Words {
-    /// Statements that were executed.
+pub(super) struct MessageCounts {
+    /// Executed statements.
     pub(super) statements: AtomicU64,
-    /// Times that an answer was asked for.
+    /// Sync messages and simple queries.
     pub(super) round_trips: AtomicU64,
 }
 
-pub(super) struct Tap {
-    /// The same database, through this door.
+pub(super) struct CountingProxy {
+    /// The URL of the database through this proxy.
     pub(super) url: String,
-    pub(super) words: Arc<Words>,
-    _door: AbortOnDropHandle<()>,
+    pub(super) counts: Arc<MessageCounts>,
+    _listener: AbortOnDropHandle<()>,
 }
 
-impl Tap {
-    /// None: the server is not reached by TCP with a password that stands in the URL, or wants TLS.
+impl CountingProxy {
+    /// Starts the proxy. None if the server is not reached by TCP, or requires TLS.
     pub(super) async fn open(url: &str) -> Result<Option<Self>, Failure> {
         let parsed = DatabaseUrl::parse(url)?;
         let config = parsed.config();
@@ -42,7 +42,7 @@ impl Tap {
             return Ok(None);
         }
         let target = (host.clone(), port.copied().unwrap_or(5432));
-        let failed = |error| Failure::failed(format!("cannot count what is said to the server: {error}"));
+        let failed = |error| Failure::failed(format!("cannot open the counting proxy: {error}"));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?;
         let own = listener.local_addr().map_err(failed)?.port();
         let mut parts = vec![format!("host=127.0.0.1 port={own} sslmode=disable")];
@@ -59,39 +59,39 @@ impl Tap {
                 parts.push(format!("{name}='{quoted}'"));
             }
         }
-        let words = Arc::new(Words::default());
-        let counting = Arc::clone(&words);
-        let door = tokio::spawn(async move {
-            let mut passages = tokio::task::JoinSet::new();
+        let counts = Arc::new(MessageCounts::default());
+        let counting = Arc::clone(&counts);
+        let task = tokio::spawn(async move {
+            let mut connections = tokio::task::JoinSet::new();
             while let Ok((near, _)) = listener.accept().await {
-                passages.spawn(pass(near, target.clone(), Arc::clone(&counting)));
-                // Those that have ended.
-                while passages.try_join_next().is_some() {}
+                connections.spawn(forward(near, target.clone(), Arc::clone(&counting)));
+                // Removes those that have ended.
+                while connections.try_join_next().is_some() {}
             }
         });
         Ok(Some(Self {
             url: parts.join(" "),
-            words,
-            _door: AbortOnDropHandle::new(door),
+            counts,
+            _listener: AbortOnDropHandle::new(task),
         }))
     }
 }
 
-async fn pass(near: TcpStream, target: (String, u16), words: Arc<Words>) -> std::io::Result<()> {
+async fn forward(near: TcpStream, target: (String, u16), counts: Arc<MessageCounts>) -> std::io::Result<()> {
     let far = TcpStream::connect(target).await?;
     near.set_nodelay(true)?;
     far.set_nodelay(true)?;
     let (mut near_in, mut near_out) = near.into_split();
     let (mut far_in, mut far_out) = far.into_split();
     let there = async {
-        let mut reader = Reader::default();
+        let mut reader = MessageParser::default();
         let mut buffer = vec![0; 64 * 1024];
         loop {
             let length = near_in.read(&mut buffer).await?;
             let Some(read) = buffer.get(..length).filter(|read| !read.is_empty()) else {
                 return far_out.shutdown().await;
             };
-            reader.read(read, &words);
+            reader.read(read, &counts);
             far_out.write_all(read).await?;
         }
     };
@@ -102,17 +102,17 @@ async fn pass(near: TcpStream, target: (String, u16), words: Arc<Words>) -> std:
     }
 }
 
-/// Follows the messages of a client: a kind, a length that counts itself, and a body. The first has no kind.
+/// Parses the messages of a client: a type byte, a length that includes itself, and a body. The first has no type.
 #[derive(Default)]
-struct Reader {
+struct MessageParser {
     begun: bool,
     head: Vec<u8>,
-    /// Of the body that is being read.
+    /// The rest of the current body, in bytes.
     left: usize,
 }
 
-impl Reader {
-    fn read(&mut self, mut bytes: &[u8], words: &Words) {
+impl MessageParser {
+    fn read(&mut self, mut bytes: &[u8], counts: &MessageCounts) {
         while !bytes.is_empty() {
             if self.left > 0 {
                 let step = self.left.min(bytes.len());
@@ -132,11 +132,11 @@ impl Reader {
             let length = length.try_into().map_or(4, u32::from_be_bytes);
             match kind.first() {
                 // Execute; Sync; a simple query is both.
-                Some(b'E') => _ = words.statements.fetch_add(1, Relaxed),
-                Some(b'S') => _ = words.round_trips.fetch_add(1, Relaxed),
+                Some(b'E') => _ = counts.statements.fetch_add(1, Relaxed),
+                Some(b'S') => _ = counts.round_trips.fetch_add(1, Relaxed),
                 Some(b'Q') => {
-                    words.statements.fetch_add(1, Relaxed);
-                    words.round_trips.fetch_add(1, Relaxed);
+                    counts.statements.fetch_add(1, Relaxed);
+                    counts.round_trips.fetch_add(1, Relaxed);
                 }
                 _ => {}
             }
@@ -152,12 +152,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_told_apart_however_they_come() {
+    fn messages_are_parsed_in_fragments_of_any_size() {
         let message = |kind: &[u8], body: &[u8]| {
             let length = u32::try_from(body.len() + 4).unwrap();
             [kind, &length.to_be_bytes(), body].concat()
         };
-        let said = [
+        let stream = [
             message(b"", b"user\0EEESSS\0"),
             message(b"P", b"select 'E'"),
             message(b"E", b"\0\0\0\0\0"),
@@ -167,10 +167,10 @@ mod tests {
             message(b"X", b""),
         ]
         .concat();
-        for size in [1, 2, 3, 7, said.len()] {
-            let (mut reader, words) = (Reader::default(), Words::default());
-            said.chunks(size).for_each(|chunk| reader.read(chunk, &words));
-            let [statements, trips] = [&words.statements, &words.round_trips].map(|count| count.load(Relaxed));
+        for size in [1, 2, 3, 7, stream.len()] {
+            let (mut reader, counts) = (MessageParser::default(), MessageCounts::default());
+            stream.chunks(size).for_each(|chunk| reader.read(chunk, &counts));
+            let [statements, trips] = [&counts.statements, &counts.round_trips].map(|count| count.load(Relaxed));
             assert_eq!((statements, trips), (3, 2), "{size} bytes at a time");
         }
     }

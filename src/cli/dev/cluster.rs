@@ -1,4 +1,4 @@
-//! `mainspring dev --nodes N`: a cluster to play with, each node a process of its own that can be killed.
+//! `mainspring dev --nodes N`: a local cluster, with a process per node that the user can kill.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -12,15 +12,15 @@ use crate::cli::serve::{address_of, listen};
 use crate::cli::settings::{Common, Dev};
 use crate::db::{Connector, DatabaseUrl, SchemaName};
 use crate::harness::failure::Failure;
-use crate::harness::nodes::{self, Node, Output, Plan};
-use crate::harness::say;
+use crate::harness::nodes::{self, Node, NodeOptions, Output};
+use crate::harness::print_line;
 use crate::id::NodeId;
 use crate::store::node::by_node_id;
 
-/// How long the others may take to see a node off; the check-in tolerance is the worst case.
-const TAKE_OVER_PATIENCE: Duration = Duration::from_secs(20);
+/// How long the removal of a dead node may take: the check-in tolerance is the worst case.
+const TAKE_OVER_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Takes an address for each node, ports counting up, so that a taken one is told before anything is started.
+/// Binds an address for each node, with ascending ports, so that a port in use fails before the server starts.
 pub(super) async fn addresses(settings: &Dev) -> Result<Vec<TcpListener>, Failure> {
     let mut listeners = Vec::new();
     for number in 0..settings.nodes {
@@ -29,7 +29,7 @@ pub(super) async fn addresses(settings: &Dev) -> Result<Vec<TcpListener>, Failur
             let port = u16::try_from(number).ok().and_then(|n| address.port().checked_add(n));
             address.set_port(port.ok_or_else(|| {
                 Failure::usage(format!(
-                    "{} nodes from {} on need ports past 65535",
+                    "{} nodes from {} on need ports above 65535",
                     settings.nodes, settings.listen
                 ))
             })?);
@@ -39,7 +39,7 @@ pub(super) async fn addresses(settings: &Dev) -> Result<Vec<TcpListener>, Failur
     Ok(listeners)
 }
 
-/// Runs the nodes until asked to stop, or until none is left.
+/// Runs the nodes until `stop` is cancelled or no node is left.
 pub(super) async fn run(
     common: &Common,
     url: &str,
@@ -50,22 +50,22 @@ pub(super) async fn run(
 ) -> Result<(), Failure> {
     let addresses: Vec<SocketAddr> = listeners.iter().map(address_of).collect::<Result<_, _>>()?;
     drop(listeners);
-    let plan = Plan {
+    let options = NodeOptions {
         database_url: url.to_owned(),
         schema: common.schema.clone(),
         log: common.log.clone(),
         arguments: Vec::new(),
-        ear: Arc::new(|name, output, line| match output {
-            Output::Lines => say(&format!("{name} | {line}")),
-            Output::Log => eprintln!("{name} | {line}"),
+        on_line: Arc::new(|name, output, line| match output {
+            Output::Stdout => print_line(&format!("{name} | {line}")),
+            Output::Stderr => eprintln!("{name} | {line}"),
         }),
     };
     let mut nodes = Vec::new();
     for (number, address) in (1..).zip(addresses) {
-        nodes.push(Node::start(&plan, &format!("node-{number}"), address)?);
+        nodes.push(Node::start(&options, &format!("node-{number}"), address)?);
     }
     let outcome = tokio::select! {
-        outcome = watch_over(&plan, &mut nodes, samples, folder) => outcome,
+        outcome = supervise(&options, &mut nodes, samples, folder) => outcome,
         () = stop.cancelled() => Ok(()),
     };
     if !nodes.is_empty() {
@@ -75,10 +75,15 @@ pub(super) async fn run(
     outcome
 }
 
-async fn watch_over(plan: &Plan, nodes: &mut Vec<Node>, samples: &[String], folder: &Path) -> Result<(), Failure> {
-    nodes::all_ready(nodes).await?;
+async fn supervise(
+    options: &NodeOptions,
+    nodes: &mut Vec<Node>,
+    samples: &[String],
+    folder: &Path,
+) -> Result<(), Failure> {
+    nodes::wait_until_ready(nodes).await?;
     for node in nodes.iter() {
-        say(&format!(
+        print_line(&format!(
             "{} answers on {}, process {}",
             node.name,
             node.url(),
@@ -86,46 +91,46 @@ async fn watch_over(plan: &Plan, nodes: &mut Vec<Node>, samples: &[String], fold
         ));
     }
     if let (Some(first), Some(last)) = (nodes.first(), nodes.last()) {
-        say(&format!("ready {}", first.url()));
-        say(&super::what_next(&first.url(), samples, folder));
-        say(&format!(
-            "\nWhat one node accepts, any of them runs. To see one go and the others take over:\n\n  kill -9 {}",
+        print_line(&format!("ready {}", first.url()));
+        print_line(&super::next_steps(&first.url(), samples, folder));
+        print_line(&format!(
+            "\nAny node runs what another one accepts. To see a take-over, kill one:\n\n  kill -9 {}",
             last.pid()
         ));
     }
     loop {
-        let (mut gone, status) = nodes::first_to_end(nodes).await;
-        let ended = Instant::now();
-        gone.finish_reading().await;
+        let (mut exited, status) = nodes::first_exit(nodes).await;
+        let exited_at = Instant::now();
+        exited.drain_output().await;
         eprintln!(
-            "{} has ended ({}); it is not started again",
-            gone.name,
-            nodes::how(status)
+            "{} has exited ({}); it is not restarted",
+            exited.name,
+            nodes::describe_exit(status)
         );
         if nodes.is_empty() {
             return Err(Failure::failed("no node is left"));
         }
-        match until_seen_off(plan, &gone.name).await {
+        match wait_until_removed(options, &exited.name).await {
             Ok(true) => eprintln!(
-                "{} was seen off, and its work taken over, within {} ms",
-                gone.name,
-                ended.elapsed().as_millis()
+                "{} was removed, and its work taken over, within {} ms",
+                exited.name,
+                exited_at.elapsed().as_millis()
             ),
-            Ok(false) => eprintln!("nobody has taken over from {} yet", gone.name),
-            Err(error) => eprintln!("whether somebody took over from {} cannot be seen: {error}", gone.name),
+            Ok(false) => eprintln!("no node has taken over from {} yet", exited.name),
+            Err(error) => eprintln!("the take-over from {} cannot be checked: {error}", exited.name),
         }
     }
 }
 
-/// Waits until no registration of a node is left: its claims are free then. False if that takes too long.
-async fn until_seen_off(plan: &Plan, name: &str) -> crate::Result<bool> {
+/// Waits until the node has no registration, which also frees its claims. Returns false after a timeout.
+async fn wait_until_removed(options: &NodeOptions, name: &str) -> crate::Result<bool> {
     let connector = Connector::new(
-        &DatabaseUrl::parse(&plan.database_url)?,
-        &SchemaName::parse(&plan.schema)?,
+        &DatabaseUrl::parse(&options.database_url)?,
+        &SchemaName::parse(&options.schema)?,
     )?;
     let session = connector.open().await?;
     let (began, name) = (Instant::now(), NodeId::new(name));
-    while began.elapsed() < TAKE_OVER_PATIENCE {
+    while began.elapsed() < TAKE_OVER_TIMEOUT {
         if by_node_id(&session.client, &name).await?.is_empty() {
             return Ok(true);
         }

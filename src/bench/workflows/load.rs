@@ -1,4 +1,4 @@
-//! Instances by each door, and when they have finished.
+//! The load of each mode, and the wait until its instances have finished.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
-use super::Field;
+use super::Scenario;
 use super::cost::{Cost, Meter};
-use super::crew::Crew;
+use super::engines::EngineGroup;
 use crate::bench::figures::Latencies;
 use crate::bench::settings::Mode;
-use crate::harness::client::{Client, Lasting};
+use crate::harness::client::{Client, PersistentConnection};
 use crate::harness::failure::Failure;
 use crate::id::DefinitionId;
 use crate::runtime::{Engine, EventRequest, StartRequest};
@@ -19,35 +19,35 @@ use crate::store::observe;
 
 const WARM_UP: Duration = Duration::from_secs(1);
 
-/// What has not finished so long after the last that did is lost.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Instances are lost if none finishes for this time.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// So many instances that are dispatched and have not finished are enough to keep all busy; more only wait.
+/// The maximum number of dispatched, unfinished instances: enough to keep all workers busy.
 const IN_FLIGHT: u64 = 4096;
 
-/// How often it is looked how many have finished: far below what is measured.
-const LOOK: Duration = Duration::from_millis(1);
+/// The poll interval of the finished count.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 pub(super) struct Outcome {
-    /// Workflows that finished while the clock ran.
+    /// Workflows that finished in the measured time.
     pub(super) done: u64,
     pub(super) took: Duration,
-    /// Of execute and http: from the call to its answer. Of dispatch: the same, but the answer only says that it is
-    /// accepted. Of event, and where all was dispatched before: from the beginning until the instance had finished.
+    /// Execute and http: from the call to the response with the outcome. Dispatch: from the call to its acceptance. Event,
+    /// and a backlog: from the start of the measurement to the end of the instance.
     pub(super) latencies: Latencies,
     pub(super) errors: usize,
-    /// Instances that were accepted, and those of them that did not finish.
+    /// Accepted instances, and those of them that did not finish.
     pub(super) accepted: u64,
     pub(super) lost: u64,
     pub(super) cost: Cost,
 }
 
-/// What clients share.
+/// The state that the clients share.
 struct Shared {
     measuring: AtomicBool,
     stop: AtomicBool,
     accepted: AtomicU64,
-    /// Finished, as far as clients know: those that execute.
+    /// Instances that finished by the responses to clients.
     finished: AtomicU64,
     errors: AtomicUsize,
 }
@@ -70,47 +70,47 @@ impl Shared {
     }
 }
 
-/// One measurement, with engines that come and go for it.
-pub(super) async fn play(field: &Field, seconds: usize, instances: Option<usize>) -> Result<Outcome, Failure> {
-    match (field.mode, instances) {
-        (Mode::Event, _) => event(field, instances.unwrap_or(10_000)).await,
-        (Mode::Dispatch, Some(instances)) => backlog(field, instances).await,
-        _ => steady(field, seconds).await,
+/// Runs one measurement, with its own engines.
+pub(super) async fn run(scenario: &Scenario, seconds: usize, instances: Option<usize>) -> Result<Outcome, Failure> {
+    match (scenario.mode, instances) {
+        (Mode::Event, _) => event(scenario, instances.unwrap_or(10_000)).await,
+        (Mode::Dispatch, Some(instances)) => backlog(scenario, instances).await,
+        _ => steady(scenario, seconds).await,
     }
 }
 
-/// Clients that go on until the time is over.
-async fn steady(field: &Field, seconds: usize) -> Result<Outcome, Failure> {
-    let crew = if field.mode == Mode::Http {
-        Crew::nodes(field, field.nodes).await?
+/// Clients start instances until the time is over.
+async fn steady(scenario: &Scenario, seconds: usize) -> Result<Outcome, Failure> {
+    let group = if scenario.mode == Mode::Http {
+        EngineGroup::nodes(scenario, scenario.nodes).await?
     } else {
-        Crew::engines(field, field.nodes, None).await?
+        EngineGroup::engines(scenario, scenario.nodes, None).await?
     };
-    crew.publish(field).await?;
-    let meter = field.meter().await?;
-    let (shared, before_all) = (Shared::new(), field.finished());
+    group.publish(scenario).await?;
+    let meter = scenario.meter().await?;
+    let (shared, before_all) = (Shared::new(), scenario.finished());
     let mut clients = JoinSet::new();
-    for (_, place) in (0..field.clients).zip((0..field.nodes).cycle()) {
-        let (shared, counter) = (Arc::clone(&shared), Arc::clone(&field.counter));
-        match (crew.all_engines().get(place), crew.all_clients().get(place)) {
-            (Some(engine), _) if field.mode == Mode::Dispatch => {
+    for (_, place) in (0..scenario.clients).zip((0..scenario.nodes).cycle()) {
+        let (shared, counter) = (Arc::clone(&shared), Arc::clone(&scenario.counter));
+        match (group.all_engines().get(place), group.all_clients().get(place)) {
+            (Some(engine), _) if scenario.mode == Mode::Dispatch => {
                 let engine = engine.clone();
-                clients.spawn(async move { dispatches(&engine, &shared, &counter, before_all).await });
+                clients.spawn(async move { dispatch_loop(&engine, &shared, &counter, before_all).await });
             }
             (Some(engine), _) => {
                 let engine = engine.clone();
-                clients.spawn(async move { executes(&engine, &shared).await });
+                clients.spawn(async move { execute_loop(&engine, &shared).await });
             }
             (None, Some(client)) => {
                 let client = client.clone();
-                clients.spawn(async move { posts(&client, &shared).await });
+                clients.spawn(async move { http_loop(&client, &shared).await });
             }
             (None, None) => {}
         }
     }
     let done = || {
-        if field.mode == Mode::Dispatch {
-            field.finished() - before_all
+        if scenario.mode == Mode::Dispatch {
+            scenario.finished() - before_all
         } else {
             shared.finished.load(Relaxed)
         }
@@ -136,11 +136,11 @@ async fn steady(field: &Field, seconds: usize) -> Result<Outcome, Failure> {
         times.extend(ended.map_err(|error| Failure::failed(format!("a client ended early: {error}")))?);
     }
     let accepted = shared.accepted.load(Relaxed);
-    if field.mode == Mode::Dispatch {
-        field.wait_for(before_all + accepted).await;
+    if scenario.mode == Mode::Dispatch {
+        scenario.wait_for(before_all + accepted).await;
     }
     let lost = accepted.saturating_sub(done());
-    crew.end().await;
+    group.end().await;
     Ok(Outcome {
         done: done_in_time,
         took,
@@ -152,59 +152,59 @@ async fn steady(field: &Field, seconds: usize) -> Result<Outcome, Failure> {
     })
 }
 
-/// All are dispatched before any node works; then the clock starts.
-async fn backlog(field: &Field, instances: usize) -> Result<Outcome, Failure> {
-    let idle = Crew::engines(field, 1, Some(0)).await?;
-    idle.publish(field).await?;
+/// Dispatches all instances before any worker runs; then the measurement starts.
+async fn backlog(scenario: &Scenario, instances: usize) -> Result<Outcome, Failure> {
+    let idle = EngineGroup::engines(scenario, 1, Some(0)).await?;
+    idle.publish(scenario).await?;
     let shared = Shared::new();
-    fill(&idle, instances, &shared).await?;
+    dispatch_all(&idle, instances, &shared).await?;
     idle.end().await;
-    let meter = field.meter().await?;
-    let (spent, since, before) = (meter.read().await?, meter.clock().await?, field.finished());
+    let meter = scenario.meter().await?;
+    let (spent, since, before) = (meter.read().await?, meter.clock().await?, scenario.finished());
     let accepted = shared.accepted.load(Relaxed);
     let began = Instant::now();
-    let crew = Crew::engines(field, field.nodes, None).await?;
-    field.wait_for(before + accepted).await;
+    let group = EngineGroup::engines(scenario, scenario.nodes, None).await?;
+    scenario.wait_for(before + accepted).await;
     let took = began.elapsed();
     let cost = meter.read().await?.since(&spent);
-    crew.end().await;
-    finished_since(field, &meter, since, Span { took, accepted, cost }, &shared).await
+    group.end().await;
+    finished_since(scenario, &meter, since, Span { took, accepted, cost }, &shared).await
 }
 
-/// Instances wait for an event, and it comes.
-async fn event(field: &Field, instances: usize) -> Result<Outcome, Failure> {
-    let crew = Crew::engines(field, field.nodes, None).await?;
-    crew.publish(field).await?;
-    let (meter, shared) = (field.meter().await?, Shared::new());
+/// Instances wait for one event, which is then sent.
+async fn event(scenario: &Scenario, instances: usize) -> Result<Outcome, Failure> {
+    let group = EngineGroup::engines(scenario, scenario.nodes, None).await?;
+    group.publish(scenario).await?;
+    let (meter, shared) = (scenario.meter().await?, Shared::new());
     let waiting = observe::waiting(meter.client()).await?;
-    fill(&crew, instances, &shared).await?;
+    dispatch_all(&group, instances, &shared).await?;
     let accepted = shared.accepted.load(Relaxed);
     let began = Instant::now();
     while (observe::waiting(meter.client()).await? - waiting) as u64 != accepted {
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() > TIMEOUT {
             return Err(Failure::failed(
-                "the instances do not come to wait: the definition must wait for the event `bench` first",
+                "the instances do not wait: the definition must start with the event `bench`",
             ));
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    let (spent, since, before) = (meter.read().await?, meter.clock().await?, field.finished());
+    let (spent, since, before) = (meter.read().await?, meter.clock().await?, scenario.finished());
     let began = Instant::now();
-    if let Some(engine) = crew.all_engines().first() {
+    if let Some(engine) = group.all_engines().first() {
         let request = EventRequest {
             name: "bench".to_owned(),
             ..EventRequest::default()
         };
-        let met = engine.trigger_event(request).await?.resumed;
-        if met != accepted {
-            shared.error(&format!("the event met {met} of {accepted} instances"));
+        let resumed = engine.trigger_event(request).await?.resumed;
+        if resumed != accepted {
+            shared.error(&format!("the event resumed {resumed} of {accepted} instances"));
         }
     }
-    field.wait_for(before + accepted).await;
+    scenario.wait_for(before + accepted).await;
     let took = began.elapsed();
     let cost = meter.read().await?.since(&spent);
-    crew.end().await;
-    finished_since(field, &meter, since, Span { took, accepted, cost }, &shared).await
+    group.end().await;
+    finished_since(scenario, &meter, since, Span { took, accepted, cost }, &shared).await
 }
 
 struct Span {
@@ -213,9 +213,9 @@ struct Span {
     cost: Cost,
 }
 
-/// What the database says of those that finished since a moment.
+/// The outcome of the instances that finished since `since`, from the database.
 async fn finished_since(
-    field: &Field,
+    scenario: &Scenario,
     meter: &Meter,
     since: chrono::DateTime<chrono::Utc>,
     span: Span,
@@ -224,7 +224,7 @@ async fn finished_since(
     let (done, percentiles) = observe::ended(meter.client(), since).await?;
     let lost = span.accepted.saturating_sub(done);
     let at = |place: usize| percentiles.get(place).map_or(0.0, |time| (time * 10.0).round() / 10.0);
-    eprintln!("{done} of {} finished on {} nodes", span.accepted, field.nodes);
+    eprintln!("{done} of {} finished on {} nodes", span.accepted, scenario.nodes);
     Ok(Outcome {
         done,
         took: span.took,
@@ -241,13 +241,13 @@ async fn finished_since(
     })
 }
 
-/// Dispatches so many instances, some at a time.
-async fn fill(crew: &Crew, instances: usize, shared: &Arc<Shared>) -> Result<(), Failure> {
+/// Dispatches instances, 256 at a time.
+async fn dispatch_all(group: &EngineGroup, instances: usize, shared: &Arc<Shared>) -> Result<(), Failure> {
     let left = Arc::new(AtomicUsize::new(instances));
-    let mut lanes = JoinSet::new();
-    for (_, engine) in (0..256).zip(crew.all_engines().iter().cycle()) {
+    let mut tasks = JoinSet::new();
+    for (_, engine) in (0..256).zip(group.all_engines().iter().cycle()) {
         let (engine, shared, left) = (engine.clone(), Arc::clone(shared), Arc::clone(&left));
-        lanes.spawn(async move {
+        tasks.spawn(async move {
             while left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
                 match engine.dispatch(request()).await {
                     Ok(_) => _ = shared.accepted.fetch_add(1, Relaxed),
@@ -256,7 +256,7 @@ async fn fill(crew: &Crew, instances: usize, shared: &Arc<Shared>) -> Result<(),
             }
         });
     }
-    while let Some(ended) = lanes.join_next().await {
+    while let Some(ended) = tasks.join_next().await {
         ended.map_err(|error| Failure::failed(format!("a client ended early: {error}")))?;
     }
     Ok(())
@@ -269,114 +269,114 @@ fn request() -> StartRequest {
     }
 }
 
-/// Microseconds of each call in the time that is measured.
+/// The microseconds of each call in the measured time.
 #[derive(Default)]
 struct Times(Vec<f64>);
 
 impl Times {
-    fn add(&mut self, shared: &Shared, asked: Instant) {
+    fn add(&mut self, shared: &Shared, called: Instant) {
         if shared.measuring.load(Relaxed) {
-            self.0.push(asked.elapsed().as_secs_f64() * 1e6);
+            self.0.push(called.elapsed().as_secs_f64() * 1e6);
         }
     }
 }
 
-async fn executes(engine: &Engine, shared: &Shared) -> Vec<f64> {
+async fn execute_loop(engine: &Engine, shared: &Shared) -> Vec<f64> {
     let mut times = Times::default();
     while !shared.stop.load(Relaxed) {
-        let asked = Instant::now();
+        let called = Instant::now();
         match engine.execute(request()).await {
             Ok(executed) => {
                 shared.accepted.fetch_add(1, Relaxed);
                 if executed.sub_status() == Some("Finished") {
                     shared.finished.fetch_add(1, Relaxed);
-                    times.add(shared, asked);
+                    times.add(shared, called);
                 } else {
                     shared.error(&format!("{} did not finish", executed.instance_id));
                 }
             }
-            Err(error) => refused(shared, &error).await,
+            Err(error) => count_error(shared, &error).await,
         }
     }
     times.0
 }
 
-async fn dispatches(engine: &Engine, shared: &Shared, finished: &AtomicU64, before: u64) -> Vec<f64> {
+async fn dispatch_loop(engine: &Engine, shared: &Shared, finished: &AtomicU64, before: u64) -> Vec<f64> {
     let mut times = Times::default();
     while !shared.stop.load(Relaxed) {
         if shared.accepted.load(Relaxed) >= finished.load(Relaxed) - before + IN_FLIGHT {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             continue;
         }
-        let asked = Instant::now();
+        let called = Instant::now();
         match engine.dispatch(request()).await {
             Ok(_) => {
                 shared.accepted.fetch_add(1, Relaxed);
-                times.add(shared, asked);
+                times.add(shared, called);
             }
-            Err(error) => refused(shared, &error).await,
+            Err(error) => count_error(shared, &error).await,
         }
     }
     times.0
 }
 
-async fn posts(client: &Client, shared: &Shared) -> Vec<f64> {
+async fn http_loop(client: &Client, shared: &Shared) -> Vec<f64> {
     let mut times = Times::default();
-    let mut lasting = None;
+    let mut connection = None;
     while !shared.stop.load(Relaxed) {
-        if lasting.is_none() {
-            match Lasting::open(client).await {
-                Ok(opened) => lasting = Some(opened),
-                Err(failure) => refused(shared, &failure.told()).await,
+        if connection.is_none() {
+            match PersistentConnection::open(client).await {
+                Ok(opened) => connection = Some(opened),
+                Err(failure) => count_error(shared, &failure.redacted()).await,
             }
         }
-        let Some(connection) = &mut lasting else { continue };
-        let asked = Instant::now();
-        match connection.post("workflow-definitions/bench/execute", "{}").await {
+        let Some(open) = &mut connection else { continue };
+        let called = Instant::now();
+        match open.post("workflow-definitions/bench/execute", "{}").await {
             Ok(answer) => {
                 shared.accepted.fetch_add(1, Relaxed);
                 if answer.windows(FINISHED.len()).any(|part| part == FINISHED) {
                     shared.finished.fetch_add(1, Relaxed);
-                    times.add(shared, asked);
+                    times.add(shared, called);
                 } else {
                     shared.error(&"an instance did not finish");
                 }
             }
             Err(failure) => {
-                lasting = None;
-                refused(shared, &failure.told()).await;
+                connection = None;
+                count_error(shared, &failure.redacted()).await;
             }
         }
     }
     times.0
 }
 
-/// What an answer says of an instance that has finished.
+/// The scenario of a response whose instance has finished.
 const FINISHED: &[u8] = br#""subStatus":"Finished""#;
 
-async fn refused(shared: &Shared, what: &(dyn std::fmt::Display + Sync)) {
+async fn count_error(shared: &Shared, what: &(dyn std::fmt::Display + Sync)) {
     shared.error(what);
-    // Who is gone fails as fast as it is asked.
+    // An unavailable node fails at once: no busy loop.
     tokio::time::sleep(Duration::from_millis(10)).await;
 }
 
-impl Field {
+impl Scenario {
     fn finished(&self) -> u64 {
         self.counter.load(Relaxed)
     }
 
-    /// Waits until so many have finished, or nothing has for too long.
+    /// Waits until `count` instances have finished, or none has for the timeout.
     async fn wait_for(&self, count: u64) {
         let (mut last, mut since) = (self.finished(), Instant::now());
-        let mut told = Instant::now();
-        while self.finished() < count && since.elapsed() < PATIENCE {
-            tokio::time::sleep(LOOK).await;
+        let mut reported = Instant::now();
+        while self.finished() < count && since.elapsed() < TIMEOUT {
+            tokio::time::sleep(POLL_INTERVAL).await;
             if self.finished() != last {
                 (last, since) = (self.finished(), Instant::now());
             }
-            if told.elapsed() >= Duration::from_secs(1) {
+            if reported.elapsed() >= Duration::from_secs(1) {
                 eprintln!("{} to go", count.saturating_sub(last));
-                told = Instant::now();
+                reported = Instant::now();
             }
         }
     }

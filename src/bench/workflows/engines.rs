@@ -1,86 +1,86 @@
-//! Who runs the workflows of a measurement.
+//! The engines that run the workflows of a measurement.
 
 use std::sync::Arc;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use serde_json::json;
 
-use super::Field;
+use super::Scenario;
 use crate::activity::Console;
-use crate::bench::members;
+use crate::bench::nodes::start_nodes;
 use crate::execution::InterpreterOptions;
 use crate::harness::client::Client;
 use crate::harness::failure::Failure;
-use crate::harness::nodes::{self, Node, Output, Plan};
+use crate::harness::nodes::{self, Node, NodeOptions, Output};
 use crate::runtime::Engine;
 
-/// Swallows what workflows write: a terminal is slower than all else here.
-struct Silence;
+/// Discards the lines of workflows: a terminal would be the bottleneck.
+struct DiscardConsole;
 
-impl Console for Silence {
+impl Console for DiscardConsole {
     fn write_line(&self, _line: &str) {}
 }
 
-/// Engines in this process, or nodes of their own.
-pub(super) enum Crew {
+/// Engines in this process, or child nodes.
+pub(super) enum EngineGroup {
     Engines(Vec<Engine>),
     Nodes { nodes: Vec<Node>, clients: Vec<Client> },
 }
 
-impl Crew {
-    /// Engines in this process.
-    pub(super) async fn engines(field: &Field, count: usize, workers: Option<usize>) -> Result<Self, Failure> {
+impl EngineGroup {
+    /// Starts engines in this process.
+    pub(super) async fn engines(scenario: &Scenario, count: usize, workers: Option<usize>) -> Result<Self, Failure> {
         let started = (1..=count).map(|number| {
             let console = InterpreterOptions {
-                console: Arc::new(Silence),
+                console: Arc::new(DiscardConsole),
                 ..InterpreterOptions::default()
             };
-            let builder = Engine::builder(&field.url)
-                .schema(&field.schema)
+            let builder = Engine::builder(&scenario.url)
+                .schema(&scenario.schema)
                 .node_id(format!("node-{number}"))
-                .workers(workers.unwrap_or(field.workers))
-                .pool_size(field.pool_size)
+                .workers(workers.unwrap_or(scenario.workers))
+                .pool_size(scenario.pool_size)
                 .interpreter(console);
             builder.start()
         });
-        // Side by side: of a backlog the first would else work off a part before the last is there. While a node starts it
-        // has a connection more than later, and sixteen have nearly all that a server allows.
+        // Two at a time: the first engine should not drain a backlog before the last one starts, and a starting node needs
+        // an extra connection.
         Ok(Self::Engines(stream::iter(started).buffered(2).try_collect().await?))
     }
 
-    /// Nodes of their own, ready.
-    pub(super) async fn nodes(field: &Field, count: usize) -> Result<Self, Failure> {
-        let plan = Plan {
-            database_url: field.url.clone(),
-            schema: field.schema.clone(),
-            log: field.log.clone(),
+    /// Starts child nodes.
+    pub(super) async fn nodes(scenario: &Scenario, count: usize) -> Result<Self, Failure> {
+        let options = NodeOptions {
+            database_url: scenario.url.clone(),
+            schema: scenario.schema.clone(),
+            log: scenario.log.clone(),
             arguments: vec![
-                format!("--workers={}", field.workers),
-                format!("--pool-size={}", field.pool_size),
+                format!("--workers={}", scenario.workers),
+                format!("--pool-size={}", scenario.pool_size),
             ],
-            ear: Arc::new(|name, output, line| {
-                if output == Output::Log {
+            on_line: Arc::new(|name, output, line| {
+                if output == Output::Stderr {
                     eprintln!("{name} | {line}");
                 }
             }),
         };
         let mut nodes = Vec::new();
-        members::start(&plan, count, &mut nodes).await?;
+        start_nodes(&options, count, &mut nodes).await?;
         let clients = nodes.iter().map(|node| Client::new(&node.url())).collect();
         Ok(Self::Nodes { nodes, clients })
     }
 
-    /// Makes the definition the one that runs.
-    pub(super) async fn publish(&self, field: &Field) -> Result<(), Failure> {
+    /// Publishes the definition.
+    pub(super) async fn publish(&self, scenario: &Scenario) -> Result<(), Failure> {
         match self {
             Self::Engines(engines) => {
                 if let Some(engine) = engines.first() {
-                    engine.save(field.definition.clone(), true).await?;
+                    engine.save(scenario.definition.clone(), true).await?;
                 }
             }
             Self::Nodes { clients, .. } => {
                 if let Some(client) = clients.first() {
-                    let save = json!({"model": field.definition.to_value(), "publish": true});
+                    let save = json!({"model": scenario.definition.to_value(), "publish": true});
                     client.post("workflow-definitions", &save).await?;
                 }
             }
@@ -102,7 +102,7 @@ impl Crew {
         }
     }
 
-    /// Ends all of them in good order.
+    /// Shuts all of them down.
     pub(super) async fn end(self) {
         match self {
             Self::Engines(engines) => {

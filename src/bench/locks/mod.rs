@@ -1,11 +1,13 @@
 //! `mainspring bench locks`: pairs of lock and unlock.
 //!
-//! A pair counts when it was taken and freed where other processes see it (in process: when it was granted). What passed
-//! from one task to the next without that is told apart.
+//! A pair counts when the lock was acquired and released in the provider (in process: when it was granted). Hand-overs
+//! between tasks of one session are counted separately.
 //!
-//! `--contention 1 --clients 64 --sessions 3` is one key that 64 tasks on three nodes want: a *hand-over between nodes* is
-//! from the moment before one session's task drops its handle until a task of another session has it; waits are from
-//! asking to having, of all tasks.
+//! With `--contention 1 --clients 64 --sessions 3`, 64 tasks of three sessions compete for one key. A *hand-over between
+//! sessions* is the time from before a task drops its handle until a task of another session has the lock. A wait is the
+//! time from the request to the grant.
+
+mod baseline;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -14,18 +16,18 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::baseline::{self, Baseline};
-use super::surroundings;
+use super::environment;
 use crate::bench::settings::{BenchLocks, Provider};
 use crate::harness::failure::Failure;
-use crate::harness::say;
+use crate::harness::print_line;
 use crate::harness::target::Target;
 use crate::lock::{
     Durations, FileLocks, Histogram, LocalLocks, LockProvider, LockRequest, PostgresLockOptions, PostgresLocks,
 };
+use baseline::Baseline;
 
 const WARM_UP: Duration = Duration::from_secs(1);
-/// Longer than any wait that is worth measuring.
+/// The timeout of a lock request.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 type Providers = Vec<Arc<dyn LockProvider>>;
@@ -33,7 +35,7 @@ type Providers = Vec<Arc<dyn LockProvider>>;
 pub(crate) async fn run(target: &Target, settings: &BenchLocks) -> Result<(), Failure> {
     if settings.baseline && settings.provider != Provider::Postgres {
         return Err(Failure::usage(
-            "--baseline compares with Postgres: leave --provider out",
+            "--baseline compares with PostgreSQL: leave --provider out",
         ));
     }
     let folder = Folder::of(settings);
@@ -49,8 +51,8 @@ pub(crate) async fn run(target: &Target, settings: &BenchLocks) -> Result<(), Fa
         None
     };
     if settings.provider == Provider::Postgres {
-        for line in surroundings::describe(target.database_url()?).await? {
-            say(&line);
+        for line in environment::describe(target.database_url()?).await? {
+            print_line(&line);
         }
     }
     report(settings, &outcome, compared.as_ref());
@@ -60,7 +62,7 @@ pub(crate) async fn run(target: &Target, settings: &BenchLocks) -> Result<(), Fa
     Ok(())
 }
 
-/// Where the locks of files are. A temporary one is gone at the end.
+/// The directory of lock files; a temporary one is removed at the end.
 enum Folder {
     Given(PathBuf),
     Temporary(PathBuf),
@@ -84,7 +86,7 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if let Self::Temporary(path) = self {
-            // Of other providers there is none.
+            // Other providers do not create it.
             let _ = std::fs::remove_dir_all(path);
         }
     }
@@ -96,7 +98,7 @@ async fn providers(target: &Target, settings: &BenchLocks, folder: &Folder) -> R
     for _ in 0..settings.sessions {
         providers.push(match settings.provider {
             Provider::Postgres => {
-                // As many locks as tasks, so that the budget of a small server does not decide.
+                // Above the limit that is derived from a small server's settings.
                 let options = PostgresLockOptions::default()
                     .schema(&target.schema)
                     .most_locks(settings.clients.max(1000));
@@ -114,33 +116,33 @@ struct Outcome {
     per_second: f64,
     handed_over_per_second: f64,
     acquire: Durations,
-    /// From the release in one session to the grant in another.
+    /// From the release in one session to the grant in another one.
     between_sessions: Durations,
-    /// The most grants of a key to others between asking for it and having it: what the line alone made somebody wait,
-    /// whatever else the machine had to do.
+    /// The maximum number of grants to other tasks between a request and its grant: the wait in the queue, independent of
+    /// the machine's speed.
     longest_wait_grants: u64,
     errors: u64,
 }
 
-/// What the tasks share.
+/// The state that the tasks share.
 struct Shared {
     acquire: Histogram,
     between: Histogram,
     errors: AtomicU64,
     measuring: AtomicBool,
     stop: AtomicBool,
-    /// Per key: who gave it back last, and when.
+    /// Per key: the session and the time of the last release.
     released: Vec<Mutex<Option<(usize, Instant)>>>,
-    /// Per key: how often it was granted.
+    /// Per key: the number of grants.
     grants: Vec<AtomicU64>,
     longest_wait_grants: AtomicU64,
 }
 
-/// The locks freed, and those handed over, by all providers so far.
+/// The numbers of locks freed and handed over so far, of all providers.
 fn counted(providers: &Providers, provider: Provider) -> (u64, u64) {
     let each = providers.iter().map(|one| one.stats());
     if provider == Provider::Local {
-        // All are one.
+        // All sessions share one table.
         return each.take(1).fold((0, 0), |_, stats| (stats.granted, stats.handed_over));
     }
     each.fold((0, 0), |sum, stats| (sum.0 + stats.freed, sum.1 + stats.handed_over))
@@ -167,7 +169,7 @@ async fn measure(providers: &Providers, settings: &BenchLocks, clients: usize, s
         tasks.push(tokio::spawn(async move {
             while !shared.stop.load(Relaxed) {
                 let key = if contended { rand::random_range(0..keys) } else { client };
-                turn(&provider, &shared, session, key, &names).await;
+                lock_once(&provider, &shared, session, key, &names).await;
             }
         }));
     }
@@ -200,16 +202,16 @@ async fn measure(providers: &Providers, settings: &BenchLocks, clients: usize, s
     }
 }
 
-async fn turn(provider: &Arc<dyn LockProvider>, shared: &Shared, session: usize, key: usize, names: &str) {
+async fn lock_once(provider: &Arc<dyn LockProvider>, shared: &Shared, session: usize, key: usize, names: &str) {
     let granted = || shared.grants.get(key).map_or(0, |grants| grants.load(Relaxed));
-    let (asked, before) = (Instant::now(), granted());
+    let (requested, before) = (Instant::now(), granted());
     let request = LockRequest::exclusive(format!("bench/{names}/{key}"));
     match provider.acquire(request, TIMEOUT).await {
         Ok(handle) => {
             let got = Instant::now();
             let measuring = shared.measuring.load(Relaxed);
             if measuring {
-                shared.acquire.record(got - asked);
+                shared.acquire.record(got - requested);
                 shared.longest_wait_grants.fetch_max(granted() - before, Relaxed);
             }
             if let Some(grants) = shared.grants.get(key) {
@@ -226,7 +228,7 @@ async fn turn(provider: &Arc<dyn LockProvider>, shared: &Shared, session: usize,
         }
         Err(_) => {
             shared.errors.fetch_add(1, Relaxed);
-            // A server that is away fails at once, and shall not be run down.
+            // An unavailable server fails at once: no busy loop.
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
@@ -238,7 +240,7 @@ fn micros(duration: Duration) -> f64 {
 
 fn report(settings: &BenchLocks, outcome: &Outcome, compared: Option<&(Baseline, Outcome)>) {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    say(&format!(
+    print_line(&format!(
         "{} tasks, {} sessions, {:?}, {cores} cores: {:.0} pairs/s; acquire p50 {:.1} µs, p95 {:.1} µs, p99 {:.1} µs; {} errors",
         outcome.clients,
         settings.sessions,
@@ -272,9 +274,9 @@ fn report(settings: &BenchLocks, outcome: &Outcome, compared: Option<&(Baseline,
     if let Some(keys) = settings.contention {
         let between = &outcome.between_sessions;
         let longest_to_mean = outcome.acquire.max.as_secs_f64() / outcome.acquire.mean.as_secs_f64().max(1e-9);
-        say(&format!(
+        print_line(&format!(
             "{keys} shared keys: {:.0} hand-overs/s within a session; {} between sessions, p50 {:.1} µs, p99 {:.1} µs; \
-             mean wait {:.1} µs, longest {:.1} µs: {longest_to_mean:.1} times the mean; at most {} went before somebody",
+             mean wait {:.1} µs, longest {:.1} µs: {longest_to_mean:.1} times the mean; at most {} grants before one",
             outcome.handed_over_per_second,
             between.count,
             micros(between.p50),
@@ -295,8 +297,8 @@ fn report(settings: &BenchLocks, outcome: &Outcome, compared: Option<&(Baseline,
     }
     if let Some((baseline, lone)) = compared {
         let ratio = outcome.per_second / baseline.two_trips.per_second.max(1.0);
-        say(&format!(
-            "plain: two round trips {:.0} pairs/s ({} connections), pipelined {:.0} ({}), one statement {:.0} ({}); ratio {ratio:.2}",
+        print_line(&format!(
+            "baseline: two round trips {:.0} pairs/s ({} connections), pipelined {:.0} ({}), one statement {:.0} ({}); ratio {ratio:.2}",
             baseline.two_trips.per_second,
             baseline.two_trips.connections,
             baseline.pipelined.per_second,
@@ -305,8 +307,8 @@ fn report(settings: &BenchLocks, outcome: &Outcome, compared: Option<&(Baseline,
             baseline.one_statement.connections,
         ));
         let lone_ratio = baseline.lone / lone.per_second.max(1.0);
-        say(&format!(
-            "alone: a pair takes {:.1} µs, two plain round trips {:.1} µs; {lone_ratio:.2} times as long",
+        print_line(&format!(
+            "one client: a pair takes {:.1} µs, two round trips of the baseline {:.1} µs; {lone_ratio:.2} times as long",
             1e6 / lone.per_second.max(1.0),
             1e6 / baseline.lone.max(1.0),
         ));
@@ -323,6 +325,6 @@ fn report(settings: &BenchLocks, outcome: &Outcome, compared: Option<&(Baseline,
         add("lone_ratio", json!((lone_ratio * 100.0).round() / 100.0));
     }
     if settings.json {
-        say(&object.to_string());
+        print_line(&object.to_string());
     }
 }

@@ -1,0 +1,207 @@
+//! Settings of `serve`.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::{address, is_local};
+use crate::execution::InterpreterOptions;
+use crate::expression::ScriptOptions;
+use crate::harness::arguments::{count, count_or_none, duration, duration_or_none};
+use crate::harness::failure::Failure;
+use crate::harness::secret::Secret;
+use crate::runtime::Role;
+
+/// The minimum length of an API key, in characters.
+const MIN_KEY: usize = 16;
+
+/// Settings of `serve`.
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// The address to listen on; one that other machines can reach requires an --api-key. Port 0 takes any free port
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:5001", value_parser = address)]
+    pub(crate) listen: SocketAddr,
+    /// A second address that serves health only, without a key. It has its own thread: load on --listen does not affect it
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
+    pub(crate) health_listen: Option<SocketAddr>,
+    /// The key that every request must show, in the header `Authorization: ApiKey KEY`; at least 16 characters
+    #[arg(long, value_name = "KEY")]
+    pub(crate) api_key: Option<Secret>,
+    /// Accept all requests without an --api-key: for a closed network
+    #[arg(long)]
+    pub(crate) allow_anonymous: bool,
+    /// A further host name to accept in requests; can be repeated, or contain several with commas. `*`: any name
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) allowed_host: Vec<String>,
+    /// The name of this node, unique in the cluster; random unless given. A node that restarts under its name continues
+    /// its work at once
+    #[arg(long, value_name = "NAME")]
+    pub(crate) node_id: Option<String>,
+    /// How many bursts run concurrently; with 0 this node accepts work, and other nodes run it
+    #[arg(long, value_name = "COUNT", default_value = "512", value_parser = count_or_none)]
+    pub(crate) workers: usize,
+    /// The number of pooled connections to the database
+    #[arg(long, value_name = "COUNT", default_value = "8", value_parser = count)]
+    pub(crate) pool_size: usize,
+    /// The secret that signs the tokens of resume URLs, the same on all nodes; a key in the database unless given
+    #[arg(long, value_name = "SECRET")]
+    pub(crate) token_secret: Option<Secret>,
+    /// How many requests are served concurrently; further ones get 503
+    #[arg(long, value_name = "COUNT", default_value = "1024", value_parser = count)]
+    pub(crate) max_requests: usize,
+    /// Do not migrate the database at the start; `mainspring migrate` must have been run
+    #[arg(long)]
+    pub(crate) no_migrate: bool,
+    /// The interval of this node's check-ins
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration)]
+    pub(crate) check_in: Duration,
+    /// How long a node may miss check-ins before it expires and other nodes take over its work
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration)]
+    pub(crate) tolerance: Duration,
+    /// How long an execute request waits for the workflow before it answers 202
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    pub(crate) answer_timeout: Duration,
+    /// How long an activity may execute before it faults, unless its type or definition sets another timeout
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
+    pub(crate) activity_timeout: Duration,
+    /// How long an event that no instance waits for is kept
+    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = duration)]
+    pub(crate) inbox_lifetime: Duration,
+    /// How long the dead letter of an addressed event is kept that no instance waited for
+    #[arg(long, value_name = "DURATION", default_value = "720h", value_parser = duration)]
+    pub(crate) letter_lifetime: Duration,
+    /// How long a client may take to send a request's body
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    pub(crate) body_timeout: Duration,
+    /// The memory of all parsed request bodies, in MiB; a further one gets 503, and one that exceeds it alone 413
+    #[arg(long, value_name = "MIB", default_value = "256", value_parser = count)]
+    pub(crate) body_memory: usize,
+    /// How long to wait at the start for an unavailable database; with 0s the node exits at once, with exit code 3
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration_or_none)]
+    pub(crate) database_wait: Duration,
+    /// How long this node serves requests after Ctrl-C or SIGTERM while it reports not ready, so that load balancers
+    /// notice; only if there are other nodes
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration_or_none)]
+    pub(crate) drain_notice: Duration,
+    /// How long running work may take after Ctrl-C or SIGTERM
+    #[arg(long, value_name = "DURATION", default_value = "20s", value_parser = duration)]
+    pub(crate) drain_timeout: Duration,
+    /// The roles of this node: serve requests (`api`; without it health only), run workflows (`worker`; without it as
+    /// with --workers 0), fire schedules (`scheduler`)
+    #[arg(
+        long,
+        value_name = "ROLES",
+        value_delimiter = ',',
+        default_value = "api,worker,scheduler"
+    )]
+    pub(crate) roles: Vec<RoleName>,
+    /// Elect one active scheduler among the nodes with the role and this flag; another node takes over when it is gone
+    #[arg(long)]
+    pub(crate) single_scheduler: bool,
+    /// An activity type that this node does not execute: workflows that use it run on other nodes; can be repeated, or
+    /// contain several with commas. For staged roll-outs, and for tests
+    #[arg(long, value_name = "TYPE", value_delimiter = ',')]
+    pub(crate) disable_activity: Vec<String>,
+    #[command(flatten)]
+    pub(crate) limits: Limits,
+    /// Shut down when standard input ends, as it does when the parent process exits
+    #[arg(long)]
+    pub(crate) stop_with_stdin: bool,
+    /// Register the activity Mainspring.Work, which sleeps for a given time
+    #[arg(long)]
+    pub(crate) bench_activities: bool,
+}
+
+impl Serve {
+    /// Whether other machines can use this node without a key.
+    pub(crate) fn is_open(&self) -> bool {
+        self.api_key.is_none() && !is_local(self.listen)
+    }
+
+    /// Checks the settings that depend on each other.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let key = self.api_key.as_ref().map(Secret::reveal);
+        if key.is_some_and(|key| key.len() < MIN_KEY || !key.bytes().all(|byte| byte.is_ascii_graphic())) {
+            return Err(Failure::usage(format!(
+                "an --api-key needs at least {MIN_KEY} characters, all of them visible ASCII; \
+                 `openssl rand -hex 32` prints one"
+            )));
+        }
+        let secret = self.token_secret.as_ref().map(Secret::reveal);
+        if secret.is_some_and(|secret| secret.len() < 16) {
+            return Err(Failure::usage(
+                "a --token-secret needs at least 16 bytes, best random ones",
+            ));
+        }
+        if key.is_none() && !is_local(self.listen) && !self.allow_anonymous {
+            return Err(Failure::usage(format!(
+                "other machines can reach {}: give an --api-key (MAINSPRING_API_KEY), listen on 127.0.0.1, or allow requests \
+                 without a key with --allow-anonymous",
+                self.listen
+            )));
+        }
+        if key.is_none() && self.allowed_host.iter().any(|host| host == "*") {
+            return Err(Failure::usage(
+                "--allowed-host '*' lets any web page use this engine: give an --api-key, or the host names to accept",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Limits of what workflows use of a node.
+#[derive(Debug, Args)]
+pub(crate) struct Limits {
+    /// How long one script may run, without the time that it waits for a thread
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration)]
+    script_time_limit: Duration,
+    /// The number of threads that start scripts
+    #[arg(long, value_name = "COUNT", default_value = "2", value_parser = count)]
+    script_threads: usize,
+    /// The number of threads for scripts that run for longer than 50 ms
+    #[arg(long, value_name = "COUNT", default_value = "32", value_parser = count)]
+    slow_script_threads: usize,
+    /// The size of the cache of definitions, most of them compiled, in MiB
+    #[arg(long, value_name = "MIB", default_value = "256", value_parser = count)]
+    cache_mib: usize,
+}
+
+impl Limits {
+    pub(crate) fn cache_bytes(&self) -> usize {
+        self.cache_mib.saturating_mul(1 << 20)
+    }
+
+    pub(crate) fn interpreter(&self) -> InterpreterOptions {
+        InterpreterOptions {
+            script: ScriptOptions {
+                time_limit: self.script_time_limit,
+                threads: self.script_threads,
+                slow_threads: self.slow_script_threads,
+                ..ScriptOptions::default()
+            },
+            ..InterpreterOptions::default()
+        }
+    }
+}
+
+/// A role of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RoleName {
+    /// Serves requests
+    Api,
+    /// Runs workflows
+    Worker,
+    /// Fires schedules
+    Scheduler,
+}
+
+impl From<RoleName> for Role {
+    fn from(name: RoleName) -> Self {
+        match name {
+            RoleName::Api => Self::Api,
+            RoleName::Worker => Self::Worker,
+            RoleName::Scheduler => Self::Scheduler,
+        }
+    }
+}
