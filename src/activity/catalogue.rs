@@ -15,32 +15,32 @@ use super::{
 };
 use crate::schedule::Schedule;
 
-type Stepping<'a> = Pin<Box<dyn Future<Output = Result<Step, Fault>> + Send + 'a>>;
+type StepFuture<'a> = Pin<Box<dyn Future<Output = Result<Step, Fault>> + Send + 'a>>;
 
 /// [`Activity`] in a form that can be kept in a map: its futures are boxed here, so that implementors need not.
 pub(crate) trait ErasedActivity: Send + Sync {
-    fn execute<'a>(&'a self, context: &'a mut ActivityContext<'_>) -> Stepping<'a>;
-    fn resumed<'a>(&'a self, context: &'a mut ActivityContext<'_>, resumption: Resumption) -> Stepping<'a>;
-    fn child_completed<'a>(&'a self, context: &'a mut ActivityContext<'_>, child: EndedChild) -> Stepping<'a>;
-    fn child_cancelled<'a>(&'a self, context: &'a mut ActivityContext<'_>, child: EndedChild) -> Stepping<'a>;
+    fn execute<'a>(&'a self, context: &'a mut ActivityContext<'_>) -> StepFuture<'a>;
+    fn resumed<'a>(&'a self, context: &'a mut ActivityContext<'_>, resumption: Resumption) -> StepFuture<'a>;
+    fn child_completed<'a>(&'a self, context: &'a mut ActivityContext<'_>, child: EndedChild) -> StepFuture<'a>;
+    fn child_cancelled<'a>(&'a self, context: &'a mut ActivityContext<'_>, child: EndedChild) -> StepFuture<'a>;
     fn trigger_payload(&self, inputs: &Map<String, Value>) -> Option<Value>;
     fn trigger_schedule(&self, inputs: &Map<String, Value>) -> Option<crate::Result<Schedule>>;
 }
 
 impl<A: Activity> ErasedActivity for A {
-    fn execute<'a>(&'a self, context: &'a mut ActivityContext<'_>) -> Stepping<'a> {
+    fn execute<'a>(&'a self, context: &'a mut ActivityContext<'_>) -> StepFuture<'a> {
         Box::pin(Activity::execute(self, context))
     }
 
-    fn resumed<'a>(&'a self, context: &'a mut ActivityContext<'_>, resumption: Resumption) -> Stepping<'a> {
+    fn resumed<'a>(&'a self, context: &'a mut ActivityContext<'_>, resumption: Resumption) -> StepFuture<'a> {
         Box::pin(Activity::resumed(self, context, resumption))
     }
 
-    fn child_completed<'a>(&'a self, context: &'a mut ActivityContext<'_>, child: EndedChild) -> Stepping<'a> {
+    fn child_completed<'a>(&'a self, context: &'a mut ActivityContext<'_>, child: EndedChild) -> StepFuture<'a> {
         Box::pin(Activity::child_completed(self, context, child))
     }
 
-    fn child_cancelled<'a>(&'a self, context: &'a mut ActivityContext<'_>, child: EndedChild) -> Stepping<'a> {
+    fn child_cancelled<'a>(&'a self, context: &'a mut ActivityContext<'_>, child: EndedChild) -> StepFuture<'a> {
         Box::pin(Activity::child_cancelled(self, context, child))
     }
 
@@ -55,7 +55,7 @@ impl<A: Activity> ErasedActivity for A {
 
 /// A registered type.
 #[derive(Clone)]
-pub(crate) struct Registered {
+pub(crate) struct RegisteredActivity {
     pub(crate) descriptor: Arc<Descriptor>,
     pub(crate) activity: Arc<dyn ErasedActivity>,
 }
@@ -63,7 +63,7 @@ pub(crate) struct Registered {
 /// The activity types that an engine knows, by name and version.
 #[derive(Clone, Default)]
 pub struct Catalogue {
-    types: HashMap<String, BTreeMap<i32, Registered>>,
+    types: HashMap<String, BTreeMap<i32, RegisteredActivity>>,
 }
 
 impl Catalogue {
@@ -111,7 +111,7 @@ impl Catalogue {
         let versions = self.types.entry(descriptor.type_name.clone()).or_default();
         versions.insert(
             descriptor.version,
-            Registered {
+            RegisteredActivity {
                 descriptor: Arc::new(descriptor),
                 activity: Arc::new(activity),
             },
@@ -120,7 +120,7 @@ impl Catalogue {
     }
 
     /// Knows a type no more, in none of its versions; whether it was known.
-    pub fn forget(&mut self, type_name: &str) -> bool {
+    pub fn remove(&mut self, type_name: &str) -> bool {
         self.types.remove(type_name).is_some()
     }
 
@@ -148,11 +148,11 @@ impl Catalogue {
     /// A version that is named is the one that runs: another one may do something else under the same id. Without one,
     /// version 1 or, if that is not registered, the newest. Elsa's own types follow the versions of Elsa's packages, of
     /// which there is one implementation here: they are found whatever the version.
-    pub(crate) fn find(&self, type_name: &str, version: i32) -> Option<&Registered> {
+    pub(crate) fn find(&self, type_name: &str, version: i32) -> Option<&RegisteredActivity> {
         let versions = self.types.get(type_name)?;
         match versions.get(&version) {
             Some(found) => Some(found),
-            None if is_elsas(type_name) => versions.values().next_back(),
+            None if is_elsa_type(type_name) => versions.values().next_back(),
             None if version > 0 => None,
             None => versions.get(&1).or_else(|| versions.values().next_back()),
         }
@@ -177,13 +177,13 @@ impl Catalogue {
 }
 
 /// Types of this prefix are Elsa's; types of a program's own have another one, or none.
-pub(crate) fn is_elsas(type_name: &str) -> bool {
+pub(crate) fn is_elsa_type(type_name: &str) -> bool {
     type_name.starts_with("Elsa.")
 }
 
 /// What a node has to know to run an activity: the type, and the version if one is named and counts.
 pub(crate) fn requirement(type_name: &str, version: i32) -> String {
-    if version > 0 && !is_elsas(type_name) {
+    if version > 0 && !is_elsa_type(type_name) {
         format!("{type_name}@{version}")
     } else {
         type_name.to_owned()

@@ -13,22 +13,22 @@ pub trait Console: Send + Sync {
     /// control character. Called in the midst of a burst: it should not block.
     fn write_line(&self, line: &str);
 
-    /// Waits for at most `patience` until what was written has gone out. Called at the end of a node; it may block.
-    fn flush(&self, patience: Duration) {
-        let _ = patience;
+    /// Waits for at most `timeout` until what was written has gone out. Called at the end of a node; it may block.
+    fn flush(&self, timeout: Duration) {
+        let _ = timeout;
     }
 }
 
 /// Bytes that wait to be written. More is worth a moment of waiting, then it is left out: whoever reads the output of a
 /// server, and stops to, must not stop the server.
-const MOST: usize = 1 << 20;
+const MAX_BUFFERED: usize = 1 << 20;
 
 /// How long a line waits for room.
-const PATIENCE: Duration = Duration::from_secs(1);
+const ROOM_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What comes so soon after the last call goes out together, in one. Each call wakes whoever reads, which costs more than
 /// the line.
-const GATHERING: Duration = Duration::from_millis(2);
+const BATCH_INTERVAL: Duration = Duration::from_millis(2);
 
 /// The standard output of the process. A thread writes, some microseconds later, or two milliseconds where much is written: a
 /// burst waits for nobody unless a mebibyte does, and a line is left out then after a second, with a count, and a warning once
@@ -44,16 +44,16 @@ pub struct Stdout;
 impl Console for Stdout {
     fn write_line(&self, line: &str) {
         let line = one_line(line);
-        if let Some(pen) = Pen::of_stdout() {
-            pen.write(&line);
+        if let Some(writer) = StdoutWriter::of_stdout() {
+            writer.write(&line);
         } else {
             emit(&mut std::io::stdout().lock(), format!("{line}\n").as_bytes());
         }
     }
 
-    fn flush(&self, patience: Duration) {
-        if let Some(Some(pen)) = PEN.get() {
-            pen.flush(patience);
+    fn flush(&self, timeout: Duration) {
+        if let Some(Some(writer)) = WRITER.get() {
+            writer.flush(timeout);
         }
     }
 }
@@ -78,100 +78,100 @@ fn emit(out: &mut impl Write, bytes: &[u8]) {
 }
 
 /// Of the process, once something was written; none where no thread can be had.
-static PEN: OnceLock<Option<&'static Pen>> = OnceLock::new();
+static WRITER: OnceLock<Option<&'static StdoutWriter>> = OnceLock::new();
 
 /// Lines on their way to a thread.
 #[derive(Default)]
-struct Pen {
-    page: Mutex<Page>,
-    arrived: Condvar,
-    went: Condvar,
+struct StdoutWriter {
+    buffer: Mutex<Buffer>,
+    added: Condvar,
+    written: Condvar,
 }
 
 #[derive(Default)]
-struct Page {
+struct Buffer {
     waiting: Vec<u8>,
     /// The thread waits for a line.
     idle: bool,
     /// The thread has lines in hands.
     writing: bool,
     /// Lines left out since something went out: nobody has read for so long.
-    left_out: u64,
+    dropped: u64,
 }
 
-impl Pen {
+impl StdoutWriter {
     fn of_stdout() -> Option<&'static Self> {
-        *PEN.get_or_init(|| {
-            let pen: &'static Self = Box::leak(Box::default());
+        *WRITER.get_or_init(|| {
+            let writer: &'static Self = Box::leak(Box::default());
             let thread = std::thread::Builder::new().name("mainspring-console".to_owned());
-            let spawned = thread.spawn(move || pen.work(|bytes| emit(&mut std::io::stdout().lock(), bytes)));
-            spawned.ok().map(|_| pen)
+            let spawned = thread.spawn(move || writer.run(|bytes| emit(&mut std::io::stdout().lock(), bytes)));
+            spawned.ok().map(|_| writer)
         })
     }
 
-    fn page(&self) -> MutexGuard<'_, Page> {
-        self.page.lock().unwrap_or_else(PoisonError::into_inner)
+    fn buffer(&self) -> MutexGuard<'_, Buffer> {
+        self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write(&self, line: &str) {
-        let has_room = |page: &Page| page.waiting.is_empty() || page.waiting.len() + line.len() < MOST;
-        let mut page = self.page();
-        if !has_room(&page) && page.left_out == 0 {
-            let hopes = |page: &mut Page| !has_room(page) && page.left_out == 0;
-            let waits = self.went.wait_timeout_while(page, PATIENCE, hopes);
-            page = waits.unwrap_or_else(PoisonError::into_inner).0;
+        let has_room = |buffer: &Buffer| buffer.waiting.is_empty() || buffer.waiting.len() + line.len() < MAX_BUFFERED;
+        let mut buffer = self.buffer();
+        if !has_room(&buffer) && buffer.dropped == 0 {
+            let is_full = |buffer: &mut Buffer| !has_room(buffer) && buffer.dropped == 0;
+            let waits = self.written.wait_timeout_while(buffer, ROOM_TIMEOUT, is_full);
+            buffer = waits.unwrap_or_else(PoisonError::into_inner).0;
         }
-        if !has_room(&page) {
+        if !has_room(&buffer) {
             // Nothing is logged here: the log may go to the same reader.
-            page.left_out += 1;
-            drop(page);
-            self.went.notify_all();
-            metrics::counter!("mainspring_console_lines_left_out_total").increment(1);
+            buffer.dropped += 1;
+            drop(buffer);
+            self.written.notify_all();
+            metrics::counter!("mainspring_console_lines_dropped_total").increment(1);
             return;
         }
-        page.waiting.extend_from_slice(line.as_bytes());
-        page.waiting.push(b'\n');
-        if std::mem::take(&mut page.idle) {
-            self.arrived.notify_one();
+        buffer.waiting.extend_from_slice(line.as_bytes());
+        buffer.waiting.push(b'\n');
+        if std::mem::take(&mut buffer.idle) {
+            self.added.notify_one();
         }
     }
 
-    fn flush(&self, patience: Duration) {
-        let busy = |page: &mut Page| page.writing || !page.waiting.is_empty();
-        let _ = self.went.wait_timeout_while(self.page(), patience, busy);
+    fn flush(&self, timeout: Duration) {
+        let busy = |buffer: &mut Buffer| buffer.writing || !buffer.waiting.is_empty();
+        let _ = self.written.wait_timeout_while(self.buffer(), timeout, busy);
     }
 
     /// Writes what comes; never returns.
-    fn work(&self, mut emit: impl FnMut(&[u8])) {
+    fn run(&self, mut emit: impl FnMut(&[u8])) {
         let mut lines = Vec::new();
         let mut last: Option<Instant> = None;
         loop {
-            let mut page = self.page();
-            while page.waiting.is_empty() {
-                page.idle = true;
-                page = self.arrived.wait(page).unwrap_or_else(PoisonError::into_inner);
+            let mut buffer = self.buffer();
+            while buffer.waiting.is_empty() {
+                buffer.idle = true;
+                buffer = self.added.wait(buffer).unwrap_or_else(PoisonError::into_inner);
             }
-            page.idle = false;
-            page.writing = true;
-            drop(page);
-            if let Some(soon) = last.and_then(|last| GATHERING.checked_sub(last.elapsed())) {
+            buffer.idle = false;
+            buffer.writing = true;
+            drop(buffer);
+            if let Some(soon) = last.and_then(|last| BATCH_INTERVAL.checked_sub(last.elapsed())) {
                 std::thread::sleep(soon);
             }
-            std::mem::swap(&mut self.page().waiting, &mut lines);
+            std::mem::swap(&mut self.buffer().waiting, &mut lines);
             // There is room from now on.
-            self.went.notify_all();
+            self.written.notify_all();
             emit(&lines);
             lines.clear();
-            lines.shrink_to(MOST);
+            lines.shrink_to(MAX_BUFFERED);
             last = Some(Instant::now());
-            let mut page = self.page();
-            page.writing = false;
-            let left_out = std::mem::take(&mut page.left_out);
-            drop(page);
-            self.went.notify_all();
-            if left_out > 0 {
+            let mut buffer = self.buffer();
+            buffer.writing = false;
+            let dropped = std::mem::take(&mut buffer.dropped);
+            drop(buffer);
+            self.written.notify_all();
+            if dropped > 0 {
                 tracing::warn!(
-                    lines = left_out,
+                    lines = dropped,
                     "nobody read the standard output; lines of workflows were left out of it"
                 );
             }
@@ -186,15 +186,15 @@ mod tests {
 
     use super::*;
 
-    /// What a pen wrote, call by call; each call waits until it is taken.
-    fn pen() -> (Arc<Pen>, mpsc::Receiver<Vec<u8>>) {
-        let pen = Arc::new(Pen::default());
+    /// What a writer wrote, call by call; each call waits until it is taken.
+    fn writer() -> (Arc<StdoutWriter>, mpsc::Receiver<Vec<u8>>) {
+        let writer = Arc::new(StdoutWriter::default());
         let (to, from) = mpsc::sync_channel(0);
         std::thread::spawn({
-            let pen = Arc::clone(&pen);
-            move || pen.work(|bytes| to.send(bytes.to_vec()).unwrap_or_else(|_| std::thread::park()))
+            let writer = Arc::clone(&writer);
+            move || writer.run(|bytes| to.send(bytes.to_vec()).unwrap_or_else(|_| std::thread::park()))
         });
-        (pen, from)
+        (writer, from)
     }
 
     #[test]
@@ -215,57 +215,57 @@ mod tests {
 
     #[test]
     fn lines_go_out_whole_in_their_order_and_together() {
-        let (pen, written) = pen();
-        let told: Vec<u8> = (0..1000).flat_map(|n| format!("line {n}\n").into_bytes()).collect();
+        let (writer, written) = writer();
+        let expected: Vec<u8> = (0..1000).flat_map(|n| format!("line {n}\n").into_bytes()).collect();
         for n in 0..1000 {
-            pen.write(&format!("line {n}"));
+            writer.write(&format!("line {n}"));
         }
         let (mut seen, mut calls) = (Vec::new(), 0);
-        while seen.len() < told.len() {
+        while seen.len() < expected.len() {
             let part = written.recv_timeout(Duration::from_secs(10)).unwrap();
             assert!(part.ends_with(b"\n"), "a line goes out in one call");
             seen.extend(part);
             calls += 1;
         }
-        assert_eq!(seen, told);
+        assert_eq!(seen, expected);
         assert!(calls < 500, "{calls} calls for 1000 lines");
-        pen.flush(Duration::from_secs(10));
-        assert!(pen.page().waiting.is_empty() && !pen.page().writing);
+        writer.flush(Duration::from_secs(10));
+        assert!(writer.buffer().waiting.is_empty() && !writer.buffer().writing);
     }
 
     #[test]
     fn who_stops_reading_stops_nobody() {
-        let (pen, written) = pen();
-        let line = "x".repeat(MOST / 4);
-        pen.write(&line);
-        while !pen.page().waiting.is_empty() {
+        let (writer, written) = writer();
+        let line = "x".repeat(MAX_BUFFERED / 4);
+        writer.write(&line);
+        while !writer.buffer().waiting.is_empty() {
             std::thread::yield_now();
         }
         let began = Instant::now();
         // One call is stuck, with the first line; behind it there is room for three.
         for _ in 0..19 {
-            pen.write(&line);
+            writer.write(&line);
         }
-        assert!(began.elapsed() < PATIENCE * 5, "only the first one waits");
-        assert_eq!(pen.page().left_out, 16);
-        pen.flush(Duration::from_millis(1));
-        assert!(pen.page().writing, "a flush has an end");
+        assert!(began.elapsed() < ROOM_TIMEOUT * 5, "only the first one waits");
+        assert_eq!(writer.buffer().dropped, 16);
+        writer.flush(Duration::from_millis(1));
+        assert!(writer.buffer().writing, "a flush has an end");
         written.recv_timeout(Duration::from_secs(10)).unwrap();
         let rest = written.recv_timeout(Duration::from_secs(10)).unwrap();
         assert_eq!(rest.len() / line.len(), 3);
-        pen.flush(Duration::from_secs(10));
-        assert_eq!(pen.page().left_out, 0);
-        pen.write("after");
+        writer.flush(Duration::from_secs(10));
+        assert_eq!(writer.buffer().dropped, 0);
+        writer.write("after");
         assert_eq!(written.recv_timeout(Duration::from_secs(10)).unwrap(), b"after\n");
     }
 
     #[test]
     fn a_line_longer_than_all_room_goes_out() {
-        let (pen, written) = pen();
-        pen.write(&"y".repeat(MOST * 2));
+        let (writer, written) = writer();
+        writer.write(&"y".repeat(MAX_BUFFERED * 2));
         assert_eq!(
             written.recv_timeout(Duration::from_secs(10)).unwrap().len(),
-            MOST * 2 + 1
+            MAX_BUFFERED * 2 + 1
         );
     }
 }

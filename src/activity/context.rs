@@ -1,6 +1,6 @@
 //! What an activity sees of its instance, and what it may ask for.
 //!
-//! An activity never touches state. It reads a snapshot and leaves *wishes* ([`Wishes`]); the interpreter carries them
+//! An activity never touches state. It reads a snapshot and leaves *commands* ([`ActivityCommands`]); the interpreter carries them
 //! out after the activity has returned, in a fixed order, or drops them all if it failed. So an activity that panics,
 //! errs or is dropped in the middle of its I/O leaves the instance as it was.
 
@@ -32,11 +32,11 @@ pub(crate) struct ScriptChanges {
     pub(crate) name: Option<Option<String>>,
 }
 
-pub(crate) type Evaluating<'a> = Pin<Box<dyn Future<Output = Result<Evaluated, Fault>> + Send + 'a>>;
+pub(crate) type EvaluationFuture<'a> = Pin<Box<dyn Future<Output = Result<Evaluated, Fault>> + Send + 'a>>;
 
 /// The interpreter, as far as a running activity needs it.
-pub(crate) trait Host: Sync {
-    fn evaluate<'a>(&'a self, node: &'a ActivityNode, input: &'a str) -> Evaluating<'a>;
+pub(crate) trait InputEvaluator: Sync {
+    fn evaluate<'a>(&'a self, node: &'a ActivityNode, input: &'a str) -> EvaluationFuture<'a>;
 }
 
 /// How far a child is.
@@ -130,7 +130,7 @@ impl BookmarkRequest {
 
 /// A child to run next.
 #[derive(Clone, Debug)]
-pub(crate) struct Schedule {
+pub(crate) struct ScheduledChild {
     pub(crate) index: NodeIndex,
     pub(crate) variables: Map<String, Value>,
     pub(crate) tag: Option<Value>,
@@ -138,7 +138,7 @@ pub(crate) struct Schedule {
 
 /// All that an activity asked for.
 #[derive(Debug, Default)]
-pub(crate) struct Wishes {
+pub(crate) struct ActivityCommands {
     /// Lazy inputs as they were evaluated, for the journal.
     pub(crate) inputs: Vec<(String, Value)>,
     pub(crate) outputs: Vec<(String, Value)>,
@@ -147,7 +147,7 @@ pub(crate) struct Wishes {
     pub(crate) script: Vec<ScriptChanges>,
     pub(crate) correlation_id: Option<Option<String>>,
     pub(crate) name: Option<Option<String>>,
-    pub(crate) schedule: Vec<Schedule>,
+    pub(crate) schedule: Vec<ScheduledChild>,
     pub(crate) bookmarks: Vec<BookmarkRequest>,
     pub(crate) cancel: Vec<NodeIndex>,
     pub(crate) breaks: bool,
@@ -158,7 +158,7 @@ pub(crate) struct Wishes {
 pub struct ActivityContext<'a> {
     pub(crate) node: &'a ActivityNode,
     pub(crate) tree: &'a Tree,
-    pub(crate) host: &'a dyn Host,
+    pub(crate) evaluator: &'a dyn InputEvaluator,
     pub(crate) console: &'a dyn Console,
     pub(crate) inputs: &'a Map<String, Value>,
     pub(crate) instance_id: &'a InstanceId,
@@ -169,11 +169,11 @@ pub struct ActivityContext<'a> {
     pub(crate) trigger_payload: Option<Value>,
     pub(crate) is_breaking: bool,
     pub(crate) children: Vec<Child>,
-    pub(crate) notices_ahead: usize,
+    pub(crate) pending_notices: usize,
     pub(crate) properties: Map<String, Value>,
     /// Names of properties that were set in this call.
-    pub(crate) put_aside: Vec<String>,
-    pub(crate) wishes: Wishes,
+    pub(crate) changed_properties: Vec<String>,
+    pub(crate) commands: ActivityCommands,
 }
 
 impl<'a> ActivityContext<'a> {
@@ -257,14 +257,14 @@ impl<'a> ActivityContext<'a> {
     /// What the expression failed with.
     pub async fn evaluate(&mut self, input: &str) -> Result<Value, Fault> {
         let value = self.evaluate_of(self.node, input).await?;
-        self.wishes.inputs.push((input.to_owned(), value.clone()));
+        self.commands.inputs.push((input.to_owned(), value.clone()));
         Ok(value)
     }
 
     /// Evaluates an input of another activity as seen from here.
     pub(crate) async fn evaluate_of(&mut self, node: &ActivityNode, input: &str) -> Result<Value, Fault> {
-        let evaluated = self.host.evaluate(node, input).await?;
-        self.wishes.script.push(evaluated.changes);
+        let evaluated = self.evaluator.evaluate(node, input).await?;
+        self.commands.script.push(evaluated.changes);
         Ok(evaluated.value)
     }
 
@@ -276,33 +276,33 @@ impl<'a> ActivityContext<'a> {
     /// Puts a value aside for later calls of this execution (after children, after a wait).
     pub fn set_property(&mut self, name: impl Into<String>, value: impl Into<Value>) {
         let name = name.into();
-        self.put_aside.push(name.clone());
+        self.changed_properties.push(name.clone());
         self.properties.insert(name, value.into());
     }
 
     /// Sets an output by its name in Pascal case; it also goes to the variable bound to it.
     pub fn set_output(&mut self, name: impl Into<String>, value: impl Into<Value>) {
-        self.wishes.outputs.push((name.into(), value.into()));
+        self.commands.outputs.push((name.into(), value.into()));
     }
 
     /// Sets a variable by its id or, failing that, its name.
     pub fn set_variable(&mut self, id: impl Into<String>, value: impl Into<Value>) {
-        self.wishes.variables.push((id.into(), value.into()));
+        self.commands.variables.push((id.into(), value.into()));
     }
 
     /// Sets an output of the workflow.
     pub fn set_workflow_output(&mut self, name: impl Into<String>, value: impl Into<Value>) {
-        self.wishes.workflow_outputs.push((name.into(), value.into()));
+        self.commands.workflow_outputs.push((name.into(), value.into()));
     }
 
     /// Sets or clears the correlation id of the instance.
     pub fn set_correlation_id(&mut self, id: Option<String>) {
-        self.wishes.correlation_id = Some(id);
+        self.commands.correlation_id = Some(id);
     }
 
     /// Sets or clears the name of the instance.
     pub fn set_instance_name(&mut self, name: Option<String>) {
-        self.wishes.name = Some(name);
+        self.commands.name = Some(name);
     }
 
     /// Writes a line to the console of the engine.
@@ -312,7 +312,7 @@ impl<'a> ActivityContext<'a> {
 
     /// Waits: the activity is resumed at this bookmark. Return [`Step::Wait`](super::Step::Wait) afterwards.
     pub fn bookmark(&mut self, request: BookmarkRequest) {
-        self.wishes.bookmarks.push(request);
+        self.commands.bookmarks.push(request);
     }
 
     /// The payload with which the instance was started, if this very activity is what started it and it runs for the
@@ -337,7 +337,7 @@ impl<'a> ActivityContext<'a> {
 
     /// The children that are not done, those asked for in this call included.
     pub fn children(&self) -> impl Iterator<Item = Child> + '_ {
-        let asked = self.wishes.schedule.iter().map(|schedule| Child {
+        let asked = self.commands.schedule.iter().map(|schedule| Child {
             index: schedule.index,
             status: ChildStatus::Scheduled,
         });
@@ -352,7 +352,7 @@ impl<'a> ActivityContext<'a> {
     /// As [`ActivityContext::schedule`], with variables that the child and all within it see, and a tag that comes
     /// back when it is done.
     pub fn schedule_with(&mut self, child: NodeIndex, variables: Map<String, Value>, tag: Option<Value>) {
-        self.wishes.schedule.push(Schedule {
+        self.commands.schedule.push(ScheduledChild {
             index: child,
             variables,
             tag,
@@ -361,7 +361,7 @@ impl<'a> ActivityContext<'a> {
 
     /// Cancels all running executions of a child, and their bookmarks.
     pub fn cancel(&mut self, child: NodeIndex) {
-        self.wishes.cancel.push(child);
+        self.commands.cancel.push(child);
     }
 
     /// Whether something inside has broken out of a loop that this activity is (in).
@@ -371,11 +371,11 @@ impl<'a> ActivityContext<'a> {
 
     /// Breaks out of the innermost loop.
     pub fn break_loop(&mut self) {
-        self.wishes.breaks = true;
+        self.commands.breaks = true;
     }
 
     /// Completes the whole workflow with these outcomes; all that still runs is cancelled.
     pub fn complete_workflow(&mut self, outcomes: Vec<String>) {
-        self.wishes.complete_workflow = Some(outcomes);
+        self.commands.complete_workflow = Some(outcomes);
     }
 }

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Activity, ActivityContext, BookmarkRequest, Descriptor, Fault, InputDescriptor, Kind, Step};
+use super::{Activity, ActivityContext, ActivityKind, BookmarkRequest, Descriptor, Fault, InputDescriptor, Step};
 use crate::expression::TimeSpan;
 use crate::schedule::Schedule;
 
@@ -16,7 +16,7 @@ impl Activity for Delay {
     fn descriptor(&self) -> Descriptor {
         Descriptor::new("Elsa.Delay")
             .describe("Scheduling", "Waits for the given time.")
-            .kind(Kind::Trigger)
+            .kind(ActivityKind::Trigger)
             .input(
                 InputDescriptor::new("TimeSpan", "TimeSpan")
                     .default("00:01:00")

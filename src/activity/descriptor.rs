@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// How an activity behaves towards the outside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kind {
+pub enum ActivityKind {
     /// It acts and is done.
     #[default]
     Action,
@@ -18,7 +18,7 @@ pub enum Kind {
     Task,
 }
 
-impl Kind {
+impl ActivityKind {
     /// Elsa's name.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -32,7 +32,7 @@ impl Kind {
 
 /// What an activity does when something inside it breaks out of a loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnBreak {
+pub enum BreakBehavior {
     /// It hands the break on and takes no note.
     #[default]
     Ignore,
@@ -163,7 +163,7 @@ pub struct Descriptor {
     /// For the designer.
     pub description: String,
     /// How it behaves towards the outside.
-    pub kind: Kind,
+    pub kind: ActivityKind,
     /// Its inputs. Of a type of your own that has any, a publish refuses a property that is none of them: describe a
     /// property that you read yourself as [raw](InputDescriptor::raw).
     pub inputs: Vec<InputDescriptor>,
@@ -182,7 +182,7 @@ pub struct Descriptor {
     /// Not offered in the designer's toolbox.
     pub is_hidden: bool,
     /// What it does when something inside breaks out of a loop.
-    pub on_break: OnBreak,
+    pub on_break: BreakBehavior,
     /// How long one call may take before it is dropped and its execution faults; `None`: as long as the engine's settings
     /// say ([`InterpreterOptions::activity_timeout`](crate::execution::InterpreterOptions::activity_timeout)).
     pub timeout: Option<Duration>,
@@ -199,7 +199,7 @@ impl Descriptor {
             category: "Custom".to_owned(),
             display_name,
             description: String::new(),
-            kind: Kind::Action,
+            kind: ActivityKind::Action,
             inputs: Vec::new(),
             outputs: Vec::new(),
             ports: Vec::new(),
@@ -208,7 +208,7 @@ impl Descriptor {
             is_start: false,
             is_terminal: false,
             is_hidden: false,
-            on_break: OnBreak::Ignore,
+            on_break: BreakBehavior::Ignore,
             timeout: None,
         }
     }
@@ -246,7 +246,7 @@ impl Descriptor {
 
     /// Sets the kind.
     #[must_use]
-    pub fn kind(mut self, kind: Kind) -> Self {
+    pub fn kind(mut self, kind: ActivityKind) -> Self {
         self.kind = kind;
         self
     }
@@ -286,7 +286,7 @@ impl Descriptor {
     pub(crate) fn container(mut self) -> Self {
         self.is_container = true;
         self.is_hidden = true;
-        self.on_break(OnBreak::Mark)
+        self.on_break(BreakBehavior::Mark)
     }
 
     pub(crate) fn start(mut self) -> Self {
@@ -304,7 +304,7 @@ impl Descriptor {
         self
     }
 
-    pub(crate) fn on_break(mut self, on_break: OnBreak) -> Self {
+    pub(crate) fn on_break(mut self, on_break: BreakBehavior) -> Self {
         self.on_break = on_break;
         self
     }

@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Activity, ActivityContext, BookmarkRequest, Descriptor, Fault, InputDescriptor, Kind, Resumption, Step};
+use super::{
+    Activity, ActivityContext, ActivityKind, BookmarkRequest, Descriptor, Fault, InputDescriptor, Resumption, Step,
+};
 
 /// The input under which Elsa passes the payload of an event to the instance that it resumes.
 pub const EVENT_PAYLOAD_INPUT: &str = "__EventPayloadWorkflowInput";
@@ -14,7 +16,7 @@ impl Activity for Event {
     fn descriptor(&self) -> Descriptor {
         Descriptor::new("Elsa.Event")
             .describe("Primitives", "Waits for an event to be published.")
-            .kind(Kind::Trigger)
+            .kind(ActivityKind::Trigger)
             .input(InputDescriptor::new("EventName", "String").describe("The name of the event."))
             .output("Result", "Object")
     }

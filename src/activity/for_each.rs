@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Activity, ActivityContext, Descriptor, EndedChild, Fault, InputDescriptor, OnBreak, Step};
+use super::{Activity, ActivityContext, BreakBehavior, Descriptor, EndedChild, Fault, InputDescriptor, Step};
 
 const NEXT: &str = "CurrentIndex";
 
@@ -20,7 +20,7 @@ impl Activity for ForEach {
             .input(InputDescriptor::new("Items", "Object[]").describe("The items."))
             .output("CurrentValue", "Object")
             .port("Body")
-            .on_break(OnBreak::Stop)
+            .on_break(BreakBehavior::Stop)
     }
 
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {

@@ -41,12 +41,14 @@ use std::future::{Future, ready};
 use serde_json::{Map, Value};
 
 pub use catalogue::Catalogue;
-pub(crate) use catalogue::{ErasedActivity, Registered, is_elsas, requirement};
+pub(crate) use catalogue::{ErasedActivity, RegisteredActivity, is_elsa_type, requirement};
 pub use console::{Console, Stdout};
+pub(crate) use context::{
+    ActivityCommands, Evaluated, EvaluationFuture, InputEvaluator, ScheduledChild, ScriptChanges,
+};
 pub use context::{ActivityContext, BookmarkRequest, Child, ChildStatus, EndedChild, Resumption};
-pub(crate) use context::{Evaluated, Evaluating, Host, Schedule, ScriptChanges, Wishes};
 pub(crate) use descriptor::camel_case;
-pub use descriptor::{Descriptor, InputDescriptor, Kind, OnBreak, OutputDescriptor};
+pub use descriptor::{ActivityKind, BreakBehavior, Descriptor, InputDescriptor, OutputDescriptor};
 pub use event::EVENT_PAYLOAD_INPUT;
 pub use fault::Fault;
 pub(crate) use node::NodeInput;

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
 
-use super::descriptor::OnBreak;
+use super::descriptor::BreakBehavior;
 use crate::definition::{Connection, Expression, Variable};
 use crate::expression::TypeName;
 use crate::weight;
@@ -50,7 +50,7 @@ pub struct ActivityNode {
     pub(crate) can_start: bool,
     pub(crate) is_start: bool,
     pub(crate) is_terminal: bool,
-    pub(crate) on_break: OnBreak,
+    pub(crate) on_break: BreakBehavior,
     pub(crate) cache: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 

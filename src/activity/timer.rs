@@ -6,7 +6,7 @@
 use chrono::SecondsFormat;
 use serde_json::{Map, Value, json};
 
-use super::{Activity, ActivityContext, BookmarkRequest, Descriptor, Fault, InputDescriptor, Kind, Step};
+use super::{Activity, ActivityContext, ActivityKind, BookmarkRequest, Descriptor, Fault, InputDescriptor, Step};
 use crate::Result as HouseResult;
 use crate::schedule::{self, Progress, Schedule};
 
@@ -86,7 +86,7 @@ impl Activity for StartAt {
 fn described(type_name: &str, what: &str) -> Descriptor {
     Descriptor::new(type_name)
         .describe("Scheduling", what)
-        .kind(Kind::Trigger)
+        .kind(ActivityKind::Trigger)
         .output("Result", "Object")
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Activity, ActivityContext, Descriptor, EndedChild, Fault, InputDescriptor, OnBreak, Step};
+use super::{Activity, ActivityContext, BreakBehavior, Descriptor, EndedChild, Fault, InputDescriptor, Step};
 
 #[derive(Debug)]
 pub(super) struct While;
@@ -18,7 +18,7 @@ impl Activity for While {
                     .lazy(),
             )
             .port("Body")
-            .on_break(OnBreak::Stop)
+            .on_break(BreakBehavior::Stop)
     }
 
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::program::Program;
 use super::scope;
 use super::state::InstanceState;
-use crate::activity::{ActivityNode, Evaluated, Evaluating, Fault, Host, NodeInput, ScriptChanges};
+use crate::activity::{ActivityNode, Evaluated, EvaluationFuture, Fault, InputEvaluator, NodeInput, ScriptChanges};
 use crate::definition::Expression;
 use crate::expression::{ScriptErrorKind, ScriptScope, ScriptSession, TypeName, WorkflowFacts, coerce};
 
@@ -20,8 +20,8 @@ pub(super) struct Evaluator<'a> {
     pub(super) context: u64,
 }
 
-impl Host for Evaluator<'_> {
-    fn evaluate<'a>(&'a self, node: &'a ActivityNode, input: &'a str) -> Evaluating<'a> {
+impl InputEvaluator for Evaluator<'_> {
+    fn evaluate<'a>(&'a self, node: &'a ActivityNode, input: &'a str) -> EvaluationFuture<'a> {
         Box::pin(async move {
             match node.inputs.iter().find(|candidate| candidate.name == input) {
                 Some(input) => self.input(input).await,

@@ -16,7 +16,7 @@ use super::run::Run;
 use super::state::InstanceState;
 use super::stimulus::stimulus_hash;
 use super::validate;
-use crate::activity::{Catalogue, Kind, NodeInput};
+use crate::activity::{ActivityKind, Catalogue, NodeInput};
 use crate::definition::{Trigger, ValidationError, WorkflowDefinition};
 use crate::expression::ScriptEngine;
 use crate::id::{ActivityId, BookmarkId, InstanceId, VersionId};
@@ -113,7 +113,7 @@ impl Interpreter {
         for node in program.tree.iter() {
             let is_trigger = program
                 .descriptor(node.index)
-                .is_some_and(|descriptor| descriptor.kind == Kind::Trigger);
+                .is_some_and(|descriptor| descriptor.kind == ActivityKind::Trigger);
             let Some(activity) = program.activity(node.index).filter(|_| is_trigger) else {
                 continue;
             };

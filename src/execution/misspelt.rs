@@ -5,7 +5,7 @@
 //! that resembles an input which is not given is refused.
 
 use super::program::property;
-use crate::activity::{ActivityNode, Descriptor, InputDescriptor, camel_case, is_elsas};
+use crate::activity::{ActivityNode, Descriptor, InputDescriptor, camel_case, is_elsa_type};
 use crate::definition::ValidationError;
 use crate::schedule::similar_names;
 
@@ -84,7 +84,7 @@ fn unknown(
     let near = similar_names(name, missing.iter().map(|input| camel_case(&input.name)));
     let hint = match near.first() {
         Some(meant) => format!("did you mean {meant}?"),
-        None if is_elsas(&node.type_name) => return,
+        None if is_elsa_type(&node.type_name) => return,
         None => {
             let all: Vec<String> = descriptor.inputs.iter().map(|input| camel_case(&input.name)).collect();
             format!("it has {}", all.join(", "))

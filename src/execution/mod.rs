@@ -9,10 +9,11 @@
 //! - `interpreter`: the public face; `burst`: what goes in and comes out; `options`: bounds.
 //! - `program`: a definition made ready; `validate`: what keeps one from being published.
 //! - `state`, `workflow_state`: what is kept of an instance, and how Elsa's API shows it; `scope`: its variables.
-//! - `instruct`, `run`, `wishes`, `transitions`: a burst in progress; `evaluate`: its expressions; `record`: its journal.
+//! - `instruct`, `run`, `commands`, `transitions`: a burst in progress; `evaluate`: its expressions; `record`: its journal.
 //! - `stimulus`: hashes; `value`: what may enter state; `time_limit`: how long a call may take.
 
 mod burst;
+mod commands;
 mod commit_strategy;
 mod evaluate;
 mod instruct;
@@ -34,7 +35,6 @@ mod time_limit;
 mod transitions;
 mod validate;
 mod value;
-mod wishes;
 mod workflow_state;
 
 pub use burst::{ActivityExecution, Bookmark, Burst, BurstResult, Instruction, JournalEntry};

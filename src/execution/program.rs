@@ -13,8 +13,8 @@ use serde_json::{Map, Value};
 use super::commit_strategy::WorkflowStrategy;
 use super::journal_level::JournalLevel;
 use crate::activity::{
-    ActivityNode, Catalogue, Descriptor, ErasedActivity, NodeIndex, NodeInput, OnBreak, Registered, Tree, WORKFLOW,
-    Workflow, camel_case, requirement,
+    ActivityNode, BreakBehavior, Catalogue, Descriptor, ErasedActivity, NodeIndex, NodeInput, RegisteredActivity, Tree,
+    WORKFLOW, Workflow, camel_case, requirement,
 };
 use crate::definition::{Argument, Connection, InputBinding, RawActivity, Variable, WorkflowDefinition};
 use crate::expression::{TypeName, coerce};
@@ -38,7 +38,7 @@ pub struct Program {
     pub(super) journal: JournalLevel,
     /// Some expression asks for outputs of activities.
     pub(super) needs_outputs: bool,
-    registered: Vec<Option<Registered>>,
+    registered: Vec<Option<RegisteredActivity>>,
     /// The activity types that it uses, with the versions that it names, and those of them that are not known here.
     requires: BTreeSet<String>,
     lacks: BTreeSet<String>,
@@ -100,7 +100,7 @@ impl Program {
     /// The memory that it takes; an estimate.
     pub(crate) fn bytes(&self) -> usize {
         // Beside a node: what is registered for it, and its place in the index of paths.
-        let beside = size_of::<Option<Registered>>() + 40;
+        let beside = size_of::<Option<RegisteredActivity>>() + 40;
         let nodes = self.tree.iter().map(|node| node.bytes() + beside);
         size_of::<Self>() + nodes.sum::<usize>()
     }
@@ -181,7 +181,7 @@ pub(super) fn compile(catalogue: &Catalogue, definition: &WorkflowDefinition) ->
 struct Compiler<'a> {
     catalogue: &'a Catalogue,
     tree: Tree,
-    registered: Vec<Option<Registered>>,
+    registered: Vec<Option<RegisteredActivity>>,
     taken: HashSet<String>,
     counters: HashMap<String, usize>,
     needs_outputs: bool,
@@ -213,7 +213,7 @@ impl Compiler<'_> {
             can_start: false,
             is_start: false,
             is_terminal: false,
-            on_break: OnBreak::Ignore,
+            on_break: BreakBehavior::Ignore,
             cache: OnceLock::new(),
         });
         index

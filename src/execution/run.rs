@@ -1,7 +1,7 @@
 //! A burst in progress: the loop that takes work items until nothing is left to do but wait.
 //!
 //! - Work items stand in a queue; one activity runs at a time, so that what "parallel" branches do is one sequence.
-//! - What an activity wishes is carried out after it has returned (`wishes`), and what follows from that (completion,
+//! - What an activity commands is carried out after it has returned (`commands`), and what follows from that (completion,
 //!   cancellation, faults) is in `transitions`. A parent is not called from within its child's call: the news goes
 //!   through `notices`, which are all delivered before the next work item. So nothing here recurses.
 //! - Between two work items the state is whole and could be committed: that is where a burst yields.
@@ -24,7 +24,8 @@ use super::status::{Status, SubStatus};
 use super::time_limit;
 use super::value::admit;
 use crate::activity::{
-    ActivityContext, ActivityNode, Child, ChildStatus, EndedChild, Fault, Host, Resumption, Step, Wishes,
+    ActivityCommands, ActivityContext, ActivityNode, Child, ChildStatus, EndedChild, Fault, InputEvaluator, Resumption,
+    Step,
 };
 use crate::expression::ScriptSession;
 
@@ -245,7 +246,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Calls an activity and carries out what it wishes.
+    /// Calls an activity and applies its commands.
     async fn call(&mut self, number: u64, call: Call) {
         let Some(context) = self.state.contexts.get_mut(&number) else {
             return;
@@ -271,13 +272,13 @@ impl Run<'_> {
             _ => None,
         };
         let properties = std::mem::take(&mut context.properties);
-        let host = Evaluator {
+        let evaluator = Evaluator {
             program: self.program,
             state: &self.state,
             session: &self.session,
             context: number,
         };
-        let Some(mut view) = self.view(number, node, &host) else {
+        let Some(mut view) = self.view(number, node, &evaluator) else {
             return;
         };
         view.trigger_payload = trigger_payload;
@@ -299,28 +300,28 @@ impl Run<'_> {
                 .await
         };
         let properties = std::mem::take(&mut view.properties);
-        let put_aside = std::mem::take(&mut view.put_aside);
-        let wishes = std::mem::take(&mut view.wishes);
+        let changed_properties = std::mem::take(&mut view.changed_properties);
+        let commands = std::mem::take(&mut view.commands);
         drop(view);
         if let Some(context) = self.state.contexts.get_mut(&number) {
             context.properties = properties;
         }
         match result {
-            Ok(Ok(step)) => self.follow(number, &put_aside, wishes, step),
+            Ok(Ok(step)) => self.follow(number, &changed_properties, commands, step),
             Ok(Err(fault)) => self.fault(number, fault),
             Err(panic) => self.fault(number, Fault::new(panic_message(&*panic)).code("panic")),
         }
     }
 
-    fn follow(&mut self, number: u64, put_aside: &[String], wishes: Wishes, step: Step) {
+    fn follow(&mut self, number: u64, changed_properties: &[String], commands: ActivityCommands, step: Step) {
         let outcomes = match &step {
             Step::Outcomes(outcomes) => {
                 admit("The outcomes", &outcomes.clone().into(), self.options.max_value_bytes).map(drop)
             }
             Step::Done | Step::Wait => Ok(()),
         };
-        let admitted = outcomes.and_then(|()| self.admit_properties(number, put_aside));
-        if let Err(fault) = admitted.and_then(|()| self.carry_out(number, wishes)) {
+        let admitted = outcomes.and_then(|()| self.admit_properties(number, changed_properties));
+        if let Err(fault) = admitted.and_then(|()| self.apply_commands(number, commands)) {
             return self.fault(number, fault);
         }
         match step {
@@ -363,7 +364,12 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn view<'v>(&'v self, number: u64, node: &'v ActivityNode, host: &'v dyn Host) -> Option<ActivityContext<'v>> {
+    fn view<'v>(
+        &'v self,
+        number: u64,
+        node: &'v ActivityNode,
+        evaluator: &'v dyn InputEvaluator,
+    ) -> Option<ActivityContext<'v>> {
         let context = self.state.contexts.get(&number)?;
         let may_have_children = !node.ports.is_empty() || !node.activities.is_empty();
         let children = if may_have_children {
@@ -374,7 +380,7 @@ impl Run<'_> {
         Some(ActivityContext {
             node,
             tree: &self.program.tree,
-            host,
+            evaluator,
             console: &*self.options.console,
             inputs: &context.inputs,
             instance_id: &self.state.instance_id,
@@ -385,10 +391,10 @@ impl Run<'_> {
             trigger_payload: None,
             is_breaking: context.is_breaking,
             children,
-            notices_ahead: self.notices.iter().filter(|notice| notice.to == number).count(),
+            pending_notices: self.notices.iter().filter(|notice| notice.to == number).count(),
             properties: Map::new(),
-            put_aside: Vec::new(),
-            wishes: Wishes::default(),
+            changed_properties: Vec::new(),
+            commands: ActivityCommands::default(),
         })
     }
 

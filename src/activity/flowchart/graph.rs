@@ -1,28 +1,28 @@
-//! The shape of a flowchart: which arrows lead forward and which lead back.
+//! The shape of a flowchart: which connections lead forward and which lead back.
 //!
-//! Joins are found by counting: an activity is due when each of its inbound *forward* arrows was visited once more than
-//! the activity itself. So what counts as forward decides everything. Arrows are taken in breadth-first order from the
-//! start; one that would close a cycle with the forward arrows found so far leads back. Activities that cannot be
-//! reached from the start have no part in it: their arrows would never be visited, and whoever waited for them would
+//! Joins are found by counting: an activity is due when each of its inbound *forward* connections was visited once more than
+//! the activity itself. So what counts as forward decides everything. Connections are taken in breadth-first order from the
+//! start; one that would close a cycle with the forward connections found so far leads back. Activities that cannot be
+//! reached from the start have no part in it: their connections would never be visited, and whoever waited for them would
 //! wait for ever.
 //!
-//! An arrow back is *valid* when every way from the start to its source passes through its target (the target
+//! A connection back is *valid* when every way from the start to its source passes through its target (the target
 //! dominates the source): then the loop has one entrance and counts stay in step. Elsa faults on others, and so do we.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use crate::activity::NodeIndex;
 
-/// An arrow whose ends are known.
+/// A connection whose ends are known.
 #[derive(Clone, Debug)]
-pub(super) struct Arrow {
+pub(super) struct FlowConnection {
     pub(super) source: NodeIndex,
     pub(super) port: String,
     pub(super) target: NodeIndex,
     pub(super) direction: Direction,
 }
 
-/// Where an arrow leads, seen from the start.
+/// Where a connection leads, seen from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     Forward,
@@ -33,11 +33,11 @@ pub(super) enum Direction {
     Unreachable,
 }
 
-/// The arrows of a flowchart as seen from one start.
+/// The connections of a flowchart as seen from one start.
 #[derive(Debug)]
 pub(super) struct FlowGraph {
     start: NodeIndex,
-    arrows: Vec<Arrow>,
+    connections: Vec<FlowConnection>,
     outbound: HashMap<NodeIndex, Vec<usize>>,
     forward_inbound: HashMap<NodeIndex, Vec<usize>>,
 }
@@ -48,7 +48,7 @@ impl FlowGraph {
         for (position, (source, ..)) in connections.iter().enumerate() {
             outbound.entry(*source).or_default().push(position);
         }
-        let forward = Edges::forward(&connections, &outbound, start);
+        let forward = ForwardEdges::forward(&connections, &outbound, start);
         let reachable = forward.reach(start, None);
         let mut forward_inbound: HashMap<NodeIndex, Vec<usize>> = HashMap::new();
         let direct = |position: usize, source: NodeIndex, target: NodeIndex| {
@@ -63,37 +63,38 @@ impl FlowGraph {
                 Direction::Back
             }
         };
-        let arrows = connections
-            .into_iter()
-            .enumerate()
-            .scan(direct, |direct, (position, (source, port, target))| {
-                let direction = direct(position, source, target);
-                Some(Arrow {
-                    port,
-                    target,
-                    source,
-                    direction,
-                })
-            });
-        let arrows = arrows.collect();
+        let connections =
+            connections
+                .into_iter()
+                .enumerate()
+                .scan(direct, |direct, (position, (source, port, target))| {
+                    let direction = direct(position, source, target);
+                    Some(FlowConnection {
+                        port,
+                        target,
+                        source,
+                        direction,
+                    })
+                });
+        let connections = connections.collect();
         Self {
             start,
-            arrows,
+            connections,
             outbound,
             forward_inbound,
         }
     }
 
-    pub(super) fn arrow(&self, position: usize) -> Option<&Arrow> {
-        self.arrows.get(position)
+    pub(super) fn connection(&self, position: usize) -> Option<&FlowConnection> {
+        self.connections.get(position)
     }
 
-    /// The arrows that leave an activity, in the order of the definition.
+    /// The connections that leave an activity, in the order of the definition.
     pub(super) fn outbound(&self, activity: NodeIndex) -> &[usize] {
         self.outbound.get(&activity).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The forward arrows that enter an activity.
+    /// The forward connections that enter an activity.
     pub(super) fn inbound(&self, activity: NodeIndex) -> &[usize] {
         self.forward_inbound
             .get(&activity)
@@ -106,7 +107,7 @@ impl FlowGraph {
         activity == self.start || !self.inbound(activity).is_empty()
     }
 
-    /// All activities from which forward arrows lead to one.
+    /// All activities from which forward connections lead to one.
     pub(super) fn ancestors(&self, activity: NodeIndex) -> HashSet<NodeIndex> {
         let mut found = HashSet::new();
         let mut pending = vec![activity];
@@ -114,8 +115,8 @@ impl FlowGraph {
             let sources = self
                 .inbound(current)
                 .iter()
-                .filter_map(|position| self.arrow(*position));
-            for source in sources.map(|arrow| arrow.source) {
+                .filter_map(|position| self.connection(*position));
+            for source in sources.map(|connection| connection.source) {
                 if found.insert(source) {
                     pending.push(source);
                 }
@@ -125,11 +126,11 @@ impl FlowGraph {
     }
 }
 
-/// Pairs of activities joined by forward arrows.
+/// Pairs of activities joined by forward connections.
 #[derive(Default)]
-struct Edges(HashMap<NodeIndex, Vec<NodeIndex>>);
+struct ForwardEdges(HashMap<NodeIndex, Vec<NodeIndex>>);
 
-impl Edges {
+impl ForwardEdges {
     fn forward(
         connections: &[(NodeIndex, String, NodeIndex)],
         outbound: &HashMap<NodeIndex, Vec<usize>>,
@@ -180,15 +181,19 @@ mod tests {
     use super::*;
 
     fn graph(edges: &[(usize, usize)]) -> FlowGraph {
-        let arrows = edges
+        let connections = edges
             .iter()
             .map(|(a, b)| (NodeIndex(*a), "Done".to_owned(), NodeIndex(*b)))
             .collect();
-        FlowGraph::new(arrows, NodeIndex(0))
+        FlowGraph::new(connections, NodeIndex(0))
     }
 
     fn directions(edges: &[(usize, usize)]) -> Vec<Direction> {
-        graph(edges).arrows.iter().map(|arrow| arrow.direction).collect()
+        graph(edges)
+            .connections
+            .iter()
+            .map(|connection| connection.direction)
+            .collect()
     }
 
     #[test]

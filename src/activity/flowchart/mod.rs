@@ -1,8 +1,8 @@
-//! `Elsa.Flowchart`, counter-based: activities joined by arrows.
+//! `Elsa.Flowchart`, counter-based: activities joined by connections.
 //!
-//! When a child completes, each arrow that leaves it is *passed*: followed if its port is among the outcomes, or not.
-//! Each activity that an arrow leads forward to is then looked at: due, to be skipped (all its arrows passed, none
-//! followed: its own arrows are passed in turn, unfollowed), or not yet. An arrow back that is followed runs its target
+//! When a child completes, each connection that leaves it is *passed*: followed if its port is among the outcomes, or not.
+//! Each activity that a connection leads forward to is then looked at: due, to be skipped (all its connections passed, none
+//! followed: its own connections are passed in turn, unfollowed), or not yet. A connection back that is followed runs its target
 //! at once. What must hold, and is tested with random graphs:
 //!
 //! - without a loop no activity runs twice;
@@ -64,11 +64,11 @@ impl Activity for Flowchart {
             // has nobody left to cancel.
             cancel_ancestors(context, &graph, child.index);
         }
-        let came_back = child
+        let is_loop_back = child
             .tag
             .as_ref()
             .is_some_and(|tag| tag.get("back") == Some(&Value::Bool(true)));
-        spread(context, &graph, child.index, &child.outcomes, came_back).await?;
+        propagate(context, &graph, child.index, &child.outcomes, is_loop_back).await?;
         Ok(done_or_waiting(context))
     }
 
@@ -76,7 +76,7 @@ impl Activity for Flowchart {
         // A cancelled activity is passed over like a skipped one, so that joins behind it do not wait for it.
         let graph = graph_of(context);
         if graph.is_reachable(child.index) {
-            spread(context, &graph, child.index, &[], false).await?;
+            propagate(context, &graph, child.index, &[], false).await?;
         }
         Ok(done_or_waiting(context))
     }
@@ -84,17 +84,17 @@ impl Activity for Flowchart {
 
 fn done_or_waiting(context: &ActivityContext<'_>) -> Step {
     // A faulted child keeps the flowchart open: somebody may retry it.
-    let is_busy = context.children().next().is_some() || context.notices_ahead > 0;
+    let is_busy = context.children().next().is_some() || context.pending_notices > 0;
     if is_busy { Step::Wait } else { Step::Done }
 }
 
-/// Passes the arrows that leave an activity, and those of all that are skipped because of it.
-async fn spread(
+/// Passes the connections that leave an activity, and those of all that are skipped because of it.
+async fn propagate(
     context: &mut ActivityContext<'_>,
     graph: &FlowGraph,
     from: NodeIndex,
     outcomes: &[String],
-    came_back: bool,
+    is_loop_back: bool,
 ) -> Result<(), Fault> {
     if !graph.is_reachable(from) {
         let id = context.find(from).map(|node| node.id.clone()).unwrap_or_default();
@@ -103,31 +103,33 @@ async fn spread(
         )));
     }
     let mut scope = FlowScope::read(context.properties.get_mut(SCOPE).map(Value::take));
-    // An activity that an arrow back has run keeps its count, or the arrows behind it would seem to be late.
-    if !came_back {
+    // An activity that a connection back has run keeps its count, or the connections behind it would seem to be late.
+    if !is_loop_back {
         scope.visit(from);
     }
-    // Arrows to pass, the next one last. Only those of the activity that has completed can be followed.
+    // Connections to pass, the next one last. Only those of the activity that has completed can be followed.
     let mut pending: Vec<(usize, bool)> = Vec::new();
-    pass_all(&mut pending, graph, from, true);
+    pass_outbound(&mut pending, graph, from, true);
     while let Some((position, is_first)) = pending.pop() {
-        let Some(arrow) = graph.arrow(position) else { continue };
-        let followed = is_first && outcomes.contains(&arrow.port);
+        let Some(connection) = graph.connection(position) else {
+            continue;
+        };
+        let followed = is_first && outcomes.contains(&connection.port);
         scope.pass(position, followed);
-        let target = arrow.target;
-        match arrow.direction {
-            Direction::Forward => match judge(context, graph, &scope, position, target).await? {
-                Verdict::Due { cancel } => {
+        let target = connection.target;
+        match connection.direction {
+            Direction::Forward => match decide_join(context, graph, &scope, position, target).await? {
+                JoinDecision::Due { cancel } => {
                     context.schedule(target);
                     if cancel {
                         cancel_ancestors(context, graph, target);
                     }
                 }
-                Verdict::Skip => {
+                JoinDecision::Skip => {
                     scope.visit(target);
-                    pass_all(&mut pending, graph, target, false);
+                    pass_outbound(&mut pending, graph, target, false);
                 }
-                Verdict::NotYet => {}
+                JoinDecision::NotYet => {}
             },
             Direction::Back if followed => {
                 context.schedule_with(target, serde_json::Map::new(), Some(json!({"back": true})));
@@ -137,7 +139,7 @@ async fn spread(
                 return Err(Fault::new(format!(
                     "The connection from {} back to {} enters a loop in its middle: every way from the start to the \
                      former must pass through the latter",
-                    id(arrow.source),
+                    id(connection.source),
                     id(target)
                 )));
             }
@@ -148,7 +150,7 @@ async fn spread(
     Ok(())
 }
 
-fn pass_all(pending: &mut Vec<(usize, bool)>, graph: &FlowGraph, source: NodeIndex, is_first: bool) {
+fn pass_outbound(pending: &mut Vec<(usize, bool)>, graph: &FlowGraph, source: NodeIndex, is_first: bool) {
     pending.extend(
         graph
             .outbound(source)
@@ -158,46 +160,46 @@ fn pass_all(pending: &mut Vec<(usize, bool)>, graph: &FlowGraph, source: NodeInd
     );
 }
 
-enum Verdict {
+enum JoinDecision {
     Due { cancel: bool },
     Skip,
     NotYet,
 }
 
-async fn judge(
+async fn decide_join(
     context: &mut ActivityContext<'_>,
     graph: &FlowGraph,
     scope: &FlowScope,
-    arrow: usize,
+    connection: usize,
     target: NodeIndex,
-) -> Result<Verdict, Fault> {
+) -> Result<JoinDecision, Fault> {
     let mode = match context.find(target) {
         Some(node) if node.type_name == JOIN => JoinMode::read(&context.evaluate_of(node, "Mode").await?)?,
         _ => JoinMode::AllActive,
     };
-    let verdict = match mode {
-        JoinMode::All if !scope.all_passed(graph, target) => Verdict::NotYet,
-        JoinMode::All if scope.all_followed(graph, target) => Verdict::Due { cancel: false },
-        JoinMode::AllActive if !scope.all_passed(graph, target) => Verdict::NotYet,
-        JoinMode::AllActive if scope.any_followed(graph, target) => Verdict::Due { cancel: false },
-        JoinMode::All | JoinMode::AllActive => Verdict::Skip,
+    let decision = match mode {
+        JoinMode::All if !scope.all_passed(graph, target) => JoinDecision::NotYet,
+        JoinMode::All if scope.all_followed(graph, target) => JoinDecision::Due { cancel: false },
+        JoinMode::AllActive if !scope.all_passed(graph, target) => JoinDecision::NotYet,
+        JoinMode::AllActive if scope.any_followed(graph, target) => JoinDecision::Due { cancel: false },
+        JoinMode::All | JoinMode::AllActive => JoinDecision::Skip,
         JoinMode::Any => {
-            // Already on its way, or already had: an arrow that comes late changes nothing.
+            // Already on its way, or already had: a connection that comes late changes nothing.
             let is_open = context
                 .children()
                 .any(|child| child.index == target && child.status != ChildStatus::Faulted);
-            if is_open || scope.is_late(arrow, target) {
-                Verdict::NotYet
+            if is_open || scope.is_late(connection, target) {
+                JoinDecision::NotYet
             } else if scope.any_followed(graph, target) {
-                Verdict::Due { cancel: true }
+                JoinDecision::Due { cancel: true }
             } else if scope.all_passed(graph, target) {
-                Verdict::Skip
+                JoinDecision::Skip
             } else {
-                Verdict::NotYet
+                JoinDecision::NotYet
             }
         }
     };
-    Ok(verdict)
+    Ok(decision)
 }
 
 fn cancel_ancestors(context: &mut ActivityContext<'_>, graph: &FlowGraph, activity: NodeIndex) {
@@ -235,7 +237,7 @@ fn graph_of(context: &ActivityContext<'_>) -> Arc<FlowGraph> {
 }
 
 /// Where the flowchart begins: the activity that started the instance, the one named `start`, an `Elsa.Start`, one that
-/// can start workflows, one that no arrow leads to, the first.
+/// can start workflows, one that no connection leads to, the first.
 fn start_of(context: &ActivityContext<'_>) -> Option<NodeIndex> {
     let activities = context.activities();
     let first = |accepts: &dyn Fn(&super::ActivityNode) -> bool| {

@@ -79,14 +79,14 @@ impl Activity for FlowJoin {
     }
 }
 
-/// When an activity with several inbound arrows is due.
+/// When an activity with several inbound connections is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum JoinMode {
-    /// All arrows were passed, and all were followed.
+    /// All connections were passed, and all were followed.
     All,
-    /// All arrows were passed, and one was followed.
+    /// All connections were passed, and one was followed.
     AllActive,
-    /// One arrow was followed; the rest is cancelled.
+    /// One connection was followed; the rest is cancelled.
     Any,
 }
 

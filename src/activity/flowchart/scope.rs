@@ -1,7 +1,7 @@
-//! How often each activity and each arrow of a flowchart was visited.
+//! How often each activity and each connection of a flowchart was visited.
 //!
-//! It lives in the flowchart's properties, as `{"a": {activity: visits}, "c": {arrow: [passes, followed last]}}`, and is
-//! moved out and back for each call, never copied: a flowchart may have thousands of arrows.
+//! It lives in the flowchart's properties, as `{"a": {activity: visits}, "c": {connection: [passes, followed last]}}`, and is
+//! moved out and back for each call, never copied: a flowchart may have thousands of connections.
 
 use serde_json::{Map, Value, json};
 
@@ -12,8 +12,8 @@ use crate::activity::NodeIndex;
 pub(super) struct FlowScope {
     /// By position of the activity in the tree.
     activities: Map<String, Value>,
-    /// By position of the arrow in the definition.
-    arrows: Map<String, Value>,
+    /// By position of the connection in the definition.
+    connections: Map<String, Value>,
 }
 
 impl FlowScope {
@@ -27,12 +27,12 @@ impl FlowScope {
         };
         Self {
             activities: take("a"),
-            arrows: take("c"),
+            connections: take("c"),
         }
     }
 
     pub(super) fn write(self) -> Value {
-        json!({"a": Value::Object(self.activities), "c": Value::Object(self.arrows)})
+        json!({"a": Value::Object(self.activities), "c": Value::Object(self.connections)})
     }
 
     pub(super) fn visit(&mut self, activity: NodeIndex) {
@@ -40,9 +40,10 @@ impl FlowScope {
         self.activities.insert(activity.0.to_string(), visits.into());
     }
 
-    pub(super) fn pass(&mut self, arrow: usize, followed: bool) {
-        let (passes, _) = self.passes(arrow);
-        self.arrows.insert(arrow.to_string(), json!([passes + 1, followed]));
+    pub(super) fn pass(&mut self, connection: usize, followed: bool) {
+        let (passes, _) = self.passes(connection);
+        self.connections
+            .insert(connection.to_string(), json!([passes + 1, followed]));
     }
 
     fn visits(&self, activity: NodeIndex) -> u64 {
@@ -52,10 +53,10 @@ impl FlowScope {
             .unwrap_or(0)
     }
 
-    fn passes(&self, arrow: usize) -> (u64, bool) {
+    fn passes(&self, connection: usize) -> (u64, bool) {
         match self
-            .arrows
-            .get(&arrow.to_string())
+            .connections
+            .get(&connection.to_string())
             .and_then(Value::as_array)
             .map(Vec::as_slice)
         {
@@ -64,29 +65,33 @@ impl FlowScope {
         }
     }
 
-    /// Each inbound arrow was passed once more than the activity was visited.
+    /// Each inbound connection was passed once more than the activity was visited.
     pub(super) fn all_passed(&self, graph: &FlowGraph, activity: NodeIndex) -> bool {
-        let least = graph.inbound(activity).iter().map(|arrow| self.passes(*arrow).0).min();
+        let least = graph
+            .inbound(activity)
+            .iter()
+            .map(|connection| self.passes(*connection).0)
+            .min();
         least.is_some_and(|least| least > self.visits(activity))
     }
 
-    /// Some inbound arrow of the newest round was followed.
+    /// Some inbound connection of the newest round was followed.
     pub(super) fn any_followed(&self, graph: &FlowGraph, activity: NodeIndex) -> bool {
         self.newest(graph, activity).is_some_and(|newest| {
             graph
                 .inbound(activity)
                 .iter()
-                .any(|arrow| self.passes(*arrow) == (newest, true))
+                .any(|connection| self.passes(*connection) == (newest, true))
         })
     }
 
-    /// Every inbound arrow of the newest round was followed.
+    /// Every inbound connection of the newest round was followed.
     pub(super) fn all_followed(&self, graph: &FlowGraph, activity: NodeIndex) -> bool {
         self.newest(graph, activity).is_some_and(|newest| {
             graph
                 .inbound(activity)
                 .iter()
-                .all(|arrow| self.passes(*arrow) == (newest, true))
+                .all(|connection| self.passes(*connection) == (newest, true))
         })
     }
 
@@ -95,13 +100,13 @@ impl FlowScope {
         let most = graph
             .inbound(activity)
             .iter()
-            .map(|arrow| self.passes(*arrow).0)
+            .map(|connection| self.passes(*connection).0)
             .max()?;
         (most > self.visits(activity)).then_some(most)
     }
 
-    /// An arrow that comes late: the activity has had its round without it.
-    pub(super) fn is_late(&self, arrow: usize, activity: NodeIndex) -> bool {
-        self.passes(arrow).0 <= self.visits(activity)
+    /// A connection that comes late: the activity has had its round without it.
+    pub(super) fn is_late(&self, connection: usize, activity: NodeIndex) -> bool {
+        self.passes(connection).0 <= self.visits(activity)
     }
 }

@@ -290,7 +290,7 @@ impl EngineBuilder {
             return Err(Error::invalid("invalid-settings", message));
         }
         for type_name in &self.disabled {
-            if !self.catalogue.forget(type_name) {
+            if !self.catalogue.remove(type_name) {
                 tracing::warn!(type_name, "an activity is disabled that this node does not know anyway");
             }
         }

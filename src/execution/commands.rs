@@ -8,49 +8,51 @@ use super::scope;
 use super::state::WorkItem;
 use super::stimulus::stimulus_hash;
 use super::value::admit;
-use crate::activity::{BookmarkRequest, Fault, NodeIndex, OnBreak, Schedule, ScriptChanges, Wishes};
+use crate::activity::{
+    ActivityCommands, BookmarkRequest, BreakBehavior, Fault, NodeIndex, ScheduledChild, ScriptChanges,
+};
 use crate::id::ActivityId;
 
 impl Run<'_> {
-    pub(super) fn carry_out(&mut self, number: u64, wishes: Wishes) -> Result<(), Fault> {
-        for changes in wishes.script {
+    pub(super) fn apply_commands(&mut self, number: u64, commands: ActivityCommands) -> Result<(), Fault> {
+        for changes in commands.script {
             self.apply_script(number, changes)?;
         }
-        for (name, value) in wishes.inputs {
+        for (name, value) in commands.inputs {
             admit(&format!("The input {name}"), &value, self.options.max_value_bytes)?;
             if let Some(context) = self.state.contexts.get_mut(&number) {
                 context.inputs.insert(name, value);
             }
         }
-        for (name, value) in wishes.outputs {
+        for (name, value) in commands.outputs {
             self.set_output(number, name, value)?;
         }
-        for (key, value) in wishes.variables {
+        for (key, value) in commands.variables {
             self.set_variable(number, &key, value)?;
         }
-        for (name, value) in wishes.workflow_outputs {
+        for (name, value) in commands.workflow_outputs {
             admit(&format!("The output {name}"), &value, self.options.max_value_bytes)?;
             self.state.output.insert(name, value);
         }
-        if let Some(id) = wishes.correlation_id {
+        if let Some(id) = commands.correlation_id {
             self.set_correlation_id(id)?;
         }
-        if let Some(name) = wishes.name {
+        if let Some(name) = commands.name {
             self.set_name(name)?;
         }
-        if wishes.breaks {
+        if commands.breaks {
             self.break_loop(number);
         }
-        for child in wishes.cancel {
+        for child in commands.cancel {
             self.cancel_child(number, child);
         }
-        for request in wishes.bookmarks {
+        for request in commands.bookmarks {
             self.make_bookmark(number, request)?;
         }
-        for schedule in wishes.schedule {
+        for schedule in commands.schedule {
             self.schedule(number, schedule)?;
         }
-        if let Some(outcomes) = wishes.complete_workflow {
+        if let Some(outcomes) = commands.complete_workflow {
             self.complete_workflow(number, outcomes);
         }
         Ok(())
@@ -154,9 +156,9 @@ impl Run<'_> {
             };
             let node = self.program.tree.find(&context.node_id);
             match node.map(|node| node.on_break).unwrap_or_default() {
-                OnBreak::Ignore => {}
-                OnBreak::Mark => context.is_breaking = true,
-                OnBreak::Stop => {
+                BreakBehavior::Ignore => {}
+                BreakBehavior::Mark => context.is_breaking = true,
+                BreakBehavior::Stop => {
                     context.is_breaking = true;
                     return;
                 }
@@ -214,7 +216,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn schedule(&mut self, owner: u64, schedule: Schedule) -> Result<(), Fault> {
+    fn schedule(&mut self, owner: u64, schedule: ScheduledChild) -> Result<(), Fault> {
         for (name, value) in &schedule.variables {
             admit(&format!("The variable {name}"), value, self.options.max_value_bytes)?;
         }
