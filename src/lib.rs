@@ -4,6 +4,8 @@
 pub mod activity;
 #[cfg(feature = "http")]
 pub mod api;
+#[cfg(feature = "http")]
+mod auth;
 #[cfg(feature = "bench")]
 mod bench;
 #[cfg(feature = "cli")]
@@ -19,6 +21,8 @@ pub mod expression;
 mod failpoint;
 #[cfg(feature = "cli")]
 mod harness;
+#[cfg(feature = "http")]
+mod http;
 pub mod id;
 pub mod lock;
 mod private_file;

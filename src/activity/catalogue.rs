@@ -9,9 +9,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::{
-    Activity, ActivityContext, Descriptor, EndedChild, Fault, Resumption, Step, branching, breaking, composition,
-    delay, event, flow_node, flowchart, for_each, milestone, naming, sequence, set_variable, throwing, timer,
-    while_loop, workflow, write_line,
+    Activity, ActivityContext, Descriptor, EndedChild, Fault, Resumption, Step, control_flow, flowchart, primitives,
+    scheduling,
 };
 use crate::schedule::Schedule;
 
@@ -76,32 +75,32 @@ impl Catalogue {
     pub fn standard() -> Self {
         let mut catalogue = Self::empty();
         catalogue
-            .register(workflow::Workflow)
-            .register(sequence::Sequence)
+            .register(control_flow::Workflow)
+            .register(control_flow::Sequence)
             .register(flowchart::Flowchart)
             .register(flowchart::FlowDecision)
             .register(flowchart::FlowFork)
             .register(flowchart::FlowJoin)
-            .register(flow_node::FlowNode)
-            .register(milestone::Start)
-            .register(milestone::End)
-            .register(branching::If)
-            .register(while_loop::While)
-            .register(for_each::ForEach)
-            .register(breaking::Break)
-            .register(breaking::Finish)
-            .register(breaking::Complete)
-            .register(throwing::FaultActivity)
-            .register(set_variable::SetVariable)
-            .register(naming::SetName)
-            .register(naming::Correlate)
-            .register(composition::SetOutput)
-            .register(write_line::WriteLine)
-            .register(delay::Delay)
-            .register(timer::Timer)
-            .register(timer::Cron)
-            .register(timer::StartAt)
-            .register(event::Event);
+            .register(flowchart::FlowNode)
+            .register(flowchart::Start)
+            .register(flowchart::End)
+            .register(control_flow::If)
+            .register(control_flow::While)
+            .register(control_flow::ForEach)
+            .register(control_flow::Break)
+            .register(control_flow::Finish)
+            .register(control_flow::Complete)
+            .register(primitives::FaultActivity)
+            .register(primitives::SetVariable)
+            .register(primitives::SetName)
+            .register(primitives::Correlate)
+            .register(primitives::SetOutput)
+            .register(primitives::WriteLine)
+            .register(scheduling::Delay)
+            .register(scheduling::Timer)
+            .register(scheduling::Cron)
+            .register(scheduling::StartAt)
+            .register(primitives::Event);
         catalogue
     }
 

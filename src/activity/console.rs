@@ -5,8 +5,6 @@ use std::io::Write;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::printable::printable;
-
 /// Takes the lines that workflows write.
 pub trait Console: Send + Sync {
     /// Writes one line, as the workflow made it: `line` has no line break at its end, but may hold some, and any other
@@ -179,6 +177,30 @@ impl StdoutWriter {
     }
 }
 
+/// The text with every character escaped that would end the line, move the cursor or turn the direction of writing: control
+/// characters but the tab, line and paragraph separators, and marks of direction. What is plain stays as it is.
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+    // Nearly all text is plain ASCII, and each line that a workflow writes comes by here.
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t')) || !text.chars().any(moves) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 8);
+    for character in text.chars() {
+        if moves(character) {
+            safe.extend(character.escape_default());
+        } else {
+            safe.push(character);
+        }
+    }
+    Cow::Owned(safe)
+}
+
+fn moves(character: char) -> bool {
+    let direction =
+        matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    direction || character.is_control() && character != '\t'
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -267,5 +289,21 @@ mod tests {
             written.recv_timeout(Duration::from_secs(10)).unwrap().len(),
             MAX_BUFFERED * 2 + 1
         );
+    }
+
+    #[test]
+    fn nothing_ends_the_line_or_moves_the_cursor() {
+        for (text, safe) in [
+            ("", ""),
+            ("plain\ttext \\n", "plain\ttext \\n"),
+            ("Grüße, 世界 🙂", "Grüße, 世界 🙂"),
+            ("a\nb\r\nc", "a\\nb\\r\\nc"),
+            ("\u{1b}[2J\u{7}", "\\u{1b}[2J\\u{7}"),
+            ("ü\u{9b}31m\u{7f}", "ü\\u{9b}31m\\u{7f}"),
+            ("\u{2028}x\u{202e}y\u{2066}", "\\u{2028}x\\u{202e}y\\u{2066}"),
+            ("\0", "\\u{0}"),
+        ] {
+            assert_eq!(printable(text), safe);
+        }
     }
 }

@@ -11,30 +11,16 @@
 //! - `context`, `node`, `fault`: what an activity is given, where it stands, how it fails.
 //! - one file per activity or small family; `flowchart/` is the largest.
 
-mod branching;
-mod breaking;
 mod catalogue;
-mod composition;
 mod console;
 mod context;
-mod delay;
+mod control_flow;
 mod descriptor;
-mod event;
 mod fault;
-mod flow_node;
 mod flowchart;
-mod for_each;
-mod milestone;
-mod naming;
 mod node;
-mod printable;
-mod sequence;
-mod set_variable;
-mod throwing;
-mod timer;
-mod while_loop;
-mod workflow;
-mod write_line;
+mod primitives;
+mod scheduling;
 
 use std::future::{Future, ready};
 
@@ -42,20 +28,20 @@ use serde_json::{Map, Value};
 
 pub use catalogue::Catalogue;
 pub(crate) use catalogue::{ErasedActivity, RegisteredActivity, is_elsa_type, requirement};
+#[cfg(feature = "cli")]
+pub(crate) use console::printable;
 pub use console::{Console, Stdout};
 pub(crate) use context::{
     ActivityCommands, Evaluated, EvaluationFuture, InputEvaluator, ScheduledChild, ScriptChanges,
 };
 pub use context::{ActivityContext, BookmarkRequest, Child, ChildStatus, EndedChild, Resumption};
+pub(crate) use control_flow::{WORKFLOW, Workflow};
 pub(crate) use descriptor::camel_case;
 pub use descriptor::{ActivityKind, BreakBehavior, Descriptor, InputDescriptor, OutputDescriptor};
-pub use event::EVENT_PAYLOAD_INPUT;
 pub use fault::Fault;
 pub(crate) use node::NodeInput;
 pub use node::{ActivityNode, NodeIndex, Tree};
-#[cfg(feature = "cli")]
-pub(crate) use printable::printable;
-pub(crate) use workflow::{WORKFLOW, Workflow};
+pub use primitives::EVENT_PAYLOAD_INPUT;
 
 /// How an activity goes on after a call.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,72 +9,65 @@ use std::time::Duration;
 
 use super::Api;
 use super::PREFIX;
-use super::body::Sent;
-use super::execute::came_to;
+use super::execute::execution_response;
 use super::fields::Fields;
-use super::path::Id;
-use super::refusal::{Answer, Refusal};
+use super::path::{Id, RESUME_BY_QUERY, RESUME_BY_TOKEN};
+use crate::http::{ApiError, ApiResult, RequestBody};
 use crate::id::{BookmarkId, InstanceId};
-
-/// Elsa's route, with the token as `t`.
-pub(super) const BY_QUERY: &str = "/bookmarks/resume";
-/// The route with the token in the path.
-pub(super) const BY_PATH: &str = "/workflows/resume/{token}";
-const PATH: &str = "/workflows/resume/";
+use crate::runtime::ResumeRequest;
 
 /// The longest body of a request that shows a token and no key, in bytes.
 const LONGEST_BODY: usize = 256 * 1024;
 
-/// Whether whoever shows a token needs nothing else at this path.
-pub(super) fn takes_token(path: &str) -> bool {
-    path.strip_prefix(PREFIX) == Some(BY_QUERY) || path.strip_prefix(PATH).is_some_and(|token| !token.is_empty())
-}
-
 /// `GET`, `POST /bookmarks/resume?t=TOKEN`
-pub(super) async fn by_query(State(api): State<Api>, request: Request) -> Answer {
+pub(super) async fn by_query(State(api): State<Api>, request: Request) -> ApiResult {
     let mut query = Fields::of_query(request.uri())?;
     let token = query.text("t")?;
     let Some(token) = token else {
-        return Err(Refusal::bad("invalid-token", "The query must have the token as `t`.").field("t", "is missing"));
+        return Err(
+            ApiError::bad_request("invalid-token", "The query must have the token as `t`.").field("t", "is missing"),
+        );
     };
-    resume(&api, &token, Some(query), request).await
+    resume_by_token(&api, &token, Some(query), request).await
 }
 
 /// `GET`, `POST /workflows/resume/{token}`
-pub(super) async fn by_path(State(api): State<Api>, Id(token): Id, request: Request) -> Answer {
-    resume(&api, &token, None, request).await
+pub(super) async fn by_path(State(api): State<Api>, Id(token): Id, request: Request) -> ApiResult {
+    resume_by_token(&api, &token, None, request).await
 }
 
 /// The token comes first: of a request that has none that is good, nothing else is read.
-async fn resume(api: &Api, token: &str, query: Option<Fields>, request: Request) -> Answer {
+async fn resume_by_token(api: &Api, token: &str, query: Option<Fields>, request: Request) -> ApiResult {
     let method = request.method().clone();
     // A HEAD does not mean to resume anything: programs ask so about links before people follow them.
     if method == Method::HEAD {
         let message = "HEAD is not possible here, as a GET resumes a workflow.";
         return Err(
-            Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", message)
+            ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", message)
                 .header(header::ALLOW, "GET,POST"),
         );
     }
     let token = api.engine.verify_token(token).await?;
     let mut query = query.map_or_else(|| Fields::of_query(request.uri()), Ok)?;
-    let sent = Sent::read(request, &api.bodies, LONGEST_BODY).await?;
+    let body = RequestBody::read(request, &api.bodies, LONGEST_BODY).await?;
     let input = if method == Method::POST {
-        Fields::of_body(sent.value)?.object("input")?
+        Fields::of_body(body.value)?.object("input")?
     } else {
         query.object("in")?
     };
-    let (input, key) = (input.unwrap_or_default(), sent.idempotency);
+    let (input, key) = (input.unwrap_or_default(), body.idempotency);
     if query.flag("async")?.unwrap_or(false) {
         let id = api.engine.accept_resume_by_good_token(token, input, key).await?;
         return Ok(Json(json!({"workflowInstanceId": id})).into_response());
     }
-    Ok(came_to(api.engine.resume_by_good_token(token, input, key).await?))
+    Ok(execution_response(
+        api.engine.resume_by_good_token(token, input, key).await?,
+    ))
 }
 
 /// `POST /workflow-instances/{id}/resume-token`: makes a token for a bookmark.
-pub(super) async fn make(State(api): State<Api>, Id(id): Id, sent: Sent) -> Answer {
-    let mut fields = Fields::of_body(sent.value)?;
+pub(super) async fn make(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
+    let mut fields = Fields::of_body(body.value)?;
     let bookmark = fields.text("bookmarkId")?.filter(|id| !id.is_empty());
     let lifetime = fields.number("lifetimeSeconds", 1)?;
     let lifetime = lifetime.map(|seconds| Duration::from_secs(seconds.into()));
@@ -84,9 +77,24 @@ pub(super) async fn make(State(api): State<Api>, Id(id): Id, sent: Sent) -> Answ
         .resume_token(&InstanceId::new(id), bookmark, lifetime)
         .await?;
     let body = json!({
-        "path": format!("{PATH}{token}"),
-        "elsaPath": format!("{PREFIX}{BY_QUERY}?t={token}"),
+        "path": format!("{RESUME_BY_TOKEN}{token}"),
+        "elsaPath": format!("{PREFIX}{RESUME_BY_QUERY}?t={token}"),
         "token": token,
     });
     Ok(Json(body).into_response())
+}
+
+/// `POST /workflow-instances/{id}/resume`: at the bookmark named, else at the only one.
+pub(super) async fn resume(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
+    let mut fields = Fields::of_body(body.value)?;
+    let request = ResumeRequest {
+        instance_id: InstanceId::new(id),
+        bookmark_id: fields
+            .text("bookmarkId")?
+            .filter(|id| !id.is_empty())
+            .map(BookmarkId::new),
+        input: fields.object("input")?.unwrap_or_default(),
+        idempotency: body.idempotency,
+    };
+    Ok(execution_response(api.engine.resume(request).await?))
 }

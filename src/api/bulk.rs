@@ -6,16 +6,15 @@ use axum::response::IntoResponse;
 use serde_json::json;
 
 use super::Api;
-use super::body::Sent;
 use super::fields::Fields;
-use super::refusal::{Answer, Refusal};
 use super::versions;
+use crate::http::{ApiError, ApiResult, RequestBody};
 use crate::id::{DefinitionId, InstanceId, VersionId};
 use crate::runtime::{InstanceSelection, VersionOptions};
 
 /// `POST /bulk-actions/delete/workflow-instances`: what fits all that is given.
-pub(super) async fn delete(State(api): State<Api>, sent: Sent) -> Answer {
-    let mut fields = Fields::of_body(sent.value)?;
+pub(super) async fn delete(State(api): State<Api>, body: RequestBody) -> ApiResult {
+    let mut fields = Fields::of_body(body.value)?;
     let ids = listed(&mut fields, "ids")?;
     let one = fields.text("workflowDefinitionId")?;
     let many = listed(&mut fields, "workflowDefinitionIds")?;
@@ -34,15 +33,15 @@ pub(super) async fn delete(State(api): State<Api>, sent: Sent) -> Answer {
 }
 
 /// `POST /bulk-actions/cancel/workflow-instances`: what fits any of what is given.
-pub(super) async fn cancel(State(api): State<Api>, sent: Sent) -> Answer {
-    let mut fields = Fields::of_body(sent.value)?;
+pub(super) async fn cancel(State(api): State<Api>, body: RequestBody) -> ApiResult {
+    let mut fields = Fields::of_body(body.value)?;
     let ids = listed(&mut fields, "ids")?;
     let version_id = fields.text("definitionVersionId")?;
     let definition_id = fields.text("definitionId")?.map(DefinitionId::new);
     let version = versions::take(&mut fields)?;
     if definition_id.is_some() != version.is_some() {
         let message = "definitionId and versionOptions must be given both, or neither.";
-        return Err(Refusal::wrong_field("versionOptions", message));
+        return Err(ApiError::invalid_field("versionOptions", message));
     }
     let mut all = Vec::new();
     if let Some(ids) = ids {
@@ -81,17 +80,17 @@ pub(super) async fn cancel(State(api): State<Api>, sent: Sent) -> Answer {
 }
 
 /// A list that may be absent, which is something else than empty.
-fn listed(fields: &mut Fields, name: &str) -> Result<Option<Vec<String>>, Refusal> {
+fn listed(fields: &mut Fields, name: &str) -> Result<Option<Vec<String>>, ApiError> {
     match fields.any(name) {
         None => Ok(None),
         Some(serde_json::Value::Array(items)) => items
             .into_iter()
             .map(|item| match item {
                 serde_json::Value::String(text) => Ok(text),
-                _ => Err(Refusal::wrong_field(name, format!("{name} must be a list of text."))),
+                _ => Err(ApiError::invalid_field(name, format!("{name} must be a list of text."))),
             })
             .collect::<Result<_, _>>()
             .map(Some),
-        Some(_) => Err(Refusal::wrong_field(name, format!("{name} must be a list of text."))),
+        Some(_) => Err(ApiError::invalid_field(name, format!("{name} must be a list of text."))),
     }
 }

@@ -8,11 +8,10 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::Api;
-use super::body::Sent;
 use super::fields::Fields;
 use super::paging;
 use super::path::Id;
-use super::refusal::{Answer, Refusal};
+use crate::http::{ApiError, ApiResult, RequestBody};
 use crate::id::{DefinitionId, InstanceId};
 use crate::runtime::{DeadLetter, DeadLetterBatch, DeadLetterCause, DeadLetterFilter, Page};
 
@@ -25,14 +24,14 @@ const NOT_NEEDED: &str = "NotNeeded";
 const KINDS: [&str; 6] = ["start", "resume", "stimulus", "cancel", "continue", "delay"];
 const CAUSES: [&str; 3] = ["failed", "crashed", "expired"];
 
-fn filter(fields: &mut Fields) -> Result<DeadLetterFilter, Refusal> {
+fn filter(fields: &mut Fields) -> Result<DeadLetterFilter, ApiError> {
     let mut text = |name: &str| fields.text(name).map(|text| text.filter(|text| !text.is_empty()));
     let (instance, definition) = (text("workflowInstanceId")?, text("definitionId")?);
     let reason_contains = text("reasonContains")?;
     let mut time = |name: &str| {
         let given = text(name)?.map(|text| DateTime::parse_from_rfc3339(&text));
-        let wrong = |_| Refusal::wrong_field(name, format!("{name} must be a date and time with an offset."));
-        Ok::<_, Refusal>(given.transpose().map_err(wrong)?.map(|time| time.with_timezone(&Utc)))
+        let wrong = |_| ApiError::invalid_field(name, format!("{name} must be a date and time with an offset."));
+        Ok::<_, ApiError>(given.transpose().map_err(wrong)?.map(|time| time.with_timezone(&Utc)))
     };
     let (from, until) = (time("createdFrom")?, time("createdUntil")?);
     Ok(DeadLetterFilter {
@@ -52,8 +51,8 @@ fn filter(fields: &mut Fields) -> Result<DeadLetterFilter, Refusal> {
 
 /// `POST /cluster/dead-letters/replay`: those that fit all that is given. A field that is not known is refused, and so is
 /// none without `all`: a slip must not replay everything.
-pub(super) async fn replay_many(State(api): State<Api>, sent: Sent) -> Answer {
-    let mut fields = Fields::of_body(sent.value)?;
+pub(super) async fn replay_many(State(api): State<Api>, body: RequestBody) -> ApiResult {
+    let mut fields = Fields::of_body(body.value)?;
     let filter = filter(&mut fields)?;
     let batch = DeadLetterBatch {
         after: fields.text("after")?,
@@ -62,18 +61,18 @@ pub(super) async fn replay_many(State(api): State<Api>, sent: Sent) -> Answer {
     let all = fields.flag("all")?.unwrap_or(false);
     if let Some(unknown) = fields.names().next() {
         let message = format!("{unknown} is no field of a replay of dead letters.");
-        return Err(Refusal::wrong_field(unknown, message));
+        return Err(ApiError::invalid_field(unknown, message));
     }
     if filter.is_empty() && !all {
         let message = "The body must say which dead letters are meant, or `all: true`.";
-        return Err(Refusal::bad("missing-field", message).field("all", message));
+        return Err(ApiError::bad_request("missing-field", message).field("all", message));
     }
     let replayed = api.engine.replay_dead_letters(&filter, &batch).await?;
     Ok(Json(replayed).into_response())
 }
 
 /// `GET /cluster/dead-letters`
-pub(super) async fn list(State(api): State<Api>, uri: Uri) -> Answer {
+pub(super) async fn list(State(api): State<Api>, uri: Uri) -> ApiResult {
     let mut fields = Fields::of_query(&uri)?;
     let page = paging::page(&mut fields)?;
     let listed = api.engine.dead_letters(&filter(&mut fields)?, page).await?;
@@ -81,21 +80,21 @@ pub(super) async fn list(State(api): State<Api>, uri: Uri) -> Answer {
 }
 
 /// `GET /cluster/dead-letters/{id}`
-pub(super) async fn get(State(api): State<Api>, Id(id): Id) -> Answer {
+pub(super) async fn get(State(api): State<Api>, Id(id): Id) -> ApiResult {
     Ok(Json(api.engine.dead_letter(&id).await?).into_response())
 }
 
 /// `GET /bookmark-queue/dead-letters`
-pub(super) async fn elsa_list(State(api): State<Api>, uri: Uri) -> Answer {
+pub(super) async fn elsa_list(State(api): State<Api>, uri: Uri) -> ApiResult {
     elsa_listed(&api, Fields::of_query(&uri)?).await
 }
 
 /// `POST /bookmark-queue/dead-letters`: the same with the fields in the body.
-pub(super) async fn elsa_list_by_post(State(api): State<Api>, sent: Sent) -> Answer {
-    elsa_listed(&api, Fields::of_body(sent.value)?).await
+pub(super) async fn elsa_list_by_post(State(api): State<Api>, body: RequestBody) -> ApiResult {
+    elsa_listed(&api, Fields::of_body(body.value)?).await
 }
 
-async fn elsa_listed(api: &Api, mut fields: Fields) -> Answer {
+async fn elsa_listed(api: &Api, mut fields: Fields) -> ApiResult {
     let page = Page {
         page: fields.number("page", 0)?.unwrap_or(0),
         page_size: paging::size(&mut fields, "pageSize")?.unwrap_or(ELSA_PAGE),
@@ -106,12 +105,12 @@ async fn elsa_listed(api: &Api, mut fields: Fields) -> Answer {
 }
 
 /// `GET /bookmark-queue/dead-letters/{id}`
-pub(super) async fn elsa_get(State(api): State<Api>, Id(id): Id) -> Answer {
+pub(super) async fn elsa_get(State(api): State<Api>, Id(id): Id) -> ApiResult {
     Ok(Json(elsa(api.engine.dead_letter(&id).await?)).into_response())
 }
 
 /// `POST …/dead-letters/{id}/replay`, under both routes.
-pub(super) async fn replay(State(api): State<Api>, Id(id): Id, _sent: Sent) -> Answer {
+pub(super) async fn replay(State(api): State<Api>, Id(id): Id, _body: RequestBody) -> ApiResult {
     let replayed = api.engine.replay_dead_letter(&id).await?;
     let done = replayed.work_id.is_some() || replayed.published.is_some();
     let body = json!({
@@ -124,7 +123,7 @@ pub(super) async fn replay(State(api): State<Api>, Id(id): Id, _sent: Sent) -> A
 }
 
 /// `DELETE …/dead-letters/{id}`, under both routes: 204.
-pub(super) async fn delete(State(api): State<Api>, Id(id): Id) -> Answer {
+pub(super) async fn delete(State(api): State<Api>, Id(id): Id) -> ApiResult {
     api.engine.delete_dead_letter(&id).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

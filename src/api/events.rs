@@ -5,10 +5,9 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 
 use super::Api;
-use super::body::Sent;
 use super::fields::Fields;
 use super::path::Id;
-use super::refusal::Answer;
+use crate::http::{ApiResult, RequestBody};
 use crate::id::InstanceId;
 use crate::runtime::EventRequest;
 
@@ -18,8 +17,8 @@ const MODES: [&str; 2] = ["Asynchronous", "Synchronous"];
 /// `POST /events/{id}/trigger`: 200 and empty once the event is accepted durably.
 ///
 /// `Synchronous` is answered at the same moment: what waits for the bursts can ask for the instances.
-pub(super) async fn trigger(State(api): State<Api>, Id(name): Id, sent: Sent) -> Answer {
-    let mut fields = Fields::of_body(sent.value)?;
+pub(super) async fn trigger(State(api): State<Api>, Id(name): Id, body: RequestBody) -> ApiResult {
+    let mut fields = Fields::of_body(body.value)?;
     fields.word("workflowExecutionMode", &MODES)?;
     let request = EventRequest {
         name,
@@ -30,7 +29,7 @@ pub(super) async fn trigger(State(api): State<Api>, Id(name): Id, sent: Sent) ->
             .map(InstanceId::new),
         activity_execution_id: fields.text("activityInstanceId")?.filter(|id| !id.is_empty()),
         input: fields.any("input"),
-        idempotency: sent.idempotency,
+        idempotency: body.idempotency,
     };
     api.engine.trigger_event(request).await?;
     Ok(StatusCode::OK.into_response())

@@ -7,12 +7,11 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
 use super::Api;
-use super::body::Sent;
 use super::fields::Fields;
-use super::page;
 use super::path::Id;
-use super::refusal::{Answer, INSTANCE_HEADER, Refusal};
 use super::versions;
+use crate::auth::cross_site;
+use crate::http::{ApiError, ApiResult, INSTANCE_HEADER, RequestBody};
 use crate::id::{ActivityId, DefinitionId, InstanceId};
 use crate::runtime::{Executed, Idempotency, StartRequest};
 
@@ -24,9 +23,9 @@ const CANNOT_START_CODE: &str = "cannot-start";
 const ELSA_RESPONSE: HeaderName = HeaderName::from_static("x-elsa-response");
 
 /// `POST /workflow-definitions/{id}/execute`
-pub(super) async fn execute(State(api): State<Api>, Id(id): Id, sent: Sent) -> Answer {
-    let fields = Fields::of_body(sent.value)?;
-    run(&api, start(id, fields, sent.idempotency)?).await
+pub(super) async fn execute(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
+    let fields = Fields::of_body(body.value)?;
+    run(&api, start(id, fields, body.idempotency)?).await
 }
 
 /// `GET /workflow-definitions/{id}/execute`: the same with the fields in the query, `input` and `variables` as JSON.
@@ -36,27 +35,27 @@ pub(super) async fn execute_by_get(
     Id(id): Id,
     uri: Uri,
     headers: HeaderMap,
-    sent: Sent,
-) -> Answer {
+    body: RequestBody,
+) -> ApiResult {
     // A HEAD does not mean to start anything.
     if method == Method::HEAD {
         let message = "HEAD is not possible here, as a GET starts a workflow.";
         return Err(
-            Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", message)
+            ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", message)
                 .header(header::ALLOW, "GET,POST"),
         );
     }
     if api.is_open {
-        page::refuse_plain_get(&headers)?;
+        cross_site::refuse_forgeable_get(&headers)?;
     }
-    run(&api, start(id, Fields::of_query(&uri)?, sent.idempotency)?).await
+    run(&api, start(id, Fields::of_query(&uri)?, body.idempotency)?).await
 }
 
 /// `POST /workflow-definitions/{id}/dispatch`
-pub(super) async fn dispatch(State(api): State<Api>, Id(id): Id, sent: Sent) -> Answer {
-    let mut fields = Fields::of_body(sent.value)?;
+pub(super) async fn dispatch(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
+    let mut fields = Fields::of_body(body.value)?;
     let instance_id = fields.text("instanceId")?;
-    let mut request = start(id, fields, sent.idempotency)?;
+    let mut request = start(id, fields, body.idempotency)?;
     request.instance_id = instance_id.filter(|id| !id.is_empty()).map(InstanceId::new);
     accept(&api, request).await
 }
@@ -66,11 +65,11 @@ pub(super) fn start(
     definition_id: String,
     mut fields: Fields,
     idempotency: Option<Idempotency>,
-) -> Result<StartRequest, Refusal> {
+) -> Result<StartRequest, ApiError> {
     versions::take_published(&mut fields)?;
     if fields.any("activityHandle").is_some() {
         let message = "Starting at an activity handle is not possible here; use triggerActivityId.";
-        return Err(Refusal::bad("not-supported", message).field("activityHandle", message));
+        return Err(ApiError::bad_request("not-supported", message).field("activityHandle", message));
     }
     Ok(StartRequest {
         definition_id: DefinitionId::new(definition_id),
@@ -88,16 +87,16 @@ pub(super) fn start(
 }
 
 /// Accepts a start durably and answers with the instance's id.
-pub(super) async fn accept(api: &Api, request: StartRequest) -> Answer {
+pub(super) async fn accept(api: &Api, request: StartRequest) -> ApiResult {
     let id = api.engine.dispatch(request).await?;
     let mut response = Json(json!({"workflowInstanceId": id.as_str()})).into_response();
     name_instance(&mut response, &id);
     Ok(response)
 }
 
-async fn run(api: &Api, request: StartRequest) -> Answer {
+async fn run(api: &Api, request: StartRequest) -> ApiResult {
     match api.engine.execute(request).await {
-        Ok(executed) => Ok(came_to(executed)),
+        Ok(executed) => Ok(execution_response(executed)),
         // As Elsa: no error, and nothing was started.
         Err(error) if error.is_conflict() && error.code() == CANNOT_START_CODE => {
             Ok([(CANNOT_START, HeaderValue::from_static("true"))].into_response())
@@ -107,7 +106,7 @@ async fn run(api: &Api, request: StartRequest) -> Answer {
 }
 
 /// 200 with the state; 500 with the same body if the run faulted; 202 if it goes on beyond the deadline.
-pub(super) fn came_to(executed: Executed) -> Response {
+pub(super) fn execution_response(executed: Executed) -> Response {
     let status = if executed.pending {
         StatusCode::ACCEPTED
     } else if executed.faulted {
@@ -139,7 +138,7 @@ mod tests {
 
     fn of(body: Value) -> Result<StartRequest, (u16, &'static str)> {
         let fields = Fields::of_body(Some(body)).unwrap();
-        start("d".to_owned(), fields, None).map_err(|refusal| refusal.told())
+        start("d".to_owned(), fields, None).map_err(|error| error.status_and_code())
     }
 
     #[test]
@@ -165,7 +164,7 @@ mod tests {
     fn what_a_run_came_to_is_its_status() {
         let status = |faulted, pending| {
             let instance_id = InstanceId::new("i1");
-            let response = came_to(Executed {
+            let response = execution_response(Executed {
                 instance_id,
                 state: ExecutedState::Shown(json!({})),
                 faulted,

@@ -8,8 +8,7 @@ use axum::extract::Query;
 use axum::http::Uri;
 use serde_json::{Map, Value};
 
-use super::body;
-use super::refusal::Refusal;
+use crate::http::{self, ApiError};
 
 /// The most parameters of a query: each is compared with the names before it.
 const MOST_PARAMETERS: usize = 1_000;
@@ -23,7 +22,7 @@ pub(super) struct Fields {
 
 impl Fields {
     /// The fields of a body; an empty body has none.
-    pub(super) fn of_body(value: Option<Value>) -> Result<Self, Refusal> {
+    pub(super) fn of_body(value: Option<Value>) -> Result<Self, ApiError> {
         match value {
             None | Some(Value::Null) => Ok(Self {
                 values: Map::new(),
@@ -33,22 +32,22 @@ impl Fields {
                 values,
                 of_query: false,
             }),
-            Some(_) => Err(Refusal::bad("invalid-body", "The body must be a JSON object.")),
+            Some(_) => Err(ApiError::bad_request("invalid-body", "The body must be a JSON object.")),
         }
     }
 
     /// The fields of a query.
-    pub(super) fn of_query(uri: &Uri) -> Result<Self, Refusal> {
+    pub(super) fn of_query(uri: &Uri) -> Result<Self, ApiError> {
         let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri)
-            .map_err(|_| Refusal::bad("invalid-query", "The query is not made of name=value in UTF-8."))?;
+            .map_err(|_| ApiError::bad_request("invalid-query", "The query is not made of name=value in UTF-8."))?;
         if pairs.len() > MOST_PARAMETERS {
             let message = format!("A query has at most {MOST_PARAMETERS} parameters.");
-            return Err(Refusal::bad("invalid-query", message));
+            return Err(ApiError::bad_request("invalid-query", message));
         }
         let mut values: Map<String, Value> = Map::new();
         for (name, text) in pairs {
             if name.contains('\0') || text.contains('\0') {
-                return Err(body::nul("The query"));
+                return Err(http::contains_nul("The query"));
             }
             let known = values.keys().find(|known| known.eq_ignore_ascii_case(&name)).cloned();
             match known.and_then(|known| values.get_mut(&known)) {
@@ -83,41 +82,44 @@ impl Fields {
     }
 
     /// Text.
-    pub(super) fn text(&mut self, name: &str) -> Result<Option<String>, Refusal> {
+    pub(super) fn text(&mut self, name: &str) -> Result<Option<String>, ApiError> {
         self.any(name).map(|value| text(name, value)).transpose()
     }
 
     /// A list of texts; none if it is absent. A single text is a list of one.
-    pub(super) fn texts(&mut self, name: &str) -> Result<Vec<String>, Refusal> {
+    pub(super) fn texts(&mut self, name: &str) -> Result<Vec<String>, ApiError> {
         match self.any(name) {
             None => Ok(Vec::new()),
             Some(Value::Array(items)) => items.into_iter().map(|item| text(name, item)).collect(),
             Some(Value::String(text)) if self.of_query => Ok(vec![text]),
-            Some(_) => Err(Refusal::wrong_field(name, format!("{name} must be a list of texts."))),
+            Some(_) => Err(ApiError::invalid_field(
+                name,
+                format!("{name} must be a list of texts."),
+            )),
         }
     }
 
     /// An object.
-    pub(super) fn object(&mut self, name: &str) -> Result<Option<Map<String, Value>>, Refusal> {
+    pub(super) fn object(&mut self, name: &str) -> Result<Option<Map<String, Value>>, ApiError> {
         match self.any(name) {
             None => Ok(None),
             Some(Value::Object(fields)) => Ok(Some(fields)),
             // Elsa's GET routes carry JSON in a parameter.
             Some(Value::String(text)) if self.of_query => {
                 let value: Value = serde_json::from_str(&text)
-                    .map_err(|error| Refusal::wrong_field(name, format!("{name} is not valid JSON: {error}.")))?;
+                    .map_err(|error| ApiError::invalid_field(name, format!("{name} is not valid JSON: {error}.")))?;
                 match (crate::definition::inspect(&value, crate::definition::MAX_DEPTH), value) {
-                    (Err(_), _) => Err(body::nul(name)),
+                    (Err(_), _) => Err(http::contains_nul(name)),
                     (Ok(_), Value::Object(fields)) => Ok(Some(fields)),
-                    (Ok(_), _) => Err(Refusal::wrong_field(name, format!("{name} must be a JSON object."))),
+                    (Ok(_), _) => Err(ApiError::invalid_field(name, format!("{name} must be a JSON object."))),
                 }
             }
-            Some(_) => Err(Refusal::wrong_field(name, format!("{name} must be a JSON object."))),
+            Some(_) => Err(ApiError::invalid_field(name, format!("{name} must be a JSON object."))),
         }
     }
 
     /// A whole number from `least` on.
-    pub(super) fn number(&mut self, name: &str, least: u32) -> Result<Option<u32>, Refusal> {
+    pub(super) fn number(&mut self, name: &str, least: u32) -> Result<Option<u32>, ApiError> {
         let Some(value) = self.any(name) else { return Ok(None) };
         let number = match &value {
             Value::String(text) if self.of_query => text.parse::<u64>().ok(),
@@ -126,7 +128,7 @@ impl Fields {
         // What Elsa takes is a positive 32-bit number.
         match number.and_then(|number| u32::try_from(number).ok()) {
             Some(number) if number >= least && number <= i32::MAX.unsigned_abs() => Ok(Some(number)),
-            _ => Err(Refusal::wrong_field(
+            _ => Err(ApiError::invalid_field(
                 name,
                 format!("{name} must be a whole number from {least} on."),
             )),
@@ -134,23 +136,23 @@ impl Fields {
     }
 
     /// True or false.
-    pub(super) fn flag(&mut self, name: &str) -> Result<Option<bool>, Refusal> {
+    pub(super) fn flag(&mut self, name: &str) -> Result<Option<bool>, ApiError> {
         match self.any(name) {
             None => Ok(None),
             Some(Value::Bool(flag)) => Ok(Some(flag)),
             Some(Value::String(text)) if self.of_query && text.eq_ignore_ascii_case("true") => Ok(Some(true)),
             Some(Value::String(text)) if self.of_query && text.eq_ignore_ascii_case("false") => Ok(Some(false)),
-            Some(_) => Err(Refusal::wrong_field(name, format!("{name} must be true or false."))),
+            Some(_) => Err(ApiError::invalid_field(name, format!("{name} must be true or false."))),
         }
     }
 
     /// One of these words, whatever its case.
-    pub(super) fn word(&mut self, name: &str, words: &[&'static str]) -> Result<Option<&'static str>, Refusal> {
+    pub(super) fn word(&mut self, name: &str, words: &[&'static str]) -> Result<Option<&'static str>, ApiError> {
         self.text(name)?.map(|text| one_of(name, &text, words)).transpose()
     }
 
     /// A list of these words.
-    pub(super) fn words(&mut self, name: &str, words: &[&'static str]) -> Result<Vec<String>, Refusal> {
+    pub(super) fn words(&mut self, name: &str, words: &[&'static str]) -> Result<Vec<String>, ApiError> {
         let texts = self.texts(name)?.into_iter();
         texts
             .map(|text| one_of(name, &text, words).map(str::to_owned))
@@ -158,18 +160,18 @@ impl Fields {
     }
 }
 
-fn text(name: &str, value: Value) -> Result<String, Refusal> {
+fn text(name: &str, value: Value) -> Result<String, ApiError> {
     match value {
         Value::String(text) => Ok(text),
-        _ => Err(Refusal::wrong_field(name, format!("{name} must be text."))),
+        _ => Err(ApiError::invalid_field(name, format!("{name} must be text."))),
     }
 }
 
-fn one_of(name: &str, text: &str, words: &[&'static str]) -> Result<&'static str, Refusal> {
+fn one_of(name: &str, text: &str, words: &[&'static str]) -> Result<&'static str, ApiError> {
     let known = words.iter().find(|word| word.eq_ignore_ascii_case(text));
     known
         .copied()
-        .ok_or_else(|| Refusal::wrong_field(name, format!("{name} must be one of {}.", words.join(", "))))
+        .ok_or_else(|| ApiError::invalid_field(name, format!("{name} must be one of {}.", words.join(", "))))
 }
 
 #[cfg(test)]
@@ -188,9 +190,9 @@ mod tests {
 
     #[test]
     fn fields_of_the_wrong_type_are_named() {
-        let wrong = |refusal: Refusal| {
-            assert_eq!(refusal.told(), (400, "invalid-field"));
-            assert!(format!("{refusal:?}").contains("(\"f\", "), "{refusal:?}");
+        let wrong = |error: ApiError| {
+            assert_eq!(error.status_and_code(), (400, "invalid-field"));
+            assert!(format!("{error:?}").contains("(\"f\", "), "{error:?}");
         };
         wrong(body(json!({"f": 1})).text("f").unwrap_err());
         wrong(body(json!({"f": ["a", 1]})).texts("f").unwrap_err());
@@ -205,7 +207,7 @@ mod tests {
         wrong(query("f=x").number("f", 0).unwrap_err());
         wrong(query("f=%7B").object("f").unwrap_err());
         assert_eq!(
-            Fields::of_body(Some(json!([]))).unwrap_err().told(),
+            Fields::of_body(Some(json!([]))).unwrap_err().status_and_code(),
             (400, "invalid-body")
         );
     }
@@ -227,10 +229,10 @@ mod tests {
         assert_eq!(fields.flag("isSystem").unwrap(), Some(false));
         assert_eq!(fields.object("input").unwrap().unwrap()["a"], 1);
         let nul = Fields::of_query(&"/x?a=%00".parse().unwrap()).unwrap_err();
-        assert_eq!(nul.told(), (400, "invalid-text"));
+        assert_eq!(nul.status_and_code(), (400, "invalid-text"));
         let no_text = query("input=%7B%22a%22%3A%22%5Cu0000%22%7D")
             .object("input")
             .unwrap_err();
-        assert_eq!(no_text.told(), (400, "invalid-text"));
+        assert_eq!(no_text.status_and_code(), (400, "invalid-text"));
     }
 }

@@ -9,18 +9,9 @@ use axum::{Json, Router};
 use serde_json::{Value, json};
 
 use super::Api;
-use super::gate;
+use super::admission;
+use super::path::{LIVE, READY};
 use crate::runtime::{Engine, Readiness};
-
-/// Answers as long as the process does.
-pub(super) const LIVE: &str = "/health/live";
-/// Answers 200 only while this node can take work.
-pub(super) const READY: &str = "/health/ready";
-
-/// Whether the path is open to everybody.
-pub(super) fn is_health(path: &str) -> bool {
-    path == LIVE || path == READY
-}
 
 pub(super) async fn live() -> Json<Value> {
     Json(json!({"status": "live"}))
@@ -45,8 +36,8 @@ pub fn probe_router(engine: Arc<OnceLock<Engine>>) -> Router {
         .route(LIVE, get(live))
         .route(READY, get(probe))
         .with_state(engine)
-        .fallback(gate::no_such_route)
-        .method_not_allowed_fallback(gate::wrong_method)
+        .fallback(admission::no_such_route)
+        .method_not_allowed_fallback(admission::wrong_method)
 }
 
 fn told(readiness: Readiness) -> (StatusCode, Json<Value>) {

@@ -7,13 +7,12 @@ use axum::response::IntoResponse;
 use serde_json::{Value, json};
 
 use super::Api;
-use super::body::Sent;
 use super::definitions::DIRECTIONS;
 use super::execute;
 use super::fields::Fields;
 use super::paging;
 use super::path::Id;
-use super::refusal::{Answer, Refusal};
+use crate::http::{ApiError, ApiResult, RequestBody};
 use crate::id::{DefinitionId, InstanceId};
 use crate::runtime::InstanceFilter;
 
@@ -33,17 +32,17 @@ const START_KEYS: [&str; 7] = [
 ];
 
 /// `GET /workflow-instances`
-pub(super) async fn list(State(api): State<Api>, uri: Uri) -> Answer {
+pub(super) async fn list(State(api): State<Api>, uri: Uri) -> ApiResult {
     listed(&api, Fields::of_query(&uri)?).await
 }
 
 /// `POST /workflow-instances`: the list, as Elsa's clients mean it; a start, if the body can be nothing else.
-pub(super) async fn list_or_start(State(api): State<Api>, sent: Sent) -> Answer {
-    let start = sent.value.as_ref().is_some_and(means_start);
-    let mut fields = Fields::of_body(sent.value)?;
+pub(super) async fn list_or_start(State(api): State<Api>, body: RequestBody) -> ApiResult {
+    let start = body.value.as_ref().is_some_and(means_start);
+    let mut fields = Fields::of_body(body.value)?;
     if start {
         let definition_id = fields.text("definitionId")?.unwrap_or_default();
-        return execute::accept(&api, execute::start(definition_id, fields, sent.idempotency)?).await;
+        return execute::accept(&api, execute::start(definition_id, fields, body.idempotency)?).await;
     }
     listed(&api, fields).await
 }
@@ -55,7 +54,7 @@ fn means_start(body: &Value) -> bool {
         && fields.keys().all(|key| START_KEYS.contains(&key.as_str()))
 }
 
-async fn listed(api: &Api, mut fields: Fields) -> Answer {
+async fn listed(api: &Api, mut fields: Fields) -> ApiResult {
     let page = paging::page(&mut fields)?;
     let Some(filter) = filter(&mut fields)? else {
         return Ok(Json(json!({"items": [], "totalCount": 0})).into_response());
@@ -64,7 +63,7 @@ async fn listed(api: &Api, mut fields: Fields) -> Answer {
 }
 
 /// The filter, or nothing if no instance can meet it.
-fn filter(fields: &mut Fields) -> Result<Option<InstanceFilter>, Refusal> {
+fn filter(fields: &mut Fields) -> Result<Option<InstanceFilter>, ApiError> {
     fields.word("orderBy", &ORDERS)?;
     fields.word("orderDirection", &DIRECTIONS)?;
     fields.flag("isSystem")?;
@@ -73,7 +72,7 @@ fn filter(fields: &mut Fields) -> Result<Option<InstanceFilter>, Refusal> {
         Some(Value::Array(filters)) if filters.is_empty() => {}
         Some(_) => {
             let message = "Filtering by timestamps is not possible here.";
-            return Err(Refusal::bad("not-supported", message).field("timestampFilters", message));
+            return Err(ApiError::bad_request("not-supported", message).field("timestampFilters", message));
         }
     }
     let status = fields.word("status", &STATUSES)?.map(str::to_owned);
@@ -88,7 +87,7 @@ fn filter(fields: &mut Fields) -> Result<Option<InstanceFilter>, Refusal> {
         definition_ids: Vec::new(),
         correlation_id: fields.text("correlationId")?,
         name: fields.text("name")?,
-        version: version.map_err(|_| Refusal::defect())?,
+        version: version.map_err(|_| ApiError::internal())?,
         has_incidents: fields.flag("hasIncidents")?,
         statuses: Vec::new(),
         sub_statuses: Vec::new(),
@@ -117,18 +116,18 @@ fn both(one: Option<String>, many: Vec<String>) -> Option<Vec<String>> {
 }
 
 /// `GET /workflow-instances/{id}`
-pub(super) async fn get(State(api): State<Api>, Id(id): Id) -> Answer {
+pub(super) async fn get(State(api): State<Api>, Id(id): Id) -> ApiResult {
     Ok(Json(api.engine.instance(&InstanceId::new(id)).await?).into_response())
 }
 
 /// `POST /cancel/workflow-instances/{id}`: 200 and empty, also if it had finished.
-pub(super) async fn cancel(State(api): State<Api>, Id(id): Id, _sent: Sent) -> Answer {
+pub(super) async fn cancel(State(api): State<Api>, Id(id): Id, _body: RequestBody) -> ApiResult {
     api.engine.cancel(&InstanceId::new(id)).await?;
     Ok(StatusCode::OK.into_response())
 }
 
 /// `DELETE /workflow-instances/{id}`: 204, or 404 if there is none.
-pub(super) async fn delete(State(api): State<Api>, Id(id): Id) -> Answer {
+pub(super) async fn delete(State(api): State<Api>, Id(id): Id) -> ApiResult {
     let id = InstanceId::new(id);
     if api.engine.delete(&id).await? {
         return Ok(StatusCode::NO_CONTENT.into_response());
@@ -181,11 +180,11 @@ mod tests {
         );
         assert_eq!(filter.version, Some(2));
         assert_eq!(
-            read(json!({"status": "Idle"})).unwrap_err().told(),
+            read(json!({"status": "Idle"})).unwrap_err().status_and_code(),
             (400, "invalid-field")
         );
         assert_eq!(
-            read(json!({"timestampFilters": [{}]})).unwrap_err().told(),
+            read(json!({"timestampFilters": [{}]})).unwrap_err().status_and_code(),
             (400, "not-supported")
         );
     }

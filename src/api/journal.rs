@@ -6,11 +6,10 @@ use axum::http::Uri;
 use axum::response::IntoResponse;
 
 use super::Api;
-use super::body::Sent;
 use super::fields::Fields;
-use super::paging::{self, Pages, Window};
+use super::paging::{self, Pages, RowRange};
 use super::path::Id;
-use super::refusal::Answer;
+use crate::http::{ApiResult, RequestBody};
 use crate::id::InstanceId;
 use crate::runtime::{Engine, JournalRecord, Listed, Page};
 use crate::{Error, Result};
@@ -32,9 +31,9 @@ impl Pages<JournalRecord> for Journal {
     }
 }
 
-/// Which entries are wanted; an empty list means any.
+/// Which entries are filter; an empty list means any.
 #[derive(Debug, Default)]
-struct Wanted {
+struct JournalFilter {
     activity_ids: Vec<String>,
     node_ids: Vec<String>,
     excluded_types: Vec<String>,
@@ -42,49 +41,49 @@ struct Wanted {
 }
 
 /// `GET /workflow-instances/{id}/journal`
-pub(super) async fn list(State(api): State<Api>, Id(id): Id, uri: Uri) -> Answer {
-    let window = paging::window(&mut Fields::of_query(&uri)?)?;
-    answer(api, id, window, &Wanted::default()).await
+pub(super) async fn list(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResult {
+    let row_range = paging::row_range(&mut Fields::of_query(&uri)?)?;
+    answer(api, id, row_range, &JournalFilter::default()).await
 }
 
 /// `POST /workflow-instances/{id}/journal`: the same with a filter. Elsa's client puts the paging into the query.
-pub(super) async fn filtered(State(api): State<Api>, Id(id): Id, uri: Uri, sent: Sent) -> Answer {
-    let mut fields = Fields::of_body(sent.value)?;
+pub(super) async fn filtered(State(api): State<Api>, Id(id): Id, uri: Uri, body: RequestBody) -> ApiResult {
+    let mut fields = Fields::of_body(body.value)?;
     let paged = |fields: &Fields| {
         let names = ["page", "pageSize", "skip", "take"];
         fields
             .names()
             .any(|name| names.iter().any(|paging| paging.eq_ignore_ascii_case(name)))
     };
-    let window = if paged(&fields) {
-        paging::window(&mut fields)?
+    let row_range = if paged(&fields) {
+        paging::row_range(&mut fields)?
     } else {
-        paging::window(&mut Fields::of_query(&uri)?)?
+        paging::row_range(&mut Fields::of_query(&uri)?)?
     };
     let mut filter = Fields::of_body(fields.object("filter")?.map(Into::into))?;
-    let wanted = Wanted {
+    let filter = JournalFilter {
         activity_ids: filter.texts("activityIds")?,
         node_ids: filter.texts("activityNodeIds")?,
         excluded_types: filter.texts("excludedActivityTypes")?,
         events: filter.texts("eventNames")?,
     };
-    answer(api, id, window, &wanted).await
+    answer(api, id, row_range, &filter).await
 }
 
-async fn answer(api: Api, id: String, window: Window, wanted: &Wanted) -> Answer {
+async fn answer(api: Api, id: String, row_range: RowRange, filter: &JournalFilter) -> ApiResult {
     let journal = Journal {
         engine: api.engine,
         id: InstanceId::new(id),
     };
-    let listed = if wanted.is_everything() {
-        window.read(&journal).await?
+    let listed = if filter.is_everything() {
+        row_range.read(&journal).await?
     } else {
-        wanted.read(window, &journal).await?
+        filter.read(row_range, &journal).await?
     };
     Ok(Json(listed).into_response())
 }
 
-impl Wanted {
+impl JournalFilter {
     fn is_everything(&self) -> bool {
         [&self.activity_ids, &self.node_ids, &self.excluded_types, &self.events]
             .iter()
@@ -92,15 +91,15 @@ impl Wanted {
     }
 
     fn takes(&self, record: &JournalRecord) -> bool {
-        let among = |list: &[String], text: &str| list.is_empty() || list.iter().any(|wanted| wanted == text);
+        let among = |list: &[String], text: &str| list.is_empty() || list.iter().any(|filter| filter == text);
         among(&self.activity_ids, &record.activity_id)
             && among(&self.node_ids, &record.node_id)
             && among(&self.events, record.event_name.as_deref().unwrap_or_default())
             && !self.excluded_types.contains(&record.activity_type)
     }
 
-    /// Reads all of a journal, page by page, and keeps the window of what is wanted: the count must be right, too.
-    async fn read(&self, window: Window, list: &impl Pages<JournalRecord>) -> Result<Listed<JournalRecord>> {
+    /// Reads all of a journal, page by page, and keeps the row_range of what is filter: the count must be right, too.
+    async fn read(&self, row_range: RowRange, list: &impl Pages<JournalRecord>) -> Result<Listed<JournalRecord>> {
         let mut kept = Listed {
             items: Vec::new(),
             total_count: 0,
@@ -110,7 +109,7 @@ impl Wanted {
             let part = list.page(Page { page, page_size: STEP }).await?;
             let length = part.items.len();
             for record in part.items.into_iter().filter(|record| self.takes(record)) {
-                if kept.total_count >= window.skip && kept.items.len() < window.take as usize {
+                if kept.total_count >= row_range.skip && kept.items.len() < row_range.take as usize {
                     kept.items.push(record);
                 }
                 kept.total_count += 1;
@@ -136,9 +135,9 @@ mod tests {
 
     use super::*;
 
-    struct Long;
+    struct LongJournal;
 
-    impl Pages<JournalRecord> for Long {
+    impl Pages<JournalRecord> for LongJournal {
         async fn page(&self, page: Page) -> Result<Listed<JournalRecord>> {
             let from = page.page * page.page_size;
             let items = (from..(from + page.page_size).min(2500)).map(record).collect();
@@ -171,13 +170,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_filter_counts_all_and_keeps_its_window() {
-        let wanted = Wanted {
+        let filter = JournalFilter {
             activity_ids: vec!["a1".to_owned()],
             excluded_types: vec!["t1".to_owned()],
             events: vec!["Started".to_owned()],
-            ..Wanted::default()
+            ..JournalFilter::default()
         };
-        let read = wanted.read(Window { skip: 2, take: 2 }, &Long).await.unwrap();
+        let read = filter.read(RowRange { skip: 2, take: 2 }, &LongJournal).await.unwrap();
         let expected: Vec<i64> = (0..2500).filter(|n| n % 3 == 1 && n % 2 == 0).collect();
         assert_eq!(read.total_count, expected.len() as u64);
         assert_eq!(

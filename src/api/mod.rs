@@ -3,7 +3,7 @@
 //! Every request takes the same way in, and each step has a file of its own:
 //!
 //! ```text
-//! connection ─▶ gate ─▶ route ─▶ body ─▶ fields ─▶ engine ─▶ answer
+//! connection ─▶ admission ─▶ route ─▶ body ─▶ fields ─▶ engine ─▶ answer
 //! (server)      (who may  (404, 405)  (bounds, JSON)  (types)         (or a refusal)
 //! ```
 //!
@@ -24,34 +24,22 @@
 //!
 //! Nothing here knows SQL or holds state beside the engine: any node may answer any request.
 
-mod body;
+mod admission;
 mod bookmarks;
 mod bulk;
 mod cluster;
-mod connections;
-mod credentials;
 mod dead_letters;
 mod definitions;
 mod descriptors;
 mod events;
 mod execute;
 mod fields;
-mod gate;
 mod health;
-mod hosts;
-mod idempotency;
 mod instances;
 mod journal;
-mod links;
-mod page;
 mod paging;
 mod path;
-mod refusal;
-mod resume;
-mod server;
-mod timers;
 mod versions;
-mod weight;
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -63,15 +51,12 @@ use axum::extract::FromRef;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 
-pub use connections::ConnectionLimits;
-pub use credentials::ApiKey;
 pub use health::probe_router;
-pub use server::{serve, serve_within};
 
+pub use crate::auth::ApiKey;
+use crate::http::BodyLimits;
+pub use crate::http::{ConnectionLimits, MAX_BODY, serve, serve_within};
 use crate::runtime::Engine;
-
-/// The largest body that is accepted, in bytes (10 MiB).
-pub const MAX_BODY: usize = 10_485_760;
 
 /// Where Elsa's clients expect the API.
 const PREFIX: &str = "/elsa/api";
@@ -123,7 +108,7 @@ impl fmt::Debug for ApiOptions {
 #[derive(Clone)]
 struct Api {
     engine: Engine,
-    bodies: Arc<body::Bounds>,
+    bodies: Arc<BodyLimits>,
     /// No key is asked for.
     is_open: bool,
 }
@@ -132,13 +117,13 @@ impl Api {
     fn new(engine: Engine, options: &ApiOptions) -> Self {
         Self {
             engine,
-            bodies: Arc::new(body::Bounds::new(options.body_timeout, options.body_memory)),
+            bodies: Arc::new(BodyLimits::new(options.body_timeout, options.body_memory)),
             is_open: options.api_key.is_none(),
         }
     }
 }
 
-impl FromRef<Api> for Arc<body::Bounds> {
+impl FromRef<Api> for Arc<BodyLimits> {
     fn from_ref(api: &Api) -> Self {
         Arc::clone(&api.bodies)
     }
@@ -188,9 +173,12 @@ pub fn router(engine: Engine, options: ApiOptions) -> Router {
             "/workflow-instances/{id}/journal",
             get(journal::list).post(journal::filtered),
         )
-        .route("/workflow-instances/{id}/resume", post(resume::resume))
+        .route("/workflow-instances/{id}/resume", post(bookmarks::resume))
         .route("/workflow-instances/{id}/resume-token", post(bookmarks::make))
-        .route(bookmarks::BY_QUERY, get(bookmarks::by_query).post(bookmarks::by_query))
+        .route(
+            path::RESUME_BY_QUERY,
+            get(bookmarks::by_query).post(bookmarks::by_query),
+        )
         .route("/cancel/workflow-instances/{id}", post(instances::cancel))
         .route("/events/{id}/trigger", post(events::trigger))
         .route(
@@ -198,12 +186,12 @@ pub fn router(engine: Engine, options: ApiOptions) -> Router {
             get(descriptors::activation_strategies),
         )
         .merge(operator_routes());
-    let leaving = from_fn_with_state(api.engine.clone(), gate::part);
+    let leaving = from_fn_with_state(api.engine.clone(), admission::part);
     let routes = Router::new()
         .nest(PREFIX, elsa)
-        .route(bookmarks::BY_PATH, get(bookmarks::by_path).post(bookmarks::by_path))
-        .route(health::LIVE, get(health::live))
-        .route(health::READY, get(health::ready))
+        .route(path::RESUME_BY_PATH, get(bookmarks::by_path).post(bookmarks::by_path))
+        .route(path::LIVE, get(health::live))
+        .route(path::READY, get(health::ready))
         .with_state(api)
         .layer(leaving);
     protect(routes, options)
@@ -213,12 +201,15 @@ pub fn router(engine: Engine, options: ApiOptions) -> Router {
 pub fn health_router(engine: Engine, options: ApiOptions) -> Router {
     let api = Api::new(engine, &options);
     Router::new()
-        .route(health::LIVE, get(health::live))
-        .route(health::READY, get(health::ready))
+        .route(path::LIVE, get(health::live))
+        .route(path::READY, get(health::ready))
         .with_state(api)
-        .fallback(gate::no_api_here)
-        .method_not_allowed_fallback(gate::wrong_method)
-        .layer(from_fn_with_state(Arc::new(gate::Gate::new(options)), gate::pass))
+        .fallback(admission::no_api_here)
+        .method_not_allowed_fallback(admission::wrong_method)
+        .layer(from_fn_with_state(
+            Arc::new(admission::Admission::new(options)),
+            admission::pass,
+        ))
 }
 
 /// What an operator looks at, and does.
@@ -227,11 +218,11 @@ fn operator_routes() -> Router<Api> {
         .route("/cluster/nodes", get(cluster::nodes))
         .route("/cluster/queue", get(cluster::queue))
         .route("/cluster/locks", get(cluster::locks))
-        .route("/cluster/timers", get(timers::list))
-        .route("/cluster/timers/{id}", get(timers::get))
-        .route("/cluster/timers/{id}/pause", post(timers::pause))
-        .route("/cluster/timers/{id}/resume", post(timers::resume))
-        .route("/cluster/timers/{id}/trigger", post(timers::trigger))
+        .route("/cluster/timers", get(cluster::schedules))
+        .route("/cluster/timers/{id}", get(cluster::schedule))
+        .route("/cluster/timers/{id}/pause", post(cluster::pause_schedule))
+        .route("/cluster/timers/{id}/resume", post(cluster::resume_schedule))
+        .route("/cluster/timers/{id}/trigger", post(cluster::trigger_schedule))
         .route("/cluster/dead-letters", get(dead_letters::list))
         .route("/cluster/dead-letters/replay", post(dead_letters::replay_many))
         .route(
@@ -250,12 +241,15 @@ fn operator_routes() -> Router<Api> {
         .route("/bookmark-queue/dead-letters/{id}/replay", post(dead_letters::replay))
 }
 
-/// Puts the gate before the routes, and makes what no route answers look like everything else.
+/// Puts the admission before the routes, and makes what no route answers look like everything else.
 fn protect(routes: Router, options: ApiOptions) -> Router {
     routes
-        .fallback(gate::no_such_route)
-        .method_not_allowed_fallback(gate::wrong_method)
-        .layer(from_fn_with_state(Arc::new(gate::Gate::new(options)), gate::pass))
+        .fallback(admission::no_such_route)
+        .method_not_allowed_fallback(admission::wrong_method)
+        .layer(from_fn_with_state(
+            Arc::new(admission::Admission::new(options)),
+            admission::pass,
+        ))
 }
 
 #[cfg(test)]

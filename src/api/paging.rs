@@ -3,8 +3,8 @@
 use std::future::Future;
 
 use super::fields::Fields;
-use super::refusal::Refusal;
 use crate::Result;
+use crate::http::ApiError;
 use crate::runtime::{Listed, Page};
 
 /// The largest page, in rows.
@@ -18,13 +18,13 @@ pub(super) trait Pages<T>: Sync {
 
 /// A stretch of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Window {
+pub(super) struct RowRange {
     pub(super) skip: u64,
     pub(super) take: u32,
 }
 
 /// `page` and `pageSize`; Elsa's default where one is absent.
-pub(super) fn page(fields: &mut Fields) -> Result<Page, Refusal> {
+pub(super) fn page(fields: &mut Fields) -> Result<Page, ApiError> {
     let page = fields.number("page", 0)?;
     let size = size(fields, "pageSize")?;
     Ok(Page {
@@ -34,18 +34,18 @@ pub(super) fn page(fields: &mut Fields) -> Result<Page, Refusal> {
 }
 
 /// `page` and `pageSize`, else `skip` and `take`, else the first 100 rows.
-pub(super) fn window(fields: &mut Fields) -> Result<Window, Refusal> {
+pub(super) fn row_range(fields: &mut Fields) -> Result<RowRange, ApiError> {
     let (page, page_size) = (fields.number("page", 0)?, size(fields, "pageSize")?);
     let (skip, take) = (fields.number("skip", 0)?, size(fields, "take")?);
     let default = Page::default().page_size;
     Ok(if page.is_some() || page_size.is_some() {
         let take = page_size.unwrap_or(default);
-        Window {
+        RowRange {
             skip: u64::from(page.unwrap_or(0)) * u64::from(take),
             take,
         }
     } else {
-        Window {
+        RowRange {
             skip: skip.unwrap_or(0).into(),
             take: take.unwrap_or(default),
         }
@@ -53,9 +53,9 @@ pub(super) fn window(fields: &mut Fields) -> Result<Window, Refusal> {
 }
 
 /// The size of a page, if it is given.
-pub(super) fn size(fields: &mut Fields, name: &str) -> Result<Option<u32>, Refusal> {
+pub(super) fn size(fields: &mut Fields, name: &str) -> Result<Option<u32>, ApiError> {
     match fields.number(name, 1)? {
-        Some(size) if size > LARGEST => Err(Refusal::wrong_field(
+        Some(size) if size > LARGEST => Err(ApiError::invalid_field(
             name,
             format!("{name} must be a whole number from 1 to {LARGEST}."),
         )),
@@ -63,8 +63,8 @@ pub(super) fn size(fields: &mut Fields, name: &str) -> Result<Option<u32>, Refus
     }
 }
 
-impl Window {
-    /// Reads the window from a list that only has pages: it lies in one page of its size, or across two.
+impl RowRange {
+    /// Reads the row_range from a list that only has pages: it lies in one page of its size, or across two.
     pub(super) async fn read<T>(self, list: &impl Pages<T>) -> Result<Listed<T>> {
         let take = u64::from(self.take);
         let first = u32::try_from(self.skip / take).unwrap_or(u32::MAX);
@@ -112,7 +112,7 @@ mod tests {
         let page = |text| {
             page(&mut query(text))
                 .map(|page| (page.page, page.page_size))
-                .map_err(|r| r.told().1)
+                .map_err(|r| r.status_and_code().1)
         };
         assert_eq!(page(""), Ok((0, 100)));
         assert_eq!(page("page=3&pageSize=7"), Ok((3, 7)));
@@ -123,11 +123,11 @@ mod tests {
 
     #[test]
     fn windows_are_pages_or_stretches() {
-        let window = |text| window(&mut query(text)).unwrap();
-        assert_eq!(window(""), Window { skip: 0, take: 100 });
-        assert_eq!(window("page=2&pageSize=10"), Window { skip: 20, take: 10 });
-        assert_eq!(window("skip=5&take=3"), Window { skip: 5, take: 3 });
-        assert_eq!(window("skip=5&take=3&page=1"), Window { skip: 100, take: 100 });
+        let row_range = |text| row_range(&mut query(text)).unwrap();
+        assert_eq!(row_range(""), RowRange { skip: 0, take: 100 });
+        assert_eq!(row_range("page=2&pageSize=10"), RowRange { skip: 20, take: 10 });
+        assert_eq!(row_range("skip=5&take=3"), RowRange { skip: 5, take: 3 });
+        assert_eq!(row_range("skip=5&take=3&page=1"), RowRange { skip: 100, take: 100 });
     }
 
     #[tokio::test]
@@ -142,7 +142,7 @@ mod tests {
             (100, 7),
             (7, 20),
         ] {
-            let read = Window { skip, take }.read(&Numbers).await.unwrap();
+            let read = RowRange { skip, take }.read(&Numbers).await.unwrap();
             let expected: Vec<u32> = (0..25).skip(skip as usize).take(take as usize).collect();
             assert_eq!(read.items, expected, "{skip} {take}");
             assert_eq!(read.total_count, 25);

@@ -1,10 +1,22 @@
-//! The id in a path.
+//! Paths: those that need no API key, and the id in the others.
 
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
 
-use super::body;
-use super::refusal::Refusal;
+use super::PREFIX;
+use crate::http::{self, ApiError};
+
+/// Answers as long as the process does.
+pub(super) const LIVE: &str = "/health/live";
+/// Answers 200 only while this node can take work.
+pub(super) const READY: &str = "/health/ready";
+
+/// Elsa's route, with the token as `t`.
+pub(super) const RESUME_BY_QUERY: &str = "/bookmarks/resume";
+/// The route with the token in the path.
+pub(super) const RESUME_BY_PATH: &str = "/workflows/resume/{token}";
+/// The same without its parameter.
+pub(super) const RESUME_BY_TOKEN: &str = "/workflows/resume/";
 
 /// The longest id or name, in bytes. What is longer can be no id of ours.
 const LONGEST: usize = 1024;
@@ -13,28 +25,41 @@ const LONGEST: usize = 1024;
 pub(super) struct Id(pub(super) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for Id {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let Path(id) = Path::<String>::from_request_parts(parts, state)
             .await
-            .map_err(|_| Refusal::bad("invalid-path", "The path is not percent-encoded UTF-8."))?;
+            .map_err(|_| ApiError::bad_request("invalid-path", "The path is not percent-encoded UTF-8."))?;
         if id.contains('\0') {
-            return Err(body::nul("The path"));
+            return Err(http::contains_nul("The path"));
         }
         // Ids stand in logs and on terminals.
         if id.chars().any(char::is_control) {
-            return Err(Refusal::bad(
+            return Err(ApiError::bad_request(
                 "invalid-path",
                 "An id in a path has no control characters.",
             ));
         }
         if id.len() > LONGEST {
-            return Err(Refusal::bad(
+            return Err(ApiError::bad_request(
                 "invalid-path",
                 format!("An id in a path has at most {LONGEST} bytes."),
             ));
         }
         Ok(Self(id))
     }
+}
+
+/// Whether the path is open to everybody.
+pub(super) fn is_health(path: &str) -> bool {
+    path == LIVE || path == READY
+}
+
+/// Whether whoever shows a token needs nothing else at this path.
+pub(super) fn takes_token(path: &str) -> bool {
+    path.strip_prefix(PREFIX) == Some(RESUME_BY_QUERY)
+        || path
+            .strip_prefix(RESUME_BY_TOKEN)
+            .is_some_and(|token| !token.is_empty())
 }

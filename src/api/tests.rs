@@ -1,4 +1,4 @@
-//! The door in front of toy routes, over real connections: what it refuses before any engine would hear of it.
+//! The server in front of toy routes, over real connections: what it refuses before any engine would hear of it.
 
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
@@ -7,18 +7,18 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 
-use super::body::{Bounds, Sent};
 use super::path::Id;
 use super::*;
+use crate::http::RequestBody;
 
-struct Door {
+struct TestServer {
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     server: tokio::task::JoinHandle<std::io::Result<()>>,
 }
 
-async fn echo(sent: Sent) -> Response {
-    axum::Json(json!({"got": sent.value, "key": sent.idempotency.map(|key| key.key)})).into_response()
+async fn echo(body: RequestBody) -> Response {
+    axum::Json(json!({"got": body.value, "key": body.idempotency.map(|key| key.key)})).into_response()
 }
 
 async fn slow() -> &'static str {
@@ -40,7 +40,7 @@ async fn endless() -> Response {
 
 use axum::response::Response;
 
-impl Door {
+impl TestServer {
     async fn open(change: impl FnOnce(&mut ApiOptions)) -> Self {
         Self::within(ConnectionLimits::default(), change).await
     }
@@ -53,7 +53,7 @@ impl Door {
             ..ApiOptions::default()
         };
         change(&mut options);
-        let bounds = Arc::new(Bounds::new(options.body_timeout, options.body_memory));
+        let body_limits = Arc::new(BodyLimits::new(options.body_timeout, options.body_memory));
         let routes = Router::new()
             .route("/echo", post(echo).get(echo))
             .route("/id/{id}", get(async |Id(id): Id| id))
@@ -67,8 +67,8 @@ impl Door {
                     }
                 }),
             )
-            .route(health::LIVE, get(health::live))
-            .with_state(bounds);
+            .route(path::LIVE, get(health::live))
+            .with_state(body_limits);
         let (stop, stopped) = oneshot::channel();
         let shutdown = async { drop(stopped.await) };
         let server = tokio::spawn(serve_within(
@@ -97,7 +97,7 @@ impl Door {
     }
 
     /// The status and the code of a refusal.
-    async fn refusal(&self, request: reqwest::RequestBuilder) -> (u16, String) {
+    async fn error(&self, request: reqwest::RequestBuilder) -> (u16, String) {
         let (status, body) = self.answer(request).await;
         assert_eq!(body["statusCode"], status, "{body}");
         assert!(
@@ -144,23 +144,23 @@ fn is(status: u16, code: &str) -> (u16, String) {
 
 #[tokio::test]
 async fn what_no_route_answers_is_json_too() {
-    let door = Door::open(|_| {}).await;
-    assert_eq!(door.refusal(door.get("/nowhere")).await, is(404, "no-such-route"));
-    assert_eq!(door.refusal(door.get("/")).await, is(404, "no-such-route"));
-    let deleted = client().delete(door.url("/echo")).send().await.unwrap();
+    let server = TestServer::open(|_| {}).await;
+    assert_eq!(server.error(server.get("/nowhere")).await, is(404, "no-such-route"));
+    assert_eq!(server.error(server.get("/")).await, is(404, "no-such-route"));
+    let deleted = client().delete(server.url("/echo")).send().await.unwrap();
     assert_eq!(deleted.status(), StatusCode::METHOD_NOT_ALLOWED);
     assert_eq!(deleted.headers()["allow"], "POST,GET,HEAD");
     let body: Value = serde_json::from_str(&deleted.text().await.unwrap()).unwrap();
     assert_eq!(body["code"], "method-not-allowed");
-    assert_eq!(door.refusal(door.get("/panic")).await, is(500, "internal-error"));
-    assert_eq!(door.refusal(door.get("/id/%FF")).await, is(400, "invalid-path"));
-    assert_eq!(door.refusal(door.get("/id/a%00b")).await, is(400, "invalid-text"));
-    assert_eq!(door.answer(door.get("/id/a%2Fb%20c")).await, (200, json!("a/b c")));
+    assert_eq!(server.error(server.get("/panic")).await, is(500, "internal-error"));
+    assert_eq!(server.error(server.get("/id/%FF")).await, is(400, "invalid-path"));
+    assert_eq!(server.error(server.get("/id/a%00b")).await, is(400, "invalid-text"));
+    assert_eq!(server.answer(server.get("/id/a%2Fb%20c")).await, (200, json!("a/b c")));
 }
 
 #[tokio::test]
 async fn a_foreign_page_cannot_get_through() {
-    let door = Door::open(|_| {}).await;
+    let server = TestServer::open(|_| {}).await;
     for (name, value, code) in [
         ("host", "evil.example", "host-not-allowed"),
         ("sec-fetch-site", "cross-site", "cross-site-request"),
@@ -169,12 +169,13 @@ async fn a_foreign_page_cannot_get_through() {
         ("origin", "null", "cross-site-request"),
     ] {
         assert_eq!(
-            door.refusal(door.get("/echo").header(name, value)).await,
+            server.error(server.get("/echo").header(name, value)).await,
             is(403, code),
             "{value}"
         );
         assert_eq!(
-            door.get("/health/live")
+            server
+                .get("/health/live")
                 .header(name, value)
                 .send()
                 .await
@@ -189,87 +190,91 @@ async fn a_foreign_page_cannot_get_through() {
         ("sec-fetch-site", "none"),
     ] {
         assert_eq!(
-            door.answer(door.get("/echo").header(name, value)).await.0,
+            server.answer(server.get("/echo").header(name, value)).await.0,
             200,
             "{value}"
         );
     }
-    let own = format!("http://{}", door.address);
-    assert_eq!(door.answer(door.get("/echo").header("origin", own)).await.0, 200);
+    let own = format!("http://{}", server.address);
+    assert_eq!(server.answer(server.get("/echo").header("origin", own)).await.0, 200);
     let twice =
-        door.raw(&[b"GET /echo HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nConnection: close\r\n\r\n"]);
+        server.raw(&[b"GET /echo HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nConnection: close\r\n\r\n"]);
     assert!(twice.await.starts_with("HTTP/1.1 403 "));
     let absolute =
-        door.raw(&[b"GET http://evil.example/echo HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"]);
+        server.raw(&[b"GET http://evil.example/echo HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"]);
     assert!(absolute.await.starts_with("HTTP/1.1 403 "));
-    let none = door.raw(&[b"GET /echo HTTP/1.0\r\n\r\n"]).await;
+    let none = server.raw(&[b"GET /echo HTTP/1.0\r\n\r\n"]).await;
     assert!(none.starts_with("HTTP/1.0 403 "), "{none}");
 }
 
 #[tokio::test]
 async fn with_a_key_only_its_holder_gets_through() {
-    let door = Door::open(|options| options.api_key = Some(ApiKey::new("s3cret"))).await;
-    let refused = door.get("/echo").send().await.unwrap();
+    let server = TestServer::open(|options| options.api_key = Some(ApiKey::new("s3cret"))).await;
+    let refused = server.get("/echo").send().await.unwrap();
     assert_eq!(refused.status(), 401);
     assert_eq!(refused.headers()["www-authenticate"], "ApiKey");
-    assert_eq!(door.refusal(door.get("/nowhere")).await, is(401, "unauthorized"));
+    assert_eq!(server.error(server.get("/nowhere")).await, is(401, "unauthorized"));
     assert_eq!(
-        door.refusal(door.get("/echo").header("authorization", "ApiKey no"))
+        server
+            .error(server.get("/echo").header("authorization", "ApiKey no"))
             .await,
         is(401, "unauthorized")
     );
     assert_eq!(
-        door.answer(door.get("/echo").header("authorization", "ApiKey s3cret"))
+        server
+            .answer(server.get("/echo").header("authorization", "ApiKey s3cret"))
             .await
             .0,
         200
     );
     assert_eq!(
-        door.answer(door.get("/health/live")).await,
+        server.answer(server.get("/health/live")).await,
         (200, json!({"status": "live"}))
     );
 }
 
 #[tokio::test]
 async fn bad_bodies_are_told_apart() {
-    let door = Door::open(|_| {}).await;
+    let server = TestServer::open(|_| {}).await;
     assert_eq!(
-        door.answer(door.post("{\"a\": 1}")).await,
+        server.answer(server.post("{\"a\": 1}")).await,
         (200, json!({"got": {"a": 1}, "key": null}))
     );
-    assert_eq!(door.answer(door.post("\u{feff}[1]")).await.1["got"], json!([1]));
+    assert_eq!(server.answer(server.post("\u{feff}[1]")).await.1["got"], json!([1]));
     assert_eq!(
-        door.answer(client().post(door.url("/echo"))).await,
+        server.answer(client().post(server.url("/echo"))).await,
         (200, json!({"got": null, "key": null}))
     );
     assert_eq!(
-        door.refusal(client().post(door.url("/echo")).body("{}")).await,
+        server.error(client().post(server.url("/echo")).body("{}")).await,
         is(415, "json-required")
     );
     let form = client()
-        .post(door.url("/echo"))
+        .post(server.url("/echo"))
         .header("content-type", "text/plain")
         .body("{}");
-    assert_eq!(door.refusal(form).await, is(415, "json-required"));
-    assert_eq!(door.refusal(door.post("{\"a\":")).await, is(400, "invalid-json"));
+    assert_eq!(server.error(form).await, is(415, "json-required"));
+    assert_eq!(server.error(server.post("{\"a\":")).await, is(400, "invalid-json"));
     assert_eq!(
-        door.refusal(door.post(r#"{"a": "\u0000"}"#)).await,
+        server.error(server.post(r#"{"a": "\u0000"}"#)).await,
         is(400, "invalid-text")
     );
     assert_eq!(
-        door.refusal(door.post(r#"{"a": "\ud800"}"#)).await,
+        server.error(server.post(r#"{"a": "\ud800"}"#)).await,
         is(400, "invalid-text")
     );
     assert_eq!(
-        door.refusal(door.post("[".repeat(10_000) + &"]".repeat(10_000))).await,
+        server
+            .error(server.post("[".repeat(10_000) + &"]".repeat(10_000)))
+            .await,
         is(400, "nesting-too-deep")
     );
     assert_eq!(
-        door.answer(door.post("1").header("idempotency-key", "k")).await.1["key"],
+        server.answer(server.post("1").header("idempotency-key", "k")).await.1["key"],
         "k"
     );
     assert_eq!(
-        door.refusal(door.post("1").header("idempotency-key", "k k")).await,
+        server.error(server.post("1").header("idempotency-key", "k k")).await,
         is(400, "invalid-idempotency-key")
     );
 }
@@ -281,10 +286,10 @@ fn sized(bytes: usize) -> String {
 
 #[tokio::test]
 async fn a_body_has_ten_mebibytes_and_no_more() {
-    let door = Door::open(|_| {}).await;
-    assert_eq!(door.answer(door.post(sized(MAX_BODY))).await.0, 200);
+    let server = TestServer::open(|_| {}).await;
+    assert_eq!(server.answer(server.post(sized(MAX_BODY))).await.0, 200);
     assert_eq!(
-        door.refusal(door.post(sized(MAX_BODY + 1))).await,
+        server.error(server.post(sized(MAX_BODY + 1))).await,
         is(413, "body-too-large")
     );
     // Without a length: the bytes count, not what is said of them.
@@ -292,7 +297,7 @@ async fn a_body_has_ten_mebibytes_and_no_more() {
         let head = "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n\
                     Transfer-Encoding: chunked\r\n\r\n";
         let chunks = format!("{:x}\r\n{}\r\n0\r\n\r\n", bytes, sized(bytes));
-        let answer = door.raw(&[head.as_bytes(), chunks.as_bytes()]).await;
+        let answer = server.raw(&[head.as_bytes(), chunks.as_bytes()]).await;
         assert!(
             answer.starts_with(&format!("HTTP/1.1 {status} ")),
             "{}",
@@ -302,15 +307,15 @@ async fn a_body_has_ten_mebibytes_and_no_more() {
     // Whoever asks before sending is told before sending.
     let asks = b"POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n\
                  Content-Length: 10485761\r\nExpect: 100-continue\r\n\r\n";
-    assert!(door.raw(&[asks]).await.starts_with("HTTP/1.1 413 "));
+    assert!(server.raw(&[asks]).await.starts_with("HTTP/1.1 413 "));
 }
 
 #[tokio::test]
 async fn a_body_that_does_not_come_is_given_up() {
-    let door = Door::open(|options| options.body_timeout = Duration::from_millis(100)).await;
+    let server = TestServer::open(|options| options.body_timeout = Duration::from_millis(100)).await;
     let lies =
         b"POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{}";
-    let answer = door.raw(&[lies]).await;
+    let answer = server.raw(&[lies]).await;
     assert!(
         answer.starts_with("HTTP/1.1 408 ") && answer.contains("body-timeout"),
         "{answer}"
@@ -319,32 +324,32 @@ async fn a_body_that_does_not_come_is_given_up() {
 
 #[tokio::test]
 async fn beyond_its_room_a_server_says_so() {
-    let door = Door::open(|options| options.requests = 1).await;
-    let first = tokio::spawn(door.get("/slow").send());
+    let server = TestServer::open(|options| options.requests = 1).await;
+    let first = tokio::spawn(server.get("/slow").send());
     let mut seen = 200;
     while seen == 200 && !first.is_finished() {
-        let response = door.get("/echo").send().await.unwrap();
+        let response = server.get("/echo").send().await.unwrap();
         seen = response.status().as_u16();
         assert!(seen == 200 || response.headers()["retry-after"] == "1");
     }
     assert_eq!(seen, 503);
-    assert_eq!(door.answer(door.get("/health/live")).await.0, 200);
+    assert_eq!(server.answer(server.get("/health/live")).await.0, 200);
     assert_eq!(first.await.unwrap().unwrap().status(), 200);
-    assert_eq!(door.answer(door.get("/echo")).await.0, 200);
+    assert_eq!(server.answer(server.get("/echo")).await.0, 200);
 }
 
 #[tokio::test]
 async fn a_server_that_stops_ends_what_it_works_on() {
-    let mut door = Door::open(|_| {}).await;
-    let request = tokio::spawn(door.get("/slow").send());
+    let mut server = TestServer::open(|_| {}).await;
+    let request = tokio::spawn(server.get("/slow").send());
     let idle = client();
-    assert_eq!(idle.get(door.url("/echo")).send().await.unwrap().status(), 200);
+    assert_eq!(idle.get(server.url("/echo")).send().await.unwrap().status(), 200);
     tokio::time::sleep(Duration::from_millis(100)).await;
-    drop(door.stop.take());
-    let ended = tokio::time::timeout(Duration::from_secs(60), &mut door.server).await;
+    drop(server.stop.take());
+    let ended = tokio::time::timeout(Duration::from_secs(60), &mut server.server).await;
     assert!(matches!(ended, Ok(Ok(Ok(())))));
     assert_eq!(request.await.unwrap().unwrap().text().await.unwrap(), "slow");
-    assert!(idle.get(door.url("/echo")).send().await.is_err());
+    assert!(idle.get(server.url("/echo")).send().await.is_err());
 }
 
 const HALF: &[u8] = b"GET /echo HTTP/1.1\r\nHost: loc";
@@ -360,7 +365,7 @@ fn limits(most: usize) -> ConnectionLimits {
     }
 }
 
-impl Door {
+impl TestServer {
     async fn begin(&self, bytes: &[u8]) -> TcpStream {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         stream.write_all(bytes).await.unwrap();
@@ -396,14 +401,14 @@ async fn closed(mut stream: TcpStream) {
 #[tokio::test]
 async fn a_head_that_does_not_come_ends_its_connection_and_no_request() {
     let head = Duration::from_millis(100);
-    let door = Door::within(ConnectionLimits { head, ..limits(100) }, |_| {}).await;
-    let mut idle = door.begin(WHOLE).await;
+    let server = TestServer::within(ConnectionLimits { head, ..limits(100) }, |_| {}).await;
+    let mut idle = server.begin(WHOLE).await;
     assert!(answered(&mut idle).await.starts_with("HTTP/1.1 200 "));
-    let mut slow = door
+    let mut slow = server
         .begin(b"GET /slow HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         .await;
-    closed(door.begin(b"").await).await;
-    closed(door.begin(HALF).await).await;
+    closed(server.begin(b"").await).await;
+    closed(server.begin(HALF).await).await;
     // What takes longer than a head may is no head: an answer, and the time between two requests.
     let mut answer = String::new();
     slow.read_to_string(&mut answer).await.unwrap();
@@ -418,9 +423,9 @@ async fn a_head_that_does_not_come_ends_its_connection_and_no_request() {
 #[tokio::test]
 async fn an_idle_connection_ends_after_its_time() {
     let idle = Duration::from_millis(100);
-    let door = Door::within(ConnectionLimits { idle, ..limits(100) }, |_| {}).await;
-    let head = door.begin(HALF).await;
-    let mut stream = door.begin(WHOLE).await;
+    let server = TestServer::within(ConnectionLimits { idle, ..limits(100) }, |_| {}).await;
+    let head = server.begin(HALF).await;
+    let mut stream = server.begin(WHOLE).await;
     assert!(answered(&mut stream).await.starts_with("HTTP/1.1 200 "));
     closed(stream).await;
     drop(head);
@@ -429,31 +434,31 @@ async fn an_idle_connection_ends_after_its_time() {
 #[tokio::test]
 async fn a_client_that_does_not_read_is_cut_off() {
     let stall = Duration::from_millis(200);
-    let door = Door::within(ConnectionLimits { stall, ..limits(100) }, |_| {}).await;
+    let server = TestServer::within(ConnectionLimits { stall, ..limits(100) }, |_| {}).await;
     let (held, dropped) = oneshot::channel();
     *ENDLESS.lock().unwrap() = Some(held);
-    let _stream = door.begin(b"GET /endless HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    let _stream = server.begin(b"GET /endless HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     let ended = tokio::time::timeout(Duration::from_secs(60), dropped).await;
     assert!(ended.expect("the answer is given up").is_err());
 }
 
 #[tokio::test]
 async fn without_room_the_slowest_end_first() {
-    let door = Door::within(limits(6), |_| {}).await;
+    let server = TestServer::within(limits(6), |_| {}).await;
     let mut idle = Vec::new();
     for _ in 0..3 {
-        let mut stream = door.begin(WHOLE).await;
+        let mut stream = server.begin(WHOLE).await;
         assert!(answered(&mut stream).await.starts_with("HTTP/1.1 200 "));
         idle.push(stream);
     }
     let mut heads = Vec::new();
     for _ in 0..3 {
-        heads.push(door.begin(HALF).await);
+        heads.push(server.begin(HALF).await);
     }
     // Half-sent heads keep no one out, however many come.
     for _ in 0..50 {
-        heads.push(door.begin(HALF).await);
-        let mut stream = door.begin(WHOLE).await;
+        heads.push(server.begin(HALF).await);
+        let mut stream = server.begin(WHOLE).await;
         let answer = answered(&mut stream).await;
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
         let mut oldest = heads.remove(0);

@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use super::fields::Fields;
-use super::refusal::Refusal;
+use crate::http::ApiError;
 use crate::runtime::VersionOptions;
 
 const NAME: &str = "versionOptions";
 
 /// Takes the field out, if it is there.
-pub(super) fn take(fields: &mut Fields) -> Result<Option<VersionOptions>, Refusal> {
+pub(super) fn take(fields: &mut Fields) -> Result<Option<VersionOptions>, ApiError> {
     match fields.any(NAME) {
         None => Ok(None),
         Some(Value::String(text)) => read(&text).map(Some),
@@ -19,17 +19,17 @@ pub(super) fn take(fields: &mut Fields) -> Result<Option<VersionOptions>, Refusa
 }
 
 /// Takes the field out where only the published version can be meant, as what is started.
-pub(super) fn take_published(fields: &mut Fields) -> Result<(), Refusal> {
+pub(super) fn take_published(fields: &mut Fields) -> Result<(), ApiError> {
     match take(fields)? {
         None | Some(VersionOptions::Published) => Ok(()),
         Some(_) => {
             let message = "Only the published version can be started; publish the one that is meant.";
-            Err(Refusal::bad("version-not-startable", message).field(NAME, message))
+            Err(ApiError::bad_request("version-not-startable", message).field(NAME, message))
         }
     }
 }
 
-fn read(text: &str) -> Result<VersionOptions, Refusal> {
+fn read(text: &str) -> Result<VersionOptions, ApiError> {
     let words = [
         ("Latest", VersionOptions::Latest),
         ("Published", VersionOptions::Published),
@@ -45,8 +45,8 @@ fn read(text: &str) -> Result<VersionOptions, Refusal> {
     number.map(VersionOptions::Specific).ok_or_else(wrong)
 }
 
-fn wrong() -> Refusal {
-    Refusal::wrong_field(
+fn wrong() -> ApiError {
+    ApiError::invalid_field(
         NAME,
         "versionOptions must be Latest, Published, LatestOrPublished, LatestAndPublished, Draft, AllVersions or the \
          number of a version.",
@@ -83,7 +83,7 @@ mod tests {
             json!([]),
         ] {
             let mut fields = Fields::of_body(Some(json!({"versionOptions": bad}))).unwrap();
-            assert_eq!(take(&mut fields).unwrap_err().told(), (400, "invalid-field"));
+            assert_eq!(take(&mut fields).unwrap_err().status_and_code(), (400, "invalid-field"));
         }
     }
 
@@ -92,7 +92,7 @@ mod tests {
         let start = |value| take_published(&mut Fields::of_body(Some(json!({"versionOptions": value}))).unwrap());
         assert!(start(json!(null)).is_ok() && start(json!("Published")).is_ok());
         assert_eq!(
-            start(json!("Draft")).unwrap_err().told(),
+            start(json!("Draft")).unwrap_err().status_and_code(),
             (400, "version-not-startable")
         );
     }

@@ -10,21 +10,20 @@
 //!
 //! The module knows no activity types: which properties are inputs, ports or children is the catalogue's knowledge.
 
-mod activation;
 mod activity;
 mod connection;
 mod input;
 mod model;
+mod publication;
 mod text;
-mod trigger;
 mod variable;
 
-pub(crate) use activation::unknown_strategy;
 pub use activity::RawActivity;
 pub use connection::{Connection, Endpoint};
 pub use input::{Expression, InputBinding};
 pub use model::WorkflowDefinition;
+pub(crate) use publication::unknown_strategy;
+pub use publication::{Trigger, ValidationError};
 pub use text::MAX_DEPTH;
 pub(crate) use text::{TextProblem, inspect};
-pub use trigger::{Trigger, ValidationError};
 pub use variable::{Argument, Variable};

@@ -12,9 +12,9 @@ const MAKERS: [&str; 11] = [
     "Error::unprocessable(",
     "Error::unavailable(",
     "Self::new(Kind::",
-    "Refusal::bad(",
-    "Refusal::busy(",
-    "Refusal::new(",
+    "ApiError::bad_request(",
+    "ApiError::unavailable(",
+    "ApiError::new(",
     "Self::new(StatusCode::",
 ];
 
@@ -108,7 +108,7 @@ fn codes(text: &str) -> Vec<String> {
 #[test]
 fn codes_are_found_in_every_form() {
     let text =
-        "Error::invalid(\"a-b\", x) Error::conflict(\n    \"c\",\n) Refusal::new(\n StatusCode::BAD_REQUEST,\n \"d-e\", m)
+        "Error::invalid(\"a-b\", x) Error::conflict(\n    \"c\",\n) ApiError::new(\n StatusCode::BAD_REQUEST,\n \"d-e\", m)
         Self::new(Kind::Unknown, \"f\", m) Error::invalid(code, \"not this\") (StatusCode::OK, \"not this\")";
     let mut found = codes(text);
     found.sort();

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::{Value, json};
 
 use graph::{Direction, FlowGraph};
-pub(super) use nodes::{FlowDecision, FlowFork, FlowJoin};
+pub(super) use nodes::{End, FlowDecision, FlowFork, FlowJoin, FlowNode, Start};
 use nodes::{JOIN, JoinMode};
 use scope::FlowScope;
 

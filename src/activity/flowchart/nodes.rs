@@ -79,6 +79,58 @@ impl Activity for FlowJoin {
     }
 }
 
+#[derive(Debug)]
+pub(in crate::activity) struct FlowNode;
+
+impl Activity for FlowNode {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Elsa.FlowNode")
+            .describe("Flow", "Executes the activity within.")
+            .display_name("Container")
+            .port("Body")
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        match context.port("Body") {
+            Some(body) => {
+                context.schedule(body);
+                Ok(Step::Wait)
+            }
+            None => Ok(Step::Done),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(in crate::activity) struct Start;
+
+impl Activity for Start {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Elsa.Start")
+            .describe("Flow", "Marks the start of a flowchart.")
+            .start()
+    }
+
+    async fn execute(&self, _context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        Ok(Step::Done)
+    }
+}
+
+#[derive(Debug)]
+pub(in crate::activity) struct End;
+
+impl Activity for End {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Elsa.End")
+            .describe("Flow", "Marks the end of a flowchart, and ends it.")
+            .terminal()
+    }
+
+    async fn execute(&self, _context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        Ok(Step::Done)
+    }
+}
+
 /// When an activity with several inbound connections is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum JoinMode {

@@ -17,7 +17,7 @@ impl ApiKey {
 
     /// Whether the headers show this key. Takes equally long wherever a wrong key differs, as only hashes of one
     /// length are compared, and all of their bytes.
-    pub(super) fn is_shown(&self, headers: &HeaderMap) -> bool {
+    pub(crate) fn is_shown(&self, headers: &HeaderMap) -> bool {
         let mut shown = headers.get_all(header::AUTHORIZATION).iter();
         let (Some(shown), None) = (shown.next(), shown.next()) else {
             return false;

@@ -11,14 +11,14 @@ use serde_json::{Map, Value, json};
 use crate::Error;
 
 /// What a handler gives.
-pub(super) type Answer = Result<Response, Refusal>;
+pub(crate) type ApiResult = Result<Response, ApiError>;
 
 /// Names the instance that a request started or was about.
-pub(super) const INSTANCE_HEADER: HeaderName = HeaderName::from_static("x-elsa-workflow-instance-id");
+pub(crate) const INSTANCE_HEADER: HeaderName = HeaderName::from_static("x-elsa-workflow-instance-id");
 
 /// An answer that says no.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(crate) struct ApiError {
     status: StatusCode,
     code: &'static str,
     message: String,
@@ -27,9 +27,9 @@ pub(super) struct Refusal {
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
-impl Refusal {
+impl ApiError {
     /// A refusal that the door itself decides on.
-    pub(super) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
         Self {
             status,
             code,
@@ -41,35 +41,35 @@ impl Refusal {
     }
 
     /// The input is wrong.
-    pub(super) fn bad(code: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn bad_request(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, code, message)
     }
 
     /// A known field or parameter has the wrong type or value. The message is a whole sentence.
-    pub(super) fn wrong_field(name: &str, message: impl Into<String>) -> Self {
+    pub(crate) fn invalid_field(name: &str, message: impl Into<String>) -> Self {
         let message = message.into();
         Self::new(StatusCode::BAD_REQUEST, "invalid-field", message.clone()).field(name, message)
     }
 
     /// Says which field is concerned.
-    pub(super) fn field(mut self, name: impl Into<String>, message: impl Into<String>) -> Self {
+    pub(crate) fn field(mut self, name: impl Into<String>, message: impl Into<String>) -> Self {
         self.fields.push((name.into(), message.into()));
         self
     }
 
     /// Adds a header to the answer.
-    pub(super) fn header(mut self, name: HeaderName, value: &'static str) -> Self {
+    pub(crate) fn header(mut self, name: HeaderName, value: &'static str) -> Self {
         self.headers.push((name, HeaderValue::from_static(value)));
         self
     }
 
     /// The same call may succeed in a moment.
-    pub(super) fn busy(code: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn unavailable(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, code, message).header(header::RETRY_AFTER, "1")
     }
 
     /// A defect. What it was stands in the log.
-    pub(super) fn defect() -> Self {
+    pub(crate) fn internal() -> Self {
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "internal-error",
@@ -78,19 +78,19 @@ impl Refusal {
     }
 
     #[cfg(test)]
-    pub(super) fn told(&self) -> (u16, &'static str) {
+    pub(crate) fn status_and_code(&self) -> (u16, &'static str) {
         (self.status.as_u16(), self.code)
     }
 }
 
-impl From<Error> for Refusal {
+impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
         let status = status_of(&error);
         if status == StatusCode::INTERNAL_SERVER_ERROR && !error.is_dead_lettered() {
             tracing::error!(error = %error, code = error.code(), "a request failed inside the engine");
             return Self {
                 instance: error.instance_id().map(str::to_owned),
-                ..Self::defect()
+                ..Self::internal()
             };
         }
         if status == StatusCode::SERVICE_UNAVAILABLE {
@@ -125,7 +125,7 @@ fn status_of(error: &Error) -> StatusCode {
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut errors = Map::new();
         for (field, message) in self.fields {
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     fn shown(error: Error) -> (u16, Response) {
-        let response = Refusal::from(error).into_response();
+        let response = ApiError::from(error).into_response();
         (response.status().as_u16(), response)
     }
 

@@ -12,12 +12,9 @@ use futures_util::FutureExt;
 use tokio::sync::Semaphore;
 
 use super::ApiOptions;
-use super::bookmarks;
-use super::credentials::ApiKey;
-use super::health;
-use super::hosts::Hosts;
-use super::page;
-use super::refusal::Refusal;
+use super::path;
+use crate::auth::{ApiKey, Hosts, cross_site};
+use crate::http::ApiError;
 use crate::runtime::Engine;
 
 /// For so many places of requests there is one more for requests that show a token and no key.
@@ -25,9 +22,9 @@ const TOKEN_SHARE: usize = 8;
 /// And at least so many.
 const LEAST_TOKEN_PLACES: usize = 16;
 
-/// What the gate checks against.
+/// What the admission checks against.
 #[derive(Debug)]
-pub(super) struct Gate {
+pub(super) struct Admission {
     hosts: Hosts,
     key: Option<ApiKey>,
     room: Semaphore,
@@ -35,7 +32,7 @@ pub(super) struct Gate {
     token_room: Semaphore,
 }
 
-impl Gate {
+impl Admission {
     pub(super) fn new(options: ApiOptions) -> Self {
         Self {
             hosts: Hosts::new(options.listen, &options.allowed_hosts),
@@ -46,7 +43,7 @@ impl Gate {
     }
 
     /// Says why a request may not go on.
-    fn check(&self, request: &Request) -> Result<(), Refusal> {
+    fn check(&self, request: &Request) -> Result<(), ApiError> {
         let headers = request.headers();
         let text = |name| {
             headers
@@ -57,7 +54,7 @@ impl Gate {
         let host = text(header::HOST).unwrap_or_default();
         let target = request.uri().authority().map_or(host, |authority| authority.as_str());
         if headers.get_all(header::HOST).iter().count() != 1 || !self.hosts.admits(host) || !self.hosts.admits(target) {
-            return Err(Refusal::new(
+            return Err(ApiError::new(
                 StatusCode::FORBIDDEN,
                 "host-not-allowed",
                 "The host that the request names is not one of this server's; call it by its address, or let it start \
@@ -65,12 +62,12 @@ impl Gate {
             ));
         }
         // A token is all that its URL needs: no key, and from whichever page the link is followed.
-        if bookmarks::takes_token(request.uri().path()) {
+        if path::takes_token(request.uri().path()) {
             return Ok(());
         }
-        page::refuse_foreign(headers, &self.hosts, host)?;
+        cross_site::refuse_cross_site(headers, &self.hosts, host)?;
         if self.key.as_ref().is_some_and(|key| !key.is_shown(headers)) {
-            return Err(Refusal::new(
+            return Err(ApiError::new(
                 StatusCode::UNAUTHORIZED,
                 "unauthorized",
                 "Send the API key of this server in the header `Authorization: ApiKey KEY`.",
@@ -82,17 +79,21 @@ impl Gate {
 }
 
 /// The middleware around all routes.
-pub(super) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
-    if health::is_health(request.uri().path()) {
+pub(super) async fn pass(State(admission): State<Arc<Admission>>, request: Request, next: Next) -> Response {
+    if path::is_health(request.uri().path()) {
         return next.run(request).await;
     }
-    if let Err(refusal) = gate.check(&request) {
+    if let Err(refusal) = admission.check(&request) {
         return refusal.into_response();
     }
-    let by_token = bookmarks::takes_token(request.uri().path());
-    let room = if by_token { &gate.token_room } else { &gate.room };
+    let by_token = path::takes_token(request.uri().path());
+    let room = if by_token {
+        &admission.token_room
+    } else {
+        &admission.room
+    };
     let Ok(_place) = room.try_acquire() else {
-        return Refusal::busy(
+        return ApiError::unavailable(
             "too-many-requests",
             "This server works on as many requests as it may; try again.",
         )
@@ -103,7 +104,7 @@ pub(super) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: 
         Ok(response) => response,
         Err(_) => {
             tracing::error!("a request's handler panicked");
-            Refusal::defect().into_response()
+            ApiError::internal().into_response()
         }
     }
 }
@@ -119,8 +120,8 @@ pub(super) async fn part(State(engine): State<Engine>, request: Request, next: N
 }
 
 /// Answers what no route answers.
-pub(super) async fn no_such_route(request: Request) -> Refusal {
-    Refusal::new(
+pub(super) async fn no_such_route(request: Request) -> ApiError {
+    ApiError::new(
         StatusCode::NOT_FOUND,
         "no-such-route",
         format!("There is nothing at {}.", request.uri().path()),
@@ -128,8 +129,8 @@ pub(super) async fn no_such_route(request: Request) -> Refusal {
 }
 
 /// Answers everything but health where a node has not the role of answering.
-pub(super) async fn no_api_here() -> Refusal {
-    Refusal::new(
+pub(super) async fn no_api_here() -> ApiError {
+    ApiError::new(
         StatusCode::MISDIRECTED_REQUEST,
         "no-api-here",
         "This node has not the role `api`; ask one that has.",
@@ -137,8 +138,8 @@ pub(super) async fn no_api_here() -> Refusal {
 }
 
 /// Answers a known path with an unknown method.
-pub(super) async fn wrong_method(request: Request) -> Refusal {
-    Refusal::new(
+pub(super) async fn wrong_method(request: Request) -> ApiError {
+    ApiError::new(
         StatusCode::METHOD_NOT_ALLOWED,
         "method-not-allowed",
         format!("{} is not possible at {}.", request.method(), request.uri().path()),

@@ -1,4 +1,4 @@
-//! The HTTP/1.1 server: its connections, and an end in good order.
+//! The HTTP/1.1 server: it accepts connections and drains them on shutdown.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -20,21 +20,21 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tower::ServiceExt;
 
-use super::connections::{ConnectionLimits, Entry, Noted, Table, Turn};
+use super::connections::{ActiveRequest, ConnectionLimits, ConnectionTable, TrackedConnection, TrackedStream};
 
 /// The largest head of a request, in bytes; hyper answers a larger one with 431.
-const LARGEST_HEAD: usize = 64 * 1024;
-/// The pause after the machine could not give a connection (no file descriptor is free, most likely).
-const PAUSE: Duration = Duration::from_millis(100);
-/// How often the log tells of that.
-const SAID_EVERY: Duration = Duration::from_secs(10);
+const MAX_HEAD: usize = 64 * 1024;
+/// The pause after a failed accept (most likely no file descriptor is free).
+const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(100);
+/// The least interval between two warnings about it.
+const WARNING_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Serves until `shutdown` ends; then accepts nothing more, lets the requests that are being worked on end for at most
-/// `drain`, and cuts off the rest. What they asked for goes on in the engine. Connections are bounded as
-/// [`ConnectionLimits::default`] says.
+/// Serves until `shutdown` completes, then stops accepting, lets requests in flight end for at most `drain`, and closes
+/// the remaining connections. Work that the engine has accepted goes on. The connection limits are those of
+/// [`ConnectionLimits::default`].
 ///
 /// # Errors
-/// None at present: trouble with one connection ends that one, and trouble with accepting passes.
+/// None at present: an error of one connection ends that connection, and a failed accept is retried.
 ///
 /// # Cancellation
 /// Dropping the future closes the listener and all connections at once.
@@ -47,7 +47,7 @@ pub async fn serve(
     serve_within(ConnectionLimits::default(), listener, router, shutdown, drain).await
 }
 
-/// The same, with limits of one's own.
+/// As [`serve`], with other connection limits.
 ///
 /// # Errors
 /// As for [`serve`].
@@ -62,13 +62,13 @@ pub async fn serve_within(
     drain: Duration,
 ) -> io::Result<()> {
     let mut shutdown = std::pin::pin!(shutdown);
-    let table = Table::new(limits);
-    let mut sweep = tokio::time::interval(table.interval());
+    let table = ConnectionTable::new(limits);
+    let mut sweep = tokio::time::interval(table.sweep_interval());
     sweep.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
-    let mut said: Option<Instant> = None;
-    // Accepted, and waiting for a place: nothing is ended for a connection that has not come.
+    let mut warned: Option<Instant> = None;
+    // Accepted, and waiting for room: others are closed only for a connection that exists.
     let mut waiting: Option<TcpStream> = None;
     loop {
         tokio::select! {
@@ -76,21 +76,21 @@ pub async fn serve_within(
             () = &mut shutdown => break,
             _ = sweep.tick() => table.sweep(),
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
-            () = table.room(), if waiting.is_some() => {
+            () = table.wait_for_room(), if waiting.is_some() => {
                 if let Some(stream) = waiting.take() {
-                    connections.spawn(connection(stream, router.clone(), graceful.watcher(), table.enter()));
+                    connections.spawn(serve_connection(stream, router.clone(), graceful.watcher(), table.track()));
                 }
             }
             accepted = listener.accept(), if waiting.is_none() => match accepted {
                 Ok((stream, _)) => waiting = Some(stream),
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => {
-                    if said.is_none_or(|said| said.elapsed() > SAID_EVERY) {
-                        said = Some(Instant::now());
-                        tracing::warn!(%error, "cannot accept connections for the moment");
+                    if warned.is_none_or(|warned| warned.elapsed() > WARNING_INTERVAL) {
+                        warned = Some(Instant::now());
+                        tracing::warn!(%error, "cannot accept connections; retrying");
                     }
                     table.shed();
-                    tokio::time::sleep(PAUSE).await;
+                    tokio::time::sleep(ACCEPT_RETRY_INTERVAL).await;
                 }
             },
         }
@@ -99,56 +99,56 @@ pub async fn serve_within(
     if tokio::time::timeout(drain, graceful.shutdown()).await.is_err() {
         tracing::warn!(
             connections = connections.len(),
-            "requests did not end within the drain timeout"
+            "closing connections whose requests did not end within the drain timeout"
         );
     }
     connections.shutdown().await;
     Ok(())
 }
 
-async fn connection(stream: TcpStream, router: Router, watcher: Watcher, entry: Entry) {
-    // Answers are small and awaited: they must not wait to be joined with more.
+async fn serve_connection(stream: TcpStream, router: Router, watcher: Watcher, tracked: TrackedConnection) {
+    // Responses are small and clients wait for them: they must not wait to be joined with more data.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
-    let link = Arc::clone(&entry.link);
+    let state = Arc::clone(&tracked.state);
     let service = service_fn({
-        let link = Arc::clone(&link);
+        let state = Arc::clone(&state);
         move |request| {
-            let turn = link.turn();
-            let answer = router.clone().oneshot(request);
+            let active = state.begin_request();
+            let response = router.clone().oneshot(request);
             async move {
-                let response = answer.await?;
-                Ok::<Response<Answering>, Infallible>(response.map(|body| Answering { body, _turn: turn }))
+                let response = response.await?;
+                Ok::<Response<TrackedBody>, Infallible>(response.map(|body| TrackedBody { body, _request: active }))
             }
         }
     });
-    let stream = Noted {
+    let stream = TrackedStream {
         stream,
-        link: Arc::clone(&link),
+        state: Arc::clone(&state),
     };
     let mut server = http1::Builder::new();
-    // The table keeps the time of heads, and of more than heads.
-    server.header_read_timeout(None).max_buf_size(LARGEST_HEAD);
+    // The connection table enforces the time limit of heads, and further ones.
+    server.header_read_timeout(None).max_buf_size(MAX_HEAD);
     let connection = server.serve_connection(TokioIo::new(stream), service);
     tokio::select! {
         biased;
-        () = link.ended() => {}
+        () = state.ended() => {}
         ended = watcher.watch(connection) => {
             if let Err(error) = ended {
-                tracing::debug!(%error, "a connection broke");
+                tracing::debug!(%error, "a connection failed");
             }
         }
     }
 }
 
-/// The body of an answer; while it lasts, the server works on the request.
-struct Answering {
+/// The body of a response; while it lasts, the request is in flight.
+struct TrackedBody {
     body: Body,
-    _turn: Turn,
+    _request: ActiveRequest,
 }
 
-impl HttpBody for Answering {
+impl HttpBody for TrackedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -168,7 +168,7 @@ impl HttpBody for Answering {
     }
 }
 
-/// The client of this connection went away before it was accepted; the next one is fine.
+/// The client closed this connection before it was accepted; the next accept is not affected.
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)

@@ -11,7 +11,7 @@ use axum::http::uri::Authority;
 
 /// The names that are ours.
 #[derive(Debug)]
-pub(super) struct Hosts {
+pub(crate) struct Hosts {
     listen: IpAddr,
     names: Vec<String>,
     any: bool,
@@ -19,7 +19,7 @@ pub(super) struct Hosts {
 
 impl Hosts {
     /// The loopback, the address listened on, and what the operator allows.
-    pub(super) fn new(listen: SocketAddr, allowed: &[String]) -> Self {
+    pub(crate) fn new(listen: SocketAddr, allowed: &[String]) -> Self {
         Self {
             listen: listen.ip(),
             names: allowed.iter().map(|name| normal(name)).collect(),
@@ -28,7 +28,7 @@ impl Hosts {
     }
 
     /// Whether a request that says this `Host` is meant for us.
-    pub(super) fn admits(&self, host: &str) -> bool {
+    pub(crate) fn admits(&self, host: &str) -> bool {
         let Some(name) = name_of(host) else { return false };
         if self.any || name == "localhost" || self.names.contains(&name) {
             return true;
@@ -42,7 +42,7 @@ impl Hosts {
 
     /// Whether a page of this `Origin` may call us under this `Host`: it is our own, or of a host that the operator
     /// allows by name. Other programs of this machine have pages, too, so `localhost` on another port is a stranger.
-    pub(super) fn admits_origin(&self, origin: &str, host: &str) -> bool {
+    pub(crate) fn admits_origin(&self, origin: &str, host: &str) -> bool {
         let Some((_, authority)) = origin.split_once("://") else {
             return false;
         };

@@ -1,8 +1,8 @@
-//! A request's body: read whole within its bounds, and turned into JSON that the engine can store.
+//! A request's body: read whole within its limits, and turned into JSON that the engine can store.
 //!
-//! Bounds are of bytes ([`MAX_BODY`]), of time, and of memory: a body that outgrows what is usual waits for one of a
+//! BodyLimits are of bytes ([`MAX_BODY`]), of time, and of memory: a body that outgrows what is usual waits for one of a
 //! few places, because JSON grows tenfold and more when it is parsed, and a hundred bodies of 10 MiB at once would
-//! take the process down with everybody's work. What each is parsed into is weighed before it is parsed (`weight`), as ten
+//! take the process down with everybody's work. What each is parsed into is weighed before it is parsed (`estimate`), as ten
 //! MiB of tiny values become hundreds, and all that is in use fits one budget.
 
 use std::sync::Arc;
@@ -15,86 +15,87 @@ use futures_util::StreamExt;
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::MAX_BODY;
+use super::error::ApiError;
 use super::idempotency;
-use super::refusal::Refusal;
-use super::weight;
+use super::json_memory;
 use crate::definition::{MAX_DEPTH, TextProblem, inspect};
 use crate::runtime::Idempotency;
 
+/// The largest body that is accepted, in bytes (10 MiB).
+pub const MAX_BODY: usize = 10_485_760;
 /// Above this, in bytes, a body takes one of the places for large ones.
-const LARGE: usize = 256 * 1024;
+const LARGE_BYTES: usize = 256 * 1024;
 /// What becomes of a body up to this, in bytes, is not counted: the places of requests bound it.
-const UNCOUNTED: usize = 64 * 1024;
+const NOT_COUNTED_BYTES: usize = 64 * 1024;
 /// Large bodies that are held and worked on at the same time.
-const LARGE_PLACES: usize = 8;
+const MAX_LARGE_BODIES: usize = 8;
 /// What is still read of a body that is too large, in bytes: a client that is cut off while it sends sees a broken
 /// connection instead of the 413.
-const DISCARDED: usize = 64 * 1024 * 1024;
+const MAX_DISCARDED: usize = 64 * 1024 * 1024;
 
-/// The bounds of all bodies of one server.
+/// The limits of all bodies of one server.
 #[derive(Debug)]
-pub(super) struct Bounds {
+pub(crate) struct BodyLimits {
     timeout: Duration,
     large: Arc<Semaphore>,
-    memory: Arc<Memory>,
+    memory: Arc<BodyMemory>,
 }
 
-impl Bounds {
+impl BodyLimits {
     /// `memory`: MiB that parsed bodies may take, all together.
-    pub(super) fn new(timeout: Duration, memory: usize) -> Self {
+    pub(crate) fn new(timeout: Duration, memory: usize) -> Self {
         Self {
             timeout,
-            large: Arc::new(Semaphore::new(LARGE_PLACES)),
-            memory: Arc::new(Memory::of(memory)),
+            large: Arc::new(Semaphore::new(MAX_LARGE_BODIES)),
+            memory: Arc::new(BodyMemory::of(memory)),
         }
     }
 }
 
 /// What a client sent.
 #[derive(Debug)]
-pub(super) struct Sent {
+pub(crate) struct RequestBody {
     /// The JSON of the body; nothing if the body was empty.
-    pub(super) value: Option<Value>,
+    pub(crate) value: Option<Value>,
     /// The `Idempotency-Key`, with the fingerprint of this request.
-    pub(super) idempotency: Option<Idempotency>,
+    pub(crate) idempotency: Option<Idempotency>,
     /// Held for as long as the body is worked on.
-    _place: Option<OwnedSemaphorePermit>,
+    _permit: Option<OwnedSemaphorePermit>,
     _memory: Option<OwnedSemaphorePermit>,
 }
 
-impl<S: Send + Sync> FromRequest<S> for Sent
+impl<S: Send + Sync> FromRequest<S> for RequestBody
 where
-    Arc<Bounds>: FromRef<S>,
+    Arc<BodyLimits>: FromRef<S>,
 {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
-        Self::read(request, &Arc::<Bounds>::from_ref(state), MAX_BODY).await
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        Self::read(request, &Arc::<BodyLimits>::from_ref(state), MAX_BODY).await
     }
 }
 
-impl Sent {
-    /// Reads a body of at most `longest` bytes.
-    pub(super) async fn read(request: Request, bounds: &Bounds, longest: usize) -> Result<Self, Refusal> {
+impl RequestBody {
+    /// Reads a body of at most `max_bytes` bytes.
+    pub(crate) async fn read(request: Request, limits: &BodyLimits, max_bytes: usize) -> Result<Self, ApiError> {
         let (parts, body) = request.into_parts();
-        let (bytes, place) = read(body, &parts.headers, bounds, longest).await?;
+        let (bytes, permit) = read(body, &parts.headers, limits, max_bytes).await?;
         let idempotency = idempotency::of(&parts, &bytes)?;
         if !bytes.is_empty() {
             check_type(&parts.headers)?;
         }
-        let (value, memory) = if bytes.len() > LARGE {
+        let (value, memory) = if bytes.len() > LARGE_BYTES {
             // Longer than other tasks of this thread should wait.
-            let owned = Arc::clone(&bounds.memory);
+            let owned = Arc::clone(&limits.memory);
             let parsed = tokio::task::spawn_blocking(move || owned.parse(&bytes)).await;
-            parsed.map_err(|_| Refusal::defect())??
+            parsed.map_err(|_| ApiError::internal())??
         } else {
-            bounds.memory.parse(&bytes)?
+            limits.memory.parse(&bytes)?
         };
         Ok(Self {
             value,
             idempotency,
-            _place: place,
+            _permit: permit,
             _memory: memory,
         })
     }
@@ -102,13 +103,13 @@ impl Sent {
 
 /// What parsed bodies may take of the memory of this process, all together.
 #[derive(Debug)]
-struct Memory {
+struct BodyMemory {
     /// One permit is a KiB.
     free: Arc<Semaphore>,
     kibibytes: usize,
 }
 
-impl Memory {
+impl BodyMemory {
     fn of(mebibytes: usize) -> Self {
         let kibibytes = mebibytes.saturating_mul(1024).min(Semaphore::MAX_PERMITS);
         let free = Arc::new(Semaphore::new(kibibytes));
@@ -116,21 +117,21 @@ impl Memory {
     }
 
     /// Parses a body once there is room for what becomes of it. The room is free again when the permit is dropped.
-    fn parse(&self, bytes: &[u8]) -> Result<(Option<Value>, Option<OwnedSemaphorePermit>), Refusal> {
-        let weight = weight::of(bytes);
-        let permit = if weight > UNCOUNTED {
-            Some(self.take(weight.div_ceil(1024))?)
+    fn parse(&self, bytes: &[u8]) -> Result<(Option<Value>, Option<OwnedSemaphorePermit>), ApiError> {
+        let estimate = json_memory::estimate(bytes);
+        let permit = if estimate > NOT_COUNTED_BYTES {
+            Some(self.take(estimate.div_ceil(1024))?)
         } else {
             None
         };
         Ok((parse(bytes)?, permit))
     }
 
-    fn take(&self, kibibytes: usize) -> Result<OwnedSemaphorePermit, Refusal> {
+    fn take(&self, kibibytes: usize) -> Result<OwnedSemaphorePermit, ApiError> {
         let permits = u32::try_from(kibibytes).ok().filter(|_| kibibytes <= self.kibibytes);
         let Some(permits) = permits else {
-            metrics::counter!("mainspring_bodies_refused_total", "why" => "too-many-values").increment(1);
-            return Err(Refusal::new(
+            metrics::counter!("mainspring_bodies_refused_total", "reason" => "too-many-values").increment(1);
+            return Err(ApiError::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "too-many-values",
                 format!(
@@ -142,8 +143,8 @@ impl Memory {
             ));
         };
         Arc::clone(&self.free).try_acquire_many_owned(permits).map_err(|_| {
-            metrics::counter!("mainspring_bodies_refused_total", "why" => "memory").increment(1);
-            Refusal::busy(
+            metrics::counter!("mainspring_bodies_refused_total", "reason" => "memory").increment(1);
+            ApiError::unavailable(
                 "too-many-requests",
                 "The bodies of other requests take the memory that there is for bodies; try again.",
             )
@@ -151,88 +152,88 @@ impl Memory {
     }
 }
 
-/// Reads all of a body, within the bounds.
+/// Reads all of a body, within the limits.
 async fn read(
     body: Body,
     headers: &HeaderMap,
-    bounds: &Bounds,
-    longest: usize,
-) -> Result<(Vec<u8>, Option<OwnedSemaphorePermit>), Refusal> {
+    limits: &BodyLimits,
+    max_bytes: usize,
+) -> Result<(Vec<u8>, Option<OwnedSemaphorePermit>), ApiError> {
     let declared = headers
         .get(header::CONTENT_LENGTH)
         .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    let over = declared.is_some_and(|length| length > longest as u64);
+    let over = declared.is_some_and(|length| length > max_bytes as u64);
     // Whoever waits for "100 Continue" has not begun to send, and shall not.
     if over && headers.contains_key(header::EXPECT) {
-        return Err(too_large(longest));
+        return Err(too_large(max_bytes));
     }
-    let discardable = DISCARDED.min(longest.saturating_mul(8));
+    let discardable = MAX_DISCARDED.min(max_bytes.saturating_mul(8));
     let mut stream = body.into_data_stream();
     let mut bytes = Vec::new();
-    let mut place = None;
+    let mut permit = None;
     let mut discarded = 0;
-    let mut waits_for_place = false;
+    let mut waits_for_permit = false;
     let all = async {
         while let Some(part) = stream.next().await {
             let part = part.map_err(|_| {
-                Refusal::bad(
+                ApiError::bad_request(
                     "incomplete-body",
                     "The connection ended before the whole body had come.",
                 )
             })?;
-            if over || discarded > 0 || bytes.len() + part.len() > longest {
+            if over || discarded > 0 || bytes.len() + part.len() > max_bytes {
                 bytes = Vec::new();
                 discarded += part.len();
                 if discarded > discardable {
-                    return Err(too_large(longest));
+                    return Err(too_large(max_bytes));
                 }
             } else {
-                if place.is_none() && bytes.len() + part.len() > LARGE {
-                    waits_for_place = true;
-                    let free = Arc::clone(&bounds.large).acquire_owned().await;
-                    place = Some(free.map_err(|_| Refusal::defect())?);
-                    waits_for_place = false;
+                if permit.is_none() && bytes.len() + part.len() > LARGE_BYTES {
+                    waits_for_permit = true;
+                    let free = Arc::clone(&limits.large).acquire_owned().await;
+                    permit = Some(free.map_err(|_| ApiError::internal())?);
+                    waits_for_permit = false;
                 }
                 bytes.extend_from_slice(&part);
             }
         }
         if over || discarded > 0 {
-            Err(too_large(longest))
+            Err(too_large(max_bytes))
         } else {
             Ok(())
         }
     };
-    match tokio::time::timeout(bounds.timeout, all).await {
-        Ok(Ok(())) => Ok((bytes, place)),
+    match tokio::time::timeout(limits.timeout, all).await {
+        Ok(Ok(())) => Ok((bytes, permit)),
         Ok(Err(refusal)) => Err(refusal),
-        Err(_) if waits_for_place => Err(Refusal::busy(
+        Err(_) if waits_for_permit => Err(ApiError::unavailable(
             "too-many-requests",
             "This server works on as many large requests as it may; try again.",
         )),
-        Err(_) => Err(Refusal::new(
+        Err(_) => Err(ApiError::new(
             StatusCode::REQUEST_TIMEOUT,
             "body-timeout",
-            format!("The body had not come after {} s.", bounds.timeout.as_secs_f64()),
+            format!("The body had not come after {} s.", limits.timeout.as_secs_f64()),
         )
         .header(header::CONNECTION, "close")),
     }
 }
 
-fn too_large(longest: usize) -> Refusal {
-    Refusal::new(
+fn too_large(max_bytes: usize) -> ApiError {
+    ApiError::new(
         StatusCode::PAYLOAD_TOO_LARGE,
         "body-too-large",
-        format!("A body may have {longest} bytes here and no more."),
+        format!("A body may have {max_bytes} bytes here and no more."),
     )
 }
 
 /// Only JSON, and only as it is: a form of a web page can send neither this type nor ask for leave to.
-fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
+fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
     let encoding = headers
         .get(header::CONTENT_ENCODING)
         .map(|value| value.to_str().unwrap_or("?"));
     if encoding.is_some_and(|encoding| !encoding.eq_ignore_ascii_case("identity")) {
-        return Err(Refusal::new(
+        return Err(ApiError::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "unsupported-encoding",
             "Send the body without Content-Encoding.",
@@ -242,7 +243,7 @@ fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
     if kind.is_some_and(is_json) {
         return Ok(());
     }
-    Err(Refusal::new(
+    Err(ApiError::new(
         StatusCode::UNSUPPORTED_MEDIA_TYPE,
         "json-required",
         "Send the body as JSON in UTF-8, with the header `Content-Type: application/json`.",
@@ -263,9 +264,9 @@ fn is_json(kind: &str) -> bool {
 }
 
 /// Reads JSON text; nothing but white space (and a byte order mark) is no value.
-fn parse(bytes: &[u8]) -> Result<Option<Value>, Refusal> {
+fn parse(bytes: &[u8]) -> Result<Option<Value>, ApiError> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
-        Refusal::bad(
+        ApiError::bad_request(
             "invalid-text",
             format!("The body is not UTF-8 from byte {} on.", error.valid_up_to() + 1),
         )
@@ -277,17 +278,17 @@ fn parse(bytes: &[u8]) -> Result<Option<Value>, Refusal> {
     let value: Value = serde_json::from_str(text).map_err(|error| {
         let (line, column) = (error.line(), error.column());
         let words = error.to_string();
-        let place = format!(" at line {line} column {column}");
-        let words = words.strip_suffix(&place).unwrap_or(&words);
+        let permit = format!(" at line {line} column {column}");
+        let words = words.strip_suffix(&permit).unwrap_or(&words);
         if words.contains("recursion limit") {
             too_deep()
         } else if words.contains("surrogate") || words == "unexpected end of hex escape" {
-            Refusal::bad(
+            ApiError::bad_request(
                 "invalid-text",
                 format!("The JSON holds half a surrogate pair at line {line}, column {column}."),
             )
         } else {
-            Refusal::bad(
+            ApiError::bad_request(
                 "invalid-json",
                 format!("The body is not valid JSON at line {line}, column {column}: {words}."),
             )
@@ -296,20 +297,20 @@ fn parse(bytes: &[u8]) -> Result<Option<Value>, Refusal> {
     match inspect(&value, MAX_DEPTH) {
         Ok(_) => Ok(Some(value)),
         Err(TextProblem::TooDeep) => Err(too_deep()),
-        Err(TextProblem::Nul) => Err(nul("The body")),
+        Err(TextProblem::Nul) => Err(contains_nul("The body")),
     }
 }
 
 /// Refuses text that the database cannot store.
-pub(super) fn nul(what: &str) -> Refusal {
-    Refusal::bad(
+pub(crate) fn contains_nul(what: &str) -> ApiError {
+    ApiError::bad_request(
         "invalid-text",
         format!("{what} holds the character U+0000, which cannot be stored."),
     )
 }
 
-fn too_deep() -> Refusal {
-    Refusal::bad(
+fn too_deep() -> ApiError {
+    ApiError::bad_request(
         "nesting-too-deep",
         format!("The JSON nests deeper than {MAX_DEPTH} levels."),
     )
@@ -320,23 +321,23 @@ mod tests {
     use super::*;
 
     fn refused(bytes: &[u8]) -> &'static str {
-        parse(bytes).unwrap_err().told().1
+        parse(bytes).unwrap_err().status_and_code().1
     }
 
     #[tokio::test]
     async fn a_large_body_waits_for_a_place_and_is_told_so() {
-        let bounds = Bounds::new(Duration::from_millis(50), 64);
-        let large = || Body::from(vec![b' '; LARGE + 1]);
+        let limits = BodyLimits::new(Duration::from_millis(50), 64);
+        let large = || Body::from(vec![b' '; LARGE_BYTES + 1]);
         let headers = HeaderMap::new();
         let mut held = Vec::new();
-        for _ in 0..LARGE_PLACES {
-            held.push(read(large(), &headers, &bounds, MAX_BODY).await.unwrap());
+        for _ in 0..MAX_LARGE_BODIES {
+            held.push(read(large(), &headers, &limits, MAX_BODY).await.unwrap());
         }
-        let refused = read(large(), &headers, &bounds, MAX_BODY).await.unwrap_err();
-        assert_eq!(refused.told(), (503, "too-many-requests"));
-        assert!(read(Body::from("{}"), &headers, &bounds, MAX_BODY).await.is_ok());
+        let refused = read(large(), &headers, &limits, MAX_BODY).await.unwrap_err();
+        assert_eq!(refused.status_and_code(), (503, "too-many-requests"));
+        assert!(read(Body::from("{}"), &headers, &limits, MAX_BODY).await.is_ok());
         drop(held.pop());
-        assert!(read(large(), &headers, &bounds, MAX_BODY).await.is_ok());
+        assert!(read(large(), &headers, &limits, MAX_BODY).await.is_ok());
     }
 
     #[test]
@@ -391,7 +392,7 @@ mod tests {
             for (name, value) in pairs {
                 headers.append(name, value.parse().unwrap());
             }
-            check_type(&headers).map_err(|refusal| refusal.told())
+            check_type(&headers).map_err(|error| error.status_and_code())
         };
         for good in [
             "application/json",

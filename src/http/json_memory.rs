@@ -1,19 +1,19 @@
 //! What JSON text weighs once it is parsed, told from the text alone: a tree of tiny values takes sixty times its text.
 
 /// What a byte of text takes beside the values: names and strings are copied.
-const TEXT: usize = 1;
+const TEXT_BYTES: usize = 1;
 /// An object with anything in it: room for four fields, and their index.
-const OBJECT: usize = 480;
+const OBJECT_BYTES: usize = 480;
 /// A list with anything in it: room for four values.
-const LIST: usize = 288;
+const LIST_BYTES: usize = 288;
 /// Each further field of an object. Tables double, so half of one may be empty.
-const FIELD: usize = 256;
+const FIELD_BYTES: usize = 256;
 /// Each further value of a list.
-const ITEM: usize = 144;
+const ITEM_BYTES: usize = 144;
 
 /// How many bytes the value of this text takes, or would if it were JSON. An upper bound but for the allocator's rounding.
-pub(super) fn of(text: &[u8]) -> usize {
-    let mut weight = text.len().saturating_mul(TEXT);
+pub(super) fn estimate(text: &[u8]) -> usize {
+    let mut bytes = text.len().saturating_mul(TEXT_BYTES);
     // One bit for each level: whether it is an object. What is deeper is refused before it is built.
     let (mut levels, mut in_string, mut escaped) = (0u128, false, false);
     let mut opened = None;
@@ -34,24 +34,24 @@ pub(super) fn of(text: &[u8]) -> usize {
         if let Some(size) = opened.take()
             && !matches!(byte, b'}' | b']')
         {
-            weight = weight.saturating_add(size);
+            bytes = bytes.saturating_add(size);
         }
         match byte {
             b'"' => in_string = true,
             b'{' => {
                 levels = levels << 1 | 1;
-                opened = Some(OBJECT);
+                opened = Some(OBJECT_BYTES);
             }
             b'[' => {
                 levels <<= 1;
-                opened = Some(LIST);
+                opened = Some(LIST_BYTES);
             }
             b'}' | b']' => levels >>= 1,
-            b',' => weight = weight.saturating_add(if levels & 1 == 1 { FIELD } else { ITEM }),
+            b',' => bytes = bytes.saturating_add(if levels & 1 == 1 { FIELD_BYTES } else { ITEM_BYTES }),
             _ => {}
         }
     }
-    weight
+    bytes
 }
 
 #[cfg(test)]
@@ -62,21 +62,24 @@ mod tests {
 
     #[test]
     fn tiny_values_weigh_more_than_their_text() {
-        assert_eq!(of(b""), 0);
-        assert_eq!(of(b"{}"), 2);
-        assert_eq!(of(b"[ [], {} ]"), 10 + LIST + ITEM);
-        assert_eq!(of(b"{\"a\": 1, \"b\": [2,3]}"), 20 + OBJECT + FIELD + LIST + ITEM);
+        assert_eq!(estimate(b""), 0);
+        assert_eq!(estimate(b"{}"), 2);
+        assert_eq!(estimate(b"[ [], {} ]"), 10 + LIST_BYTES + ITEM_BYTES);
+        assert_eq!(
+            estimate(b"{\"a\": 1, \"b\": [2,3]}"),
+            20 + OBJECT_BYTES + FIELD_BYTES + LIST_BYTES + ITEM_BYTES
+        );
         // What stands in a string is text.
-        assert_eq!(of(br#"["{[,\",{"]"#), 11 + LIST);
-        assert_eq!(of(&b"[".repeat(10_000)), 10_000 + LIST * 9_999);
+        assert_eq!(estimate(br#"["{[,\",{"]"#), 11 + LIST_BYTES);
+        assert_eq!(estimate(&b"[".repeat(10_000)), 10_000 + LIST_BYTES * 9_999);
     }
 
     /// What its lists and tables take, by their capacities.
-    fn taken(value: &Value) -> usize {
+    fn allocated(value: &Value) -> usize {
         let size = size_of::<Value>();
         match value {
             Value::String(text) => text.capacity(),
-            Value::Array(items) => items.capacity() * size + items.iter().map(taken).sum::<usize>(),
+            Value::Array(items) => items.capacity() * size + items.iter().map(allocated).sum::<usize>(),
             Value::Object(fields) => {
                 // A bucket has the name, the value and their hash; the index a word for each, at most 7 of 8 in use.
                 let room = fields.len().next_power_of_two().max(4);
@@ -85,7 +88,7 @@ mod tests {
                 } else {
                     room * (size + 32) + room * 2 * 9
                 };
-                let inside = fields.iter().map(|(name, value)| name.capacity() + taken(value));
+                let inside = fields.iter().map(|(name, value)| name.capacity() + allocated(value));
                 buckets + inside.sum::<usize>()
             }
             _ => 0,
@@ -102,9 +105,9 @@ mod tests {
         let texts = format!("[{}]", vec!["\"x\""; 129].join(","));
         for text in [objects, numbers, lists, table, texts] {
             let value: Value = serde_json::from_str(&text).unwrap();
-            let (weight, taken) = (of(text.as_bytes()), taken(&value));
-            assert!(weight >= taken, "{weight} < {taken}: {}", &text[..20]);
-            assert!(weight < taken * 4, "{weight}, {taken}: {}", &text[..20]);
+            let (bytes, allocated) = (estimate(text.as_bytes()), allocated(&value));
+            assert!(bytes >= allocated, "{bytes} < {allocated}: {}", &text[..20]);
+            assert!(bytes < allocated * 4, "{bytes}, {allocated}: {}", &text[..20]);
         }
     }
 }

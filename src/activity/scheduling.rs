@@ -7,8 +7,44 @@ use chrono::SecondsFormat;
 use serde_json::{Map, Value, json};
 
 use super::{Activity, ActivityContext, ActivityKind, BookmarkRequest, Descriptor, Fault, InputDescriptor, Step};
-use crate::Result as HouseResult;
+use crate::Result as EngineResult;
+use crate::expression::TimeSpan;
 use crate::schedule::{self, Progress, Schedule};
+
+#[derive(Debug)]
+pub(super) struct Delay;
+
+impl Activity for Delay {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Elsa.Delay")
+            .describe("Scheduling", "Waits for the given time.")
+            .kind(ActivityKind::Trigger)
+            .input(
+                InputDescriptor::new("TimeSpan", "TimeSpan")
+                    .default("00:01:00")
+                    .describe("How long to wait."),
+            )
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        if context.started_by().is_some() {
+            return Ok(Step::Done);
+        }
+        let span = match context.input("TimeSpan") {
+            Value::String(text) => TimeSpan::parse(text),
+            _ => None,
+        };
+        let span = span.ok_or_else(|| Fault::new("The input TimeSpan is empty; write it as \"00:00:05\""))?;
+        // A delay that lies in the past is over at once, but still after the commit, as any other.
+        let delay = span.to_duration().unwrap_or_default();
+        context.bookmark(BookmarkRequest::delay(delay, json!({"timeSpan": span.to_string()})));
+        Ok(Step::Wait)
+    }
+
+    fn trigger_schedule(&self, inputs: &Map<String, Value>) -> Option<EngineResult<Schedule>> {
+        Some(Schedule::from_inputs(inputs))
+    }
+}
 
 #[derive(Debug)]
 pub(super) struct Timer;
@@ -35,7 +71,7 @@ impl Activity for Timer {
         execute(context)
     }
 
-    fn trigger_schedule(&self, inputs: &Map<String, Value>) -> Option<HouseResult<Schedule>> {
+    fn trigger_schedule(&self, inputs: &Map<String, Value>) -> Option<EngineResult<Schedule>> {
         Some(Schedule::from_inputs(inputs))
     }
 }
@@ -55,7 +91,7 @@ impl Activity for Cron {
         execute(context)
     }
 
-    fn trigger_schedule(&self, inputs: &Map<String, Value>) -> Option<HouseResult<Schedule>> {
+    fn trigger_schedule(&self, inputs: &Map<String, Value>) -> Option<EngineResult<Schedule>> {
         Some(Schedule::from_inputs(inputs))
     }
 }
@@ -78,7 +114,7 @@ impl Activity for StartAt {
         execute(context)
     }
 
-    fn trigger_schedule(&self, inputs: &Map<String, Value>) -> Option<HouseResult<Schedule>> {
+    fn trigger_schedule(&self, inputs: &Map<String, Value>) -> Option<EngineResult<Schedule>> {
         Some(Schedule::from_inputs(inputs))
     }
 }

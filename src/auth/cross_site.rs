@@ -7,12 +7,12 @@
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 
 use super::hosts::Hosts;
-use super::refusal::Refusal;
+use crate::http::ApiError;
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Headers that a page of another origin can send only after it has asked the server, which never agrees.
-const NEEDS_LEAVE: [HeaderName; 2] = [
+const PREFLIGHT_HEADERS: [HeaderName; 2] = [
     HeaderName::from_static("x-requested-with"),
     HeaderName::from_static("idempotency-key"),
 ];
@@ -27,13 +27,13 @@ fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
 }
 
 /// Refuses what a browser sends for a page of another origin, unless the operator allows that page's host by name.
-pub(super) fn refuse_foreign(headers: &HeaderMap, hosts: &Hosts, host: &str) -> Result<(), Refusal> {
+pub(crate) fn refuse_cross_site(headers: &HeaderMap, hosts: &Hosts, host: &str) -> Result<(), ApiError> {
     let foreign = match text(headers, &header::ORIGIN) {
         Some(origin) => !hosts.admits_origin(origin, host),
         None => text(headers, &FETCH_SITE).is_some_and(|site| site != "same-origin" && site != "none"),
     };
     if foreign {
-        return Err(Refusal::new(
+        return Err(ApiError::new(
             StatusCode::FORBIDDEN,
             "cross-site-request",
             "A web page of another origin may not call this server.",
@@ -43,16 +43,17 @@ pub(super) fn refuse_foreign(headers: &HeaderMap, hosts: &Hosts, host: &str) -> 
 }
 
 /// Refuses a GET that acts if an image or a link in a page of another origin could have made it. An `Origin` has been checked.
-pub(super) fn refuse_plain_get(headers: &HeaderMap) -> Result<(), Refusal> {
+pub(crate) fn refuse_forgeable_get(headers: &HeaderMap) -> Result<(), ApiError> {
     let own_page = text(headers, &FETCH_SITE).is_some_and(|site| site == "same-origin" || site == "none");
     let credentials = text(headers, &header::AUTHORIZATION).and_then(|text| text.split_once(' '));
     let by_program =
         credentials.is_some_and(|(scheme, _)| SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known)));
-    let signed = headers.contains_key(header::ORIGIN) || NEEDS_LEAVE.iter().any(|name| headers.contains_key(name));
+    let signed =
+        headers.contains_key(header::ORIGIN) || PREFLIGHT_HEADERS.iter().any(|name| headers.contains_key(name));
     if own_page || by_program || signed {
         return Ok(());
     }
-    Err(Refusal::new(
+    Err(ApiError::new(
         StatusCode::FORBIDDEN,
         "header-required",
         "As this server asks for no key, a GET that acts needs the header `X-Requested-With` (any value), so that no web \
@@ -74,7 +75,7 @@ mod tests {
     #[test]
     fn a_get_that_acts_comes_from_a_program_or_from_our_own_page() {
         let code = |pairs: &[(&'static str, &'static str)]| {
-            refuse_plain_get(&headers(pairs)).map_err(|refusal| refusal.told().1)
+            refuse_forgeable_get(&headers(pairs)).map_err(|error| error.status_and_code().1)
         };
         for good in [
             ("sec-fetch-site", "same-origin"),
@@ -101,8 +102,9 @@ mod tests {
     #[test]
     fn an_origin_that_is_allowed_outweighs_the_site() {
         let hosts = Hosts::new("127.0.0.1:5001".parse().unwrap(), &["studio.example".to_owned()]);
-        let foreign =
-            |pairs: &[(&'static str, &'static str)]| refuse_foreign(&headers(pairs), &hosts, "localhost:5001").is_err();
+        let foreign = |pairs: &[(&'static str, &'static str)]| {
+            refuse_cross_site(&headers(pairs), &hosts, "localhost:5001").is_err()
+        };
         let studio = ("origin", "https://studio.example");
         assert!(!foreign(&[studio]) && !foreign(&[studio, ("sec-fetch-site", "cross-site")]));
         assert!(!foreign(&[]) && !foreign(&[("sec-fetch-site", "none")]));

@@ -3,7 +3,7 @@
 use axum::http::request::Parts;
 use sha2::{Digest, Sha256};
 
-use super::refusal::Refusal;
+use super::error::ApiError;
 use crate::runtime::Idempotency;
 
 /// The longest key, in characters.
@@ -11,12 +11,12 @@ const LONGEST: usize = 255;
 
 /// The key of a request, with the fingerprint that tells it from another request under the same key: SHA-256 over the
 /// method, the path with its query, and the body as it came.
-pub(super) fn of(parts: &Parts, body: &[u8]) -> Result<Option<Idempotency>, Refusal> {
+pub(super) fn of(parts: &Parts, body: &[u8]) -> Result<Option<Idempotency>, ApiError> {
     let mut keys = parts.headers.get_all("idempotency-key").iter();
     let Some(key) = keys.next() else { return Ok(None) };
     let visible = |key: &&str| (1..=LONGEST).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic());
     let (Some(key), None) = (key.to_str().ok().filter(visible), keys.next()) else {
-        return Err(Refusal::bad(
+        return Err(ApiError::bad_request(
             "invalid-idempotency-key",
             format!("An Idempotency-Key is one header of 1 to {LONGEST} visible ASCII characters."),
         ));
@@ -53,7 +53,7 @@ mod tests {
                 request.header("Idempotency-Key", *key)
             });
         let parts = request.body(()).unwrap().into_parts().0;
-        of(&parts, body.as_bytes()).map_err(|refusal| refusal.told().1)
+        of(&parts, body.as_bytes()).map_err(|error| error.status_and_code().1)
     }
 
     #[test]

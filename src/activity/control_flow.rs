@@ -1,0 +1,249 @@
+//! `Elsa.Sequence`, `Elsa.If`, `Elsa.While`, `Elsa.ForEach`, `Elsa.Break`, `Elsa.Finish` and `Elsa.Complete`: control flow
+//! outside flowcharts, and `Elsa.Workflow`, the parent of the root activity.
+
+use serde_json::{Map, Value};
+
+use super::{Activity, ActivityContext, BreakBehavior, Descriptor, EndedChild, Fault, InputDescriptor, Step};
+
+pub(crate) const WORKFLOW: &str = "Elsa.Workflow";
+
+/// The property of a sequence and of a loop over items that holds the index of the next child or item.
+const NEXT_INDEX: &str = "CurrentIndex";
+
+#[derive(Debug)]
+pub(crate) struct Workflow;
+
+impl Activity for Workflow {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new(WORKFLOW)
+            .describe("Workflows", "A workflow.")
+            .port("Root")
+            .hidden()
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        match context.port("Root") {
+            Some(root) => {
+                context.schedule(root);
+                Ok(Step::Wait)
+            }
+            None => Ok(Step::Done),
+        }
+    }
+
+    async fn child_completed(&self, _context: &mut ActivityContext<'_>, child: EndedChild) -> Result<Step, Fault> {
+        Ok(Step::Outcomes(child.outcomes))
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Sequence;
+
+impl Activity for Sequence {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Elsa.Sequence")
+            .describe("Workflows", "Executes activities one after the other.")
+            .container()
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        Ok(next_child(context))
+    }
+
+    async fn child_completed(&self, context: &mut ActivityContext<'_>, child: EndedChild) -> Result<Step, Fault> {
+        let ends_here = context.find(child.index).is_some_and(|node| node.is_terminal);
+        if ends_here || context.is_breaking() {
+            return Ok(Step::Done);
+        }
+        Ok(next_child(context))
+    }
+}
+
+fn next_child(context: &mut ActivityContext<'_>) -> Step {
+    let position = context.property(NEXT_INDEX).as_u64().unwrap_or(0);
+    let child = usize::try_from(position)
+        .ok()
+        .and_then(|position| context.activities().get(position).copied());
+    match child {
+        Some(child) => {
+            context.set_property(NEXT_INDEX, position + 1);
+            context.schedule(child);
+            Step::Wait
+        }
+        None => Step::Done,
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct If;
+
+impl Activity for If {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Elsa.If")
+            .describe("Branching", "Evaluates a condition and executes one of two activities.")
+            .input(
+                InputDescriptor::new("Condition", "Boolean")
+                    .default(false)
+                    .describe("The condition."),
+            )
+            .output("Result", "Boolean")
+            .port("Then")
+            .port("Else")
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        let is_true = context.input("Condition") == &Value::Bool(true);
+        context.set_output("Result", is_true);
+        match context.port(if is_true { "Then" } else { "Else" }) {
+            Some(child) => {
+                context.schedule(child);
+                Ok(Step::Wait)
+            }
+            None => Ok(Step::Done),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct While;
+
+impl Activity for While {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Elsa.While")
+            .describe("Looping", "Executes an activity while a condition holds.")
+            .input(
+                InputDescriptor::new("Condition", "Boolean")
+                    .default(false)
+                    .describe("The condition.")
+                    .lazy(),
+            )
+            .port("Body")
+            .on_break(BreakBehavior::Stop)
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        next_iteration(context).await
+    }
+
+    async fn child_completed(&self, context: &mut ActivityContext<'_>, _child: EndedChild) -> Result<Step, Fault> {
+        next_iteration(context).await
+    }
+}
+
+async fn next_iteration(context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+    // Without a body there is nothing that could make the condition false.
+    let Some(body) = context.port("Body").filter(|_| !context.is_breaking()) else {
+        return Ok(Step::Done);
+    };
+    if context.evaluate("Condition").await? != Value::Bool(true) {
+        return Ok(Step::Done);
+    }
+    context.schedule(body);
+    Ok(Step::Wait)
+}
+
+#[derive(Debug)]
+pub(super) struct ForEach;
+
+impl Activity for ForEach {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Elsa.ForEach")
+            .describe("Looping", "Executes an activity for each item of a list.")
+            .display_name("For Each")
+            .input(InputDescriptor::new("Items", "Object[]").describe("The items."))
+            .output("CurrentValue", "Object")
+            .port("Body")
+            .on_break(BreakBehavior::Stop)
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        Ok(next_item(context))
+    }
+
+    async fn child_completed(&self, context: &mut ActivityContext<'_>, _child: EndedChild) -> Result<Step, Fault> {
+        Ok(next_item(context))
+    }
+}
+
+fn next_item(context: &mut ActivityContext<'_>) -> Step {
+    if context.is_breaking() {
+        return Step::Done;
+    }
+    let position = context.property(NEXT_INDEX).as_u64().unwrap_or(0);
+    let items = context.input("Items").as_array();
+    let item = items
+        .and_then(|items| items.get(usize::try_from(position).ok()?))
+        .cloned();
+    let (Some(item), Some(body)) = (item, context.port("Body")) else {
+        return Step::Done;
+    };
+    context.set_output("CurrentValue", item.clone());
+    context.set_property(NEXT_INDEX, position + 1);
+    let variables = Map::from_iter([
+        ("CurrentIndex".to_owned(), Value::from(position)),
+        ("CurrentValue".to_owned(), item),
+    ]);
+    context.schedule_with(body, variables, None);
+    Step::Wait
+}
+
+#[derive(Debug)]
+pub(super) struct Break;
+
+impl Activity for Break {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Elsa.Break")
+            .describe("Looping", "Leaves the innermost loop.")
+            .terminal()
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        context.break_loop();
+        Ok(Step::Done)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Finish;
+
+impl Activity for Finish {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Elsa.Finish")
+            .describe("Primitives", "Finishes the workflow.")
+            .terminal()
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        context.complete_workflow(Vec::new());
+        Ok(Step::Done)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Complete;
+
+impl Activity for Complete {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Elsa.Complete")
+            .describe("Composition", "Completes the workflow, with outcomes.")
+            .input(
+                InputDescriptor::new("Outcomes", "Object")
+                    .hint("outcome-picker")
+                    .describe("One outcome, or a list of them."),
+            )
+            .terminal()
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        let outcomes = match context.input("Outcomes") {
+            Value::Null => vec!["Done".to_owned()],
+            Value::Array(items) => items
+                .iter()
+                .map(|item| crate::expression::to_text(item.clone()))
+                .collect(),
+            single => vec![crate::expression::to_text(single.clone())],
+        };
+        context.complete_workflow(outcomes);
+        Ok(Step::Done)
+    }
+}

@@ -1,0 +1,208 @@
+//! Elsa's primitives that touch one value each: `Elsa.Event`, `Elsa.SetVariable`, `Elsa.SetName`, `Elsa.Correlate`,
+//! `Elsa.SetOutput`, `Elsa.WriteLine` and `Elsa.Fault`.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Activity, ActivityContext, ActivityKind, BookmarkRequest, Descriptor, Fault, InputDescriptor, Resumption, Step,
+};
+
+/// The input under which Elsa passes the payload of an event to the instance that it resumes.
+pub const EVENT_PAYLOAD_INPUT: &str = "__EventPayloadWorkflowInput";
+
+#[derive(Debug)]
+pub(super) struct Event;
+
+impl Activity for Event {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Elsa.Event")
+            .describe("Primitives", "Waits for an event to be published.")
+            .kind(ActivityKind::Trigger)
+            .input(InputDescriptor::new("EventName", "String").describe("The name of the event."))
+            .output("Result", "Object")
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        if let Some(payload) = context.started_by().cloned() {
+            context.set_output("Result", payload);
+            return Ok(Step::Done);
+        }
+        let name = context.text("EventName").filter(|name| !name.is_empty());
+        let name = name.ok_or_else(|| Fault::new("The event to wait for has no name: the input EventName is empty"))?;
+        context.bookmark(BookmarkRequest::new(payload(&name)));
+        Ok(Step::Wait)
+    }
+
+    async fn resumed(&self, context: &mut ActivityContext<'_>, resumption: Resumption) -> Result<Step, Fault> {
+        let payload = resumption
+            .payload
+            .or_else(|| resumption.input.get(EVENT_PAYLOAD_INPUT).cloned());
+        context.set_output("Result", payload.unwrap_or_default());
+        Ok(Step::Done)
+    }
+
+    fn trigger_payload(&self, inputs: &Map<String, Value>) -> Option<Value> {
+        let name = inputs
+            .get("EventName")
+            .and_then(Value::as_str)
+            .filter(|name| !name.is_empty())?;
+        Some(payload(name))
+    }
+}
+
+fn payload(name: &str) -> Value {
+    json!({ "eventName": name })
+}
+
+#[derive(Debug)]
+pub(super) struct SetVariable;
+
+impl Activity for SetVariable {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Elsa.SetVariable")
+            .describe("Primitives", "Assigns a value to a variable.")
+            .display_name("Set Variable")
+            .input(
+                InputDescriptor::new("Variable", "Variable")
+                    .raw()
+                    .hint("variable-picker"),
+            )
+            .input(InputDescriptor::new("Value", "Object").describe("The value to assign."))
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        // The designer writes the whole variable, people write its name.
+        let variable = match context.node().property("variable") {
+            Some(Value::String(name)) => name.as_str(),
+            Some(Value::Object(variable)) => {
+                let text = |key: &str| {
+                    variable
+                        .get(key)
+                        .and_then(Value::as_str)
+                        .filter(|text| !text.is_empty())
+                };
+                text("id").or_else(|| text("name")).unwrap_or_default()
+            }
+            _ => "",
+        };
+        // Elsa does nothing when no variable was chosen; a typo deserves to be seen, an empty choice does not.
+        if !variable.is_empty() {
+            let value = context.input("Value").clone();
+            context.set_variable(variable, value);
+        }
+        Ok(Step::Done)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct SetName;
+
+impl Activity for SetName {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Elsa.SetName")
+            .describe("Primitives", "Sets the name of the workflow instance.")
+            .display_name("Set Name")
+            .input(
+                InputDescriptor::new("Value", "String")
+                    .default("")
+                    .describe("The name."),
+            )
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        let name = context.text("Value");
+        context.set_instance_name(name);
+        Ok(Step::Done)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Correlate;
+
+impl Activity for Correlate {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Elsa.Correlate")
+            .describe("Primitives", "Sets the correlation id of the workflow instance.")
+            .input(InputDescriptor::new("CorrelationId", "String").describe("The correlation id."))
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        let id = context.text("CorrelationId");
+        context.set_correlation_id(id);
+        Ok(Step::Done)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct SetOutput;
+
+impl Activity for SetOutput {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Elsa.SetOutput")
+            .describe("Composition", "Assigns a value to an output of the workflow.")
+            .display_name("Set Output")
+            .input(
+                InputDescriptor::new("OutputName", "String")
+                    .hint("output-picker")
+                    .describe("The output to assign."),
+            )
+            .input(InputDescriptor::new("OutputValue", "Object").describe("The value to assign."))
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        let name = context.text("OutputName").filter(|name| !name.is_empty());
+        let name = name.ok_or_else(|| Fault::new("No output was chosen: the input OutputName is empty"))?;
+        let value = context.input("OutputValue").clone();
+        context.set_workflow_output(name, value);
+        Ok(Step::Done)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct WriteLine;
+
+impl Activity for WriteLine {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Elsa.WriteLine")
+            .describe("Console", "Writes a line of text to the console.")
+            .display_name("Write Line")
+            .input(InputDescriptor::new("Text", "String").describe("The text."))
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        context.write_line(&context.text("Text").unwrap_or_default());
+        Ok(Step::Done)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct FaultActivity;
+
+impl Activity for FaultActivity {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Elsa.Fault")
+            .describe("Primitives", "Faults the workflow.")
+            .input(InputDescriptor::new("Code", "String").describe("Sorts the fault for programs."))
+            .input(InputDescriptor::new("Category", "String").describe("For example HTTP."))
+            .input(InputDescriptor::new("FaultType", "String").describe("For example System, Business or Integration."))
+            .input(InputDescriptor::new("Message", "String").describe("For people."))
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        let mut fault = Fault::new(
+            context
+                .text("Message")
+                .unwrap_or_else(|| "The workflow faulted on purpose".to_owned()),
+        );
+        if let Some(code) = context.text("Code") {
+            fault = fault.code(code);
+        }
+        if let Some(category) = context.text("Category") {
+            fault = fault.category(category);
+        }
+        if let Some(fault_type) = context.text("FaultType") {
+            fault = fault.fault_type(fault_type);
+        }
+        Err(fault)
+    }
+}

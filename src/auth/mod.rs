@@ -1,0 +1,8 @@
+//! Who may call: the API key, the admitted values of `Host` and `Origin`, and the defence against foreign web pages.
+
+mod api_key;
+pub(crate) mod cross_site;
+mod hosts;
+
+pub use api_key::ApiKey;
+pub(crate) use hosts::Hosts;

@@ -1,0 +1,16 @@
+//! The HTTP server beneath the API: connections, request bodies, idempotency keys, and the one shape of an error.
+//!
+//! It knows no route. `api` puts its router on [`serve`].
+
+mod body;
+mod connections;
+mod error;
+mod idempotency;
+mod json_memory;
+mod server;
+
+pub use body::MAX_BODY;
+pub(crate) use body::{BodyLimits, RequestBody, contains_nul};
+pub use connections::ConnectionLimits;
+pub(crate) use error::{ApiError, ApiResult, INSTANCE_HEADER};
+pub use server::{serve, serve_within};
