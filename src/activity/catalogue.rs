@@ -16,7 +16,7 @@ use crate::schedule::Schedule;
 
 type StepFuture<'a> = Pin<Box<dyn Future<Output = Result<Step, Fault>> + Send + 'a>>;
 
-/// [`Activity`] in a form that can be kept in a map: its futures are boxed here, so that implementors need not.
+/// The object-safe form of [`Activity`]: it boxes the futures, so that implementors need not.
 pub(crate) trait ErasedActivity: Send + Sync {
     fn execute<'a>(&'a self, context: &'a mut ActivityContext<'_>) -> StepFuture<'a>;
     fn resumed<'a>(&'a self, context: &'a mut ActivityContext<'_>, resumption: Resumption) -> StepFuture<'a>;
@@ -52,7 +52,7 @@ impl<A: Activity> ErasedActivity for A {
     }
 }
 
-/// A registered type.
+/// A registered activity type.
 #[derive(Clone)]
 pub(crate) struct RegisteredActivity {
     pub(crate) descriptor: Arc<Descriptor>,
@@ -66,12 +66,12 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// Knows nothing.
+    /// A catalogue without types.
     pub fn empty() -> Self {
         Self::default()
     }
 
-    /// Knows Elsa's activities.
+    /// A catalogue of Elsa's activity types.
     pub fn standard() -> Self {
         let mut catalogue = Self::empty();
         catalogue
@@ -118,12 +118,12 @@ impl Catalogue {
         self
     }
 
-    /// Knows a type no more, in none of its versions; whether it was known.
+    /// Removes all versions of a type; returns whether it was registered.
     pub fn remove(&mut self, type_name: &str) -> bool {
         self.types.remove(type_name).is_some()
     }
 
-    /// All that a definition can require of this catalogue, sorted: see [`requirement`].
+    /// Everything that a definition can require of this catalogue, sorted: see [`requirement`].
     pub(crate) fn requirements(&self) -> Vec<String> {
         let mut all: Vec<String> = self.types.keys().cloned().collect();
         for (name, versions) in &self.types {
@@ -134,7 +134,7 @@ impl Catalogue {
         all
     }
 
-    /// The versions of a type that are registered, in their order.
+    /// The registered versions of a type, in ascending order.
     pub(crate) fn versions(&self, type_name: &str) -> Vec<i32> {
         let versions = self.types.get(type_name);
         versions
@@ -142,11 +142,11 @@ impl Catalogue {
             .unwrap_or_default()
     }
 
-    /// The type of that name in the version that a definition names, where 0 means that it names none.
+    /// The type of that name in the version that a definition names, where 0 means none.
     ///
-    /// A version that is named is the one that runs: another one may do something else under the same id. Without one,
-    /// version 1 or, if that is not registered, the newest. Elsa's own types follow the versions of Elsa's packages, of
-    /// which there is one implementation here: they are found whatever the version.
+    /// A named version is required exactly, because another one may behave differently. Without one, version 1 runs or, if
+    /// that is not registered, the newest. Elsa's own types carry the versions of Elsa's packages and have one
+    /// implementation here, so any version of them is found.
     pub(crate) fn find(&self, type_name: &str, version: i32) -> Option<&RegisteredActivity> {
         let versions = self.types.get(type_name)?;
         match versions.get(&version) {
@@ -175,12 +175,13 @@ impl Catalogue {
     }
 }
 
-/// Types of this prefix are Elsa's; types of a program's own have another one, or none.
+/// Whether a type is one of Elsa's, by its prefix. Types of a program have another prefix, or none.
 pub(crate) fn is_elsa_type(type_name: &str) -> bool {
     type_name.starts_with("Elsa.")
 }
 
-/// What a node has to know to run an activity: the type, and the version if one is named and counts.
+/// What a node must have registered to run an activity: the type, with the version if a definition names one and it is not
+/// Elsa's type.
 pub(crate) fn requirement(type_name: &str, version: i32) -> String {
     if version > 0 && !is_elsa_type(type_name) {
         format!("{type_name}@{version}")

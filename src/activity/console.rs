@@ -1,41 +1,41 @@
-//! Where `Elsa.WriteLine` writes.
+//! The sink of `Elsa.WriteLine`, and the escaping of its text for one line of output.
 
 use std::borrow::Cow;
 use std::io::Write;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Takes the lines that workflows write.
+/// The sink for lines that workflows write.
 pub trait Console: Send + Sync {
-    /// Writes one line, as the workflow made it: `line` has no line break at its end, but may hold some, and any other
-    /// control character. Called in the midst of a burst: it should not block.
+    /// Writes one line of a workflow. `line` has no line break at its end, but may contain some, and any other control
+    /// character. It is called during a burst and should not block.
     fn write_line(&self, line: &str);
 
-    /// Waits for at most `timeout` until what was written has gone out. Called at the end of a node; it may block.
+    /// Waits for at most `timeout` until all lines are written. It is called at shutdown and may block.
     fn flush(&self, timeout: Duration) {
         let _ = timeout;
     }
 }
 
-/// Bytes that wait to be written. More is worth a moment of waiting, then it is left out: whoever reads the output of a
-/// server, and stops to, must not stop the server.
+/// The most bytes in the buffer. A line without room waits for [`ROOM_TIMEOUT`] and is then dropped: a reader of the output
+/// that stops reading must not stop the server.
 const MAX_BUFFERED: usize = 1 << 20;
 
-/// How long a line waits for room.
+/// How long a line waits for room in the buffer.
 const ROOM_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What comes so soon after the last call goes out together, in one. Each call wakes whoever reads, which costs more than
-/// the line.
+/// Lines that arrive within this time of the last write are written together. Each write wakes the reader, which costs more
+/// than the line.
 const BATCH_INTERVAL: Duration = Duration::from_millis(2);
 
-/// The standard output of the process. A thread writes, some microseconds later, or two milliseconds where much is written: a
-/// burst waits for nobody unless a mebibyte does, and a line is left out then after a second, with a count, and a warning once
-/// somebody reads again. Its journal has the line all the same. [`Engine::shutdown`](crate::Engine::shutdown) waits for what
-/// was written; a process that ends without it may take the last lines with it.
+/// The standard output of the process. A thread writes the lines, some microseconds later, or two milliseconds under load. A
+/// burst does not wait unless a mebibyte is in the buffer; a line without room is dropped after a second. Dropped lines are
+/// counted, and a warning follows once the output is read again; the journal has them in any case.
+/// [`Engine::shutdown`](crate::Engine::shutdown) waits for the buffer; a process that ends without it may lose the last lines.
 ///
-/// A call is one line of the output, whatever is in the text: control characters are escaped (`\n`, `\u{1b}`), whether a terminal
-/// or a pipe is behind it. `mainspring serve` says `ready URL` on the same output, and programs wait for that: so a text that
-/// begins with the word `ready` and goes on gets a backslash in front.
+/// A call writes exactly one line: control characters are escaped (`\n`, `\u{1b}`), on a terminal and on a pipe.
+/// `mainspring serve` prints `ready URL` on the same output, and programs wait for that line, so a text that begins with the
+/// word `ready` and continues gets a backslash in front.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stdout;
 
@@ -56,14 +56,14 @@ impl Console for Stdout {
     }
 }
 
-/// What the program itself prints once it answers begins so.
+/// The first word of the line that the program itself prints once it is ready.
 const READY: &str = "ready";
 
-/// The text as one line that is none of the program's own.
+/// The text as one line that cannot be mistaken for the program's own.
 fn one_line(text: &str) -> Cow<'_, str> {
     let line = printable(text);
-    let goes_on = |rest: &str| rest.starts_with(char::is_whitespace);
-    if line.strip_prefix(READY).is_some_and(goes_on) {
+    let continues = |rest: &str| rest.starts_with(char::is_whitespace);
+    if line.strip_prefix(READY).is_some_and(continues) {
         Cow::Owned(format!("\\{line}"))
     } else {
         line
@@ -71,14 +71,14 @@ fn one_line(text: &str) -> Cow<'_, str> {
 }
 
 fn emit(out: &mut impl Write, bytes: &[u8]) {
-    // A closed pipe is no fault of the workflow.
+    // A closed pipe must not fault the workflow.
     let _ = out.write_all(bytes).and_then(|()| out.flush());
 }
 
-/// Of the process, once something was written; none where no thread can be had.
+/// The writer of the process, created by the first line; `None` if its thread could not be spawned.
 static WRITER: OnceLock<Option<&'static StdoutWriter>> = OnceLock::new();
 
-/// Lines on their way to a thread.
+/// Buffers lines for the thread that writes them.
 #[derive(Default)]
 struct StdoutWriter {
     buffer: Mutex<Buffer>,
@@ -89,11 +89,11 @@ struct StdoutWriter {
 #[derive(Default)]
 struct Buffer {
     waiting: Vec<u8>,
-    /// The thread waits for a line.
+    /// The thread waits for lines.
     idle: bool,
-    /// The thread has lines in hands.
+    /// The thread is writing.
     writing: bool,
-    /// Lines left out since something went out: nobody has read for so long.
+    /// Lines dropped since the last write.
     dropped: u64,
 }
 
@@ -120,7 +120,7 @@ impl StdoutWriter {
             buffer = waits.unwrap_or_else(PoisonError::into_inner).0;
         }
         if !has_room(&buffer) {
-            // Nothing is logged here: the log may go to the same reader.
+            // Nothing is logged here: the log may have the same reader.
             buffer.dropped += 1;
             drop(buffer);
             self.written.notify_all();
@@ -139,7 +139,7 @@ impl StdoutWriter {
         let _ = self.written.wait_timeout_while(self.buffer(), timeout, busy);
     }
 
-    /// Writes what comes; never returns.
+    /// Writes lines as they arrive; never returns.
     fn run(&self, mut emit: impl FnMut(&[u8])) {
         let mut lines = Vec::new();
         let mut last: Option<Instant> = None;
@@ -156,7 +156,6 @@ impl StdoutWriter {
                 std::thread::sleep(soon);
             }
             std::mem::swap(&mut self.buffer().waiting, &mut lines);
-            // There is room from now on.
             self.written.notify_all();
             emit(&lines);
             lines.clear();
@@ -170,23 +169,23 @@ impl StdoutWriter {
             if dropped > 0 {
                 tracing::warn!(
                     lines = dropped,
-                    "nobody read the standard output; lines of workflows were left out of it"
+                    "the standard output was not read; lines of workflows were dropped"
                 );
             }
         }
     }
 }
 
-/// The text with every character escaped that would end the line, move the cursor or turn the direction of writing: control
-/// characters but the tab, line and paragraph separators, and marks of direction. What is plain stays as it is.
+/// Escapes every character that would end the line, move the cursor or change the direction of writing: control characters
+/// except the tab, line and paragraph separators, and directional marks. Other text is not changed.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
-    // Nearly all text is plain ASCII, and each line that a workflow writes comes by here.
-    if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t')) || !text.chars().any(moves) {
+    // Nearly all text is plain ASCII, and each line of a workflow is checked here.
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t')) || !text.chars().any(needs_escape) {
         return Cow::Borrowed(text);
     }
     let mut safe = String::with_capacity(text.len() + 8);
     for character in text.chars() {
-        if moves(character) {
+        if needs_escape(character) {
             safe.extend(character.escape_default());
         } else {
             safe.push(character);
@@ -195,7 +194,7 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-fn moves(character: char) -> bool {
+fn needs_escape(character: char) -> bool {
     let direction =
         matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     direction || character.is_control() && character != '\t'
@@ -208,7 +207,7 @@ mod tests {
 
     use super::*;
 
-    /// What a writer wrote, call by call; each call waits until it is taken.
+    /// A writer, and the bytes of each of its writes; a write blocks until it is received.
     fn writer() -> (Arc<StdoutWriter>, mpsc::Receiver<Vec<u8>>) {
         let writer = Arc::new(StdoutWriter::default());
         let (to, from) = mpsc::sync_channel(0);
@@ -220,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_one_line_and_none_of_the_programs() {
+    fn a_text_is_one_line_that_is_not_the_programs() {
         for (text, line) in [
             ("Hello", "Hello"),
             ("ready", "ready"),
@@ -236,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_go_out_whole_in_their_order_and_together() {
+    fn lines_are_written_whole_in_order_and_in_batches() {
         let (writer, written) = writer();
         let expected: Vec<u8> = (0..1000).flat_map(|n| format!("line {n}\n").into_bytes()).collect();
         for n in 0..1000 {
@@ -245,7 +244,7 @@ mod tests {
         let (mut seen, mut calls) = (Vec::new(), 0);
         while seen.len() < expected.len() {
             let part = written.recv_timeout(Duration::from_secs(10)).unwrap();
-            assert!(part.ends_with(b"\n"), "a line goes out in one call");
+            assert!(part.ends_with(b"\n"), "a line is written in one call");
             seen.extend(part);
             calls += 1;
         }
@@ -256,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stops_reading_stops_nobody() {
+    fn a_reader_that_stops_does_not_block_writers() {
         let (writer, written) = writer();
         let line = "x".repeat(MAX_BUFFERED / 4);
         writer.write(&line);
@@ -264,14 +263,14 @@ mod tests {
             std::thread::yield_now();
         }
         let began = Instant::now();
-        // One call is stuck, with the first line; behind it there is room for three.
+        // One write is blocked, with the first line; the buffer has room for three more.
         for _ in 0..19 {
             writer.write(&line);
         }
         assert!(began.elapsed() < ROOM_TIMEOUT * 5, "only the first one waits");
         assert_eq!(writer.buffer().dropped, 16);
         writer.flush(Duration::from_millis(1));
-        assert!(writer.buffer().writing, "a flush has an end");
+        assert!(writer.buffer().writing, "a flush times out");
         written.recv_timeout(Duration::from_secs(10)).unwrap();
         let rest = written.recv_timeout(Duration::from_secs(10)).unwrap();
         assert_eq!(rest.len() / line.len(), 3);
@@ -282,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_longer_than_all_room_goes_out() {
+    fn a_line_longer_than_the_buffer_is_written() {
         let (writer, written) = writer();
         writer.write(&"y".repeat(MAX_BUFFERED * 2));
         assert_eq!(

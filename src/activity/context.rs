@@ -1,8 +1,8 @@
-//! What an activity sees of its instance, and what it may ask for.
+//! The view that an activity has of its instance, and the commands that it can give.
 //!
-//! An activity never touches state. It reads a snapshot and leaves *commands* ([`ActivityCommands`]); the interpreter carries them
-//! out after the activity has returned, in a fixed order, or drops them all if it failed. So an activity that panics,
-//! errs or is dropped in the middle of its I/O leaves the instance as it was.
+//! An activity never changes state. It reads a snapshot and gives *commands* ([`ActivityCommands`]); the interpreter applies
+//! them after the activity has returned, in a fixed order, or drops all of them if it failed. So an activity that panics,
+//! fails or is dropped during its I/O leaves the instance unchanged.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,14 +17,14 @@ use super::fault::Fault;
 use super::node::{ActivityNode, NodeIndex, Tree};
 use crate::id::{ActivityExecutionId, InstanceId};
 
-/// What a lazily evaluated input gave, and what its script asked for.
+/// The value of an evaluated input, and the changes that its script made.
 #[derive(Debug, Default)]
 pub(crate) struct Evaluated {
     pub(crate) value: Value,
     pub(crate) changes: ScriptChanges,
 }
 
-/// What a script asked for besides returning a value.
+/// The changes that a script made besides returning a value.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ScriptChanges {
     pub(crate) variables: Vec<(String, Value)>,
@@ -34,65 +34,65 @@ pub(crate) struct ScriptChanges {
 
 pub(crate) type EvaluationFuture<'a> = Pin<Box<dyn Future<Output = Result<Evaluated, Fault>> + Send + 'a>>;
 
-/// The interpreter, as far as a running activity needs it.
+/// Evaluates inputs for a running activity; implemented by the interpreter.
 pub(crate) trait InputEvaluator: Sync {
     fn evaluate<'a>(&'a self, node: &'a ActivityNode, input: &'a str) -> EvaluationFuture<'a>;
 }
 
-/// How far a child is.
+/// The state of a child that is not completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChildStatus {
-    /// It waits for its turn.
+    /// It is scheduled and has not begun.
     Scheduled,
-    /// It has begun.
+    /// It is running.
     Running,
     /// It has failed.
     Faulted,
 }
 
-/// A child of the activity that is not done.
+/// A child of the activity that is not completed.
 #[derive(Clone, Copy, Debug)]
 pub struct Child {
-    /// Which one.
+    /// The child's node.
     pub index: NodeIndex,
-    /// How far it is.
+    /// Its state.
     pub status: ChildStatus,
 }
 
 /// A child that has completed or was cancelled.
 #[derive(Clone, Debug)]
 pub struct EndedChild {
-    /// Which one.
+    /// The child's node.
     pub index: NodeIndex,
-    /// With what outcomes it completed.
+    /// The outcomes with which it completed.
     pub outcomes: Vec<String>,
-    /// What was given along when it was scheduled.
+    /// The tag with which it was scheduled.
     pub tag: Option<Value>,
 }
 
-/// What woke an activity that waited.
+/// The resumption of an activity at a bookmark.
 #[derive(Clone, Debug, Default)]
 pub struct Resumption {
     /// The payload of the stimulus, such as that of an event.
     pub payload: Option<Value>,
-    /// What the one who resumed it gave along.
+    /// The input of the resume request.
     pub input: Map<String, Value>,
 }
 
-/// A point at which an activity waits.
+/// A bookmark to create: a point at which the activity waits.
 #[derive(Clone, Debug)]
 pub struct BookmarkRequest {
     /// The name of the stimulus; the activity's type unless another is given.
     pub name: Option<String>,
-    /// What a stimulus must carry to match.
+    /// The payload that a stimulus must have to match.
     pub payload: Value,
-    /// A stimulus of the same name and payload published by anybody wakes it.
+    /// A published stimulus of the same name and payload resumes it.
     pub publishable: bool,
-    /// Wakes by itself after that time, counted from the commit.
+    /// It is resumed after this time, counted from the commit.
     pub delay: Option<Duration>,
-    /// Wakes by itself at that time, by the clock of [`ActivityContext::now`].
+    /// It is resumed at this time, by the clock of [`ActivityContext::now`].
     pub due: Option<DateTime<Utc>>,
-    /// Gone once used. Default: true.
+    /// It is deleted once resumed. Default: true.
     pub auto_burn: bool,
 }
 
@@ -109,7 +109,7 @@ impl BookmarkRequest {
         }
     }
 
-    /// Waits for time to pass.
+    /// Waits for a length of time.
     pub fn delay(delay: Duration, payload: impl Into<Value>) -> Self {
         Self {
             publishable: false,
@@ -118,7 +118,7 @@ impl BookmarkRequest {
         }
     }
 
-    /// Waits for a point in time. One that has passed is over at once, but still after the commit.
+    /// Waits for a point in time. One in the past is due at once, but still after the commit.
     pub fn at(due: DateTime<Utc>, payload: impl Into<Value>) -> Self {
         Self {
             publishable: false,
@@ -128,7 +128,7 @@ impl BookmarkRequest {
     }
 }
 
-/// A child to run next.
+/// A child to run next, with its variables and tag.
 #[derive(Clone, Debug)]
 pub(crate) struct ScheduledChild {
     pub(crate) index: NodeIndex,
@@ -136,10 +136,10 @@ pub(crate) struct ScheduledChild {
     pub(crate) tag: Option<Value>,
 }
 
-/// All that an activity asked for.
+/// The commands of one call of an activity.
 #[derive(Debug, Default)]
 pub(crate) struct ActivityCommands {
-    /// Lazy inputs as they were evaluated, for the journal.
+    /// Lazy inputs that were evaluated, for the journal.
     pub(crate) inputs: Vec<(String, Value)>,
     pub(crate) outputs: Vec<(String, Value)>,
     pub(crate) variables: Vec<(String, Value)>,
@@ -171,7 +171,7 @@ pub struct ActivityContext<'a> {
     pub(crate) children: Vec<Child>,
     pub(crate) pending_notices: usize,
     pub(crate) properties: Map<String, Value>,
-    /// Names of properties that were set in this call.
+    /// The names of properties that this call has set.
     pub(crate) changed_properties: Vec<String>,
     pub(crate) commands: ActivityCommands,
 }
@@ -197,28 +197,28 @@ impl<'a> ActivityContext<'a> {
         self.execution_id
     }
 
-    /// A key for side effects, the same each time this execution is tried: hand it to the services that you call, so
-    /// that a repetition after a crash is recognised. It is `instance id:activity execution id`.
+    /// A key for side effects, the same at each attempt of this execution. Pass it to the services that you call, so that
+    /// they can recognise a repetition after a crash. It is `instance id:activity execution id`.
     pub fn idempotency_key(&self) -> String {
         format!("{}:{}", self.instance_id, self.execution_id)
     }
 
-    /// Which attempt at this burst runs, from 1. It is no part of the key.
+    /// The number of the attempt at this burst, from 1. It is not part of the key.
     ///
-    /// It grows whenever the burst's instructions are claimed again: after a crash, a failed commit, a lost lock, or a drain
-    /// that handed them to another node. It may skip numbers, as a claim can be given back before any activity ran; it
-    /// is never 1 for a repetition.
+    /// It grows whenever the work of the burst is claimed again: after a crash, a failed commit, a lost lock, or a drain
+    /// after which another node claims it. It may skip numbers, because a claim can be released before any activity ran. A
+    /// repetition never has the number 1.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
 
-    /// What time it is by the clock of the database, which alone says when something is due: never later than it is,
-    /// and earlier by no more than it took to hear of it.
+    /// The time by the clock of the database, which alone decides when something is due. It is never ahead of that clock, and
+    /// behind it by at most the time that reading it took.
     pub fn now(&self) -> DateTime<Utc> {
         self.now
     }
 
-    /// An evaluated input by its name in Pascal case; null when there is none.
+    /// An evaluated input by its name in Pascal case; null if it does not exist.
     pub fn input(&self, name: &str) -> &'a Value {
         self.inputs.get(name).unwrap_or(&Value::Null)
     }
@@ -239,13 +239,13 @@ impl<'a> ActivityContext<'a> {
     /// An evaluated input as any type that can be read from JSON.
     ///
     /// # Errors
-    /// When the value has another form; the message names the input.
+    /// If the value has another form; the message names the input.
     pub fn read<T: DeserializeOwned>(&self, name: &str) -> Result<T, Fault> {
         let value = self.input(name);
         serde_json::from_value(value.clone()).map_err(|error| match value {
             Value::Null => {
-                let why = "the definition gives it no value, or its expression gave null";
-                Fault::new(format!("The input {name} has no value: {why}"))
+                let reason = "the definition gives it no value, or its expression returned null";
+                Fault::new(format!("The input {name} has no value: {reason}"))
             }
             _ => Fault::new(format!("The input {name} cannot be used: {error}")),
         })
@@ -254,7 +254,7 @@ impl<'a> ActivityContext<'a> {
     /// Evaluates a lazy input now.
     ///
     /// # Errors
-    /// What the expression failed with.
+    /// The fault of the expression.
     pub async fn evaluate(&mut self, input: &str) -> Result<Value, Fault> {
         let value = self.evaluate_of(self.node, input).await?;
         self.commands.inputs.push((input.to_owned(), value.clone()));
@@ -268,24 +268,24 @@ impl<'a> ActivityContext<'a> {
         Ok(evaluated.value)
     }
 
-    /// A value that this execution has put aside, see [`ActivityContext::set_property`].
+    /// A property of this execution, see [`ActivityContext::set_property`]; null if it is not set.
     pub fn property(&self, name: &str) -> &Value {
         self.properties.get(name).unwrap_or(&Value::Null)
     }
 
-    /// Puts a value aside for later calls of this execution (after children, after a wait).
+    /// Sets a property, which later calls of this execution read (after a child, after a bookmark).
     pub fn set_property(&mut self, name: impl Into<String>, value: impl Into<Value>) {
         let name = name.into();
         self.changed_properties.push(name.clone());
         self.properties.insert(name, value.into());
     }
 
-    /// Sets an output by its name in Pascal case; it also goes to the variable bound to it.
+    /// Sets an output by its name in Pascal case; the variable bound to it is set, too.
     pub fn set_output(&mut self, name: impl Into<String>, value: impl Into<Value>) {
         self.commands.outputs.push((name.into(), value.into()));
     }
 
-    /// Sets a variable by its id or, failing that, its name.
+    /// Sets a variable by its id or, if no variable has that id, by its name.
     pub fn set_variable(&mut self, id: impl Into<String>, value: impl Into<Value>) {
         self.commands.variables.push((id.into(), value.into()));
     }
@@ -315,13 +315,13 @@ impl<'a> ActivityContext<'a> {
         self.commands.bookmarks.push(request);
     }
 
-    /// The payload with which the instance was started, if this very activity is what started it and it runs for the
-    /// first time.
+    /// The payload of the trigger that started the instance, if this activity is that trigger and executes for the first
+    /// time.
     pub fn started_by(&self) -> Option<&Value> {
         self.trigger_payload.as_ref()
     }
 
-    /// The activity that hangs on a port.
+    /// The child activity at a port.
     pub fn port(&self, name: &str) -> Option<NodeIndex> {
         self.node
             .ports
@@ -335,22 +335,22 @@ impl<'a> ActivityContext<'a> {
         &self.node.activities
     }
 
-    /// The children that are not done, those asked for in this call included.
+    /// The children that are not completed, including those scheduled in this call.
     pub fn children(&self) -> impl Iterator<Item = Child> + '_ {
-        let asked = self.commands.schedule.iter().map(|schedule| Child {
+        let scheduled = self.commands.schedule.iter().map(|schedule| Child {
             index: schedule.index,
             status: ChildStatus::Scheduled,
         });
-        self.children.iter().copied().chain(asked)
+        self.children.iter().copied().chain(scheduled)
     }
 
-    /// Runs a child; [`Activity::child_completed`](super::Activity::child_completed) is called when it is done.
+    /// Runs a child; [`Activity::child_completed`](super::Activity::child_completed) is called when it completes.
     pub fn schedule(&mut self, child: NodeIndex) {
         self.schedule_with(child, Map::new(), None);
     }
 
-    /// As [`ActivityContext::schedule`], with variables that the child and all within it see, and a tag that comes
-    /// back when it is done.
+    /// As [`ActivityContext::schedule`], with variables in the scope of the child and its descendants, and a tag that is
+    /// returned when it completes.
     pub fn schedule_with(&mut self, child: NodeIndex, variables: Map<String, Value>, tag: Option<Value>) {
         self.commands.schedule.push(ScheduledChild {
             index: child,
@@ -364,7 +364,7 @@ impl<'a> ActivityContext<'a> {
         self.commands.cancel.push(child);
     }
 
-    /// Whether something inside has broken out of a loop that this activity is (in).
+    /// Whether a descendant has broken out of a loop that this activity is or is inside.
     pub fn is_breaking(&self) -> bool {
         self.is_breaking
     }
@@ -374,7 +374,7 @@ impl<'a> ActivityContext<'a> {
         self.commands.breaks = true;
     }
 
-    /// Completes the whole workflow with these outcomes; all that still runs is cancelled.
+    /// Completes the whole workflow with these outcomes; all running activities are cancelled.
     pub fn complete_workflow(&mut self, outcomes: Vec<String>) {
         self.commands.complete_workflow = Some(outcomes);
     }

@@ -131,7 +131,7 @@ impl Activity for While {
 }
 
 async fn next_iteration(context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
-    // Without a body there is nothing that could make the condition false.
+    // Without a body, nothing could make the condition false.
     let Some(body) = context.port("Body").filter(|_| !context.is_breaking()) else {
         return Ok(Step::Done);
     };

@@ -1,16 +1,16 @@
-//! What an activity type says about itself: to the designer, to validation, and to the compiler.
+//! The metadata of an activity type, for the designer, for validation, and for the compiler.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
-/// How an activity behaves towards the outside.
+/// Elsa's kind of an activity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ActivityKind {
-    /// It acts and is done.
+    /// It acts and completes.
     #[default]
     Action,
-    /// It waits for a stimulus, and an instance can begin with it.
+    /// It waits for a stimulus, and can start an instance.
     Trigger,
     /// It runs in the background.
     Job,
@@ -30,15 +30,15 @@ impl ActivityKind {
     }
 }
 
-/// What an activity does when something inside it breaks out of a loop.
+/// The reaction of an activity to a break from a descendant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BreakBehavior {
-    /// It hands the break on and takes no note.
+    /// It passes the break on.
     #[default]
     Ignore,
-    /// It hands the break on and begins nothing new: containers.
+    /// It passes the break on and schedules nothing more: containers.
     Mark,
-    /// It is the loop that is meant.
+    /// It is the loop that ends.
     Stop,
 }
 
@@ -50,24 +50,24 @@ pub struct InputDescriptor {
     pub name: String,
     /// Elsa's type name, to which values are converted.
     pub type_name: String,
-    /// The value when the definition gives none.
+    /// The value if the definition gives none.
     pub default: Option<Value>,
     /// For the designer.
     pub description: String,
     /// For the designer: `single-line`, `multi-line`, `dropdown`, …
     pub ui_hint: String,
-    /// Evaluated by the activity when it wants it, instead of once before it begins.
+    /// The activity evaluates it on demand, instead of the interpreter once before the execution.
     pub is_lazy: bool,
-    /// No expression: the property is taken as it stands.
+    /// Not an expression: the property is read unchanged.
     pub is_raw: bool,
-    /// The value is not converted to the type: the activity reads it itself.
+    /// The value is not converted to the type; the activity converts it.
     pub is_as_given: bool,
-    /// The activity cannot do without: a publish refuses a definition that does not give it, and a null is a fault.
+    /// Publishing a definition without it fails, and a null value is a fault.
     pub is_required: bool,
 }
 
 impl InputDescriptor {
-    /// An input of that name and type. `Id`, `Name`, `Type` and `Version` are taken: every activity has them.
+    /// An input of that name and type. The names `Id`, `Name`, `Type` and `Version` are reserved: every activity has them.
     pub fn new(name: impl Into<String>, type_name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -82,29 +82,29 @@ impl InputDescriptor {
         }
     }
 
-    /// The activity cannot do without: a publish refuses a definition that does not give it (and names what may have been
-    /// meant), and an expression that gives null faults the activity before it is called.
+    /// Makes the input required: publishing a definition without it fails (and suggests similar names), and an expression
+    /// that returns null faults the activity before it is called.
     #[must_use]
     pub fn required(mut self) -> Self {
         self.is_required = true;
         self
     }
 
-    /// Gives the value that counts when the definition has none.
+    /// Sets the value for definitions that give none.
     #[must_use]
     pub fn default(mut self, value: impl Into<Value>) -> Self {
         self.default = Some(value.into());
         self
     }
 
-    /// Describes the input.
+    /// Sets the description of the input.
     #[must_use]
     pub fn describe(mut self, text: impl Into<String>) -> Self {
         self.description = text.into();
         self
     }
 
-    /// Names the designer's control.
+    /// Sets the designer's control.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.ui_hint = hint.into();
@@ -126,7 +126,7 @@ impl InputDescriptor {
         self
     }
 
-    /// Takes the property as it stands.
+    /// Reads the property unchanged instead of evaluating it.
     #[must_use]
     pub fn raw(mut self) -> Self {
         self.is_raw = true;
@@ -152,9 +152,9 @@ pub struct OutputDescriptor {
 pub struct Descriptor {
     /// `Elsa.WriteLine`, or `Greet` for one of your own.
     pub type_name: String,
-    /// Definitions name the version that they were made with, and run with that one alone: a node where it is not
-    /// registered leaves them to others. Register the old version beside the new one for as long as a published
-    /// definition names it. One that names none runs with version 1 or, without it, the newest.
+    /// A definition names the version that it was created with and runs with exactly that one: a node where it is not
+    /// registered does not claim its work. Keep the old version registered besides the new one as long as a published
+    /// definition names it. A definition that names none runs with version 1 or, if that is missing, the newest.
     pub version: i32,
     /// For the designer.
     pub category: String,
@@ -162,16 +162,16 @@ pub struct Descriptor {
     pub display_name: String,
     /// For the designer.
     pub description: String,
-    /// How it behaves towards the outside.
+    /// Its kind.
     pub kind: ActivityKind,
-    /// Its inputs. Of a type of your own that has any, a publish refuses a property that is none of them: describe a
-    /// property that you read yourself as [raw](InputDescriptor::raw).
+    /// Its inputs. If a type of your own has any, publishing rejects properties that are not among them: declare a property
+    /// that you read yourself as [raw](InputDescriptor::raw).
     pub inputs: Vec<InputDescriptor>,
     /// Its outputs.
     pub outputs: Vec<OutputDescriptor>,
     /// Properties that hold an activity each, in Pascal case: `Body`, `Then`.
     pub ports: Vec<String>,
-    /// The outcomes that a flowchart can connect; `Done` when none are named.
+    /// The outcomes that a flowchart can connect; `Done` if the list is empty.
     pub outcomes: Vec<String>,
     /// It holds a list of `activities`, variables and perhaps connections.
     pub is_container: bool,
@@ -181,10 +181,10 @@ pub struct Descriptor {
     pub is_terminal: bool,
     /// Not offered in the designer's toolbox.
     pub is_hidden: bool,
-    /// What it does when something inside breaks out of a loop.
+    /// Its reaction to a break from a descendant.
     pub on_break: BreakBehavior,
-    /// How long one call may take before it is dropped and its execution faults; `None`: as long as the engine's settings
-    /// say ([`InterpreterOptions::activity_timeout`](crate::execution::InterpreterOptions::activity_timeout)).
+    /// The timeout of one call, after which it is dropped and its execution faults; `None` means the engine's setting
+    /// ([`InterpreterOptions::activity_timeout`](crate::execution::InterpreterOptions::activity_timeout)).
     pub timeout: Option<Duration>,
 }
 
@@ -213,9 +213,9 @@ impl Descriptor {
         }
     }
 
-    /// Sets how long one call may take, in place of what the engine's settings say. A definition can set it for a single
-    /// activity by the custom property `activityTimeout`. A call past it is dropped at the point where it awaits something;
-    /// one that blocks its thread goes on.
+    /// Sets the timeout of one call, in place of the engine's setting. A definition can set it for a single activity by the
+    /// custom property `activityTimeout`. A call past its timeout is dropped where it awaits; one that blocks its thread
+    /// continues.
     #[must_use]
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.timeout = Some(limit);
@@ -258,7 +258,7 @@ impl Descriptor {
         self
     }
 
-    /// Adds an output. What is put into `Result` is also what scripts get from `getLastResult()`.
+    /// Adds an output. The value of `Result` is also the value of `getLastResult()` in scripts.
     #[must_use]
     pub fn output(mut self, name: impl Into<String>, type_name: impl Into<String>) -> Self {
         self.outputs.push(OutputDescriptor {

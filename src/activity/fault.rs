@@ -1,17 +1,17 @@
-//! Why an activity failed.
+//! The failure of an activity.
 
 use std::fmt;
 
-/// A failure of an activity. It becomes an incident of the instance; what happens then is up to the incident strategy.
+/// A failure of an activity. It becomes an incident of the instance, which the incident strategy handles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Sorts faults for programs: `0` when nobody gave one, as in Elsa.
+    /// Classifies faults for programs. As in Elsa, the default is `0`.
     pub code: String,
     /// `General`, `HTTP`, `Script`, …
     pub category: String,
     /// `System`, `Business`, `Integration`, …
     pub fault_type: String,
-    /// For a person who can act on it.
+    /// A message for a reader who can act on it.
     pub message: String,
 }
 
@@ -54,7 +54,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// So that `?` works in an activity on the errors of any library.
+/// Converts the error of any library, so that `?` works in an activity.
 impl<E: std::error::Error> From<E> for Fault {
     fn from(error: E) -> Self {
         let mut message = error.to_string();

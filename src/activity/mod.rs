@@ -1,15 +1,16 @@
-//! Activities: the things that a workflow does.
+//! Activities: the steps of a workflow.
 //!
-//! An activity type implements [`Activity`] and is registered in a [`Catalogue`]; Elsa's own and a user's are made the
-//! same way. One value serves all executions in all instances at once, so it holds no state of its own: what an
-//! execution must remember goes into its properties, what it wants done goes through its [`ActivityContext`].
+//! An activity type implements [`Activity`] and is registered in a [`Catalogue`], Elsa's own types as well as a user's. One
+//! value serves all executions in all instances at once, so it holds no state of its own: the state of an execution is in
+//! its properties, and its effects are commands to its [`ActivityContext`].
 //!
-//! Activities know definitions and expressions, never the interpreter: it comes to them only as a context.
+//! Activities know definitions and expressions, never the interpreter, which they see only as a context.
 //!
 //! # Layout
-//! - `descriptor`: what a type says about itself; `catalogue`: the registry.
-//! - `context`, `node`, `fault`: what an activity is given, where it stands, how it fails.
-//! - one file per activity or small family; `flowchart/` is the largest.
+//! - `descriptor`: the metadata of a type; `catalogue`: the registry.
+//! - `context`, `node`, `fault`: the input of an activity, its place in the definition, its failure.
+//! - the catalogue, one file per family: `control_flow`, `flowchart/`, `primitives`, `scheduling`; `console` is the sink of
+//!   `Elsa.WriteLine`.
 
 mod catalogue;
 mod console;
@@ -43,44 +44,44 @@ pub(crate) use node::NodeInput;
 pub use node::{ActivityNode, NodeIndex, Tree};
 pub use primitives::EVENT_PAYLOAD_INPUT;
 
-/// How an activity goes on after a call.
+/// The result of a call: whether the activity has completed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// It is done, with the outcome `Done`.
+    /// Completed, with the outcome `Done`.
     Done,
-    /// It is done, with these outcomes.
+    /// Completed, with these outcomes.
     Outcomes(Vec<String>),
-    /// It has scheduled children or made bookmarks, and waits for them.
+    /// It has scheduled children or created bookmarks, and waits for them.
     Wait,
 }
 
 impl Step {
-    /// It is done, with one outcome.
+    /// Completed, with one outcome.
     pub fn outcome(name: impl Into<String>) -> Self {
         Self::Outcomes(vec![name.into()])
     }
 }
 
-/// A type of activity.
+/// An activity type.
 ///
 /// All calls are awaited outside of any transaction and may do I/O. A burst is committed as a whole, at its end unless a
-/// commit strategy says otherwise: if its process dies, or the burst is handed to another node, before that commit, **all
-/// its calls are made again, completed ones included**, in the same order with the same
-/// [`ActivityContext::idempotency_key`], and [`ActivityContext::attempt`] has grown. So side effects outside the database
-/// happen at least once; a service that is handed the key can tell a repetition. Dropping a call's future must leave
-/// nothing behind that matters.
+/// commit strategy says otherwise. If its process dies before that commit, or another node takes the burst over, **all its
+/// calls are made again, completed ones included**, in the same order, with the same
+/// [`ActivityContext::idempotency_key`] and a larger [`ActivityContext::attempt`]. So side effects outside the database
+/// happen at least once; a service that receives the key can recognise a repetition. A call's future may be dropped: it
+/// must be cancellation safe.
 ///
-/// An error is a [`Fault`]: it is final. The engine does not call the activity again, the instance ends as `Faulted`
-/// (unless its incident strategy lets other branches go on), a warning names instance, definition and activity, and
-/// `mainspring_incidents_total` counts it. What may pass is to be tried again inside the call.
+/// An error is a [`Fault`], and it is final. The engine does not call the activity again, the instance ends as `Faulted`
+/// (unless its incident strategy lets other branches continue), a warning names instance, definition and activity, and
+/// `mainspring_incidents_total` counts it. An activity retries transient errors itself, inside the call.
 pub trait Activity: Send + Sync + 'static {
-    /// What the type is called, takes, gives and may hold.
+    /// The metadata of the type: its name, inputs, outputs and ports.
     fn descriptor(&self) -> Descriptor;
 
-    /// Begins.
+    /// Begins an execution.
     fn execute(&self, context: &mut ActivityContext<'_>) -> impl Future<Output = Result<Step, Fault>> + Send;
 
-    /// Goes on after a bookmark was met. By default the activity is then done.
+    /// Continues after a bookmark was resumed. By default the activity then completes.
     fn resumed(
         &self,
         context: &mut ActivityContext<'_>,
@@ -90,7 +91,7 @@ pub trait Activity: Send + Sync + 'static {
         ready(Ok(Step::Done))
     }
 
-    /// Goes on after a child has completed. By default the activity is then done.
+    /// Continues after a child has completed. By default the activity then completes.
     fn child_completed(
         &self,
         context: &mut ActivityContext<'_>,
@@ -100,7 +101,7 @@ pub trait Activity: Send + Sync + 'static {
         ready(Ok(Step::Done))
     }
 
-    /// A child was cancelled, by this activity or from outside. By default nothing happens.
+    /// Reacts to the cancellation of a child, by this activity or from outside. By default nothing happens.
     fn child_cancelled(
         &self,
         context: &mut ActivityContext<'_>,
@@ -110,14 +111,14 @@ pub trait Activity: Send + Sync + 'static {
         ready(Ok(Step::Wait))
     }
 
-    /// For a trigger: what a stimulus must carry to start an instance here, from the evaluated inputs.
+    /// For a trigger: the payload that a stimulus must have to start an instance here, from the evaluated inputs.
     fn trigger_payload(&self, inputs: &Map<String, Value>) -> Option<Value> {
         let _ = inputs;
         None
     }
 
-    /// For a trigger that time meets: when it starts an instance, from the evaluated inputs. Such a trigger has no
-    /// payload; an instance is started with `{"scheduleId", "occurrence", "fireAt", "firedAt", "standsFor"}`.
+    /// For a trigger by time: the schedule of its starts, from the evaluated inputs. Such a trigger has no payload; it
+    /// starts an instance with `{"scheduleId", "occurrence", "fireAt", "firedAt", "standsFor"}`.
     fn trigger_schedule(&self, inputs: &Map<String, Value>) -> Option<crate::Result<crate::schedule::Schedule>> {
         let _ = inputs;
         None

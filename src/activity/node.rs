@@ -1,7 +1,7 @@
-//! The compiled tree of activities: what stays the same for all instances of a definition's version.
+//! The compiled tree of activities, which all instances of a definition's version share.
 //!
-//! Nodes stand in one list in the order of a walk from the root, and point to each other by [`NodeIndex`]. In state
-//! they are known by their node id (the path of activity ids), which survives a change of the order of that walk.
+//! Nodes are in one list, in the order of a walk from the root, and refer to each other by [`NodeIndex`]. The state of an
+//! instance refers to them by node id (the path of activity ids), which does not depend on that order.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -31,7 +31,7 @@ pub(crate) struct NodeInput {
     pub(crate) is_required: bool,
 }
 
-/// An activity at its place in a definition.
+/// An activity in a definition.
 pub struct ActivityNode {
     pub(crate) index: NodeIndex,
     pub(crate) id: String,
@@ -41,7 +41,7 @@ pub struct ActivityNode {
     pub(crate) name: Option<String>,
     pub(crate) properties: Map<String, Value>,
     pub(crate) inputs: Vec<NodeInput>,
-    /// Output name to the id of the variable that takes it.
+    /// Each output's name, and the id of the variable that receives it.
     pub(crate) outputs: Vec<(String, String)>,
     pub(crate) ports: Vec<(String, NodeIndex)>,
     pub(crate) activities: Vec<NodeIndex>,
@@ -55,7 +55,7 @@ pub struct ActivityNode {
 }
 
 impl ActivityNode {
-    /// Its index in the tree.
+    /// The index in the tree.
     pub fn index(&self) -> NodeIndex {
         self.index
     }
@@ -80,17 +80,17 @@ impl ActivityNode {
         self.name.as_deref()
     }
 
-    /// A property as the definition has it (camel case), children excepted.
+    /// A property of the definition (camel case), except children.
     pub fn property(&self, name: &str) -> Option<&Value> {
         self.properties.get(name)
     }
 
-    /// The arrows of a flowchart.
+    /// The connections of a flowchart.
     pub fn connections(&self) -> &[Connection] {
         &self.connections
     }
 
-    /// The memory that it takes, with itself; an estimate.
+    /// An estimate of its memory in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let inputs = self.inputs.iter().map(|input| {
             let expression = input.expression.as_ref();
@@ -106,7 +106,7 @@ impl ActivityNode {
             let default = variable.default.as_ref().map_or(0, weight::json);
             size_of::<Variable>() + texts.map(|text| weight::text(text)).iter().sum::<usize>() + default
         });
-        // Twice: a flowchart derives its graph from them.
+        // Counted twice, because a flowchart derives its graph from them.
         let connections = self.connections.iter().map(|connection| {
             let ends = [&connection.source, &connection.target];
             let ends = ends.map(|end| weight::text(&end.activity) + weight::text(&end.port));
@@ -123,13 +123,13 @@ impl ActivityNode {
             + parts.sum::<usize>()
     }
 
-    /// Something that an activity type derives from the node once and shares between all instances.
+    /// A value that an activity type derives from the node once and shares among all instances.
     pub(crate) fn cached<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         let cached = self.cache.get_or_init(|| Arc::new(make()));
         match Arc::clone(cached).downcast::<T>() {
             Ok(found) => found,
-            // Only one activity type sees a node, so this is never reached twice with different types.
-            Err(_) => unreachable!("a node is cached by its own activity type"),
+            // A node has one activity type, so the type of the value never changes.
+            Err(_) => unreachable!("the cached value of a node has the type of its activity"),
         }
     }
 }
@@ -149,7 +149,7 @@ pub struct Tree {
 
 impl Tree {
     pub(crate) fn push(&mut self, node: ActivityNode) {
-        // The first of two that share a path wins; publishing refuses such definitions.
+        // The first of two nodes with one path is found; such a definition cannot be published.
         self.by_node_id.entry(node.node_id.clone()).or_insert(node.index);
         self.nodes.push(node);
     }

@@ -7,7 +7,7 @@ use super::{
     Activity, ActivityContext, ActivityKind, BookmarkRequest, Descriptor, Fault, InputDescriptor, Resumption, Step,
 };
 
-/// The input under which Elsa passes the payload of an event to the instance that it resumes.
+/// The input in which Elsa passes the payload of an event to the instance that it resumes.
 pub const EVENT_PAYLOAD_INPUT: &str = "__EventPayloadWorkflowInput";
 
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl Activity for Event {
             return Ok(Step::Done);
         }
         let name = context.text("EventName").filter(|name| !name.is_empty());
-        let name = name.ok_or_else(|| Fault::new("The event to wait for has no name: the input EventName is empty"))?;
+        let name = name.ok_or_else(|| Fault::new("The event has no name: the input EventName is empty"))?;
         context.bookmark(BookmarkRequest::new(payload(&name)));
         Ok(Step::Wait)
     }
@@ -71,7 +71,7 @@ impl Activity for SetVariable {
     }
 
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
-        // The designer writes the whole variable, people write its name.
+        // The designer writes the whole variable; a definition written by hand has its name.
         let variable = match context.node().property("variable") {
             Some(Value::String(name)) => name.as_str(),
             Some(Value::Object(variable)) => {
@@ -85,7 +85,7 @@ impl Activity for SetVariable {
             }
             _ => "",
         };
-        // Elsa does nothing when no variable was chosen; a typo deserves to be seen, an empty choice does not.
+        // As in Elsa, an empty choice is no fault; an unknown variable is.
         if !variable.is_empty() {
             let value = context.input("Value").clone();
             context.set_variable(variable, value);
@@ -151,7 +151,7 @@ impl Activity for SetOutput {
 
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
         let name = context.text("OutputName").filter(|name| !name.is_empty());
-        let name = name.ok_or_else(|| Fault::new("No output was chosen: the input OutputName is empty"))?;
+        let name = name.ok_or_else(|| Fault::new("No output is chosen: the input OutputName is empty"))?;
         let value = context.input("OutputValue").clone();
         context.set_workflow_output(name, value);
         Ok(Step::Done)
@@ -182,10 +182,10 @@ impl Activity for FaultActivity {
     fn descriptor(&self) -> Descriptor {
         Descriptor::new("Elsa.Fault")
             .describe("Primitives", "Faults the workflow.")
-            .input(InputDescriptor::new("Code", "String").describe("Sorts the fault for programs."))
+            .input(InputDescriptor::new("Code", "String").describe("Classifies the fault for programs."))
             .input(InputDescriptor::new("Category", "String").describe("For example HTTP."))
             .input(InputDescriptor::new("FaultType", "String").describe("For example System, Business or Integration."))
-            .input(InputDescriptor::new("Message", "String").describe("For people."))
+            .input(InputDescriptor::new("Message", "String").describe("The message of the fault."))
     }
 
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {

@@ -1,7 +1,8 @@
-//! `Elsa.Timer`, `Elsa.Cron` and `Elsa.StartAt`: start an instance when it is time, or wait for it.
+//! `Elsa.Delay`, `Elsa.Timer`, `Elsa.Cron` and `Elsa.StartAt`: start an instance at a time, or wait for that time.
 //!
-//! As a trigger each becomes a schedule when its definition is published, and its output says which occurrence it was.
-//! Inside a workflow each waits for its next occurrence, by the database's clock.
+//! As a trigger, each becomes a schedule when its definition is published, and its output names the occurrence. Inside a
+//! workflow, each waits for its next occurrence by the clock of the database. A delay is a length, never a point in time:
+//! it is counted from the commit and, as a trigger, from the publication, and then starts one instance.
 
 use chrono::SecondsFormat;
 use serde_json::{Map, Value, json};
@@ -35,7 +36,7 @@ impl Activity for Delay {
             _ => None,
         };
         let span = span.ok_or_else(|| Fault::new("The input TimeSpan is empty; write it as \"00:00:05\""))?;
-        // A delay that lies in the past is over at once, but still after the commit, as any other.
+        // A negative delay is due at once, but still after the commit.
         let delay = span.to_duration().unwrap_or_default();
         context.bookmark(BookmarkRequest::delay(delay, json!({"timeSpan": span.to_string()})));
         Ok(Step::Wait)
@@ -57,8 +58,8 @@ pub(super) struct StartAt;
 
 impl Activity for Timer {
     fn descriptor(&self) -> Descriptor {
-        let what = "Starts the workflow again and again after an interval, or waits for one.";
-        described("Elsa.Timer", what).with_options(|descriptor| {
+        let description = "Starts the workflow repeatedly after an interval, or waits for one.";
+        described("Elsa.Timer", description).with_options(|descriptor| {
             descriptor.input(
                 InputDescriptor::new("Interval", "TimeSpan")
                     .default("00:01:00")
@@ -78,8 +79,8 @@ impl Activity for Timer {
 
 impl Activity for Cron {
     fn descriptor(&self) -> Descriptor {
-        let what = "Starts the workflow whenever a cron expression says so, or waits for it.";
-        described("Elsa.Cron", what).with_options(|descriptor| {
+        let description = "Starts the workflow at the times of a cron expression, or waits for the next one.";
+        described("Elsa.Cron", description).with_options(|descriptor| {
             descriptor.input(
                 InputDescriptor::new("CronExpression", "String")
                     .describe("Five fields, or six with the second first, as \"0 0 9 * * MON-FRI\"."),
@@ -98,8 +99,8 @@ impl Activity for Cron {
 
 impl Activity for StartAt {
     fn descriptor(&self) -> Descriptor {
-        let what = "Starts the workflow at a point in time, or waits for it.";
-        described("Elsa.StartAt", what)
+        let description = "Starts the workflow at a point in time, or waits for it.";
+        described("Elsa.StartAt", description)
             .display_name("Start At")
             .with_options(|descriptor| {
                 descriptor.input(
@@ -119,14 +120,14 @@ impl Activity for StartAt {
     }
 }
 
-fn described(type_name: &str, what: &str) -> Descriptor {
+fn described(type_name: &str, description: &str) -> Descriptor {
     Descriptor::new(type_name)
-        .describe("Scheduling", what)
+        .describe("Scheduling", description)
         .kind(ActivityKind::Trigger)
         .output("Result", "Object")
 }
 
-/// The inputs that all of them have, after their own.
+/// Adds the inputs that all schedules share, after their own.
 trait WithOptions {
     fn with_options(self, own: impl FnOnce(Self) -> Self) -> Self
     where
@@ -135,7 +136,7 @@ trait WithOptions {
 
 impl WithOptions for Descriptor {
     fn with_options(self, own: impl FnOnce(Self) -> Self) -> Self {
-        let text = |name: &str, what: &str| InputDescriptor::new(name, "String").describe(what);
+        let text = |name: &str, description: &str| InputDescriptor::new(name, "String").describe(description);
         own(self)
             .input(text(
                 "TimeZone",
@@ -143,24 +144,27 @@ impl WithOptions for Descriptor {
             ))
             .input(text(
                 "Gap",
-                "A local time that the clock leaves out: EndOfGap (default), Shift, or Skip.",
+                "For a local time that the clock skips: EndOfGap (default), Shift, or Skip.",
             ))
             .input(text(
                 "OverlapTime",
-                "A local time that comes twice: First (default), Second, or Both.",
+                "For a local time that occurs twice: First (default), Second, or Both.",
             ))
             .input(
                 InputDescriptor::new("Misfire", "Object").describe(
-                    "What is late: FireOnceNow (default), Skip, FireAll, FireAll:20, or OnlyIfLateBy:00:10:00.",
+                    "For a misfire: FireOnceNow (default), Skip, FireAll, FireAll:20, or OnlyIfLateBy:00:10:00.",
                 ),
             )
             .input(text(
                 "Overlap",
                 "While an earlier instance runs: Allow (default), Skip, or QueueOne.",
             ))
-            .input(InputDescriptor::new("JitterSeconds", "Int32").describe("Fires later by less than this."))
-            .input(text("StartAt", "The first moment at which it may fire."))
-            .input(text("EndAt", "The last moment at which it may fire."))
+            .input(
+                InputDescriptor::new("JitterSeconds", "Int32")
+                    .describe("Fires later, by less than this number of seconds."),
+            )
+            .input(text("StartAt", "The earliest time at which it may fire."))
+            .input(text("EndAt", "The latest time at which it may fire."))
             .input(InputDescriptor::new("BelowASecond", "Boolean").describe("Allows an interval below a second."))
     }
 }
@@ -172,7 +176,7 @@ fn execute(context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
     }
     let schedule = Schedule::from_inputs(context.inputs()).map_err(|error| Fault::new(error.message()))?;
     let now = context.now();
-    // As in Elsa, a point in time that has passed is no reason to wait.
+    // As in Elsa, a point in time in the past is not waited for.
     if matches!(schedule.kind(), schedule::ScheduleKind::Once(at) if *at <= now) {
         return Ok(Step::Done);
     }
@@ -184,9 +188,9 @@ fn execute(context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
     };
     let next = schedule
         .next(&progress)
-        .ok_or_else(|| Fault::new(format!("It waits for {schedule}, which will not come any more")))?;
+        .ok_or_else(|| Fault::new(format!("The schedule {schedule} has no further occurrence")))?;
     let request = match schedule.kind() {
-        // A plain interval is a length: counted from the commit, as any delay.
+        // An interval without further options is a length: it is counted from the commit, like a delay.
         schedule::ScheduleKind::Interval(interval)
             if (next.fire_at - now).num_microseconds() == Some(interval.as_micros()) =>
         {

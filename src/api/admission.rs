@@ -1,5 +1,5 @@
-//! What every request passes before its route: is it meant for us, does a foreign web page send it, who sends it, and
-//! is there room. The routes of health are open, so that a supervisor needs no key and learns nothing of use.
+//! Admission of requests, before their route: the host, the origin, the API key, and the limit of requests in flight. The
+//! health endpoints are open: a supervisor needs no key, and they disclose nothing.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use crate::auth::{ApiKey, Hosts, cross_site};
 use crate::http::ApiError;
 use crate::runtime::Engine;
 
-/// For so many places of requests there is one more for requests that show a token and no key.
-const TOKEN_SHARE: usize = 8;
-/// And at least so many.
-const LEAST_TOKEN_PLACES: usize = 16;
+/// Requests with a token and no key have permits of their own: one for this many permits of the others.
+const TOKEN_PERMIT_DIVISOR: usize = 8;
+/// The least number of permits for requests with a token.
+const MIN_TOKEN_PERMITS: usize = 16;
 
-/// What the admission checks against.
+/// The checks of every request.
 #[derive(Debug)]
 pub(super) struct Admission {
     hosts: Hosts,
     key: Option<ApiKey>,
-    room: Semaphore,
-    /// Places of requests that show a token and no key: they must not take those of the others.
-    token_room: Semaphore,
+    permits: Semaphore,
+    /// The permits of requests with a token and no key, which must not use up those of the others.
+    token_permits: Semaphore,
 }
 
 impl Admission {
@@ -37,12 +37,12 @@ impl Admission {
         Self {
             hosts: Hosts::new(options.listen, &options.allowed_hosts),
             key: options.api_key,
-            room: Semaphore::new(options.requests.min(Semaphore::MAX_PERMITS)),
-            token_room: Semaphore::new((options.requests / TOKEN_SHARE).max(LEAST_TOKEN_PLACES)),
+            permits: Semaphore::new(options.requests.min(Semaphore::MAX_PERMITS)),
+            token_permits: Semaphore::new((options.requests / TOKEN_PERMIT_DIVISOR).max(MIN_TOKEN_PERMITS)),
         }
     }
 
-    /// Says why a request may not go on.
+    /// Returns the reason why a request is not admitted.
     fn check(&self, request: &Request) -> Result<(), ApiError> {
         let headers = request.headers();
         let text = |name| {
@@ -50,23 +50,23 @@ impl Admission {
                 .get(name)
                 .map(|value: &HeaderValue| value.to_str().unwrap_or_default())
         };
-        // A request line may hold an absolute URL, whose host then counts; no browser does that, so both must be ours.
+        // The host of an absolute URL in the request line takes precedence. No browser sends one, so both must be admitted.
         let host = text(header::HOST).unwrap_or_default();
         let target = request.uri().authority().map_or(host, |authority| authority.as_str());
         if headers.get_all(header::HOST).iter().count() != 1 || !self.hosts.admits(host) || !self.hosts.admits(target) {
             return Err(ApiError::new(
                 StatusCode::FORBIDDEN,
                 "host-not-allowed",
-                "The host that the request names is not one of this server's; call it by its address, or let it start \
-                 with --allowed-host and the name.",
+                "The `Host` of the request is not a name of this server; call it by its address, or start it with \
+                 --allowed-host and the name.",
             ));
         }
-        // A token is all that its URL needs: no key, and from whichever page the link is followed.
+        // A resume URL needs only its token: no key, and a link to it may be on any page.
         if path::takes_token(request.uri().path()) {
             return Ok(());
         }
-        cross_site::refuse_cross_site(headers, &self.hosts, host)?;
-        if self.key.as_ref().is_some_and(|key| !key.is_shown(headers)) {
+        cross_site::reject_cross_site(headers, &self.hosts, host)?;
+        if self.key.as_ref().is_some_and(|key| !key.matches(headers)) {
             return Err(ApiError::new(
                 StatusCode::UNAUTHORIZED,
                 "unauthorized",
@@ -79,38 +79,38 @@ impl Admission {
 }
 
 /// The middleware around all routes.
-pub(super) async fn pass(State(admission): State<Arc<Admission>>, request: Request, next: Next) -> Response {
+pub(super) async fn admit(State(admission): State<Arc<Admission>>, request: Request, next: Next) -> Response {
     if path::is_health(request.uri().path()) {
         return next.run(request).await;
     }
-    if let Err(refusal) = admission.check(&request) {
-        return refusal.into_response();
+    if let Err(error) = admission.check(&request) {
+        return error.into_response();
     }
     let by_token = path::takes_token(request.uri().path());
-    let room = if by_token {
-        &admission.token_room
+    let permits = if by_token {
+        &admission.token_permits
     } else {
-        &admission.room
+        &admission.permits
     };
-    let Ok(_place) = room.try_acquire() else {
+    let Ok(_permit) = permits.try_acquire() else {
         return ApiError::unavailable(
             "too-many-requests",
-            "This server works on as many requests as it may; try again.",
+            "The limit of requests at the same time is reached; try again.",
         )
         .into_response();
     };
-    // A panic is a defect; it must not look like a broken network to the client.
+    // A panic is a defect; to the client it must not look like a broken network.
     match AssertUnwindSafe(next.run(request)).catch_unwind().await {
         Ok(response) => response,
         Err(_) => {
-            tracing::error!("a request's handler panicked");
+            tracing::error!("the handler of a request panicked");
             ApiError::internal().into_response()
         }
     }
 }
 
-/// A node that is about to stop keeps no connection: whoever comes by one of them would find it closed one day.
-pub(super) async fn part(State(engine): State<Engine>, request: Request, next: Next) -> Response {
+/// While the node leaves, every response closes its connection, so that no client reuses one that is about to close.
+pub(super) async fn close_when_leaving(State(engine): State<Engine>, request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     if engine.is_leaving() {
         let close = HeaderValue::from_static("close");
@@ -119,29 +119,33 @@ pub(super) async fn part(State(engine): State<Engine>, request: Request, next: N
     response
 }
 
-/// Answers what no route answers.
+/// The fallback for unknown paths.
 pub(super) async fn no_such_route(request: Request) -> ApiError {
     ApiError::new(
         StatusCode::NOT_FOUND,
         "no-such-route",
-        format!("There is nothing at {}.", request.uri().path()),
+        format!("No route has the path {}.", request.uri().path()),
     )
 }
 
-/// Answers everything but health where a node has not the role of answering.
+/// The fallback of a node without the role `api`.
 pub(super) async fn no_api_here() -> ApiError {
     ApiError::new(
         StatusCode::MISDIRECTED_REQUEST,
         "no-api-here",
-        "This node has not the role `api`; ask one that has.",
+        "This node does not have the role `api`; call a node that has it.",
     )
 }
 
-/// Answers a known path with an unknown method.
+/// The fallback for a known path with another method.
 pub(super) async fn wrong_method(request: Request) -> ApiError {
     ApiError::new(
         StatusCode::METHOD_NOT_ALLOWED,
         "method-not-allowed",
-        format!("{} is not possible at {}.", request.method(), request.uri().path()),
+        format!(
+            "The path {} does not support {}.",
+            request.uri().path(),
+            request.method()
+        ),
     )
 }

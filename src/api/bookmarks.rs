@@ -1,4 +1,4 @@
-//! Resume URLs: whoever has a token resumes what it was made for, without a key, from wherever they follow the link.
+//! Resuming at bookmarks: by id with the API key, or by a resume URL, whose token needs no key.
 
 use axum::Json;
 use axum::extract::{Request, State};
@@ -16,8 +16,8 @@ use crate::http::{ApiError, ApiResult, RequestBody};
 use crate::id::{BookmarkId, InstanceId};
 use crate::runtime::ResumeRequest;
 
-/// The longest body of a request that shows a token and no key, in bytes.
-const LONGEST_BODY: usize = 256 * 1024;
+/// The body limit of a request with a token and no key, in bytes.
+const MAX_TOKEN_BODY: usize = 256 * 1024;
 
 /// `GET`, `POST /bookmarks/resume?t=TOKEN`
 pub(super) async fn by_query(State(api): State<Api>, request: Request) -> ApiResult {
@@ -36,12 +36,12 @@ pub(super) async fn by_path(State(api): State<Api>, Id(token): Id, request: Requ
     resume_by_token(&api, &token, None, request).await
 }
 
-/// The token comes first: of a request that has none that is good, nothing else is read.
+/// Verifies the token first: without a valid one, nothing else of the request is read.
 async fn resume_by_token(api: &Api, token: &str, query: Option<Fields>, request: Request) -> ApiResult {
     let method = request.method().clone();
-    // A HEAD does not mean to resume anything: programs ask so about links before people follow them.
+    // A HEAD must not resume anything: programs send it to preview a link.
     if method == Method::HEAD {
-        let message = "HEAD is not possible here, as a GET resumes a workflow.";
+        let message = "HEAD is not supported here, because a GET resumes a workflow.";
         return Err(
             ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", message)
                 .header(header::ALLOW, "GET,POST"),
@@ -49,7 +49,7 @@ async fn resume_by_token(api: &Api, token: &str, query: Option<Fields>, request:
     }
     let token = api.engine.verify_token(token).await?;
     let mut query = query.map_or_else(|| Fields::of_query(request.uri()), Ok)?;
-    let body = RequestBody::read(request, &api.bodies, LONGEST_BODY).await?;
+    let body = RequestBody::read(request, &api.bodies, MAX_TOKEN_BODY).await?;
     let input = if method == Method::POST {
         Fields::of_body(body.value)?.object("input")?
     } else {
@@ -65,8 +65,8 @@ async fn resume_by_token(api: &Api, token: &str, query: Option<Fields>, request:
     ))
 }
 
-/// `POST /workflow-instances/{id}/resume-token`: makes a token for a bookmark.
-pub(super) async fn make(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
+/// `POST /workflow-instances/{id}/resume-token`: creates a token for a bookmark.
+pub(super) async fn create_token(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
     let mut fields = Fields::of_body(body.value)?;
     let bookmark = fields.text("bookmarkId")?.filter(|id| !id.is_empty());
     let lifetime = fields.number("lifetimeSeconds", 1)?;
@@ -84,7 +84,7 @@ pub(super) async fn make(State(api): State<Api>, Id(id): Id, body: RequestBody) 
     Ok(Json(body).into_response())
 }
 
-/// `POST /workflow-instances/{id}/resume`: at the bookmark named, else at the only one.
+/// `POST /workflow-instances/{id}/resume`: at the given bookmark, else at the only one.
 pub(super) async fn resume(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
     let mut fields = Fields::of_body(body.value)?;
     let request = ResumeRequest {

@@ -12,12 +12,12 @@ use crate::http::{ApiError, ApiResult, RequestBody};
 use crate::id::{DefinitionId, InstanceId, VersionId};
 use crate::runtime::{InstanceSelection, VersionOptions};
 
-/// `POST /bulk-actions/delete/workflow-instances`: what fits all that is given.
+/// `POST /bulk-actions/delete/workflow-instances`: the instances that meet all given criteria.
 pub(super) async fn delete(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let mut fields = Fields::of_body(body.value)?;
-    let ids = listed(&mut fields, "ids")?;
+    let ids = optional_list(&mut fields, "ids")?;
     let one = fields.text("workflowDefinitionId")?;
-    let many = listed(&mut fields, "workflowDefinitionIds")?;
+    let many = optional_list(&mut fields, "workflowDefinitionIds")?;
     let definition_ids = match (one, many) {
         (None, many) => many,
         (Some(one), Some(many)) if !many.contains(&one) => Some(Vec::new()),
@@ -32,26 +32,26 @@ pub(super) async fn delete(State(api): State<Api>, body: RequestBody) -> ApiResu
     Ok(Json(json!({ "deleted": deleted })).into_response())
 }
 
-/// `POST /bulk-actions/cancel/workflow-instances`: what fits any of what is given.
+/// `POST /bulk-actions/cancel/workflow-instances`: the instances that meet any of the given criteria.
 pub(super) async fn cancel(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let mut fields = Fields::of_body(body.value)?;
-    let ids = listed(&mut fields, "ids")?;
+    let ids = optional_list(&mut fields, "ids")?;
     let version_id = fields.text("definitionVersionId")?;
     let definition_id = fields.text("definitionId")?.map(DefinitionId::new);
     let version = versions::take(&mut fields)?;
     if definition_id.is_some() != version.is_some() {
-        let message = "definitionId and versionOptions must be given both, or neither.";
+        let message = "definitionId and versionOptions must be given together or not at all.";
         return Err(ApiError::invalid_field("versionOptions", message));
     }
-    let mut all = Vec::new();
+    let mut selections = Vec::new();
     if let Some(ids) = ids {
-        all.push(InstanceSelection {
+        selections.push(InstanceSelection {
             ids: Some(ids.into_iter().map(InstanceId::new).collect()),
             ..InstanceSelection::default()
         });
     }
     if let Some(version_id) = version_id {
-        all.push(InstanceSelection {
+        selections.push(InstanceSelection {
             version_id: Some(VersionId::new(version_id)),
             ..InstanceSelection::default()
         });
@@ -66,21 +66,21 @@ pub(super) async fn cancel(State(api): State<Api>, body: RequestBody) -> ApiResu
                 Some(number.and_then(|number| i32::try_from(number).ok()).unwrap_or_default())
             }
         };
-        all.push(InstanceSelection {
+        selections.push(InstanceSelection {
             definition_ids: Some(vec![definition_id]),
             version,
             ..InstanceSelection::default()
         });
     }
     let mut cancelled = 0;
-    for which in all {
+    for which in selections {
         cancelled += api.engine.cancel_many(&which).await?;
     }
     Ok(Json(json!({ "cancelled": cancelled })).into_response())
 }
 
-/// A list that may be absent, which is something else than empty.
-fn listed(fields: &mut Fields, name: &str) -> Result<Option<Vec<String>>, ApiError> {
+/// A list of texts; an absent list differs from an empty one.
+fn optional_list(fields: &mut Fields, name: &str) -> Result<Option<Vec<String>>, ApiError> {
     match fields.any(name) {
         None => Ok(None),
         Some(serde_json::Value::Array(items)) => items

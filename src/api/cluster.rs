@@ -1,4 +1,4 @@
-//! What an operator sees of the cluster: nodes, work queue, locks; and schedules, which can be paused and triggered.
+//! The cluster for operators: nodes, work queue and locks; schedules, which can be paused, resumed and triggered.
 
 use axum::Json;
 use axum::extract::State;
@@ -33,10 +33,10 @@ pub(super) async fn locks(State(api): State<Api>, uri: Uri) -> ApiResult {
     Ok(Json(api.engine.cluster_locks(page).await?).into_response())
 }
 
-/// How a schedule may be.
+/// The states of a schedule.
 const SCHEDULE_STATES: [&str; 4] = ["waiting", "due", "paused", "ended"];
 
-/// A schedule with what most ask for first beside what it is made of.
+/// A schedule, with the properties that are asked for most at the top level.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ScheduleView {
@@ -60,7 +60,9 @@ fn schedule_filter(fields: &mut Fields) -> Result<ScheduleFilter, ApiError> {
     Ok(ScheduleFilter {
         definition_id: fields.text("definitionId")?.map(DefinitionId::new),
         activity_type: fields.text("activityType")?,
-        state: fields.word("state", &SCHEDULE_STATES)?.and_then(ScheduleState::named),
+        state: fields
+            .keyword("state", &SCHEDULE_STATES)?
+            .and_then(ScheduleState::named),
     })
 }
 
@@ -71,7 +73,7 @@ pub(super) async fn schedules(State(api): State<Api>, uri: Uri) -> ApiResult {
     let filter = schedule_filter(&mut fields)?;
     let listed = api.engine.schedules(&filter, page).await?;
     let total = if listed.items.is_empty() && page.page > 0 {
-        // A page behind the last one does not tell how many there are.
+        // A page after the last one does not carry the total.
         let first = Page { page: 0, page_size: 1 };
         api.engine.schedules(&filter, first).await?.total_count
     } else {
@@ -86,17 +88,17 @@ pub(super) async fn schedule(State(api): State<Api>, Id(id): Id) -> ApiResult {
     Ok(schedule_response(api.engine.schedule(&id).await?))
 }
 
-/// `POST /cluster/timers/{id}/pause`: 200 with the schedule, also where it was paused before.
+/// `POST /cluster/timers/{id}/pause`: 200 with the schedule, also if it was paused already.
 pub(super) async fn pause_schedule(State(api): State<Api>, Id(id): Id, _body: RequestBody) -> ApiResult {
     Ok(schedule_response(api.engine.pause_schedule(&id).await?))
 }
 
-/// `POST /cluster/timers/{id}/resume`: 200 with the schedule, also where it was not paused.
+/// `POST /cluster/timers/{id}/resume`: 200 with the schedule, also if it was not paused.
 pub(super) async fn resume_schedule(State(api): State<Api>, Id(id): Id, _body: RequestBody) -> ApiResult {
     Ok(schedule_response(api.engine.resume_schedule(&id).await?))
 }
 
-/// `POST /cluster/timers/{id}/trigger`: 200 with the instance that starts, once that is durable.
+/// `POST /cluster/timers/{id}/trigger`: 200 with the id of the instance, once its start is durable.
 pub(super) async fn trigger_schedule(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
     let instance = api.engine.trigger_schedule(&id, body.idempotency).await?;
     Ok(Json(json!({"workflowInstanceId": instance})).into_response())
@@ -111,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_state_can_be_asked_for() {
+    fn every_state_is_a_filter() {
         for name in SCHEDULE_STATES {
             assert_eq!(ScheduleState::named(name).unwrap().as_str(), name);
         }

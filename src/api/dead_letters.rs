@@ -1,4 +1,4 @@
-//! Work that was given up: as this engine tells it, and under Elsa's routes in Elsa's shape.
+//! Dead letters: under the engine's own routes in its own shape, under Elsa's routes in Elsa's shape.
 
 use axum::Json;
 use axum::extract::State;
@@ -15,10 +15,10 @@ use crate::http::{ApiError, ApiResult, RequestBody};
 use crate::id::{DefinitionId, InstanceId};
 use crate::runtime::{DeadLetter, DeadLetterBatch, DeadLetterCause, DeadLetterFilter, Page};
 
-/// Elsa's page where a request for its dead letters names none.
+/// Elsa's page size for dead letters, if a request has none.
 const ELSA_PAGE: u32 = 50;
 
-/// Elsa's words for what became of a replay.
+/// Elsa's reason for a replay that did nothing.
 const NOT_NEEDED: &str = "NotNeeded";
 
 const KINDS: [&str; 6] = ["start", "resume", "stimulus", "cancel", "continue", "delay"];
@@ -37,8 +37,8 @@ fn filter(fields: &mut Fields) -> Result<DeadLetterFilter, ApiError> {
     Ok(DeadLetterFilter {
         instance_id: instance.map(InstanceId::new),
         definition_id: definition.map(DefinitionId::new),
-        kinds: fields.words("kinds", &KINDS)?,
-        cause: fields.word("cause", &CAUSES)?.map(|cause| match cause {
+        kinds: fields.keywords("kinds", &KINDS)?,
+        cause: fields.keyword("cause", &CAUSES)?.map(|cause| match cause {
             "failed" => DeadLetterCause::Failed,
             "crashed" => DeadLetterCause::Crashed,
             _ => DeadLetterCause::Expired,
@@ -49,8 +49,8 @@ fn filter(fields: &mut Fields) -> Result<DeadLetterFilter, ApiError> {
     })
 }
 
-/// `POST /cluster/dead-letters/replay`: those that fit all that is given. A field that is not known is refused, and so is
-/// none without `all`: a slip must not replay everything.
+/// `POST /cluster/dead-letters/replay`: those that meet all given criteria. An unknown field is an error, and so is a body
+/// without criteria and without `all`: a typing error must not replay everything.
 pub(super) async fn replay_many(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let mut fields = Fields::of_body(body.value)?;
     let filter = filter(&mut fields)?;
@@ -60,11 +60,11 @@ pub(super) async fn replay_many(State(api): State<Api>, body: RequestBody) -> Ap
     };
     let all = fields.flag("all")?.unwrap_or(false);
     if let Some(unknown) = fields.names().next() {
-        let message = format!("{unknown} is no field of a replay of dead letters.");
+        let message = format!("A replay of dead letters has no field {unknown}.");
         return Err(ApiError::invalid_field(unknown, message));
     }
     if filter.is_empty() && !all {
-        let message = "The body must say which dead letters are meant, or `all: true`.";
+        let message = "The body must select dead letters, or have `all: true`.";
         return Err(ApiError::bad_request("missing-field", message).field("all", message));
     }
     let replayed = api.engine.replay_dead_letters(&filter, &batch).await?;
@@ -86,27 +86,27 @@ pub(super) async fn get(State(api): State<Api>, Id(id): Id) -> ApiResult {
 
 /// `GET /bookmark-queue/dead-letters`
 pub(super) async fn elsa_list(State(api): State<Api>, uri: Uri) -> ApiResult {
-    elsa_listed(&api, Fields::of_query(&uri)?).await
+    elsa_page(&api, Fields::of_query(&uri)?).await
 }
 
 /// `POST /bookmark-queue/dead-letters`: the same with the fields in the body.
 pub(super) async fn elsa_list_by_post(State(api): State<Api>, body: RequestBody) -> ApiResult {
-    elsa_listed(&api, Fields::of_body(body.value)?).await
+    elsa_page(&api, Fields::of_body(body.value)?).await
 }
 
-async fn elsa_listed(api: &Api, mut fields: Fields) -> ApiResult {
+async fn elsa_page(api: &Api, mut fields: Fields) -> ApiResult {
     let page = Page {
         page: fields.number("page", 0)?.unwrap_or(0),
         page_size: paging::size(&mut fields, "pageSize")?.unwrap_or(ELSA_PAGE),
     };
     let listed = api.engine.dead_letters(&filter(&mut fields)?, page).await?;
-    let items: Vec<Value> = listed.items.into_iter().map(elsa).collect();
+    let items: Vec<Value> = listed.items.into_iter().map(elsa_dead_letter).collect();
     Ok(Json(json!({"items": items, "totalCount": listed.total_count})).into_response())
 }
 
 /// `GET /bookmark-queue/dead-letters/{id}`
 pub(super) async fn elsa_get(State(api): State<Api>, Id(id): Id) -> ApiResult {
-    Ok(Json(elsa(api.engine.dead_letter(&id).await?)).into_response())
+    Ok(Json(elsa_dead_letter(api.engine.dead_letter(&id).await?)).into_response())
 }
 
 /// `POST …/dead-letters/{id}/replay`, under both routes.
@@ -128,28 +128,28 @@ pub(super) async fn delete(State(api): State<Api>, Id(id): Id) -> ApiResult {
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// A letter in Elsa's shape.
-fn elsa(letter: DeadLetter) -> Value {
-    let bookmark = letter.bookmark_id.as_ref().map(|id| id.as_str().to_owned());
-    let failed = letter.cause == DeadLetterCause::Failed;
+/// A dead letter in Elsa's shape.
+fn elsa_dead_letter(dead_letter: DeadLetter) -> Value {
+    let bookmark = dead_letter.bookmark_id.as_ref().map(|id| id.as_str().to_owned());
+    let failed = dead_letter.cause == DeadLetterCause::Failed;
     json!({
-        "id": letter.id,
+        "id": dead_letter.id,
         "tenantId": null,
-        "originalQueueItemId": letter.work_id.or(bookmark),
-        "workflowInstanceId": letter.workflow_instance_id,
-        "correlationId": letter.correlation_id,
-        "bookmarkId": letter.bookmark_id,
-        "stimulusHash": letter.stimulus_hash,
-        "activityInstanceId": letter.activity_instance_id,
-        "activityTypeName": letter.activity_type_name,
-        // Elsa has no delays here, and always knows this.
-        "originalCreatedAt": letter.accepted_at.unwrap_or(letter.created_at),
-        "deadLetteredAt": letter.created_at,
-        "reason": letter.reason,
-        "deliveryAttempts": letter.attempts,
-        "lastAttemptedAt": letter.created_at,
+        "originalQueueItemId": dead_letter.work_id.or(bookmark),
+        "workflowInstanceId": dead_letter.workflow_instance_id,
+        "correlationId": dead_letter.correlation_id,
+        "bookmarkId": dead_letter.bookmark_id,
+        "stimulusHash": dead_letter.stimulus_hash,
+        "activityInstanceId": dead_letter.activity_instance_id,
+        "activityTypeName": dead_letter.activity_type_name,
+        // Elsa requires this, and has no dead letters of delays, which have no such time.
+        "originalCreatedAt": dead_letter.accepted_at.unwrap_or(dead_letter.created_at),
+        "deadLetteredAt": dead_letter.created_at,
+        "reason": dead_letter.reason,
+        "deliveryAttempts": dead_letter.attempts,
+        "lastAttemptedAt": dead_letter.created_at,
         "lastErrorType": failed.then_some("Error"),
-        "lastErrorMessage": letter.last_error,
+        "lastErrorMessage": dead_letter.last_error,
         "canReplay": true,
         "replayedAt": null,
         "replayedQueueItemId": null,

@@ -1,4 +1,4 @@
-//! Workflow definitions: save, import, publish, get, list.
+//! Workflow definitions: save, import, publish, get, list; and the links that Elsa adds to each of them.
 
 use axum::Json;
 use axum::extract::State;
@@ -15,7 +15,7 @@ use crate::http::{ApiError, ApiResult, RequestBody};
 use crate::id::{DefinitionId, VersionId};
 use crate::runtime::{DefinitionFilter, Published, VersionOptions};
 
-/// What definitions can be ordered by.
+/// The orders of a list of definitions.
 const ORDERS: [&str; 3] = ["Created", "Name", "Version"];
 pub(super) const DIRECTIONS: [&str; 2] = ["Ascending", "Descending"];
 
@@ -38,25 +38,28 @@ pub(super) async fn list(State(api): State<Api>, uri: Uri) -> ApiResult {
     };
     let materializer = fields.text("materializer")?;
     let labels = fields.texts("label")?;
-    fields.word("orderBy", &ORDERS)?;
-    fields.word("orderDirection", &DIRECTIONS)?;
+    fields.keyword("orderBy", &ORDERS)?;
+    fields.keyword("orderDirection", &DIRECTIONS)?;
     fields.flag("isSystem")?;
     if !fields.texts("ids")?.is_empty() {
-        let message = "Filtering by ids of versions is not possible here; use by-id/{id}.";
+        let message = "Filtering by the ids of versions is not supported; use by-id/{id}.";
         return Err(ApiError::bad_request("not-supported", message).field("ids", message));
     }
-    // All of ours are materialized from JSON, and none has a label.
+    // All definitions are materialized from JSON, and none has a label.
     if materializer.is_some_and(|name| !name.eq_ignore_ascii_case("Json")) || !labels.is_empty() {
         return Ok(Json(json!({"items": [], "totalCount": 0})).into_response());
     }
     let listed = api.engine.definitions(&filter, page).await?;
-    let items = listed.items.iter().map(|item| serde_json::to_value(item).map(summary));
+    let items = listed
+        .items
+        .iter()
+        .map(|item| serde_json::to_value(item).map(list_item));
     let items: Vec<Value> = items.collect::<Result<_, _>>().map_err(|_| ApiError::internal())?;
     Ok(Json(json!({"items": items, "totalCount": listed.total_count})).into_response())
 }
 
-/// A definition in a list, with what Elsa says of where it comes from.
-fn summary(item: Value) -> Value {
+/// A definition in a list, with Elsa's properties about its origin.
+fn list_item(item: Value) -> Value {
     let mut item = linked(item);
     if let Some(fields) = item.as_object_mut() {
         fields.insert("providerName".to_owned(), Value::Null);
@@ -70,16 +73,16 @@ fn summary(item: Value) -> Value {
 pub(super) async fn by_definition_id(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResult {
     let which = versions::take(&mut Fields::of_query(&uri)?)?.unwrap_or(VersionOptions::Latest);
     let definition = api.engine.definition(&DefinitionId::new(id), which).await?;
-    shown(definition).await
+    definition_response(definition).await
 }
 
 /// `GET /workflow-definitions/by-id/{id}`
 pub(super) async fn by_version_id(State(api): State<Api>, Id(id): Id) -> ApiResult {
     let definition = api.engine.definition_version(&VersionId::new(id)).await?;
-    shown(definition).await
+    definition_response(definition).await
 }
 
-/// `POST /workflow-definitions`: saves a draft, and publishes it if asked to.
+/// `POST /workflow-definitions`: saves a draft, and publishes it if `publish` is true.
 pub(super) async fn save(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let mut fields = Fields::of_body(body.value)?;
     let publish = fields.flag("publish")?.unwrap_or(false);
@@ -87,12 +90,12 @@ pub(super) async fn save(State(api): State<Api>, body: RequestBody) -> ApiResult
         let message = "The body must have a `model`, the workflow definition.";
         return Err(ApiError::bad_request("missing-field", message).field("model", message));
     };
-    let saved = api.engine.save(read(Value::Object(model)).await?, publish).await?;
-    published(saved).await
+    let saved = api.engine.save(parse(Value::Object(model)).await?, publish).await?;
+    publish_response(saved).await
 }
 
-/// `PUT /workflow-definitions/{id}`: a bare definition, or `{model, publish}`. It is published unless told otherwise:
-/// whoever updates a workflow and starts it in the next moment, on any node, means the one that was just sent.
+/// `PUT /workflow-definitions/{id}`: a bare definition, or `{model, publish}`. It is published unless `publish` is false,
+/// so that a start right after the update, on any node, runs the new version.
 pub(super) async fn put(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
     let Some(body) = body.value else {
         return Err(ApiError::bad_request(
@@ -107,13 +110,13 @@ pub(super) async fn put(State(api): State<Api>, Id(id): Id, body: RequestBody) -
     } else {
         (body, None)
     };
-    let mut definition = read(model).await?;
+    let mut definition = parse(model).await?;
     definition.definition_id = DefinitionId::new(id);
     let saved = api.engine.save(definition, publish.unwrap_or(true)).await?;
-    published(saved).await
+    publish_response(saved).await
 }
 
-/// Whether a body holds a definition instead of being one: a definition has a root, and no model.
+/// Whether a body wraps a definition instead of being one: a definition has a root, and no model.
 fn is_envelope(body: &Value) -> bool {
     let has = |name: &str| {
         let named = |fields: &serde_json::Map<String, Value>| fields.keys().any(|key| key.eq_ignore_ascii_case(name));
@@ -122,38 +125,38 @@ fn is_envelope(body: &Value) -> bool {
     has("model") && !has("root")
 }
 
-/// `POST|PUT /workflow-definitions/import`: saves a draft, whatever the definition says of itself.
+/// `POST|PUT /workflow-definitions/import`: saves a draft, even if the definition has `isPublished`.
 pub(super) async fn import_new(State(api): State<Api>, body: RequestBody) -> ApiResult {
-    take_in(&api, None, body).await
+    import_as(&api, None, body).await
 }
 
-/// `POST|PUT /workflow-definitions/{id}/import`: the id in the path wins over the one in the body.
+/// `POST|PUT /workflow-definitions/{id}/import`: the id in the path takes precedence over the one in the body.
 pub(super) async fn import(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
-    take_in(&api, Some(DefinitionId::new(id)), body).await
+    import_as(&api, Some(DefinitionId::new(id)), body).await
 }
 
-async fn take_in(api: &Api, id: Option<DefinitionId>, body: RequestBody) -> ApiResult {
+async fn import_as(api: &Api, id: Option<DefinitionId>, body: RequestBody) -> ApiResult {
     let Some(model) = body.value else {
         return Err(ApiError::bad_request(
             "missing-body",
             "The body must be a workflow definition.",
         ));
     };
-    let mut definition = read(model).await?;
+    let mut definition = parse(model).await?;
     if let Some(id) = id {
         definition.definition_id = id;
     }
-    let new = definition.definition_id.as_str().trim().is_empty();
+    let is_new = definition.definition_id.as_str().trim().is_empty();
     let definition = api.engine.import(definition).await?;
-    let place = definition
+    let location = definition
         .get("definitionId")
         .and_then(Value::as_str)
         .map(|id| HeaderValue::try_from(format!("{PREFIX}/workflow-definitions/by-definition-id/{id}")));
-    let mut response = shown(definition).await?;
-    if new {
+    let mut response = definition_response(definition).await?;
+    if is_new {
         *response.status_mut() = StatusCode::CREATED;
-        if let Some(Ok(place)) = place {
-            response.headers_mut().insert(header::LOCATION, place);
+        if let Some(Ok(location)) = location {
+            response.headers_mut().insert(header::LOCATION, location);
         }
     }
     Ok(response)
@@ -161,43 +164,44 @@ async fn take_in(api: &Api, id: Option<DefinitionId>, body: RequestBody) -> ApiR
 
 /// `POST /workflow-definitions/{id}/publish`
 pub(super) async fn publish(State(api): State<Api>, Id(id): Id, _body: RequestBody) -> ApiResult {
-    published(api.engine.publish(&DefinitionId::new(id)).await?).await
+    publish_response(api.engine.publish(&DefinitionId::new(id)).await?).await
 }
 
-async fn read(mut model: Value) -> Result<WorkflowDefinition, ApiError> {
+async fn parse(mut model: Value) -> Result<WorkflowDefinition, ApiError> {
     if let Some(fields) = model.as_object_mut() {
         fields.shift_remove(LINKS);
     }
-    let reading = compute::run(compute::is_large(&model), move || WorkflowDefinition::from_value(model));
-    Ok(reading.await??)
+    let definition = compute::run(compute::is_large(&model), move || WorkflowDefinition::from_value(model));
+    Ok(definition.await??)
 }
 
-/// A definition with its links.
-async fn shown(definition: Value) -> ApiResult {
+/// The response with a definition and its links.
+async fn definition_response(definition: Value) -> ApiResult {
     let is_large = compute::is_large(&definition);
     Ok(compute::run(is_large, move || Json(linked(definition)).into_response()).await?)
 }
 
-/// What Elsa answers to a save and to a publish.
-async fn published(published: Published) -> ApiResult {
+/// Elsa's response to a save and to a publish.
+async fn publish_response(published: Published) -> ApiResult {
     let is_large = compute::is_large(&published.definition);
-    let answering = compute::run(is_large, move || {
+    let response = compute::run(is_large, move || {
         let body = json!({
             "workflowDefinition": linked(published.definition),
             "alreadyPublished": published.already_published,
-            // Workflows that use this one as an activity follow it when that is built.
+            // Workflows are not yet usable as activities, so no definition consumes this one.
             "consumingWorkflowCount": 0,
             "validationErrors": [],
         });
         Json(body).into_response()
     });
-    Ok(answering.await?)
+    Ok(response.await?)
 }
 
-/// The property that holds them; it is ours to write, so what a client sends under it is dropped.
+/// The property with a definition's links. The server writes it, so a client's value is dropped.
 const LINKS: &str = "links";
 
-/// The definition with its links.
+/// Adds the links of a definition. Elsa's designer takes a definition without a `publish` link as read only. Only routes
+/// that exist here are linked.
 fn linked(mut definition: Value) -> Value {
     let id = definition
         .get("definitionId")

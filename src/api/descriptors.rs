@@ -1,28 +1,28 @@
-//! What a designer lets people choose from.
+//! Descriptors: the choices that a designer offers.
 
 use axum::Json;
 use serde_json::{Value, json};
 
-/// Name to show, what it does, and what definitions call it. `definition::activation` knows the same names.
+/// Display name, description, and the type name in definitions. `definition::publication` has the same names.
 const ACTIVATION_STRATEGIES: [(&str, &str, &str); 4] = [
     (
         "Always",
-        "Every start is accepted, whatever runs already.",
+        "Every start is accepted.",
         "Elsa.Workflows.ActivationValidators.AllowAlwaysStrategy, Elsa.Workflows.Core",
     ),
     (
         "Singleton",
-        "A start is refused while an instance of the workflow is unfinished.",
+        "A start is rejected while an instance of the workflow is unfinished.",
         "Elsa.Workflows.Runtime.ActivationValidators.SingletonStrategy, Elsa.Workflows.Runtime",
     ),
     (
         "Correlated singleton",
-        "A start is refused while an instance of the workflow with the same correlation id is unfinished.",
+        "A start is rejected while an instance of the workflow with the same correlation id is unfinished.",
         "Elsa.Workflows.Runtime.ActivationValidators.CorrelatedSingletonStrategy, Elsa.Workflows.Runtime",
     ),
     (
         "Correlation",
-        "A start is refused while an instance of any workflow with the same correlation id is unfinished.",
+        "A start is rejected while an instance of any workflow with the same correlation id is unfinished.",
         "Elsa.Workflows.Runtime.ActivationValidators.CorrelationStrategy, Elsa.Workflows.Runtime",
     ),
 ];

@@ -11,15 +11,15 @@ use crate::http::{ApiResult, RequestBody};
 use crate::id::InstanceId;
 use crate::runtime::EventRequest;
 
-/// How Elsa may be asked to publish.
+/// Elsa's modes of publishing.
 const MODES: [&str; 2] = ["Asynchronous", "Synchronous"];
 
 /// `POST /events/{id}/trigger`: 200 and empty once the event is accepted durably.
 ///
-/// `Synchronous` is answered at the same moment: what waits for the bursts can ask for the instances.
+/// `Synchronous` gets its response at the same point; a client that needs the results of the bursts polls the instances.
 pub(super) async fn trigger(State(api): State<Api>, Id(name): Id, body: RequestBody) -> ApiResult {
     let mut fields = Fields::of_body(body.value)?;
-    fields.word("workflowExecutionMode", &MODES)?;
+    fields.keyword("workflowExecutionMode", &MODES)?;
     let request = EventRequest {
         name,
         correlation_id: fields.text("correlationId")?,

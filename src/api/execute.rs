@@ -1,4 +1,4 @@
-//! Starting a workflow: run it now and answer with its state, or accept it durably and answer with its id.
+//! Starting a workflow: execute it and return its state, or accept it durably and return the id of the instance.
 
 use axum::Json;
 use axum::extract::State;
@@ -15,17 +15,17 @@ use crate::http::{ApiError, ApiResult, INSTANCE_HEADER, RequestBody};
 use crate::id::{ActivityId, DefinitionId, InstanceId};
 use crate::runtime::{Executed, Idempotency, StartRequest};
 
-/// Says that the activation strategy of the workflow refused the start.
+/// Set if the activation strategy of the workflow rejected the start.
 const CANNOT_START: HeaderName = HeaderName::from_static("x-elsa-workflow-cannot-start");
-/// The code of the engine's error for that.
+/// The engine's error code for that.
 const CANNOT_START_CODE: &str = "cannot-start";
-/// Tells an answer of the API from one that the workflow itself wrote.
+/// Distinguishes a response of the API from one that the workflow itself wrote.
 const ELSA_RESPONSE: HeaderName = HeaderName::from_static("x-elsa-response");
 
 /// `POST /workflow-definitions/{id}/execute`
 pub(super) async fn execute(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
     let fields = Fields::of_body(body.value)?;
-    run(&api, start(id, fields, body.idempotency)?).await
+    execute_now(&api, start_request(id, fields, body.idempotency)?).await
 }
 
 /// `GET /workflow-definitions/{id}/execute`: the same with the fields in the query, `input` and `variables` as JSON.
@@ -37,38 +37,38 @@ pub(super) async fn execute_by_get(
     headers: HeaderMap,
     body: RequestBody,
 ) -> ApiResult {
-    // A HEAD does not mean to start anything.
+    // A HEAD must not start anything.
     if method == Method::HEAD {
-        let message = "HEAD is not possible here, as a GET starts a workflow.";
+        let message = "HEAD is not supported here, because a GET starts a workflow.";
         return Err(
             ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", message)
                 .header(header::ALLOW, "GET,POST"),
         );
     }
     if api.is_open {
-        cross_site::refuse_forgeable_get(&headers)?;
+        cross_site::reject_forgeable_get(&headers)?;
     }
-    run(&api, start(id, Fields::of_query(&uri)?, body.idempotency)?).await
+    execute_now(&api, start_request(id, Fields::of_query(&uri)?, body.idempotency)?).await
 }
 
 /// `POST /workflow-definitions/{id}/dispatch`
 pub(super) async fn dispatch(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
     let mut fields = Fields::of_body(body.value)?;
     let instance_id = fields.text("instanceId")?;
-    let mut request = start(id, fields, body.idempotency)?;
+    let mut request = start_request(id, fields, body.idempotency)?;
     request.instance_id = instance_id.filter(|id| !id.is_empty()).map(InstanceId::new);
     accept(&api, request).await
 }
 
-/// What all ways to start have in common.
-pub(super) fn start(
+/// The start request of all endpoints that start an instance.
+pub(super) fn start_request(
     definition_id: String,
     mut fields: Fields,
     idempotency: Option<Idempotency>,
 ) -> Result<StartRequest, ApiError> {
     versions::take_published(&mut fields)?;
     if fields.any("activityHandle").is_some() {
-        let message = "Starting at an activity handle is not possible here; use triggerActivityId.";
+        let message = "Starting at an activity handle is not supported; use triggerActivityId.";
         return Err(ApiError::bad_request("not-supported", message).field("activityHandle", message));
     }
     Ok(StartRequest {
@@ -86,18 +86,18 @@ pub(super) fn start(
     })
 }
 
-/// Accepts a start durably and answers with the instance's id.
+/// Accepts a start durably and returns the id of the instance.
 pub(super) async fn accept(api: &Api, request: StartRequest) -> ApiResult {
     let id = api.engine.dispatch(request).await?;
     let mut response = Json(json!({"workflowInstanceId": id.as_str()})).into_response();
-    name_instance(&mut response, &id);
+    set_instance_header(&mut response, &id);
     Ok(response)
 }
 
-async fn run(api: &Api, request: StartRequest) -> ApiResult {
+async fn execute_now(api: &Api, request: StartRequest) -> ApiResult {
     match api.engine.execute(request).await {
         Ok(executed) => Ok(execution_response(executed)),
-        // As Elsa: no error, and nothing was started.
+        // As in Elsa, this is no error, and nothing was started.
         Err(error) if error.is_conflict() && error.code() == CANNOT_START_CODE => {
             Ok([(CANNOT_START, HeaderValue::from_static("true"))].into_response())
         }
@@ -105,7 +105,7 @@ async fn run(api: &Api, request: StartRequest) -> ApiResult {
     }
 }
 
-/// 200 with the state; 500 with the same body if the run faulted; 202 if it goes on beyond the deadline.
+/// 200 with the state; 500 with the same body if the instance faulted; 202 if it is still running at the deadline.
 pub(super) fn execution_response(executed: Executed) -> Response {
     let status = if executed.pending {
         StatusCode::ACCEPTED
@@ -115,15 +115,15 @@ pub(super) fn execution_response(executed: Executed) -> Response {
         StatusCode::OK
     };
     let mut response = (status, Json(json!({"workflowState": executed.workflow_state()}))).into_response();
-    name_instance(&mut response, &executed.instance_id);
+    set_instance_header(&mut response, &executed.instance_id);
     response
         .headers_mut()
         .insert(ELSA_RESPONSE, HeaderValue::from_static("true"));
     response
 }
 
-fn name_instance(response: &mut Response, id: &InstanceId) {
-    // An id that a caller chose may hold what no header can; the body has it in any case.
+fn set_instance_header(response: &mut Response, id: &InstanceId) {
+    // An id chosen by a caller may hold characters that no header can; the body has it in any case.
     if let Ok(id) = HeaderValue::try_from(id.as_str()) {
         response.headers_mut().insert(INSTANCE_HEADER, id);
     }
@@ -138,11 +138,11 @@ mod tests {
 
     fn of(body: Value) -> Result<StartRequest, (u16, &'static str)> {
         let fields = Fields::of_body(Some(body)).unwrap();
-        start("d".to_owned(), fields, None).map_err(|error| error.status_and_code())
+        start_request("d".to_owned(), fields, None).map_err(|error| error.status_and_code())
     }
 
     #[test]
-    fn a_start_is_read_and_typed() {
+    fn the_fields_of_a_start_are_typed() {
         let request = of(json!({
             "correlationId": "c", "name": "n", "triggerActivityId": "", "input": {"a": 1}, "variables": {"v": 2},
             "versionOptions": "Published", "activityHandle": null, "unknown": [],
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_run_came_to_is_its_status() {
+    fn the_state_of_the_instance_sets_the_status() {
         let status = |faulted, pending| {
             let instance_id = InstanceId::new("i1");
             let response = execution_response(Executed {

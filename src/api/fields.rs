@@ -1,8 +1,8 @@
-//! Known fields, typed: of a JSON body, or of a query.
+//! Typed access to the fields of a JSON body or of a query.
 //!
-//! As with Elsa, the case of a name does not matter, `null` is as good as absent, and unknown fields are ignored. A
-//! known field of the wrong type is refused by name. A query knows only text, so there numbers and truth values are
-//! read from it, a repeated name makes a list, and an empty value is absent.
+//! As in Elsa, the case of a name does not matter, `null` counts as absent, and unknown fields are ignored. A known field
+//! of the wrong type is an error that names it. A query has only text: there numbers and booleans are parsed from it, a
+//! repeated name makes a list, and an empty value counts as absent.
 
 use axum::extract::Query;
 use axum::http::Uri;
@@ -10,10 +10,10 @@ use serde_json::{Map, Value};
 
 use crate::http::{self, ApiError};
 
-/// The most parameters of a query: each is compared with the names before it.
-const MOST_PARAMETERS: usize = 1_000;
+/// The most parameters of a query. Each is compared with the names before it, so the cost is quadratic.
+const MAX_PARAMETERS: usize = 1_000;
 
-/// Fields to be taken out one by one.
+/// Fields that are taken out one by one.
 #[derive(Debug)]
 pub(super) struct Fields {
     values: Map<String, Value>,
@@ -38,10 +38,11 @@ impl Fields {
 
     /// The fields of a query.
     pub(super) fn of_query(uri: &Uri) -> Result<Self, ApiError> {
-        let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri)
-            .map_err(|_| ApiError::bad_request("invalid-query", "The query is not made of name=value in UTF-8."))?;
-        if pairs.len() > MOST_PARAMETERS {
-            let message = format!("A query has at most {MOST_PARAMETERS} parameters.");
+        let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri).map_err(|_| {
+            ApiError::bad_request("invalid-query", "The query must consist of name=value pairs in UTF-8.")
+        })?;
+        if pairs.len() > MAX_PARAMETERS {
+            let message = format!("A query has at most {MAX_PARAMETERS} parameters.");
             return Err(ApiError::bad_request("invalid-query", message));
         }
         let mut values: Map<String, Value> = Map::new();
@@ -60,12 +61,12 @@ impl Fields {
         Ok(Self { values, of_query: true })
     }
 
-    /// The names that are there.
+    /// The names of the remaining fields.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.values.keys().map(String::as_str)
     }
 
-    /// Any value.
+    /// A value of any type.
     pub(super) fn any(&mut self, name: &str) -> Option<Value> {
         let found = match self.values.get(name) {
             Some(_) => self.values.shift_remove(name),
@@ -86,7 +87,7 @@ impl Fields {
         self.any(name).map(|value| text(name, value)).transpose()
     }
 
-    /// A list of texts; none if it is absent. A single text is a list of one.
+    /// A list of texts; empty if absent. In a query, a single text is a list of one.
     pub(super) fn texts(&mut self, name: &str) -> Result<Vec<String>, ApiError> {
         match self.any(name) {
             None => Ok(Vec::new()),
@@ -104,7 +105,7 @@ impl Fields {
         match self.any(name) {
             None => Ok(None),
             Some(Value::Object(fields)) => Ok(Some(fields)),
-            // Elsa's GET routes carry JSON in a parameter.
+            // Elsa's GET routes pass JSON in a parameter.
             Some(Value::String(text)) if self.of_query => {
                 let value: Value = serde_json::from_str(&text)
                     .map_err(|error| ApiError::invalid_field(name, format!("{name} is not valid JSON: {error}.")))?;
@@ -118,19 +119,19 @@ impl Fields {
         }
     }
 
-    /// A whole number from `least` on.
+    /// A whole number of at least `least`.
     pub(super) fn number(&mut self, name: &str, least: u32) -> Result<Option<u32>, ApiError> {
         let Some(value) = self.any(name) else { return Ok(None) };
         let number = match &value {
             Value::String(text) if self.of_query => text.parse::<u64>().ok(),
             value => value.as_u64(),
         };
-        // What Elsa takes is a positive 32-bit number.
+        // As in Elsa, a non-negative signed 32-bit number.
         match number.and_then(|number| u32::try_from(number).ok()) {
             Some(number) if number >= least && number <= i32::MAX.unsigned_abs() => Ok(Some(number)),
             _ => Err(ApiError::invalid_field(
                 name,
-                format!("{name} must be a whole number from {least} on."),
+                format!("{name} must be a whole number of at least {least}."),
             )),
         }
     }
@@ -146,16 +147,16 @@ impl Fields {
         }
     }
 
-    /// One of these words, whatever its case.
-    pub(super) fn word(&mut self, name: &str, words: &[&'static str]) -> Result<Option<&'static str>, ApiError> {
-        self.text(name)?.map(|text| one_of(name, &text, words)).transpose()
+    /// One of these keywords, in any case.
+    pub(super) fn keyword(&mut self, name: &str, keywords: &[&'static str]) -> Result<Option<&'static str>, ApiError> {
+        self.text(name)?.map(|text| one_of(name, &text, keywords)).transpose()
     }
 
-    /// A list of these words.
-    pub(super) fn words(&mut self, name: &str, words: &[&'static str]) -> Result<Vec<String>, ApiError> {
+    /// A list of these keywords.
+    pub(super) fn keywords(&mut self, name: &str, keywords: &[&'static str]) -> Result<Vec<String>, ApiError> {
         let texts = self.texts(name)?.into_iter();
         texts
-            .map(|text| one_of(name, &text, words).map(str::to_owned))
+            .map(|text| one_of(name, &text, keywords).map(str::to_owned))
             .collect()
     }
 }
@@ -167,11 +168,11 @@ fn text(name: &str, value: Value) -> Result<String, ApiError> {
     }
 }
 
-fn one_of(name: &str, text: &str, words: &[&'static str]) -> Result<&'static str, ApiError> {
-    let known = words.iter().find(|word| word.eq_ignore_ascii_case(text));
+fn one_of(name: &str, text: &str, keywords: &[&'static str]) -> Result<&'static str, ApiError> {
+    let known = keywords.iter().find(|word| word.eq_ignore_ascii_case(text));
     known
         .copied()
-        .ok_or_else(|| ApiError::invalid_field(name, format!("{name} must be one of {}.", words.join(", "))))
+        .ok_or_else(|| ApiError::invalid_field(name, format!("{name} must be one of {}.", keywords.join(", "))))
 }
 
 #[cfg(test)]
@@ -203,7 +204,7 @@ mod tests {
         wrong(body(json!({"f": 0})).number("f", 1).unwrap_err());
         wrong(body(json!({"f": 3_000_000_000u32})).number("f", 0).unwrap_err());
         wrong(body(json!({"f": "true"})).flag("f").unwrap_err());
-        wrong(body(json!({"f": "x"})).word("f", &["A", "B"]).unwrap_err());
+        wrong(body(json!({"f": "x"})).keyword("f", &["A", "B"]).unwrap_err());
         wrong(query("f=x").number("f", 0).unwrap_err());
         wrong(query("f=%7B").object("f").unwrap_err());
         assert_eq!(
@@ -213,14 +214,14 @@ mod tests {
     }
 
     #[test]
-    fn names_are_found_whatever_their_case_and_null_is_absent() {
+    fn names_are_found_in_any_case_and_null_is_absent() {
         let mut fields = body(json!({"CorrelationId": "c", "name": null}));
         assert_eq!(fields.text("correlationId").unwrap().as_deref(), Some("c"));
         assert_eq!(fields.text("name").unwrap(), None);
     }
 
     #[test]
-    fn a_query_is_read_as_elsa_writes_it() {
+    fn a_query_is_parsed_as_elsa_writes_it() {
         let mut fields = query("page=2&ids=a&Ids=b&versionOptions=&isSystem=False&input=%7B%22a%22%3A1%7D&one=x");
         assert_eq!(fields.number("page", 0).unwrap(), Some(2));
         assert_eq!(fields.texts("ids").unwrap(), ["a", "b"]);

@@ -1,4 +1,4 @@
-//! Whether the process lives, and whether it can take work.
+//! Liveness and readiness of a node.
 
 use std::sync::{Arc, OnceLock};
 
@@ -18,19 +18,18 @@ pub(super) async fn live() -> Json<Value> {
 }
 
 pub(super) async fn ready(State(api): State<Api>) -> (StatusCode, Json<Value>) {
-    told(api.engine.readiness())
+    response(api.engine.readiness())
 }
 
-/// Health alone, for a listener that nothing else goes through. It answers before the engine is there, too: live, and not
-/// ready.
+/// Only the health endpoints, for a listener of their own. Before the engine exists, the node is live and not ready.
 pub fn probe_router(engine: Arc<OnceLock<Engine>>) -> Router {
     let probe = async |State(engine): State<Arc<OnceLock<Engine>>>| {
-        let none = Readiness {
+        let not_started = Readiness {
             database: false,
             registered: false,
             reason: None,
         };
-        told(engine.get().map_or(none, Engine::readiness))
+        response(engine.get().map_or(not_started, Engine::readiness))
     };
     Router::new()
         .route(LIVE, get(live))
@@ -40,13 +39,13 @@ pub fn probe_router(engine: Arc<OnceLock<Engine>>) -> Router {
         .method_not_allowed_fallback(admission::wrong_method)
 }
 
-fn told(readiness: Readiness) -> (StatusCode, Json<Value>) {
-    let (status, word) = if readiness.ready() {
+fn response(readiness: Readiness) -> (StatusCode, Json<Value>) {
+    let (status, status_text) = if readiness.ready() {
         (StatusCode::OK, "ready")
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "not-ready")
     };
-    let mut body = json!({"status": word, "database": readiness.database, "registered": readiness.registered});
+    let mut body = json!({"status": status_text, "database": readiness.database, "registered": readiness.registered});
     if let (Some(reason), Some(body)) = (readiness.reason, body.as_object_mut()) {
         body.insert("reason".to_owned(), reason.into());
     }

@@ -1,4 +1,4 @@
-//! Workflow instances: list, get, cancel, and the start that shares its route with the list.
+//! Workflow instances: list, get, cancel, delete, and the start that shares its route with the list.
 
 use axum::Json;
 use axum::extract::State;
@@ -33,28 +33,28 @@ const START_KEYS: [&str; 7] = [
 
 /// `GET /workflow-instances`
 pub(super) async fn list(State(api): State<Api>, uri: Uri) -> ApiResult {
-    listed(&api, Fields::of_query(&uri)?).await
+    list_response(&api, Fields::of_query(&uri)?).await
 }
 
-/// `POST /workflow-instances`: the list, as Elsa's clients mean it; a start, if the body can be nothing else.
+/// `POST /workflow-instances`: the list, as Elsa's clients use it; a start, if the body has only the keys of a start.
 pub(super) async fn list_or_start(State(api): State<Api>, body: RequestBody) -> ApiResult {
-    let start = body.value.as_ref().is_some_and(means_start);
+    let start = body.value.as_ref().is_some_and(is_start_body);
     let mut fields = Fields::of_body(body.value)?;
     if start {
         let definition_id = fields.text("definitionId")?.unwrap_or_default();
-        return execute::accept(&api, execute::start(definition_id, fields, body.idempotency)?).await;
+        return execute::accept(&api, execute::start_request(definition_id, fields, body.idempotency)?).await;
     }
-    listed(&api, fields).await
+    list_response(&api, fields).await
 }
 
 /// Elsa's clients always send more keys than these when they list.
-fn means_start(body: &Value) -> bool {
+fn is_start_body(body: &Value) -> bool {
     let Some(fields) = body.as_object() else { return false };
     fields.get("definitionId").is_some_and(Value::is_string)
         && fields.keys().all(|key| START_KEYS.contains(&key.as_str()))
 }
 
-async fn listed(api: &Api, mut fields: Fields) -> ApiResult {
+async fn list_response(api: &Api, mut fields: Fields) -> ApiResult {
     let page = paging::page(&mut fields)?;
     let Some(filter) = filter(&mut fields)? else {
         return Ok(Json(json!({"items": [], "totalCount": 0})).into_response());
@@ -62,25 +62,25 @@ async fn listed(api: &Api, mut fields: Fields) -> ApiResult {
     Ok(Json(api.engine.instances(&filter, page).await?).into_response())
 }
 
-/// The filter, or nothing if no instance can meet it.
+/// The filter; `None` if no instance can meet it.
 fn filter(fields: &mut Fields) -> Result<Option<InstanceFilter>, ApiError> {
-    fields.word("orderBy", &ORDERS)?;
-    fields.word("orderDirection", &DIRECTIONS)?;
+    fields.keyword("orderBy", &ORDERS)?;
+    fields.keyword("orderDirection", &DIRECTIONS)?;
     fields.flag("isSystem")?;
     match fields.any("timestampFilters") {
         None => {}
         Some(Value::Array(filters)) if filters.is_empty() => {}
         Some(_) => {
-            let message = "Filtering by timestamps is not possible here.";
+            let message = "Filtering by timestamps is not supported.";
             return Err(ApiError::bad_request("not-supported", message).field("timestampFilters", message));
         }
     }
-    let status = fields.word("status", &STATUSES)?.map(str::to_owned);
-    let sub_status = fields.word("subStatus", &SUB_STATUSES)?.map(str::to_owned);
+    let status = fields.keyword("status", &STATUSES)?.map(str::to_owned);
+    let sub_status = fields.keyword("subStatus", &SUB_STATUSES)?.map(str::to_owned);
     let lists = (
-        both(fields.text("definitionId")?, fields.texts("definitionIds")?),
-        both(status, fields.words("statuses", &STATUSES)?),
-        both(sub_status, fields.words("subStatuses", &SUB_STATUSES)?),
+        intersect(fields.text("definitionId")?, fields.texts("definitionIds")?),
+        intersect(status, fields.keywords("statuses", &STATUSES)?),
+        intersect(sub_status, fields.keywords("subStatuses", &SUB_STATUSES)?),
     );
     let version = fields.number("version", 0)?.map(i32::try_from).transpose();
     let filter = InstanceFilter {
@@ -105,9 +105,9 @@ fn filter(fields: &mut Fields) -> Result<Option<InstanceFilter>, ApiError> {
     }))
 }
 
-/// Elsa has each of these as one and as many, and both must hold. An empty list means any, so that nothing is left
-/// of two that exclude each other.
-fn both(one: Option<String>, many: Vec<String>) -> Option<Vec<String>> {
+/// Combines Elsa's two filters on one property, a single value and a list, which must both hold; `None` if they exclude
+/// each other. An empty list means any value.
+fn intersect(one: Option<String>, many: Vec<String>) -> Option<Vec<String>> {
     match one {
         None => Some(many),
         Some(one) if many.is_empty() || many.contains(&one) => Some(vec![one]),
@@ -120,13 +120,13 @@ pub(super) async fn get(State(api): State<Api>, Id(id): Id) -> ApiResult {
     Ok(Json(api.engine.instance(&InstanceId::new(id)).await?).into_response())
 }
 
-/// `POST /cancel/workflow-instances/{id}`: 200 and empty, also if it had finished.
+/// `POST /cancel/workflow-instances/{id}`: 200 and empty, also if the instance had finished.
 pub(super) async fn cancel(State(api): State<Api>, Id(id): Id, _body: RequestBody) -> ApiResult {
     api.engine.cancel(&InstanceId::new(id)).await?;
     Ok(StatusCode::OK.into_response())
 }
 
-/// `DELETE /workflow-instances/{id}`: 204, or 404 if there is none.
+/// `DELETE /workflow-instances/{id}`: 204, or 404 if it does not exist.
 pub(super) async fn delete(State(api): State<Api>, Id(id): Id) -> ApiResult {
     let id = InstanceId::new(id);
     if api.engine.delete(&id).await? {
@@ -144,12 +144,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_body_that_can_be_nothing_else_starts() {
+    fn only_a_body_with_the_keys_of_a_start_starts() {
         for start in [
             json!({"definitionId": "d"}),
             json!({"definitionId": "d", "correlationId": null, "input": {}, "name": "n", "versionOptions": "Published"}),
         ] {
-            assert!(means_start(&start), "{start}");
+            assert!(is_start_body(&start), "{start}");
         }
         for list in [
             json!({}),
@@ -160,12 +160,12 @@ mod tests {
             json!({"definitionId": "d", "status": null}),
             json!({"input": {}}),
         ] {
-            assert!(!means_start(&list), "{list}");
+            assert!(!is_start_body(&list), "{list}");
         }
     }
 
     #[test]
-    fn one_and_many_must_both_hold() {
+    fn a_single_value_and_a_list_must_both_hold() {
         let read = |body: Value| filter(&mut Fields::of_body(Some(body)).unwrap());
         let ids = |body| read(body).unwrap().map(|filter| filter.definition_ids.len());
         assert_eq!(ids(json!({"definitionIds": ["a", "b"]})), Some(2));

@@ -14,10 +14,10 @@ use crate::id::InstanceId;
 use crate::runtime::{Engine, JournalRecord, Listed, Page};
 use crate::{Error, Result};
 
-/// Entries that a filter looks at before it gives up.
-const MOST_FILTERED: usize = 200_000;
-/// Entries read at a time, as many as a page may have.
-const STEP: u32 = 1000;
+/// The most records that a filtered read examines.
+const MAX_EXAMINED: usize = 200_000;
+/// Records per read: the largest page.
+const READ_SIZE: u32 = 1000;
 
 /// The journal of one instance.
 struct Journal {
@@ -31,7 +31,7 @@ impl Pages<JournalRecord> for Journal {
     }
 }
 
-/// Which entries are filter; an empty list means any.
+/// Which records are returned; an empty list means any.
 #[derive(Debug, Default)]
 struct JournalFilter {
     activity_ids: Vec<String>,
@@ -42,8 +42,8 @@ struct JournalFilter {
 
 /// `GET /workflow-instances/{id}/journal`
 pub(super) async fn list(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResult {
-    let row_range = paging::row_range(&mut Fields::of_query(&uri)?)?;
-    answer(api, id, row_range, &JournalFilter::default()).await
+    let range = paging::row_range(&mut Fields::of_query(&uri)?)?;
+    journal_response(api, id, range, &JournalFilter::default()).await
 }
 
 /// `POST /workflow-instances/{id}/journal`: the same with a filter. Elsa's client puts the paging into the query.
@@ -55,7 +55,7 @@ pub(super) async fn filtered(State(api): State<Api>, Id(id): Id, uri: Uri, body:
             .names()
             .any(|name| names.iter().any(|paging| paging.eq_ignore_ascii_case(name)))
     };
-    let row_range = if paged(&fields) {
+    let range = if paged(&fields) {
         paging::row_range(&mut fields)?
     } else {
         paging::row_range(&mut Fields::of_query(&uri)?)?
@@ -67,61 +67,66 @@ pub(super) async fn filtered(State(api): State<Api>, Id(id): Id, uri: Uri, body:
         excluded_types: filter.texts("excludedActivityTypes")?,
         events: filter.texts("eventNames")?,
     };
-    answer(api, id, row_range, &filter).await
+    journal_response(api, id, range, &filter).await
 }
 
-async fn answer(api: Api, id: String, row_range: RowRange, filter: &JournalFilter) -> ApiResult {
+async fn journal_response(api: Api, id: String, range: RowRange, filter: &JournalFilter) -> ApiResult {
     let journal = Journal {
         engine: api.engine,
         id: InstanceId::new(id),
     };
-    let listed = if filter.is_everything() {
-        row_range.read(&journal).await?
+    let listed = if filter.is_empty() {
+        range.read(&journal).await?
     } else {
-        filter.read(row_range, &journal).await?
+        filter.read(range, &journal).await?
     };
     Ok(Json(listed).into_response())
 }
 
 impl JournalFilter {
-    fn is_everything(&self) -> bool {
+    fn is_empty(&self) -> bool {
         [&self.activity_ids, &self.node_ids, &self.excluded_types, &self.events]
             .iter()
             .all(|list| list.is_empty())
     }
 
-    fn takes(&self, record: &JournalRecord) -> bool {
-        let among = |list: &[String], text: &str| list.is_empty() || list.iter().any(|filter| filter == text);
+    fn matches(&self, record: &JournalRecord) -> bool {
+        let among = |list: &[String], text: &str| list.is_empty() || list.iter().any(|one| one == text);
         among(&self.activity_ids, &record.activity_id)
             && among(&self.node_ids, &record.node_id)
             && among(&self.events, record.event_name.as_deref().unwrap_or_default())
             && !self.excluded_types.contains(&record.activity_type)
     }
 
-    /// Reads all of a journal, page by page, and keeps the row_range of what is filter: the count must be right, too.
-    async fn read(&self, row_range: RowRange, list: &impl Pages<JournalRecord>) -> Result<Listed<JournalRecord>> {
+    /// Reads the whole journal page by page, because the total must be exact, and keeps the range of the matching records.
+    async fn read(&self, range: RowRange, list: &impl Pages<JournalRecord>) -> Result<Listed<JournalRecord>> {
         let mut kept = Listed {
             items: Vec::new(),
             total_count: 0,
         };
         let mut seen = 0;
         for page in 0.. {
-            let part = list.page(Page { page, page_size: STEP }).await?;
+            let part = list
+                .page(Page {
+                    page,
+                    page_size: READ_SIZE,
+                })
+                .await?;
             let length = part.items.len();
-            for record in part.items.into_iter().filter(|record| self.takes(record)) {
-                if kept.total_count >= row_range.skip && kept.items.len() < row_range.take as usize {
+            for record in part.items.into_iter().filter(|record| self.matches(record)) {
+                if kept.total_count >= range.skip && kept.items.len() < range.take as usize {
                     kept.items.push(record);
                 }
                 kept.total_count += 1;
             }
             seen += length;
-            if length < STEP as usize {
+            if length < READ_SIZE as usize {
                 break;
             }
-            if seen >= MOST_FILTERED {
+            if seen >= MAX_EXAMINED {
                 return Err(Error::too_large(
                     "journal-too-long",
-                    format!("The journal has more than {MOST_FILTERED} entries; read it without a filter, by pages."),
+                    format!("The journal has more than {MAX_EXAMINED} records; read it by pages without a filter."),
                 ));
             }
         }
@@ -169,7 +174,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_filter_counts_all_and_keeps_its_window() {
+    async fn a_filter_counts_all_matches_and_returns_its_range() {
         let filter = JournalFilter {
             activity_ids: vec!["a1".to_owned()],
             excluded_types: vec!["t1".to_owned()],

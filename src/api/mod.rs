@@ -1,28 +1,27 @@
-//! The REST door: Elsa's routes, casing and envelopes over the [`Engine`].
+//! Elsa's REST API: its routes, casing and envelopes over the [`Engine`].
 //!
-//! Every request takes the same way in, and each step has a file of its own:
+//! Every request takes the same path:
 //!
 //! ```text
-//! connection ─▶ admission ─▶ route ─▶ body ─▶ fields ─▶ engine ─▶ answer
-//! (server)      (who may  (404, 405)  (bounds, JSON)  (types)         (or a refusal)
+//! connection ─▶ admission ─▶ route ─▶ body ─▶ fields ─▶ engine ─▶ response
+//! (http)        (auth)       (404, 405)  (http)   (types)           (or `ApiError`)
 //! ```
 //!
-//! What holds here, whatever the route:
+//! Invariants of all routes:
 //!
-//! - **A web page cannot drive a local engine.** The name in `Host` must be one of ours (a name that was rebound to
-//!   127.0.0.1 is not), a request that a browser calls cross-site is refused even where it is a GET, a GET that acts needs a
-//!   sign that no foreign page can give (`page`), and a body must say that it is JSON, which no plain form can. So a
-//!   developer's engine needs no key on 127.0.0.1.
-//! - **Without a key, little is spent.** A token is verified before anything else of its request is read; such requests have
-//!   places and a bound of their own, and what bodies are parsed into is weighed before it is parsed (`weight`).
-//! - **Bad input changes nothing and says what is wrong.** All of it is read, bounded and typed before the engine
-//!   hears of it. Nothing that the engine cannot store (U+0000, half a surrogate pair) and nothing too deep to walk
-//!   gets past `body`.
-//! - **Errors have one shape** and are made in one place, `refusal`; every code stands in `docs/api.md`.
-//! - **A client that hangs up cancels nothing.** Its handler is dropped; what the engine has accepted goes on, because
+//! - **A web page cannot drive a local engine.** The name in `Host` must be admitted (a name that was rebound to 127.0.0.1
+//!   is not), a cross-site request is rejected even if it is a GET, a GET with side effects needs a header that no foreign
+//!   page can send (`auth::cross_site`), and a body must be declared as JSON, which no plain form can. So a developer's
+//!   engine needs no key on 127.0.0.1.
+//! - **Without a key, little is spent.** A resume token is verified before anything else of its request is read, and such
+//!   requests have permits and a body limit of their own. The memory of a parsed body is reserved before it is parsed.
+//! - **Invalid input changes nothing and is reported precisely.** All of it is read, limited and typed before the engine is
+//!   called. U+0000, half a surrogate pair and too deep nesting do not pass `http::RequestBody`.
+//! - **Errors have one shape**, made by `http::ApiError`; every code is in `docs/api.md`.
+//! - **A client that disconnects cancels nothing.** Its handler is dropped; what the engine has accepted goes on, because
 //!   the engine's methods promise that.
 //!
-//! Nothing here knows SQL or holds state beside the engine: any node may answer any request.
+//! Nothing here knows SQL or holds state besides the engine: any node with the role `api` may serve any request.
 
 mod admission;
 mod bookmarks;
@@ -58,23 +57,23 @@ use crate::http::BodyLimits;
 pub use crate::http::{ConnectionLimits, MAX_BODY, serve, serve_within};
 use crate::runtime::Engine;
 
-/// Where Elsa's clients expect the API.
+/// The path prefix that Elsa's clients expect.
 const PREFIX: &str = "/elsa/api";
 
-/// How the REST door behaves.
+/// The options of the REST API.
 #[derive(Clone)]
 pub struct ApiOptions {
-    /// The address that the server listens on. Its name and the names of the loopback are admitted in `Host`.
+    /// The address that the server listens on. It and the names of the loopback are admitted in `Host`.
     pub listen: SocketAddr,
     /// Further host names that are admitted, without a port; `*` admits every name.
     pub allowed_hosts: Vec<String>,
-    /// The key that every request must show, but for those for health.
+    /// The key that every request needs, except for the health endpoints and the resume URLs.
     pub api_key: Option<ApiKey>,
-    /// Requests that are worked on at the same time; one more is answered with 503. 1,024 unless told otherwise.
+    /// The limit of requests in flight; a further one gets 503. Default: 1,024.
     pub requests: usize,
-    /// How long a client may take to send its body; 30 s unless told otherwise.
+    /// How long a client may take to send its body. Default: 30 s.
     pub body_timeout: Duration,
-    /// What the parsed bodies of all requests may take of the memory, in MiB; 256 unless told otherwise.
+    /// The memory budget of the parsed bodies of all requests, in MiB. Default: 256.
     pub body_memory: usize,
 }
 
@@ -104,12 +103,12 @@ impl fmt::Debug for ApiOptions {
     }
 }
 
-/// What every handler can reach.
+/// The state of all handlers.
 #[derive(Clone)]
 struct Api {
     engine: Engine,
     bodies: Arc<BodyLimits>,
-    /// No key is asked for.
+    /// No API key is required.
     is_open: bool,
 }
 
@@ -129,7 +128,7 @@ impl FromRef<Api> for Arc<BodyLimits> {
     }
 }
 
-/// The whole API of one engine, to be given to [`serve`] or to be nested in a server of one's own.
+/// The whole API of one engine, for [`serve`] or to be nested in a server of one's own.
 pub fn router(engine: Engine, options: ApiOptions) -> Router {
     let api = Api::new(engine, &options);
     let elsa = Router::new()
@@ -174,7 +173,7 @@ pub fn router(engine: Engine, options: ApiOptions) -> Router {
             get(journal::list).post(journal::filtered),
         )
         .route("/workflow-instances/{id}/resume", post(bookmarks::resume))
-        .route("/workflow-instances/{id}/resume-token", post(bookmarks::make))
+        .route("/workflow-instances/{id}/resume-token", post(bookmarks::create_token))
         .route(
             path::RESUME_BY_QUERY,
             get(bookmarks::by_query).post(bookmarks::by_query),
@@ -186,7 +185,7 @@ pub fn router(engine: Engine, options: ApiOptions) -> Router {
             get(descriptors::activation_strategies),
         )
         .merge(operator_routes());
-    let leaving = from_fn_with_state(api.engine.clone(), admission::part);
+    let leaving = from_fn_with_state(api.engine.clone(), admission::close_when_leaving);
     let routes = Router::new()
         .nest(PREFIX, elsa)
         .route(path::RESUME_BY_PATH, get(bookmarks::by_path).post(bookmarks::by_path))
@@ -197,7 +196,7 @@ pub fn router(engine: Engine, options: ApiOptions) -> Router {
     protect(routes, options)
 }
 
-/// Only health, for a node that does not answer requests: it says so to whoever asks for anything else.
+/// Only the health endpoints, for a node without the role `api`; any other request gets `no-api-here`.
 pub fn health_router(engine: Engine, options: ApiOptions) -> Router {
     let api = Api::new(engine, &options);
     Router::new()
@@ -208,11 +207,11 @@ pub fn health_router(engine: Engine, options: ApiOptions) -> Router {
         .method_not_allowed_fallback(admission::wrong_method)
         .layer(from_fn_with_state(
             Arc::new(admission::Admission::new(options)),
-            admission::pass,
+            admission::admit,
         ))
 }
 
-/// What an operator looks at, and does.
+/// The routes for operators.
 fn operator_routes() -> Router<Api> {
     Router::new()
         .route("/cluster/nodes", get(cluster::nodes))
@@ -241,14 +240,14 @@ fn operator_routes() -> Router<Api> {
         .route("/bookmark-queue/dead-letters/{id}/replay", post(dead_letters::replay))
 }
 
-/// Puts the admission before the routes, and makes what no route answers look like everything else.
+/// Puts admission in front of the routes, and adds the fallbacks for unknown paths and methods.
 fn protect(routes: Router, options: ApiOptions) -> Router {
     routes
         .fallback(admission::no_such_route)
         .method_not_allowed_fallback(admission::wrong_method)
         .layer(from_fn_with_state(
             Arc::new(admission::Admission::new(options)),
-            admission::pass,
+            admission::admit,
         ))
 }
 

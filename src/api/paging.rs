@@ -8,15 +8,15 @@ use crate::http::ApiError;
 use crate::runtime::{Listed, Page};
 
 /// The largest page, in rows.
-const LARGEST: u32 = 1000;
+const MAX_PAGE_SIZE: u32 = 1000;
 
 /// A list that can be read by pages.
 pub(super) trait Pages<T>: Sync {
-    /// One page, and how many rows there are in all.
+    /// One page, and the total number of rows.
     fn page(&self, page: Page) -> impl Future<Output = Result<Listed<T>>> + Send;
 }
 
-/// A stretch of a list.
+/// A range of rows of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RowRange {
     pub(super) skip: u64,
@@ -55,16 +55,16 @@ pub(super) fn row_range(fields: &mut Fields) -> Result<RowRange, ApiError> {
 /// The size of a page, if it is given.
 pub(super) fn size(fields: &mut Fields, name: &str) -> Result<Option<u32>, ApiError> {
     match fields.number(name, 1)? {
-        Some(size) if size > LARGEST => Err(ApiError::invalid_field(
+        Some(size) if size > MAX_PAGE_SIZE => Err(ApiError::invalid_field(
             name,
-            format!("{name} must be a whole number from 1 to {LARGEST}."),
+            format!("{name} must be a whole number from 1 to {MAX_PAGE_SIZE}."),
         )),
         size => Ok(size),
     }
 }
 
 impl RowRange {
-    /// Reads the row_range from a list that only has pages: it lies in one page of its size, or across two.
+    /// Reads the range from a list that only has pages: it lies in one page of its size, or across two.
     pub(super) async fn read<T>(self, list: &impl Pages<T>) -> Result<Listed<T>> {
         let take = u64::from(self.take);
         let first = u32::try_from(self.skip / take).unwrap_or(u32::MAX);
@@ -108,11 +108,11 @@ mod tests {
     }
 
     #[test]
-    fn pages_have_bounds() {
+    fn pages_have_limits() {
         let page = |text| {
             page(&mut query(text))
                 .map(|page| (page.page, page.page_size))
-                .map_err(|r| r.status_and_code().1)
+                .map_err(|error| error.status_and_code().1)
         };
         assert_eq!(page(""), Ok((0, 100)));
         assert_eq!(page("page=3&pageSize=7"), Ok((3, 7)));
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_are_pages_or_stretches() {
+    fn ranges_are_given_as_pages_or_as_skip_and_take() {
         let row_range = |text| row_range(&mut query(text)).unwrap();
         assert_eq!(row_range(""), RowRange { skip: 0, take: 100 });
         assert_eq!(row_range("page=2&pageSize=10"), RowRange { skip: 20, take: 10 });
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_window_across_pages_is_read_whole() {
+    async fn a_range_across_pages_is_read_whole() {
         for (skip, take) in [
             (0, 10),
             (10, 10),

@@ -1,4 +1,4 @@
-//! Paths: those that need no API key, and the id in the others.
+//! Paths: those that need no API key, and the id in a path.
 
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
@@ -6,22 +6,22 @@ use axum::http::request::Parts;
 use super::PREFIX;
 use crate::http::{self, ApiError};
 
-/// Answers as long as the process does.
+/// Liveness: 200 while the process runs.
 pub(super) const LIVE: &str = "/health/live";
-/// Answers 200 only while this node can take work.
+/// Readiness: 200 only while this node can take work.
 pub(super) const READY: &str = "/health/ready";
 
-/// Elsa's route, with the token as `t`.
+/// Elsa's resume route, with the token as the parameter `t`, below [`PREFIX`].
 pub(super) const RESUME_BY_QUERY: &str = "/bookmarks/resume";
-/// The route with the token in the path.
+/// The resume route with the token in the path.
 pub(super) const RESUME_BY_PATH: &str = "/workflows/resume/{token}";
-/// The same without its parameter.
+/// The same up to the token.
 pub(super) const RESUME_BY_TOKEN: &str = "/workflows/resume/";
 
-/// The longest id or name, in bytes. What is longer can be no id of ours.
-const LONGEST: usize = 1024;
+/// The longest id or name in a path, in bytes. The engine creates no longer ones.
+const MAX_ID_BYTES: usize = 1024;
 
-/// The one parameter of a path, decoded.
+/// The parameter of a path, decoded.
 pub(super) struct Id(pub(super) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for Id {
@@ -34,29 +34,29 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
         if id.contains('\0') {
             return Err(http::contains_nul("The path"));
         }
-        // Ids stand in logs and on terminals.
+        // Ids are written to logs and terminals.
         if id.chars().any(char::is_control) {
             return Err(ApiError::bad_request(
                 "invalid-path",
                 "An id in a path has no control characters.",
             ));
         }
-        if id.len() > LONGEST {
+        if id.len() > MAX_ID_BYTES {
             return Err(ApiError::bad_request(
                 "invalid-path",
-                format!("An id in a path has at most {LONGEST} bytes."),
+                format!("An id in a path has at most {MAX_ID_BYTES} bytes."),
             ));
         }
         Ok(Self(id))
     }
 }
 
-/// Whether the path is open to everybody.
+/// Whether the path needs neither an admitted host nor a key.
 pub(super) fn is_health(path: &str) -> bool {
     path == LIVE || path == READY
 }
 
-/// Whether whoever shows a token needs nothing else at this path.
+/// Whether the path authenticates by a resume token instead of the key.
 pub(super) fn takes_token(path: &str) -> bool {
     path.strip_prefix(PREFIX) == Some(RESUME_BY_QUERY)
         || path

@@ -1,4 +1,4 @@
-//! The server in front of toy routes, over real connections: what it refuses before any engine would hear of it.
+//! Admission, bodies and connections in front of small test routes, over real connections and without an engine.
 
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
@@ -26,7 +26,7 @@ async fn slow() -> &'static str {
     "slow"
 }
 
-/// Where `endless` waits for its end, by which this sees that the answer was dropped.
+/// Dropped with the response of `endless`, so that the test sees its end.
 static ENDLESS: std::sync::Mutex<Option<oneshot::Sender<()>>> = std::sync::Mutex::new(None);
 
 async fn endless() -> Response {
@@ -89,16 +89,16 @@ impl TestServer {
         format!("http://{}{path}", self.address)
     }
 
-    async fn answer(&self, request: reqwest::RequestBuilder) -> (u16, Value) {
+    async fn response(&self, request: reqwest::RequestBuilder) -> (u16, Value) {
         let response = request.send().await.unwrap();
         let status = response.status().as_u16();
         let text = response.text().await.unwrap();
         (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
     }
 
-    /// The status and the code of a refusal.
+    /// The status and the code of an error response.
     async fn error(&self, request: reqwest::RequestBuilder) -> (u16, String) {
-        let (status, body) = self.answer(request).await;
+        let (status, body) = self.response(request).await;
         assert_eq!(body["statusCode"], status, "{body}");
         assert!(
             body["message"].as_str().is_some_and(|message| !message.is_empty()),
@@ -119,18 +119,18 @@ impl TestServer {
             .body(body)
     }
 
-    /// Sends bytes as they are, and gives all that comes back until the connection ends.
+    /// Sends raw bytes and returns all that is received until the connection ends.
     async fn raw(&self, parts: &[&[u8]]) -> String {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         for part in parts {
-            // A server that has heard enough may have closed.
+            // The server may have closed the connection already.
             let _ = stream.write_all(part).await;
             let _ = stream.flush().await;
         }
-        let mut answer = Vec::new();
-        let read = tokio::time::timeout(Duration::from_secs(60), stream.read_to_end(&mut answer));
+        let mut response = Vec::new();
+        let read = tokio::time::timeout(Duration::from_secs(60), stream.read_to_end(&mut response));
         let _ = read.await.expect("the server closes the connection");
-        String::from_utf8_lossy(&answer).into_owned()
+        String::from_utf8_lossy(&response).into_owned()
     }
 }
 
@@ -143,7 +143,7 @@ fn is(status: u16, code: &str) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn what_no_route_answers_is_json_too() {
+async fn errors_without_a_route_are_json_too() {
     let server = TestServer::open(|_| {}).await;
     assert_eq!(server.error(server.get("/nowhere")).await, is(404, "no-such-route"));
     assert_eq!(server.error(server.get("/")).await, is(404, "no-such-route"));
@@ -155,11 +155,14 @@ async fn what_no_route_answers_is_json_too() {
     assert_eq!(server.error(server.get("/panic")).await, is(500, "internal-error"));
     assert_eq!(server.error(server.get("/id/%FF")).await, is(400, "invalid-path"));
     assert_eq!(server.error(server.get("/id/a%00b")).await, is(400, "invalid-text"));
-    assert_eq!(server.answer(server.get("/id/a%2Fb%20c")).await, (200, json!("a/b c")));
+    assert_eq!(
+        server.response(server.get("/id/a%2Fb%20c")).await,
+        (200, json!("a/b c"))
+    );
 }
 
 #[tokio::test]
-async fn a_foreign_page_cannot_get_through() {
+async fn a_request_of_a_foreign_page_is_rejected() {
     let server = TestServer::open(|_| {}).await;
     for (name, value, code) in [
         ("host", "evil.example", "host-not-allowed"),
@@ -190,13 +193,13 @@ async fn a_foreign_page_cannot_get_through() {
         ("sec-fetch-site", "none"),
     ] {
         assert_eq!(
-            server.answer(server.get("/echo").header(name, value)).await.0,
+            server.response(server.get("/echo").header(name, value)).await.0,
             200,
             "{value}"
         );
     }
     let own = format!("http://{}", server.address);
-    assert_eq!(server.answer(server.get("/echo").header("origin", own)).await.0, 200);
+    assert_eq!(server.response(server.get("/echo").header("origin", own)).await.0, 200);
     let twice =
         server.raw(&[b"GET /echo HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nConnection: close\r\n\r\n"]);
     assert!(twice.await.starts_with("HTTP/1.1 403 "));
@@ -208,11 +211,11 @@ async fn a_foreign_page_cannot_get_through() {
 }
 
 #[tokio::test]
-async fn with_a_key_only_its_holder_gets_through() {
+async fn with_a_key_only_requests_with_the_key_are_admitted() {
     let server = TestServer::open(|options| options.api_key = Some(ApiKey::new("s3cret"))).await;
-    let refused = server.get("/echo").send().await.unwrap();
-    assert_eq!(refused.status(), 401);
-    assert_eq!(refused.headers()["www-authenticate"], "ApiKey");
+    let rejected = server.get("/echo").send().await.unwrap();
+    assert_eq!(rejected.status(), 401);
+    assert_eq!(rejected.headers()["www-authenticate"], "ApiKey");
     assert_eq!(server.error(server.get("/nowhere")).await, is(401, "unauthorized"));
     assert_eq!(
         server
@@ -222,27 +225,27 @@ async fn with_a_key_only_its_holder_gets_through() {
     );
     assert_eq!(
         server
-            .answer(server.get("/echo").header("authorization", "ApiKey s3cret"))
+            .response(server.get("/echo").header("authorization", "ApiKey s3cret"))
             .await
             .0,
         200
     );
     assert_eq!(
-        server.answer(server.get("/health/live")).await,
+        server.response(server.get("/health/live")).await,
         (200, json!({"status": "live"}))
     );
 }
 
 #[tokio::test]
-async fn bad_bodies_are_told_apart() {
+async fn invalid_bodies_have_distinct_errors() {
     let server = TestServer::open(|_| {}).await;
     assert_eq!(
-        server.answer(server.post("{\"a\": 1}")).await,
+        server.response(server.post("{\"a\": 1}")).await,
         (200, json!({"got": {"a": 1}, "key": null}))
     );
-    assert_eq!(server.answer(server.post("\u{feff}[1]")).await.1["got"], json!([1]));
+    assert_eq!(server.response(server.post("\u{feff}[1]")).await.1["got"], json!([1]));
     assert_eq!(
-        server.answer(client().post(server.url("/echo"))).await,
+        server.response(client().post(server.url("/echo"))).await,
         (200, json!({"got": null, "key": null}))
     );
     assert_eq!(
@@ -270,7 +273,7 @@ async fn bad_bodies_are_told_apart() {
         is(400, "nesting-too-deep")
     );
     assert_eq!(
-        server.answer(server.post("1").header("idempotency-key", "k")).await.1["key"],
+        server.response(server.post("1").header("idempotency-key", "k")).await.1["key"],
         "k"
     );
     assert_eq!(
@@ -279,51 +282,51 @@ async fn bad_bodies_are_told_apart() {
     );
 }
 
-/// A JSON string that is a body of so many bytes.
+/// A body of this many bytes: a JSON string.
 fn sized(bytes: usize) -> String {
     format!("\"{}\"", "x".repeat(bytes - 2))
 }
 
 #[tokio::test]
-async fn a_body_has_ten_mebibytes_and_no_more() {
+async fn a_body_has_at_most_ten_mebibytes() {
     let server = TestServer::open(|_| {}).await;
-    assert_eq!(server.answer(server.post(sized(MAX_BODY))).await.0, 200);
+    assert_eq!(server.response(server.post(sized(MAX_BODY))).await.0, 200);
     assert_eq!(
         server.error(server.post(sized(MAX_BODY + 1))).await,
         is(413, "body-too-large")
     );
-    // Without a length: the bytes count, not what is said of them.
+    // Without a declared length, the bytes are counted.
     for (bytes, status) in [(MAX_BODY, 200), (MAX_BODY + 1, 413)] {
         let head = "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n\
                     Transfer-Encoding: chunked\r\n\r\n";
         let chunks = format!("{:x}\r\n{}\r\n0\r\n\r\n", bytes, sized(bytes));
-        let answer = server.raw(&[head.as_bytes(), chunks.as_bytes()]).await;
+        let response = server.raw(&[head.as_bytes(), chunks.as_bytes()]).await;
         assert!(
-            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            response.starts_with(&format!("HTTP/1.1 {status} ")),
             "{}",
-            answer.get(..200).unwrap_or(&answer)
+            response.get(..200).unwrap_or(&response)
         );
     }
-    // Whoever asks before sending is told before sending.
-    let asks = b"POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n\
+    // A client that sends `Expect` gets the error before it sends the body.
+    let expects = b"POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n\
                  Content-Length: 10485761\r\nExpect: 100-continue\r\n\r\n";
-    assert!(server.raw(&[asks]).await.starts_with("HTTP/1.1 413 "));
+    assert!(server.raw(&[expects]).await.starts_with("HTTP/1.1 413 "));
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_come_is_given_up() {
+async fn a_body_that_does_not_arrive_times_out() {
     let server = TestServer::open(|options| options.body_timeout = Duration::from_millis(100)).await;
-    let lies =
+    let incomplete =
         b"POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{}";
-    let answer = server.raw(&[lies]).await;
+    let response = server.raw(&[incomplete]).await;
     assert!(
-        answer.starts_with("HTTP/1.1 408 ") && answer.contains("body-timeout"),
-        "{answer}"
+        response.starts_with("HTTP/1.1 408 ") && response.contains("body-timeout"),
+        "{response}"
     );
 }
 
 #[tokio::test]
-async fn beyond_its_room_a_server_says_so() {
+async fn beyond_the_limit_of_requests_a_server_answers_503() {
     let server = TestServer::open(|options| options.requests = 1).await;
     let first = tokio::spawn(server.get("/slow").send());
     let mut seen = 200;
@@ -333,13 +336,13 @@ async fn beyond_its_room_a_server_says_so() {
         assert!(seen == 200 || response.headers()["retry-after"] == "1");
     }
     assert_eq!(seen, 503);
-    assert_eq!(server.answer(server.get("/health/live")).await.0, 200);
+    assert_eq!(server.response(server.get("/health/live")).await.0, 200);
     assert_eq!(first.await.unwrap().unwrap().status(), 200);
-    assert_eq!(server.answer(server.get("/echo")).await.0, 200);
+    assert_eq!(server.response(server.get("/echo")).await.0, 200);
 }
 
 #[tokio::test]
-async fn a_server_that_stops_ends_what_it_works_on() {
+async fn a_server_that_stops_completes_requests_in_flight() {
     let mut server = TestServer::open(|_| {}).await;
     let request = tokio::spawn(server.get("/slow").send());
     let idle = client();
@@ -373,8 +376,8 @@ impl TestServer {
     }
 }
 
-/// Reads an answer, and leaves the connection open.
-async fn answered(stream: &mut TcpStream) -> String {
+/// Reads a response, and leaves the connection open.
+async fn read_response(stream: &mut TcpStream) -> String {
     let (mut seen, mut part) = (Vec::new(), [0; 1024]);
     let reading = async {
         while !seen.ends_with(b"}") {
@@ -389,7 +392,7 @@ async fn answered(stream: &mut TcpStream) -> String {
 }
 
 /// Waits until the server has closed the connection.
-async fn closed(mut stream: TcpStream) {
+async fn expect_closed(mut stream: TcpStream) {
     let mut rest = Vec::new();
     let reading = stream.read_to_end(&mut rest);
     let _ = tokio::time::timeout(Duration::from_secs(60), reading)
@@ -399,35 +402,35 @@ async fn closed(mut stream: TcpStream) {
 }
 
 #[tokio::test]
-async fn a_head_that_does_not_come_ends_its_connection_and_no_request() {
+async fn an_incomplete_head_ends_its_connection_but_no_request() {
     let head = Duration::from_millis(100);
     let server = TestServer::within(ConnectionLimits { head, ..limits(100) }, |_| {}).await;
     let mut idle = server.begin(WHOLE).await;
-    assert!(answered(&mut idle).await.starts_with("HTTP/1.1 200 "));
+    assert!(read_response(&mut idle).await.starts_with("HTTP/1.1 200 "));
     let mut slow = server
         .begin(b"GET /slow HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         .await;
-    closed(server.begin(b"").await).await;
-    closed(server.begin(HALF).await).await;
-    // What takes longer than a head may is no head: an answer, and the time between two requests.
-    let mut answer = String::new();
-    slow.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.ends_with("slow"), "{answer}");
+    expect_closed(server.begin(b"").await).await;
+    expect_closed(server.begin(HALF).await).await;
+    // The limit of a head does not apply to a response, nor to the time between two requests.
+    let mut response = String::new();
+    slow.read_to_string(&mut response).await.unwrap();
+    assert!(response.ends_with("slow"), "{response}");
     idle.write_all(WHOLE).await.unwrap();
-    assert!(answered(&mut idle).await.starts_with("HTTP/1.1 200 "));
-    // The head of a later request has no more time.
+    assert!(read_response(&mut idle).await.starts_with("HTTP/1.1 200 "));
+    // The head of a later request has the same limit.
     idle.write_all(HALF).await.unwrap();
-    closed(idle).await;
+    expect_closed(idle).await;
 }
 
 #[tokio::test]
-async fn an_idle_connection_ends_after_its_time() {
+async fn an_idle_connection_ends_after_its_limit() {
     let idle = Duration::from_millis(100);
     let server = TestServer::within(ConnectionLimits { idle, ..limits(100) }, |_| {}).await;
     let head = server.begin(HALF).await;
     let mut stream = server.begin(WHOLE).await;
-    assert!(answered(&mut stream).await.starts_with("HTTP/1.1 200 "));
-    closed(stream).await;
+    assert!(read_response(&mut stream).await.starts_with("HTTP/1.1 200 "));
+    expect_closed(stream).await;
     drop(head);
 }
 
@@ -439,28 +442,28 @@ async fn a_client_that_does_not_read_is_cut_off() {
     *ENDLESS.lock().unwrap() = Some(held);
     let _stream = server.begin(b"GET /endless HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     let ended = tokio::time::timeout(Duration::from_secs(60), dropped).await;
-    assert!(ended.expect("the answer is given up").is_err());
+    assert!(ended.expect("the response is dropped").is_err());
 }
 
 #[tokio::test]
-async fn without_room_the_slowest_end_first() {
+async fn without_room_incomplete_heads_end_first() {
     let server = TestServer::within(limits(6), |_| {}).await;
     let mut idle = Vec::new();
     for _ in 0..3 {
         let mut stream = server.begin(WHOLE).await;
-        assert!(answered(&mut stream).await.starts_with("HTTP/1.1 200 "));
+        assert!(read_response(&mut stream).await.starts_with("HTTP/1.1 200 "));
         idle.push(stream);
     }
     let mut heads = Vec::new();
     for _ in 0..3 {
         heads.push(server.begin(HALF).await);
     }
-    // Half-sent heads keep no one out, however many come.
+    // Incomplete heads, however many, do not keep other connections out.
     for _ in 0..50 {
         heads.push(server.begin(HALF).await);
         let mut stream = server.begin(WHOLE).await;
-        let answer = answered(&mut stream).await;
-        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        let response = read_response(&mut stream).await;
+        assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
         let mut oldest = heads.remove(0);
         let mut rest = Vec::new();
         let _ = tokio::time::timeout(Duration::from_secs(60), oldest.read_to_end(&mut rest))
@@ -469,6 +472,6 @@ async fn without_room_the_slowest_end_first() {
     }
     for stream in &mut idle {
         stream.write_all(WHOLE).await.unwrap();
-        assert!(answered(stream).await.starts_with("HTTP/1.1 200 "));
+        assert!(read_response(stream).await.starts_with("HTTP/1.1 200 "));
     }
 }

@@ -1,4 +1,4 @@
-//! Elsa's `versionOptions`: a word, or the number of a version.
+//! Elsa's `versionOptions`: a keyword, or the number of a version.
 
 use serde_json::Value;
 
@@ -12,25 +12,25 @@ const NAME: &str = "versionOptions";
 pub(super) fn take(fields: &mut Fields) -> Result<Option<VersionOptions>, ApiError> {
     match fields.any(NAME) {
         None => Ok(None),
-        Some(Value::String(text)) => read(&text).map(Some),
-        Some(Value::Number(number)) => read(&number.to_string()).map(Some),
-        Some(_) => Err(wrong()),
+        Some(Value::String(text)) => parse(&text).map(Some),
+        Some(Value::Number(number)) => parse(&number.to_string()).map(Some),
+        Some(_) => Err(invalid()),
     }
 }
 
-/// Takes the field out where only the published version can be meant, as what is started.
+/// Takes the field out where only the published version is valid: a start runs that version.
 pub(super) fn take_published(fields: &mut Fields) -> Result<(), ApiError> {
     match take(fields)? {
         None | Some(VersionOptions::Published) => Ok(()),
         Some(_) => {
-            let message = "Only the published version can be started; publish the one that is meant.";
+            let message = "Only the published version can be started; publish the version first.";
             Err(ApiError::bad_request("version-not-startable", message).field(NAME, message))
         }
     }
 }
 
-fn read(text: &str) -> Result<VersionOptions, ApiError> {
-    let words = [
+fn parse(text: &str) -> Result<VersionOptions, ApiError> {
+    let keywords = [
         ("Latest", VersionOptions::Latest),
         ("Published", VersionOptions::Published),
         ("LatestOrPublished", VersionOptions::LatestOrPublished),
@@ -38,14 +38,17 @@ fn read(text: &str) -> Result<VersionOptions, ApiError> {
         ("Draft", VersionOptions::Draft),
         ("AllVersions", VersionOptions::All),
     ];
-    if let Some((_, which)) = words.into_iter().find(|(word, _)| word.eq_ignore_ascii_case(text)) {
+    if let Some((_, which)) = keywords
+        .into_iter()
+        .find(|(keyword, _)| keyword.eq_ignore_ascii_case(text))
+    {
         return Ok(which);
     }
     let number = text.parse::<i32>().ok().filter(|number| *number >= 1);
-    number.map(VersionOptions::Specific).ok_or_else(wrong)
+    number.map(VersionOptions::Specific).ok_or_else(invalid)
 }
 
-fn wrong() -> ApiError {
+fn invalid() -> ApiError {
     ApiError::invalid_field(
         NAME,
         "versionOptions must be Latest, Published, LatestOrPublished, LatestAndPublished, Draft, AllVersions or the \
@@ -60,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_and_numbers_are_understood() {
+    fn keywords_and_numbers_are_parsed() {
         for (value, which) in [
             (json!("Latest"), VersionOptions::Latest),
             (json!("published"), VersionOptions::Published),

@@ -5,7 +5,7 @@ use std::fmt;
 use axum::http::{HeaderMap, header};
 use sha2::{Digest, Sha256};
 
-/// An API key, kept as its hash: nothing that prints or copies it gives the key away.
+/// An API key. Only its hash is kept, so a copy or a printed form does not disclose the key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey([u8; 32]);
 
@@ -15,22 +15,22 @@ impl ApiKey {
         Self(Sha256::digest(text.as_bytes()).into())
     }
 
-    /// Whether the headers show this key. Takes equally long wherever a wrong key differs, as only hashes of one
-    /// length are compared, and all of their bytes.
-    pub(crate) fn is_shown(&self, headers: &HeaderMap) -> bool {
-        let mut shown = headers.get_all(header::AUTHORIZATION).iter();
-        let (Some(shown), None) = (shown.next(), shown.next()) else {
+    /// Whether the headers carry this key, exactly once. The time does not depend on where a wrong key differs: all bytes
+    /// of two hashes are compared.
+    pub(crate) fn matches(&self, headers: &HeaderMap) -> bool {
+        let mut values = headers.get_all(header::AUTHORIZATION).iter();
+        let (Some(value), None) = (values.next(), values.next()) else {
             return false;
         };
-        let Some((scheme, key)) = shown.to_str().ok().and_then(|text| text.split_once(' ')) else {
+        let Some((scheme, key)) = value.to_str().ok().and_then(|text| text.split_once(' ')) else {
             return false;
         };
-        let theirs: [u8; 32] = Sha256::digest(key.trim().as_bytes()).into();
+        let given: [u8; 32] = Sha256::digest(key.trim().as_bytes()).into();
         let difference = self
             .0
             .iter()
-            .zip(theirs)
-            .fold(0, |sum, (ours, theirs)| sum | (ours ^ theirs));
+            .zip(given)
+            .fold(0, |sum, (own, given)| sum | (own ^ given));
         scheme.eq_ignore_ascii_case("ApiKey") && std::hint::black_box(difference) == 0
     }
 }
@@ -56,10 +56,10 @@ mod tests {
     }
 
     #[test]
-    fn only_the_whole_key_under_the_right_scheme_is_good() {
+    fn only_the_whole_key_under_the_right_scheme_matches() {
         let key = ApiKey::new("s3cret");
         for good in ["ApiKey s3cret", "apikey s3cret", "ApiKey  s3cret "] {
-            assert!(key.is_shown(&headers(&[good])), "{good}");
+            assert!(key.matches(&headers(&[good])), "{good}");
         }
         for bad in [
             "ApiKey s3cre",
@@ -70,10 +70,10 @@ mod tests {
             "ApiKey",
             "ApiKey ",
         ] {
-            assert!(!key.is_shown(&headers(&[bad])), "{bad}");
+            assert!(!key.matches(&headers(&[bad])), "{bad}");
         }
-        assert!(!key.is_shown(&headers(&[])));
-        assert!(!key.is_shown(&headers(&["ApiKey wrong", "ApiKey s3cret"])));
+        assert!(!key.matches(&headers(&[])));
+        assert!(!key.matches(&headers(&["ApiKey wrong", "ApiKey s3cret"])));
     }
 
     #[test]

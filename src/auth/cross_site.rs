@@ -1,8 +1,8 @@
-//! Whether a request comes from a web page, and from whose.
+//! The defence against requests that a browser sends for a web page of another site.
 //!
-//! A browser says so in `Sec-Fetch-Site` and `Origin`, and a page cannot forge either. But it leaves both out of a plain GET
-//! (an image, a link) to what is not the loopback over http; older ones everywhere. So where no key is asked for, a GET that
-//! acts needs a sign that no foreign page can give.
+//! A browser marks such a request by `Sec-Fetch-Site` and `Origin`, and a page cannot forge either. But it omits both from
+//! a plain GET (an image, a link) over http to other addresses than the loopback; older browsers omit them everywhere. So
+//! a server without an API key requires, for a GET with side effects, a header that no foreign page can send.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 
@@ -11,13 +11,13 @@ use crate::http::ApiError;
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Headers that a page of another origin can send only after it has asked the server, which never agrees.
+/// Headers that need a preflight request if a page of another origin sends them. This server grants none.
 const PREFLIGHT_HEADERS: [HeaderName; 2] = [
     HeaderName::from_static("x-requested-with"),
     HeaderName::from_static("idempotency-key"),
 ];
 
-/// The schemes of `Authorization` that no browser sends by itself.
+/// The schemes of `Authorization` that no browser sends on its own.
 const SCHEMES: [&str; 2] = ["apikey", "bearer"];
 
 fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
@@ -26,8 +26,8 @@ fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
         .map(|value: &HeaderValue| value.to_str().unwrap_or_default())
 }
 
-/// Refuses what a browser sends for a page of another origin, unless the operator allows that page's host by name.
-pub(crate) fn refuse_cross_site(headers: &HeaderMap, hosts: &Hosts, host: &str) -> Result<(), ApiError> {
+/// Rejects a request that a browser sends for a page of another origin, unless the operator allows that host by name.
+pub(crate) fn reject_cross_site(headers: &HeaderMap, hosts: &Hosts, host: &str) -> Result<(), ApiError> {
     let foreign = match text(headers, &header::ORIGIN) {
         Some(origin) => !hosts.admits_origin(origin, host),
         None => text(headers, &FETCH_SITE).is_some_and(|site| site != "same-origin" && site != "none"),
@@ -42,8 +42,9 @@ pub(crate) fn refuse_cross_site(headers: &HeaderMap, hosts: &Hosts, host: &str) 
     Ok(())
 }
 
-/// Refuses a GET that acts if an image or a link in a page of another origin could have made it. An `Origin` has been checked.
-pub(crate) fn refuse_forgeable_get(headers: &HeaderMap) -> Result<(), ApiError> {
+/// Rejects a GET with side effects that an image or a link in a page of another origin could have sent. Precondition:
+/// `reject_cross_site` has checked `Origin`.
+pub(crate) fn reject_forgeable_get(headers: &HeaderMap) -> Result<(), ApiError> {
     let own_page = text(headers, &FETCH_SITE).is_some_and(|site| site == "same-origin" || site == "none");
     let credentials = text(headers, &header::AUTHORIZATION).and_then(|text| text.split_once(' '));
     let by_program =
@@ -56,8 +57,8 @@ pub(crate) fn refuse_forgeable_get(headers: &HeaderMap) -> Result<(), ApiError> 
     Err(ApiError::new(
         StatusCode::FORBIDDEN,
         "header-required",
-        "As this server asks for no key, a GET that acts needs the header `X-Requested-With` (any value), so that no web \
-         page can send it; or use POST.",
+        "This server has no API key, so a GET with side effects needs the header `X-Requested-With` (any value), which no \
+         foreign web page can send; or use POST.",
     ))
 }
 
@@ -73,9 +74,9 @@ mod tests {
     }
 
     #[test]
-    fn a_get_that_acts_comes_from_a_program_or_from_our_own_page() {
+    fn a_get_with_side_effects_comes_from_a_program_or_the_servers_own_page() {
         let code = |pairs: &[(&'static str, &'static str)]| {
-            refuse_forgeable_get(&headers(pairs)).map_err(|error| error.status_and_code().1)
+            reject_forgeable_get(&headers(pairs)).map_err(|error| error.status_and_code().1)
         };
         for good in [
             ("sec-fetch-site", "same-origin"),
@@ -100,10 +101,10 @@ mod tests {
     }
 
     #[test]
-    fn an_origin_that_is_allowed_outweighs_the_site() {
+    fn an_allowed_origin_takes_precedence_over_the_site() {
         let hosts = Hosts::new("127.0.0.1:5001".parse().unwrap(), &["studio.example".to_owned()]);
         let foreign = |pairs: &[(&'static str, &'static str)]| {
-            refuse_cross_site(&headers(pairs), &hosts, "localhost:5001").is_err()
+            reject_cross_site(&headers(pairs), &hosts, "localhost:5001").is_err()
         };
         let studio = ("origin", "https://studio.example");
         assert!(!foreign(&[studio]) && !foreign(&[studio, ("sec-fetch-site", "cross-site")]));

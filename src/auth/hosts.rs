@@ -1,15 +1,15 @@
-//! Which names in `Host` are ours, and which origins a browser may call from.
+//! The admitted names in `Host`, and the admitted origins of a browser's request.
 //!
 //! A web page can make its own name resolve to 127.0.0.1 (DNS rebinding), and its scripts then reach a local engine as
-//! "same origin". They cannot change the `Host` that the browser sends, which is the page's own name: so only names
-//! that are known to be ours are admitted. An address written in digits cannot be rebound; it is admitted when it is
-//! the loopback, or one that we listen on.
+//! "same origin". They cannot change the `Host` that the browser sends, which is the page's own name. So only known names
+//! of this server are admitted. An address written in digits cannot be rebound; it is admitted if it is the loopback or
+//! the address that the server listens on.
 
 use std::net::{IpAddr, SocketAddr};
 
 use axum::http::uri::Authority;
 
-/// The names that are ours.
+/// The names and addresses of this server.
 #[derive(Debug)]
 pub(crate) struct Hosts {
     listen: IpAddr,
@@ -18,16 +18,16 @@ pub(crate) struct Hosts {
 }
 
 impl Hosts {
-    /// The loopback, the address listened on, and what the operator allows.
+    /// The loopback, the address that the server listens on, and the names that the operator allows.
     pub(crate) fn new(listen: SocketAddr, allowed: &[String]) -> Self {
         Self {
             listen: listen.ip(),
-            names: allowed.iter().map(|name| normal(name)).collect(),
+            names: allowed.iter().map(|name| normalize(name)).collect(),
             any: allowed.iter().any(|name| name == "*"),
         }
     }
 
-    /// Whether a request that says this `Host` is meant for us.
+    /// Whether a request with this `Host` is addressed to this server.
     pub(crate) fn admits(&self, host: &str) -> bool {
         let Some(name) = name_of(host) else { return false };
         if self.any || name == "localhost" || self.names.contains(&name) {
@@ -40,8 +40,9 @@ impl Hosts {
         address.is_loopback() || address == self.listen.to_canonical() || self.listen.is_unspecified()
     }
 
-    /// Whether a page of this `Origin` may call us under this `Host`: it is our own, or of a host that the operator
-    /// allows by name. Other programs of this machine have pages, too, so `localhost` on another port is a stranger.
+    /// Whether a page of this `Origin` may call this server under this `Host`: the two are equal, or the operator allows
+    /// the page's host by name. Other programs of the machine serve pages, too, so `localhost` on another port is not
+    /// admitted.
     pub(crate) fn admits_origin(&self, origin: &str, host: &str) -> bool {
         let Some((_, authority)) = origin.split_once("://") else {
             return false;
@@ -50,14 +51,14 @@ impl Hosts {
     }
 }
 
-/// The name without port, brackets and a final dot, in lower case.
+/// The host without port, brackets and a final dot, in lower case.
 fn name_of(host: &str) -> Option<String> {
     let authority: Authority = host.parse().ok().filter(|_| !host.contains('@'))?;
-    let name = normal(authority.host());
+    let name = normalize(authority.host());
     (!name.is_empty()).then_some(name)
 }
 
-fn normal(name: &str) -> String {
+fn normalize(name: &str) -> String {
     let name = name.strip_suffix('.').unwrap_or(name);
     let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
     bare.unwrap_or(name).to_ascii_lowercase()
@@ -73,9 +74,9 @@ mod tests {
     }
 
     #[test]
-    fn only_our_own_names_are_admitted() {
+    fn only_names_of_this_server_are_admitted() {
         let local = hosts("127.0.0.1:5001", &[]);
-        for ours in [
+        for own in [
             "localhost",
             "LOCALHOST:5001",
             "localhost.:1",
@@ -83,7 +84,7 @@ mod tests {
             "127.9.9.9",
             "[::1]:5001",
         ] {
-            assert!(local.admits(ours), "{ours}");
+            assert!(local.admits(own), "{own}");
         }
         for foreign in [
             "evil.example",
@@ -109,18 +110,18 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_another_origin_is_a_stranger() {
+    fn a_page_of_another_origin_is_not_admitted() {
         let local = hosts("127.0.0.1:5001", &["studio.example"]);
         assert!(local.admits_origin("http://localhost:5001", "localhost:5001"));
         assert!(local.admits_origin("https://studio.example", "localhost:5001"));
-        for stranger in [
+        for foreign in [
             "null",
             "http://localhost:3000",
             "https://evil.example",
             "http://127.0.0.1:5001",
             "",
         ] {
-            assert!(!local.admits_origin(stranger, "localhost:5001"), "{stranger}");
+            assert!(!local.admits_origin(foreign, "localhost:5001"), "{foreign}");
         }
         assert!(!hosts("0.0.0.0:80", &["*"]).admits_origin("https://evil.example", "localhost"));
     }

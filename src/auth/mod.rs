@@ -1,4 +1,5 @@
-//! Who may call: the API key, the admitted values of `Host` and `Origin`, and the defence against foreign web pages.
+//! Authentication of requests: the API key, the admitted values of `Host` and `Origin`, and the defence against
+//! cross-site requests. Nothing here knows a route.
 
 mod api_key;
 pub(crate) mod cross_site;

@@ -1,4 +1,4 @@
-//! One activity of the tree as JSON, read but not understood.
+//! An activity of the tree as JSON, without knowledge of its type.
 
 use serde_json::{Map, Value};
 
@@ -7,12 +7,12 @@ use serde_json::{Map, Value};
 pub struct RawActivity<'a>(&'a Map<String, Value>);
 
 impl<'a> RawActivity<'a> {
-    /// Views a value as an activity; `None` when it is no object.
+    /// Views a value as an activity; `None` if it is not an object.
     pub fn new(value: &'a Value) -> Option<Self> {
         value.as_object().map(Self)
     }
 
-    /// A property as it stands.
+    /// A property, unchanged.
     pub fn get(&self, property: &str) -> Option<&'a Value> {
         self.0.get(property)
     }
@@ -26,22 +26,22 @@ impl<'a> RawActivity<'a> {
         self.get(property).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The id; empty when there is none.
+    /// The id; empty if missing.
     pub fn id(&self) -> &'a str {
         self.text("id")
     }
 
-    /// The type name, such as `Elsa.WriteLine`; empty when there is none.
+    /// The type name, such as `Elsa.WriteLine`; empty if missing.
     pub fn type_name(&self) -> &'a str {
         self.text("type")
     }
 
-    /// The version of the type; 1 when there is none.
+    /// The version of the type; 1 if missing.
     pub fn version(&self) -> i32 {
         self.named_version().unwrap_or(1)
     }
 
-    /// The version of the type, if it names one. Elsa writes 0 where it knows none.
+    /// The version of the type, if it names one. Elsa writes 0 for an unknown version.
     pub fn named_version(&self) -> Option<i32> {
         let version = self.get("version").and_then(Value::as_i64);
         version
@@ -54,7 +54,7 @@ impl<'a> RawActivity<'a> {
         Some(self.text("name")).filter(|name| !name.is_empty())
     }
 
-    /// Whether an instance may begin here. Older definitions have it beside, newer ones inside `customProperties`.
+    /// Whether an instance can start here. Older definitions have the flag at the top level, newer ones in `customProperties`.
     pub fn can_start_workflow(&self) -> bool {
         let custom = self
             .get("customProperties")

@@ -1,32 +1,32 @@
-//! The arrows of a flowchart, in both generations of Elsa's JSON.
+//! The connections of a flowchart, in both forms of Elsa's JSON.
 //!
 //! Elsa 3.0 wrote `{source: id, sourcePort, target: id, targetPort}`, later ones write
-//! `{source: {activity, port}, target: {activity, port}}`. A port that is missing means `Done` at the source and `In`
-//! at the target.
+//! `{source: {activity, port}, target: {activity, port}}`. A missing port means `Done` at the source and `In` at the
+//! target.
 
 use serde_json::Value;
 
-/// One end of an arrow.
+/// One end of a connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Endpoint {
     /// The id of the activity.
     pub activity: String,
-    /// The outcome (at the source) or the entrance (at the target).
+    /// The outcome (at the source) or the input port (at the target).
     pub port: String,
 }
 
-/// An arrow from one activity's outcome to another activity.
+/// A connection from an outcome of one activity to another activity.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Connection {
-    /// Where it starts.
+    /// The outcome that it starts at.
     pub source: Endpoint,
-    /// Where it leads.
+    /// The activity that it leads to.
     pub target: Endpoint,
 }
 
 impl Connection {
-    /// Reads what stands under `connections`. Doubles are dropped; entries that name no activities come back with
-    /// empty ids, so that validation can complain about them.
+    /// Reads the value of `connections`. Duplicates are dropped; an entry without an activity gets an empty id, which
+    /// validation reports.
     pub fn list(value: Option<&Value>) -> Vec<Self> {
         let mut connections: Vec<Self> = Vec::new();
         for entry in value.and_then(Value::as_array).into_iter().flatten() {
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_generations_say_the_same() {
+    fn both_forms_have_the_same_meaning() {
         let flat = json!([{"source": "a", "target": "b", "sourcePort": "True", "targetPort": "In"}]);
         let nested = json!([
             {"source": {"activity": "a", "port": "True"}, "target": {"activity": "b"}, "vertices": []},

@@ -2,29 +2,29 @@
 
 use serde_json::Value;
 
-/// How the value of an input is found.
+/// The expression of an input.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expression {
-    /// `Literal`, `Object`, `Variable`, `Input`, `Output`, `JavaScript`, or one that cannot run here.
+    /// `Literal`, `Object`, `Variable`, `Input`, `Output`, `JavaScript`, or a type that cannot run here.
     pub kind: String,
     /// The literal, the script, or the reference.
     pub value: Value,
 }
 
-/// What an activity has under the name of one of its inputs or outputs.
+/// The value of an activity's property for one of its inputs or outputs.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct InputBinding {
-    /// Elsa's type name, empty when none is given.
+    /// Elsa's type name; empty if missing.
     pub type_name: String,
-    /// The expression, if there is one.
+    /// The expression, if it has one.
     pub expression: Option<Expression>,
     /// The variable that is read or, for an output, written.
     pub memory_reference: Option<String>,
 }
 
 impl InputBinding {
-    /// Reads an input or output. `null` and a missing one bind nothing; a bare value, as people write by hand, is a
-    /// literal.
+    /// Reads an input or output. `null` and a missing property bind nothing; a bare value, as in a definition written by
+    /// hand, is a literal.
     pub fn parse(value: Option<&Value>) -> Option<Self> {
         let value = value.filter(|value| !value.is_null())?;
         let is_wrapped = value.as_object().is_some_and(|fields| {

@@ -1,14 +1,14 @@
-//! The Elsa 3 JSON model of a workflow: what users send, keep in version control and get back.
+//! The Elsa 3 JSON model of a workflow definition.
 //!
-//! Three promises hold here and nowhere else needs to repeat them:
+//! It guarantees three invariants, on which other modules rely:
 //!
 //! - **Nothing is lost.** Properties that this crate does not know are kept and written back, because Elsa Studio
-//!   and its extensions hang their own data on definitions.
-//! - **Nothing is too deep.** A definition nests at most [`MAX_DEPTH`] levels of JSON, so that every walk over it may
-//!   recurse without a thought for the stack.
-//! - **Nothing is unstorable.** U+0000 is legal in JSON and refused by the database; it is refused at the door.
+//!   and its extensions add their own data to definitions.
+//! - **Nothing is too deep.** A definition nests at most [`MAX_DEPTH`] levels of JSON, so every walk over it may recurse
+//!   without exhausting the stack.
+//! - **Everything can be stored.** U+0000 is valid in JSON, but the database cannot store it, so it is rejected here.
 //!
-//! The module knows no activity types: which properties are inputs, ports or children is the catalogue's knowledge.
+//! The module knows no activity types: the catalogue decides which properties are inputs, ports or children.
 
 mod activity;
 mod connection;

@@ -1,4 +1,4 @@
-//! A workflow definition: one version of it, as Elsa's API and designer exchange it.
+//! One version of a workflow definition, as Elsa's API and designer exchange it.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Map, Value};
@@ -10,31 +10,31 @@ use crate::{Error, Result};
 
 const BYTE_ORDER_MARK: &[u8] = &[0xEF, 0xBB, 0xBF];
 
-/// Versions count from 1, one at a time; far below what an integer holds, so that counting never fails.
+/// The largest version that is accepted. Versions increase by one, so this leaves room below the limit of an `i32`.
 const MAX_VERSION: i32 = 1_000_000_000;
 
-/// One version of a workflow.
+/// One version of a workflow definition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkflowDefinition {
-    /// The id of this version; empty when the sender leaves it to us.
+    /// The id of this version; empty if the server is to assign it.
     pub id: VersionId,
-    /// What all versions share; empty when the sender leaves it to us.
+    /// The id that all versions share; empty if the server is to assign it.
     pub definition_id: DefinitionId,
-    /// Counts from 1; 0 when the sender leaves it to us.
+    /// The number of the version, from 1; 0 if the server is to assign it.
     pub version: i32,
-    /// For people.
+    /// The display name.
     pub name: Option<String>,
-    /// For people.
+    /// The description.
     pub description: Option<String>,
-    /// Whether the sender believes it to be the newest.
+    /// Whether the sender takes it for the latest version.
     pub is_latest: bool,
-    /// Whether the sender believes it to be the one that runs.
+    /// Whether the sender takes it for the published version.
     pub is_published: bool,
-    /// Not to be edited.
+    /// Whether editing it is disabled.
     pub is_readonly: bool,
-    /// Belongs to the system and is hidden from lists.
+    /// Whether it belongs to the system and is hidden from lists.
     pub is_system: bool,
-    /// The version of the tool that wrote it.
+    /// The version of the tool that created it.
     pub tool_version: Option<String>,
     /// The declared variables, as JSON.
     pub variables: Vec<Value>,
@@ -42,15 +42,15 @@ pub struct WorkflowDefinition {
     pub inputs: Vec<Value>,
     /// The declared outputs, as JSON.
     pub outputs: Vec<Value>,
-    /// The outcomes when it is used as an activity.
+    /// The outcomes if it is used as an activity.
     pub outcomes: Vec<String>,
     /// Data of tools and extensions.
     pub custom_properties: Map<String, Value>,
-    /// Activation strategy, incident strategy and alike.
+    /// Activation strategy, incident strategy and further options.
     pub options: Map<String, Value>,
     /// The activity at the root of the tree, as JSON.
     pub root: Option<Value>,
-    /// When the version was made.
+    /// When the version was created.
     pub created_at: Option<DateTime<Utc>>,
     /// Properties that this crate does not know; they are written back.
     pub extra: Map<String, Value>,
@@ -60,9 +60,8 @@ impl WorkflowDefinition {
     /// Reads a definition from JSON text, with or without a byte order mark.
     ///
     /// # Errors
-    /// `invalid-json` when it is not JSON, `nesting-too-deep` when it nests more than [`MAX_DEPTH`] levels,
-    /// `invalid-text` when it holds U+0000 or half a surrogate pair, `invalid-definition` when a property has the
-    /// wrong type.
+    /// `invalid-json` if it is not JSON, `nesting-too-deep` if it nests more than [`MAX_DEPTH`] levels, `invalid-text` if it
+    /// contains U+0000 or half a surrogate pair, `invalid-definition` if a property has the wrong type.
     pub fn from_json(bytes: &[u8]) -> Result<Self> {
         let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
         let value: Value = serde_json::from_slice(bytes).map_err(|error| {
@@ -124,7 +123,7 @@ impl WorkflowDefinition {
         Ok(definition)
     }
 
-    /// The definition as Elsa's JSON, with everything that came in and was not understood.
+    /// The definition as Elsa's JSON, including the properties that this crate does not know.
     pub fn to_value(&self) -> Value {
         let mut fields = Map::new();
         let mut put = |name: &str, value: Value| drop(fields.insert(name.to_owned(), value));
@@ -182,7 +181,7 @@ fn too_deep() -> Error {
     )
 }
 
-fn wrong(field: &str, expected: &str) -> Error {
+fn invalid(field: &str, expected: &str) -> Error {
     let message = format!("The property {field} must be {expected}");
     Error::invalid("invalid-definition", message.clone()).field(field, message)
 }
@@ -195,7 +194,7 @@ fn text(fields: &mut Map<String, Value>, name: &str) -> Result<Option<String>> {
     match take(fields, name) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
-        Some(_) => Err(wrong(name, "text")),
+        Some(_) => Err(invalid(name, "text")),
     }
 }
 
@@ -203,7 +202,7 @@ fn flag(fields: &mut Map<String, Value>, name: &str) -> Result<bool> {
     match take(fields, name) {
         None => Ok(false),
         Some(Value::Bool(flag)) => Ok(flag),
-        Some(_) => Err(wrong(name, "true or false")),
+        Some(_) => Err(invalid(name, "true or false")),
     }
 }
 
@@ -211,7 +210,7 @@ fn list(fields: &mut Map<String, Value>, name: &str) -> Result<Vec<Value>> {
     match take(fields, name) {
         None => Ok(Vec::new()),
         Some(Value::Array(items)) => Ok(items),
-        Some(_) => Err(wrong(name, "a list")),
+        Some(_) => Err(invalid(name, "a list")),
     }
 }
 
@@ -219,7 +218,7 @@ fn object(fields: &mut Map<String, Value>, name: &str) -> Result<Map<String, Val
     match take(fields, name) {
         None => Ok(Map::new()),
         Some(Value::Object(inner)) => Ok(inner),
-        Some(_) => Err(wrong(name, "an object")),
+        Some(_) => Err(invalid(name, "an object")),
     }
 }
 
@@ -230,7 +229,7 @@ fn version(fields: &mut Map<String, Value>) -> Result<i32> {
             .as_i64()
             .and_then(|version| i32::try_from(version).ok())
             .filter(|version| (0..=MAX_VERSION).contains(version))
-            .ok_or_else(|| wrong("version", "a whole number from 0 to 1,000,000,000")),
+            .ok_or_else(|| invalid("version", "a whole number from 0 to 1,000,000,000")),
     }
 }
 
@@ -239,7 +238,7 @@ fn outcomes(fields: &mut Map<String, Value>) -> Result<Vec<String>> {
         .into_iter()
         .map(|outcome| match outcome {
             Value::String(name) => Ok(name),
-            _ => Err(wrong("outcomes", "a list of names")),
+            _ => Err(invalid("outcomes", "a list of names")),
         })
         .collect()
 }
@@ -248,7 +247,7 @@ fn root(fields: &mut Map<String, Value>) -> Result<Option<Value>> {
     match take(fields, "root") {
         None => Ok(None),
         Some(root @ Value::Object(_)) => Ok(Some(root)),
-        Some(_) => Err(wrong("root", "an activity")),
+        Some(_) => Err(invalid("root", "an activity")),
     }
 }
 
@@ -256,7 +255,7 @@ fn created_at(fields: &mut Map<String, Value>) -> Result<Option<DateTime<Utc>>> 
     let Some(text) = text(fields, "createdAt")? else {
         return Ok(None);
     };
-    let at = DateTime::parse_from_rfc3339(&text).map_err(|_| wrong("createdAt", "a date and time with an offset"))?;
+    let at = DateTime::parse_from_rfc3339(&text).map_err(|_| invalid("createdAt", "a date and time with an offset"))?;
     Ok(Some(at.with_timezone(&Utc)))
 }
 
@@ -267,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_properties_survive() {
+    fn unknown_properties_are_kept() {
         let text = json!({"definitionId": "d", "$schema": "s", "root": {"type": "Elsa.Start", "weird": [1]}});
         let definition = WorkflowDefinition::from_value(text).unwrap();
         let back = definition.to_value();
@@ -277,12 +276,12 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_is_no_error() {
+    fn a_byte_order_mark_is_accepted() {
         assert!(WorkflowDefinition::from_json(b"\xEF\xBB\xBF{}").is_ok());
     }
 
     #[test]
-    fn bad_text_has_its_own_code() {
+    fn invalid_text_has_its_own_code() {
         let code = |bytes: &[u8]| WorkflowDefinition::from_json(bytes).unwrap_err().code();
         assert_eq!(code(b"{"), "invalid-json");
         assert_eq!(code(br#"{"name": "a\u0000"}"#), "invalid-text");

@@ -6,13 +6,13 @@ use serde_json::Value;
 use super::WorkflowDefinition;
 use crate::id::{ActivityId, StimulusHash};
 
-/// Something that keeps a definition from being published.
+/// A reason why a definition cannot be published.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ValidationError {
-    /// The activity concerned; empty when it is the definition as a whole.
+    /// The activity concerned; empty for the definition as a whole.
     pub activity_id: String,
-    /// What is wrong, and what to do about it.
+    /// The problem, and its remedy.
     pub message: String,
 }
 
@@ -26,23 +26,23 @@ impl ValidationError {
     }
 }
 
-/// A way in which a published definition starts by itself.
+/// A trigger of a published definition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trigger {
-    /// The activity at which an instance then begins.
+    /// The activity at which an instance starts.
     pub activity_id: ActivityId,
     /// Its type, which is the name of the stimulus: `Elsa.Event`.
     pub activity_type: String,
-    /// What a stimulus must hash to.
+    /// The hash that a stimulus must have.
     pub hash: StimulusHash,
-    /// What it waits for: `{"eventName": …}`.
+    /// The payload of the stimulus: `{"eventName": …}`.
     pub payload: Value,
 }
 
-/// What a start asks for. `activation_of` in the database reads the same names.
+/// Elsa's strategies for a start besides running instances. `activation_of` in the database has the same names.
 const KNOWN: [&str; 4] = ["AllowAlways", "Singleton", "CorrelatedSingleton", "Correlation"];
 
-/// The name of the strategy of a definition, if nobody here knows it. A type name of .NET is cut to its last word:
+/// The activation strategy of a definition, if it is unknown. A .NET type name is reduced to its last segment:
 /// `Elsa.Workflows.Runtime.ActivationValidators.SingletonStrategy, Elsa.Workflows.Runtime`.
 pub(crate) fn unknown_strategy(definition: &WorkflowDefinition) -> Option<&str> {
     let given = definition
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_elsas_own_strategies_are_known() {
+    fn only_elsas_own_activation_strategies_are_known() {
         let unknown = |strategy: &str| {
             let body = json!({"options": {"activationStrategyType": strategy}});
             let definition = WorkflowDefinition::from_value(body).unwrap();

@@ -1,54 +1,54 @@
-//! What JSON may contain: bounded nesting, and no character that the database cannot store.
+//! The limits of accepted JSON: bounded nesting, and no character that the database cannot store.
 
 use serde_json::Value;
 
-/// The deepest nesting of JSON that a definition or an input may have, in levels. It is the bound of the JSON parser
-/// itself, so a text that parses never exceeds it; values built in memory are held to the same.
+/// The deepest nesting of JSON that a definition or an input may have, in levels. It equals the limit of the JSON parser,
+/// so parsed text never exceeds it; values built in memory have the same limit.
 pub const MAX_DEPTH: usize = 128;
 
 /// Why a JSON value cannot be accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextProblem {
-    /// It nests deeper than the bound.
+    /// It nests deeper than the limit.
     TooDeep,
-    /// A string or a key holds U+0000.
+    /// A string or a key contains U+0000.
     Nul,
 }
 
-/// Walks a value without recursion and tells its weight in bytes (about its length as JSON), or what is wrong with it.
+/// Checks a value without recursion; returns its approximate length as JSON, in bytes.
 pub(crate) fn inspect(value: &Value, max_depth: usize) -> Result<usize, TextProblem> {
-    let mut weight = 0usize;
+    let mut length = 0usize;
     let mut pending = vec![(value, 1usize)];
     while let Some((value, depth)) = pending.pop() {
         if depth > max_depth {
             return Err(TextProblem::TooDeep);
         }
         match value {
-            Value::Null | Value::Bool(_) => weight += 5,
-            Value::Number(_) => weight += 8,
+            Value::Null | Value::Bool(_) => length += 5,
+            Value::Number(_) => length += 8,
             Value::String(text) => {
                 if text.contains('\0') {
                     return Err(TextProblem::Nul);
                 }
-                weight += text.len() + 3;
+                length += text.len() + 3;
             }
             Value::Array(items) => {
-                weight += 2;
+                length += 2;
                 pending.extend(items.iter().map(|item| (item, depth + 1)));
             }
             Value::Object(fields) => {
-                weight += 2;
+                length += 2;
                 for (key, field) in fields {
                     if key.contains('\0') {
                         return Err(TextProblem::Nul);
                     }
-                    weight += key.len() + 4;
+                    length += key.len() + 4;
                     pending.push((field, depth + 1));
                 }
             }
         }
     }
-    Ok(weight)
+    Ok(length)
 }
 
 #[cfg(test)]

@@ -5,20 +5,20 @@ use serde_json::Value;
 /// A variable as a workflow or a container declares it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Variable {
-    /// What memory references point to. Never empty: a variable without an id is known by its name.
+    /// The target of memory references. Never empty: a variable without an id has its name as id.
     pub id: String,
-    /// What scripts call it.
+    /// The name in scripts.
     pub name: String,
     /// Elsa's type name: an alias such as `Int32`, or a .NET type name.
     pub type_name: String,
     /// The value is a list of that type.
     pub is_array: bool,
-    /// The value at the beginning, as text or JSON, not yet converted to the type.
+    /// The initial value, as text or JSON, not yet converted to the type.
     pub default: Option<Value>,
 }
 
 impl Variable {
-    /// Reads the variables that stand under `variables`; entries without id and name are left out.
+    /// Reads the value of `variables`; entries without id and name are left out.
     pub fn list(value: Option<&Value>) -> Vec<Self> {
         let entries = value.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let mut unnamed = 0;
@@ -55,18 +55,18 @@ impl Variable {
 /// A declared input or output of a workflow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Argument {
-    /// What callers and scripts call it.
+    /// The name for callers and scripts.
     pub name: String,
     /// Elsa's type name (Elsa writes it as `type`).
     pub type_name: String,
     /// The value is a list of that type.
     pub is_array: bool,
-    /// The value when the caller gives none.
+    /// The value if the caller gives none.
     pub default: Option<Value>,
 }
 
 impl Argument {
-    /// Reads the declarations that stand under `inputs` or `outputs`; entries without a name are left out.
+    /// Reads the value of `inputs` or `outputs`; entries without a name are left out.
     pub fn list(entries: &[Value]) -> Vec<Self> {
         entries
             .iter()

@@ -1,9 +1,9 @@
-//! A request's body: read whole within its limits, and turned into JSON that the engine can store.
+//! The body of a request: read whole within limits, and parsed into JSON that the engine can store.
 //!
-//! BodyLimits are of bytes ([`MAX_BODY`]), of time, and of memory: a body that outgrows what is usual waits for one of a
-//! few places, because JSON grows tenfold and more when it is parsed, and a hundred bodies of 10 MiB at once would
-//! take the process down with everybody's work. What each is parsed into is weighed before it is parsed (`estimate`), as ten
-//! MiB of tiny values become hundreds, and all that is in use fits one budget.
+//! The limits are bytes ([`MAX_BODY`]), time and memory. JSON grows tenfold and more when it is parsed, so a hundred
+//! bodies of 10 MiB at once would exhaust the memory of the process: a body above `LARGE_BYTES` waits for one of a few
+//! permits. The memory of each parsed body is estimated before it is parsed (`json_memory`), since 10 MiB of tiny values
+//! become hundreds, and all bodies in use share one budget.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,17 +23,17 @@ use crate::runtime::Idempotency;
 
 /// The largest body that is accepted, in bytes (10 MiB).
 pub const MAX_BODY: usize = 10_485_760;
-/// Above this, in bytes, a body takes one of the places for large ones.
+/// Above this size, in bytes, a body needs a permit for large bodies.
 const LARGE_BYTES: usize = 256 * 1024;
-/// What becomes of a body up to this, in bytes, is not counted: the places of requests bound it.
+/// A body whose estimate is at most this, in bytes, is not counted: the limit of requests bounds these.
 const NOT_COUNTED_BYTES: usize = 64 * 1024;
-/// Large bodies that are held and worked on at the same time.
+/// Large bodies in use at the same time.
 const MAX_LARGE_BODIES: usize = 8;
-/// What is still read of a body that is too large, in bytes: a client that is cut off while it sends sees a broken
+/// How much of a too large body is still read, in bytes: a client that is cut off while it sends sees a broken
 /// connection instead of the 413.
 const MAX_DISCARDED: usize = 64 * 1024 * 1024;
 
-/// The limits of all bodies of one server.
+/// The limits that all bodies of one server share.
 #[derive(Debug)]
 pub(crate) struct BodyLimits {
     timeout: Duration,
@@ -42,7 +42,7 @@ pub(crate) struct BodyLimits {
 }
 
 impl BodyLimits {
-    /// `memory`: MiB that parsed bodies may take, all together.
+    /// `memory` is the budget of all parsed bodies in MiB.
     pub(crate) fn new(timeout: Duration, memory: usize) -> Self {
         Self {
             timeout,
@@ -52,14 +52,14 @@ impl BodyLimits {
     }
 }
 
-/// What a client sent.
+/// The body that a client sent.
 #[derive(Debug)]
 pub(crate) struct RequestBody {
-    /// The JSON of the body; nothing if the body was empty.
+    /// The JSON of the body; `None` if the body was empty.
     pub(crate) value: Option<Value>,
     /// The `Idempotency-Key`, with the fingerprint of this request.
     pub(crate) idempotency: Option<Idempotency>,
-    /// Held for as long as the body is worked on.
+    /// Held while the body is in use.
     _permit: Option<OwnedSemaphorePermit>,
     _memory: Option<OwnedSemaphorePermit>,
 }
@@ -80,12 +80,12 @@ impl RequestBody {
     pub(crate) async fn read(request: Request, limits: &BodyLimits, max_bytes: usize) -> Result<Self, ApiError> {
         let (parts, body) = request.into_parts();
         let (bytes, permit) = read(body, &parts.headers, limits, max_bytes).await?;
-        let idempotency = idempotency::of(&parts, &bytes)?;
+        let idempotency = idempotency::from_request(&parts, &bytes)?;
         if !bytes.is_empty() {
             check_type(&parts.headers)?;
         }
         let (value, memory) = if bytes.len() > LARGE_BYTES {
-            // Longer than other tasks of this thread should wait.
+            // Parsing takes longer than other tasks of this thread should wait.
             let owned = Arc::clone(&limits.memory);
             let parsed = tokio::task::spawn_blocking(move || owned.parse(&bytes)).await;
             parsed.map_err(|_| ApiError::internal())??
@@ -101,7 +101,7 @@ impl RequestBody {
     }
 }
 
-/// What parsed bodies may take of the memory of this process, all together.
+/// The memory budget of all parsed bodies.
 #[derive(Debug)]
 struct BodyMemory {
     /// One permit is a KiB.
@@ -116,7 +116,7 @@ impl BodyMemory {
         Self { free, kibibytes }
     }
 
-    /// Parses a body once there is room for what becomes of it. The room is free again when the permit is dropped.
+    /// Reserves the estimated memory of a body, then parses it. Dropping the permit releases the memory.
     fn parse(&self, bytes: &[u8]) -> Result<(Option<Value>, Option<OwnedSemaphorePermit>), ApiError> {
         let estimate = json_memory::estimate(bytes);
         let permit = if estimate > NOT_COUNTED_BYTES {
@@ -135,7 +135,7 @@ impl BodyMemory {
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "too-many-values",
                 format!(
-                    "The JSON holds so many values that it would take {} MiB of memory, and bodies may take {} MiB \
+                    "The JSON holds so many values that it would take {} MiB of memory; the limit for bodies is {} MiB \
                      (--body-memory).",
                     kibibytes.div_ceil(1024),
                     self.kibibytes / 1024
@@ -146,13 +146,13 @@ impl BodyMemory {
             metrics::counter!("mainspring_bodies_refused_total", "reason" => "memory").increment(1);
             ApiError::unavailable(
                 "too-many-requests",
-                "The bodies of other requests take the memory that there is for bodies; try again.",
+                "The bodies of other requests use all memory for bodies; try again.",
             )
         })
     }
 }
 
-/// Reads all of a body, within the limits.
+/// Reads a whole body within the limits.
 async fn read(
     body: Body,
     headers: &HeaderMap,
@@ -163,7 +163,7 @@ async fn read(
         .get(header::CONTENT_LENGTH)
         .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     let over = declared.is_some_and(|length| length > max_bytes as u64);
-    // Whoever waits for "100 Continue" has not begun to send, and shall not.
+    // A client that waits for "100 Continue" has not begun to send, and must not.
     if over && headers.contains_key(header::EXPECT) {
         return Err(too_large(max_bytes));
     }
@@ -178,7 +178,7 @@ async fn read(
             let part = part.map_err(|_| {
                 ApiError::bad_request(
                     "incomplete-body",
-                    "The connection ended before the whole body had come.",
+                    "The connection ended before the whole body had arrived.",
                 )
             })?;
             if over || discarded > 0 || bytes.len() + part.len() > max_bytes {
@@ -205,15 +205,15 @@ async fn read(
     };
     match tokio::time::timeout(limits.timeout, all).await {
         Ok(Ok(())) => Ok((bytes, permit)),
-        Ok(Err(refusal)) => Err(refusal),
+        Ok(Err(error)) => Err(error),
         Err(_) if waits_for_permit => Err(ApiError::unavailable(
             "too-many-requests",
-            "This server works on as many large requests as it may; try again.",
+            "The limit of large requests at the same time is reached; try again.",
         )),
         Err(_) => Err(ApiError::new(
             StatusCode::REQUEST_TIMEOUT,
             "body-timeout",
-            format!("The body had not come after {} s.", limits.timeout.as_secs_f64()),
+            format!("The body had not arrived after {} s.", limits.timeout.as_secs_f64()),
         )
         .header(header::CONNECTION, "close")),
     }
@@ -223,11 +223,11 @@ fn too_large(max_bytes: usize) -> ApiError {
     ApiError::new(
         StatusCode::PAYLOAD_TOO_LARGE,
         "body-too-large",
-        format!("A body may have {max_bytes} bytes here and no more."),
+        format!("The limit of a body is {max_bytes} bytes here."),
     )
 }
 
-/// Only JSON, and only as it is: a form of a web page can send neither this type nor ask for leave to.
+/// Accepts only uncompressed JSON: a form of a web page cannot send this content type without a preflight request.
 fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
     let encoding = headers
         .get(header::CONTENT_ENCODING)
@@ -263,7 +263,7 @@ fn is_json(kind: &str) -> bool {
     json && utf8
 }
 
-/// Reads JSON text; nothing but white space (and a byte order mark) is no value.
+/// Parses JSON text; a text of white space (and a byte order mark) has no value.
 fn parse(bytes: &[u8]) -> Result<Option<Value>, ApiError> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         ApiError::bad_request(
@@ -277,12 +277,12 @@ fn parse(bytes: &[u8]) -> Result<Option<Value>, ApiError> {
     }
     let value: Value = serde_json::from_str(text).map_err(|error| {
         let (line, column) = (error.line(), error.column());
-        let words = error.to_string();
-        let permit = format!(" at line {line} column {column}");
-        let words = words.strip_suffix(&permit).unwrap_or(&words);
-        if words.contains("recursion limit") {
+        let text = error.to_string();
+        let position = format!(" at line {line} column {column}");
+        let message = text.strip_suffix(&position).unwrap_or(&text);
+        if message.contains("recursion limit") {
             too_deep()
-        } else if words.contains("surrogate") || words == "unexpected end of hex escape" {
+        } else if message.contains("surrogate") || message == "unexpected end of hex escape" {
             ApiError::bad_request(
                 "invalid-text",
                 format!("The JSON holds half a surrogate pair at line {line}, column {column}."),
@@ -290,7 +290,7 @@ fn parse(bytes: &[u8]) -> Result<Option<Value>, ApiError> {
         } else {
             ApiError::bad_request(
                 "invalid-json",
-                format!("The body is not valid JSON at line {line}, column {column}: {words}."),
+                format!("The body is not valid JSON at line {line}, column {column}: {message}."),
             )
         }
     })?;
@@ -301,7 +301,7 @@ fn parse(bytes: &[u8]) -> Result<Option<Value>, ApiError> {
     }
 }
 
-/// Refuses text that the database cannot store.
+/// The error for text with U+0000, which the database cannot store.
 pub(crate) fn contains_nul(what: &str) -> ApiError {
     ApiError::bad_request(
         "invalid-text",
@@ -320,12 +320,12 @@ fn too_deep() -> ApiError {
 mod tests {
     use super::*;
 
-    fn refused(bytes: &[u8]) -> &'static str {
+    fn code(bytes: &[u8]) -> &'static str {
         parse(bytes).unwrap_err().status_and_code().1
     }
 
     #[tokio::test]
-    async fn a_large_body_waits_for_a_place_and_is_told_so() {
+    async fn a_large_body_waits_for_a_permit_and_gets_an_error_without_one() {
         let limits = BodyLimits::new(Duration::from_millis(50), 64);
         let large = || Body::from(vec![b' '; LARGE_BYTES + 1]);
         let headers = HeaderMap::new();
@@ -333,50 +333,50 @@ mod tests {
         for _ in 0..MAX_LARGE_BODIES {
             held.push(read(large(), &headers, &limits, MAX_BODY).await.unwrap());
         }
-        let refused = read(large(), &headers, &limits, MAX_BODY).await.unwrap_err();
-        assert_eq!(refused.status_and_code(), (503, "too-many-requests"));
+        let error = read(large(), &headers, &limits, MAX_BODY).await.unwrap_err();
+        assert_eq!(error.status_and_code(), (503, "too-many-requests"));
         assert!(read(Body::from("{}"), &headers, &limits, MAX_BODY).await.is_ok());
         drop(held.pop());
         assert!(read(large(), &headers, &limits, MAX_BODY).await.is_ok());
     }
 
     #[test]
-    fn text_that_is_no_json_is_told_with_its_place() {
+    fn the_position_of_invalid_json_is_reported() {
         let message = format!("{:?}", parse(b"{\n  \"a\": }").unwrap_err());
         assert!(
             message.contains("invalid-json") && message.contains("line 2, column 8"),
             "{message}"
         );
-        assert_eq!(refused(b"{} x"), "invalid-json");
-        assert_eq!(refused(b"{\"a\": 1e999}"), "invalid-json");
-        assert_eq!(refused(b"\"\\u12"), "invalid-json");
+        assert_eq!(code(b"{} x"), "invalid-json");
+        assert_eq!(code(b"{\"a\": 1e999}"), "invalid-json");
+        assert_eq!(code(b"\"\\u12"), "invalid-json");
     }
 
     #[test]
-    fn text_that_cannot_be_stored_is_refused() {
-        assert_eq!(refused(br#"{"a": "x\u0000"}"#), "invalid-text");
-        assert_eq!(refused(br#"{"a\u0000": 1}"#), "invalid-text");
-        assert_eq!(refused(br#"["\ud800"]"#), "invalid-text");
-        assert_eq!(refused(br#"["\ud800x"]"#), "invalid-text");
-        assert_eq!(refused(br#"["\ud800\u0041"]"#), "invalid-text");
-        assert_eq!(refused(br#"["\udc00"]"#), "invalid-text");
-        assert_eq!(refused(b"[\"\xed\xa0\x80\"]"), "invalid-text");
+    fn text_that_cannot_be_stored_is_rejected() {
+        assert_eq!(code(br#"{"a": "x\u0000"}"#), "invalid-text");
+        assert_eq!(code(br#"{"a\u0000": 1}"#), "invalid-text");
+        assert_eq!(code(br#"["\ud800"]"#), "invalid-text");
+        assert_eq!(code(br#"["\ud800x"]"#), "invalid-text");
+        assert_eq!(code(br#"["\ud800\u0041"]"#), "invalid-text");
+        assert_eq!(code(br#"["\udc00"]"#), "invalid-text");
+        assert_eq!(code(b"[\"\xed\xa0\x80\"]"), "invalid-text");
         assert_eq!(parse(br#"["\ud83d\ude00"]"#).unwrap(), Some(serde_json::json!(["😀"])));
     }
 
     #[test]
     fn nesting_is_bounded_without_a_stack() {
-        assert_eq!(refused("[".repeat(10_000).as_bytes()), "nesting-too-deep");
+        assert_eq!(code("[".repeat(10_000).as_bytes()), "nesting-too-deep");
         assert_eq!(
-            refused(("[".repeat(10_000) + &"]".repeat(10_000)).as_bytes()),
+            code(("[".repeat(10_000) + &"]".repeat(10_000)).as_bytes()),
             "nesting-too-deep"
         );
-        assert_eq!(refused("{\"a\":".repeat(10_000).as_bytes()), "nesting-too-deep");
+        assert_eq!(code("{\"a\":".repeat(10_000).as_bytes()), "nesting-too-deep");
         assert!(parse(("[".repeat(127) + &"]".repeat(127)).as_bytes()).is_ok());
     }
 
     #[test]
-    fn a_byte_order_mark_and_nothing_at_all_are_fine() {
+    fn a_byte_order_mark_and_an_empty_body_are_accepted() {
         assert_eq!(
             parse("\u{feff}{\"a\":1}".as_bytes()).unwrap(),
             Some(serde_json::json!({"a": 1}))
@@ -415,10 +415,10 @@ mod tests {
             );
         }
         assert_eq!(checked(&[]), Err((415, "json-required")));
-        let zipped = [
+        let compressed = [
             (header::CONTENT_TYPE, "application/json"),
             (header::CONTENT_ENCODING, "gzip"),
         ];
-        assert_eq!(checked(&zipped), Err((415, "unsupported-encoding")));
+        assert_eq!(checked(&compressed), Err((415, "unsupported-encoding")));
     }
 }

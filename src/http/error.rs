@@ -1,7 +1,7 @@
 //! The one shape of an error on the wire: `{statusCode, code, message, errors: {field: [message]}}`.
 //!
-//! Here alone is decided which status an [`Error`] of the engine has. A message is written for whoever called; what
-//! only helps whoever runs the engine (the causes of an error, defects) goes to the log and never to the client.
+//! Only this module maps an [`Error`] of the engine to a status. A message is written for the caller. Details for the
+//! operator (the causes of an error, defects) go to the log and never to the client.
 
 use axum::Json;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
@@ -10,13 +10,13 @@ use serde_json::{Map, Value, json};
 
 use crate::Error;
 
-/// What a handler gives.
+/// The result of a handler.
 pub(crate) type ApiResult = Result<Response, ApiError>;
 
-/// Names the instance that a request started or was about.
+/// Names the instance that a request started or concerned.
 pub(crate) const INSTANCE_HEADER: HeaderName = HeaderName::from_static("x-elsa-workflow-instance-id");
 
-/// An answer that says no.
+/// An error response.
 #[derive(Debug)]
 pub(crate) struct ApiError {
     status: StatusCode,
@@ -28,7 +28,7 @@ pub(crate) struct ApiError {
 }
 
 impl ApiError {
-    /// A refusal that the door itself decides on.
+    /// An error that the HTTP layer itself detects.
     pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
         Self {
             status,
@@ -40,40 +40,40 @@ impl ApiError {
         }
     }
 
-    /// The input is wrong.
+    /// 400: the input is invalid.
     pub(crate) fn bad_request(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, code, message)
     }
 
-    /// A known field or parameter has the wrong type or value. The message is a whole sentence.
+    /// 400 `invalid-field`: a known field or parameter has the wrong type or value. The message is a whole sentence.
     pub(crate) fn invalid_field(name: &str, message: impl Into<String>) -> Self {
         let message = message.into();
         Self::new(StatusCode::BAD_REQUEST, "invalid-field", message.clone()).field(name, message)
     }
 
-    /// Says which field is concerned.
+    /// Adds a message about one field.
     pub(crate) fn field(mut self, name: impl Into<String>, message: impl Into<String>) -> Self {
         self.fields.push((name.into(), message.into()));
         self
     }
 
-    /// Adds a header to the answer.
+    /// Adds a header to the response.
     pub(crate) fn header(mut self, name: HeaderName, value: &'static str) -> Self {
         self.headers.push((name, HeaderValue::from_static(value)));
         self
     }
 
-    /// The same call may succeed in a moment.
+    /// 503 with `Retry-After`: the same request may succeed soon.
     pub(crate) fn unavailable(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, code, message).header(header::RETRY_AFTER, "1")
     }
 
-    /// A defect. What it was stands in the log.
+    /// 500: a defect. Its details are in the log only.
     pub(crate) fn internal() -> Self {
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "internal-error",
-            "Something went wrong inside the engine; its log says more.",
+            "An internal error occurred; the log of the engine has the details.",
         )
     }
 
@@ -96,17 +96,17 @@ impl From<Error> for ApiError {
         if status == StatusCode::SERVICE_UNAVAILABLE {
             tracing::warn!(error = %error, code = error.code(), "a request could not be served");
         }
-        let mut refusal = Self::new(status, error.code(), error.message());
-        refusal.fields = error.fields().to_vec();
-        refusal.instance = error.instance_id().map(str::to_owned);
+        let mut response = Self::new(status, error.code(), error.message());
+        response.fields = error.fields().to_vec();
+        response.instance = error.instance_id().map(str::to_owned);
         if status == StatusCode::SERVICE_UNAVAILABLE {
-            refusal = refusal.header(header::RETRY_AFTER, "1");
+            response = response.header(header::RETRY_AFTER, "1");
         }
-        refusal
+        response
     }
 }
 
-/// The mapping from the questions that an error answers to a status.
+/// The status for the kind of an error.
 fn status_of(error: &Error) -> StatusCode {
     if error.is_invalid() {
         StatusCode::BAD_REQUEST
@@ -144,7 +144,7 @@ impl IntoResponse for ApiError {
         }
         let mut response = (self.status, Json(body)).into_response();
         response.headers_mut().extend(self.headers);
-        // An id that a caller chose may hold what no header can; the body has it in any case.
+        // An id chosen by a caller may hold characters that no header can; the body has it in any case.
         if let Some(instance) = self.instance.and_then(|id| HeaderValue::try_from(id).ok()) {
             response.headers_mut().insert(INSTANCE_HEADER, instance);
         }
@@ -156,7 +156,7 @@ impl IntoResponse for ApiError {
 mod tests {
     use super::*;
 
-    fn shown(error: Error) -> (u16, Response) {
+    fn respond(error: Error) -> (u16, Response) {
         let response = ApiError::from(error).into_response();
         (response.status().as_u16(), response)
     }
@@ -183,7 +183,7 @@ mod tests {
             (Error::unknown_outcome("m"), 503),
         ] {
             let code = error.code();
-            let (seen, response) = shown(error);
+            let (seen, response) = respond(error);
             assert_eq!(seen, status);
             assert_eq!(response.headers().contains_key(header::RETRY_AFTER), status == 503);
             let body = body(response).await;
@@ -198,25 +198,25 @@ mod tests {
             .field("b", "1")
             .field("a", "2")
             .field("b", "3");
-        let body = body(shown(error).1).await;
+        let body = body(respond(error).1).await;
         assert_eq!(body["errors"].to_string(), r#"{"b":["1","3"],"a":["2"]}"#);
     }
 
     #[tokio::test]
     async fn an_unknown_outcome_names_its_instance() {
-        let (_, response) = shown(Error::unknown_outcome("m").instance("i1"));
+        let (_, response) = respond(Error::unknown_outcome("m").instance("i1"));
         assert_eq!(response.headers()[INSTANCE_HEADER], "i1");
         assert_eq!(body(response).await["workflowInstanceId"], "i1");
     }
 
     #[tokio::test]
-    async fn a_defect_keeps_its_secrets() {
-        let body = body(shown(Error::internal("the password is 42").caused_by("secret")).1).await;
+    async fn a_defect_does_not_reach_the_client() {
+        let body = body(respond(Error::internal("the password is 42").caused_by("secret")).1).await;
         assert!(
             !body.to_string().contains("42") && !body.to_string().contains("secret"),
             "{body}"
         );
-        let error = Error::unavailable("database-unavailable", "The database is away.").caused_by("host db7");
-        assert!(!self::body(shown(error).1).await.to_string().contains("db7"));
+        let error = Error::unavailable("database-unavailable", "The database is unavailable.").caused_by("host db7");
+        assert!(!self::body(respond(error).1).await.to_string().contains("db7"));
     }
 }

@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: makes a client's retry safe.
+//! The `Idempotency-Key` header: with it, a client's retry is safe.
 
 use axum::http::request::Parts;
 use sha2::{Digest, Sha256};
@@ -7,22 +7,22 @@ use super::error::ApiError;
 use crate::runtime::Idempotency;
 
 /// The longest key, in characters.
-const LONGEST: usize = 255;
+const MAX_LENGTH: usize = 255;
 
-/// The key of a request, with the fingerprint that tells it from another request under the same key: SHA-256 over the
-/// method, the path with its query, and the body as it came.
-pub(super) fn of(parts: &Parts, body: &[u8]) -> Result<Option<Idempotency>, ApiError> {
+/// The key of a request, with the fingerprint that distinguishes requests under one key: SHA-256 over the method, the
+/// path with its query, and the bytes of the body.
+pub(super) fn from_request(parts: &Parts, body: &[u8]) -> Result<Option<Idempotency>, ApiError> {
     let mut keys = parts.headers.get_all("idempotency-key").iter();
     let Some(key) = keys.next() else { return Ok(None) };
-    let visible = |key: &&str| (1..=LONGEST).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic());
+    let visible = |key: &&str| (1..=MAX_LENGTH).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic());
     let (Some(key), None) = (key.to_str().ok().filter(visible), keys.next()) else {
         return Err(ApiError::bad_request(
             "invalid-idempotency-key",
-            format!("An Idempotency-Key is one header of 1 to {LONGEST} visible ASCII characters."),
+            format!("An Idempotency-Key is one header of 1 to {MAX_LENGTH} visible ASCII characters."),
         ));
     };
     let mut hash = Sha256::new();
-    // No method and no path holds a line feed, so nothing can move from one part into the next.
+    // No method and no path holds a line feed, so the parts cannot run into each other.
     for part in [
         parts.method.as_str().as_bytes(),
         b"\n",
@@ -53,7 +53,7 @@ mod tests {
                 request.header("Idempotency-Key", *key)
             });
         let parts = request.body(()).unwrap().into_parts().0;
-        of(&parts, body.as_bytes()).map_err(|error| error.status_and_code().1)
+        from_request(&parts, body.as_bytes()).map_err(|error| error.status_and_code().1)
     }
 
     #[test]
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn another_request_has_another_fingerprint() {
+    fn different_requests_have_different_fingerprints() {
         let print = |method, uri, body| of_request(method, uri, &["k"], body).unwrap().unwrap().fingerprint;
         let first = print("POST", "/a", "{}");
         assert_eq!(first, print("POST", "/a", "{}"));

@@ -1,20 +1,21 @@
-//! What JSON text weighs once it is parsed, told from the text alone: a tree of tiny values takes sixty times its text.
+//! Estimates the memory of parsed JSON from its text: a tree of tiny values takes sixty times the size of its text.
 
-/// What a byte of text takes beside the values: names and strings are copied.
+/// Per byte of text: names and strings are copied.
 const TEXT_BYTES: usize = 1;
-/// An object with anything in it: room for four fields, and their index.
+/// Per object that is not empty: capacity for four fields, and their index.
 const OBJECT_BYTES: usize = 480;
-/// A list with anything in it: room for four values.
+/// Per list that is not empty: capacity for four values.
 const LIST_BYTES: usize = 288;
-/// Each further field of an object. Tables double, so half of one may be empty.
+/// Per further field of an object. Tables double, so half of one may be empty.
 const FIELD_BYTES: usize = 256;
-/// Each further value of a list.
+/// Per further value of a list.
 const ITEM_BYTES: usize = 144;
 
-/// How many bytes the value of this text takes, or would if it were JSON. An upper bound but for the allocator's rounding.
+/// The memory in bytes of the value that this text parses to, whether or not it is JSON. It is an upper bound, except for
+/// the allocator's rounding.
 pub(super) fn estimate(text: &[u8]) -> usize {
     let mut bytes = text.len().saturating_mul(TEXT_BYTES);
-    // One bit for each level: whether it is an object. What is deeper is refused before it is built.
+    // One bit per level: whether it is an object. Deeper JSON is rejected before it is built.
     let (mut levels, mut in_string, mut escaped) = (0u128, false, false);
     let mut opened = None;
     for &byte in text {
@@ -30,7 +31,7 @@ pub(super) fn estimate(text: &[u8]) -> usize {
         if byte.is_ascii_whitespace() {
             continue;
         }
-        // What is empty takes nothing: an object or list counts with the first byte inside.
+        // An empty object or list takes no memory: each counts with the first byte inside.
         if let Some(size) = opened.take()
             && !matches!(byte, b'}' | b']')
         {
@@ -61,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tiny_values_weigh_more_than_their_text() {
+    fn tiny_values_take_more_memory_than_their_text() {
         assert_eq!(estimate(b""), 0);
         assert_eq!(estimate(b"{}"), 2);
         assert_eq!(estimate(b"[ [], {} ]"), 10 + LIST_BYTES + ITEM_BYTES);
@@ -69,12 +70,12 @@ mod tests {
             estimate(b"{\"a\": 1, \"b\": [2,3]}"),
             20 + OBJECT_BYTES + FIELD_BYTES + LIST_BYTES + ITEM_BYTES
         );
-        // What stands in a string is text.
+        // Brackets in a string are text.
         assert_eq!(estimate(br#"["{[,\",{"]"#), 11 + LIST_BYTES);
         assert_eq!(estimate(&b"[".repeat(10_000)), 10_000 + LIST_BYTES * 9_999);
     }
 
-    /// What its lists and tables take, by their capacities.
+    /// The memory of its lists and tables, by their capacities.
     fn allocated(value: &Value) -> usize {
         let size = size_of::<Value>();
         match value {

@@ -1,19 +1,18 @@
-//! The shape of a flowchart: which connections lead forward and which lead back.
+//! The shape of a flowchart: its forward and back connections.
 //!
-//! Joins are found by counting: an activity is due when each of its inbound *forward* connections was visited once more than
-//! the activity itself. So what counts as forward decides everything. Connections are taken in breadth-first order from the
-//! start; one that would close a cycle with the forward connections found so far leads back. Activities that cannot be
-//! reached from the start have no part in it: their connections would never be visited, and whoever waited for them would
-//! wait for ever.
+//! Joins count: an activity is due when each of its inbound *forward* connections was passed once more than the activity
+//! was visited. So the definition of forward is essential. Connections are taken in breadth-first order from the start; one
+//! that would close a cycle with the forward connections found so far leads back. Activities that cannot be reached from
+//! the start are left out: their connections would never be passed, and a join would wait for them for ever.
 //!
-//! A connection back is *valid* when every way from the start to its source passes through its target (the target
-//! dominates the source): then the loop has one entrance and counts stay in step. Elsa faults on others, and so do we.
+//! A back connection is *valid* if every path from the start to its source passes through its target (the target dominates
+//! the source). Then the loop has one entrance and the counts stay consistent. As in Elsa, an invalid one is a fault.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use crate::activity::NodeIndex;
 
-/// A connection whose ends are known.
+/// A connection with both ends resolved.
 #[derive(Clone, Debug)]
 pub(super) struct FlowConnection {
     pub(super) source: NodeIndex,
@@ -22,7 +21,7 @@ pub(super) struct FlowConnection {
     pub(super) direction: Direction,
 }
 
-/// Where a connection leads, seen from the start.
+/// The direction of a connection, as seen from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     Forward,
@@ -89,12 +88,12 @@ impl FlowGraph {
         self.connections.get(position)
     }
 
-    /// The connections that leave an activity, in the order of the definition.
+    /// The outbound connections of an activity, in the order of the definition.
     pub(super) fn outbound(&self, activity: NodeIndex) -> &[usize] {
         self.outbound.get(&activity).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The forward connections that enter an activity.
+    /// The inbound forward connections of an activity.
     pub(super) fn inbound(&self, activity: NodeIndex) -> &[usize] {
         self.forward_inbound
             .get(&activity)
@@ -102,12 +101,12 @@ impl FlowGraph {
             .unwrap_or_default()
     }
 
-    /// Whether the start leads to an activity.
+    /// Whether an activity can be reached from the start.
     pub(super) fn is_reachable(&self, activity: NodeIndex) -> bool {
         activity == self.start || !self.inbound(activity).is_empty()
     }
 
-    /// All activities from which forward connections lead to one.
+    /// All activities with a path of forward connections to this one.
     pub(super) fn ancestors(&self, activity: NodeIndex) -> HashSet<NodeIndex> {
         let mut found = HashSet::new();
         let mut pending = vec![activity];
@@ -158,7 +157,7 @@ impl ForwardEdges {
         self.0.get(&source).is_some_and(|targets| targets.contains(&target))
     }
 
-    /// All that can be reached from an activity, itself included, without touching a certain other.
+    /// All activities that can be reached from one, including itself, on paths without a certain other one.
     fn reach(&self, from: NodeIndex, without: Option<NodeIndex>) -> HashSet<NodeIndex> {
         if Some(from) == without {
             return HashSet::new();
@@ -213,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_reached_has_no_part() {
+    fn an_unreachable_activity_is_left_out() {
         assert_eq!(
             directions(&[(0, 1), (2, 1)]),
             [Direction::Forward, Direction::Unreachable]

@@ -1,14 +1,14 @@
 //! `Elsa.Flowchart`, counter-based: activities joined by connections.
 //!
-//! When a child completes, each connection that leaves it is *passed*: followed if its port is among the outcomes, or not.
-//! Each activity that a connection leads forward to is then looked at: due, to be skipped (all its connections passed, none
-//! followed: its own connections are passed in turn, unfollowed), or not yet. A connection back that is followed runs its target
-//! at once. What must hold, and is tested with random graphs:
+//! When a child completes, each of its outbound connections is *passed*: followed, if its port is among the outcomes, or
+//! not followed. Then the target of each forward connection is decided: due, skipped (all its inbound connections passed and
+//! none followed; its outbound connections are passed in turn, not followed), or not yet decided. A back connection that is
+//! followed schedules its target at once. Invariants, tested with random graphs:
 //!
-//! - without a loop no activity runs twice;
-//! - the flowchart completes when no child is under way, scheduled or about to report, so every run ends or waits.
+//! - Without a loop no activity runs twice.
+//! - The flowchart completes when no child is running, scheduled or about to report, so every run ends or waits.
 //!
-//! Skipping is a list that is worked off, not a recursion: a chain of ten thousand activities costs no stack.
+//! Skipping uses a list instead of recursion: a chain of ten thousand activities needs no stack.
 
 mod graph;
 mod nodes;
@@ -60,8 +60,8 @@ impl Activity for Flowchart {
         }
         let graph = graph_of(context);
         if node.type_name == JOIN {
-            // Whoever else was on the way to a join that did not wait for them is no longer needed. A join that waits
-            // has nobody left to cancel.
+            // Ancestors that are still running are cancelled: the join did not wait for them. After a join that waits
+            // there are none.
             cancel_ancestors(context, &graph, child.index);
         }
         let is_loop_back = child
@@ -73,7 +73,7 @@ impl Activity for Flowchart {
     }
 
     async fn child_cancelled(&self, context: &mut ActivityContext<'_>, child: EndedChild) -> Result<Step, Fault> {
-        // A cancelled activity is passed over like a skipped one, so that joins behind it do not wait for it.
+        // A cancelled activity counts as skipped, so that later joins do not wait for it.
         let graph = graph_of(context);
         if graph.is_reachable(child.index) {
             propagate(context, &graph, child.index, &[], false).await?;
@@ -83,12 +83,12 @@ impl Activity for Flowchart {
 }
 
 fn done_or_waiting(context: &ActivityContext<'_>) -> Step {
-    // A faulted child keeps the flowchart open: somebody may retry it.
+    // A faulted child keeps the flowchart open, because it can be retried.
     let is_busy = context.children().next().is_some() || context.pending_notices > 0;
     if is_busy { Step::Wait } else { Step::Done }
 }
 
-/// Passes the connections that leave an activity, and those of all that are skipped because of it.
+/// Passes the outbound connections of an activity, and those of each activity that is skipped because of it.
 async fn propagate(
     context: &mut ActivityContext<'_>,
     graph: &FlowGraph,
@@ -103,18 +103,18 @@ async fn propagate(
         )));
     }
     let mut scope = FlowScope::read(context.properties.get_mut(SCOPE).map(Value::take));
-    // An activity that a connection back has run keeps its count, or the connections behind it would seem to be late.
+    // An execution through a back connection does not count as a visit, or later connections would seem late.
     if !is_loop_back {
         scope.visit(from);
     }
-    // Connections to pass, the next one last. Only those of the activity that has completed can be followed.
+    // Connections to pass, the next one last. Only those of the completed activity can be followed.
     let mut pending: Vec<(usize, bool)> = Vec::new();
     pass_outbound(&mut pending, graph, from, true);
-    while let Some((position, is_first)) = pending.pop() {
+    while let Some((position, may_be_followed)) = pending.pop() {
         let Some(connection) = graph.connection(position) else {
             continue;
         };
-        let followed = is_first && outcomes.contains(&connection.port);
+        let followed = may_be_followed && outcomes.contains(&connection.port);
         scope.pass(position, followed);
         let target = connection.target;
         match connection.direction {
@@ -137,7 +137,7 @@ async fn propagate(
             Direction::InvalidBack if followed => {
                 let id = |index| context.find(index).map(|node| node.id.clone()).unwrap_or_default();
                 return Err(Fault::new(format!(
-                    "The connection from {} back to {} enters a loop in its middle: every way from the start to the \
+                    "The connection from {} back to {} enters a loop in its middle: every path from the start to the \
                      former must pass through the latter",
                     id(connection.source),
                     id(target)
@@ -150,13 +150,13 @@ async fn propagate(
     Ok(())
 }
 
-fn pass_outbound(pending: &mut Vec<(usize, bool)>, graph: &FlowGraph, source: NodeIndex, is_first: bool) {
+fn pass_outbound(pending: &mut Vec<(usize, bool)>, graph: &FlowGraph, source: NodeIndex, may_be_followed: bool) {
     pending.extend(
         graph
             .outbound(source)
             .iter()
             .rev()
-            .map(|position| (*position, is_first)),
+            .map(|position| (*position, may_be_followed)),
     );
 }
 
@@ -184,7 +184,7 @@ async fn decide_join(
         JoinMode::AllActive if scope.any_followed(graph, target) => JoinDecision::Due { cancel: false },
         JoinMode::All | JoinMode::AllActive => JoinDecision::Skip,
         JoinMode::Any => {
-            // Already on its way, or already had: a connection that comes late changes nothing.
+            // Scheduled, running or already executed in this round: a late connection changes nothing.
             let is_open = context
                 .children()
                 .any(|child| child.index == target && child.status != ChildStatus::Faulted);
@@ -216,12 +216,12 @@ fn cancel_ancestors(context: &mut ActivityContext<'_>, graph: &FlowGraph, activi
 
 fn graph_of(context: &ActivityContext<'_>) -> Arc<FlowGraph> {
     let node = context.node();
-    // A flowchart without activities schedules no child, so nobody asks for the graph of one.
+    // A flowchart without activities schedules no child, so its graph is never used.
     let start = start_of(context).unwrap_or(node.index());
     let graphs = node.cached(Graphs::default);
     let mut graphs = graphs.lock().unwrap_or_else(PoisonError::into_inner);
     let graph = graphs.entry(start).or_insert_with(|| {
-        // Backwards, so that the first of two with one id wins.
+        // Reversed, so that the first of two activities with one id is found.
         let activities = context.activities().iter().rev();
         let by_id: HashMap<&str, NodeIndex> = activities
             .filter_map(|index| Some((context.find(*index)?.id(), *index)))
@@ -237,7 +237,7 @@ fn graph_of(context: &ActivityContext<'_>) -> Arc<FlowGraph> {
 }
 
 /// Where the flowchart begins: the activity that started the instance, the one named `start`, an `Elsa.Start`, one that
-/// can start workflows, one that no connection leads to, the first.
+/// can start workflows, one without an inbound connection, the first.
 fn start_of(context: &ActivityContext<'_>) -> Option<NodeIndex> {
     let activities = context.activities();
     let first = |accepts: &dyn Fn(&super::ActivityNode) -> bool| {
@@ -252,7 +252,7 @@ fn start_of(context: &ActivityContext<'_>) -> Option<NodeIndex> {
         _ => None,
     };
     let connections = context.node().connections();
-    let without_arrow = || {
+    let without_inbound = || {
         let targets = connections.iter().map(|connection| connection.target.activity.as_str());
         let targets: HashSet<&str> = targets.collect();
         first(&|node| !targets.contains(node.id()))
@@ -263,6 +263,6 @@ fn start_of(context: &ActivityContext<'_>) -> Option<NodeIndex> {
         .or_else(|| named.and_then(|id| first(&|node| node.id() == id)))
         .or_else(|| first(&|node| node.is_start))
         .or_else(|| first(&|node| node.can_start))
-        .or_else(without_arrow)
+        .or_else(without_inbound)
         .or_else(|| activities.first().copied())
 }

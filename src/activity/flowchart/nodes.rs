@@ -1,4 +1,5 @@
-//! `Elsa.FlowDecision`, `Elsa.FlowFork` and `Elsa.FlowJoin`: the activities that only make sense in a flowchart.
+//! The activities that only make sense in a flowchart: `Elsa.FlowDecision`, `Elsa.FlowFork`, `Elsa.FlowJoin`,
+//! `Elsa.FlowNode` (a box around one activity), `Elsa.Start` and `Elsa.End`.
 
 use serde_json::Value;
 
@@ -73,7 +74,7 @@ impl Activity for FlowJoin {
             )
     }
 
-    /// The flowchart has done the joining; it also cancels what is still under way, see there.
+    /// The flowchart itself decides joins and cancels the running ancestors.
     async fn execute(&self, _context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
         Ok(Step::Done)
     }
@@ -134,11 +135,11 @@ impl Activity for End {
 /// When an activity with several inbound connections is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum JoinMode {
-    /// All connections were passed, and all were followed.
+    /// All inbound connections were passed and followed.
     All,
-    /// All connections were passed, and one was followed.
+    /// All inbound connections were passed, and at least one was followed.
     AllActive,
-    /// One connection was followed; the rest is cancelled.
+    /// One inbound connection was followed; the other branches are cancelled.
     Any,
 }
 
@@ -151,7 +152,7 @@ impl JoinMode {
             Value::String(name) if name.eq_ignore_ascii_case("WaitAny") => Ok(Self::Any),
             Value::Null => Ok(Self::Any),
             other => Err(Fault::new(format!(
-                "{other} is no join mode; use WaitAll, WaitAllActive or WaitAny"
+                "{other} is not a join mode; use WaitAll, WaitAllActive or WaitAny"
             ))),
         }
     }

@@ -1,7 +1,7 @@
-//! How often each activity and each connection of a flowchart was visited.
+//! The counts of a flowchart: visits of each activity, passes of each connection.
 //!
-//! It lives in the flowchart's properties, as `{"a": {activity: visits}, "c": {connection: [passes, followed last]}}`, and is
-//! moved out and back for each call, never copied: a flowchart may have thousands of connections.
+//! They are kept in the flowchart's properties, as `{"a": {activity: visits}, "c": {connection: [passes, followed last]}}`,
+//! and moved out and back for each call, never copied: a flowchart may have thousands of connections.
 
 use serde_json::{Map, Value, json};
 
@@ -65,7 +65,7 @@ impl FlowScope {
         }
     }
 
-    /// Each inbound connection was passed once more than the activity was visited.
+    /// Whether each inbound connection was passed more often than the activity was visited.
     pub(super) fn all_passed(&self, graph: &FlowGraph, activity: NodeIndex) -> bool {
         let least = graph
             .inbound(activity)
@@ -75,7 +75,7 @@ impl FlowScope {
         least.is_some_and(|least| least > self.visits(activity))
     }
 
-    /// Some inbound connection of the newest round was followed.
+    /// Whether an inbound connection was followed in the newest round.
     pub(super) fn any_followed(&self, graph: &FlowGraph, activity: NodeIndex) -> bool {
         self.newest(graph, activity).is_some_and(|newest| {
             graph
@@ -85,7 +85,7 @@ impl FlowScope {
         })
     }
 
-    /// Every inbound connection of the newest round was followed.
+    /// Whether every inbound connection was followed in the newest round.
     pub(super) fn all_followed(&self, graph: &FlowGraph, activity: NodeIndex) -> bool {
         self.newest(graph, activity).is_some_and(|newest| {
             graph
@@ -95,7 +95,7 @@ impl FlowScope {
         })
     }
 
-    /// The round that has begun for an activity which it has not been visited in.
+    /// The newest round of an activity that has begun and in which it has not been visited.
     fn newest(&self, graph: &FlowGraph, activity: NodeIndex) -> Option<u64> {
         let most = graph
             .inbound(activity)
@@ -105,7 +105,7 @@ impl FlowScope {
         (most > self.visits(activity)).then_some(most)
     }
 
-    /// A connection that comes late: the activity has had its round without it.
+    /// Whether a connection is late: the activity was visited in this round without it.
     pub(super) fn is_late(&self, connection: usize, activity: NodeIndex) -> bool {
         self.passes(connection).0 <= self.visits(activity)
     }
