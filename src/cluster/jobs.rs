@@ -21,9 +21,9 @@ use crate::store::{activation, activity_type, maintenance};
 /// seven days ahead.
 fn interval(job: Job) -> Duration {
     match job {
-        Job::Orphans | Job::Expiry => Duration::from_secs(10),
-        Job::Partitions => Duration::from_secs(3600),
-        Job::Stranded => Duration::from_secs(60),
+        Job::ReleaseOrphaned | Job::PurgeExpired => Duration::from_secs(10),
+        Job::CreatePartitions => Duration::from_secs(3600),
+        Job::ReportUnrunnable => Duration::from_secs(60),
     }
 }
 
@@ -68,7 +68,7 @@ async fn turn(own: Incarnation, pool: &Pool, take_over: &TakeOver, job: Job, let
         return Ok(());
     }
     match job {
-        Job::Orphans => {
+        Job::ReleaseOrphaned => {
             take_over.of_the_unknown().await?;
             let mut due_again = 0;
             loop {
@@ -86,12 +86,12 @@ async fn turn(own: Incarnation, pool: &Pool, take_over: &TakeOver, job: Job, let
             }
             Ok(())
         }
-        Job::Expiry => {
+        Job::PurgeExpired => {
             while maintenance::purge_expired(pool, letters).await? >= maintenance::PURGE_BATCH {}
             activation::settle_all(pool, take_over.connector().schema().lock_class()).await
         }
-        Job::Partitions => maintenance::ensure_partitions(pool).await,
-        Job::Stranded => {
+        Job::CreatePartitions => maintenance::ensure_partitions(pool).await,
+        Job::ReportUnrunnable => {
             for stranded in activity_type::stranded(pool).await? {
                 tracing::warn!(
                     workflow = stranded.definition,

@@ -2,7 +2,7 @@
 //!
 //! The live incarnations are a ring, in order. Each node waits on a connection of its own for the liveness lock of the
 //! next one: a process that dies frees it with its socket, within milliseconds, and whoever waited takes over. The wait
-//! is bounded and issued again; see `watch_lock`. Who belongs to the ring is learned from the check-ins.
+//! is bounded and issued again; see `wait_for_lock`. Who belongs to the ring is learned from the check-ins.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -114,7 +114,7 @@ async fn a_process_departs_the_one_that_died_under_its_node_id() {
         "another node's claims are none of its business"
     );
     assert_eq!(fixture.count("SELECT count(*) FROM node").await, 2);
-    assert_eq!(fixture.count("SELECT count(*) FROM departed").await, 0);
+    assert_eq!(fixture.count("SELECT count(*) FROM removed_node").await, 0);
     fixture.is_sound().await;
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{ANSWER_TIMEOUT, Connector, within};
+use super::{ANSWER_TIMEOUT, Connector, SchemaName, within};
 use crate::{Error, Result};
 
 mod embedded {
@@ -17,11 +17,13 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 /// whole database's clean-up).
 pub(crate) async fn run(connector: &Connector) -> Result<Vec<String>> {
     let mut session = connector.open().await?;
+    let schema = connector.schema();
     // Nearly always. The lock is for whoever has something to do: nodes that start together would queue for it.
-    if is_current(&applied(&session.client).await?) {
+    let before = applied(&session.client).await?;
+    if is_current(&before) {
         return Ok(Vec::new());
     }
-    let schema = connector.schema();
+    refuse_unreleased(schema, &before)?;
     let began = Instant::now();
     loop {
         let got = within(
@@ -69,7 +71,7 @@ pub(crate) async fn run(connector: &Connector) -> Result<Vec<String>> {
             )
             .caused_by(error)
         })?;
-    refuse_newer(&session.client).await?;
+    refuse_unknown(schema, &session.client).await?;
     let report = embedded::migrations::runner()
         .run_async(&mut session.client)
         .await
@@ -95,7 +97,7 @@ pub(crate) async fn drop_schema(connector: &Connector) -> Result<()> {
 /// Checks that the schema is exactly what this binary knows, for a node that was told not to migrate.
 pub(crate) async fn verify(connector: &Connector) -> Result<()> {
     let session = connector.open().await?;
-    let applied = refuse_newer(&session.client).await?;
+    let applied = refuse_unknown(connector.schema(), &session.client).await?;
     if applied < newest() {
         return Err(Error::unavailable(
             "schema-outdated",
@@ -123,8 +125,14 @@ fn newest() -> i32 {
         .unwrap_or(0)
 }
 
-/// A migration that was applied: its number, and the checksum of what it was then.
-type Applied = (i32, String);
+/// A migration that was applied.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Applied {
+    version: i32,
+    name: String,
+    /// Of its text.
+    checksum: String,
+}
 
 /// In the order of their numbers; none in a schema that is not there.
 async fn applied(client: &tokio_postgres::Client) -> Result<Vec<Applied>> {
@@ -133,7 +141,12 @@ async fn applied(client: &tokio_postgres::Client) -> Result<Vec<Applied>> {
         return Ok(Vec::new());
     }
     let rows = within(ANSWER_TIMEOUT, client.query(APPLIED, &[])).await?;
-    Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
+    let read = |row: &tokio_postgres::Row| Applied {
+        version: row.get("version"),
+        name: row.get("name"),
+        checksum: row.get("checksum"),
+    };
+    Ok(rows.iter().map(read).collect())
 }
 
 /// Whether they are those that this binary knows, all and unchanged.
@@ -142,14 +155,39 @@ fn is_current(applied: &[Applied]) -> bool {
     let mut known: Vec<Applied> = runner
         .get_migrations()
         .iter()
-        .map(|migration| (migration.version(), migration.checksum().to_string()))
+        .map(|migration| Applied {
+            version: migration.version(),
+            name: migration.name().to_owned(),
+            checksum: migration.checksum().to_string(),
+        })
         .collect();
     known.sort_unstable();
     known == applied
 }
 
-async fn refuse_newer(client: &tokio_postgres::Client) -> Result<i32> {
-    let applied = applied(client).await?.last().map_or(0, |(version, _)| *version);
+/// The name of the first migration of all builds before the first release, whose migrations are one since.
+const UNRELEASED: &str = "trunk";
+
+/// Fails for a schema that a build before the first release migrated: there is no upgrade from it.
+fn refuse_unreleased(schema: &SchemaName, applied: &[Applied]) -> Result<()> {
+    let is_unreleased = |first: &Applied| first.version == 1 && first.name == UNRELEASED;
+    if applied.first().is_some_and(is_unreleased) {
+        return Err(Error::conflict(
+            "database-unreleased",
+            format!(
+                "the schema {schema} was made by a build of mainspring from before the first release, and cannot be \
+                 upgraded: drop it (DROP SCHEMA {schema} CASCADE deletes its data), or use a new schema or database"
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// The number of the newest migration that was applied. Fails for a schema that this binary cannot migrate.
+async fn refuse_unknown(schema: &SchemaName, client: &tokio_postgres::Client) -> Result<i32> {
+    let applied = applied(client).await?;
+    refuse_unreleased(schema, &applied)?;
+    let applied = applied.last().map_or(0, |last| last.version);
     if applied > newest() {
         return Err(Error::conflict(
             "database-newer",

@@ -54,7 +54,7 @@ async fn who_has_nothing_to_migrate_waits_for_nobody() {
 async fn a_migration_that_is_not_what_it_was_is_told() {
     let (_database, base) = migrated().await;
     let session = base.open().await.unwrap();
-    let change = "UPDATE refinery_schema_history SET checksum = '1' WHERE version = 3";
+    let change = "UPDATE refinery_schema_history SET checksum = '1' WHERE version = 1";
     session.client.batch_execute(change).await.unwrap();
     assert_eq!(migrate::run(&base).await.unwrap_err().code(), "migration-failed");
 }
@@ -84,6 +84,22 @@ async fn a_database_newer_than_this_binary_is_refused() {
         .unwrap();
     assert_eq!(migrate::run(&base).await.unwrap_err().code(), "database-newer");
     assert_eq!(migrate::verify(&base).await.unwrap_err().code(), "database-newer");
+}
+
+#[tokio::test]
+async fn a_database_of_a_build_before_the_first_release_is_refused() {
+    let (database, base) = migrated().await;
+    let unreleased = "UPDATE mainspring.refinery_schema_history SET name = 'trunk', checksum = '1';
+         INSERT INTO mainspring.refinery_schema_history (version, name, applied_on, checksum)
+         SELECT n, 'later', '2026-01-01T00:00:00Z', '1' FROM generate_series(2, 20) n";
+    database.connect().await.batch_execute(unreleased).await.unwrap();
+    for error in [
+        migrate::run(&base).await.unwrap_err(),
+        migrate::verify(&base).await.unwrap_err(),
+    ] {
+        assert_eq!(error.code(), "database-unreleased");
+        assert!(error.message().contains("DROP SCHEMA mainspring CASCADE"), "{error}");
+    }
 }
 
 /// As a connection does that reaches a standby: the primary is somewhere else, so the next statement connects anew.

@@ -39,7 +39,7 @@ pub struct Trigger {
     pub payload: Value,
 }
 
-/// Elsa's strategies for a start besides running instances. `activation_of` in the database has the same names.
+/// Elsa's strategies for a start besides running instances. `activation_strategy_of` in the database has the same names.
 const KNOWN: [&str; 4] = ["AllowAlways", "Singleton", "CorrelatedSingleton", "Correlation"];
 
 /// The activation strategy of a definition, if it is unknown. A .NET type name is reduced to its last segment:

@@ -80,24 +80,29 @@ pub(crate) async fn vacuum(connector: &Connector) -> Result<()> {
 pub(crate) enum Job {
     /// Claims of incarnations that nobody knows, departures that nobody finished, and rows that a clock which was stepped
     /// back keeps from being due.
-    Orphans,
+    ReleaseOrphaned,
     /// What has expired in the inbox, and idempotency keys; and what publishers have left to do who died.
-    Expiry,
+    PurgeExpired,
     /// Partitions ahead of time.
-    Partitions,
+    CreatePartitions,
     /// Tells of work that no node can do.
-    Stranded,
+    ReportUnrunnable,
 }
 
 impl Job {
-    pub(crate) const ALL: [Self; 4] = [Self::Orphans, Self::Expiry, Self::Partitions, Self::Stranded];
+    pub(crate) const ALL: [Self; 4] = [
+        Self::ReleaseOrphaned,
+        Self::PurgeExpired,
+        Self::CreatePartitions,
+        Self::ReportUnrunnable,
+    ];
 
     fn name(self) -> &'static str {
         match self {
-            Self::Orphans => "orphans",
-            Self::Expiry => "expiry",
-            Self::Partitions => "partitions",
-            Self::Stranded => "stranded",
+            Self::ReleaseOrphaned => "release-orphaned",
+            Self::PurgeExpired => "purge-expired",
+            Self::CreatePartitions => "create-partitions",
+            Self::ReportUnrunnable => "report-unrunnable",
         }
     }
 }

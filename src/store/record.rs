@@ -80,7 +80,7 @@ impl Serialize for ExecutionRef<'_> {
     }
 }
 
-/// With its place in `who`.
+/// With its place in `activities`.
 struct Indexed<T>(usize, T);
 
 impl Serialize for Indexed<Entry<'_>> {
@@ -128,7 +128,7 @@ pub(crate) struct Record<'a> {
 
 #[derive(Default, Serialize)]
 struct Body<'a> {
-    who: Vec<ExecutionRef<'a>>,
+    activities: Vec<ExecutionRef<'a>>,
     journal: Vec<Indexed<Entry<'a>>>,
     executions: Vec<Indexed<Execution<'a>>>,
 }
@@ -145,12 +145,12 @@ impl<'a> Record<'a> {
     }
 
     fn place(&mut self, who: ExecutionRef<'a>) -> usize {
-        let next = self.body.who.len();
+        let next = self.body.activities.len();
         match self.places.entry(who.id) {
             Place::Occupied(known) => *known.get(),
             Place::Vacant(new) => {
                 new.insert(next);
-                self.body.who.push(who);
+                self.body.activities.push(who);
                 next
             }
         }
@@ -158,7 +158,7 @@ impl<'a> Record<'a> {
 
     /// The row; none if nothing was recorded.
     pub(crate) fn into_row(self, first_entry: i64) -> Result<Option<RecordRow>> {
-        if self.body.who.is_empty() {
+        if self.body.activities.is_empty() {
             return Ok(None);
         }
         let body = serde_json::to_string(&self.body)
@@ -174,7 +174,7 @@ impl<'a> Record<'a> {
 /// The journal of a record that was read.
 #[derive(Deserialize)]
 pub(super) struct Journal {
-    who: Vec<StoredExecutionRef>,
+    activities: Vec<StoredExecutionRef>,
     journal: Vec<StoredEntry>,
 }
 
@@ -190,7 +190,7 @@ pub(super) struct StoredExecutionRef(
     pub(super) Option<String>,
 );
 
-/// As [`Entry`], after the place in `who`.
+/// As [`Entry`], after the place in `activities`.
 #[derive(Deserialize)]
 pub(super) struct StoredEntry(
     usize,
@@ -212,7 +212,7 @@ impl Journal {
     pub(super) fn entries(&self) -> impl Iterator<Item = (&StoredExecutionRef, &StoredEntry)> {
         self.journal
             .iter()
-            .filter_map(|entry| Some((self.who.get(entry.0)?, entry)))
+            .filter_map(|entry| Some((self.activities.get(entry.0)?, entry)))
     }
 }
 

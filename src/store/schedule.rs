@@ -209,7 +209,7 @@ pub(crate) async fn next(pool: &Pool) -> Result<(Option<i64>, bool)> {
 
 /// What becomes of a schedule.
 #[derive(Clone, Debug, ToSql)]
-#[postgres(name = "schedule_turn")]
+#[postgres(name = "schedule_firing")]
 pub(crate) struct TurnRow {
     pub(crate) no: i32,
     pub(crate) tenant_id: String,

@@ -79,7 +79,9 @@ fn within(path: &str, rooms: &[&str]) -> bool {
 
 fn size(path: &str, text: &str) -> Vec<String> {
     let lines = text.lines().count();
-    if (path.ends_with(".rs") || path.ends_with(".sql")) && lines > LONGEST {
+    // A migration is applied as one file, and is never changed afterwards.
+    let counts = path.ends_with(".rs") || (path.ends_with(".sql") && !path.starts_with("sql/migrations/"));
+    if counts && lines > LONGEST {
         return vec![format!("{path}: {lines} lines; past {LONGEST} a file wants to be two")];
     }
     Vec::new()
@@ -299,5 +301,5 @@ fn a_query_without_its_header_is_seen() {
         4,
         "the header comes first"
     );
-    assert!(check("sql/migrations/V1__trunk.sql", "CREATE TABLE a ();").is_empty());
+    assert!(check("sql/migrations/V1__schema.sql", "CREATE TABLE a ();").is_empty());
 }

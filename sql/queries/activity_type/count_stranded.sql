@@ -4,14 +4,14 @@
 -- index:   work_ready, timer_due, instance_pkey
 -- locks:   none
 WITH runner AS MATERIALIZED (
-    SELECT n.lacks FROM node n WHERE 'worker' = ANY (n.roles) AND n.last_seen >= clock_timestamp() - n.tolerance
+    SELECT n.missing_activity_types FROM node n WHERE 'worker' = ANY (n.roles) AND n.last_seen >= clock_timestamp() - n.tolerance
 ), nowhere AS MATERIALIZED (
     SELECT d.tenant_id, d.version_id, d.definition_id, d.version,
-           ARRAY(SELECT DISTINCT t FROM runner r, unnest(r.lacks) t WHERE t = ANY (d.activity_types) ORDER BY t) AS lacking
+           ARRAY(SELECT DISTINCT t FROM runner r, unnest(r.missing_activity_types) t WHERE t = ANY (d.activity_types) ORDER BY t) AS lacking
     FROM definition d
     WHERE d.was_published
       AND EXISTS (SELECT 1 FROM runner)
-      AND NOT EXISTS (SELECT 1 FROM runner r WHERE NOT r.lacks && d.activity_types)
+      AND NOT EXISTS (SELECT 1 FROM runner r WHERE NOT r.missing_activity_types && d.activity_types)
 ), waiting AS MATERIALIZED (
     (SELECT w.tenant_id, coalesce(w.version_id, (SELECT i.version_id FROM instance i
                                                  WHERE i.tenant_id = w.tenant_id AND i.id = w.instance_id)) AS version_id

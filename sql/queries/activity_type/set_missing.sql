@@ -2,4 +2,4 @@
 -- caller:  store::capability
 -- index:   node_pkey
 -- locks:   own node row
-UPDATE node SET lacks = $2 WHERE incarnation = $1
+UPDATE node SET missing_activity_types = $2 WHERE incarnation = $1

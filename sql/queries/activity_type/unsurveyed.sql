@@ -1,6 +1,6 @@
 -- purpose: list versions that were published and whose activity types nobody has written down yet, behind a given one
 -- caller:  store::capability
--- index:   definition_unsurveyed
+-- index:   definition_without_activity_types
 -- locks:   none
 SELECT d.tenant_id, d.version_id
 FROM definition d

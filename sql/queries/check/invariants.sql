@@ -38,13 +38,13 @@ FROM (
           UNION ALL
           SELECT t.claimed_by, 'timer ' || t.instance_id || '/' || t.id FROM timer t WHERE t.claimed_by IS NOT NULL) c
     WHERE NOT EXISTS (SELECT 1 FROM node n WHERE n.incarnation = c.claimed_by)
-      AND NOT EXISTS (SELECT 1 FROM departed d WHERE d.incarnation = c.claimed_by)
+      AND NOT EXISTS (SELECT 1 FROM removed_node d WHERE d.incarnation = c.claimed_by)
     UNION ALL
     SELECT 'fence-without-node', count(*), min(f.incarnation::text)
     FROM fence f WHERE NOT EXISTS (SELECT 1 FROM node n WHERE n.incarnation = f.incarnation)
     UNION ALL
     SELECT 'node-departed-and-alive', count(*), min(n.incarnation::text)
-    FROM node n WHERE EXISTS (SELECT 1 FROM departed d WHERE d.incarnation = n.incarnation)
+    FROM node n WHERE EXISTS (SELECT 1 FROM removed_node d WHERE d.incarnation = n.incarnation)
     UNION ALL
     SELECT 'start-of-existing-instance', count(*), min(w.instance_id)
     FROM work w
@@ -62,25 +62,25 @@ FROM (
     FROM instance i WHERE (i.status = 1) <> (i.sub_status >= 3) OR (i.status = 1) <> (i.finished_at IS NOT NULL)
     UNION ALL
     SELECT 'journal-without-instance', count(*), min(j.instance_id)
-    FROM (SELECT DISTINCT tenant_id, instance_id FROM record) j
+    FROM (SELECT DISTINCT tenant_id, instance_id FROM burst_record) j
     WHERE NOT EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = j.tenant_id AND i.id = j.instance_id)
     UNION ALL
     SELECT 'journal-ahead-of-instance', count(*), min(j.instance_id)
-    FROM (SELECT tenant_id, instance_id, max(version) AS version FROM record GROUP BY 1, 2) j
+    FROM (SELECT tenant_id, instance_id, max(version) AS version FROM burst_record GROUP BY 1, 2) j
     JOIN instance i ON i.tenant_id = j.tenant_id AND i.id = j.instance_id
     WHERE j.version > i.version
     UNION ALL
     SELECT 'journal-not-contiguous', count(*), min(j.instance_id)
     FROM (SELECT tenant_id, instance_id, sum(entries) AS entries,
                  max(first_entry + entries) - min(first_entry) AS span
-          FROM record WHERE entries > 0 GROUP BY 1, 2) j
+          FROM burst_record WHERE entries > 0 GROUP BY 1, 2) j
     WHERE j.entries <> j.span
     UNION ALL
     SELECT 'activity-ended-twice', count(*), min(e.instance_id || '/' || e.activity_execution_id)
     -- By jsonb, which is eight times as fast as the view; what it cannot hold is left out.
-    FROM (SELECT r.tenant_id, r.instance_id, r.body->'who'->((j.entry->>0)::integer)->>0 AS activity_execution_id
+    FROM (SELECT r.tenant_id, r.instance_id, r.body->'activities'->((j.entry->>0)::integer)->>0 AS activity_execution_id
           FROM (SELECT c.tenant_id, c.instance_id, CASE WHEN strpos(c.body, '\u0000') = 0 THEN c.body::jsonb END AS body
-                FROM record c OFFSET 0) r
+                FROM burst_record c OFFSET 0) r
           CROSS JOIN LATERAL jsonb_array_elements(r.body->'journal') j(entry)
           WHERE j.entry->>2 IN ('Completed', 'Faulted', 'Canceled')
           GROUP BY 1, 2, 3, j.entry->>2 HAVING count(*) > 1) e
@@ -156,15 +156,15 @@ FROM (
     FROM work w
     JOIN definition d ON d.tenant_id = w.tenant_id AND d.definition_id = w.definition_id AND d.is_published
     WHERE w.kind = 0 AND d.seeding < 2
-      AND activation_key(d.activation, d.definition_id, w.body->>'correlationId') IS NOT NULL
+      AND activation_key(d.activation_strategy, d.definition_id, w.body->>'correlationId') IS NOT NULL
       AND NOT EXISTS (SELECT 1 FROM activation a
                       WHERE a.tenant_id = w.tenant_id AND a.instance_id = w.instance_id
-                        AND a.key = activation_key(d.activation, d.definition_id, w.body->>'correlationId'))
+                        AND a.key = activation_key(d.activation_strategy, d.definition_id, w.body->>'correlationId'))
     UNION ALL
     SELECT 'singleton-without-activation', count(*), min(i.id)
     FROM instance i
     JOIN definition d ON d.tenant_id = i.tenant_id AND d.definition_id = i.definition_id AND d.is_published
-    WHERE i.status = 0 AND d.activation = 1 AND d.seeding < 2
+    WHERE i.status = 0 AND d.activation_strategy = 1 AND d.seeding < 2
       AND NOT EXISTS (SELECT 1 FROM activation a
                       WHERE a.tenant_id = i.tenant_id AND a.instance_id = i.id
                         AND a.key = activation_key(1::smallint, i.definition_id, NULL))
@@ -172,18 +172,18 @@ FROM (
     SELECT 'correlation-without-activation', count(*), min(i.id)
     FROM instance i
     JOIN definition d ON d.tenant_id = i.tenant_id AND d.is_published AND d.seeding < 2
-        AND (d.activation = 3 OR (d.activation = 2 AND d.definition_id = i.definition_id))
+        AND (d.activation_strategy = 3 OR (d.activation_strategy = 2 AND d.definition_id = i.definition_id))
     WHERE i.status = 0 AND i.correlation_id <> ''
       AND NOT EXISTS (SELECT 1 FROM activation a
                       WHERE a.tenant_id = i.tenant_id AND a.instance_id = i.id
-                        AND a.key = activation_key(d.activation, i.definition_id, i.correlation_id))
+                        AND a.key = activation_key(d.activation_strategy, i.definition_id, i.correlation_id))
     UNION ALL
     SELECT 'singleton-twice', count(*), min(s.definition_id)
     FROM (SELECT u.tenant_id, u.definition_id
           FROM (SELECT i.tenant_id, i.definition_id, i.version_id, i.id FROM instance i WHERE i.status = 0
                 UNION
                 SELECT w.tenant_id, w.definition_id, w.version_id, w.instance_id FROM work w WHERE w.kind = 0) u
-          JOIN definition d ON d.tenant_id = u.tenant_id AND d.version_id = u.version_id AND d.activation = 1
+          JOIN definition d ON d.tenant_id = u.tenant_id AND d.version_id = u.version_id AND d.activation_strategy = 1
               AND d.is_published
           GROUP BY 1, 2 HAVING count(DISTINCT u.id) > 1) s
     UNION ALL
@@ -205,10 +205,10 @@ FROM (
           WHERE x.exclusive AND x.strategy = 0 GROUP BY 1, 2 HAVING count(*) > 1) a
     UNION ALL
     SELECT 'cluster-job-out-of-turn', count(*), min(j.name)
-    FROM (VALUES ('orphans', interval '10 seconds'), ('expiry', interval '10 seconds'),
-                 ('partitions', interval '1 hour'), ('stranded', interval '1 minute')) j(name, every)
+    FROM (VALUES ('release-orphaned', interval '10 seconds'), ('purge-expired', interval '10 seconds'),
+                 ('create-partitions', interval '1 hour'), ('report-unrunnable', interval '1 minute')) j(name, period)
     LEFT JOIN cluster_job c ON c.name = j.name
-    WHERE c.name IS NULL OR c.next_run_at > clock_timestamp() + 2 * j.every
+    WHERE c.name IS NULL OR c.next_run_at > clock_timestamp() + 2 * j.period
 ) v
 WHERE v.count > 0
 ORDER BY v.invariant

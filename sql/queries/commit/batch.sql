@@ -256,23 +256,23 @@ WITH fence_held AS MATERIALIZED (
           WHERE w.status = 0 AND w.correlation_id IS NOT NULL
             AND EXISTS (SELECT 1 FROM definition d
                         WHERE d.tenant_id = w.tenant_id AND d.definition_id = w.definition_id AND d.is_published
-                          AND d.activation = 2)
+                          AND d.activation_strategy = 2)
           UNION ALL
           SELECT w.*, 3::smallint
           FROM winner w
           WHERE w.status = 0 AND w.correlation_id <> ''
             AND EXISTS (SELECT 1 FROM definition d
-                        WHERE d.tenant_id = w.tenant_id AND d.is_published AND d.activation = 3)) s
+                        WHERE d.tenant_id = w.tenant_id AND d.is_published AND d.activation_strategy = 3)) s
     ORDER BY s.instance_id, s.strategy
     ON CONFLICT DO NOTHING
-), unmet_told AS (
-    INSERT INTO unmet (tenant_id, work_id)
+), unmatched_told AS (
+    INSERT INTO unmatched_work (tenant_id, work_id)
     SELECT w.tenant_id, u.work_id
     FROM unnest($9::commit_claim[]) u
     JOIN winner w ON w.no = u.no
 --]
 ), recorded AS (
-    INSERT INTO record (tenant_id, instance_id, version, at, began_at, first_entry, entries, body)
+    INSERT INTO burst_record (tenant_id, instance_id, version, at, began_at, first_entry, entries, body)
     SELECT w.tenant_id, w.instance_id, w.expected + 1, now(), now() - w.elapsed * interval '1 microsecond', w.first_entry,
            w.entries, w.record
     FROM winner w

@@ -15,7 +15,7 @@ WITH letter AS MATERIALIZED (
     RETURNING d.tenant_id, d.work_id
 ), told AS (
     -- Whoever waits for the row that it was does not mistake it for one that was done.
-    INSERT INTO unmet (tenant_id, work_id, given_up)
+    INSERT INTO unmatched_work (tenant_id, work_id, dead_lettered)
     SELECT g.tenant_id, g.work_id, true FROM gone g WHERE g.work_id IS NOT NULL
     ON CONFLICT DO NOTHING
 )

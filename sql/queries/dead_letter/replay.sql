@@ -24,14 +24,14 @@ WITH letter AS MATERIALIZED (
              AND w.definition_id IS NOT NULL LIMIT 1) IS NULL
     FOR NO KEY UPDATE OF s
 ), wanted AS MATERIALIZED (
-    SELECT l.tenant_id, l.instance_id, l.definition_id, d.activation, l.body->>'correlationId' AS correlation_id,
-           activation_key(d.activation, l.definition_id, l.body->>'correlationId') AS held,
-           CASE WHEN d.seeding = 2 THEN activation_unseeded()
-                ELSE activation_blocked(l.tenant_id, d.activation, l.definition_id, l.body->>'correlationId')
+    SELECT l.tenant_id, l.instance_id, l.definition_id, d.activation_strategy, l.body->>'correlationId' AS correlation_id,
+           activation_key(d.activation_strategy, l.definition_id, l.body->>'correlationId') AS held,
+           CASE WHEN d.seeding = 2 THEN raise_activation_unseeded()
+                ELSE activation_blocked(l.tenant_id, d.activation_strategy, l.definition_id, l.body->>'correlationId')
            END AS blocked
     FROM letter l
     JOIN definition d ON d.tenant_id = l.tenant_id AND d.definition_id = l.definition_id AND d.is_published
-         AND d.activation > 0
+         AND d.activation_strategy > 0
     WHERE l.kind = 0
       AND (SELECT true FROM instance i WHERE i.tenant_id = l.tenant_id AND i.id = l.instance_id LIMIT 1) IS NULL
       AND (SELECT true FROM work w
@@ -40,7 +40,7 @@ WITH letter AS MATERIALIZED (
       AND NOT EXISTS (SELECT 1 FROM alone a WHERE a.runs)
 ), activated AS (
     INSERT INTO activation (tenant_id, key, instance_id, exclusive, strategy, definition_id, correlation_id)
-    SELECT w.tenant_id, w.held, w.instance_id, true, w.activation, w.definition_id, nullif(w.correlation_id, '')
+    SELECT w.tenant_id, w.held, w.instance_id, true, w.activation_strategy, w.definition_id, nullif(w.correlation_id, '')
     FROM wanted w
     WHERE w.held IS NOT NULL AND NOT w.blocked
     ON CONFLICT DO NOTHING
@@ -81,12 +81,12 @@ WITH letter AS MATERIALIZED (
     RETURNING d.tenant_id, d.work_id
 ), told AS (
     -- Whoever waits for the row that it was does not mistake it for one that was done.
-    INSERT INTO unmet (tenant_id, work_id, given_up)
+    INSERT INTO unmatched_work (tenant_id, work_id, dead_lettered)
     SELECT g.tenant_id, g.work_id, true FROM gone g WHERE g.work_id IS NOT NULL
     ON CONFLICT DO NOTHING
 )
 SELECT l.instance_id, (SELECT b.id FROM back b), EXISTS (SELECT 1 FROM refused), EXISTS (SELECT 1 FROM alone a WHERE a.runs),
        -- Fired between our look and our lock: all of this is undone, and tried again.
        CASE WHEN EXISTS (SELECT 1 FROM alone) AND EXISTS (SELECT 1 FROM back) AND NOT EXISTS (SELECT 1 FROM busy)
-            THEN activation_lost() END
+            THEN raise_activation_lost() END
 FROM letter l

@@ -11,7 +11,7 @@ WITH letter AS MATERIALIZED (
       AND d.kind <> 6 AND (d.kind <> 0 OR (d.body->'payload'->>'scheduleId' IS NULL
                                    AND (SELECT true FROM definition n
                                         WHERE n.tenant_id = d.tenant_id AND n.definition_id = d.definition_id
-                                          AND n.is_published AND n.activation > 0 LIMIT 1) IS NULL))
+                                          AND n.is_published AND n.activation_strategy > 0 LIMIT 1) IS NULL))
     ORDER BY d.id
     FOR UPDATE OF d SKIP LOCKED
 ), back AS (
@@ -35,7 +35,7 @@ WITH letter AS MATERIALIZED (
     RETURNING d.tenant_id, d.work_id
 ), told AS (
     -- A call that waits for the row that it was does not mistake it for one that was done.
-    INSERT INTO unmet (tenant_id, work_id, given_up)
+    INSERT INTO unmatched_work (tenant_id, work_id, dead_lettered)
     SELECT g.tenant_id, g.work_id, true FROM gone g WHERE g.work_id IS NOT NULL
     ON CONFLICT DO NOTHING
 )

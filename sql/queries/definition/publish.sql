@@ -5,11 +5,11 @@
 WITH before AS (
     UPDATE definition SET is_published = false
     WHERE tenant_id = $1 AND definition_id = $2 AND is_published AND version_id <> $3
-    RETURNING activation, seeding
+    RETURNING activation_strategy, seeding
 ), counted AS (
     UPDATE revision SET revision = revision + 1 RETURNING revision
 )
 SELECT pg_notify(channel_name('s'),
                  json_build_object('revision', c.revision, 'tenant', $1::text, 'definition', $2::text)::text)::text,
-       (SELECT b.activation FROM before b) AS activation, (SELECT b.seeding FROM before b) AS seeding
+       (SELECT b.activation_strategy FROM before b) AS activation_strategy, (SELECT b.seeding FROM before b) AS seeding
 FROM counted c

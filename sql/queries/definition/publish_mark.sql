@@ -5,12 +5,12 @@
 -- index:   definition_pkey
 -- locks:   definition
 UPDATE definition d
-SET is_published = true, was_published = true, activation = n.activation,
+SET is_published = true, was_published = true, activation_strategy = n.activation_strategy,
     seeding = CASE WHEN d.is_published THEN d.seeding
-                   WHEN n.activation = $3::smallint THEN $4::smallint
-                   WHEN n.activation > 0 THEN 2
+                   WHEN n.activation_strategy = $3::smallint THEN $4::smallint
+                   WHEN n.activation_strategy > 0 THEN 2
                    WHEN $3 > 0 THEN 1
                    ELSE 0 END
-FROM (SELECT activation_of(o.body) AS activation FROM definition o WHERE o.tenant_id = $1 AND o.version_id = $2) n
+FROM (SELECT activation_strategy_of(o.body) AS activation_strategy FROM definition o WHERE o.tenant_id = $1 AND o.version_id = $2) n
 WHERE d.tenant_id = $1 AND d.version_id = $2
 RETURNING d.seeding

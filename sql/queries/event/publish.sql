@@ -2,15 +2,15 @@
 --          A start that the activation strategy refuses is not made, and told; while what counts is not known yet, it
 --          fails and is tried again
 -- caller:  store::event, in the transaction that holds the stimulus key
--- index:   request_pkey, bookmark_hash, instance_pkey, trigger_hash, definition_published, activation_held
+-- index:   idempotency_key_pkey, bookmark_hash, instance_pkey, trigger_hash, definition_published, activation_held
 -- locks:   request by key, then activation by key, then work, then inbox
 WITH remembered AS (
-    INSERT INTO request (tenant_id, route, key, fingerprint) VALUES ($1, $2, $3, $4)
+    INSERT INTO idempotency_key (tenant_id, route, key, fingerprint) VALUES ($1, $2, $3, $4)
     ON CONFLICT (tenant_id, route, key) DO UPDATE
-        SET fingerprint = excluded.fingerprint, instance_id = excluded.instance_id, answer = NULL,
+        SET fingerprint = excluded.fingerprint, instance_id = excluded.instance_id,
             expires_at = excluded.expires_at
         -- A key whose time is over stands for nothing, also before it is swept.
-        WHERE request.expires_at <= now()
+        WHERE idempotency_key.expires_at <= now()
     RETURNING expires_at
 ), waiting AS MATERIALIZED (
     SELECT b.instance_id, b.id
@@ -25,10 +25,10 @@ WITH remembered AS (
 ), triggered AS MATERIALIZED (
     SELECT substr(encode(sha256(convert_to(concat_ws('|', $3, extract(epoch FROM r.expires_at), t.definition_id, t.activity_id),
                                            'UTF8')), 'hex'), 1, 32) AS instance_id,
-           t.activity_id, d.definition_id, d.version_id, d.version, d.activation,
-           CASE WHEN d.activation > 0 THEN activation_key(d.activation, d.definition_id, $8) END AS held,
-           CASE WHEN d.seeding = 2 THEN activation_unseeded()
-                WHEN d.activation > 0 THEN activation_blocked($1, d.activation, d.definition_id, $8)
+           t.activity_id, d.definition_id, d.version_id, d.version, d.activation_strategy,
+           CASE WHEN d.activation_strategy > 0 THEN activation_key(d.activation_strategy, d.definition_id, $8) END AS held,
+           CASE WHEN d.seeding = 2 THEN raise_activation_unseeded()
+                WHEN d.activation_strategy > 0 THEN activation_blocked($1, d.activation_strategy, d.definition_id, $8)
                 ELSE false END AS blocked
     FROM remembered r
     CROSS JOIN trigger t
@@ -42,7 +42,7 @@ WITH remembered AS (
     RETURNING 1
 ), activated AS (
     INSERT INTO activation (tenant_id, key, instance_id, exclusive, strategy, definition_id, correlation_id)
-    SELECT $1, g.held, g.instance_id, true, g.activation, g.definition_id, nullif($8, '')
+    SELECT $1, g.held, g.instance_id, true, g.activation_strategy, g.definition_id, nullif($8, '')
     FROM triggered g
     WHERE g.held IS NOT NULL AND NOT g.blocked
     ORDER BY g.held, g.activity_id

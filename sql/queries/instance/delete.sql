@@ -2,7 +2,7 @@
 --          either, the rows of work whose doors wait, and whether somebody holds a row that came after the others were
 --          locked: a straggler that waits for our instance, so that we must not wait for him, and begin anew
 -- caller:  store::delete, in the transaction that holds its locks
--- index:   instance_pkey, bookmark_pkey, timer_pkey, work_instance, inbox_instance, dead_letter_instance, activation_instance, record_pkey
+-- index:   instance_pkey, bookmark_pkey, timer_pkey, work_instance, inbox_instance, dead_letter_instance, activation_instance, burst_record_pkey
 -- locks:   all of it; work and timers that somebody has locked are left, inbox by id
 -- What an idempotency key stands for stays: a retry of the start finds no instance, and starts none.
 WITH gone AS (
@@ -30,7 +30,7 @@ WITH gone AS (
     DELETE FROM dead_letter d WHERE d.tenant_id = $1 AND d.instance_id = $2 RETURNING d.kind
 ), record_gone AS (
     -- Partitions of days before the instance are left out.
-    DELETE FROM record r WHERE r.tenant_id = $1 AND r.instance_id = $2 AND r.at >= $3
+    DELETE FROM burst_record r WHERE r.tenant_id = $1 AND r.instance_id = $2 AND r.at >= $3
 )
 SELECT EXISTS (SELECT 1 FROM gone) OR EXISTS (SELECT 1 FROM work_gone w WHERE w.kind = 0)
        OR EXISTS (SELECT 1 FROM letter_gone d WHERE d.kind = 0) AS known,

@@ -2,4 +2,4 @@
 -- caller:  store::watch
 -- index:   none
 -- locks:   advisory (liveness of the neighbour), for as long as the statement runs
-SELECT watch_lock($1, $2)
+SELECT wait_for_lock($1, $2)

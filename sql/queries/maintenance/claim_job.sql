@@ -11,8 +11,8 @@ WITH due AS MATERIALIZED (
     FOR NO KEY UPDATE SKIP LOCKED
 )
 UPDATE cluster_job j
-SET next_run_at = clock_timestamp() + $2::bigint * interval '1 microsecond', every = $2::bigint * interval '1 microsecond',
-    incarnation = $3
+SET next_run_at = clock_timestamp() + $2::bigint * interval '1 microsecond', period = $2::bigint * interval '1 microsecond',
+    last_run_by = $3
 FROM due d
 WHERE j.name = d.name
 RETURNING true

@@ -2,18 +2,18 @@
 --          were meant for an instance, a correlation id or an activity become dead letters, which are forgotten when they
 --          are older than $1 microseconds. Other letters stay: what they are about waits for them
 -- caller:  store::housekeeping
--- index:   inbox_expiry, request_expiry, unmet_at, instance_pkey, dead_letter_expiry
+-- index:   inbox_expiry, idempotency_key_expiry, unmatched_work_expiry, instance_pkey, dead_letter_expiry
 -- locks:   inbox rows, then request rows, then unmet ones, then letters; locked ones are skipped
 WITH stale AS MATERIALIZED (
     SELECT tenant_id, id FROM inbox WHERE expires_at <= now()
     ORDER BY expires_at LIMIT 1000 FOR UPDATE SKIP LOCKED
 ), spent AS MATERIALIZED (
-    SELECT tenant_id, route, key FROM request WHERE expires_at <= now()
+    SELECT tenant_id, route, key FROM idempotency_key WHERE expires_at <= now()
     ORDER BY expires_at LIMIT 1000 FOR UPDATE SKIP LOCKED
-), unmet_old AS MATERIALIZED (
+), unmatched_old AS MATERIALIZED (
     -- Longer than the idempotency key lives that may ask for it.
-    SELECT tenant_id, work_id FROM unmet WHERE at < now() - interval '25 hours'
-    ORDER BY at LIMIT 1000 FOR UPDATE SKIP LOCKED
+    SELECT tenant_id, work_id FROM unmatched_work WHERE ended_at < now() - interval '25 hours'
+    ORDER BY ended_at LIMIT 1000 FOR UPDATE SKIP LOCKED
 ), letter_old AS MATERIALIZED (
     SELECT ctid AS place FROM dead_letter
     WHERE kind = 6 AND created_at < now() - $1::bigint * interval '1 microsecond'
@@ -21,8 +21,8 @@ WITH stale AS MATERIALIZED (
 ), letter_gone AS (
     -- By place: a join would rather read the whole table.
     DELETE FROM dead_letter d WHERE d.ctid = ANY (ARRAY(SELECT o.place FROM letter_old o)) RETURNING 1
-), unmet_gone AS (
-    DELETE FROM unmet u USING unmet_old o WHERE u.tenant_id = o.tenant_id AND u.work_id = o.work_id RETURNING 1
+), unmatched_gone AS (
+    DELETE FROM unmatched_work u USING unmatched_old o WHERE u.tenant_id = o.tenant_id AND u.work_id = o.work_id RETURNING 1
 ), inbox_gone AS (
     DELETE FROM inbox x USING stale s WHERE x.tenant_id = s.tenant_id AND x.id = s.id
     RETURNING x.tenant_id, x.id, x.hash, x.name, x.payload, x.correlation_id, x.instance_id, x.activity_execution_id,
@@ -40,8 +40,8 @@ WITH stale AS MATERIALIZED (
     FROM inbox_gone x
     WHERE x.instance_id IS NOT NULL OR x.correlation_id IS NOT NULL OR x.activity_execution_id IS NOT NULL
 ), request_gone AS (
-    DELETE FROM request q USING spent s WHERE q.tenant_id = s.tenant_id AND q.route = s.route AND q.key = s.key
+    DELETE FROM idempotency_key q USING spent s WHERE q.tenant_id = s.tenant_id AND q.route = s.route AND q.key = s.key
     RETURNING 1
 )
 SELECT (SELECT count(*) FROM inbox_gone) + (SELECT count(*) FROM request_gone)
-       + (SELECT count(*) FROM unmet_gone) + (SELECT count(*) FROM letter_gone)
+       + (SELECT count(*) FROM unmatched_gone) + (SELECT count(*) FROM letter_gone)

@@ -2,4 +2,4 @@
 -- caller:  db::migrate
 -- index:   refinery_schema_history_pkey
 -- locks:   none
-SELECT version, coalesce(checksum, '') FROM refinery_schema_history ORDER BY version
+SELECT version, name, coalesce(checksum, '') AS checksum FROM refinery_schema_history ORDER BY version

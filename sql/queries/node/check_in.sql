@@ -11,7 +11,7 @@ WITH checked_in AS (
     WHERE (n.last_seen < clock_timestamp() - n.tolerance OR n.last_seen > clock_timestamp() + n.tolerance)
       AND n.incarnation <> $1
 ), others AS (
-    SELECT n.incarnation, n.roles, n.lacks
+    SELECT n.incarnation, n.roles, n.missing_activity_types
     FROM node n
     WHERE n.incarnation <> $1 AND NOT n.draining AND n.last_seen >= clock_timestamp() - n.tolerance
 )
@@ -23,7 +23,7 @@ SELECT EXISTS (SELECT 1 FROM checked_in)
        ARRAY(SELECT l.tolerance FROM late l ORDER BY l.incarnation) AS tolerances,
        ARRAY(SELECT n.incarnation FROM node n ORDER BY n.incarnation) AS members,
        EXISTS (SELECT 1 FROM cluster_job j
-               WHERE j.next_run_at <= clock_timestamp() OR j.next_run_at > clock_timestamp() + 2 * j.every) AS jobs_due,
+               WHERE j.next_run_at <= clock_timestamp() OR j.next_run_at > clock_timestamp() + 2 * j.period) AS jobs_due,
        EXISTS (SELECT 1 FROM others o WHERE 'api' = ANY (o.roles)) AS has_api_peers,
        (SELECT (extract(epoch FROM s.next_fire - clock_timestamp()) * 1000000)::bigint
         FROM schedule s
@@ -44,4 +44,4 @@ FROM (SELECT least((SELECT t.available_at FROM timer t WHERE t.claimed_by IS NUL
      -- Whoever cannot run every version looks for itself, and has no share of a backlog.
      (SELECT count(*) AS worker_peers, count(*) FILTER (WHERE o.incarnation < $1) AS rank
       FROM others o
-      WHERE 'worker' = ANY (o.roles) AND o.lacks = '{}') p
+      WHERE 'worker' = ANY (o.roles) AND o.missing_activity_types = '{}') p

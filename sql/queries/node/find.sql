@@ -4,5 +4,5 @@
 -- locks:   none
 SELECT n.incarnation FROM node n WHERE n.node_id = $1
 UNION
-SELECT d.incarnation FROM departed d WHERE d.node_id = $1
+SELECT d.incarnation FROM removed_node d WHERE d.node_id = $1
 ORDER BY 1

@@ -1,6 +1,6 @@
 -- purpose: list who is there, and who has died but is not forgotten yet, with how many instances each has in its hands
 -- caller:  store::overview
--- index:   node_pkey, departed_pkey, work_claimed, timer_claimed
+-- index:   node_pkey, removed_node_pkey, work_claimed, timer_claimed
 -- locks:   none
 SELECT n.incarnation, n.node_id, n.started_at, n.last_seen,
        CASE WHEN n.departed_at IS NOT NULL THEN 'departed'
@@ -11,13 +11,13 @@ SELECT n.incarnation, n.node_id, n.started_at, n.last_seen,
        (SELECT count(*)
         FROM (SELECT w.tenant_id, w.instance_id FROM work w WHERE w.claimed_by = n.incarnation
               UNION SELECT t.tenant_id, t.instance_id FROM timer t WHERE t.claimed_by = n.incarnation) h) AS running,
-       (extract(epoch FROM clock_timestamp() - n.started_at) * 1000)::bigint AS age_ms, n.lacks, n.roles,
+       (extract(epoch FROM clock_timestamp() - n.started_at) * 1000)::bigint AS age_ms, n.missing_activity_types, n.roles,
        -- Who was killed cannot take its term back: it is over while there is a greater one.
        CASE WHEN n.scheduler_term = max(n.scheduler_term) OVER () THEN n.scheduler_term END AS scheduler_term
-FROM (SELECT incarnation, node_id, started_at, last_seen, tolerance, draining, NULL::timestamptz AS departed_at, lacks,
+FROM (SELECT incarnation, node_id, started_at, last_seen, tolerance, draining, NULL::timestamptz AS departed_at, missing_activity_types,
              roles, scheduler_term
       FROM node
       UNION ALL
-      SELECT d.incarnation, d.node_id, NULL, NULL, NULL, false, d.departed_at, '{}', '{}', NULL FROM departed d
+      SELECT d.incarnation, d.node_id, NULL, NULL, NULL, false, d.removed_at, '{}', '{}', NULL FROM removed_node d
       WHERE NOT EXISTS (SELECT 1 FROM node o WHERE o.incarnation = d.incarnation)) n
 ORDER BY n.incarnation

@@ -1,8 +1,8 @@
 -- purpose: mark an incarnation as departing before its fence rows can be had: it holds them in a commit that does not end
 -- caller:  store::depart
--- index:   departed_pkey, work_claimed, timer_claimed
+-- index:   removed_node_pkey, work_claimed, timer_claimed
 -- locks:   none
-INSERT INTO departed (incarnation, node_id, crashed, suspected)
+INSERT INTO removed_node (incarnation, node_id, crashed, had_isolated)
 SELECT $1, $2, $3 AND coalesce((SELECT n.postmaster_started_at = pg_postmaster_start_time() FROM node n
                          WHERE n.incarnation = $1), false),
        EXISTS (SELECT 1 FROM work w WHERE w.claimed_by = $1 AND w.crashes >= 2)

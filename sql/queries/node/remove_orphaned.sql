@@ -6,9 +6,9 @@ SELECT c.claimed_by
 FROM (SELECT w.claimed_by FROM work w WHERE w.claimed_by IS NOT NULL
       UNION SELECT t.claimed_by FROM timer t WHERE t.claimed_by IS NOT NULL) c
 WHERE NOT EXISTS (SELECT 1 FROM node n WHERE n.incarnation = c.claimed_by)
-  AND NOT EXISTS (SELECT 1 FROM departed d WHERE d.incarnation = c.claimed_by)
+  AND NOT EXISTS (SELECT 1 FROM removed_node d WHERE d.incarnation = c.claimed_by)
 UNION
 -- Further ahead: it began before the clock was stepped back.
-SELECT d.incarnation FROM departed d
-WHERE d.departed_at < clock_timestamp() - interval '10 seconds'
-   OR d.departed_at > clock_timestamp() + interval '10 seconds'
+SELECT d.incarnation FROM removed_node d
+WHERE d.removed_at < clock_timestamp() - interval '10 seconds'
+   OR d.removed_at > clock_timestamp() + interval '10 seconds'

@@ -5,10 +5,10 @@
 -- index:   work_claimed, timer_claimed
 -- locks:   work by id, then timer by id; locked rows are skipped and found by the next sweep
 WITH verdict AS MATERIALIZED (
-    SELECT coalesce(bool_or(d.crashed), false) AS crashed, coalesce(bool_or(d.suspected), false) AS suspected,
-           greatest(3, least(10, ((SELECT count(*) FROM death x
-                                   WHERE x.died_at > clock_timestamp() - interval '10 minutes') + 1) / 2)) AS last_crash
-    FROM departed d WHERE d.incarnation = $1
+    SELECT coalesce(bool_or(d.crashed), false) AS crashed, coalesce(bool_or(d.had_isolated), false) AS had_isolated,
+           greatest(3, least(10, ((SELECT count(*) FROM crash x
+                                   WHERE x.crashed_at > clock_timestamp() - interval '10 minutes') + 1) / 2)) AS last_crash
+    FROM removed_node d WHERE d.incarnation = $1
 ), work_held AS MATERIALIZED (
     SELECT w.tenant_id, w.id, w.crashes FROM work w WHERE w.claimed_by = $1
     ORDER BY w.tenant_id, w.id LIMIT 500 FOR NO KEY UPDATE SKIP LOCKED
@@ -16,12 +16,12 @@ WITH verdict AS MATERIALIZED (
     SELECT t.tenant_id, t.instance_id, t.id, t.crashes FROM timer t WHERE t.claimed_by = $1
     ORDER BY t.tenant_id, t.instance_id, t.id LIMIT 500 FOR NO KEY UPDATE SKIP LOCKED
 ), work_judged AS MATERIALIZED (
-    SELECT h.tenant_id, h.id, h.crashes + (v.crashed AND (h.crashes >= 2 OR NOT v.suspected))::integer AS crashes,
+    SELECT h.tenant_id, h.id, h.crashes + (v.crashed AND (h.crashes >= 2 OR NOT v.had_isolated))::integer AS crashes,
            v.last_crash
     FROM work_held h, verdict v
 ), timer_judged AS MATERIALIZED (
     SELECT h.tenant_id, h.instance_id, h.id,
-           h.crashes + (v.crashed AND (h.crashes >= 2 OR NOT v.suspected))::integer AS crashes,
+           h.crashes + (v.crashed AND (h.crashes >= 2 OR NOT v.had_isolated))::integer AS crashes,
            v.last_crash
     FROM timer_held h, verdict v
 ), work_back AS (

@@ -1,6 +1,6 @@
 -- purpose: tell how long after a moment each of some instances has begun an activity, in milliseconds
 -- caller:  store::observe, from `mainspring bench failover`
--- index:   record_pkey
+-- index:   burst_record_pkey
 -- locks:   none
 SELECT j.instance_id, (extract(epoch FROM min(j.happened_at) - $4) * 1000)::float8
 FROM journal j

@@ -1,7 +1,7 @@
 -- purpose: tell when instances that were due ran on: how long after the first was due each was, how long after that it
 --          began an activity, and how long after that it finished as it should, in microseconds
 -- caller:  store::observe, from `mainspring bench timers`
--- index:   record_pkey, instance_pkey
+-- index:   burst_record_pkey, instance_pkey
 -- locks:   none
 SELECT (extract(epoch FROM d.due - min(d.due) OVER ()) * 1000000)::float8,
        (extract(epoch FROM b.at - d.due) * 1000000)::float8,

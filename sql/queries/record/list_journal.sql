@@ -1,13 +1,13 @@
 -- purpose: read the records in which a page of an instance's journal stands, in order, each with how many entries come
 --          before it, and how many there are in all
 -- caller:  store::journal
--- index:   record_pkey
+-- index:   burst_record_pkey
 -- locks:   none
 SELECT p.total, p.earlier, r.first_entry, r.began_at, r.body
 FROM (SELECT c.version, c.at, c.entries, sum(c.entries) OVER () AS total,
              sum(c.entries) OVER (ORDER BY c.version, c.at) - c.entries AS earlier
-      FROM record c
+      FROM burst_record c
       WHERE c.instance_id = $2 AND c.tenant_id = $1) p
-JOIN record r ON r.instance_id = $2 AND r.version = p.version AND r.at = p.at AND r.tenant_id = $1
+JOIN burst_record r ON r.instance_id = $2 AND r.version = p.version AND r.at = p.at AND r.tenant_id = $1
 WHERE p.entries > 0 AND p.earlier < $4::bigint + $3::bigint AND p.earlier + p.entries > $4::bigint
 ORDER BY p.version, p.at

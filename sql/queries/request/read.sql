@@ -1,6 +1,6 @@
 -- purpose: read what an idempotency key stands for
 -- caller:  store::accept, store::event, store::work
--- index:   request_pkey
+-- index:   idempotency_key_pkey
 -- locks:   none
-SELECT q.fingerprint, q.instance_id, q.answer, q.work_id FROM request q
+SELECT q.fingerprint, q.instance_id, q.work_id FROM idempotency_key q
 WHERE q.tenant_id = $1 AND q.route = $2 AND q.key = $3 AND q.expires_at > now()

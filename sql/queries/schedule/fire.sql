@@ -6,7 +6,7 @@
 -- locks:   schedule by id (those that another session has are skipped), then activation by key, then work
 WITH turn AS MATERIALIZED (
     SELECT t.*, s.definition_id, s.overlap
-    FROM unnest($1::schedule_turn[]) t
+    FROM unnest($1::schedule_firing[]) t
     JOIN schedule s ON s.tenant_id = t.tenant_id AND s.id = t.id
     WHERE s.version = t.version AND (NOT s.paused OR $3::boolean)
       -- Never back, whatever was decided.
@@ -19,9 +19,9 @@ WITH turn AS MATERIALIZED (
     FOR NO KEY UPDATE OF s SKIP LOCKED
 ), wanted AS MATERIALIZED (
     SELECT t.no, t.tenant_id, t.id, t.overlap, x.instance_id, x.activity_id, x.payload, x.delay, d.definition_id,
-           d.version_id, d.version, d.activation,
-           CASE WHEN d.activation > 0 THEN activation_key(d.activation, d.definition_id, NULL) END AS held,
-           CASE WHEN d.activation > 0 THEN activation_blocked(t.tenant_id, d.activation, d.definition_id, NULL)
+           d.version_id, d.version, d.activation_strategy,
+           CASE WHEN d.activation_strategy > 0 THEN activation_key(d.activation_strategy, d.definition_id, NULL) END AS held,
+           CASE WHEN d.activation_strategy > 0 THEN activation_blocked(t.tenant_id, d.activation_strategy, d.definition_id, NULL)
                 ELSE false END AS blocked
     FROM turn t
     JOIN unnest($2::schedule_start[]) x ON x.no = t.no
@@ -30,7 +30,7 @@ WITH turn AS MATERIALIZED (
     WHERE (SELECT true FROM instance i WHERE i.tenant_id = t.tenant_id AND i.id = x.instance_id LIMIT 1) IS NULL
 ), activated AS (
     INSERT INTO activation (tenant_id, key, instance_id, exclusive, strategy, definition_id)
-    SELECT w.tenant_id, w.held, w.instance_id, true, w.activation, w.definition_id
+    SELECT w.tenant_id, w.held, w.instance_id, true, w.activation_strategy, w.definition_id
     FROM wanted w
     WHERE w.held IS NOT NULL AND NOT w.blocked
     ORDER BY w.tenant_id, w.held, w.instance_id

@@ -3,7 +3,7 @@
 --          does one under a strategy that was published so recently that what counts is not known yet
 -- caller:  store::accept, in the forms that it names: a start of a workflow that has a strategy, or just had one, is told
 --          apart where none is asked for, and not made
--- index:   definition_published, instance_pkey, request_pkey, work_start, activation_held
+-- index:   definition_published, instance_pkey, idempotency_key_pkey, work_start, activation_held
 -- locks:   request by key, then activation by key, then work
 -- Without EXISTS: that may be made a hash of all starts there are, dead ones with them.
 WITH wanted AS MATERIALIZED (
@@ -15,18 +15,18 @@ WITH wanted AS MATERIALIZED (
                     (SELECT true FROM work w WHERE w.tenant_id = s.tenant_id AND w.instance_id = s.instance_id
                      AND w.kind = 0 AND w.definition_id IS NOT NULL LIMIT 1),
                     false) AS taken,
-           s.route, s.key, s.fingerprint, d.activation,
-           CASE WHEN d.activation > 0 THEN activation_key(d.activation, s.definition_id, s.body->>'correlationId')
+           s.route, s.key, s.fingerprint, d.activation_strategy,
+           CASE WHEN d.activation_strategy > 0 THEN activation_key(d.activation_strategy, s.definition_id, s.body->>'correlationId')
            END AS held,
            d.seeding = 2 AS unseeded,
            CASE WHEN d.seeding = 2 THEN true
-                WHEN d.activation > 0
-                THEN activation_blocked(s.tenant_id, d.activation, s.definition_id, s.body->>'correlationId')
+                WHEN d.activation_strategy > 0
+                THEN activation_blocked(s.tenant_id, d.activation_strategy, s.definition_id, s.body->>'correlationId')
                 ELSE false END AS blocked,
            false AS strict
 --]
 --[unasked
-           CASE WHEN d.activation = 0 AND d.seeding = 0
+           CASE WHEN d.activation_strategy = 0 AND d.seeding = 0
 --]
 --[unasked and unclaimed
                  AND (s.claimed
@@ -40,29 +40,29 @@ WITH wanted AS MATERIALIZED (
 --[unasked
                 -- The number of its row: so what was made need not be joined to what was asked for.
                 THEN nextval('work_id_seq') END AS id,
-           (d.activation > 0 OR d.seeding > 0) AS strict
+           (d.activation_strategy > 0 OR d.seeding > 0) AS strict
 --]
 --[own
-    FROM unnest($2::accept_start[]) s
+    FROM unnest($2::start_request[]) s
 --]
 --[lent
     -- As a subquery no plan counts them, and the server makes one for all batches where the connection was not told to.
-    FROM unnest((SELECT $2::accept_start[])) s
+    FROM unnest((SELECT $2::start_request[])) s
 --]
     LEFT JOIN definition d
         ON d.tenant_id = s.tenant_id AND d.definition_id = s.definition_id AND d.is_published
 --[asked
 ), remembered AS (
-    INSERT INTO request (tenant_id, route, key, fingerprint, instance_id)
+    INSERT INTO idempotency_key (tenant_id, route, key, fingerprint, instance_id)
     SELECT w.tenant_id, w.route, w.key, w.fingerprint, w.instance_id
     FROM wanted w
     WHERE w.key IS NOT NULL AND w.version_id IS NOT NULL AND NOT w.taken AND NOT w.blocked
     ORDER BY w.tenant_id, w.route, w.key
     ON CONFLICT (tenant_id, route, key) DO UPDATE
-        SET fingerprint = excluded.fingerprint, instance_id = excluded.instance_id, answer = NULL,
+        SET fingerprint = excluded.fingerprint, instance_id = excluded.instance_id,
             expires_at = excluded.expires_at
         -- A key whose time is over stands for nothing, also before it is swept.
-        WHERE request.expires_at <= now()
+        WHERE idempotency_key.expires_at <= now()
     RETURNING tenant_id, route, key
 ), fresh AS (
     SELECT w.*
@@ -71,7 +71,7 @@ WITH wanted AS MATERIALIZED (
     WHERE w.version_id IS NOT NULL AND NOT w.taken AND NOT w.blocked AND (w.key IS NULL OR r.key IS NOT NULL)
 ), activated AS (
     INSERT INTO activation (tenant_id, key, instance_id, exclusive, strategy, definition_id, correlation_id)
-    SELECT f.tenant_id, f.held, f.instance_id, true, f.activation, f.definition_id,
+    SELECT f.tenant_id, f.held, f.instance_id, true, f.activation_strategy, f.definition_id,
            nullif(f.body->>'correlationId', '')
     FROM fresh f
     WHERE f.held IS NOT NULL
@@ -95,12 +95,12 @@ WITH wanted AS MATERIALIZED (
 SELECT w.no, w.version_id, w.version, m.id, now(), w.strict
        , w.blocked OR (f.no IS NOT NULL AND m.id IS NULL
                        -- Its idempotency key was just written, and would stand for a start that is none: it goes again.
-                       AND (w.key IS NULL OR activation_refused(w.tenant_id, w.route, w.key))) AS cannot_start
+                       AND (w.key IS NULL OR withdraw_idempotency_key(w.tenant_id, w.route, w.key))) AS cannot_start
        , coalesce(w.unseeded, false) AS unseeded
 --]
 --[chosen
        -- In a newer snapshot, as the row is in: an instance that came and went on since ours fails the statement.
-       , CASE WHEN m.id IS NOT NULL AND NOT w.claimed THEN start_came_late(w.tenant_id, w.instance_id) END AS late
+       , CASE WHEN m.id IS NOT NULL AND NOT w.claimed THEN raise_if_instance_exists(w.tenant_id, w.instance_id) END AS late
 --]
 --[asked
 FROM wanted w

@@ -19,16 +19,16 @@ WITH kept AS MATERIALIZED (
 ), triggered AS MATERIALIZED (
     SELECT x.id, substr(encode(sha256(convert_to('inbox|' || x.id || '|' || $2 || '|' || t.activity_id, 'UTF8')), 'hex'),
                         1, 32) AS instance_id,
-           t.activity_id, x.payload, x.correlation_id, d.definition_id, d.version_id, d.version, d.activation,
-           CASE WHEN d.activation > 0 THEN activation_key(d.activation, d.definition_id, x.correlation_id) END AS held,
-           CASE WHEN d.activation > 0 THEN activation_blocked($1, d.activation, d.definition_id, x.correlation_id)
+           t.activity_id, x.payload, x.correlation_id, d.definition_id, d.version_id, d.version, d.activation_strategy,
+           CASE WHEN d.activation_strategy > 0 THEN activation_key(d.activation_strategy, d.definition_id, x.correlation_id) END AS held,
+           CASE WHEN d.activation_strategy > 0 THEN activation_blocked($1, d.activation_strategy, d.definition_id, x.correlation_id)
                 ELSE false END AS blocked
     FROM taken x
     JOIN trigger t ON t.tenant_id = $1 AND t.definition_id = $2 AND t.hash = x.hash
     JOIN definition d ON d.tenant_id = $1 AND d.definition_id = $2 AND d.is_published
 ), activated AS (
     INSERT INTO activation (tenant_id, key, instance_id, exclusive, strategy, definition_id, correlation_id)
-    SELECT $1, g.held, g.instance_id, true, g.activation, g.definition_id, nullif(g.correlation_id, '')
+    SELECT $1, g.held, g.instance_id, true, g.activation_strategy, g.definition_id, nullif(g.correlation_id, '')
     FROM triggered g
     WHERE g.held IS NOT NULL AND NOT g.blocked
     ORDER BY g.held, g.id, g.activity_id

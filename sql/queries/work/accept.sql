@@ -1,18 +1,18 @@
 -- purpose: accept an instruction for an instance (resume), unless its idempotency key was used before; the key stands for
 --          the row from then on
 -- caller:  store::work
--- index:   request_pkey
+-- index:   idempotency_key_pkey
 -- locks:   request by key, then work
 WITH numbered AS MATERIALIZED (
     SELECT nextval(pg_get_serial_sequence('work', 'id')) AS id
 ), remembered AS (
-    INSERT INTO request (tenant_id, route, key, fingerprint, instance_id, work_id)
+    INSERT INTO idempotency_key (tenant_id, route, key, fingerprint, instance_id, work_id)
     SELECT $1, $5, $6, $7, $2, n.id FROM numbered n WHERE $6::text IS NOT NULL
     ON CONFLICT (tenant_id, route, key) DO UPDATE
-        SET fingerprint = excluded.fingerprint, instance_id = excluded.instance_id, answer = NULL,
+        SET fingerprint = excluded.fingerprint, instance_id = excluded.instance_id,
             work_id = excluded.work_id, expires_at = excluded.expires_at
         -- A key whose time is over stands for nothing, also before it is swept.
-        WHERE request.expires_at <= now()
+        WHERE idempotency_key.expires_at <= now()
     RETURNING 1
 )
 INSERT INTO work (tenant_id, id, instance_id, kind, body) OVERRIDING SYSTEM VALUE

@@ -18,7 +18,7 @@ WITH ended AS MATERIALIZED (
 ), gone AS (
     DELETE FROM work w USING page p WHERE w.ctid = p.place RETURNING w.id, w.kind
 ), noted AS (
-    INSERT INTO unmet (tenant_id, work_id)
+    INSERT INTO unmatched_work (tenant_id, work_id)
     SELECT $1, g.id FROM gone g WHERE g.kind IN (1, 3)
 )
 SELECT g.id FROM gone g ORDER BY g.id

@@ -5,12 +5,12 @@
 -- index:   work_ready, work_claimed, timer_due, timer_claimed, inbox_expiry, instance_pkey
 -- locks:   none
 WITH runner AS MATERIALIZED (
-    SELECT n.lacks FROM node n WHERE 'worker' = ANY (n.roles) AND n.last_seen >= clock_timestamp() - n.tolerance
+    SELECT n.missing_activity_types FROM node n WHERE 'worker' = ANY (n.roles) AND n.last_seen >= clock_timestamp() - n.tolerance
 ), nowhere AS MATERIALIZED (
     SELECT d.tenant_id, d.version_id
     FROM definition d
-    WHERE EXISTS (SELECT 1 FROM runner r WHERE r.lacks <> '{}') AND d.was_published
-      AND NOT EXISTS (SELECT 1 FROM runner r WHERE NOT r.lacks && d.activity_types)
+    WHERE EXISTS (SELECT 1 FROM runner r WHERE r.missing_activity_types <> '{}') AND d.was_published
+      AND NOT EXISTS (SELECT 1 FROM runner r WHERE NOT r.missing_activity_types && d.activity_types)
 ), rows AS (
     SELECT w.kind, CASE WHEN w.claimed_by IS NOT NULL THEN 'claimed'
                         WHEN w.available_at > now() THEN 'retrying'

@@ -86,7 +86,7 @@ pub(crate) enum AcceptedStart {
 }
 
 #[derive(Debug, ToSql)]
-#[postgres(name = "accept_start")]
+#[postgres(name = "start_request")]
 struct StartRow<'a> {
     no: i32,
     tenant_id: &'a str,
@@ -255,7 +255,7 @@ pub(crate) async fn find_request(
     }
     Ok(Some(RequestRecord {
         instance: row.get::<_, Option<String>>(1).map(InstanceId::from),
-        work: row.get::<_, Option<i64>>(3).map(WorkId),
+        work: row.get::<_, Option<i64>>(2).map(WorkId),
     }))
 }
 

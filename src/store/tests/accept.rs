@@ -12,10 +12,10 @@ async fn a_start_goes_unflushed_only_where_somebody_waits_for_a_later_commit() {
     session.client.batch_execute(flushes).await.unwrap();
     for form in StartForm::ALL {
         for (lent, relaxed, inside) in [(true, true, "off"), (true, false, "on"), (false, false, "on")] {
-            let row = "row(0, '', 'i', 'nothing', '{}', NULL, NULL, NULL, false)::accept_start";
+            let row = "row(0, '', 'i', 'nothing', '{}', NULL, NULL, NULL, false)::start_request";
             let accept = form
                 .text(lent, relaxed)
-                .replace("$2::accept_start[]", &format!("array[{row}]"))
+                .replace("$2::start_request[]", &format!("array[{row}]"))
                 .replace("$1::bigint", "NULL::bigint");
             let mut seen = Vec::new();
             for step in ["BEGIN", &accept, "COMMIT"] {

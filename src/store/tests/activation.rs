@@ -138,8 +138,8 @@ async fn rivals(end: &str) -> (Door, Result<Claim>) {
     let accept = StartForm::Asked
         .text(false, false)
         .replace(
-            "unnest($2::accept_start[])",
-            "(SELECT (row(0, '', 'rival', 'd', '{}', NULL, NULL, NULL, false)::accept_start).*)",
+            "unnest($2::start_request[])",
+            "(SELECT (row(0, '', 'rival', 'd', '{}', NULL, NULL, NULL, false)::start_request).*)",
         )
         .replace("$1::bigint", "NULL::bigint");
     rival.client.batch_execute("BEGIN").await.unwrap();
@@ -167,7 +167,7 @@ async fn rivals(end: &str) -> (Door, Result<Claim>) {
 async fn of_two_starts_in_the_same_moment_one_is_refused_and_writes_nothing() {
     let (door, second) = rivals("COMMIT").await;
     refused(second);
-    assert_eq!(door.fixture.count("SELECT count(*) FROM request").await, 0);
+    assert_eq!(door.fixture.count("SELECT count(*) FROM idempotency_key").await, 0);
     assert_eq!(door.fixture.count("SELECT count(*) FROM work").await, 1);
     door.fixture.is_sound().await;
 }
@@ -185,7 +185,7 @@ async fn a_start_that_loses_its_key_takes_no_other_start_of_its_batch_along() {
         .unwrap();
     // The lane has a batch in flight, so that all that follows is in one.
     let gate = door.fixture.session().await;
-    let shut = "BEGIN; LOCK TABLE request IN SHARE MODE";
+    let shut = "BEGIN; LOCK TABLE idempotency_key IN SHARE MODE";
     gate.client.batch_execute(shut).await.unwrap();
     let accept_it = |instance: String, definition: &'static str| {
         let acceptor = door.acceptor.clone();
@@ -227,7 +227,7 @@ async fn a_start_that_loses_its_key_takes_no_other_start_of_its_batch_along() {
     let statements = "SELECT count(DISTINCT xmin::text) FROM work WHERE instance_id <> 'first'";
     let statements = door.fixture.count(statements).await;
     assert!(statements <= 2, "{statements} statements for one batch");
-    assert_eq!(door.fixture.count("SELECT count(*) FROM request").await, 60);
+    assert_eq!(door.fixture.count("SELECT count(*) FROM idempotency_key").await, 60);
     door.fixture.is_sound().await;
 }
 
@@ -235,7 +235,7 @@ async fn a_start_that_loses_its_key_takes_no_other_start_of_its_batch_along() {
 async fn a_start_whose_rival_came_to_nothing_is_accepted() {
     let (door, second) = rivals("ROLLBACK").await;
     second.unwrap();
-    assert_eq!(door.fixture.count("SELECT count(*) FROM request").await, 1);
+    assert_eq!(door.fixture.count("SELECT count(*) FROM idempotency_key").await, 1);
     door.fixture.is_sound().await;
 }
 

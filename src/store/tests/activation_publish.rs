@@ -23,10 +23,10 @@ fn by_hand(accept: &str, body: &str, held: bool) -> String {
     } else {
         ""
     };
-    let row = format!("(row(0, '', 'rival', 'd', '{body}', NULL, NULL, NULL, false)::accept_start)");
+    let row = format!("(row(0, '', 'rival', 'd', '{body}', NULL, NULL, NULL, false)::start_request)");
     accept
         .replace(
-            "unnest($2::accept_start[])",
+            "unnest($2::start_request[])",
             &format!("(SELECT (u.r).* FROM (SELECT {row} AS r OFFSET 0) u{lock})"),
         )
         .replace("$1::bigint", "NULL::bigint")
@@ -227,7 +227,7 @@ async fn while_what_counts_is_unknown_starts_and_events_are_busy_and_write_nothi
     let event = super::activation::event("k");
     let error = crate::store::event::publish(&pool, class, &event).await.unwrap_err();
     assert_eq!(error.code(), "database-busy");
-    for table in ["work", "request", "inbox", "activation"] {
+    for table in ["work", "idempotency_key", "inbox", "activation"] {
         assert_eq!(
             door.fixture.count(&format!("SELECT count(*) FROM {table}")).await,
             0,
@@ -317,27 +317,6 @@ async fn a_start_that_is_replayed_asks_the_strategy_that_is_published_now() {
     door.fixture.is_sound().await;
 }
 
-#[tokio::test]
-async fn versions_that_were_published_before_there_were_strategies_get_theirs() {
-    let door = Door::new("Singleton").await;
-    door.start("pending", None).await.unwrap();
-    let client = &door.fixture.admin.client;
-    client
-        .batch_execute("UPDATE definition SET activation = 0, seeding = 0; DELETE FROM activation")
-        .await
-        .unwrap();
-    let migration = include_str!("../../../sql/migrations/V3__activation.sql");
-    let fills: Vec<&str> = migration
-        .lines()
-        .filter(|line| line.starts_with("UPDATE definition"))
-        .collect();
-    client.batch_execute(&fills.join("\n")).await.unwrap();
-    let class = door.fixture.base.schema().lock_class();
-    activation::settle_all(&door.writer.pool, class).await.unwrap();
-    refused(door.start("late", None).await);
-    door.fixture.is_sound().await;
-}
-
 /// The other rows' own door, so that two nodes are there.
 #[tokio::test]
 async fn starts_on_two_nodes_over_a_change_of_strategy_come_to_one() {
@@ -355,8 +334,10 @@ async fn starts_on_two_nodes_over_a_change_of_strategy_come_to_one() {
     let (_, ()) = tokio::join!(starts(0), publish(&door.fixture, &door.writer, "Singleton", &[]));
     let after = starts(100).await;
     assert!(after.into_iter().all(|accepted| !accepted), "others run");
-    let new = "SELECT count(*) FROM work w JOIN definition d USING (tenant_id, version_id) WHERE d.activation = 1";
-    let old = "SELECT count(*) FROM work w JOIN definition d USING (tenant_id, version_id) WHERE d.activation = 0";
+    let new =
+        "SELECT count(*) FROM work w JOIN definition d USING (tenant_id, version_id) WHERE d.activation_strategy = 1";
+    let old =
+        "SELECT count(*) FROM work w JOIN definition d USING (tenant_id, version_id) WHERE d.activation_strategy = 0";
     let (new, old) = (door.fixture.count(new).await, door.fixture.count(old).await);
     assert!(new == 0 || (new == 1 && old == 0), "{new} beside {old}");
     door.fixture.is_sound().await;

@@ -157,7 +157,7 @@ async fn a_third_crash_counts_less_where_processes_die_without_the_row() {
     for expected in [3, 4] {
         let writer = fixture.writer().await;
         // Deaths that it cannot explain.
-        let deaths = "INSERT INTO death SELECT n FROM generate_series(1001, 1007) n ON CONFLICT DO NOTHING";
+        let deaths = "INSERT INTO crash SELECT n FROM generate_series(1001, 1007) n ON CONFLICT DO NOTHING";
         fixture.admin.client.execute(deaths, &[]).await.unwrap();
         if expected == 3 {
             resumes(&fixture, &writer, &[("i", 2)]).await;

@@ -73,7 +73,7 @@ async fn what_was_given_up_stays_so_when_its_letter_is_gone() {
 async fn what_met_nothing_is_told_longer_than_a_key_lives() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
-    let insert = "INSERT INTO unmet (tenant_id, work_id, at)
+    let insert = "INSERT INTO unmatched_work (tenant_id, work_id, ended_at)
                   VALUES ('', 1, now() - interval '24 hours 1 minute'), ('', 2, now() - interval '26 hours')";
     fixture.admin.client.batch_execute(insert).await.unwrap();
     assert_eq!(

@@ -20,7 +20,7 @@ async fn of_many_nodes_one_does_a_job_that_is_due() {
             .batch_execute("UPDATE cluster_job SET next_run_at = now()")
             .await
             .unwrap();
-        let claims = (0..8).map(|n| maintenance::claim_job(&writer.pool, Incarnation(n), Job::Partitions, HOUR));
+        let claims = (0..8).map(|n| maintenance::claim_job(&writer.pool, Incarnation(n), Job::CreatePartitions, HOUR));
         let done = futures_util::future::join_all(claims).await;
         let times = done.into_iter().filter(|claimed| *claimed.as_ref().unwrap()).count();
         assert_eq!(times, 1, "round {round}");
@@ -35,18 +35,20 @@ async fn nobody_waits_for_whoever_is_taking_a_job_on() {
     let taking = fixture.session().await;
     taking
         .client
-        .batch_execute("BEGIN; UPDATE cluster_job SET next_run_at = now() + interval '5 s' WHERE name = 'orphans'")
+        .batch_execute(
+            "BEGIN; UPDATE cluster_job SET next_run_at = now() + interval '5 s' WHERE name = 'release-orphaned'",
+        )
         .await
         .unwrap();
     let own = writer.incarnation;
     let claimed = tokio::time::timeout(
         Duration::from_secs(2),
-        maintenance::claim_job(&writer.pool, own, Job::Orphans, HOUR),
+        maintenance::claim_job(&writer.pool, own, Job::ReleaseOrphaned, HOUR),
     );
     assert!(!claimed.await.expect("it waits for a lock").unwrap());
     taking.client.batch_execute("COMMIT").await.unwrap();
     assert!(
-        !maintenance::claim_job(&writer.pool, own, Job::Orphans, HOUR)
+        !maintenance::claim_job(&writer.pool, own, Job::ReleaseOrphaned, HOUR)
             .await
             .unwrap()
     );
@@ -58,12 +60,12 @@ async fn a_job_whose_time_is_further_ahead_than_two_intervals_is_due() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     for (job, ahead, is_due) in [
-        (Job::Orphans, "15 seconds", false),
-        (Job::Orphans, "1 hour", true),
-        (Job::Partitions, "90 minutes", false),
-        (Job::Partitions, "1 day", true),
+        (Job::ReleaseOrphaned, "15 seconds", false),
+        (Job::ReleaseOrphaned, "1 hour", true),
+        (Job::CreatePartitions, "90 minutes", false),
+        (Job::CreatePartitions, "1 day", true),
     ] {
-        let interval = if job == Job::Partitions {
+        let interval = if job == Job::CreatePartitions {
             HOUR
         } else {
             Duration::from_secs(10)

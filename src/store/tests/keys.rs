@@ -78,7 +78,7 @@ async fn a_taken_instance_id_is_refused_and_leaves_no_trace() {
         let error = acceptor.accept(start(taken, Some("k"))).await.unwrap_err();
         assert_eq!(error.code(), "instance-id-taken");
     }
-    assert_eq!(fixture.count("SELECT count(*) FROM request").await, 0);
+    assert_eq!(fixture.count("SELECT count(*) FROM idempotency_key").await, 0);
     assert_eq!(fixture.count("SELECT count(*) FROM work").await, 1);
     assert!(matches!(
         acceptor.accept(start("free", Some("k"))).await.unwrap(),
@@ -131,7 +131,7 @@ async fn acceptors_insert_in_one_order() {
     let fixture = Fixture::new().await;
     let (acceptor, _task, _writer) = acceptor(&fixture).await;
     let request = |key: &str| {
-        format!("INSERT INTO request (tenant_id, route, key, fingerprint) VALUES ('', 'start', '{key}', '')")
+        format!("INSERT INTO idempotency_key (tenant_id, route, key, fingerprint) VALUES ('', 'start', '{key}', '')")
     };
     let work = |id: &str| {
         format!(

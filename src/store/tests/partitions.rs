@@ -7,14 +7,14 @@ use crate::store::maintenance;
 #[tokio::test]
 async fn nodes_that_start_at_once_make_each_partition_once() {
     let fixture = Fixture::new().await;
-    let partitions = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'record'::regclass";
+    let partitions = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'burst_record'::regclass";
     assert_eq!(fixture.count(partitions).await, 9);
     fixture
         .admin
         .client
         .batch_execute(
             "DO $$ DECLARE part regclass; BEGIN
-                 FOR part IN SELECT inhrelid FROM pg_inherits WHERE inhparent = 'record'::regclass
+                 FOR part IN SELECT inhrelid FROM pg_inherits WHERE inhparent = 'burst_record'::regclass
                  LOOP EXECUTE 'DROP TABLE ' || part; END LOOP;
              END $$",
         )

@@ -28,9 +28,9 @@ const FILL: &str = "
     INSERT INTO inbox (tenant_id, hash, name, expires_at)
         SELECT '', sha256(n::text::bytea), 'Elsa.Event', now() + n * interval '1 second'
         FROM generate_series(1, 20000) n;
-    INSERT INTO record (tenant_id, instance_id, version, at, began_at, first_entry, entries, body)
+    INSERT INTO burst_record (tenant_id, instance_id, version, at, began_at, first_entry, entries, body)
         SELECT '', 'i' || n, 1, now(), now(), 1, 1, '{}' FROM generate_series(1, 20000) n;
-    INSERT INTO request (tenant_id, route, key, fingerprint, expires_at)
+    INSERT INTO idempotency_key (tenant_id, route, key, fingerprint, expires_at)
         SELECT '', 'start', 'k' || n, '', now() + n * interval '1 second' FROM generate_series(1, 20000) n;
     INSERT INTO definition (tenant_id, version_id, definition_id, version, is_latest, is_published, was_published, body)
         SELECT '', 'd' || n || 'v' || v, 'd' || n, v, v = 2, v = 1, true, '{}'
@@ -60,7 +60,7 @@ const BIG: [&str; 11] = [
     "work",
     "timer",
     "inbox",
-    "request",
+    "idempotency_key",
     "trigger",
     "definition",
 ];
@@ -147,7 +147,7 @@ const HOT: [Hot; 28] = [
     hot!("maintenance/advance_postponed", "120000000", true),
     hot!(
         "start/accept",
-        "4711, array[row(0,'','new','d','{}','start','k','',true)::accept_start]",
+        "4711, array[row(0,'','new','d','{}','start','k','',true)::start_request]",
         true
     ),
     hot!("maintenance/purge_expired", "86400000000", false),
@@ -167,7 +167,7 @@ const HOT: [Hot; 28] = [
     ),
     hot!(
         "schedule/fire",
-        "array[row(0,'','s7',1,'2026e',now(),now(),now(),null,0,0,0)::schedule_turn],
+        "array[row(0,'','s7',1,'2026e',now(),now(),now(),null,0,0,0)::schedule_firing],
          array[row(0,'new','a','{}',0)::schedule_start], false, 'node'",
         true
     ),
@@ -182,7 +182,7 @@ fn named(sql: &str) -> Vec<&str> {
         .unwrap_or_default()
         .split(',')
         .map(str::trim)
-        .filter(|index| !["request_pkey", "activation_held"].contains(index))
+        .filter(|index| !["idempotency_key_pkey", "activation_held"].contains(index))
         .filter(|index| BIG.iter().any(|table| index.starts_with(&format!("{table}_"))))
         .collect()
 }
@@ -286,7 +286,8 @@ async fn walks(fixture: &Fixture) -> Vec<String> {
     let mut first = HashMap::new();
     for row in &rows {
         let (index, table, column): (String, String, String) = (row.get(0), row.get(1), row.get(2));
-        let grows = BIG.contains(&table.as_str()) && !["definition", "schedule", "request"].contains(&table.as_str());
+        let grows =
+            BIG.contains(&table.as_str()) && !["definition", "schedule", "idempotency_key"].contains(&table.as_str());
         // All of one tenant are what an engine has, as long as there is one.
         assert!(!grows || column != "tenant_id", "{index} begins with the tenant");
         if grows && !row.get::<_, bool>(3) {

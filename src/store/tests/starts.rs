@@ -103,7 +103,7 @@ async fn of_two_starts_of_one_id_the_one_whose_rival_came_and_went_meanwhile_is_
     let (second, _second) = bench.acceptor(true);
 
     // It stops at its idempotency key.
-    let remembers = "INSERT INTO request (tenant_id, route, key, fingerprint) VALUES ('', 'start', 'k', '')";
+    let remembers = "INSERT INTO idempotency_key (tenant_id, route, key, fingerprint) VALUES ('', 'start', 'k', '')";
     let holder = bench.holds(remembers).await;
     let late = send(&second, chosen("keyed", Some("k")));
     bench.fixture.somebody_waits().await;
@@ -133,7 +133,7 @@ async fn of_two_starts_of_one_id_the_one_whose_rival_came_and_went_meanwhile_is_
     // Its neighbour is not harmed.
     ahead.await.unwrap().unwrap();
 
-    assert_eq!(bench.fixture.count("SELECT count(*) FROM request").await, 0);
+    assert_eq!(bench.fixture.count("SELECT count(*) FROM idempotency_key").await, 0);
     assert_eq!(bench.fixture.count("SELECT count(*) FROM work").await, 2);
     bench.fixture.is_sound().await;
 }

@@ -179,7 +179,7 @@ async fn a_letter_whose_replay_kills_its_node_is_still_there() {
         .await
         .expect(200);
     let expire = "UPDATE mainspring.inbox SET expires_at = now();
-                  UPDATE mainspring.cluster_job SET next_run_at = now() WHERE name = 'expiry'";
+                  UPDATE mainspring.cluster_job SET next_run_at = now() WHERE name = 'purge-expired'";
     database.connect().await.batch_execute(expire).await.unwrap();
     let letters = async || http.get("cluster/dead-letters").await.expect(200)["items"].clone();
     let letter = poll_until(PATIENCE, "the event to be given up", async || {

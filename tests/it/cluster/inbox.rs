@@ -56,7 +56,7 @@ async fn expire(client: &Connection) {
     client
         .batch_execute(
             "UPDATE mainspring.inbox SET expires_at = now();
-             UPDATE mainspring.cluster_job SET next_run_at = now() WHERE name = 'expiry'",
+             UPDATE mainspring.cluster_job SET next_run_at = now() WHERE name = 'purge-expired'",
         )
         .await
         .unwrap();

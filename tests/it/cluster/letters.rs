@@ -66,10 +66,31 @@ async fn dead_letters_are_replayed_by_filter_in_bounded_pages_and_each_once() {
         json!({"activationStrategyType": "SingletonStrategy"}),
     )
     .await;
-    given_up(&client, "hello", (1, 300), "permission denied for table record", 20).await;
+    given_up(
+        &client,
+        "hello",
+        (1, 300),
+        "permission denied for table burst_record",
+        20,
+    )
+    .await;
     given_up(&client, "hello", (301, 303), "three processes died", 0).await;
-    given_up(&client, "other", (401, 405), "permission denied for table record", 20).await;
-    given_up(&client, "single", (501, 503), "permission denied for table record", 20).await;
+    given_up(
+        &client,
+        "other",
+        (401, 405),
+        "permission denied for table burst_record",
+        20,
+    )
+    .await;
+    given_up(
+        &client,
+        "single",
+        (501, 503),
+        "permission denied for table burst_record",
+        20,
+    )
+    .await;
 
     // The list takes the same filter.
     assert_eq!(letters(http, "").await, 311);

@@ -19,8 +19,12 @@ async fn session(url: &str, application: &str) -> (Client, tokio::task::JoinHand
     (client, driver)
 }
 
-async fn shows_life(client: &Client) -> Option<bool> {
-    client.query_one("SELECT shows_life(77)", &[]).await.unwrap().get(0)
+async fn has_idle_session(client: &Client) -> Option<bool> {
+    client
+        .query_one("SELECT has_idle_session(77)", &[])
+        .await
+        .unwrap()
+        .get(0)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -42,10 +46,14 @@ async fn a_node_whose_role_another_may_not_watch_is_not_taken_for_crashed() {
     let key = "SELECT substr(encode(sha256('mainspring'), 'hex'), 1, 8)";
     let key: String = admin.query_one(key, &[]).await.unwrap().get(0);
     let (watcher, _watching) = session(&url("two"), "watcher").await;
-    assert_eq!(shows_life(&watcher).await, Some(false), "there is no session of it");
+    assert_eq!(
+        has_idle_session(&watcher).await,
+        Some(false),
+        "there is no session of it"
+    );
     let (_alive, living) = session(&url("one"), &format!("mainspring/{key}/77/one")).await;
     // The owner may not see it either: nobody is blamed for what cannot be seen.
-    assert_eq!(shows_life(&watcher).await, None);
+    assert_eq!(has_idle_session(&watcher).await, None);
     let settings = ["--check-in", "200ms"];
     let blind = Node::start_at(&url("one"), "one", &settings, &[]);
     let warned = || {
@@ -58,11 +66,11 @@ async fn a_node_whose_role_another_may_not_watch_is_not_taken_for_crashed() {
     assert!(warned(), "{:?}", blind.child.stderr());
 
     admin.batch_execute("GRANT pg_read_all_stats TO engine").await.unwrap();
-    assert_eq!(shows_life(&watcher).await, Some(true));
+    assert_eq!(has_idle_session(&watcher).await, Some(true));
     living.abort();
     drop(_alive);
     poll_until(PATIENCE, "the server to notice that it is gone", async || {
-        (shows_life(&watcher).await == Some(false)).then_some(())
+        (has_idle_session(&watcher).await == Some(false)).then_some(())
     })
     .await;
     let sees = Node::start_at(&url("two"), "two", &settings, &[]);

@@ -107,7 +107,7 @@ async fn load(balancer: Balancer, numbers: Arc<AtomicUsize>, enough: Arc<AtomicB
 
 async fn rows_of(client: &Connection, name: &str) -> i64 {
     let query = "SELECT (SELECT count(*) FROM mainspring.node WHERE node_id = $1)
-                      + (SELECT count(*) FROM mainspring.departed)
+                      + (SELECT count(*) FROM mainspring.removed_node)
                       + (SELECT count(*) FROM mainspring.work w WHERE claimed_by IS NOT NULL AND NOT EXISTS
                           (SELECT 1 FROM mainspring.node n WHERE n.incarnation = w.claimed_by))";
     client.query_one(query, &[&name]).await.unwrap().get(0)

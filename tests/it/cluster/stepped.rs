@@ -37,7 +37,7 @@ async fn after_the_servers_clock_went_back_an_hour_all_goes_on_at_once() {
             "UPDATE mainspring.work SET available_at = now() + interval '1 minute', failures = 9 WHERE id % 4 = 0;
              UPDATE mainspring.work SET claimed_by = 999998, claim_no = 1 WHERE id % 4 = 1;
              UPDATE mainspring.work SET claimed_by = 999999, claim_no = 1 WHERE id % 4 = 2;
-             INSERT INTO mainspring.departed (incarnation, node_id, crashed) VALUES (999999, 'gone', false)",
+             INSERT INTO mainspring.removed_node (incarnation, node_id, crashed) VALUES (999999, 'gone', false)",
         )
         .await
         .unwrap();
@@ -65,7 +65,7 @@ async fn after_the_servers_clock_went_back_an_hour_all_goes_on_at_once() {
         (registered(&client, "door").await, registered(&client, "other").await),
         (one, two)
     );
-    let ahead = "SELECT count(*) FROM mainspring.cluster_job WHERE next_run_at > clock_timestamp() + 2 * every";
+    let ahead = "SELECT count(*) FROM mainspring.cluster_job WHERE next_run_at > clock_timestamp() + 2 * period";
     poll_until(PATIENCE, "each job to have its time by the new clock", async || {
         let ahead: i64 = client.query_one(ahead, &[]).await.unwrap().get(0);
         (ahead == 0).then_some(())

@@ -89,7 +89,7 @@ impl Three {
     pub(super) async fn is_forgotten(&self, incarnation: i64) {
         let query = format!(
             "SELECT (SELECT count(*) FROM mainspring.node WHERE incarnation = {incarnation})
-                  + (SELECT count(*) FROM mainspring.departed WHERE incarnation = {incarnation})
+                  + (SELECT count(*) FROM mainspring.removed_node WHERE incarnation = {incarnation})
                   + (SELECT count(*) FROM mainspring.fence WHERE incarnation = {incarnation})
                   + (SELECT count(*) FROM mainspring.work WHERE claimed_by = {incarnation})
                   + (SELECT count(*) FROM mainspring.timer WHERE claimed_by = {incarnation})"

@@ -176,7 +176,7 @@ async fn what_nobody_can_run_waits_is_told_and_holds_nobody_up() {
     .await;
     assert!(!queue.iter().any(|item| item["state"] == "ready"), "{queue:?}");
     client
-        .batch_execute("UPDATE mainspring.cluster_job SET next_run_at = now() WHERE name = 'stranded'")
+        .batch_execute("UPDATE mainspring.cluster_job SET next_run_at = now() WHERE name = 'report-unrunnable'")
         .await
         .unwrap();
     poll_until(PATIENCE, "the log to tell", async || {

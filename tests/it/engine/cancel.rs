@@ -90,7 +90,7 @@ async fn a_cancel_wins_over_thousands_of_rows_before_it() {
     bench.reaches(&id, "Cancelled").await;
     assert_eq!(count(&bench, EFFECTS).await, 0, "side effects after the cancel");
     // Of the resume alone a caller may ask; events that met nothing are not kept for an instance that has ended.
-    let notes = "SELECT count(*) FROM mainspring.unmet";
+    let notes = "SELECT count(*) FROM mainspring.unmatched_work";
     assert_eq!(count(&bench, notes).await, 1);
     assert_eq!(count(&bench, "SELECT count(*) FROM mainspring.inbox").await, 0);
     worker.shutdown().await;

@@ -84,7 +84,9 @@ async fn a_right_that_was_revoked_is_no_starts_fault() {
     const STARTS: usize = 20;
     let limited = Limited::new().await;
     let engine = &limited.bench.engine;
-    limited.execute("REVOKE INSERT ON mainspring.record FROM $role").await;
+    limited
+        .execute("REVOKE INSERT ON mainspring.burst_record FROM $role")
+        .await;
     let mut ids = Vec::new();
     for _ in 0..STARTS {
         ids.push(engine.dispatch(start("counts")).await.unwrap());
@@ -107,7 +109,9 @@ async fn a_right_that_was_revoked_is_no_starts_fault() {
     );
     let effects = limited.effects();
     assert!(effects <= STARTS * 2, "{effects} effects of {STARTS} starts");
-    limited.execute("GRANT INSERT ON mainspring.record TO $role").await;
+    limited
+        .execute("GRANT INSERT ON mainspring.burst_record TO $role")
+        .await;
     for id in &ids {
         limited.bench.finishes(id).await;
     }
@@ -131,7 +135,7 @@ async fn what_cannot_be_accepted_is_unavailable_and_never_a_defect() {
     };
     limited
         .execute(
-            "REVOKE INSERT ON mainspring.work, mainspring.request, mainspring.definition, mainspring.inbox FROM $role",
+            "REVOKE INSERT ON mainspring.work, mainspring.idempotency_key, mainspring.definition, mainspring.inbox FROM $role",
         )
         .await;
     let definition = WorkflowDefinition::from_value(waits_for("new", "Never", false)).unwrap();
@@ -152,7 +156,7 @@ async fn what_cannot_be_accepted_is_unavailable_and_never_a_defect() {
     }
     limited
         .execute(
-            "GRANT INSERT ON mainspring.work, mainspring.request, mainspring.definition, mainspring.inbox TO $role",
+            "GRANT INSERT ON mainspring.work, mainspring.idempotency_key, mainspring.definition, mainspring.inbox TO $role",
         )
         .await;
     assert!(engine.trigger_event(event("Never", Value::Null)).await.is_ok());

@@ -335,13 +335,13 @@ async fn claims_locked_by_a_dying_commit_are_found_by_the_next_sweep() {
         tokio::task::yield_now().await;
     }
     assert_eq!(
-        fixture.count("SELECT count(*) FROM departed").await,
+        fixture.count("SELECT count(*) FROM removed_node").await,
         1,
         "not forgotten while a claim is left"
     );
     dying.client.batch_execute("ROLLBACK").await.unwrap();
     assert_eq!(departs.await.unwrap(), 3);
-    assert_eq!(fixture.count("SELECT count(*) FROM departed").await, 0);
+    assert_eq!(fixture.count("SELECT count(*) FROM removed_node").await, 0);
     fixture.is_sound().await;
 }
 

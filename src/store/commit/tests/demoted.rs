@@ -73,9 +73,9 @@ async fn an_event_that_was_not_taken_can_be_tried_again() {
         activity_execution_id: None,
         lifetime: Duration::from_secs(60),
     };
-    demote(&fixture, "request").await;
+    demote(&fixture, "idempotency_key").await;
     let error = event::publish(&writer.pool, class, &event).await.unwrap_err();
     assert_eq!((error.code(), error.is_unavailable()), ("database-read-only", true));
-    promote(&fixture, "request").await;
+    promote(&fixture, "idempotency_key").await;
     assert!(event::publish(&writer.pool, class, &event).await.unwrap().kept);
 }

@@ -13,8 +13,8 @@ async fn refuses(fixture: &Fixture, code: &str, which: &str) {
         "CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
          $$BEGIN IF NEW.instance_id ~ '{which}' THEN
              RAISE EXCEPTION 'it is refused' USING ERRCODE = '{code}'; END IF; RETURN NEW; END$$;
-         DROP TRIGGER IF EXISTS refuse ON record;
-         CREATE TRIGGER refuse BEFORE INSERT ON record FOR EACH ROW EXECUTE FUNCTION refuse()"
+         DROP TRIGGER IF EXISTS refuse ON burst_record;
+         CREATE TRIGGER refuse BEFORE INSERT ON burst_record FOR EACH ROW EXECUTE FUNCTION refuse()"
     );
     execute(&fixture.admin, &refuse).await;
 }
@@ -71,7 +71,7 @@ async fn what_is_refused_to_all_is_no_bursts_own() {
             let reason = writer.commit.breaker().reason().unwrap_or_default();
             assert!(reason.contains(code), "{code}: {reason}");
         }
-        assert_eq!(fixture.count("SELECT count(*) FROM record").await, 0);
+        assert_eq!(fixture.count("SELECT count(*) FROM burst_record").await, 0);
         refuses_no_more(&fixture).await;
         assert_outcome!(
             writer.write(journal(burst("i1", None), 1)).await,
@@ -155,7 +155,7 @@ async fn a_check_is_the_rows_and_a_missing_partition_is_not() {
         CommitOutcome::Refused(_)
     );
     let gone = "DO $$DECLARE p record; BEGIN
-                    FOR p IN SELECT inhrelid::regclass AS name FROM pg_inherits WHERE inhparent = 'record'::regclass LOOP
+                    FOR p IN SELECT inhrelid::regclass AS name FROM pg_inherits WHERE inhparent = 'burst_record'::regclass LOOP
                         EXECUTE 'DROP TABLE ' || p.name; END LOOP; END$$";
     execute(&fixture.admin, gone).await;
     assert_outcome!(

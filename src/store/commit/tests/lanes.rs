@@ -71,7 +71,7 @@ async fn what_many_hand_in_at_once_is_written_once_by_whichever_lane() {
     let ended = "SELECT count(*) FROM instance WHERE status = 1 AND version = 4";
     assert_eq!(fixture.count(ended).await, SECOND_LANE_MIN as i64);
     assert_eq!(
-        fixture.count("SELECT count(*) FROM record").await,
+        fixture.count("SELECT count(*) FROM burst_record").await,
         4 * SECOND_LANE_MIN as i64
     );
     assert_eq!(fixture.count("SELECT count(*) FROM work").await, 0);

@@ -448,7 +448,7 @@ async fn a_departed_incarnation_loses_its_sessions_and_bears_the_blame_for_its_d
         .await
         .unwrap();
     assert_eq!(fixture.count("SELECT sum(crashes) FROM work").await, 1);
-    assert_eq!(fixture.count("SELECT count(*) FROM departed").await, 0);
+    assert_eq!(fixture.count("SELECT count(*) FROM removed_node").await, 0);
     fixture.is_sound().await;
 }
 
@@ -457,7 +457,7 @@ async fn a_departure_that_nobody_ended_is_found() {
     let fixture = Fixture::new().await;
     execute(
         &fixture.admin,
-        "INSERT INTO departed (incarnation, node_id, crashed, departed_at)
+        "INSERT INTO removed_node (incarnation, node_id, crashed, removed_at)
          VALUES (41, 'old', true, clock_timestamp() - interval '1 minute'), (42, 'fresh', true, clock_timestamp())",
     )
     .await;
@@ -519,13 +519,13 @@ async fn a_departure_does_not_end_while_a_claim_of_it_is_locked() {
     fixture.until(1, asks).await;
     assert!(!departs.is_finished());
     assert_eq!(
-        fixture.count("SELECT count(*) FROM departed").await,
+        fixture.count("SELECT count(*) FROM removed_node").await,
         1,
         "forgotten too early"
     );
     execute(&dying, "ROLLBACK").await;
     assert_eq!(departs.await.unwrap().unwrap(), 3);
-    assert_eq!(fixture.count("SELECT count(*) FROM departed").await, 0);
+    assert_eq!(fixture.count("SELECT count(*) FROM removed_node").await, 0);
     fixture.is_sound().await;
 }
 

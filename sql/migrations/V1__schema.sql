@@ -1,0 +1,874 @@
+-- The data model, table by table.
+--
+-- Nodes
+--   node               the registered nodes; one row per incarnation (one run of a process)
+--   fence              the right of a commit writer to write; deleted when its node is removed
+--   removed_node       nodes that are declared dead and whose claims are still being released
+--   crash              processes that died within the last hour
+--   cluster_job        what the cluster does once per period, on any node
+--   lock_report        what locks each node holds, on request
+-- Definitions
+--   definition         the versions of each workflow definition, with their JSON
+--   revision           one counter; grows with each publish, so that every node notices it
+--   trigger            the stimuli that start a published definition
+--   schedule           the timers, cron expressions and points in time that start a published definition
+-- Instances
+--   instance           the state of each workflow instance
+--   bookmark           what an instance waits for
+--   burst_record       what each burst did: journal entries and activity executions, partitioned by day
+--   journal            view: one row per journal entry
+--   activity_execution view: one row per burst that touched an activity execution
+-- Queues
+--   work               instructions for instances: start, resume, stimulus, cancel, continue
+--   timer              delays of instances; each ends one bookmark
+--   inbox              stimuli that no bookmark and no trigger waited for yet
+--   dead_letter        rows of these three that are not tried again
+--   unmatched_work     rows of work that ended without an effect, for callers that ask for the result
+--   idempotency_key    keys of requests that were accepted
+-- Activation
+--   activation         the activation keys that starts and running instances hold
+-- Secrets
+--   token_key          signs the tokens of resume URLs
+--   channel_secret     keys the names of notification channels
+--
+-- Rules
+--   All objects are in one schema, which search_path names.
+--   There are no foreign keys: each commit would pay for them. `mainspring check` proves the same.
+--   Times are those of the database's clock. Durations in arguments and types are microseconds.
+--   Numbers of kinds and states are those of the enums in src/store; each literal carries its name in a comment.
+--   No index of a growing table begins with tenant_id. A plan that is made while a table has no statistics takes any
+--   index whose first column is given to be selective, and a cached plan keeps it.
+--   No index of a table that is often empty has a further column by which rows are looked up through another index:
+--   after a vacuum of an empty table the planner holds a walk over the whole index to be as cheap as a lookup.
+
+-- ===================================================================================================================
+-- Nodes
+-- ===================================================================================================================
+
+-- Logged, so that no incarnation is used twice, even after a crash of the server.
+CREATE SEQUENCE incarnation;
+
+-- Unlogged: a check-in costs no WAL. After a crash of the server the table is empty, and every node registers again.
+CREATE UNLOGGED TABLE node (
+    incarnation bigint PRIMARY KEY,
+    -- The name of the node; a restarted node keeps it.
+    node_id text NOT NULL,
+    started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    -- The last check-in.
+    last_seen timestamptz NOT NULL DEFAULT clock_timestamp(),
+    -- The node is expired when its last check-in is older than this.
+    tolerance interval NOT NULL,
+    -- Tells a crash of the process from a crash of the server.
+    postmaster_started_at timestamptz NOT NULL DEFAULT pg_postmaster_start_time(),
+    -- The node is about to stop: it claims nothing new.
+    draining boolean NOT NULL DEFAULT false,
+    -- Activity types that published versions use and that the node does not know.
+    missing_activity_types text[] NOT NULL DEFAULT '{}',
+    roles text[] NOT NULL DEFAULT '{api,worker,scheduler}',
+    -- The term of the leader that fires schedules, where one is elected; null: not the leader.
+    scheduler_term bigint
+) WITH (fillfactor = 50);
+
+-- A commit holds its row with FOR KEY SHARE, and the removal of the node deletes it. One row per commit writer, so
+-- that no row has two lockers at once (that would make multixacts).
+CREATE UNLOGGED TABLE fence (
+    incarnation bigint NOT NULL,
+    writer smallint NOT NULL,
+    PRIMARY KEY (incarnation, writer)
+);
+
+-- Deleted as the last step of a removal, so that another node finishes one that was interrupted.
+CREATE TABLE removed_node (
+    incarnation bigint PRIMARY KEY,
+    node_id text NOT NULL,
+    -- The process died while the server lived on; its claims count a crash.
+    crashed boolean NOT NULL,
+    removed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    -- The node had claimed an isolated row (crashes >= 2): that row alone counts the crash.
+    had_isolated boolean NOT NULL DEFAULT false
+);
+
+-- A row at its third crash is dead-lettered at once only if no other process died within ten minutes.
+CREATE TABLE crash (
+    incarnation bigint PRIMARY KEY,
+    crashed_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+-- The node that moves next_run_at forward runs the job. A job whose next run is more than two periods ahead is due,
+-- too: it was planned before the server's clock was stepped back.
+CREATE TABLE cluster_job (
+    name text PRIMARY KEY,
+    next_run_at timestamptz NOT NULL DEFAULT now(),
+    -- The incarnation that ran it last; for operators.
+    last_run_by bigint,
+    -- From one run to the next, as of the last run.
+    period interval NOT NULL DEFAULT '1 hour'
+) WITH (fillfactor = 50);
+INSERT INTO cluster_job (name)
+VALUES ('release-orphaned'), ('purge-expired'), ('create-partitions'), ('report-unrunnable');
+
+-- Names of locks, and what waits for them, are known to the process alone. Unlogged: worthless a moment later.
+CREATE UNLOGGED TABLE lock_report (
+    incarnation bigint PRIMARY KEY,
+    at timestamptz NOT NULL,
+    locks json NOT NULL
+) WITH (fillfactor = 50);
+
+-- Waits until a lock is free, at most timeout_ms milliseconds; false: timed out. The lock ends with the statement.
+-- The wait is bounded because a waiting statement holds back the vacuum of the whole database.
+CREATE FUNCTION wait_for_lock(key bigint, timeout_ms integer) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('lock_timeout', timeout_ms::text, true);
+    PERFORM pg_advisory_xact_lock(key);
+    RETURN true;
+EXCEPTION WHEN lock_not_available THEN
+    RETURN false;
+END $$;
+
+-- Whether a connection of an incarnation is idle. A process that died leaves none; a process that lost only its lock
+-- session still has others. Null: there are sessions, and the owner of the schema may not see their state. Runs as
+-- the owner, because a node with a role of its own may not see the sessions of other roles.
+CREATE FUNCTION has_idle_session(incarnation bigint) RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+    SELECT CASE WHEN bool_or(a.state = 'idle') THEN true
+                WHEN bool_or(a.state IS NULL OR a.state = 'disabled') THEN NULL
+                ELSE false END
+    FROM pg_stat_activity a
+    WHERE a.datname = current_database()
+      AND starts_with(a.application_name,
+                      'mainspring/' || substr(encode(sha256(convert_to(current_schema(), 'UTF8')), 'hex'), 1, 8)
+                          || '/' || incarnation || '/')
+$$;
+
+-- Terminates the sessions of an incarnation that is being removed or whose check-in expired; never those of another.
+-- A check-in further ahead than the tolerance was made before the clock was stepped back. Runs as the owner of the
+-- schema, so that it works after a change of credentials, too.
+CREATE FUNCTION terminate_incarnation(expired bigint) RETURNS integer
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    prefix text := 'mainspring/' || substr(encode(sha256(convert_to(current_schema(), 'UTF8')), 'hex'), 1, 8)
+        || '/' || expired || '/';
+    ended integer;
+BEGIN
+    IF NOT EXISTS (SELECT 1 FROM removed_node d WHERE d.incarnation = expired)
+       AND NOT EXISTS (SELECT 1 FROM node n WHERE n.incarnation = expired
+                       AND (n.last_seen < clock_timestamp() - n.tolerance
+                            OR n.last_seen > clock_timestamp() + n.tolerance)) THEN
+        RETURN 0;
+    END IF;
+    SELECT count(pg_terminate_backend(a.pid)) INTO ended
+    FROM pg_stat_activity a
+    WHERE a.datname = current_database() AND a.pid <> pg_backend_pid()
+      AND starts_with(a.application_name, prefix);
+    RETURN ended;
+END $$;
+REVOKE ALL ON FUNCTION terminate_incarnation(bigint) FROM PUBLIC;
+
+-- ===================================================================================================================
+-- Definitions
+-- ===================================================================================================================
+
+CREATE TABLE definition (
+    tenant_id text NOT NULL,
+    version_id text NOT NULL,
+    definition_id text NOT NULL,
+    version integer NOT NULL CHECK (version > 0),
+    name text,
+    description text,
+    is_latest boolean NOT NULL,
+    is_published boolean NOT NULL,
+    -- Once published, the body never changes again: instances run on it.
+    was_published boolean NOT NULL DEFAULT false,
+    is_readonly boolean NOT NULL DEFAULT false,
+    is_system boolean NOT NULL DEFAULT false,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    -- The JSON as it was sent.
+    body json NOT NULL,
+    -- The activation strategy: 0 always, 1 singleton, 2 correlated singleton, 3 correlation. Set by the publish.
+    activation_strategy smallint NOT NULL DEFAULT 0 /* always */ CHECK (activation_strategy BETWEEN 0 AND 3),
+    -- What is left to do after the strategy changed: 2 seed, add keys of instances that started before (starts are
+    -- refused as busy until then); 1 sweep, delete keys of instances that ended meanwhile; 0 done.
+    seeding smallint NOT NULL DEFAULT 0 /* done */ CHECK (seeding BETWEEN 0 AND 2),
+    -- All activity types of a version that was ever published; null: no node that knows them all has read it yet.
+    activity_types text[],
+    PRIMARY KEY (tenant_id, version_id),
+    UNIQUE (tenant_id, definition_id, version),
+    CHECK (was_published OR NOT is_published)
+);
+CREATE UNIQUE INDEX definition_latest ON definition (tenant_id, definition_id) WHERE is_latest;
+CREATE UNIQUE INDEX definition_published ON definition (tenant_id, definition_id) WHERE is_published;
+CREATE INDEX definition_seeding ON definition (tenant_id, definition_id) WHERE is_published AND seeding > 0 /* done */;
+-- Whether any published definition compares correlation ids across definitions.
+CREATE INDEX definition_correlation ON definition (tenant_id)
+    WHERE is_published AND activation_strategy = 3 /* correlation */;
+CREATE INDEX definition_without_activity_types ON definition (tenant_id, version_id)
+    WHERE was_published AND activity_types IS NULL;
+
+-- A row and no sequence: it grows in the transaction of the publish, and a sequence would show 2 before 1 is
+-- committed.
+CREATE TABLE revision (
+    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    revision bigint NOT NULL
+);
+INSERT INTO revision (revision) VALUES (0);
+
+-- Of the published version only; rewritten by each publish.
+CREATE TABLE trigger (
+    tenant_id text NOT NULL,
+    definition_id text NOT NULL,
+    activity_id text NOT NULL,
+    -- The hash of the stimulus.
+    hash bytea NOT NULL,
+    name text NOT NULL,
+    payload json NOT NULL,
+    PRIMARY KEY (definition_id, activity_id, hash, tenant_id)
+);
+CREATE INDEX trigger_hash ON trigger (hash, tenant_id);
+
+CREATE TABLE schedule (
+    tenant_id text NOT NULL,
+    -- Derived from definition and activity, so that it survives a publish.
+    id text NOT NULL,
+    definition_id text NOT NULL,
+    activity_id text NOT NULL,
+    activity_type text NOT NULL,
+    -- All inputs, with their defaults.
+    spec json NOT NULL,
+    -- When this spec began to hold: first published, or changed since. Intervals count from here.
+    anchor timestamptz NOT NULL,
+    -- The time zone database that next_occurrence was computed with.
+    tz_version text NOT NULL,
+    -- What an occurrence does while an earlier one runs: 0 allow, 1 skip, 2 queue (one at most).
+    overlap smallint NOT NULL CHECK (overlap BETWEEN 0 AND 2),
+    -- Grows with each change of the row: an update by an older version is void.
+    version bigint NOT NULL DEFAULT 1,
+    -- The last occurrence that fired or was skipped. No occurrence at or before it is decided again.
+    last_occurrence timestamptz,
+    -- Null: the schedule has ended.
+    next_occurrence timestamptz,
+    -- next_occurrence and its jitter.
+    next_fire timestamptz,
+    paused boolean NOT NULL DEFAULT false,
+    -- The occurrence that starts when the running instance has ended; the payload of its start.
+    queued json,
+    fired bigint NOT NULL DEFAULT 0,
+    misfired bigint NOT NULL DEFAULT 0,
+    skipped bigint NOT NULL DEFAULT 0,
+    last_fired_at timestamptz,
+    -- Microseconds.
+    last_lateness bigint,
+    -- The node that fired last.
+    last_node text,
+    last_instance text,
+    PRIMARY KEY (tenant_id, id),
+    UNIQUE (tenant_id, definition_id, activity_id),
+    CHECK ((next_occurrence IS NULL) = (next_fire IS NULL))
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
+        autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX schedule_due ON schedule (next_fire, id) WHERE next_fire IS NOT NULL AND NOT paused;
+CREATE INDEX schedule_queued ON schedule (tenant_id, id) WHERE queued IS NOT NULL AND NOT paused;
+
+-- The activation key of an instance that must not run beside another one of its schedule; its strategy there is 0.
+CREATE FUNCTION schedule_key(schedule text) RETURNS bytea
+LANGUAGE sql IMMUTABLE AS $$ SELECT sha256(convert_to('schedule|' || schedule, 'UTF8')) $$;
+
+-- Argument of schedule/plan.sql: what a publish makes of a schedule.
+CREATE TYPE schedule_plan AS (
+    id text,
+    activity_id text,
+    activity_type text,
+    spec json,
+    overlap smallint,
+    anchor timestamptz,
+    tz_version text,
+    next_occurrence timestamptz,
+    next_fire timestamptz
+);
+
+-- Argument of schedule/fire.sql: what firing makes of a schedule that is still at this version.
+CREATE TYPE schedule_firing AS (
+    no integer,
+    tenant_id text,
+    id text,
+    version bigint,
+    tz_version text,
+    last_occurrence timestamptz,
+    next_occurrence timestamptz,
+    next_fire timestamptz,
+    queued json,
+    misfired bigint,
+    skipped bigint,
+    -- Of the last occurrence that fires.
+    lateness bigint
+);
+
+-- Argument of schedule/fire.sql: an instance that a firing starts. `delay`: until it may be claimed.
+CREATE TYPE schedule_start AS (no integer, instance_id text, activity_id text, payload json, delay bigint);
+
+-- ===================================================================================================================
+-- Instances
+-- ===================================================================================================================
+
+-- No index has a column that each burst changes, so that every commit is a HOT update. The state is in the row: a row
+-- of its own would be a second search and a second write in each commit. A state of more than two kilobytes is
+-- toasted.
+CREATE TABLE instance (
+    tenant_id text NOT NULL,
+    id text NOT NULL,
+    definition_id text NOT NULL,
+    version_id text NOT NULL,
+    definition_version integer NOT NULL,
+    -- 0 running, 1 finished
+    status smallint NOT NULL,
+    -- 0 pending, 1 executing, 2 suspended, 3 finished, 4 cancelled, 5 faulted
+    sub_status smallint NOT NULL,
+    -- Grows with each transaction that writes a row of the instance: the fencing token of the instance.
+    version bigint NOT NULL,
+    -- The burst of the last commit: tells a node whether a commit in doubt was its own.
+    last_burst uuid,
+    correlation_id text,
+    name text,
+    incident_count integer NOT NULL DEFAULT 0,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    updated_at timestamptz NOT NULL DEFAULT now(),
+    finished_at timestamptz,
+    state bytea NOT NULL,
+    PRIMARY KEY (id, tenant_id)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX instance_by_time ON instance (created_at);
+CREATE INDEX instance_by_definition ON instance (definition_id, created_at);
+
+CREATE TABLE bookmark (
+    tenant_id text NOT NULL,
+    instance_id text NOT NULL,
+    id text NOT NULL,
+    activity_id text NOT NULL,
+    -- Elsa's id of the activity in the tree of the definition; no node of the cluster.
+    node_id text NOT NULL,
+    activity_execution_id text NOT NULL,
+    -- The activity type that waits, and the hash of the stimulus.
+    name text NOT NULL,
+    hash bytea NOT NULL,
+    payload json NOT NULL,
+    -- A published stimulus can match it; false where only a timer ends it.
+    publishable boolean NOT NULL,
+    correlation_id text,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (instance_id, id, tenant_id)
+) WITH (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX bookmark_hash ON bookmark (hash, tenant_id) WHERE publishable;
+
+-- One row per burst: a row per journal entry and per activity execution would be most of the cost of a commit.
+-- Append-only, partitioned by the now() of the commit, never by a node's clock.
+CREATE TABLE burst_record (
+    tenant_id text NOT NULL,
+    instance_id text NOT NULL,
+    -- Of the instance, by this commit.
+    version bigint NOT NULL,
+    at timestamptz NOT NULL,
+    began_at timestamptz NOT NULL,
+    -- The journal entries have the numbers from first_entry on, without a gap.
+    first_entry bigint NOT NULL,
+    entries integer NOT NULL,
+    -- JSON: {"activities": [[id, parent, activity, node, type, type version, name]],
+    --        "journal": [[place in activities, microseconds since began_at, event, message, source, state, payload]],
+    --        "executions": [[place in activities, status, started, completed, state, outputs, payload, properties,
+    --                        exception, has bookmarks, faults]]}.
+    -- Text, because each commit would pay for a type that parses it; readers cast.
+    body text NOT NULL,
+    PRIMARY KEY (instance_id, version, at, tenant_id)
+) PARTITION BY RANGE (at);
+
+-- One row per entry.
+CREATE VIEW journal AS
+SELECT r.tenant_id, r.instance_id, r.first_entry + j.place - 1 AS sequence, r.at, r.version,
+       r.began_at + (j.entry->>1)::bigint * interval '1 microsecond' AS happened_at, j.entry->>2 AS event_name,
+       a.activity->>0 AS activity_execution_id, a.activity->>1 AS parent_activity_execution_id,
+       a.activity->>2 AS activity_id, a.activity->>4 AS activity_type,
+       (a.activity->>5)::integer AS activity_type_version, a.activity->>6 AS activity_name, a.activity->>3 AS node_id,
+       j.entry->>3 AS message, j.entry->>4 AS source,
+       CASE WHEN json_typeof(j.entry->5) <> 'null' THEN j.entry->5 END AS activity_state,
+       CASE WHEN json_typeof(j.entry->6) <> 'null' THEN j.entry->6 END AS payload
+FROM burst_record r
+CROSS JOIN LATERAL json_array_elements(r.body::json->'journal') WITH ORDINALITY j(entry, place)
+JOIN LATERAL json_array_elements(r.body::json->'activities') WITH ORDINALITY a(activity, place)
+    ON a.place = (j.entry->>0)::bigint + 1;
+
+-- One row per burst that touched the execution; the newest version of an id is its present state.
+CREATE VIEW activity_execution AS
+SELECT r.tenant_id, r.instance_id, a.activity->>0 AS id, r.version, r.at,
+       a.activity->>1 AS parent_activity_execution_id, a.activity->>2 AS activity_id, a.activity->>3 AS node_id,
+       a.activity->>4 AS activity_type, (a.activity->>5)::integer AS activity_type_version,
+       a.activity->>6 AS activity_name, e.done->>1 AS status,
+       -- Null: in an earlier commit.
+       r.began_at + (e.done->>2)::bigint * interval '1 microsecond' AS started_at,
+       r.began_at + (e.done->>3)::bigint * interval '1 microsecond' AS completed_at,
+       CASE WHEN json_typeof(e.done->4) <> 'null' THEN e.done->4 END AS activity_state,
+       CASE WHEN json_typeof(e.done->5) <> 'null' THEN e.done->5 END AS outputs,
+       CASE WHEN json_typeof(e.done->6) <> 'null' THEN e.done->6 END AS payload,
+       CASE WHEN json_typeof(e.done->7) <> 'null' THEN e.done->7 END AS properties,
+       CASE WHEN json_typeof(e.done->8) <> 'null' THEN e.done->8 END AS exception,
+       (e.done->>9)::boolean AS has_bookmarks, (e.done->>10)::integer AS fault_count
+FROM burst_record r
+CROSS JOIN LATERAL json_array_elements(r.body::json->'executions') e(done)
+JOIN LATERAL json_array_elements(r.body::json->'activities') WITH ORDINALITY a(activity, place)
+    ON a.place = (e.done->>0)::bigint + 1;
+
+-- Creates the partition of a day; false: it exists.
+CREATE FUNCTION create_partition(day date) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    partition text := 'burst_record_' || to_char(day, 'YYYYMMDD');
+BEGIN
+    IF to_regclass(quote_ident(current_schema()) || '.' || quote_ident(partition)) IS NOT NULL THEN
+        RETURN false;
+    END IF;
+    EXECUTE format('CREATE TABLE %I (LIKE burst_record INCLUDING ALL)', partition);
+    -- A body stays in its row as long as it fits a page; a larger one is compressed, with lz4 if the server has it.
+    EXECUTE format('ALTER TABLE %I SET (toast_tuple_target = 8160)', partition);
+    BEGIN
+        EXECUTE format('ALTER TABLE %I ALTER COLUMN body SET COMPRESSION lz4', partition);
+    EXCEPTION WHEN feature_not_supported THEN
+        NULL;
+    END;
+    EXECUTE format('ALTER TABLE burst_record ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)', partition,
+        day::timestamp AT TIME ZONE 'UTC', (day + 1)::timestamp AT TIME ZONE 'UTC');
+    RETURN true;
+END $$;
+
+-- Creates the partitions of yesterday (a clock may be stepped back over midnight), today and the days ahead; returns
+-- how many. By CREATE and ATTACH, so that readers are not blocked. Any number of nodes may call it at once. Runs as
+-- the owner, so that a node with a role of its own needs no more than membership.
+CREATE FUNCTION ensure_partitions(days_ahead integer) RETURNS integer
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    first_day date := (now() AT TIME ZONE 'UTC')::date;
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtext(current_schema()), hashtext('partitions'));
+    RETURN (SELECT count(*) FILTER (WHERE create_partition(first_day + ahead))
+            FROM generate_series(-1, days_ahead) ahead);
+END $$;
+REVOKE ALL ON FUNCTION ensure_partitions(integer) FROM PUBLIC;
+
+-- ===================================================================================================================
+-- Queues
+-- ===================================================================================================================
+
+CREATE TABLE work (
+    tenant_id text NOT NULL,
+    -- Negative for a cancel, so that it is claimed before the other rows of its instance.
+    id bigint GENERATED ALWAYS AS IDENTITY,
+    instance_id text NOT NULL,
+    -- 0 start, 1 resume, 2 stimulus, 3 cancel, 4 continue
+    kind smallint NOT NULL,
+    -- Of a start: the version that was published when it was accepted. A start that yielded keeps definition_id, so
+    -- that no indexed column changes.
+    definition_id text,
+    version_id text,
+    definition_version integer,
+    -- JSON by kind; the types are in src/runtime, module `instruction`.
+    body json NOT NULL,
+    available_at timestamptz NOT NULL DEFAULT now(),
+    created_at timestamptz NOT NULL DEFAULT now(),
+    -- The incarnation; null: ready.
+    claimed_by bigint,
+    -- Grows with each claim: the fencing token of the row.
+    claim_no bigint NOT NULL DEFAULT 0,
+    -- Tries that failed; the backoff and the last try depend on it.
+    failures integer NOT NULL DEFAULT 0,
+    -- Processes that died with a claim on the row, while the server lived on. From 2 on the row is isolated.
+    crashes integer NOT NULL DEFAULT 0,
+    PRIMARY KEY (id) INCLUDE (tenant_id)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
+        autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX work_ready ON work (available_at, id) WHERE claimed_by IS NULL;
+CREATE INDEX work_claimed ON work (claimed_by) WHERE claimed_by IS NOT NULL;
+-- The order in which the rows of an instance are claimed; `+ 0` keeps lookups by id from this index.
+CREATE INDEX work_instance ON work (instance_id, (id + 0));
+-- By definition_id and not by kind: a start that goes on as a continue changes no indexed column.
+CREATE UNIQUE INDEX work_start ON work (instance_id, tenant_id) WHERE definition_id IS NOT NULL;
+
+-- The row is claimed like work, and deleted by the commit of the burst that it resumes.
+CREATE TABLE timer (
+    tenant_id text NOT NULL,
+    instance_id text NOT NULL,
+    -- The bookmark that it ends.
+    id text NOT NULL,
+    due timestamptz NOT NULL,
+    available_at timestamptz NOT NULL,
+    claimed_by bigint,
+    claim_no bigint NOT NULL DEFAULT 0,
+    failures integer NOT NULL DEFAULT 0,
+    crashes integer NOT NULL DEFAULT 0,
+    PRIMARY KEY (instance_id, id, tenant_id)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
+        autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX timer_due ON timer (available_at) WHERE claimed_by IS NULL;
+CREATE INDEX timer_claimed ON timer (claimed_by) WHERE claimed_by IS NOT NULL;
+-- Timers in backoff, not those that are not due yet.
+CREATE INDEX timer_postponed ON timer (available_at) WHERE claimed_by IS NULL AND available_at > due;
+
+-- A stimulus is given to the first bookmark or trigger that matches it, until it expires.
+CREATE TABLE inbox (
+    tenant_id text NOT NULL,
+    id bigint GENERATED ALWAYS AS IDENTITY,
+    hash bytea NOT NULL,
+    name text NOT NULL,
+    payload json,
+    -- Whom it is for; null: any.
+    correlation_id text,
+    instance_id text,
+    activity_execution_id text,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    expires_at timestamptz NOT NULL,
+    PRIMARY KEY (id) INCLUDE (tenant_id)
+);
+CREATE INDEX inbox_hash ON inbox (hash, id);
+CREATE INDEX inbox_expiry ON inbox (expires_at);
+CREATE INDEX inbox_instance ON inbox (instance_id) WHERE instance_id IS NOT NULL;
+
+-- A dead letter keeps all that a replay needs.
+CREATE TABLE dead_letter (
+    tenant_id text NOT NULL,
+    id bigint GENERATED ALWAYS AS IDENTITY,
+    -- Empty: an expired stimulus for no instance in particular.
+    instance_id text NOT NULL,
+    -- As work.kind; 5 timer, 6 inbox.
+    kind smallint NOT NULL,
+    reason text NOT NULL,
+    -- The row that it was: one of work_id, timer_id and inbox_id.
+    work_id bigint,
+    timer_id text,
+    definition_id text,
+    version_id text,
+    definition_version integer,
+    body json,
+    -- Of a timer.
+    due timestamptz,
+    failures integer NOT NULL,
+    crashes integer NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    -- When the row was accepted; null for a timer.
+    accepted_at timestamptz,
+    inbox_id bigint,
+    -- Of a row of the inbox, as there.
+    hash bytea,
+    name text,
+    correlation_id text,
+    activity_execution_id text,
+    PRIMARY KEY (id) INCLUDE (tenant_id),
+    CONSTRAINT dead_letter_of_one_row CHECK (num_nonnulls(work_id, timer_id, inbox_id) = 1),
+    CONSTRAINT dead_letter_kind CHECK ((kind = 5 /* timer */) = (timer_id IS NOT NULL)
+                                       AND (kind = 6 /* inbox */) = (inbox_id IS NOT NULL)),
+    CONSTRAINT dead_letter_stimulus CHECK (kind <> 6 /* inbox */ OR (hash IS NOT NULL AND name IS NOT NULL))
+);
+CREATE INDEX dead_letter_instance ON dead_letter (instance_id);
+-- Expired stimuli are purged after a while: nothing waits for them. Other dead letters stay.
+CREATE INDEX dead_letter_expiry ON dead_letter (created_at) WHERE kind = 6 /* inbox */;
+
+CREATE TABLE unmatched_work (
+    tenant_id text NOT NULL,
+    work_id bigint NOT NULL,
+    -- The row was a dead letter, and is none any more: replayed as another row, or deleted. False: it matched
+    -- nothing.
+    dead_lettered boolean NOT NULL DEFAULT false,
+    ended_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (tenant_id, work_id)
+);
+CREATE INDEX unmatched_work_expiry ON unmatched_work (ended_at);
+
+-- Of requests with an idempotency key, and of every event. An accepted request is not accepted again.
+CREATE TABLE idempotency_key (
+    tenant_id text NOT NULL,
+    route text NOT NULL,
+    key text NOT NULL,
+    -- The hash of the request: another request under the same key is refused.
+    fingerprint bytea NOT NULL,
+    -- The instance that the request made or was for.
+    instance_id text,
+    expires_at timestamptz NOT NULL DEFAULT now() + interval '24 hours',
+    -- The row of work that a resume became.
+    work_id bigint,
+    PRIMARY KEY (tenant_id, route, key)
+);
+CREATE INDEX idempotency_key_expiry ON idempotency_key (expires_at);
+
+-- Argument of start/accept.sql: a start to be accepted.
+CREATE TYPE start_request AS (
+    no integer,
+    tenant_id text,
+    instance_id text,
+    definition_id text,
+    body json,
+    -- Idempotency; null without a key.
+    route text,
+    key text,
+    fingerprint bytea,
+    -- A worker of this node runs it at once: the row is inserted with a claim.
+    claimed boolean
+);
+
+-- Deletes the idempotency key that the calling statement has just written, for a start that lost its activation key
+-- to a competing one: the other starts of its batch stay accepted. Volatile, so that it sees what its statement wrote
+-- before.
+CREATE FUNCTION withdraw_idempotency_key(of_tenant text, of_route text, of_key text) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM idempotency_key r WHERE r.tenant_id = of_tenant AND r.route = of_route AND r.key = of_key;
+    RETURN true;
+END $$;
+
+-- Fails a start whose id an instance took after the snapshot of its statement: that instance is in neither the
+-- snapshot nor, once its row of work is gone, in work_start. plpgsql reads in a newer snapshot. The error is that of
+-- the index.
+CREATE FUNCTION raise_if_instance_exists(of_tenant text, of_instance text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    PERFORM 1 FROM instance i WHERE i.tenant_id = of_tenant AND i.id = of_instance;
+    IF FOUND THEN
+        RAISE EXCEPTION 'an instance took the id while its start was accepted' USING ERRCODE = 'unique_violation';
+    END IF;
+    RETURN false;
+END $$;
+
+-- ===================================================================================================================
+-- Activation: which starts may run beside running instances
+-- ===================================================================================================================
+
+-- What a start under an activation strategy holds, from the statement that accepts it to the commit that ends its
+-- instance. Rows that are not exclusive are of instances that merely count: those that ran before the strategy was
+-- published, and those that took a correlation id which a strategy compares. Such a row counts while it is true
+-- (activation_counts), whether it is swept yet or not.
+CREATE TABLE activation (
+    tenant_id text NOT NULL,
+    key bytea NOT NULL,
+    instance_id text NOT NULL,
+    exclusive boolean NOT NULL,
+    -- As definition.activation_strategy; 0: held for a schedule without overlap.
+    strategy smallint NOT NULL,
+    definition_id text NOT NULL,
+    correlation_id text
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+-- Guards inserts only. The expressions keep the planner from looking rows up by the second and third column.
+CREATE UNIQUE INDEX activation_key ON activation (key, (instance_id || ''), (tenant_id || ''));
+CREATE UNIQUE INDEX activation_held ON activation (key, tenant_id) WHERE exclusive;
+CREATE INDEX activation_instance ON activation (instance_id);
+-- There is no primary key; a publication of all tables could not delete from it otherwise.
+ALTER TABLE activation REPLICA IDENTITY FULL;
+
+-- The strategy that a definition names, as `Elsa.Workflows.Runtime.ActivationValidators.SingletonStrategy, …`. A
+-- publish refuses unknown names before.
+CREATE FUNCTION activation_strategy_of(body json) RETURNS smallint
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE trim(substring(split_part(body->'options'->>'activationStrategyType', ',', 1) from '[^.]*$'))
+        WHEN 'SingletonStrategy' THEN 1 /* singleton */ WHEN 'Singleton' THEN 1 /* singleton */
+        WHEN 'CorrelatedSingletonStrategy' THEN 2 /* correlated singleton */
+        WHEN 'CorrelatedSingleton' THEN 2 /* correlated singleton */
+        WHEN 'CorrelationStrategy' THEN 3 /* correlation */ WHEN 'Correlation' THEN 3 /* correlation */
+        ELSE 0 /* always */ END::smallint
+$$;
+
+-- The key that a start must hold; null: none. Without a correlation id a correlated singleton is one of its own, and
+-- the correlation strategy compares nothing.
+CREATE FUNCTION activation_key(strategy smallint, definition text, correlation text) RETURNS bytea
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE strategy
+        WHEN 1 /* singleton */ THEN sha256(convert_to('1|' || definition, 'UTF8'))
+        WHEN 2 /* correlated singleton */
+        THEN sha256(convert_to(concat('2|', length(definition), '|', definition, '|' || nullif(correlation, '')),
+                               'UTF8'))
+        WHEN 3 /* correlation */ THEN sha256(convert_to('3|' || nullif(correlation, ''), 'UTF8'))
+        END
+$$;
+
+-- Whether a row that is not exclusive is still true.
+CREATE FUNCTION activation_counts(of_tenant text, instance text, strategy smallint, definition text, correlation text)
+RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT EXISTS (SELECT 1 FROM instance i
+                   WHERE i.tenant_id = $1 AND i.id = $2 AND i.status = 0 /* running */ AND i.definition_id = $4
+                     AND ($3 = 1 /* singleton */ OR nullif(i.correlation_id, '') IS NOT DISTINCT FROM nullif($5, '')))
+           OR EXISTS (SELECT 1 FROM work w
+                      WHERE w.tenant_id = $1 AND w.instance_id = $2 AND w.kind = 0 /* start */ AND w.definition_id = $4
+                        AND ($3 = 1 /* singleton */
+                             OR nullif(w.body->>'correlationId', '') IS NOT DISTINCT FROM nullif($5, '')))
+$$;
+
+-- Whether committed rows forbid a start. Competing starts of the same moment meet in the unique index
+-- activation_held.
+CREATE FUNCTION activation_blocked(of_tenant text, of_strategy smallint, of_definition text, of_correlation text)
+RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    of_key bytea := activation_key(of_strategy, of_definition, of_correlation);
+BEGIN
+    IF of_key IS NULL THEN
+        RETURN false;
+    END IF;
+    RETURN EXISTS (SELECT 1 FROM activation a
+                   WHERE a.tenant_id = of_tenant AND a.key = of_key
+                     AND (a.exclusive
+                          OR activation_counts(a.tenant_id, a.instance_id, a.strategy, a.definition_id,
+                                               a.correlation_id)));
+END $$;
+
+-- Fails a statement that writes all or nothing; the caller tries again. The keys of running instances are not seeded
+-- yet.
+CREATE FUNCTION raise_activation_unseeded() RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'the activation strategy was published a moment ago' USING ERRCODE = 'serialization_failure';
+END $$;
+
+-- Fails a statement that writes all or nothing; the caller tries again. A competing start took the key.
+CREATE FUNCTION raise_activation_lost() RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'a competing start took the activation key' USING ERRCODE = 'serialization_failure';
+END $$;
+
+-- ===================================================================================================================
+-- Commit: arguments of commit/batch.sql. A batch of bursts travels as arrays; `no` is the place of a burst in its
+-- batch.
+-- ===================================================================================================================
+
+CREATE TYPE commit_request AS (
+    no integer,
+    tenant_id text,
+    instance_id text,
+    -- The version that was loaded; 0 for a new instance.
+    expected bigint,
+    burst uuid,
+    -- How many claims the burst consumes.
+    claims integer,
+    definition_id text,
+    version_id text,
+    definition_version integer,
+    status smallint,
+    sub_status smallint,
+    correlation_id text,
+    name text,
+    incident_count integer,
+    state bytea,
+    -- From the begin of the burst to its end.
+    elapsed bigint,
+    -- The claimed row of work, if it is the only claim; of a burst that goes on, the row that it goes on under.
+    work_id bigint,
+    claim_no bigint,
+    -- The burst yielded.
+    continues boolean,
+    -- The burst_record; null: none.
+    first_entry bigint,
+    entries integer,
+    record text
+);
+CREATE TYPE commit_claim AS (no integer, work_id bigint, timer_id text, claim_no bigint);
+CREATE TYPE commit_bookmark AS (
+    no integer,
+    id text,
+    activity_id text,
+    node_id text,
+    activity_execution_id text,
+    name text,
+    hash bytea,
+    payload json,
+    publishable boolean,
+    -- After the now() of the commit, when a timer ends it; null for none.
+    delay bigint
+);
+CREATE TYPE commit_burned AS (no integer, id text);
+CREATE TYPE commit_stimulus AS (no integer, hash bytea, name text, payload json, lifetime bigint);
+-- A bookmark that a timer ends at a point in time.
+CREATE TYPE commit_due AS (no integer, id text, due timestamptz);
+-- A stimulus key that a burst needs; the lock statement before may not have got it.
+CREATE TYPE commit_key AS (no integer, key integer);
+
+-- Gives bookmarks the stimuli that the inbox keeps for them, as rows of work: each bookmark takes at most one
+-- stimulus, the oldest that fits, and each stimulus goes to one bookmark. Called in the transaction of the commit, in
+-- a statement of its own, while the stimulus keys are locked. The bookmarks are those that the commit made, and those
+-- of an instance that took another correlation id.
+CREATE FUNCTION match_inbox(tenants text[], instances text[], bookmarks text[]) RETURNS integer
+LANGUAGE plpgsql AS $$
+DECLARE
+    waiting record;
+    found_id bigint;
+    found_payload json;
+    matched integer := 0;
+BEGIN
+    -- Locks only what one of the bookmarks can take, in the order in which every transaction locks them.
+    PERFORM 1
+    FROM inbox x
+    WHERE x.expires_at > now()
+      AND EXISTS (SELECT 1 FROM unnest(tenants, instances, bookmarks) AS n(tenant_id, instance_id, id)
+                  JOIN bookmark b ON b.tenant_id = n.tenant_id AND b.instance_id = n.instance_id AND b.id = n.id
+                  JOIN instance i ON i.tenant_id = b.tenant_id AND i.id = b.instance_id
+                  WHERE b.publishable AND i.xmin = pg_current_xact_id()::xid
+                    AND b.tenant_id = x.tenant_id AND b.hash = x.hash
+                    AND (x.instance_id IS NULL OR x.instance_id = b.instance_id)
+                    AND (x.correlation_id IS NULL OR x.correlation_id = i.correlation_id)
+                    AND (x.activity_execution_id IS NULL OR x.activity_execution_id = b.activity_execution_id))
+    ORDER BY x.tenant_id, x.id
+    FOR UPDATE OF x;
+    IF NOT FOUND THEN
+        RETURN 0;
+    END IF;
+    FOR waiting IN
+        SELECT b.tenant_id, b.instance_id, b.id, b.hash, b.name, b.activity_execution_id, i.correlation_id
+        FROM unnest(tenants, instances, bookmarks) AS n(tenant_id, instance_id, id)
+        JOIN bookmark b ON b.tenant_id = n.tenant_id AND b.instance_id = n.instance_id AND b.id = n.id
+        JOIN instance i ON i.tenant_id = b.tenant_id AND i.id = b.instance_id
+        WHERE b.publishable
+          -- Written by this very transaction: a burst that lost, or was sent again, has not written its instance.
+          AND i.xmin = pg_current_xact_id()::xid
+          AND EXISTS (SELECT 1 FROM inbox x WHERE x.tenant_id = b.tenant_id AND x.hash = b.hash)
+        ORDER BY b.hash, b.instance_id, b.id
+    LOOP
+        SELECT x.id, x.payload INTO found_id, found_payload
+        FROM inbox x
+        WHERE x.tenant_id = waiting.tenant_id AND x.hash = waiting.hash AND x.expires_at > now()
+          AND (x.instance_id IS NULL OR x.instance_id = waiting.instance_id)
+          AND (x.correlation_id IS NULL OR x.correlation_id = waiting.correlation_id)
+          AND (x.activity_execution_id IS NULL OR x.activity_execution_id = waiting.activity_execution_id)
+        ORDER BY x.id
+        LIMIT 1
+        FOR UPDATE;
+        IF FOUND THEN
+            DELETE FROM inbox x WHERE x.tenant_id = waiting.tenant_id AND x.id = found_id;
+            INSERT INTO work (tenant_id, instance_id, kind, body)
+            VALUES (waiting.tenant_id, waiting.instance_id, 2 /* stimulus */, json_build_object(
+                'bookmarkId', waiting.id, 'hash', encode(waiting.hash, 'hex'), 'name', waiting.name,
+                'payload', found_payload));
+            matched := matched + 1;
+        END IF;
+    END LOOP;
+    RETURN matched;
+END $$;
+
+-- ===================================================================================================================
+-- Secrets
+-- ===================================================================================================================
+
+-- Used unless the nodes are given a secret of their own. Made once, from two random UUIDs (244 random bits).
+CREATE TABLE token_key (
+    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    key bytea NOT NULL
+);
+INSERT INTO token_key (key) VALUES (sha256(convert_to(gen_random_uuid()::text || gen_random_uuid()::text, 'UTF8')));
+
+-- Every role that may connect may NOTIFY on any channel whose name it knows: without the right to read this table the
+-- names cannot be computed.
+CREATE TABLE channel_secret (
+    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    secret bytea NOT NULL
+);
+INSERT INTO channel_secret (secret)
+VALUES (sha256(convert_to(gen_random_uuid()::text || gen_random_uuid()::text, 'UTF8')));
+
+-- The name of a channel: at most 50 of the 63 bytes that a name has. Reads the secret with the caller's rights.
+CREATE FUNCTION channel_name(kind text) RETURNS text
+LANGUAGE sql STABLE AS $$
+    SELECT 'mainspring_' || kind || '_'
+           || substr(encode(sha256(s.secret || sha256(s.secret || convert_to(kind, 'UTF8'))), 'hex'), 1, 32)
+    FROM channel_secret s
+$$;
