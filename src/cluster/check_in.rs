@@ -6,46 +6,54 @@ use std::time::{Duration, Instant};
 use chrono::DateTime;
 use tokio::sync::{Notify, watch};
 
-use super::MembershipOptions;
 use super::failure_detector::FailureDetector;
 use crate::db::{Connector, Session, within};
 use crate::id::Incarnation;
 use crate::store::node::{self, CheckIn};
 use crate::{Error, Result};
 
-/// What a connection may take at least, however short the tolerance is: a busy machine is no dead one.
-const LEAST_TO_CONNECT: Duration = Duration::from_secs(2);
+/// The shortest timeout of a connection, however short the tolerance is: a busy machine is slow, not dead.
+const SHORTEST_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What the last check-in learned.
+/// When a node checks in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timing {
+    /// Between two check-ins.
+    pub(super) interval: Duration,
+    /// A node without a check-in for this long has expired.
+    pub(super) tolerance: Duration,
+}
+
+/// The answer to the last check-in.
 #[derive(Clone, Debug)]
 pub(crate) struct CheckInReport {
-    /// When it was sent, by our monotonic clock: what it says is at least this old.
+    /// When the check-in was sent, by the monotonic clock: the answer is at most this old.
     pub(crate) sent: Instant,
-    /// When the answer came: what it says is due then is never due before.
+    /// When the answer came: what it shows as due is not due before.
     pub(crate) received: Instant,
     pub(crate) check_in: CheckIn,
-    /// Nodes that are to be taken for dead, as they check in no more.
+    /// Nodes that this node must take over from, as they missed their check-ins.
     pub(crate) expired: Vec<Incarnation>,
-    /// This registration is over.
+    /// This registration has ended.
     pub(crate) declared_dead: bool,
-    /// Transactions of the server that wrote since the check-in before, per second, without the check-ins; none: this is the
-    /// first one.
+    /// How many transactions of the server wrote per second since the check-in before, without the check-ins; none for
+    /// the first one.
     pub(super) writes: Option<f64>,
     tolerance: Duration,
 }
 
 impl CheckInReport {
-    /// A check-in that was sent at this moment and has just been answered.
+    /// The answer to a check-in that was sent at this moment.
     #[cfg(test)]
     pub(super) fn of(sent: Instant, tolerance: Duration) -> Self {
         Self {
             sent,
-            ..Self::first(tolerance)
+            ..Self::initial(tolerance)
         }
     }
 
-    /// Before there was any.
-    fn first(tolerance: Duration) -> Self {
+    /// Before the first check-in.
+    fn initial(tolerance: Duration) -> Self {
         Self {
             sent: Instant::now(),
             received: Instant::now(),
@@ -73,7 +81,7 @@ impl CheckInReport {
         }
     }
 
-    /// Whether the last check-in is recent enough for others to believe that we live.
+    /// Whether no other node can regard this one as expired yet.
     pub(crate) fn is_fresh(&self) -> bool {
         !self.declared_dead && self.sent.elapsed() < self.tolerance
     }
@@ -97,14 +105,9 @@ impl Drop for CheckInThread {
     }
 }
 
-/// Starts the thread. Its runtime has nothing else to do, so that busy workers do not make it late.
-pub(super) fn start(
-    connector: Connector,
-    incarnation: Incarnation,
-    options: MembershipOptions,
-) -> Result<CheckInThread> {
-    let first = CheckInReport::first(options.tolerance);
-    let (sender, reports) = watch::channel(first);
+/// Starts the thread. Its runtime does nothing else, so that busy workers do not delay it.
+pub(super) fn start(connector: Connector, incarnation: Incarnation, timing: Timing) -> Result<CheckInThread> {
+    let (sender, reports) = watch::channel(CheckInReport::initial(timing.tolerance));
     let stop = Arc::new(Notify::new());
     let stopped = Arc::clone(&stop);
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -117,7 +120,7 @@ pub(super) fn start(
             runtime.block_on(async {
                 tokio::select! {
                     () = stopped.notified() => {}
-                    () = beat(connector, incarnation, options, sender) => {}
+                    () = run(connector, incarnation, timing, sender) => {}
                 }
             });
         })
@@ -125,23 +128,21 @@ pub(super) fn start(
     Ok(CheckInThread { reports, stop })
 }
 
-async fn beat(
-    connector: Connector,
-    incarnation: Incarnation,
-    options: MembershipOptions,
-    sender: watch::Sender<CheckInReport>,
-) {
-    let mut line: Option<(Session, tokio_postgres::Statement)> = None;
-    let mut judge = FailureDetector::new(options.check_in, options.tolerance);
-    let mut before: Option<(Instant, i64)> = None;
+/// A session with the prepared statement of the check-in.
+type Connection = (Session, tokio_postgres::Statement);
+
+async fn run(connector: Connector, incarnation: Incarnation, timing: Timing, sender: watch::Sender<CheckInReport>) {
+    let mut connection: Option<Connection> = None;
+    let mut detector = FailureDetector::new(timing.interval, timing.tolerance);
+    let mut previous: Option<(Instant, i64)> = None;
     loop {
         let sent = Instant::now();
-        match check_in(&connector, &mut line, incarnation, &options).await {
+        match check_in(&connector, &mut connection, incarnation, timing).await {
             Ok(check_in) => {
                 connector.last_answer().record(sent);
                 let (received, declared_dead) = (Instant::now(), !check_in.registered);
-                let last = before.replace((received, check_in.transactions));
-                let check_ins = check_in.members.len() as f64 / options.check_in.as_secs_f64();
+                let last = previous.replace((received, check_in.transactions));
+                let check_ins = check_in.members.len() as f64 / timing.interval.as_secs_f64();
                 let writes = last.map(|(at, transactions)| {
                     let passed = received.duration_since(at).as_secs_f64();
                     ((check_in.transactions - transactions) as f64 / passed - check_ins).max(0.0)
@@ -149,23 +150,23 @@ async fn beat(
                 sender.send_replace(CheckInReport {
                     sent,
                     received,
-                    expired: judge.judge(received, &check_in),
+                    expired: detector.expired(received, &check_in),
                     check_in,
                     declared_dead,
                     writes,
-                    tolerance: options.tolerance,
+                    tolerance: timing.tolerance,
                 });
                 if declared_dead {
                     return;
                 }
             }
             Err(error) => {
-                line = None;
+                connection = None;
                 tracing::warn!(%error, "a check-in failed");
             }
         }
-        // Jittered, so that a cluster that started together does not check in together.
-        let pause = options.check_in.mul_f64(rand::random_range(0.9..1.0));
+        // Jittered, so that nodes that were started together do not check in together.
+        let pause = timing.interval.mul_f64(rand::random_range(0.9..1.0));
         tokio::time::sleep(pause.saturating_sub(sent.elapsed())).await;
         if sender.is_closed() {
             return;
@@ -175,21 +176,22 @@ async fn beat(
 
 async fn check_in(
     connector: &Connector,
-    line: &mut Option<(Session, tokio_postgres::Statement)>,
+    connection: &mut Option<Connection>,
     incarnation: Incarnation,
-    options: &MembershipOptions,
+    timing: Timing,
 ) -> Result<CheckIn> {
-    let (session, statement) = match line {
+    let (session, statement) = match connection {
         Some(open) => open,
         None => {
-            // A first attempt that hears nothing must leave time for a second one.
+            // A first attempt without an answer must leave time for a second one.
             let opens = async {
                 let session = connector.open().await?;
                 let statement = node::prepare_check_in(&session.client).await?;
                 Ok::<_, Error>((session, statement))
             };
-            line.insert(within((options.tolerance / 2).max(LEAST_TO_CONNECT), opens).await?)
+            let timeout = (timing.tolerance / 2).max(SHORTEST_CONNECT_TIMEOUT);
+            connection.insert(within(timeout, opens).await?)
         }
     };
-    node::check_in(&session.client, statement, incarnation, options.tolerance / 2).await
+    node::check_in(&session.client, statement, incarnation, timing.tolerance / 2).await
 }

@@ -1,12 +1,12 @@
-//! Who is taken for dead because it checks in no more.
+//! Which nodes have expired, as they missed their check-ins.
 //!
-//! A node counts the silence of others only while it was heard itself: a database that stalls silences everybody, and a
-//! node that was stopped would wake up to find everybody late. So its own check-ins must have come through for as long
-//! as the silent node may be silent; a pause between two of them starts the count anew. If most of the others look dead
-//! at once, it waits one more interval.
+//! A node counts the silence of others only while its own check-ins are answered: a stall of the database silences all
+//! nodes, and a node that was stopped finds all others late when it goes on. So its own check-ins must have been answered
+//! for as long as the tolerance of the late node; a pause between two of them starts the count again. When most of the
+//! others look expired at once, it waits one more interval.
 //!
-//! Silence is told by the database's clock. When that was stepped, forward or back, everybody looks silent until the next
-//! check-in: a step starts the count anew, too.
+//! Lateness is measured by the database's clock. After a step of that clock, forward or back, all nodes look late until
+//! their next check-in: a step starts the count again, too.
 
 use std::time::{Duration, Instant};
 
@@ -15,24 +15,26 @@ use chrono::{DateTime, Utc};
 use crate::id::Incarnation;
 use crate::store::node::CheckIn;
 
-/// Judges each check-in after the one before.
+/// Compares each check-in with the one before.
 pub(super) struct FailureDetector {
-    check_in: Duration,
-    /// The longest pause between two check-ins of our own that does not start the count anew.
-    pause: Duration,
-    heard: Option<Streak>,
-    /// Since when most of the others look dead.
-    crowd: Option<Instant>,
+    interval: Duration,
+    /// The longest pause between two own check-ins that does not start the count again.
+    longest_pause: Duration,
+    answered: Option<AnsweredSince>,
+    /// Since when most of the others look expired.
+    most_expired_since: Option<Instant>,
 }
 
-struct Streak {
+/// A sequence of answered check-ins without a long pause or a step of the clock.
+struct AnsweredSince {
     first: Instant,
     last: Instant,
+    /// The database's time at the last one.
     clock: DateTime<Utc>,
 }
 
-impl Streak {
-    /// Whether the database's clock has gone as ours has since, to within so much.
+impl AnsweredSince {
+    /// Whether the database's clock has advanced like the monotonic one since the last check-in, within this tolerance.
     fn agrees(&self, now: Instant, clock: DateTime<Utc>, within: Duration) -> bool {
         let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
         let theirs = (clock - self.clock).num_microseconds().unwrap_or(i64::MAX);
@@ -41,52 +43,49 @@ impl Streak {
 }
 
 impl FailureDetector {
-    pub(super) fn new(check_in: Duration, tolerance: Duration) -> Self {
+    pub(super) fn new(interval: Duration, tolerance: Duration) -> Self {
         Self {
-            check_in,
-            // Whoever has our settings, too, could check in during the other half of its tolerance.
-            pause: (tolerance / 2).max(check_in * 2),
-            heard: None,
-            crowd: None,
+            interval,
+            // A node with the same settings could check in during the other half of its tolerance.
+            longest_pause: (tolerance / 2).max(interval * 2),
+            answered: None,
+            most_expired_since: None,
         }
     }
 
-    /// The nodes that are to be taken for dead, by a check-in of ours that was answered at `now`.
-    pub(super) fn judge(&mut self, now: Instant, check_in: &CheckIn) -> Vec<Incarnation> {
-        let heard = match self.heard.take() {
-            Some(heard)
-                if now.duration_since(heard.last) <= self.pause && heard.agrees(now, check_in.clock, self.pause) =>
-            {
-                Streak {
-                    first: heard.first,
-                    last: now,
-                    clock: check_in.clock,
-                }
-            }
-            _ => Streak {
-                first: now,
-                last: now,
-                clock: check_in.clock,
-            },
+    /// The expired nodes, by a check-in that was answered at `now`.
+    pub(super) fn expired(&mut self, now: Instant, check_in: &CheckIn) -> Vec<Incarnation> {
+        let pause = self.longest_pause;
+        let continues = |answered: &AnsweredSince| {
+            now.duration_since(answered.last) <= pause && answered.agrees(now, check_in.clock, pause)
         };
-        let steady = heard.last.duration_since(heard.first);
-        self.heard = Some(heard);
-        let silent: Vec<Incarnation> = check_in
+        let first = self
+            .answered
+            .take()
+            .filter(continues)
+            .map_or(now, |answered| answered.first);
+        self.answered = Some(AnsweredSince {
+            first,
+            last: now,
+            clock: check_in.clock,
+        });
+        let answered_for = now.duration_since(first);
+        let expired: Vec<Incarnation> = check_in
             .expired
             .iter()
-            .filter(|expired| steady >= expired.tolerance)
+            .filter(|expired| answered_for >= expired.tolerance)
             .map(|expired| expired.incarnation)
             .collect();
         let others = check_in.members.len().saturating_sub(1);
-        if silent.len() < 2 || silent.len() * 2 <= others {
-            self.crowd = None;
-            return silent;
+        if expired.len() < 2 || expired.len() * 2 <= others {
+            self.most_expired_since = None;
+            return expired;
         }
-        let since = *self.crowd.get_or_insert(now);
-        if now.duration_since(since) < self.check_in {
+        let since = *self.most_expired_since.get_or_insert(now);
+        if now.duration_since(since) < self.interval {
             return Vec::new();
         }
-        silent
+        expired
     }
 }
 
@@ -124,9 +123,9 @@ mod tests {
         }
     }
 
-    /// What is judged at each of these seconds.
-    fn judged(at: &[u64], check_in: &CheckIn) -> Vec<usize> {
-        let (mut judge, start) = (FailureDetector::new(CHECK_IN, TOLERANCE), Instant::now());
+    /// How many nodes have expired at each of these seconds.
+    fn expired_at(at: &[u64], check_in: &CheckIn) -> Vec<usize> {
+        let (mut detector, start) = (FailureDetector::new(CHECK_IN, TOLERANCE), Instant::now());
         at.iter()
             .map(|second| {
                 let clock = DateTime::UNIX_EPOCH + Duration::from_secs(*second);
@@ -134,66 +133,66 @@ mod tests {
                     clock,
                     ..check_in.clone()
                 };
-                judge.judge(start + Duration::from_secs(*second), &check_in).len()
+                detector.expired(start + Duration::from_secs(*second), &check_in).len()
             })
             .collect()
     }
 
     #[test]
-    fn a_clock_that_is_stepped_starts_the_count_anew() {
+    fn a_step_of_the_clock_starts_the_count_again() {
         for step in [3600, -3600] {
-            let (mut judge, start) = (FailureDetector::new(CHECK_IN, TOLERANCE), Instant::now());
-            let mut judged = |second: u64, off: i64, expired: &[i64]| {
+            let (mut detector, start) = (FailureDetector::new(CHECK_IN, TOLERANCE), Instant::now());
+            let mut count = |second: u64, off: i64, expired: &[i64]| {
                 let clock = DateTime::UNIX_EPOCH + chrono::TimeDelta::seconds(second.cast_signed() + off);
                 let check_in = CheckIn {
                     clock,
                     ..check_in(2, expired)
                 };
-                judge.judge(start + Duration::from_secs(second), &check_in).len()
+                detector.expired(start + Duration::from_secs(second), &check_in).len()
             };
             for second in 0..20 {
-                assert_eq!(judged(second, 0, &[]), 0);
+                assert_eq!(count(second, 0, &[]), 0);
             }
-            // It looks expired until it has checked in by the new clock.
-            assert_eq!(judged(20, step, &[2]), 0, "{step}");
-            assert_eq!(judged(21, step, &[]), 0, "{step}");
-            // One that checks in no more is given up all the same.
-            let verdicts: Vec<usize> = (22..28).map(|second| judged(second, step, &[2])).collect();
-            assert_eq!(verdicts, [0, 0, 0, 1, 1, 1], "{step}");
+            // It looks late until it has checked in by the new clock.
+            assert_eq!(count(20, step, &[2]), 0, "{step}");
+            assert_eq!(count(21, step, &[]), 0, "{step}");
+            // A node that checks in no more expires all the same.
+            let counts: Vec<usize> = (22..28).map(|second| count(second, step, &[2])).collect();
+            assert_eq!(counts, [0, 0, 0, 1, 1, 1], "{step}");
         }
     }
 
     #[test]
-    fn silence_counts_once_we_were_heard_for_as_long() {
+    fn a_node_expires_once_own_check_ins_were_answered_for_its_tolerance() {
         assert_eq!(
-            judged(&[0, 1, 2, 3, 4, 5, 6], &check_in(3, &[2])),
+            expired_at(&[0, 1, 2, 3, 4, 5, 6], &check_in(3, &[2])),
             [0, 0, 0, 0, 0, 1, 1]
         );
     }
 
     #[test]
-    fn a_pause_of_our_own_starts_the_count_anew() {
-        // From 5 to 11 nobody was heard: neither they nor we.
+    fn a_pause_between_own_check_ins_starts_the_count_again() {
+        // From 5 to 11 no check-in was answered, not even an own one.
         let seconds = [0, 1, 2, 3, 4, 11, 12, 13, 14, 15, 16];
         let expected = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
-        assert_eq!(judged(&seconds, &check_in(3, &[2])), expected);
+        assert_eq!(expired_at(&seconds, &check_in(3, &[2])), expected);
     }
 
     #[test]
-    fn most_at_once_get_one_more_interval() {
+    fn most_nodes_at_once_expire_one_interval_later() {
         let seconds = [0, 2, 4, 5, 6];
-        assert_eq!(judged(&seconds, &check_in(3, &[2, 3])), [0, 0, 0, 0, 2]);
+        assert_eq!(expired_at(&seconds, &check_in(3, &[2, 3])), [0, 0, 0, 0, 2]);
         assert_eq!(
-            judged(&seconds, &check_in(5, &[2, 3])),
+            expired_at(&seconds, &check_in(5, &[2, 3])),
             [0, 0, 0, 2, 2],
             "half is not most"
         );
     }
 
     #[test]
-    fn a_node_with_more_patience_gets_it() {
-        let mut patient = check_in(3, &[2]);
-        patient.expired[0].tolerance = TOLERANCE * 2;
-        assert_eq!(judged(&[0, 2, 4, 6, 8, 9, 10], &patient), [0, 0, 0, 0, 0, 0, 1]);
+    fn a_node_with_a_longer_tolerance_expires_later() {
+        let mut tolerant = check_in(3, &[2]);
+        tolerant.expired[0].tolerance = TOLERANCE * 2;
+        assert_eq!(expired_at(&[0, 2, 4, 6, 8, 9, 10], &tolerant), [0, 0, 0, 0, 0, 0, 1]);
     }
 }

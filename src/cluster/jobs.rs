@@ -1,7 +1,7 @@
-//! Jobs that the cluster does once, whoever of its nodes comes first: there is no leader.
+//! Jobs that the cluster does once per interval, on whichever node is first: they need no leader.
 //!
-//! A check-in tells that one is due. Whoever moves its time on has it to do; if he dies of it, somebody else has it at
-//! the next time. So a job must do no harm when it is done twice at once, or half.
+//! A check-in shows that a job is due. The node that advances its next run runs it; if that node ends meanwhile, the job
+//! runs at its next time. So a job must be harmless when it runs twice at once, or half.
 
 use std::time::Duration;
 
@@ -17,8 +17,7 @@ use crate::id::Incarnation;
 use crate::store::maintenance::Job;
 use crate::store::{activation, activity_type, maintenance};
 
-/// From one time to the next. Orphans: DESIGN, an orphaned claim waits this long at most. Partitions: they are made
-/// seven days ahead.
+/// Between two runs. Orphaned claims wait this long at most. Partitions are made seven days ahead.
 fn interval(job: Job) -> Duration {
     match job {
         Job::ReleaseOrphaned | Job::PurgeExpired => Duration::from_secs(10),
@@ -31,12 +30,13 @@ fn interval(job: Job) -> Duration {
 pub(super) struct Jobs(#[allow(dead_code, reason = "held for its drop")] AbortOnDropHandle<()>);
 
 impl Jobs {
-    /// Does what is due until dropped. Dead letters of stimuli are kept for `letters`. `ends` is dropped with the task, however that ends.
+    /// Runs due jobs until dropped. Dead letters of stimuli are kept for `dead_letter_lifetime`. `ends` is dropped with
+    /// the task, however that ends.
     pub(super) fn start(
         own: Incarnation,
         take_over: TakeOver,
         mut reports: watch::Receiver<CheckInReport>,
-        letters: Duration,
+        dead_letter_lifetime: Duration,
         ends: DropGuard,
     ) -> Self {
         Self(AbortOnDropHandle::new(tokio::spawn(async move {
@@ -45,17 +45,17 @@ impl Jobs {
                 if !reports.borrow_and_update().check_in.jobs_due {
                     continue;
                 }
-                // For its turn only: each node would have one more connection for good.
+                // Closed after the jobs, so that a node does not keep one more connection.
                 let pool = match Pool::new(take_over.connector(), 1) {
                     Ok(pool) => pool,
                     Err(error) => {
-                        tracing::warn!(%error, "the jobs of the cluster have no connection; they are done at their next time");
+                        tracing::warn!(%error, "the cluster jobs have no connection; they run at their next time");
                         continue;
                     }
                 };
                 for job in Job::ALL {
-                    if let Err(error) = turn(own, &pool, &take_over, job, letters).await {
-                        tracing::warn!(?job, %error, "a job of the cluster failed; it is done again at its next time");
+                    if let Err(error) = run(own, &pool, &take_over, job, dead_letter_lifetime).await {
+                        tracing::warn!(?job, %error, "a cluster job failed; it runs again at its next time");
                     }
                 }
             }
@@ -63,18 +63,25 @@ impl Jobs {
     }
 }
 
-async fn turn(own: Incarnation, pool: &Pool, take_over: &TakeOver, job: Job, letters: Duration) -> Result<()> {
+/// Runs a job if it is due.
+async fn run(
+    own: Incarnation,
+    pool: &Pool,
+    take_over: &TakeOver,
+    job: Job,
+    dead_letter_lifetime: Duration,
+) -> Result<()> {
     if !maintenance::claim_job(pool, own, job, interval(job)).await? {
         return Ok(());
     }
     match job {
         Job::ReleaseOrphaned => {
-            take_over.of_the_unknown().await?;
+            take_over.release_orphaned().await?;
             let mut due_again = 0;
             loop {
-                let some = maintenance::advance_postponed(pool).await?;
-                due_again += some;
-                if some == 0 {
+                let rows = maintenance::advance_postponed(pool).await?;
+                due_again += rows;
+                if rows == 0 {
                     break;
                 }
             }
@@ -87,7 +94,7 @@ async fn turn(own: Incarnation, pool: &Pool, take_over: &TakeOver, job: Job, let
             Ok(())
         }
         Job::PurgeExpired => {
-            while maintenance::purge_expired(pool, letters).await? >= maintenance::PURGE_BATCH {}
+            while maintenance::purge_expired(pool, dead_letter_lifetime).await? >= maintenance::PURGE_BATCH {}
             activation::settle_all(pool, take_over.connector().schema().lock_class()).await
         }
         Job::CreatePartitions => maintenance::ensure_partitions(pool).await,
@@ -98,7 +105,7 @@ async fn turn(own: Incarnation, pool: &Pool, take_over: &TakeOver, job: Job, let
                     version = stranded.version,
                     lacking = ?stranded.lacking,
                     waiting = stranded.waiting,
-                    "no node knows all activities of a workflow that has something to do; it waits for one that does"
+                    "no node knows all activities of a workflow that has work; the work waits for such a node"
                 );
             }
             Ok(())

@@ -1,8 +1,14 @@
-//! The watch over a neighbour.
+//! The watch over the liveness lock of a neighbour.
 //!
-//! The live incarnations are a ring, in order. Each node waits on a connection of its own for the liveness lock of the
-//! next one: a process that dies frees it with its socket, within milliseconds, and whoever waited takes over. The wait
-//! is bounded and issued again; see `wait_for_lock`. Who belongs to the ring is learned from the check-ins.
+//! The registered incarnations form a ring, in order. Each node waits, on a connection of its own, for the liveness lock
+//! of the next one: a process that ends releases it with its socket, within milliseconds, and the waiting node takes
+//! over. A wait is bounded and repeated; see `wait_for_lock`. The check-ins bring the members of the ring.
+//!
+//! # How long a wait takes
+//!
+//! A statement that waits holds a snapshot, as any statement does. Rows that any session of the database deletes or
+//! updates meanwhile are not vacuumed, and each poll of the queue reads past them. So the more is written, the shorter
+//! is a wait.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,15 +24,14 @@ use crate::db::Session;
 use crate::id::Incarnation;
 use crate::store::lock as store_lock;
 
-/// How long one wait takes at most, but for the jitter: as in DESIGN where hardly anything is written, and at least long
-/// enough to cost nothing that counts.
-const PATIENCE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+/// The shortest and the longest wait, without the jitter: the longest for a nearly idle database, the shortest so that
+/// the waits cost little.
+const WAIT: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
-/// In so many transactions that write. A statement that waits has a snapshot, as any: meanwhile nothing that was deleted or
-/// updated since, by anybody in the database, is cleared away, and each look at the queue walks over it.
-const PINNED: f64 = 10.0;
+/// A wait lasts for this many writing transactions of the server, within its bounds.
+const WRITES_PER_WAIT: f64 = 10.0;
 
-/// Between two failures of the watch; jittered.
+/// The pause after a failure of the watch; jittered.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Owns the task.
@@ -42,23 +47,23 @@ impl LivenessWatch {
     ) -> Self {
         Self(AbortOnDropHandle::new(tokio::spawn(async move {
             let _ends = ends;
-            let (mut line, mut gone) = (None, BTreeSet::new());
+            let (mut connection, mut removed) = (None, BTreeSet::new());
             loop {
-                let next = successor(own, &reports.borrow_and_update().check_in.members, &mut gone);
+                let next = next_in_ring(own, &reports.borrow_and_update().check_in.members, &mut removed);
                 let Some(neighbour) = next else {
                     if reports.changed().await.is_err() {
                         return;
                     }
                     continue;
                 };
-                match watch_over(own, neighbour, &take_over, &mut line, &mut reports, &mut gone).await {
+                match wait_for_end(own, neighbour, &take_over, &mut connection, &mut reports, &mut removed).await {
                     Ok(true) => {
-                        gone.insert(neighbour);
+                        removed.insert(neighbour);
                     }
                     Ok(false) => {}
                     Err(error) => {
-                        line = None;
-                        tracing::warn!(%error, %neighbour, "the watch over a neighbour failed");
+                        connection = None;
+                        tracing::warn!(%error, %neighbour, "the liveness watch over a neighbour failed");
                         tokio::time::sleep(PAUSE.mul_f64(rand::random_range(0.5..1.5))).await;
                     }
                 }
@@ -67,62 +72,63 @@ impl LivenessWatch {
     }
 }
 
-/// The next in the ring; none if there is nobody else. `gone` are those whom the last check-in may still show.
-fn successor(own: Incarnation, members: &[Incarnation], gone: &mut BTreeSet<Incarnation>) -> Option<Incarnation> {
-    gone.retain(|dead| members.contains(dead));
+/// The next member of the ring; none if this node is the only one. The last check-in may still show the `removed` ones.
+fn next_in_ring(own: Incarnation, members: &[Incarnation], removed: &mut BTreeSet<Incarnation>) -> Option<Incarnation> {
+    removed.retain(|node| members.contains(node));
     let others = || {
         members
             .iter()
             .copied()
-            .filter(|other| *other != own && !gone.contains(other))
+            .filter(|other| *other != own && !removed.contains(other))
     };
     others().filter(|other| *other > own).min().or_else(|| others().min())
 }
 
-/// How long a wait takes at most, of so many transactions a second that write; not known yet: they may be many.
-fn patience(writes: Option<f64>) -> Duration {
-    let (least, most) = PATIENCE;
-    let wanted = writes.map_or(0.0, |writes| PINNED / writes);
-    Duration::from_secs_f64(wanted.clamp(least.as_secs_f64(), most.as_secs_f64()))
+/// The longest wait at so many writing transactions per second; the shortest while the number is unknown.
+fn wait_timeout(writes: Option<f64>) -> Duration {
+    let (shortest, longest) = WAIT;
+    let wanted = writes.map_or(0.0, |writes| WRITES_PER_WAIT / writes);
+    Duration::from_secs_f64(wanted.clamp(shortest.as_secs_f64(), longest.as_secs_f64()))
 }
 
-/// Waits once for a neighbour's end; true if it came, and was seen to. Returns early when somebody else is next.
-async fn watch_over(
+/// Waits once for the end of a neighbour, and takes over from it; true if it has ended. Returns early when another member
+/// becomes the next one.
+async fn wait_for_end(
     own: Incarnation,
     neighbour: Incarnation,
     take_over: &TakeOver,
-    line: &mut Option<Session>,
+    connection: &mut Option<Session>,
     reports: &mut watch::Receiver<CheckInReport>,
-    gone: &mut BTreeSet<Incarnation>,
+    removed: &mut BTreeSet<Incarnation>,
 ) -> Result<bool> {
-    let session = match line {
+    let session = match connection {
         Some(session) => session,
-        None => line.insert(take_over.connector().open().await?),
+        None => connection.insert(take_over.connector().open().await?),
     };
-    // Jittered, so that a cluster that started together does not come back together.
-    let patience = patience(reports.borrow().writes).mul_f64(rand::random_range(1.0..2.5));
-    let waits = store_lock::wait_until_free(&session.client, take_over.liveness(neighbour).0, patience);
-    tokio::pin!(waits);
-    let free = loop {
+    // Jittered, so that nodes that were started together do not repeat their waits together.
+    let timeout = wait_timeout(reports.borrow().writes).mul_f64(rand::random_range(1.0..2.5));
+    let wait = store_lock::wait_until_free(&session.client, take_over.liveness(neighbour).0, timeout);
+    tokio::pin!(wait);
+    let ended = loop {
         tokio::select! {
-            free = &mut waits => break free?,
+            ended = &mut wait => break ended?,
             changed = reports.changed() => {
                 if changed.is_err() {
                     return Ok(false);
                 }
-                let next = successor(own, &reports.borrow_and_update().check_in.members, gone);
+                let next = next_in_ring(own, &reports.borrow_and_update().check_in.members, removed);
                 if next != Some(neighbour) {
                     take_over.stop_waiting(&session.client).await?;
-                    // Cancelled, or just won: then it is dead, and is seen to all the same.
-                    break waits.await.unwrap_or(false);
+                    // Cancelled, or just granted: then the neighbour has ended, and is taken over from all the same.
+                    break wait.await.unwrap_or(false);
                 }
             }
         }
     };
-    if free {
-        take_over.of_the_dead(&session.client, neighbour).await?;
+    if ended {
+        take_over.from_ended(&session.client, neighbour).await?;
     }
-    Ok(free)
+    Ok(ended)
 }
 
 #[cfg(test)]
@@ -131,20 +137,20 @@ mod tests {
 
     #[test]
     fn the_more_is_written_the_shorter_is_a_wait() {
-        let (least, most) = PATIENCE;
-        assert_eq!(patience(None), least);
-        assert_eq!(patience(Some(0.0)), most);
-        assert_eq!(patience(Some(2.0)), most);
-        assert_eq!(patience(Some(20.0)), Duration::from_millis(500));
-        assert_eq!(patience(Some(1e9)), least);
+        let (shortest, longest) = WAIT;
+        assert_eq!(wait_timeout(None), shortest);
+        assert_eq!(wait_timeout(Some(0.0)), longest);
+        assert_eq!(wait_timeout(Some(2.0)), longest);
+        assert_eq!(wait_timeout(Some(20.0)), Duration::from_millis(500));
+        assert_eq!(wait_timeout(Some(1e9)), shortest);
     }
 
     #[test]
-    fn the_ring_wraps_and_leaves_out_who_is_gone() {
+    fn the_ring_wraps_and_leaves_out_removed_nodes() {
         let ring = [3, 5, 8].map(Incarnation);
-        let next = |own, members: &[Incarnation], gone: &[i64]| {
-            let mut gone = gone.iter().copied().map(Incarnation).collect();
-            successor(Incarnation(own), members, &mut gone).map(|next| next.0)
+        let next = |own, members: &[Incarnation], removed: &[i64]| {
+            let mut removed = removed.iter().copied().map(Incarnation).collect();
+            next_in_ring(Incarnation(own), members, &mut removed).map(|next| next.0)
         };
         assert_eq!(next(3, &ring, &[]), Some(5));
         assert_eq!(next(8, &ring, &[]), Some(3));

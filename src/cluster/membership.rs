@@ -5,11 +5,10 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::check_in::{self, CheckInReport, CheckInThread};
-use super::expiry::Expiry;
+use super::check_in::{self, CheckInReport, CheckInThread, Timing};
 use super::jobs::Jobs;
 use super::liveness_watch::LivenessWatch;
-use super::take_over::{BLIND, TakeOver};
+use super::take_over::{ExpiredNodes, SESSIONS_HIDDEN, TakeOver};
 use crate::db::{ANSWER_TIMEOUT, Connector, Pool, Session, within};
 use crate::id::{Incarnation, NodeId};
 use crate::lock::{LockKey, SessionLocks, SessionTask};
@@ -21,36 +20,36 @@ use crate::{Error, Result};
 const LOCK_TRY: &str = include_str!("../../sql/queries/lock/try.sql");
 const LOCK_RELEASE: &str = include_str!("../../sql/queries/lock/release.sql");
 
-/// How a node takes part.
+/// How a node is registered.
 #[derive(Clone, Debug)]
 pub(crate) struct MembershipOptions {
     pub(crate) node_id: NodeId,
     /// Between two check-ins.
     pub(crate) check_in: Duration,
-    /// Without a check-in for this long, others may declare the node dead.
+    /// After this time without a check-in the node has expired: other nodes may declare it dead.
     pub(crate) tolerance: Duration,
-    /// How long the dead letter of a stimulus is kept that nothing has waited for.
+    /// How long the dead letter of a stimulus is kept that no bookmark or trigger matched.
     pub(crate) dead_letter_lifetime: Duration,
 }
 
-/// One registration of this process. Dropping it closes its connections; [`Membership::leave`] does so in good order.
+/// One registration of this process. Dropping it closes its connections; [`Membership::leave`] ends it in order.
 pub(crate) struct Membership {
     pub(crate) incarnation: Incarnation,
     pub(crate) connector: Connector,
     pub(crate) locks: SessionLocks,
     _session: SessionTask,
-    check_in: CheckInThread,
+    check_ins: CheckInThread,
     take_over: TakeOver,
     _watch: LivenessWatch,
-    _expiry: Expiry,
+    _expired_nodes: ExpiredNodes,
     _jobs: Jobs,
-    /// One of the three above has ended, which none does by itself.
+    /// Cancelled when one of the three tasks above ends, which none does by itself.
     failed: CancellationToken,
 }
 
 impl Membership {
-    /// Registers this process. `base` belongs to no incarnation; `previous` is the registration that this process has
-    /// lost, if any, which is departed first, as are older ones under the same node id.
+    /// Registers this process. `base` belongs to no incarnation. Older incarnations of the node id are removed first, and
+    /// before them `previous`, the lost registration of this process, if any.
     pub(crate) async fn join(
         base: &Connector,
         options: &MembershipOptions,
@@ -58,14 +57,14 @@ impl Membership {
     ) -> Result<Self> {
         let bootstrap = base.open().await?;
         let client = &bootstrap.client;
-        // Two processes of one name do not look past each other; the lock ends with this session.
+        // Of two processes with one node id only one registers; the lock ends with this session.
         let name = LockKey::node_id(base.schema().as_str(), &options.node_id);
         take(base, &bootstrap, name, options).await?;
         if let Some(previous) = previous {
-            wait_until_gone(base, &bootstrap, previous, options, RemovalCause::Replaced).await?;
+            remove_previous(base, &bootstrap, previous, options, RemovalCause::Replaced).await?;
         }
         for older in node::by_node_id(client, &options.node_id).await? {
-            wait_until_gone(base, &bootstrap, older, options, RemovalCause::Died).await?;
+            remove_previous(base, &bootstrap, older, options, RemovalCause::Died).await?;
         }
         let incarnation = node::next_incarnation(client).await?;
         let connector = base.of(incarnation, &options.node_id);
@@ -78,65 +77,69 @@ impl Membership {
             started => started?,
         };
         node::register(client, incarnation, &options.node_id, options.tolerance).await?;
-        let check_in = check_in::start(connector.clone(), incarnation, options.clone())?;
-        // The session of the locks idles, or nearly: who may see it sees so, and who may not says that it is unknown.
+        let timing = Timing {
+            interval: options.check_in,
+            tolerance: options.tolerance,
+        };
+        let check_ins = check_in::start(connector.clone(), incarnation, timing)?;
+        // The lock session is alive: a node that may not see that cannot tell crashes of others, either.
         if removal::node_state(client, incarnation).await?.is_alive.is_none() {
-            tracing::warn!("{BLIND}");
+            tracing::warn!("{SESSIONS_HIDDEN}");
         }
         let take_over = TakeOver::new(connector.clone(), options.node_id.clone());
         let failed = CancellationToken::new();
         let ends = || failed.clone().drop_guard();
-        let watch = LivenessWatch::start(incarnation, take_over.clone(), check_in.reports(), ends());
-        let expiry = Expiry::start(take_over.clone(), check_in.reports(), ends());
-        let letters = options.dead_letter_lifetime;
-        let jobs = Jobs::start(incarnation, take_over.clone(), check_in.reports(), letters, ends());
-        tracing::info!(%incarnation, node = %options.node_id, "registered");
+        let watch = LivenessWatch::start(incarnation, take_over.clone(), check_ins.reports(), ends());
+        let expired_nodes = ExpiredNodes::start(take_over.clone(), check_ins.reports(), ends());
+        let lifetime = options.dead_letter_lifetime;
+        let jobs = Jobs::start(incarnation, take_over.clone(), check_ins.reports(), lifetime, ends());
+        tracing::info!(%incarnation, node = %options.node_id, "the node is registered");
         Ok(Self {
             incarnation,
             connector,
             locks,
             _session: session,
-            check_in,
+            check_ins,
             take_over,
             _watch: watch,
-            _expiry: expiry,
+            _expired_nodes: expired_nodes,
             _jobs: jobs,
             failed,
         })
     }
 
-    /// What the last check-in learned.
+    /// The answer to the last check-in.
     pub(crate) fn reports(&self) -> watch::Receiver<CheckInReport> {
-        self.check_in.reports()
+        self.check_ins.reports()
     }
 
-    /// Changes whenever this node has taken over from another one: there may be work.
+    /// Changes whenever this node has completed a take-over: there may be work.
     pub(crate) fn taken_over(&self) -> watch::Receiver<u64> {
-        self.take_over.done()
+        self.take_over.completed()
     }
 
-    /// Returns when this registration is over: its session was lost, or it was declared dead. Cancellation safe.
+    /// Returns why this registration has ended, once it has. Cancellation safe.
     pub(crate) async fn ended(&self) -> &'static str {
         let mut lost = self.locks.lost();
         let mut reports = self.reports();
-        // A sender that is gone means that its task has ended, which is as bad.
+        // A sender that is gone means that its task has ended: the registration has, too.
         tokio::select! {
             _ = lost.wait_for(|lost| *lost) => "its lock session was lost",
             _ = reports.wait_for(|report| report.declared_dead) => "it was declared dead",
-            () = self.failed.cancelled() => "its watch over the others ended",
+            () = self.failed.cancelled() => "its failure detection ended",
         }
     }
 
-    /// Leaves in good order: nothing may be claimed any more. Over a connection that there is: the server may have no other
-    /// for a node that stops.
+    /// Leaves in order, with nothing claimed any more. It uses an open connection: the server may have none left for a
+    /// node that stops.
     pub(crate) async fn leave(self, pool: &Pool) -> Result<()> {
         node::leave(pool, self.incarnation).await
     }
 }
 
-/// Departs an incarnation of this node id whose process is gone. While its liveness lock is held it may only be slow to
-/// die; held past the tolerance, somebody else runs under this node id.
-async fn wait_until_gone(
+/// Removes an older incarnation of this node id, once its liveness lock is free: its process may be slow to end. When the
+/// lock is held past the tolerance, another process runs under this node id.
+async fn remove_previous(
     base: &Connector,
     bootstrap: &Session,
     older: Incarnation,
@@ -148,7 +151,7 @@ async fn wait_until_gone(
     take(base, bootstrap, key, options).await?;
     let released = removal::remove(client, older, &options.node_id, cause).await?;
     within(ANSWER_TIMEOUT, client.query(LOCK_RELEASE, &[&vec![key.0]])).await?;
-    tracing::info!(incarnation = %older, released, "departed an older incarnation of this node");
+    tracing::info!(incarnation = %older, released, "an older incarnation of this node is removed and its claims are released");
     Ok(())
 }
 
@@ -156,15 +159,16 @@ fn foreign_holder(foreign: &ForeignLock) -> Error {
     Error::conflict(
         "lock-held-by-foreign-session",
         format!(
-            "a lock that only a node of this id needs is held by a session that is no node's: process {} of the server, user \
-             {:?}, application {:?}; end that session (pg_terminate_backend), and revoke CONNECT on the database from those \
-             who need none",
+            "a lock that only a node of this id needs is held by a foreign session: process {} of the server, user {:?}, \
+             application {:?}; terminate that session (pg_terminate_backend), and revoke CONNECT on the database from \
+             roles that do not need it",
             foreign.process_id, foreign.user, foreign.application
         ),
     )
 }
 
-/// Takes a lock that only a process of the same node id can hold, or refuses to share that id.
+/// Takes a lock that only a process of the same node id can hold. Errors: `node-id-in-use`,
+/// `lock-held-by-foreign-session`.
 async fn take(base: &Connector, session: &Session, key: LockKey, options: &MembershipOptions) -> Result<()> {
     let began = Instant::now();
     loop {

@@ -1,28 +1,27 @@
-//! Who belongs to the cluster, and how the others know.
+//! Membership of the cluster, failure detection and take-over.
 //!
 //! # Invariants
 //!
-//! - A process has a node id, and per registration an incarnation that is never used twice. Whatever ends a
+//! - A process has a node id, and for each registration an incarnation that is never used twice. The end of a
 //!   registration (its session lost, its row deleted, the server crashed) ends all work of that incarnation; the process
-//!   registers anew under the next.
-//! - The liveness lock is taken before the node row is inserted: whoever sees the row and gets the lock knows that the
-//!   process is gone.
-//! - Check-ins run on a thread, a runtime and a connection of their own, so that busy workers are not declared dead.
-//! - At start nobody resets anybody else's claims: a process departs the older incarnations of its own node id, if
+//!   registers again under the next one.
+//! - The liveness lock is taken before the node row is inserted. So a session that sees the row and gets the lock knows
+//!   that the process has ended.
+//! - Check-ins run on a thread, a runtime and a connection of their own, so that a busy node does not expire.
+//! - A starting process releases no claims of other nodes: it removes the older incarnations of its own node id, once
 //!   their liveness lock is free.
-//! - A process that dies is noticed by the neighbour who watches its liveness lock; one that hangs or is cut off, by
-//!   everybody whose own check-ins come through, by the database's clock. Whoever notices takes over, and whoever finds
-//!   a take-over half done finishes it: there is no leader.
+//! - The end of a process is noticed by the neighbour that watches its liveness lock. A node that hangs or is cut off
+//!   expires by the database's clock, for every node whose own check-ins are answered. Any node can take over, and
+//!   completes a take-over that another node left unfinished: failover needs no leader.
 //!
 //! # Layout
 //!
-//! - `membership`: joins and leaves; `pulse`: the check-ins, and `verdict`: what they say about the others.
-//! - `watch`, `expiry`: who notices that a node is gone; `take_over`: what is done then.
-//! - `jobs`: what the cluster does once. `scheduler`: who fires schedules.
+//! - `membership`: joins and leaves; `check_in`: the check-ins; `failure_detector`: which nodes have expired.
+//! - `liveness_watch`: waits for the end of a neighbour; `take_over`: removes nodes and releases their claims.
+//! - `jobs`: what the cluster does once per interval; `election`: the leader among the schedulers.
 
 mod check_in;
 pub(crate) mod election;
-mod expiry;
 mod failure_detector;
 mod jobs;
 mod liveness_watch;

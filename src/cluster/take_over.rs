@@ -1,12 +1,16 @@
-//! Taking over from a node that is gone: its incarnation departs, and its claims are free.
+//! Take-over: an ended or expired node is removed, and its claims are released.
 //!
-//! Any number of nodes may take over from the same one at once. Whoever does so finishes what the dead one, or anybody
-//! else, has left half done: a node may die of taking over.
+//! Any number of nodes may take over from the same one at once. Each completes what the removed node, or a node that
+//! ended during a take-over, has left unfinished.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio_util::sync::DropGuard;
+use tokio_util::task::AbortOnDropHandle;
 
+use super::check_in::CheckInReport;
 use crate::Result;
 use crate::db::{ANSWER_TIMEOUT, Connector, within};
 use crate::id::{Incarnation, NodeId};
@@ -14,21 +18,21 @@ use crate::lock::LockKey;
 use crate::store::lock as store_lock;
 use crate::store::node::removal::{self, RemovalCause};
 
-/// How long the server may take to notice that the connections of a dead process are closed. Only a process that lives
+/// How long the server may take to notice that the connections of an ended process are closed. Only a process that goes
 /// on without its lock session costs this long.
-const LAST_SIGNS: Duration = Duration::from_millis(250);
+const CLOSING_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Without this right a row that kills its process is never blamed for it.
-pub(super) const BLIND: &str = "whether a node lives cannot be seen: the owner of the schema may not read what the sessions of \
-     the role do that the node logs in as; grant it that role, or pg_read_all_stats";
+/// Without this right, a row that terminates its process is never isolated.
+pub(super) const SESSIONS_HIDDEN: &str = "whether the sessions of a node are alive cannot be seen: the owner of the schema may not read \
+     pg_stat_activity of the role that the node logs in as; grant it that role, or pg_read_all_stats";
 
-/// Sees incarnations off on behalf of this node. Cheap to clone.
+/// Removes incarnations on behalf of this node. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct TakeOver {
     connector: Connector,
     node: NodeId,
-    /// Counts take-overs that freed something.
-    done: watch::Sender<u64>,
+    /// Counts completed take-overs.
+    completed: watch::Sender<u64>,
 }
 
 impl TakeOver {
@@ -36,7 +40,7 @@ impl TakeOver {
         Self {
             connector,
             node,
-            done: watch::Sender::new(0),
+            completed: watch::Sender::new(0),
         }
     }
 
@@ -44,81 +48,112 @@ impl TakeOver {
         &self.connector
     }
 
-    pub(super) fn done(&self) -> watch::Receiver<u64> {
-        self.done.subscribe()
+    pub(super) fn completed(&self) -> watch::Receiver<u64> {
+        self.completed.subscribe()
     }
 
     pub(super) fn liveness(&self, incarnation: Incarnation) -> LockKey {
         LockKey::liveness(self.connector.schema().as_str(), incarnation)
     }
 
-    /// Takes over from a node whose liveness lock was found free. Its process is gone, unless it lost nothing but that
-    /// session: then it stops working as well, but what it had claimed is not to blame.
-    pub(super) async fn of_the_dead(&self, client: &tokio_postgres::Client, dead: Incarnation) -> Result<()> {
+    /// Takes over from a node whose liveness lock was found free. Its process has ended, unless it has lost only that
+    /// session: then it stops working as well, and none of its claims counts as a crash.
+    pub(super) async fn from_ended(&self, client: &tokio_postgres::Client, ended: Incarnation) -> Result<()> {
         let began = tokio::time::Instant::now();
         let cause = loop {
-            let signs = removal::node_state(client, dead).await?;
-            if !signs.exists {
-                // It left in good order, or somebody was faster.
+            let state = removal::node_state(client, ended).await?;
+            if !state.exists {
+                // It left in order, or another node has taken over.
                 return Ok(());
             }
-            if signs.is_alive == Some(false) {
+            if state.is_alive == Some(false) {
                 break RemovalCause::Died;
             }
-            if began.elapsed() > LAST_SIGNS {
-                if signs.is_alive.is_none() {
-                    tracing::warn!(incarnation = %dead, "{BLIND}; nothing is blamed for the end of this one");
+            if began.elapsed() > CLOSING_TIMEOUT {
+                if state.is_alive.is_none() {
+                    tracing::warn!(incarnation = %ended, "{SESSIONS_HIDDEN}; no claim counts as its crash");
                 }
                 break RemovalCause::Replaced;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         };
-        self.see_off(client, dead, cause).await
+        self.remove(client, ended, cause).await
     }
 
-    /// Takes over from a node that missed its check-in, unless it has caught up by now. Hung or cut off, nothing that
-    /// it had claimed is to blame; dead, it is.
-    pub(super) async fn of_the_silent(&self, silent: Incarnation) -> Result<()> {
+    /// Takes over from an expired node, unless it has checked in by now. If its process hangs or is cut off, none of its
+    /// claims counts as a crash; if it has ended, they do.
+    pub(super) async fn from_expired(&self, expired: Incarnation) -> Result<()> {
         let session = self.connector.open().await?;
         let client = &session.client;
-        let signs = removal::node_state(client, silent).await?;
-        if !signs.is_late {
+        let state = removal::node_state(client, expired).await?;
+        if !state.is_late {
             return Ok(());
         }
-        if store_lock::wait_until_free(client, self.liveness(silent).0, Duration::from_millis(1)).await? {
-            return self.of_the_dead(client, silent).await;
+        if store_lock::wait_until_free(client, self.liveness(expired).0, Duration::from_millis(1)).await? {
+            return self.from_ended(client, expired).await;
         }
-        tracing::warn!(incarnation = %silent, "a node missed its check-in and is declared dead");
-        // It may be stopped in the middle of a commit: its fence would be waited for.
-        removal::terminate(client, silent).await?;
-        self.see_off(client, silent, RemovalCause::Replaced).await
+        tracing::warn!(incarnation = %expired, "an expired node, which missed its check-ins, is declared dead");
+        // It may be stopped in the middle of a commit: the take-over would wait for its fence row.
+        removal::terminate(client, expired).await?;
+        self.remove(client, expired, RemovalCause::Replaced).await
     }
 
-    async fn see_off(&self, client: &tokio_postgres::Client, gone: Incarnation, cause: RemovalCause) -> Result<()> {
-        let mut released = removal::remove(client, gone, &self.node, cause).await?;
+    async fn remove(&self, client: &tokio_postgres::Client, node: Incarnation, cause: RemovalCause) -> Result<()> {
+        let mut released = removal::remove(client, node, &self.node, cause).await?;
         for other in removal::unfinished(client).await? {
             released += removal::remove(client, other, &self.node, RemovalCause::Replaced).await?;
         }
-        self.done.send_modify(|done| *done += 1);
-        tracing::info!(incarnation = %gone, released, "taken over from a node that is gone");
+        self.completed.send_modify(|completed| *completed += 1);
+        tracing::info!(incarnation = %node, released, "take-over completed: the node is removed and its claims are released");
         Ok(())
     }
 
-    /// The safety net: claims of incarnations that nobody knows, and departures that nobody finished. Needed after a
-    /// crash of the server, which empties `node` and `fence`, and after claims by a process that was already dead.
-    pub(super) async fn of_the_unknown(&self) -> Result<()> {
+    /// Releases orphaned claims, of incarnations without a row, and completes unfinished removals. Needed after a crash
+    /// of the server, which empties `node` and `fence`, and after claims by a process that had been removed.
+    pub(super) async fn release_orphaned(&self) -> Result<()> {
         let session = self.connector.open().await?;
-        for orphan in removal::orphaned(&session.client).await? {
-            let released = removal::remove(&session.client, orphan, &self.node, RemovalCause::Replaced).await?;
-            self.done.send_modify(|done| *done += 1);
-            tracing::info!(incarnation = %orphan, released, "released the claims of an incarnation that is no more");
+        for orphaned in removal::orphaned(&session.client).await? {
+            let released = removal::remove(&session.client, orphaned, &self.node, RemovalCause::Replaced).await?;
+            self.completed.send_modify(|completed| *completed += 1);
+            tracing::info!(incarnation = %orphaned, released, "orphaned claims of a removed incarnation are released");
         }
         Ok(())
     }
 
-    /// Stops a wait that is under way on a connection; the statement fails then, or has just ended.
+    /// Cancels a wait on a connection. Its statement fails, or has just ended.
     pub(super) async fn stop_waiting(&self, client: &tokio_postgres::Client) -> Result<()> {
         let tls = self.connector.tls();
         within(ANSWER_TIMEOUT, client.cancel_token().cancel_query(tls)).await
+    }
+}
+
+/// Owns the task that takes over from the expired nodes of each check-in.
+pub(super) struct ExpiredNodes(#[allow(dead_code, reason = "held for its drop")] AbortOnDropHandle<()>);
+
+impl ExpiredNodes {
+    /// Runs until dropped. `ends` is dropped with the task, however that ends.
+    pub(super) fn start(take_over: TakeOver, mut reports: watch::Receiver<CheckInReport>, ends: DropGuard) -> Self {
+        Self(AbortOnDropHandle::new(tokio::spawn(async move {
+            let _ends = ends;
+            let mut removed = BTreeSet::new();
+            while reports.changed().await.is_ok() {
+                let expired = reports.borrow_and_update().expired.clone();
+                removed.retain(|node| expired.contains(node));
+                for node in expired {
+                    if removed.contains(&node) {
+                        continue;
+                    }
+                    match take_over.from_expired(node).await {
+                        Ok(()) => {
+                            removed.insert(node);
+                        }
+                        // The next check-in shows it again.
+                        Err(error) => {
+                            tracing::warn!(incarnation = %node, %error, "the take-over from an expired node failed")
+                        }
+                    }
+                }
+            }
+        })))
     }
 }

@@ -1,4 +1,4 @@
-//! Who may register under a node id, and how a registration ends.
+//! Which process may register under a node id, and how a registration ends.
 
 use std::time::Duration;
 
@@ -29,8 +29,8 @@ async fn ended(membership: &Membership) -> &'static str {
         .expect("the registration goes on")
 }
 
-/// A registration whose process has gone without a word, with a claim.
-async fn forsaken(fixture: &Fixture, node: &str) -> Incarnation {
+/// The registration of a process that was killed, with a claim.
+async fn killed(fixture: &Fixture, node: &str) -> Incarnation {
     let client = &fixture.admin.client;
     let incarnation = node::next_incarnation(client).await.unwrap();
     node::register(client, incarnation, &NodeId::new(node), Duration::from_secs(60))
@@ -48,8 +48,8 @@ async fn forsaken(fixture: &Fixture, node: &str) -> Incarnation {
     incarnation
 }
 
-/// Somebody whose process lives: its liveness lock is held for as long as this is.
-async fn lives(fixture: &Fixture, incarnation: Incarnation) -> Session {
+/// Holds the liveness lock of an incarnation, as its process would.
+async fn hold_liveness(fixture: &Fixture, incarnation: Incarnation) -> Session {
     let session = fixture.session().await;
     let key = LockKey::liveness(fixture.base.schema().as_str(), incarnation).0;
     session
@@ -61,7 +61,7 @@ async fn lives(fixture: &Fixture, incarnation: Incarnation) -> Session {
 }
 
 #[tokio::test]
-async fn the_liveness_lock_is_held_before_anybody_can_see_the_node() {
+async fn the_liveness_lock_is_held_before_the_node_is_visible() {
     let fixture = Fixture::new().await;
     fixture
         .admin
@@ -93,11 +93,11 @@ async fn the_liveness_lock_is_held_before_anybody_can_see_the_node() {
 }
 
 #[tokio::test]
-async fn a_process_departs_the_one_that_died_under_its_node_id() {
+async fn a_process_removes_a_killed_incarnation_of_its_node_id() {
     let fixture = Fixture::new().await;
-    let older = forsaken(&fixture, "n").await;
-    let stranger = forsaken(&fixture, "m").await;
-    let _alive = lives(&fixture, stranger).await;
+    let older = killed(&fixture, "n").await;
+    let other = killed(&fixture, "m").await;
+    let _alive = hold_liveness(&fixture, other).await;
     let membership = join(&fixture, "n").await.unwrap();
     assert!(membership.incarnation > older);
     assert_eq!(
@@ -108,10 +108,10 @@ async fn a_process_departs_the_one_that_died_under_its_node_id() {
     );
     assert_eq!(
         fixture
-            .count(&format!("SELECT count(*) FROM work WHERE claimed_by = {stranger}"))
+            .count(&format!("SELECT count(*) FROM work WHERE claimed_by = {other}"))
             .await,
         1,
-        "another node's claims are none of its business"
+        "the claims of another node are not released"
     );
     assert_eq!(fixture.count("SELECT count(*) FROM node").await, 2);
     assert_eq!(fixture.count("SELECT count(*) FROM removed_node").await, 0);
@@ -119,7 +119,7 @@ async fn a_process_departs_the_one_that_died_under_its_node_id() {
 }
 
 #[tokio::test]
-async fn a_node_id_whose_process_lives_is_refused() {
+async fn a_node_id_in_use_is_refused() {
     let fixture = Fixture::new().await;
     let first = join(&fixture, "n").await.unwrap();
     let mut second = options("n");
@@ -129,7 +129,7 @@ async fn a_node_id_whose_process_lives_is_refused() {
     assert_eq!(
         fixture.count("SELECT incarnation FROM node").await,
         first.incarnation.0,
-        "the one that lives is left alone"
+        "the registered node is not removed"
     );
     let lanes = i64::try_from(WRITERS.len()).unwrap();
     assert_eq!(fixture.count("SELECT count(*) FROM fence").await, lanes);
@@ -137,12 +137,12 @@ async fn a_node_id_whose_process_lives_is_refused() {
 }
 
 #[tokio::test]
-async fn a_predecessor_that_is_slow_to_die_is_waited_for() {
+async fn a_slowly_ending_predecessor_is_waited_for() {
     let fixture = Fixture::new().await;
-    let older = forsaken(&fixture, "n").await;
+    let older = killed(&fixture, "n").await;
     let key = LockKey::liveness(fixture.base.schema().as_str(), older).0;
-    let dying = fixture.session().await;
-    dying
+    let ending = fixture.session().await;
+    ending
         .client
         .batch_execute(&format!("SELECT pg_advisory_lock({key})"))
         .await
@@ -169,7 +169,7 @@ async fn a_predecessor_that_is_slow_to_die_is_waited_for() {
             .await,
         0
     );
-    drop(dying);
+    drop(ending);
     let membership = joins.await.unwrap().unwrap();
     assert_eq!(
         fixture.count("SELECT incarnation FROM node").await,
@@ -185,7 +185,7 @@ async fn a_predecessor_that_is_slow_to_die_is_waited_for() {
 }
 
 #[tokio::test]
-async fn whoever_is_declared_dead_learns_it() {
+async fn a_node_that_was_declared_dead_learns_it() {
     let fixture = Fixture::new().await;
     for taken in ["DELETE FROM node", "DELETE FROM fence"] {
         let membership = join(&fixture, "n").await.unwrap();
@@ -194,15 +194,15 @@ async fn whoever_is_declared_dead_learns_it() {
         fixture.admin.client.batch_execute(taken).await.unwrap();
         assert_eq!(ended(&membership).await, "it was declared dead", "{taken}");
         assert!(!membership.reports().borrow().is_fresh());
-        // The same process registers anew.
+        // The same process registers again.
         let previous = membership.incarnation;
         drop(membership);
-        let anew = Membership::join(&fixture.base, &options("n"), Some(previous))
+        let again = Membership::join(&fixture.base, &options("n"), Some(previous))
             .await
             .unwrap();
-        assert!(anew.incarnation > previous);
-        let pool = Pool::new(&anew.connector, 1).unwrap();
-        anew.leave(&pool).await.unwrap();
+        assert!(again.incarnation > previous);
+        let pool = Pool::new(&again.connector, 1).unwrap();
+        again.leave(&pool).await.unwrap();
         fixture.until(0, "SELECT count(*) FROM node").await;
     }
     fixture.is_sound().await;
@@ -225,11 +225,14 @@ async fn a_lost_lock_session_ends_the_registration() {
 }
 
 #[tokio::test]
-async fn a_check_in_tells_who_is_late() {
+async fn a_check_in_shows_expired_nodes() {
     let fixture = Fixture::new().await;
-    let late = forsaken(&fixture, "late").await;
-    let fresh = forsaken(&fixture, "fresh").await;
-    let _alive = (lives(&fixture, late).await, lives(&fixture, fresh).await);
+    let late = killed(&fixture, "late").await;
+    let fresh = killed(&fixture, "fresh").await;
+    let _alive = (
+        hold_liveness(&fixture, late).await,
+        hold_liveness(&fixture, fresh).await,
+    );
     fixture
         .admin
         .client
@@ -241,17 +244,17 @@ async fn a_check_in_tells_who_is_late() {
         .unwrap();
     let membership = join(&fixture, "n").await.unwrap();
     let mut reports = membership.reports();
-    let told = reports.wait_for(|report| !report.check_in.expired.is_empty());
-    let told = tokio::time::timeout(Duration::from_secs(60), told)
+    let shows = reports.wait_for(|report| !report.check_in.expired.is_empty());
+    let report = tokio::time::timeout(Duration::from_secs(60), shows)
         .await
         .unwrap()
         .unwrap();
-    let expired: Vec<_> = told
+    let expired: Vec<_> = report
         .check_in
         .expired
         .iter()
         .map(|expired| expired.incarnation)
         .collect();
     assert_eq!(expired, [late]);
-    assert!(told.check_in.registered);
+    assert!(report.check_in.registered);
 }

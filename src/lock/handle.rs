@@ -1,89 +1,62 @@
-//! A held lock, and whoever waits for one.
+//! A held lock, and a request for one that is pending.
 
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::front::Front;
+use super::frontend::{FencingToken, Frontend};
+use super::request::{KeyRequest, LockRequest};
 use super::table::Ticket;
 use crate::{Error, Result};
 
-/// A number that grows with each holder of a lock, to be checked by whatever the lock protects.
+/// The locks of one request, held. They are released when it is dropped, or when the process ends, however it ends.
 ///
-/// A lock alone cannot stop a holder that was paused for so long that it was taken for dead: it may still write after
-/// somebody else has the lock. Whoever remembers the highest token that it has seen, and refuses a smaller one, can.
-/// Tokens of different names, and of different providers, are not comparable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FencingToken(pub(super) u64);
-
-impl FencingToken {
-    /// The number, for a column or a header.
-    pub fn get(self) -> u64 {
-        self.0
-    }
-}
-
-impl fmt::Display for FencingToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// What was asked for, held. Dropping it gives everything back; so does the end of the process, however it ends.
-///
-/// Locks are not re-entrant: who asks again for what it holds waits for itself.
-#[must_use = "a lock is given back when its handle is dropped"]
+/// Locks are not re-entrant: a task that asks again for a lock that it holds waits for itself.
+#[must_use = "a lock is released when its handle is dropped"]
 pub struct LockHandle {
     ticket: Ticket,
-    front: Arc<Front>,
+    frontend: Arc<Frontend>,
     token: tokio::sync::OnceCell<FencingToken>,
 }
 
 impl LockHandle {
-    pub(super) fn new(front: &Arc<Front>, ticket: Ticket) -> Self {
-        Self {
-            ticket,
-            front: Arc::clone(front),
-            token: tokio::sync::OnceCell::new(),
-        }
-    }
-
-    /// Whether the provider has lost its connection, so that somebody else may have the lock by now. False is no
-    /// promise: the news takes its time, up to the ten seconds after which a silent connection counts as dead.
+    /// Whether the provider has lost its connection, so that another process may hold the lock by now. False is no
+    /// promise: a loss is noticed late, up to the ten seconds after which an unresponsive connection counts as dead.
     pub fn is_lost(&self) -> bool {
-        self.front.is_lost()
+        self.frontend.is_lost()
     }
 
-    /// Returns when the lock is lost, at once if it is lost already; giving it back does not make it return. Cancellation
-    /// safe. The future does not borrow the handle.
+    /// Returns when the lock is lost, at once if it is lost already; not when it is released. Cancellation safe. The
+    /// future does not borrow the handle.
     pub fn lost(&self) -> impl Future<Output = ()> + Send + 'static {
-        let mut lost = self.front.lost();
+        let mut lost = self.frontend.lost();
         async move {
-            // A sender that is gone means that its task has ended, which is as bad.
+            // A sender that is gone means that its task has ended: the lock is lost, too.
             let _ = lost.wait_for(|lost| *lost).await;
         }
     }
 
     /// The token of this grant, greater than that of every earlier holder of the same name that asked for one. It is
-    /// drawn when it is first asked for, over the very connection that holds the lock: who has lost the lock gets an
+    /// drawn when it is first asked for, over the connection that holds the lock: after a loss of the lock this is an
     /// error ([`Error::is_lost_lock`]), never a token that is too new. Cancellation safe.
     ///
-    /// Of Postgres it is a transaction id, which is logged before it is given out: it grows across restarts and crashes
-    /// of the server, but a failover to a replica that was behind may give one again. Of files it is a counter beside
-    /// them. In process it is a counter.
+    /// With Postgres it is a transaction id, which is logged before it is returned: it grows across restarts and crashes
+    /// of the server, but a failover to a replica that was behind may return one again. With files it is a counter in a
+    /// file beside them, within a process a counter.
     pub async fn fencing_token(&self) -> Result<FencingToken> {
-        let token = self.token.get_or_try_init(|| self.front.draw_token()).await;
+        let token = self.token.get_or_try_init(|| self.frontend.draw_token()).await;
         token.copied()
     }
 }
 
 impl Drop for LockHandle {
     fn drop(&mut self) {
-        self.front.release(self.ticket);
+        self.frontend.release(self.ticket);
     }
 }
 
@@ -93,43 +66,70 @@ impl fmt::Debug for LockHandle {
     }
 }
 
-/// Somebody who asked. Dropped before the answer, nothing stays locked and its place in line is free.
-pub(super) struct Waiting {
-    front: Arc<Front>,
+/// A pending request. Dropped before it is ready, it leaves nothing locked and no place in a queue.
+pub(super) struct PendingLock {
+    frontend: Arc<Frontend>,
     ticket: Option<Ticket>,
-    answer: oneshot::Receiver<Option<LockHandle>>,
+    answer: oneshot::Receiver<bool>,
 }
 
-impl Waiting {
-    pub(super) fn new(
-        front: &Arc<Front>,
-        ticket: Option<Ticket>,
-        answer: oneshot::Receiver<Option<LockHandle>>,
-    ) -> Self {
+impl PendingLock {
+    /// Submits the request now, not when the future is first polled.
+    pub(super) fn submit(frontend: &Arc<Frontend>, request: KeyRequest, waits: bool) -> Self {
+        let (ticket, answer) = frontend.submit(request, waits);
         Self {
-            front: Arc::clone(front),
+            frontend: Arc::clone(frontend),
             ticket,
             answer,
         }
     }
 }
 
-impl Future for Waiting {
+impl Future for PendingLock {
     type Output = Result<Option<LockHandle>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let answer = Pin::new(&mut self.answer).poll(context);
         answer.map(|answer| {
-            self.ticket = None;
-            answer.map_err(|_| Error::lost_lock("the connection that holds the locks ended; try again"))
+            let ticket = self.ticket.take();
+            let granted =
+                answer.map_err(|_| Error::lost_lock("the connection that holds the locks ended; try again"))?;
+            Ok(ticket.filter(|_| granted).map(|ticket| LockHandle {
+                ticket,
+                frontend: Arc::clone(&self.frontend),
+                token: tokio::sync::OnceCell::new(),
+            }))
         })
     }
 }
 
-impl Drop for Waiting {
+impl Drop for PendingLock {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket {
-            self.front.abandon(ticket);
+            self.frontend.abandon(ticket);
         }
     }
+}
+
+/// Waits until the request is granted, up to the timeout. Cancellation safe.
+pub(super) async fn acquire(frontend: &Arc<Frontend>, request: LockRequest, timeout: Duration) -> Result<LockHandle> {
+    let request = frontend.resolve(request)?;
+    let name = request.name.clone();
+    let timed_out = || {
+        let name = name.text();
+        Error::unavailable(
+            "lock-timeout",
+            format!("the lock {name:?} was not granted within {timeout:?}; another request holds it"),
+        )
+    };
+    match tokio::time::timeout(timeout, PendingLock::submit(frontend, request, true)).await {
+        Ok(answer) => answer?.ok_or_else(timed_out),
+        Err(_) => Err(timed_out()),
+    }
+}
+
+/// Takes the locks if they can be had at once. Cancellation safe.
+pub(super) async fn try_acquire(frontend: &Arc<Frontend>, request: LockRequest) -> Result<Option<LockHandle>> {
+    let request = frontend.resolve(request)?;
+    PendingLock::submit(frontend, request, false).await
 }

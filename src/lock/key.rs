@@ -1,4 +1,4 @@
-//! What a lock is called where it is kept: 64 bits.
+//! The key of a lock in its backend: 64 bits.
 
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -7,22 +7,21 @@ use sha2::{Digest, Sha256};
 
 use crate::id::{Incarnation, InstanceId, NodeId, TenantId};
 
-/// A lock's key in the 64-bit space of advisory locks; the two-integer space belongs to stimuli. Two names with one
-/// key only wait for each other.
+/// A lock's key in the 64-bit space of advisory locks; the two-integer space belongs to stimuli. Two names with one key
+/// exclude each other, which costs time only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct LockKey(pub(crate) i64);
 
-/// How a provider maps a name to its key: from the schema (or directory) and the parts of the name. A test puts another
-/// in its place, to make names collide.
-pub(super) type Keying = fn(&[&str]) -> LockKey;
+/// Maps the schema (or directory) and the parts of a name to a key. A test uses another one, to make names collide.
+pub(super) type KeyFunction = fn(&[&str]) -> LockKey;
 
 impl LockKey {
-    /// The lock of one instance: whoever runs a burst of it holds this.
+    /// The lock of an instance, held by each burst of it.
     pub(crate) fn instance(schema: &str, tenant: &TenantId, instance: &InstanceId) -> Self {
         Self::of(&[schema, "instance", tenant.as_str(), instance.as_str()])
     }
 
-    /// Held by a process for as long as its session lives; whoever gets it knows that the process is gone.
+    /// Held by a process while its session is open; another session that gets it knows that the process has ended.
     pub(crate) fn liveness(schema: &str, incarnation: Incarnation) -> Self {
         Self::of(&[schema, "liveness", &incarnation.to_string()])
     }
@@ -45,7 +44,7 @@ impl LockKey {
         Self(i64::from_be_bytes(key))
     }
 
-    /// The inverse of its text.
+    /// Parses the text form.
     pub(super) fn from_hex(text: &str) -> Option<Self> {
         u64::from_str_radix(text, 16).ok().map(|bits| Self(bits.cast_signed()))
     }
@@ -57,11 +56,11 @@ impl fmt::Display for LockKey {
     }
 }
 
-/// Keys are hashes already, and tickets are counted: a multiplication spreads both well enough.
+/// Keys are hashes already, and tickets are consecutive: a multiplication spreads both well enough.
 #[derive(Default)]
-pub(super) struct Spread(u64);
+pub(super) struct KeyHasher(u64);
 
-impl Hasher for Spread {
+impl Hasher for KeyHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -83,4 +82,4 @@ impl Hasher for Spread {
     }
 }
 
-pub(super) type Spreading = BuildHasherDefault<Spread>;
+pub(super) type BuildKeyHasher = BuildHasherDefault<KeyHasher>;

@@ -1,9 +1,9 @@
-//! What somebody asks for.
+//! What a caller asks for.
 
 use std::fmt;
 use std::sync::Arc;
 
-use super::key::{Keying, LockKey};
+use super::key::{KeyFunction, LockKey};
 use crate::id::InstanceId;
 use crate::{Error, Result};
 
@@ -14,7 +14,7 @@ pub const MOST_KEYS: usize = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum LockMode {
-    /// Together with others who hold it shared.
+    /// Together with others that hold it shared.
     Shared,
     /// Alone.
     Exclusive,
@@ -29,15 +29,14 @@ impl fmt::Display for LockMode {
     }
 }
 
-/// Which locks are wanted, all of them or none: one, several at once, or a slot of a semaphore.
+/// The locks to take, all or none: one, several at once, or a slot of a semaphore.
 ///
 /// Names are compared byte by byte, may be of any length, and are locked as 64 bits of their SHA-256 (mixed with the
-/// schema or directory of the provider). Two names with the same bits wait for each other; they are never taken for
-/// one another.
+/// schema or directory of the provider). Two names with the same bits exclude each other; neither passes for the other.
 #[derive(Clone, Debug)]
 pub struct LockRequest {
     names: Vec<(String, LockMode)>,
-    /// Some: the only name is a semaphore with so many slots.
+    /// How many slots the only name has, if it is a semaphore.
     slots: Option<usize>,
 }
 
@@ -47,15 +46,15 @@ impl LockRequest {
         Self::one(name.into(), LockMode::Exclusive)
     }
 
-    /// One lock, held together with others who ask for it shared. Whoever waits for it alone is not overtaken by
-    /// sharers of the same provider that come later.
+    /// One lock, held together with others that ask for it shared. A later shared request does not overtake an exclusive
+    /// one that waits at the same provider.
     pub fn shared(name: impl Into<String>) -> Self {
         Self::one(name.into(), LockMode::Shared)
     }
 
-    /// One of so many slots (1 to 256) under a name: at most that many hold one at a time. All who use the name must
-    /// give the same number. A semaphore and a lock of the same name have nothing to do with each other. Slots cannot
-    /// be combined with locks; [`and_exclusive`](Self::and_exclusive) on one is refused when it is asked for.
+    /// One of so many slots (1 to 256) of a semaphore: at most that many are held at a time. All requests for the name must
+    /// give the same number. A semaphore and a lock of the same name are independent. Slots cannot be combined with
+    /// locks: after [`and_exclusive`](Self::and_exclusive) the request is refused.
     pub fn semaphore(name: impl Into<String>, slots: usize) -> Self {
         Self {
             slots: Some(slots),
@@ -63,8 +62,8 @@ impl LockRequest {
         }
     }
 
-    /// This lock as well, alone. Order does not matter: nothing is held while it is waited for, so that nobody
-    /// deadlocks. A name given twice counts once, in the stronger mode.
+    /// This lock as well, exclusively. The order does not matter: no lock is held while another one is waited for, so
+    /// requests do not deadlock. A name given twice counts once, in the stronger mode.
     #[must_use]
     pub fn and_exclusive(mut self, name: impl Into<String>) -> Self {
         self.names.push((name.into(), LockMode::Exclusive));
@@ -85,8 +84,8 @@ impl LockRequest {
         }
     }
 
-    /// The keys, sorted, each once.
-    pub(super) fn resolve(self, space: &str, keying: Keying) -> Result<Wish> {
+    /// The request in keys: sorted, each once.
+    pub(super) fn resolve(self, namespace: &str, key_function: KeyFunction) -> Result<KeyRequest> {
         let too_many = |what: &str| {
             Error::invalid(
                 "invalid-lock-request",
@@ -97,60 +96,60 @@ impl LockRequest {
             let [(name, _)] = self.names.as_slice() else {
                 return Err(Error::invalid(
                     "invalid-lock-request",
-                    "a slot of a semaphore is asked for by itself, not together with locks",
+                    "a slot of a semaphore cannot be requested together with locks",
                 ));
             };
             if slots == 0 || slots > MOST_KEYS {
                 return Err(too_many("slots"));
             }
             let keys = (0..slots).map(|slot| {
-                let key = keying(&[space, "slot", name, &slot.to_string()]);
+                let key = key_function(&[namespace, "slot", name, &slot.to_string()]);
                 (key, LockMode::Exclusive)
             });
             let mut keys: Vec<_> = keys.collect();
-            // From another slot each time, so that nodes do not all try the first one.
+            // From a random slot on, so that nodes do not all try the same one first.
             keys.rotate_left(rand::random_range(0..slots));
-            return Ok(Wish {
+            return Ok(KeyRequest {
                 keys: Keys::Many(keys),
                 any: true,
-                name: Name::Given(name.as_str().into()),
+                name: LockName::Given(name.as_str().into()),
             });
         }
         if self.names.len() > MOST_KEYS {
             return Err(too_many("locks"));
         }
         if let [(name, mode)] = self.names.as_slice() {
-            return Ok(Wish {
-                keys: Keys::One([(keying(&[space, "name", name]), *mode)]),
+            return Ok(KeyRequest {
+                keys: Keys::One([(key_function(&[namespace, "name", name]), *mode)]),
                 any: false,
-                name: Name::Given(name.as_str().into()),
+                name: LockName::Given(name.as_str().into()),
             });
         }
         let keyed = self.names.iter();
         let mut keys: Vec<_> = keyed
-            .map(|(name, mode)| (keying(&[space, "name", name]), *mode))
+            .map(|(name, mode)| (key_function(&[namespace, "name", name]), *mode))
             .collect();
-        // The stronger mode first, and that one stays.
+        // The stronger mode comes first, so it stays.
         keys.sort_by(|one, two| one.0.cmp(&two.0).then(two.1.cmp(&one.1)));
         keys.dedup_by_key(|(key, _)| *key);
         let names: Vec<&str> = self.names.iter().map(|(name, _)| name.as_str()).collect();
-        Ok(Wish {
+        Ok(KeyRequest {
             keys: Keys::Many(keys),
             any: false,
-            name: Name::Given(names.join(", ").into()),
+            name: LockName::Given(names.join(", ").into()),
         })
     }
 }
 
-/// What a lock is called where somebody looks at it.
+/// The name that operators see.
 #[derive(Clone)]
-pub(super) enum Name {
+pub(super) enum LockName {
     Given(Arc<str>),
-    /// Written out only when somebody looks: bursts take these locks.
+    /// Formatted only for a view: each burst takes such a lock.
     Instance(InstanceId),
 }
 
-impl Name {
+impl LockName {
     pub(super) fn text(&self) -> Arc<str> {
         match self {
             Self::Given(name) => Arc::clone(name),
@@ -160,14 +159,14 @@ impl Name {
 }
 
 /// A request in keys.
-pub(super) struct Wish {
+pub(super) struct KeyRequest {
     pub(super) keys: Keys,
-    /// One of them is enough.
+    /// One of the keys is enough.
     pub(super) any: bool,
-    pub(super) name: Name,
+    pub(super) name: LockName,
 }
 
-/// Most requests have one key and need no memory for it.
+/// Most requests have one key, which needs no allocation.
 pub(super) enum Keys {
     One([(LockKey, LockMode); 1]),
     Many(Vec<(LockKey, LockMode)>),

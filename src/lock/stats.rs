@@ -1,14 +1,14 @@
-//! What locks cost, counted from the start.
+//! Statistics of a provider, counted since it was opened.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Eight buckets for each power of two: what is read back is at most 12.5 % too high.
+/// Eight buckets for each power of two: a percentile is at most 12.5 % too high.
 const STEPS_LOG2: u32 = 3;
 /// Up to 2^42 ns, which is more than an hour.
 const BUCKETS: usize = 43 << STEPS_LOG2;
 
-/// Durations, counted without a lock.
+/// A histogram of durations, without a mutex.
 pub(crate) struct Histogram {
     buckets: Box<[AtomicU64]>,
     total_ns: AtomicU64,
@@ -32,7 +32,7 @@ impl Histogram {
             bucket.fetch_add(1, Relaxed);
         }
         self.total_ns.fetch_add(nanos, Relaxed);
-        // Mostly it is not longer, and to look costs less than to write.
+        // Mostly it is not longer, and a read costs less than a write.
         if nanos > self.longest_ns.load(Relaxed) {
             self.longest_ns.fetch_max(nanos, Relaxed);
         }
@@ -83,7 +83,7 @@ fn upper_bound(bucket: usize) -> u64 {
     ((bucket % steps + steps + 1) << shift) - 1
 }
 
-/// Durations in short. Each percentile is the upper end of its bucket, at most 12.5 % above the true one.
+/// Durations in summary. Each percentile is the upper end of its bucket, at most 12.5 % above the true one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Durations {
@@ -101,31 +101,31 @@ pub struct Durations {
     pub max: Duration,
 }
 
-/// What a provider counted since it was made. The numbers are read one after the other while others go on counting.
+/// What a provider has counted since it was opened. The numbers are read one after the other, not at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LockStats {
-    /// From asking to having, of requests that were granted.
+    /// From the request to the grant, of granted requests.
     pub acquire: Durations,
-    /// From having to giving back.
+    /// From the grant to the release.
     pub hold: Durations,
     /// Requests that were granted. A request for several locks counts once.
     pub granted: u64,
-    /// Requests that did not get their locks at once, because somebody had one of them or stood in line.
+    /// Requests that were not granted at once, because another request held one of the locks or waited for it.
     pub contended: u64,
-    /// Tries that were answered with no.
+    /// Tries that were refused.
     pub refused: u64,
-    /// Requests that were given up while they waited: timed out, or dropped.
+    /// Requests that ended while they waited: timed out, or dropped.
     pub abandoned: u64,
     /// Requests and held locks that ended because the provider lost its connection.
     pub lost: u64,
-    /// Grants that passed from one holder to the next within the process.
+    /// Locks that went from one holder to the next within the process.
     pub handed_over: u64,
-    /// Locks (not requests) taken where other processes see it: in the database, or in the file system.
+    /// Locks (not requests) taken in the backend: in the database, or in the file system.
     pub taken: u64,
-    /// Locks given back there, and confirmed.
+    /// Locks released there, and confirmed.
     pub freed: u64,
-    /// Requests that had to queue because the budget of locks was used up.
+    /// Requests that had to wait because the budget of locks was used up.
     pub over_budget: u64,
 }
 
@@ -162,7 +162,7 @@ impl Counters {
     }
 }
 
-/// One more.
+/// Increments a counter.
 pub(super) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Relaxed);
 }

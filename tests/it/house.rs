@@ -284,7 +284,7 @@ fn sql_outside_its_rooms_is_seen() {
     }
     let test = Source::read("#[cfg(test)]\nmod tests {\n fn f() { q(\"SELECT 1\"); } }\nfn g() { q(\"SELECT 2\"); }");
     assert_eq!(
-        sql("src/lock/postgres.rs", &test).len(),
+        sql("src/lock/provider/postgres/mod.rs", &test).len(),
         1,
         "unit tests may, what follows them may not"
     );

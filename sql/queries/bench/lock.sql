@@ -1,5 +1,5 @@
 -- purpose: half of the plain way to lock, for comparison
--- caller:  lock::postgres::plain
+-- caller:  bench::locks::unbatched
 -- index:   none
 -- locks:   advisory (64-bit key), waits up to lock_timeout
 SELECT pg_advisory_lock($1)

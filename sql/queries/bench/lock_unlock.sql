@@ -1,5 +1,5 @@
 -- purpose: both in one statement, which protects nothing, as the fastest that could be
--- caller:  lock::postgres::plain
+-- caller:  bench::locks::unbatched
 -- index:   none
 -- locks:   advisory (64-bit key), waits up to lock_timeout
 SELECT pg_advisory_lock($1), pg_advisory_unlock($1)

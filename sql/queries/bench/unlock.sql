@@ -1,5 +1,5 @@
 -- purpose: the other half
--- caller:  lock::postgres::plain
+-- caller:  bench::locks::unbatched
 -- index:   none
 -- locks:   none
 SELECT pg_advisory_unlock($1)

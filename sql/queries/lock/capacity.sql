@@ -1,5 +1,5 @@
 -- purpose: how many locks the server's table is made for, and who we are to the other sessions
--- caller:  lock::postgres::session
+-- caller:  lock::provider::postgres::session
 -- index:   none
 -- locks:   none
 SELECT current_setting('max_locks_per_transaction')::bigint

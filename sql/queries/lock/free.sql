@@ -1,5 +1,5 @@
 -- purpose: give back each key that is held alone; the answer names those that were not held, of which there are none
--- caller:  lock::postgres::session
+-- caller:  lock::provider::postgres::session
 -- index:   none
 -- locks:   none
 SELECT k FROM unnest($1::bigint[]) k WHERE NOT pg_advisory_unlock(k)

@@ -1,5 +1,5 @@
 -- purpose: give keys back
--- caller:  lock::postgres, and the registration of a node
+-- caller:  lock::provider::postgres, cluster::membership
 -- index:   none
 -- locks:   none
 SELECT k, pg_advisory_unlock(k) FROM unnest($1::bigint[]) k

@@ -1,5 +1,5 @@
 -- purpose: the same as lock_take, shared
--- caller:  lock::postgres::session
+-- caller:  lock::provider::postgres::session
 -- index:   none
 -- locks:   advisory (64-bit key), try only, held by the session
 SELECT k FROM unnest($1::bigint[]) k WHERE NOT pg_try_advisory_lock_shared(k)

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
+use super::unbatched::{UnbatchedForm, UnbatchedLocks};
 use crate::harness::failure::Failure;
-use crate::lock::{PlainForm, PlainLocks};
 
 /// The numbers of connections; the best result is the baseline.
 const CONNECTIONS: [usize; 3] = [4, 16, 64];
@@ -32,14 +32,14 @@ pub(super) struct Best {
 pub(super) async fn run(url: &str, schema: &str, seconds: Duration) -> Result<Baseline, Failure> {
     let time = seconds.min(MAX_TIME);
     Ok(Baseline {
-        two_trips: best(url, schema, PlainForm::TwoTrips, time).await?,
-        pipelined: best(url, schema, PlainForm::Pipelined, time).await?,
-        one_statement: best(url, schema, PlainForm::OneStatement, time).await?,
-        lone: measure(url, schema, PlainForm::TwoTrips, 1, time).await?,
+        two_trips: best(url, schema, UnbatchedForm::TwoTrips, time).await?,
+        pipelined: best(url, schema, UnbatchedForm::Pipelined, time).await?,
+        one_statement: best(url, schema, UnbatchedForm::OneStatement, time).await?,
+        lone: measure(url, schema, UnbatchedForm::TwoTrips, 1, time).await?,
     })
 }
 
-async fn best(url: &str, schema: &str, form: PlainForm, time: Duration) -> Result<Best, Failure> {
+async fn best(url: &str, schema: &str, form: UnbatchedForm, time: Duration) -> Result<Best, Failure> {
     let mut best = Best {
         per_second: 0.0,
         connections: 0,
@@ -57,12 +57,18 @@ async fn best(url: &str, schema: &str, form: PlainForm, time: Duration) -> Resul
     Ok(best)
 }
 
-async fn measure(url: &str, schema: &str, form: PlainForm, connections: usize, time: Duration) -> Result<f64, Failure> {
+async fn measure(
+    url: &str,
+    schema: &str,
+    form: UnbatchedForm,
+    connections: usize,
+    time: Duration,
+) -> Result<f64, Failure> {
     let pairs = Arc::new(AtomicU64::new(0));
     let stop = CancellationToken::new();
     let mut tasks = Vec::new();
     for _ in 0..connections {
-        let locks = PlainLocks::connect(url, schema).await?;
+        let locks = UnbatchedLocks::connect(url, schema).await?;
         let (pairs, stop, key) = (Arc::clone(&pairs), stop.clone(), rand::random());
         tasks.push(tokio::spawn(async move {
             while !stop.is_cancelled() {

@@ -8,6 +8,7 @@
 //! time from the request to the grant.
 
 mod baseline;
+mod unbatched;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};

@@ -1,14 +1,14 @@
-//! Who fires schedules. Unless told otherwise every node with the role does: an occurrence is moved on by
-//! compare-and-set, so that it fires once however many try. Where one shall be active at a time, the candidates elect it.
+//! Which node fires schedules. By default every node with the role does: an occurrence is advanced by compare-and-set, so
+//! it fires once however many nodes try. With a single scheduler, the candidates elect a leader.
 //!
 //! # Invariants
 //!
-//! - The active one holds a lock of the database on the session of its registration. The server gives it to the next
-//!   candidate in line when that session ends, however it ends: there is no lease that must run out first.
-//! - A term is a number that the database has given out over that very session, greater than those of all before.
-//! - It trusts its term only for as long as a check-in that was *sent* within the tolerance was answered, by the monotonic
-//!   clock: others take a node for dead after that at the earliest. Slow answers extend nothing.
-//! - All this spares the database work; that an occurrence fires once does not rest on it.
+//! - The leader holds a lock of the database on the session of its registration. When that session ends, however it ends,
+//!   the server grants the lock to the next candidate: failover waits for no lease to expire.
+//! - A term is a number that the database has given out over that session, greater than those of all earlier leaders.
+//! - A leader relies on its term only while a check-in that was *sent* within the tolerance is answered, by the monotonic
+//!   clock: other nodes declare it dead after that at the earliest. A slow answer does not extend it.
+//! - An election saves work of the database. That an occurrence fires once does not depend on it.
 
 use std::time::Duration;
 
@@ -16,36 +16,36 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::Membership;
 use super::check_in::CheckInReport;
+use super::membership::Membership;
 use crate::Result;
 use crate::db::Pool;
 use crate::id::Incarnation;
-use crate::lock::{LockGuard, SessionLocks};
+use crate::lock::{LockHandle, SessionLocks};
 use crate::store::node;
 
-/// How long a candidate stands in line before it asks anew.
-const IN_LINE: Duration = Duration::from_secs(3600);
+/// How long a candidate waits for the lock before it asks again.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// After a question that the database did not answer.
-const AGAIN: Duration = Duration::from_millis(500);
+/// The pause after a database error.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
-/// Whether and how a node takes part.
+/// Whether and when a node fires schedules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FiringMode {
-    /// It fires nothing.
+    /// Never.
     Off,
-    /// It fires, as do all others that may.
+    /// Always, as do all others with the role.
     EveryNode,
-    /// It fires while it is the one that was elected.
+    /// While it is the leader.
     Leader,
 }
 
-/// In which right a node fires: greater than that of whoever did before. Zero where everybody does.
+/// The number of a leadership, greater than that of every earlier leader. Zero where every node fires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Term(pub(crate) u64);
 
-/// The right to fire. Cheap to clone.
+/// Whether this node may fire. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Election {
     mode: FiringMode,
@@ -54,7 +54,7 @@ pub(crate) struct Election {
 }
 
 impl Election {
-    /// The term in which this node may fire at this moment; none: it may not. Ask before each round of firing.
+    /// The term in which this node may fire at this moment; none: it may not. Ask before each batch of fires.
     pub(crate) fn may_fire(&self) -> Option<Term> {
         if !self.reports.borrow().is_fresh() {
             return None;
@@ -66,21 +66,21 @@ impl Election {
         }
     }
 
-    /// Changes when this node is elected, and when it is so no more: then it is time to look what is due.
+    /// Changes when this node becomes the leader, or is no longer: schedules may be due.
     pub(crate) fn changes(&self) -> watch::Receiver<Option<Term>> {
         self.elected.clone()
     }
 }
 
-/// Takes part until `resigns`. The task ends with the handle.
+/// Takes part until `resign` is cancelled. The task ends with the handle.
 pub(crate) fn start(
     membership: &Membership,
     pool: &Pool,
     mode: FiringMode,
-    resigns: CancellationToken,
+    resign: CancellationToken,
 ) -> (Election, AbortOnDropHandle<()>) {
     let (sender, elected) = watch::channel(None);
-    let scheduler = Election {
+    let election = Election {
         mode,
         reports: membership.reports(),
         elected,
@@ -94,23 +94,23 @@ pub(crate) fn start(
     };
     let task = async move {
         if mode == FiringMode::Leader {
-            let mut stands = Box::pin(candidate.stand());
+            let mut campaign = Box::pin(candidate.campaign());
             tokio::select! {
-                () = resigns.cancelled() => {}
-                () = &mut stands => {}
+                () = resign.cancelled() => {}
+                () = &mut campaign => {}
             }
-            let was_elected = candidate.elected.send_replace(None).is_some();
-            // With the lock: the next one may begin.
-            drop(stands);
-            if was_elected {
-                tracing::info!("this node has resigned as the active scheduler");
-                candidate.tell(None).await;
+            let was_leader = candidate.elected.send_replace(None).is_some();
+            // It holds the lock: the next leader may begin.
+            drop(campaign);
+            if was_leader {
+                tracing::info!("this node has resigned as the leader of the schedulers");
+                candidate.record_term(None).await;
             }
         }
-        // Whoever watches takes an end for a failure.
+        // The end of this task would count as a failure.
         std::future::pending().await
     };
-    (scheduler, AbortOnDropHandle::new(tokio::spawn(task)))
+    (election, AbortOnDropHandle::new(tokio::spawn(task)))
 }
 
 struct Candidate {
@@ -122,49 +122,50 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Stands in line, and holds the office for as long as the session lasts.
-    async fn stand(&self) {
+    /// Waits for the lock, and leads while its session lasts; again and again.
+    async fn campaign(&self) {
         let mut taken_over = self.taken_over.clone();
         loop {
-            // A place in line hears of a release at once. Who is dead says nothing: whoever took over from it asks anew.
-            let stood = tokio::select! {
-                stood = self.is_elected() => stood,
+            // A release notifies the next candidate at once. A process that dies does not: after a take-over from one the
+            // candidate asks again.
+            let elected = tokio::select! {
+                elected = self.win() => elected,
                 changed = taken_over.changed() => match changed {
                     Ok(()) => continue,
                     Err(_) => return,
                 },
             };
-            match stood {
+            match elected {
                 Ok((lock, term)) => {
-                    tracing::info!(term = term.0, "this node is the active scheduler");
+                    tracing::info!(term = term.0, "this node is elected leader of the schedulers");
                     self.elected.send_replace(Some(term));
-                    self.tell(Some(term)).await;
+                    self.record_term(Some(term)).await;
                     lock.lost().await;
                     tracing::warn!(
                         term = term.0,
-                        "this node is the active scheduler no more: its session was lost"
+                        "this node is no longer the leader of the schedulers: its lock session was lost"
                     );
                     self.elected.send_replace(None);
                 }
                 Err(error) if error.code() == "lock-timeout" => {}
                 Err(error) => {
-                    tracing::debug!(%error, "no election yet");
-                    tokio::time::sleep(AGAIN).await;
+                    tracing::debug!(%error, "the election failed; it is retried");
+                    tokio::time::sleep(RETRY_PAUSE).await;
                 }
             }
         }
     }
 
-    async fn is_elected(&self) -> Result<(LockGuard, Term)> {
-        let lock = self.locks.scheduler(IN_LINE).await?;
+    async fn win(&self) -> Result<(LockHandle, Term)> {
+        let lock = self.locks.acquire_leadership(LOCK_TIMEOUT).await?;
         let term = Term(lock.fencing_token().await?.get());
         Ok((lock, term))
     }
 
-    /// For those who look; nothing depends on it.
-    async fn tell(&self, term: Option<Term>) {
+    /// Shows the term to operators. Nothing depends on it.
+    async fn record_term(&self, term: Option<Term>) {
         if let Err(error) = node::report_term(&self.pool, self.incarnation, term.map(|term| term.0)).await {
-            tracing::debug!(%error, "nobody could be told who is the active scheduler");
+            tracing::debug!(%error, "the term of the leader could not be recorded");
         }
     }
 }

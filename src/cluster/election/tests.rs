@@ -1,4 +1,4 @@
-//! Who is elected, who follows, and for how long a term is trusted.
+//! Which candidate is elected, its successors, and for how long a term is valid.
 
 use std::time::{Duration, Instant};
 
@@ -13,11 +13,11 @@ use crate::id::NodeId;
 use crate::store::commit::tests::fixture::Fixture;
 use crate::store::node;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 struct Node {
-    scheduler: Election,
-    resigns: CancellationToken,
+    election: Election,
+    resign: CancellationToken,
     _candidate: AbortOnDropHandle<()>,
     _membership: Membership,
 }
@@ -30,29 +30,29 @@ async fn node(fixture: &Fixture, name: &str, mode: FiringMode) -> Node {
         dead_letter_lifetime: Duration::from_secs(3600),
     };
     let membership = Membership::join(&fixture.base, &options, None).await.unwrap();
-    let (pool, resigns) = (Pool::new(&fixture.base, 1).unwrap(), CancellationToken::new());
-    let (scheduler, candidate) = start(&membership, &pool, mode, resigns.clone());
+    let (pool, resign) = (Pool::new(&fixture.base, 1).unwrap(), CancellationToken::new());
+    let (election, candidate) = start(&membership, &pool, mode, resign.clone());
     Node {
-        scheduler,
-        resigns,
+        election,
+        resign,
         _candidate: candidate,
         _membership: membership,
     }
 }
 
-/// Waits until one of them may fire; never more than one.
+/// Waits until one node may fire; never more than one.
 async fn elected(nodes: &[Node]) -> (usize, Term) {
     let began = Instant::now();
     loop {
-        let mut may: Vec<(usize, Term)> = Vec::new();
+        let mut leaders: Vec<(usize, Term)> = Vec::new();
         for (place, node) in nodes.iter().enumerate() {
-            may.extend(node.scheduler.may_fire().map(|term| (place, term)));
+            leaders.extend(node.election.may_fire().map(|term| (place, term)));
         }
-        assert!(may.len() < 2, "{may:?}");
-        if let Some(one) = may.pop() {
+        assert!(leaders.len() < 2, "{leaders:?}");
+        if let Some(one) = leaders.pop() {
             return one;
         }
-        assert!(began.elapsed() < PATIENCE, "nobody was elected");
+        assert!(began.elapsed() < TIMEOUT, "no leader was elected");
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
@@ -72,15 +72,15 @@ async fn of_many_candidates_one_is_elected_and_each_that_follows_has_a_greater_t
         let shown = "SELECT count(*) FROM node WHERE scheduler_term IS NOT NULL";
         fixture.until(1, shown).await;
         if round == 1 {
-            // It resigns, and lives on.
-            nodes[place].resigns.cancel();
+            // It resigns, and stays a member.
+            nodes[place].resign.cancel();
             let began = Instant::now();
-            while nodes[place].scheduler.may_fire().is_some() {
-                assert!(began.elapsed() < PATIENCE);
+            while nodes[place].election.may_fire().is_some() {
+                assert!(began.elapsed() < TIMEOUT);
                 tokio::task::yield_now().await;
             }
         } else {
-            // It goes with its session.
+            // Its session ends.
             drop(nodes.remove(place));
         }
     }
@@ -88,14 +88,14 @@ async fn of_many_candidates_one_is_elected_and_each_that_follows_has_a_greater_t
 }
 
 #[tokio::test]
-async fn a_killed_one_whose_row_still_stands_is_not_shown_beside_the_next() {
+async fn a_killed_leader_with_a_remaining_row_is_not_shown_beside_the_next() {
     let fixture = Fixture::new().await;
     let both = [
         node(&fixture, "killed", FiringMode::Off).await,
         node(&fixture, "next", FiringMode::Off).await,
     ];
-    let told = "UPDATE node SET scheduler_term = CASE node_id WHEN 'killed' THEN 4 ELSE 5 END";
-    fixture.admin.client.batch_execute(told).await.unwrap();
+    let record_terms = "UPDATE node SET scheduler_term = CASE node_id WHEN 'killed' THEN 4 ELSE 5 END";
+    fixture.admin.client.batch_execute(record_terms).await.unwrap();
     let pool = Pool::new(&fixture.base, 1).unwrap();
     let shown = node::list(&pool).await.unwrap();
     let shown: Vec<_> = shown.iter().map(|row| row.scheduler_term).collect();
@@ -104,40 +104,40 @@ async fn a_killed_one_whose_row_still_stands_is_not_shown_beside_the_next() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_everybody_fires_nobody_is_elected_and_without_the_role_nobody_fires() {
+async fn where_every_node_fires_none_is_elected_and_without_the_role_none_fires() {
     let fixture = Fixture::new().await;
     let all = [
         node(&fixture, "a", FiringMode::EveryNode).await,
         node(&fixture, "b", FiringMode::EveryNode).await,
         node(&fixture, "c", FiringMode::Off).await,
     ];
-    let may: Vec<_> = all.iter().map(|node| node.scheduler.may_fire()).collect();
+    let may: Vec<_> = all.iter().map(|node| node.election.may_fire()).collect();
     assert_eq!(may, [Some(Term(0)), Some(Term(0)), None]);
 }
 
 #[tokio::test]
-async fn a_term_is_trusted_from_the_sending_of_a_check_in_and_no_longer_than_the_tolerance() {
+async fn a_term_is_valid_from_the_sending_of_a_check_in_and_no_longer_than_the_tolerance() {
     let tolerance = Duration::from_secs(5);
     let ago = |seconds| Instant::now().checked_sub(Duration::from_secs(seconds)).unwrap();
     let (reports, seen) = watch::channel(CheckInReport::of(ago(4), tolerance));
     let (elections, elected) = watch::channel(Some(Term(7)));
-    let scheduler = Election {
+    let election = Election {
         mode: FiringMode::Leader,
         reports: seen,
         elected,
     };
-    assert_eq!(scheduler.may_fire(), Some(Term(7)));
-    // The answer to a check-in has just come; it was sent too long ago.
+    assert_eq!(election.may_fire(), Some(Term(7)));
+    // The check-in was sent too long ago, though its answer has just come.
     reports.send_replace(CheckInReport::of(ago(6), tolerance));
-    assert_eq!(scheduler.may_fire(), None);
+    assert_eq!(election.may_fire(), None);
     reports.send_replace(CheckInReport::of(ago(0), tolerance));
-    assert_eq!(scheduler.may_fire(), Some(Term(7)));
+    assert_eq!(election.may_fire(), Some(Term(7)));
     elections.send_replace(None);
-    assert_eq!(scheduler.may_fire(), None);
+    assert_eq!(election.may_fire(), None);
     elections.send_replace(Some(Term(9)));
-    assert_eq!(scheduler.may_fire(), Some(Term(9)));
+    assert_eq!(election.may_fire(), Some(Term(9)));
     let mut dead = CheckInReport::of(ago(0), tolerance);
     dead.declared_dead = true;
     reports.send_replace(dead);
-    assert_eq!(scheduler.may_fire(), None);
+    assert_eq!(election.may_fire(), None);
 }

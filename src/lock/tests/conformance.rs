@@ -1,5 +1,5 @@
-//! What every provider must keep, whatever stands behind it. A provider joins by one line of [`conformance!`] with a
-//! [`Factory`]; nothing in here is changed for it.
+//! What every provider must do. A new provider adds one line of [`conformance!`] with a [`Factory`], and changes nothing
+//! here.
 
 use std::future::Future;
 use std::pin::pin;
@@ -12,13 +12,13 @@ use futures_util::future::join_all;
 
 use crate::lock::{LockHandle, LockProvider, LockRequest};
 
-/// Longer than any of this takes.
+/// Longer than any of these tests takes.
 pub(super) const LONG: Duration = Duration::from_secs(30);
 
-/// Makes providers that see each other's locks, as two processes would; where there is only one process, clones of one.
+/// Makes providers that see each other's locks, as two processes would; within one process, clones of one provider.
 pub(super) trait Factory: Send + Sync {
     fn provider(&self) -> impl Future<Output = Arc<dyn LockProvider>> + Send;
-    /// The same, with one key for all names.
+    /// A provider with one key for all names.
     fn colliding(&self) -> impl Future<Output = Arc<dyn LockProvider>> + Send;
 }
 
@@ -28,23 +28,23 @@ macro_rules! conformance {
         mod $module {
             use super::*;
             conformance!(@ $factory;
-                a_lock_is_had_once_and_again_after_its_release
-                sharers_share_and_nobody_else
-                a_writer_in_line_stops_later_readers
+                a_lock_is_granted_once_and_again_after_its_release
+                readers_share_and_exclude_writers
+                a_queued_writer_stops_later_readers
                 one_at_a_time_among_many_tasks
-                readers_and_writers_never_meet
-                whoever_is_dropped_leaves_nothing
+                readers_and_writers_never_overlap
+                a_dropped_request_leaves_nothing
                 a_future_dropped_at_any_moment_leaves_nothing
-                too_late_is_an_error_and_leaves_nothing
+                a_timeout_is_an_error_and_leaves_nothing
                 several_at_once_are_all_or_nothing
                 several_at_once_in_any_order_do_not_deadlock
                 a_semaphore_has_so_many_slots
-                waiters_go_in_the_order_they_came
-                a_thousand_turns_over_twenty_names
+                waiting_requests_are_granted_in_order
+                a_thousand_grants_over_twenty_names
                 names_of_any_kind_are_different_locks
-                names_with_one_key_wait_for_each_other
+                names_with_one_key_exclude_each_other
                 tokens_grow_with_each_holder
-                what_is_held_can_be_seen
+                held_locks_are_visible
                 impossible_requests_are_refused
             );
         }
@@ -53,7 +53,7 @@ macro_rules! conformance {
         #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
         async fn $test() {
             let factory = $factory.await;
-            tokio::time::timeout(LONG * 2, conformance::$test(&factory)).await.expect("it hangs");
+            tokio::time::timeout(LONG * 2, conformance::$test(&factory)).await.expect("the test hangs");
         }
     )*};
 }
@@ -77,12 +77,12 @@ async fn attempt(provider: &Provider, request: LockRequest) -> Option<LockHandle
     provider.try_acquire(request).await.unwrap()
 }
 
-fn alone(name: &str) -> LockRequest {
+fn exclusive(name: &str) -> LockRequest {
     LockRequest::exclusive(name)
 }
 
-/// Polls a future once, so that it stands in line.
-async fn stands_in_line(waiting: &mut (impl Future + Unpin), provider: &Provider) {
+/// Polls a future once, so that its request is queued.
+async fn is_queued(waiting: &mut (impl Future + Unpin), provider: &Provider) {
     let before = provider.stats().contended;
     assert!(waiting.now_or_never().is_none(), "it should wait");
     while provider.stats().contended == before {
@@ -90,56 +90,59 @@ async fn stands_in_line(waiting: &mut (impl Future + Unpin), provider: &Provider
     }
 }
 
-/// Both providers can have it, so nobody has: what is given back by a drop takes a moment.
+/// Both providers can take it, so it is free. A release by a drop takes a moment.
 async fn is_free(providers: [&Provider; 2], name: &str) {
     for provider in providers {
-        drop(acquire(provider, alone(name)).await);
+        drop(acquire(provider, exclusive(name)).await);
     }
 }
 
-pub(super) async fn a_lock_is_had_once_and_again_after_its_release(factory: &impl Factory) {
+pub(super) async fn a_lock_is_granted_once_and_again_after_its_release(factory: &impl Factory) {
     let (here, there) = pair(factory).await;
     for _ in 0..5 {
         let handle = lock(&here, "a").await;
         assert!(!handle.is_lost());
-        assert!(attempt(&here, alone("a")).await.is_none(), "locks are not re-entrant");
-        assert!(attempt(&there, alone("a")).await.is_none());
+        assert!(
+            attempt(&here, exclusive("a")).await.is_none(),
+            "locks are not re-entrant"
+        );
+        assert!(attempt(&there, exclusive("a")).await.is_none());
         assert!(attempt(&there, LockRequest::shared("a")).await.is_none());
-        assert!(attempt(&there, alone("b")).await.is_some());
+        assert!(attempt(&there, exclusive("b")).await.is_some());
         let mut lost = pin!(handle.lost());
         drop(handle);
-        assert!(lost.as_mut().now_or_never().is_none(), "given back is not lost");
+        assert!(lost.as_mut().now_or_never().is_none(), "released is not lost");
         let handle = lock(&there, "a").await;
-        assert!(attempt(&here, alone("a")).await.is_none());
+        assert!(attempt(&here, exclusive("a")).await.is_none());
         drop(handle);
     }
 }
 
-pub(super) async fn sharers_share_and_nobody_else(factory: &impl Factory) {
+pub(super) async fn readers_share_and_exclude_writers(factory: &impl Factory) {
     let (here, there) = pair(factory).await;
     let readers = [
         acquire(&here, LockRequest::shared("a")).await,
         acquire(&here, LockRequest::shared("a")).await,
         acquire(&there, LockRequest::shared("a")).await,
     ];
-    assert!(attempt(&here, alone("a")).await.is_none());
-    assert!(attempt(&there, alone("a")).await.is_none());
+    assert!(attempt(&here, exclusive("a")).await.is_none());
+    assert!(attempt(&there, exclusive("a")).await.is_none());
     let [one, two, three] = readers;
     drop((one, three));
-    assert!(attempt(&here, alone("a")).await.is_none());
-    assert!(attempt(&there, alone("a")).await.is_none(), "one reader is left");
+    assert!(attempt(&here, exclusive("a")).await.is_none());
+    assert!(attempt(&there, exclusive("a")).await.is_none(), "one reader is left");
     drop(two);
     is_free([&here, &there], "a").await;
 }
 
-pub(super) async fn a_writer_in_line_stops_later_readers(factory: &impl Factory) {
+pub(super) async fn a_queued_writer_stops_later_readers(factory: &impl Factory) {
     let provider = factory.provider().await;
     let reader = acquire(&provider, LockRequest::shared("a")).await;
-    let mut writer = provider.acquire(alone("a"), LONG);
-    stands_in_line(&mut writer, &provider).await;
+    let mut writer = provider.acquire(exclusive("a"), LONG);
+    is_queued(&mut writer, &provider).await;
     assert!(attempt(&provider, LockRequest::shared("a")).await.is_none());
     let mut late = provider.acquire(LockRequest::shared("a"), LONG);
-    stands_in_line(&mut late, &provider).await;
+    is_queued(&mut late, &provider).await;
     drop(reader);
     let writer = writer.await.unwrap();
     assert!((&mut late).now_or_never().is_none(), "the reader came later");
@@ -150,19 +153,19 @@ pub(super) async fn a_writer_in_line_stops_later_readers(factory: &impl Factory)
 /// 100 tasks over four providers, each a few times.
 pub(super) async fn one_at_a_time_among_many_tasks(factory: &impl Factory) {
     let inside = Arc::new(AtomicI64::new(0));
-    let turns = Arc::new(AtomicUsize::new(0));
+    let grants = Arc::new(AtomicUsize::new(0));
     let mut tasks = Vec::new();
     for _ in 0..4 {
         let provider = factory.provider().await;
         for _ in 0..25 {
-            let (provider, inside, turns) = (Arc::clone(&provider), Arc::clone(&inside), Arc::clone(&turns));
+            let (provider, inside, grants) = (Arc::clone(&provider), Arc::clone(&inside), Arc::clone(&grants));
             tasks.push(tokio::spawn(async move {
                 for _ in 0..3 {
                     let handle = lock(&provider, "a").await;
                     assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
                     tokio::task::yield_now().await;
                     assert_eq!(inside.fetch_sub(1, Ordering::SeqCst), 1);
-                    turns.fetch_add(1, Ordering::SeqCst);
+                    grants.fetch_add(1, Ordering::SeqCst);
                     drop(handle);
                 }
             }));
@@ -171,10 +174,10 @@ pub(super) async fn one_at_a_time_among_many_tasks(factory: &impl Factory) {
     for task in tasks {
         task.await.unwrap();
     }
-    assert_eq!(turns.load(Ordering::SeqCst), 300);
+    assert_eq!(grants.load(Ordering::SeqCst), 300);
 }
 
-pub(super) async fn readers_and_writers_never_meet(factory: &impl Factory) {
+pub(super) async fn readers_and_writers_never_overlap(factory: &impl Factory) {
     /// A writer counts as this many readers.
     const WRITER: i64 = 1000;
     let inside = Arc::new(AtomicI64::new(0));
@@ -186,7 +189,11 @@ pub(super) async fn readers_and_writers_never_meet(factory: &impl Factory) {
             tasks.push(tokio::spawn(async move {
                 let writes = number % 4 == 0;
                 for _ in 0..5 {
-                    let request = if writes { alone("a") } else { LockRequest::shared("a") };
+                    let request = if writes {
+                        exclusive("a")
+                    } else {
+                        LockRequest::shared("a")
+                    };
                     let handle = acquire(&provider, request).await;
                     let weight = if writes { WRITER } else { 1 };
                     let before = inside.fetch_add(weight, Ordering::SeqCst);
@@ -203,31 +210,31 @@ pub(super) async fn readers_and_writers_never_meet(factory: &impl Factory) {
     }
 }
 
-pub(super) async fn whoever_is_dropped_leaves_nothing(factory: &impl Factory) {
+pub(super) async fn a_dropped_request_leaves_nothing(factory: &impl Factory) {
     let (here, there) = pair(factory).await;
     let handle = lock(&here, "a").await;
     for provider in [&here, &there] {
-        let mut waiting = provider.acquire(alone("a"), LONG);
-        stands_in_line(&mut waiting, provider).await;
+        let mut waiting = provider.acquire(exclusive("a"), LONG);
+        is_queued(&mut waiting, provider).await;
         drop(waiting);
     }
     // Never polled at all.
-    drop(here.acquire(alone("a"), LONG));
-    // In line behind one that goes away.
-    let mut first = here.acquire(alone("a"), LONG);
-    stands_in_line(&mut first, &here).await;
-    let mut second = here.acquire(alone("a"), LONG);
-    stands_in_line(&mut second, &here).await;
+    drop(here.acquire(exclusive("a"), LONG));
+    // Queued behind a request that is dropped.
+    let mut first = here.acquire(exclusive("a"), LONG);
+    is_queued(&mut first, &here).await;
+    let mut second = here.acquire(exclusive("a"), LONG);
+    is_queued(&mut second, &here).await;
     drop(first);
     drop(handle);
     drop(second.await.unwrap());
     is_free([&here, &there], "a").await;
 }
 
-/// Dropped after the first poll, the second, and so on, until it is through: at whichever await it then is.
+/// Dropped after the first poll, the second, and so on, until it is ready: at each await.
 pub(super) async fn a_future_dropped_at_any_moment_leaves_nothing(factory: &impl Factory) {
     let (here, there) = pair(factory).await;
-    let request = || alone("a").and_shared("b");
+    let request = || exclusive("a").and_shared("b");
     for polls in 0..200 {
         let mut waiting = here.acquire(request(), LONG);
         for _ in 0..polls {
@@ -245,42 +252,42 @@ pub(super) async fn a_future_dropped_at_any_moment_leaves_nothing(factory: &impl
     is_free([&there, &here], "b").await;
 }
 
-pub(super) async fn too_late_is_an_error_and_leaves_nothing(factory: &impl Factory) {
+pub(super) async fn a_timeout_is_an_error_and_leaves_nothing(factory: &impl Factory) {
     let (here, there) = pair(factory).await;
     let handle = lock(&here, "a").await;
     for provider in [&here, &there] {
         for timeout in [Duration::ZERO, Duration::from_millis(20)] {
-            let error = provider.acquire(alone("a"), timeout).await.unwrap_err();
+            let error = provider.acquire(exclusive("a"), timeout).await.unwrap_err();
             assert_eq!(error.code(), "lock-timeout");
             assert!(error.is_transient());
         }
     }
     drop(handle);
-    // A storm of time-outs about as long as an answer takes: an error means that nothing is held.
+    // Timeouts of about a round trip: after an error nothing is held.
     for micros in 0..100 {
-        drop(there.acquire(alone("a"), Duration::from_micros(micros * 10)).await);
+        drop(there.acquire(exclusive("a"), Duration::from_micros(micros * 10)).await);
     }
     is_free([&here, &there], "a").await;
 }
 
 pub(super) async fn several_at_once_are_all_or_nothing(factory: &impl Factory) {
     let (here, there) = pair(factory).await;
-    let both = || alone("a").and_exclusive("b").and_exclusive("a");
+    let both = || exclusive("a").and_exclusive("b").and_exclusive("a");
     let held = lock(&here, "b").await;
     assert!(attempt(&here, both()).await.is_none());
     assert!(attempt(&there, both()).await.is_none());
     is_free([&here, &there], "a").await;
     for provider in [&here, &there] {
         let mut waiting = provider.acquire(both(), LONG);
-        stands_in_line(&mut waiting, provider).await;
-        // It waits for the one and does not hold the other.
+        is_queued(&mut waiting, provider).await;
+        // It waits for one lock and does not hold the other.
         is_free([&here, &there], "a").await;
         drop(waiting);
     }
     drop(held);
     let handle = acquire(&there, both()).await;
-    assert!(attempt(&here, alone("a")).await.is_none());
-    assert!(attempt(&here, alone("b")).await.is_none());
+    assert!(attempt(&here, exclusive("a")).await.is_none());
+    assert!(attempt(&here, exclusive("b")).await.is_none());
     drop(handle);
     is_free([&here, &there], "a").await;
     is_free([&here, &there], "b").await;
@@ -298,11 +305,11 @@ pub(super) async fn several_at_once_in_any_order_do_not_deadlock(factory: &impl 
         for number in 0..20_usize {
             let (provider, inside) = (Arc::clone(&provider), Arc::clone(&inside));
             tasks.push(tokio::spawn(async move {
-                for turn in 0..5 {
+                for pass in 0..5 {
                     // Three of five names, in both directions.
-                    let names: Vec<usize> = (0..3).map(|step| (number * (turn + 1) + step * 2) % 5).collect();
+                    let names: Vec<usize> = (0..3).map(|step| (number * (pass + 1) + step * 2) % 5).collect();
                     let name = |at: usize| format!("n{}", names[at]);
-                    let request = alone(&name(0)).and_exclusive(name(1)).and_exclusive(name(2));
+                    let request = exclusive(&name(0)).and_exclusive(name(1)).and_exclusive(name(2));
                     let handle = acquire(&provider, request).await;
                     for name in &names {
                         assert_eq!(inside[*name].fetch_add(1, Ordering::SeqCst), 0);
@@ -331,10 +338,10 @@ pub(super) async fn a_semaphore_has_so_many_slots(factory: &impl Factory) {
     assert!(attempt(&there, slot()).await.is_none());
     is_free([&here, &there], "s").await;
     let mut taken = Vec::new();
-    for (provider, given_back) in [(&here, first), (&there, third), (&here, second)] {
+    for (provider, released) in [(&here, first), (&there, third), (&here, second)] {
         let mut waiting = provider.acquire(slot(), LONG);
-        stands_in_line(&mut waiting, provider).await;
-        drop(given_back);
+        is_queued(&mut waiting, provider).await;
+        drop(released);
         taken.push(waiting.await.unwrap());
     }
     drop(taken);
@@ -359,14 +366,14 @@ pub(super) async fn a_semaphore_has_so_many_slots(factory: &impl Factory) {
     }
 }
 
-pub(super) async fn waiters_go_in_the_order_they_came(factory: &impl Factory) {
+pub(super) async fn waiting_requests_are_granted_in_order(factory: &impl Factory) {
     let provider = factory.provider().await;
     let held = lock(&provider, "a").await;
     let order = Arc::new(std::sync::Mutex::new(Vec::new()));
     let mut waiting = Vec::new();
     for number in 0..20 {
-        let mut next = provider.acquire(alone("a"), LONG);
-        stands_in_line(&mut next, &provider).await;
+        let mut next = provider.acquire(exclusive("a"), LONG);
+        is_queued(&mut next, &provider).await;
         let order = Arc::clone(&order);
         waiting.push(async move {
             let handle = next.await.unwrap();
@@ -380,7 +387,7 @@ pub(super) async fn waiters_go_in_the_order_they_came(factory: &impl Factory) {
     assert_eq!(*order.lock().unwrap(), (0..20).collect::<Vec<_>>());
 }
 
-pub(super) async fn a_thousand_turns_over_twenty_names(factory: &impl Factory) {
+pub(super) async fn a_thousand_grants_over_twenty_names(factory: &impl Factory) {
     let (here, there) = pair(factory).await;
     let inside: Arc<Vec<AtomicI64>> = Arc::new((0..20).map(|_| AtomicI64::new(0)).collect());
     let tasks = (0..1000_usize).map(|number| {
@@ -408,31 +415,31 @@ pub(super) async fn names_of_any_kind_are_different_locks(factory: &impl Factory
     let mut held = Vec::new();
     for name in names {
         held.push(lock(&here, name).await);
-        assert!(attempt(&there, alone(name)).await.is_none(), "{name:?}");
+        assert!(attempt(&there, exclusive(name)).await.is_none(), "{name:?}");
     }
     drop(held);
 }
 
-pub(super) async fn names_with_one_key_wait_for_each_other(factory: &impl Factory) {
+pub(super) async fn names_with_one_key_exclude_each_other(factory: &impl Factory) {
     let provider = factory.colliding().await;
     let handle = lock(&provider, "one").await;
-    assert!(attempt(&provider, alone("two")).await.is_none());
+    assert!(attempt(&provider, exclusive("two")).await.is_none());
     let mut waiting = provider.acquire(LockRequest::shared("two"), LONG);
-    stands_in_line(&mut waiting, &provider).await;
+    is_queued(&mut waiting, &provider).await;
     let names: Vec<String> = provider.held().iter().map(|held| held.name.to_string()).collect();
-    assert_eq!(names, ["one"], "the name that holds it, not the one that waits");
+    assert_eq!(names, ["one"], "the name of the holder, not of the waiting request");
     drop(handle);
     drop(waiting.await.unwrap());
     // In one request they are one lock, not a deadlock.
-    drop(acquire(&provider, alone("one").and_exclusive("two")).await);
+    drop(acquire(&provider, exclusive("one").and_exclusive("two")).await);
     drop(acquire(&provider, LockRequest::semaphore("three", 1)).await);
 }
 
 pub(super) async fn tokens_grow_with_each_holder(factory: &impl Factory) {
     let (here, there) = pair(factory).await;
     let mut last = None;
-    for turn in 0..10 {
-        let provider = if turn % 3 == 0 { &there } else { &here };
+    for number in 0..10 {
+        let provider = if number % 3 == 0 { &there } else { &here };
         let handle = lock(provider, "a").await;
         let token = handle.fencing_token().await.unwrap();
         assert_eq!(handle.fencing_token().await.unwrap(), token, "one grant, one token");
@@ -441,12 +448,12 @@ pub(super) async fn tokens_grow_with_each_holder(factory: &impl Factory) {
     }
 }
 
-pub(super) async fn what_is_held_can_be_seen(factory: &impl Factory) {
+pub(super) async fn held_locks_are_visible(factory: &impl Factory) {
     let provider = factory.provider().await;
     let handle = lock(&provider, "a").await;
     let shared = acquire(&provider, LockRequest::shared("b")).await;
-    let mut waiting = provider.acquire(alone("a"), LONG);
-    stands_in_line(&mut waiting, &provider).await;
+    let mut waiting = provider.acquire(exclusive("a"), LONG);
+    is_queued(&mut waiting, &provider).await;
     let mut held = provider.held();
     held.sort_by(|one, two| one.name.cmp(&two.name));
     let shown: Vec<_> = held
@@ -459,16 +466,16 @@ pub(super) async fn what_is_held_can_be_seen(factory: &impl Factory) {
     let stats = provider.stats();
     assert_eq!((stats.granted, stats.contended, stats.abandoned), (2, 1, 1));
     assert_eq!((stats.acquire.count, stats.hold.count), (2, 2));
-    assert!(attempt(&provider, alone("c")).await.is_some());
+    assert!(attempt(&provider, exclusive("c")).await.is_some());
     let held = lock(&provider, "a").await;
-    assert!(attempt(&provider, alone("a")).await.is_none());
+    assert!(attempt(&provider, exclusive("a")).await.is_none());
     assert_eq!(provider.stats().refused, stats.refused + 1);
     drop(held);
 }
 
 pub(super) async fn impossible_requests_are_refused(factory: &impl Factory) {
     let provider = factory.provider().await;
-    let many = (0..300).fold(alone("a"), |request, number| request.and_shared(number.to_string()));
+    let many = (0..300).fold(exclusive("a"), |request, number| request.and_shared(number.to_string()));
     for request in [
         LockRequest::semaphore("s", 0),
         LockRequest::semaphore("s", 1000),

@@ -1,11 +1,11 @@
-//! One suite for every provider, and what only one of them can show.
+//! One suite for every provider, and what is specific to one of them.
 
 mod conformance;
-mod crowd;
-#[cfg(feature = "cli")]
-mod full;
+mod contention;
+mod handoff;
+mod postgres;
 mod providers;
+#[cfg(feature = "cli")]
+mod server_limits;
 mod session;
-mod turns;
-mod waiting;
-mod world;
+mod simulation;

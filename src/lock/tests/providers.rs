@@ -1,14 +1,14 @@
-//! The providers, each before the one suite.
+//! Each provider against the conformance suite.
 
 use std::sync::Arc;
 
 use super::conformance::{self, Factory, LONG, conformance};
 use crate::lock::key::LockKey;
-use crate::lock::postgres::Budget;
+use crate::lock::provider::postgres::Budget;
 use crate::lock::{FileLocks, LocalLocks, LockProvider, PostgresLocks};
 use crate::store::commit::tests::fixture::Fixture;
 
-/// One process is all that there is.
+/// There is only one process.
 struct Local(LocalLocks);
 
 impl Factory for Local {
@@ -17,7 +17,7 @@ impl Factory for Local {
     }
 
     async fn colliding(&self) -> Arc<dyn LockProvider> {
-        Arc::new(LocalLocks::with_keying(|_| LockKey(7)))
+        Arc::new(LocalLocks::with_key_function(|_| LockKey(7)))
     }
 }
 
@@ -39,7 +39,7 @@ impl Factory for Postgres {
 
 conformance!(postgres, async { Postgres(Fixture::new().await) });
 
-/// A directory of its own; two providers open the files each for itself, as two processes would.
+/// A directory of its own. Each provider opens the files for itself, as a process would.
 struct Files(std::path::PathBuf);
 
 impl Files {
@@ -60,20 +60,20 @@ impl Factory for Files {
     }
 
     async fn colliding(&self) -> Arc<dyn LockProvider> {
-        Arc::new(FileLocks::with_keying(self.0.clone(), |_| LockKey(7)).unwrap())
+        Arc::new(FileLocks::with_key_function(self.0.clone(), |_| LockKey(7)).unwrap())
     }
 }
 
 conformance!(file, async { Files::new() });
 
 #[tokio::test]
-async fn a_lock_file_is_its_owners_alone_and_no_link_is_followed() {
+async fn a_lock_file_is_private_and_no_link_is_followed() {
     use std::os::unix::fs::PermissionsExt;
 
     use crate::lock::LockRequest;
 
     let files = Files::new();
-    let locks = FileLocks::with_keying(files.0.clone(), |_| LockKey(7)).unwrap();
+    let locks = FileLocks::with_key_function(files.0.clone(), |_| LockKey(7)).unwrap();
     let path = files.0.join(format!("{}.lock", LockKey(7)));
     let handle = locks.try_acquire(LockRequest::exclusive("a")).await.unwrap().unwrap();
     handle.fencing_token().await.unwrap();
@@ -84,11 +84,11 @@ async fn a_lock_file_is_its_owners_alone_and_no_link_is_followed() {
     drop(handle);
     drop(locks);
 
-    let victim = files.0.join("victim");
+    let target = files.0.join("target");
     std::fs::remove_file(&path).unwrap();
-    std::os::unix::fs::symlink(&victim, &path).unwrap();
-    let locks = FileLocks::with_keying(files.0.clone(), |_| LockKey(7)).unwrap();
+    std::os::unix::fs::symlink(&target, &path).unwrap();
+    let locks = FileLocks::with_key_function(files.0.clone(), |_| LockKey(7)).unwrap();
     let refused = locks.try_acquire(LockRequest::exclusive("a")).await;
     assert!(refused.is_err(), "a link in place of a lock file is followed");
-    assert!(!victim.exists());
+    assert!(!target.exists());
 }

@@ -1,16 +1,16 @@
 //! The lock of an instance, held by a burst, told of in words that users search their logs for.
 
 use crate::id::InstanceId;
-use crate::lock::LockGuard;
+use crate::lock::LockHandle;
 
 /// Dropping it releases the lock.
 pub(crate) struct InstanceLock {
     instance: InstanceId,
-    guard: Option<LockGuard>,
+    guard: Option<LockHandle>,
 }
 
 impl InstanceLock {
-    pub(crate) fn new(instance: &InstanceId, guard: LockGuard) -> Self {
+    pub(crate) fn new(instance: &InstanceId, guard: LockHandle) -> Self {
         tracing::debug!("Acquired distributed lock for workflow instance {instance}");
         Self {
             instance: instance.clone(),
@@ -33,7 +33,7 @@ impl InstanceLock {
 
     /// Whether the session that held it is gone.
     pub(crate) fn is_lost(&self) -> bool {
-        self.guard.as_ref().is_some_and(LockGuard::is_lost)
+        self.guard.as_ref().is_some_and(LockHandle::is_lost)
     }
 }
 

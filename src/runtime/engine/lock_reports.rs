@@ -95,7 +95,7 @@ fn of_session(view: KeyView) -> LockReport {
         shared: false,
         name: view.name.map(|name| name.to_string()),
         held_ms: view.held_for.map(millis),
-        held: view.had,
+        held: view.held,
         waiters: u64::try_from(view.waiters).unwrap_or(u64::MAX),
     }
 }

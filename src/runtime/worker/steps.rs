@@ -13,7 +13,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::db::is_in_doubt;
 use crate::execution::{Burst, BurstResult, InstanceState, Instruction, Program, SubStatus};
 use crate::id::{BurstId, ClaimNo, InstanceVersion, WorkId};
-use crate::lock::LockGuard;
+use crate::lock::LockHandle;
 use crate::runtime::context::in_flight::Hold;
 use crate::runtime::context::instance_lock::InstanceLock;
 use crate::runtime::context::node_context::{LONGEST_PAUSE, Shift};
@@ -45,7 +45,7 @@ pub(crate) struct Locked {
 }
 
 impl Locked {
-    pub(crate) fn new(key: InstanceKey, guard: LockGuard) -> Self {
+    pub(crate) fn new(key: InstanceKey, guard: LockHandle) -> Self {
         let guard = InstanceLock::new(&key.1, guard);
         Self { key, guard }
     }

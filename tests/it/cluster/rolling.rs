@@ -14,7 +14,7 @@ use super::stall::Gate;
 use crate::support::{Connection, Http, TestDatabase, poll_until};
 
 /// What a node says that sees another one off.
-pub(super) const TAKEN_OVER: &str = "taken over from a node that is gone";
+pub(super) const TAKEN_OVER: &str = "take-over completed";
 
 /// How often the balancer asks each node.
 const EVERY: Duration = Duration::from_millis(50);

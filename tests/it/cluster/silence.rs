@@ -197,7 +197,7 @@ async fn a_silent_connection_of_the_check_in_is_replaced() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_silent_lock_session_holds_nobody_up_for_long() {
-    one_is_silent("lock::postgres::session").await;
+    one_is_silent("lock::provider::postgres::session").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -193,7 +193,10 @@ mod tests {
             1
         );
         assert_eq!(complaints("src/wake/mod.rs", "use crate::{lock, signal};"), 2);
-        assert_eq!(complaints("src/lock/postgres.rs", "use crate::db::Session;"), 0);
+        assert_eq!(
+            complaints("src/lock/provider/postgres/mod.rs", "use crate::db::Session;"),
+            0
+        );
         assert_eq!(complaints("src/execution/state.rs", "use crate::store::Row;"), 1);
         assert_eq!(complaints("src/store/mod.rs", "use crate::definition::Trigger;"), 1);
         assert_eq!(complaints("src/definition/mod.rs", "use crate::db;"), 1);

@@ -1,4 +1,5 @@
-//! Several tables on one database that is only played: no connections, no tasks, and a clock that moves when it is told.
+//! A simulation: several tables on one simulated database, without connections or tasks, and with a clock that the test
+//! advances.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -9,13 +10,13 @@ use rand::seq::IteratorRandom;
 use rand::{RngExt, SeedableRng};
 use tokio::sync::oneshot;
 
+use crate::lock::HeldLock;
 use crate::lock::key::LockKey;
-use crate::lock::request::{Keys, LockMode, Name, Wish};
+use crate::lock::request::{KeyRequest, Keys, LockMode, LockName};
 use crate::lock::stats::Counters;
-use crate::lock::table::{Back, Batch, Outbox, Peer, Said, Table, Ticket};
-use crate::lock::{HeldLock, LockHandle};
+use crate::lock::table::{Backend, Batch, Completions, LockMessage, Peer, Table, Ticket};
 
-/// What a request asks for: its keys, whether one is enough, and whether it waits.
+/// A request: its keys, whether one of them is enough, and whether it waits.
 pub(super) struct Ask {
     pub(super) keys: Vec<(LockKey, LockMode)>,
     pub(super) any: bool,
@@ -35,44 +36,44 @@ impl Ask {
 /// A process.
 pub(super) struct Node {
     table: Table,
-    /// Sent, and not yet seen by the server.
+    /// Sent, and not yet received by the server.
     sent: VecDeque<Batch>,
-    /// Answered, and not yet seen by us.
+    /// Answered, and not yet received by the process.
     answers: VecDeque<(Batch, HashSet<LockKey>)>,
-    heard: VecDeque<(Peer, Said)>,
-    asked: BTreeMap<Ticket, (Ask, oneshot::Receiver<Option<LockHandle>>)>,
+    messages: VecDeque<(Peer, LockMessage)>,
+    waiting: BTreeMap<Ticket, (Ask, oneshot::Receiver<bool>)>,
     pub(super) held: BTreeMap<Ticket, Vec<(LockKey, LockMode)>>,
-    /// Its process stands still.
-    silent: bool,
+    /// Its process is paused.
+    paused: bool,
 }
 
-/// A grant: which process, and which of its requests.
+/// A grant: the process, and its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Grant {
     pub(super) node: usize,
     pub(super) ticket: Ticket,
-    /// If there was only one to choose from.
+    /// If the request had only one.
     pub(super) key: Option<LockKey>,
 }
 
-pub(super) struct World {
+pub(super) struct Simulation {
     pub(super) nodes: Vec<Node>,
-    /// Who has a key in the database: each once for each time it took it.
+    /// The processes that hold a key in the database, once for each time they took it.
     owners: HashMap<LockKey, Vec<(usize, LockMode)>>,
     pub(super) now: Instant,
     pub(super) random: StdRng,
-    /// Of a hundred things that are said, so many are lost on their way to each who hears.
-    pub(super) lost_of_hundred: u32,
+    /// Of a hundred messages so many are lost on their way to each receiver.
+    pub(super) lost_percent: u32,
     pub(super) grants: Vec<Grant>,
-    /// What was said, all in all.
-    pub(super) said: usize,
+    /// Messages that were sent.
+    pub(super) sent_messages: usize,
 }
 
-impl World {
+impl Simulation {
     pub(super) fn new(nodes: usize, budget: usize, seed: u64) -> Self {
         let node = |number: usize| Node {
             table: Table::new(
-                Back::Talking {
+                Backend::Notified {
                     budget,
                     me: number as Peer,
                 },
@@ -81,43 +82,43 @@ impl World {
             ),
             sent: VecDeque::new(),
             answers: VecDeque::new(),
-            heard: VecDeque::new(),
-            asked: BTreeMap::new(),
+            messages: VecDeque::new(),
+            waiting: BTreeMap::new(),
             held: BTreeMap::new(),
-            silent: false,
+            paused: false,
         };
         Self {
             nodes: (0..nodes).map(node).collect(),
             owners: HashMap::new(),
             now: Instant::now(),
             random: StdRng::seed_from_u64(seed),
-            lost_of_hundred: 0,
+            lost_percent: 0,
             grants: Vec::new(),
-            said: 0,
+            sent_messages: 0,
         }
     }
 
-    fn step(&mut self, node: usize, step: impl FnOnce(&mut Table, Instant, &mut Outbox)) {
-        let mut outbox = Outbox::default();
-        step(&mut self.nodes[node].table, self.now, &mut outbox);
-        self.told(node, outbox);
+    fn step(&mut self, node: usize, step: impl FnOnce(&mut Table, Instant, &mut Completions)) {
+        let mut completions = Completions::default();
+        step(&mut self.nodes[node].table, self.now, &mut completions);
+        self.apply(node, completions);
     }
 
-    fn told(&mut self, node: usize, outbox: Outbox) {
-        for (_, ticket) in outbox.granted {
+    fn apply(&mut self, node: usize, completions: Completions) {
+        for (_, ticket) in completions.granted {
             self.granted(node, ticket);
         }
-        for reply in outbox.refused {
-            drop(reply.send(None));
+        for reply in completions.refused {
+            let _ = reply.send(false);
         }
-        let asked = &mut self.nodes[node].asked;
-        asked.retain(|_, (ask, answer)| ask.waits || !matches!(answer.try_recv(), Ok(None)));
+        let waiting = &mut self.nodes[node].waiting;
+        waiting.retain(|_, (ask, answer)| ask.waits || !matches!(answer.try_recv(), Ok(false)));
     }
 
     fn granted(&mut self, node: usize, ticket: Ticket) {
-        let (ask, _) = self.nodes[node].asked.remove(&ticket).expect("it was asked for");
+        let (ask, _) = self.nodes[node].waiting.remove(&ticket).expect("it was submitted");
         let keys = if ask.any {
-            // Which one, only the database knows; who holds more than it may is found there.
+            // Only the database knows which one, and checks it.
             Vec::new()
         } else {
             ask.keys
@@ -146,7 +147,7 @@ impl World {
         let owners = self.owners.get(&key).map_or(&[][..], Vec::as_slice);
         assert!(
             owners.iter().any(|(owner, has)| *owner == node && *has >= mode),
-            "{node} was given {key} and does not have it in the database: {owners:?}"
+            "{node} was granted {key} and does not hold it in the database: {owners:?}"
         );
     }
 
@@ -156,46 +157,46 @@ impl World {
             [one] => Keys::One([one]),
             _ => Keys::Many(ask.keys.clone()),
         };
-        let wish = Wish {
+        let request = KeyRequest {
             keys,
             any: ask.any,
-            name: Name::Given("played".into()),
+            name: LockName::Given("simulated".into()),
         };
         let waits = ask.waits;
-        let mut outbox = Outbox::default();
+        let mut completions = Completions::default();
         let ticket = self.nodes[node]
             .table
-            .begin(wish, waits, reply, self.now, &mut outbox)?;
-        self.nodes[node].asked.insert(ticket, (ask, answer));
-        self.told(node, outbox);
+            .submit(request, waits, reply, self.now, &mut completions)?;
+        self.nodes[node].waiting.insert(ticket, (ask, answer));
+        self.apply(node, completions);
         Some(ticket)
     }
 
     pub(super) fn release(&mut self, node: usize, ticket: Ticket) {
         self.nodes[node].held.remove(&ticket).expect("it is held");
-        self.step(node, |table, now, outbox| table.release(ticket, now, outbox));
+        self.step(node, |table, now, completions| table.release(ticket, now, completions));
     }
 
     pub(super) fn abandon(&mut self, node: usize, ticket: Ticket) {
-        self.nodes[node].asked.remove(&ticket).expect("it waits");
-        self.step(node, |table, now, outbox| table.abandon(ticket, now, outbox));
+        self.nodes[node].waiting.remove(&ticket).expect("it waits");
+        self.step(node, |table, now, completions| table.abandon(ticket, now, completions));
     }
 
-    /// The first of those that a process holds.
+    /// The first request that is held by a process.
     pub(super) fn first_held(&self, node: usize) -> Option<Ticket> {
         self.nodes[node].held.keys().next().copied()
     }
 
     pub(super) fn waiting(&self, node: usize) -> Vec<Ticket> {
-        self.nodes[node].asked.keys().copied().collect()
+        self.nodes[node].waiting.keys().copied().collect()
     }
 
-    /// From now on this process does and hears nothing; or goes on where it stopped.
-    pub(super) fn silence(&mut self, node: usize, silent: bool) {
-        self.nodes[node].silent = silent;
+    /// Pauses this process, or lets it go on.
+    pub(super) fn pause(&mut self, node: usize, paused: bool) {
+        self.nodes[node].paused = paused;
     }
 
-    /// The table's batch goes out.
+    /// The next batch of the table is sent.
     pub(super) fn send(&mut self, node: usize) -> bool {
         let node = &mut self.nodes[node];
         let ready = node.table.has_batch();
@@ -205,7 +206,7 @@ impl World {
         ready
     }
 
-    /// The server runs a batch of this process.
+    /// The server executes a batch of this process.
     pub(super) fn serve(&mut self, node: usize) -> bool {
         let Some(batch) = self.nodes[node].sent.pop_front() else {
             return false;
@@ -213,7 +214,7 @@ impl World {
         for (key, mode) in &batch.free {
             let owners = self.owners.entry(*key).or_default();
             let place = owners.iter().position(|owner| *owner == (node, *mode));
-            owners.remove(place.expect("what is given back was had"));
+            owners.remove(place.expect("what is released was held"));
         }
         let mut missed = HashSet::new();
         for (key, mode) in &batch.take {
@@ -229,11 +230,11 @@ impl World {
                 owners.push((node, *mode));
             }
         }
-        for said in &batch.say {
-            self.said += 1;
-            for hears in &mut self.nodes {
-                if self.lost_of_hundred == 0 || self.random.random_range(0..100) >= self.lost_of_hundred {
-                    hears.heard.push_back((node as Peer, said.clone()));
+        for message in &batch.messages {
+            self.sent_messages += 1;
+            for receiver in &mut self.nodes {
+                if self.lost_percent == 0 || self.random.random_range(0..100) >= self.lost_percent {
+                    receiver.messages.push_back((node as Peer, message.clone()));
                 }
             }
         }
@@ -245,47 +246,49 @@ impl World {
         let Some((batch, missed)) = self.nodes[node].answers.pop_front() else {
             return false;
         };
-        self.step(node, |table, now, outbox| {
-            table.answer(&batch, &missed, false, now, outbox)
+        self.step(node, |table, now, completions| {
+            table.complete(&batch, &missed, false, now, completions)
         });
         true
     }
 
-    pub(super) fn hear(&mut self, node: usize) -> bool {
-        let Some((from, said)) = self.nodes[node].heard.pop_front() else {
+    pub(super) fn receive(&mut self, node: usize) -> bool {
+        let Some((from, message)) = self.nodes[node].messages.pop_front() else {
             return false;
         };
-        self.step(node, |table, now, outbox| table.hear(from, &said, now, outbox));
+        self.step(node, |table, now, completions| {
+            table.receive(from, &message, now, completions)
+        });
         true
     }
 
-    /// Everything but time, until there is nothing left to do.
+    /// Runs everything but the clock, until nothing is left to do.
     pub(super) fn settle(&mut self) {
-        let mut rounds = 0;
+        let mut steps = 0;
         let mut goes_on = true;
         while goes_on {
             goes_on = false;
-            rounds += 1;
-            assert!(rounds < 10_000, "they go on and on, and no time passes");
+            steps += 1;
+            assert!(steps < 10_000, "it never comes to rest while no time passes");
             for node in (0..self.nodes.len())
-                .filter(|node| !self.nodes[*node].silent)
+                .filter(|node| !self.nodes[*node].paused)
                 .collect::<Vec<_>>()
             {
-                let moved = [self.send(node), self.serve(node), self.answer(node), self.hear(node)];
+                let moved = [self.send(node), self.serve(node), self.answer(node), self.receive(node)];
                 goes_on |= moved.contains(&true);
             }
         }
     }
 
-    /// One of the things that go on by themselves, at random.
-    pub(super) fn anything(&mut self) {
-        let awake = (0..self.nodes.len()).filter(|node| !self.nodes[*node].silent);
-        let node = awake.choose(&mut self.random).expect("a node that is awake");
+    /// Runs one random step of the processes, the server or the clock.
+    pub(super) fn random_step(&mut self) {
+        let running = (0..self.nodes.len()).filter(|node| !self.nodes[*node].paused);
+        let node = running.choose(&mut self.random).expect("a node that is not paused");
         match self.random.random_range(0..5) {
             0 => drop(self.send(node)),
             1 => drop(self.serve(node)),
             2 => drop(self.answer(node)),
-            3 => drop(self.hear(node)),
+            3 => drop(self.receive(node)),
             _ => {
                 let micros = self.random.random_range(0..100);
                 self.pass_time(Duration::from_micros(micros));
@@ -296,15 +299,15 @@ impl World {
     pub(super) fn pass_time(&mut self, time: Duration) {
         self.now += time;
         for node in 0..self.nodes.len() {
-            if !self.nodes[node].silent && self.nodes[node].table.next_retry().is_some_and(|at| at <= self.now) {
-                self.step(node, |table, now, outbox| table.retry(now, outbox));
+            if !self.nodes[node].paused && self.nodes[node].table.next_retry().is_some_and(|at| at <= self.now) {
+                self.step(node, |table, now, completions| table.retry(now, completions));
             }
         }
     }
 
-    /// Lets the time come at which somebody tries again.
+    /// Advances the clock to the next retry of a process.
     pub(super) fn pass_until_retry(&mut self) -> bool {
-        let next = self.nodes.iter().filter(|node| !node.silent);
+        let next = self.nodes.iter().filter(|node| !node.paused);
         let next = next.filter_map(|node| node.table.next_retry()).min();
         if let Some(at) = next {
             self.pass_time(at.saturating_duration_since(self.now));
@@ -312,18 +315,18 @@ impl World {
         next.is_some()
     }
 
-    /// Nobody has anything, waits for anything, or remembers anything.
-    pub(super) fn is_empty(&self) {
+    /// No process holds anything, waits for anything, or tracks anything.
+    pub(super) fn assert_empty(&self) {
         let left: Vec<_> = self.owners.iter().filter(|(_, owners)| !owners.is_empty()).collect();
         assert!(left.is_empty(), "{left:?}");
         for (number, node) in self.nodes.iter().enumerate() {
-            assert!(node.asked.is_empty() && node.held.is_empty());
+            assert!(node.waiting.is_empty() && node.held.is_empty());
             let held: Vec<HeldLock> = node.table.held(self.now);
             assert!(held.is_empty(), "{held:?}");
             assert_eq!(
-                node.table.left(),
+                node.table.tracked(),
                 (0, 0, 0),
-                "keys, requests and locks that {number} has not forgotten"
+                "keys, requests and locks that {number} still tracks"
             );
         }
     }

@@ -1,5 +1,4 @@
-//! A server whose table of locks is full, or whose commits hang, which is in the way of everybody on it: so it is one of
-//! our own.
+//! A server whose lock table is full, or whose commits hang. It affects all its clients, so the tests start their own.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,7 +6,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 
 use super::conformance::{LONG, lock};
-use super::waiting::{HELD, alone};
+use super::postgres::{HELD, exclusive};
 use crate::db::{Connector, DatabaseUrl, SchemaName, Session};
 use crate::harness::private_postgres::{Options, PrivatePostgres, start};
 use crate::lock::{LockProvider, LockRequest, PostgresLockOptions, PostgresLocks};
@@ -19,7 +18,7 @@ struct OwnServer {
 }
 
 impl OwnServer {
-    /// Starts it with a setting of its own.
+    /// Starts it with this setting.
     async fn start(setting: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("mainspring-full-{}", uuid::Uuid::new_v4().simple()));
         std::fs::create_dir(&folder).unwrap();
@@ -54,7 +53,7 @@ async fn held(admin: &Session) -> i64 {
 
 #[tokio::test]
 async fn a_full_server_makes_requests_queue() {
-    // The fewest that can be had: ten for each of 200 connections, and some.
+    // The smallest table: ten for each of 200 connections, and some.
     let server = OwnServer::start("max_locks_per_transaction = 10").await;
     let url = server.postgres.url();
     let locks = PostgresLocks::connect(url, PostgresLockOptions::default())
@@ -72,9 +71,9 @@ async fn a_full_server_makes_requests_queue() {
             break;
         }
     }
-    assert!(full, "the table of locks has no end");
-    // What is left is too little for so many.
-    let many = (0..200).fold(alone("many"), |request, number| {
+    assert!(full, "the lock table never fills");
+    // The rest is too small for so many.
+    let many = (0..200).fold(exclusive("many"), |request, number| {
         request.and_exclusive(number.to_string())
     });
     assert!(here.try_acquire(many.clone()).await.unwrap().is_none());
@@ -83,7 +82,7 @@ async fn a_full_server_makes_requests_queue() {
         assert!((&mut waiting).now_or_never().is_none(), "there was room");
         tokio::task::yield_now().await;
     }
-    assert!(!before.is_lost(), "what was held stays");
+    assert!(!before.is_lost(), "held locks stay");
     drop(hog);
     let many = waiting.await.unwrap();
     assert_eq!(held(&admin).await, 202);
@@ -95,7 +94,7 @@ async fn a_full_server_makes_requests_queue() {
 }
 
 #[tokio::test]
-async fn a_hint_that_cannot_be_said_costs_nobody_a_lock() {
+async fn a_message_that_cannot_be_sent_loses_no_lock() {
     let server = OwnServer::start("wal_level = replica").await;
     let url = server.postgres.url();
     let connect = async || {
@@ -106,7 +105,7 @@ async fn a_hint_that_cannot_be_said_costs_nobody_a_lock() {
     };
     let (here, there) = (connect().await, connect().await);
     let (theirs, ours) = (lock(&there, "theirs").await, lock(&here, "ours").await);
-    // Somebody's commit waits for a standby that never comes, and holds the lock that every NOTIFY needs.
+    // A commit waits for a standby that does not exist, and holds the lock that every NOTIFY needs.
     let (admin, slow) = (session(url).await, session(url).await);
     let set = "ALTER SYSTEM SET synchronous_standby_names = 'nobody'";
     admin.client.batch_execute(set).await.unwrap();
@@ -114,7 +113,7 @@ async fn a_hint_that_cannot_be_said_costs_nobody_a_lock() {
     let commits = tokio::spawn(async move {
         let slowly = "BEGIN; SET LOCAL synchronous_commit = on; SELECT pg_logical_emit_message(true, 'a', 'b');
                       SELECT pg_current_xact_id(); NOTIFY anything; COMMIT";
-        // The first may come before the new setting has reached everybody.
+        // The first one may run before the new setting is effective.
         while slow.client.batch_execute(slowly).await.is_ok() {}
     });
     let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
@@ -123,12 +122,12 @@ async fn a_hint_that_cannot_be_said_costs_nobody_a_lock() {
     }
     let mut waiting = here.acquire(LockRequest::exclusive("theirs"), LONG);
     while here.stats().contended == 0 {
-        assert!((&mut waiting).now_or_never().is_none(), "somebody has it");
+        assert!((&mut waiting).now_or_never().is_none(), "it is held");
         tokio::task::yield_now().await;
     }
-    // A round trip after the hint: it has failed by then.
-    for round in 0..3 {
-        drop(lock(&here, &format!("other {round}")).await);
+    // Round trips after the message: it has failed by then.
+    for number in 0..3 {
+        drop(lock(&here, &format!("other {number}")).await);
     }
     assert!(!ours.is_lost());
     drop(theirs);

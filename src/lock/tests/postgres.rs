@@ -1,4 +1,4 @@
-//! What only Postgres can show: hints between nodes, lost sessions, budgets, a full server.
+//! What is specific to Postgres: lost sessions, budgets, schemas.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use futures_util::FutureExt;
 
 use super::conformance::{LONG, lock};
 use crate::lock::key::LockKey;
-use crate::lock::postgres::Budget;
+use crate::lock::provider::postgres::Budget;
 use crate::lock::{LockProvider, LockRequest, PostgresLocks};
 use crate::store::commit::tests::fixture::Fixture;
 
@@ -15,7 +15,7 @@ pub(super) async fn node(fixture: &Fixture, budget: Budget) -> Arc<dyn LockProvi
     Arc::new(locks.unwrap())
 }
 
-pub(super) fn alone(name: &str) -> LockRequest {
+pub(super) fn exclusive(name: &str) -> LockRequest {
     LockRequest::exclusive(name)
 }
 
@@ -24,12 +24,12 @@ const KILL: &str = "SELECT count(pg_terminate_backend(pid)) FROM
      (SELECT DISTINCT pid FROM pg_locks WHERE locktype = 'advisory' AND pid <> pg_backend_pid()
       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())) holders";
 
-/// Advisory locks of this database, whoever has them.
+/// Advisory locks of this database, of all sessions.
 pub(super) const HELD: &str = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted
      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
 
 #[tokio::test]
-async fn a_waiter_has_the_lock_of_a_session_that_was_ended() {
+async fn a_waiter_gets_the_lock_of_a_terminated_session() {
     let fixture = Fixture::new().await;
     let here = node(&fixture, Budget::Nodes(3)).await;
     let there = node(&fixture, Budget::Nodes(3)).await;
@@ -49,21 +49,21 @@ async fn a_waiter_has_the_lock_of_a_session_that_was_ended() {
     assert!(handle.lost().now_or_never().is_some(), "at once, if it is lost already");
     assert!(handle.fencing_token().await.unwrap_err().is_lost_lock());
     let taken = waiting.await.unwrap();
-    // The same provider goes on under a new session, and the old handles take nothing from it.
+    // The same provider goes on with a new session, and the old handles release nothing of it.
     let again = lock(&here, "b").await;
     drop((handle, other));
-    assert!(there.try_acquire(alone("b")).await.unwrap().is_none());
+    assert!(there.try_acquire(exclusive("b")).await.unwrap().is_none());
     assert!(!again.is_lost() && !taken.is_lost());
     drop((again, taken));
     fixture.until(0, HELD).await;
 }
 
 #[tokio::test]
-async fn whoever_waits_is_told_when_the_session_ends() {
+async fn a_waiting_request_fails_when_the_session_ends() {
     let fixture = Fixture::new().await;
     let here = node(&fixture, Budget::Nodes(3)).await;
     let handle = lock(&here, "a").await;
-    let mut waiting = here.acquire(alone("a"), LONG);
+    let mut waiting = here.acquire(exclusive("a"), LONG);
     assert!((&mut waiting).now_or_never().is_none());
     assert_eq!(fixture.count(KILL).await, 1);
     let error = waiting.await.unwrap_err();
@@ -79,22 +79,22 @@ async fn past_the_budget_requests_queue() {
     for name in ["a", "b", "c"] {
         held.push(lock(&here, name).await);
     }
-    assert!(here.try_acquire(alone("d")).await.unwrap().is_none());
-    let mut one = here.acquire(alone("d"), LONG);
+    assert!(here.try_acquire(exclusive("d")).await.unwrap().is_none());
+    let mut one = here.acquire(exclusive("d"), LONG);
     assert!((&mut one).now_or_never().is_none());
-    let mut two = here.acquire(alone("e").and_exclusive("f"), LONG);
+    let mut two = here.acquire(exclusive("e").and_exclusive("f"), LONG);
     assert!((&mut two).now_or_never().is_none());
     assert_eq!(here.stats().over_budget, 2);
     assert_eq!(fixture.count(HELD).await, 3);
     let error = here
-        .acquire(alone("1").and_shared("2").and_shared("3").and_shared("4"), LONG)
+        .acquire(exclusive("1").and_shared("2").and_shared("3").and_shared("4"), LONG)
         .await
         .unwrap_err();
     assert_eq!(error.code(), "invalid-lock-request");
     held.pop();
     let one = one.await.unwrap();
     assert!((&mut two).now_or_never().is_none(), "two do not fit where one was");
-    // One that is given up makes room for the next.
+    // A released lock makes room for the next request.
     drop(held);
     let two = two.await.unwrap();
     assert_eq!(fixture.count(HELD).await, 3);
@@ -103,14 +103,14 @@ async fn past_the_budget_requests_queue() {
 }
 
 #[tokio::test]
-async fn locks_of_two_schemas_do_not_meet() {
+async fn locks_of_two_schemas_are_independent() {
     let fixture = Fixture::new().await;
     let here = node(&fixture, Budget::Nodes(3)).await;
     let url = fixture.url();
     let options = crate::lock::PostgresLockOptions::default().schema("other");
     let other: Arc<dyn LockProvider> = Arc::new(PostgresLocks::connect(&url, options).await.unwrap());
     let _here = lock(&here, "a").await;
-    assert!(other.try_acquire(alone("a")).await.unwrap().is_some());
+    assert!(other.try_acquire(exclusive("a")).await.unwrap().is_some());
     // One connection each, however many locks.
     let _many: Vec<_> = futures_util::future::join_all((0..100).map(|number| {
         let other = Arc::clone(&other);

@@ -1,4 +1,4 @@
-//! Many who want one thing, on several sessions, and a holder whose process is killed.
+//! Contention among several sessions, and a holder whose process is killed.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 
 use super::conformance::{LONG, lock};
-use super::waiting::{HELD, alone, node};
-use crate::lock::postgres::Budget;
+use super::postgres::{HELD, exclusive, node};
+use crate::lock::provider::postgres::Budget;
 use crate::lock::{LockProvider, LockRequest, PostgresLockOptions, PostgresLocks};
 use crate::store::commit::tests::fixture::Fixture;
 
@@ -20,7 +20,7 @@ async fn nodes(fixture: &Fixture) -> [Arc<dyn LockProvider>; 3] {
     [budget().await, budget().await, budget().await]
 }
 
-/// Waits until so many of these providers' requests have met somebody.
+/// Waits until so many requests of these providers were contended.
 async fn contended(nodes: &[Arc<dyn LockProvider>], number: u64) {
     while nodes.iter().map(|node| node.stats().contended).sum::<u64>() < number {
         tokio::task::yield_now().await;
@@ -28,7 +28,7 @@ async fn contended(nodes: &[Arc<dyn LockProvider>], number: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn three_sessions_have_their_turns_on_one_key() {
+async fn three_sessions_take_turns_on_one_key() {
     const GRANTS: usize = 6000;
     let fixture = Fixture::new().await;
     let nodes = nodes(&fixture).await;
@@ -68,7 +68,7 @@ async fn three_sessions_have_their_turns_on_one_key() {
             .filter(|(_, node)| **node == number)
             .map(|(at, _)| at)
             .collect();
-        // In turn it is a third, with two turns of 17 between; the rest is for a machine that lets one of them stand still.
+        // In turn it is a third; the rest is for a machine that pauses one of them.
         assert!(places.len() > GRANTS / 10, "{number} had {} of {GRANTS}", places.len());
         let longest = places.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
         assert!(longest < GRANTS / 3, "{number} had nothing for {longest} grants");
@@ -76,7 +76,7 @@ async fn three_sessions_have_their_turns_on_one_key() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_writer_has_its_turn_among_readers_of_two_other_sessions() {
+async fn a_writer_is_served_among_readers_of_two_other_sessions() {
     let fixture = Fixture::new().await;
     let [writer, readers @ ..] = nodes(&fixture).await;
     let stop = Arc::new(AtomicBool::new(false));
@@ -96,7 +96,7 @@ async fn a_writer_has_its_turn_among_readers_of_two_other_sessions() {
                     let handle = node.acquire(LockRequest::shared("a"), LONG).await.unwrap();
                     assert!(inside.fetch_add(1, SeqCst) >= 0, "a writer is inside");
                     reads.fetch_add(1, SeqCst);
-                    // Long enough to meet the others, so that there is always somebody who reads.
+                    // Long enough to overlap, so that there is always a reader.
                     tokio::time::sleep(Duration::from_millis(5)).await;
                     inside.fetch_sub(1, SeqCst);
                     drop(handle);
@@ -122,7 +122,7 @@ async fn a_writer_has_its_turn_among_readers_of_two_other_sessions() {
         task.unwrap();
     }
     between.sort_unstable();
-    // Those who read when it came, and those that had come before the others heard of it.
+    // The readers at that moment, and those before the other sessions received the message.
     assert!(between[10] <= 16, "readers that went before the writer: {between:?}");
     fixture.until(0, HELD).await;
 }
@@ -153,7 +153,7 @@ async fn a_thousand_waiters_on_twenty_keys_from_three_sessions() {
             tokio::spawn(async move {
                 let handle = lock(&node, &format!("n{key}")).await;
                 let key = i32::try_from(key).unwrap();
-                // A connection of its own is witness: nobody else has come in, and nobody has left twice.
+                // The database is witness: no other task is inside.
                 let come = "UPDATE turn SET inside = inside + 1, had = had + 1 WHERE key = $1 RETURNING inside";
                 let inside: i32 = witness.client.query_one(come, &[&key]).await.unwrap().get(0);
                 assert_eq!(inside, 1);
@@ -166,7 +166,7 @@ async fn a_thousand_waiters_on_twenty_keys_from_three_sessions() {
     contended(&nodes, 1000).await;
     let sessions =
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
-    assert_eq!(fixture.count(sessions).await, 5, "no connection for those who wait");
+    assert_eq!(fixture.count(sessions).await, 5, "waiting requests use no connection");
     drop(held);
     for task in join_all(tasks).await {
         task.unwrap();
@@ -185,7 +185,7 @@ const HOLDS: &str = "it holds the lock";
 
 /// Not a test: the process that is killed.
 #[tokio::test]
-#[ignore = "runs in a process of its own, for a_waiter_has_the_lock_of_a_process_that_was_killed"]
+#[ignore = "runs in a process of its own, for a_waiter_gets_the_lock_of_a_killed_process"]
 async fn a_process_that_holds_a_lock_until_it_is_killed() {
     let Ok(url) = std::env::var(URL) else { return };
     let locks = PostgresLocks::connect(&url, PostgresLockOptions::default())
@@ -198,19 +198,19 @@ async fn a_process_that_holds_a_lock_until_it_is_killed() {
 }
 
 #[tokio::test]
-async fn a_waiter_has_the_lock_of_a_process_that_was_killed() {
+async fn a_waiter_gets_the_lock_of_a_killed_process() {
     let fixture = Fixture::new().await;
     let mut holder = Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "--nocapture"])
-        .arg("lock::tests::crowd::a_process_that_holds_a_lock_until_it_is_killed")
+        .arg("lock::tests::contention::a_process_that_holds_a_lock_until_it_is_killed")
         .env(URL, fixture.url())
         .stdout(Stdio::piped())
         .kill_on_drop(true)
         .spawn()
         .unwrap();
-    let mut said = BufReader::new(holder.stdout.take().unwrap()).lines();
+    let mut output = BufReader::new(holder.stdout.take().unwrap()).lines();
     loop {
-        let line = said
+        let line = output
             .next_line()
             .await
             .unwrap()
@@ -220,14 +220,14 @@ async fn a_waiter_has_the_lock_of_a_process_that_was_killed() {
         }
     }
     let here = node(&fixture, Budget::Nodes(3)).await;
-    assert!(here.try_acquire(alone("a")).await.unwrap().is_none());
+    assert!(here.try_acquire(exclusive("a")).await.unwrap().is_none());
     let waiting = tokio::spawn({
         let here = Arc::clone(&here);
         async move { lock(&here, "a").await }
     });
     contended(std::slice::from_ref(&here), 1).await;
     assert!(!waiting.is_finished());
-    // SIGKILL: nothing of it runs any more.
+    // SIGKILL: the process runs no code any more.
     holder.kill().await.unwrap();
     drop(waiting.await.unwrap());
     fixture.until(0, HELD).await;

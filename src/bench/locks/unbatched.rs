@@ -1,4 +1,4 @@
-//! Advisory locks the plain way, one connection for each who locks: what the provider is compared with.
+//! Advisory locks over one connection for each caller: the baseline of the benchmark.
 
 use tokio_postgres::Statement;
 
@@ -9,10 +9,10 @@ const LOCK: &str = include_str!("../../../sql/queries/bench/lock.sql");
 const UNLOCK: &str = include_str!("../../../sql/queries/bench/unlock.sql");
 const BOTH: &str = include_str!("../../../sql/queries/bench/lock_unlock.sql");
 
-/// How a pair travels.
+/// How a pair of lock and unlock is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PlainForm {
-    /// Two statements, each its own round trip: what a program that does something in between needs.
+pub(crate) enum UnbatchedForm {
+    /// Two statements, each its own round trip: needed by a program that works in between.
     TwoTrips,
     /// Two statements sent together.
     Pipelined,
@@ -21,14 +21,14 @@ pub(crate) enum PlainForm {
 }
 
 /// One connection.
-pub(crate) struct PlainLocks {
+pub(crate) struct UnbatchedLocks {
     session: Session,
     lock: Statement,
     unlock: Statement,
     both: Statement,
 }
 
-impl PlainLocks {
+impl UnbatchedLocks {
     pub(crate) async fn connect(database_url: &str, schema: &str) -> Result<Self> {
         let connector = Connector::new(&DatabaseUrl::parse(database_url)?, &SchemaName::parse(schema)?)?;
         let session = connector.open().await?;
@@ -44,16 +44,16 @@ impl PlainLocks {
         })
     }
 
-    /// Takes and frees a key.
-    pub(crate) async fn pair(&self, form: PlainForm, key: i64) -> Result<()> {
+    /// Takes and releases a key.
+    pub(crate) async fn pair(&self, form: UnbatchedForm, key: i64) -> Result<()> {
         let client = &self.session.client;
         let freed = within(ANSWER_TIMEOUT, async {
             Ok::<_, tokio_postgres::Error>(match form {
-                PlainForm::TwoTrips => {
+                UnbatchedForm::TwoTrips => {
                     client.query_one(&self.lock, &[&key]).await?;
                     client.query_one(&self.unlock, &[&key]).await?.get(0)
                 }
-                PlainForm::Pipelined => {
+                UnbatchedForm::Pipelined => {
                     let params: [&(dyn postgres_types::ToSql + Sync); 1] = [&key];
                     let (locked, freed) = futures_util::join!(
                         client.query_one(&self.lock, &params),
@@ -62,7 +62,7 @@ impl PlainLocks {
                     locked?;
                     freed?.get(0)
                 }
-                PlainForm::OneStatement => client.query_one(&self.both, &[&key]).await?.get(1),
+                UnbatchedForm::OneStatement => client.query_one(&self.both, &[&key]).await?.get(1),
             })
         })
         .await?;

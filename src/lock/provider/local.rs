@@ -1,0 +1,74 @@
+//! Locks within one process: for a single node, and for tests.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::Result;
+use crate::lock::LockProvider;
+use crate::lock::frontend::{EndGuard, FencingToken, Frontend, TokenRequest};
+use crate::lock::handle::{self, LockHandle};
+use crate::lock::key::{KeyFunction, LockKey};
+use crate::lock::request::LockRequest;
+use crate::lock::stats::LockStats;
+use crate::lock::table::{Backend, HeldLock};
+
+/// Locks among the tasks of this process. Cheap to clone; clones share their locks, two providers share nothing.
+#[derive(Clone)]
+pub struct LocalLocks {
+    frontend: Arc<Frontend>,
+    _tokens: Arc<AbortOnDropHandle<()>>,
+}
+
+impl LocalLocks {
+    /// A new provider. Must be called within a tokio runtime.
+    pub fn new() -> Self {
+        Self::with_key_function(LockKey::of)
+    }
+
+    pub(in crate::lock) fn with_key_function(key_function: KeyFunction) -> Self {
+        let parts = Frontend::open(Backend::InProcess, "local", key_function);
+        let counter = tokio::spawn(count_tokens(parts.tokens, parts.end));
+        Self {
+            frontend: parts.frontend,
+            _tokens: Arc::new(AbortOnDropHandle::new(counter)),
+        }
+    }
+}
+
+impl Default for LocalLocks {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Runs until the last clone of the provider is dropped: no lock is lost before.
+async fn count_tokens(mut tokens: mpsc::Receiver<TokenRequest>, _end: EndGuard) {
+    let mut last = 0;
+    while let Some(reply) = tokens.recv().await {
+        last += 1;
+        // Fails for a dropped future; the number is skipped.
+        let _ = reply.send(Ok(FencingToken(last)));
+    }
+}
+
+impl LockProvider for LocalLocks {
+    fn acquire(&self, request: LockRequest, timeout: Duration) -> BoxFuture<'_, Result<LockHandle>> {
+        Box::pin(handle::acquire(&self.frontend, request, timeout))
+    }
+
+    fn try_acquire(&self, request: LockRequest) -> BoxFuture<'_, Result<Option<LockHandle>>> {
+        Box::pin(handle::try_acquire(&self.frontend, request))
+    }
+
+    fn stats(&self) -> LockStats {
+        self.frontend.stats()
+    }
+
+    fn held(&self) -> Vec<HeldLock> {
+        self.frontend.held()
+    }
+}

@@ -1,0 +1,249 @@
+//! Advisory locks of Postgres: all locks of a node on one session.
+//!
+//! `session`: the actor that holds the connection. `message`: what nodes send each other.
+
+mod message;
+mod session;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use futures_util::future::try_join_all;
+use tokio::sync::watch;
+
+use crate::db::{Connector, DatabaseUrl, SchemaName};
+use crate::id::{InstanceId, TenantId};
+use crate::lock::LockProvider;
+use crate::lock::frontend::Frontend;
+use crate::lock::handle::{self, LockHandle, PendingLock};
+use crate::lock::key::{KeyFunction, LockKey};
+use crate::lock::request::{KeyRequest, Keys, LockMode, LockName, LockRequest};
+use crate::lock::stats::LockStats;
+use crate::lock::table::{HeldLock, KeyView};
+use crate::{Error, Result};
+
+pub(crate) use session::SessionTask;
+
+/// How many locks a node may hold at the same time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Budget {
+    /// This node's part of half of the server's lock table, when so many nodes share it.
+    Nodes(usize),
+    /// So many.
+    Locks(usize),
+}
+
+impl Budget {
+    /// With the default settings of Postgres (64 locks for each of 100 connections) and three nodes this is 1,066. The
+    /// other half is for other sessions and for locks on tables and rows.
+    fn of(self, capacity: i64) -> usize {
+        match self {
+            Self::Nodes(nodes) => (usize::try_from(capacity).unwrap_or(0) / 2 / nodes.max(1)).max(1),
+            Self::Locks(locks) => locks.max(1),
+        }
+    }
+}
+
+/// The name of the lock that the leader among the schedulers holds.
+const LEADER: &str = "mainspring:scheduler";
+
+/// The size of cluster for which the default budget is enough: the one in `docker-compose.yml`.
+const NODES: usize = 3;
+
+/// The locks of a node. Cheap to clone; the session ends when [`SessionTask`] is dropped.
+#[derive(Clone)]
+pub(crate) struct SessionLocks {
+    frontend: Arc<Frontend>,
+}
+
+impl SessionLocks {
+    /// Opens the session and takes the liveness lock, which no other session may hold.
+    pub(crate) async fn start(connector: &Connector, liveness: LockKey) -> Result<(Self, SessionTask)> {
+        let (frontend, task) = session::start(connector, Some(liveness), Budget::Nodes(NODES), LockKey::of).await?;
+        Ok((Self { frontend }, task))
+    }
+
+    /// Tries to take the lock of each instance at once; none for one that is held or waited for. Dropped half-way, it
+    /// releases what was taken.
+    pub(crate) async fn try_instances(&self, instances: &[(TenantId, InstanceId)]) -> Result<Vec<Option<LockHandle>>> {
+        let named = |(tenant, instance): &(TenantId, InstanceId)| {
+            let key = LockKey::instance(self.frontend.namespace(), tenant, instance);
+            (key, LockName::Instance(instance.clone()))
+        };
+        self.try_lock(instances.iter().map(named)).await
+    }
+
+    /// Waits for the lock of the leader among the schedulers. Cancellation safe.
+    pub(crate) async fn acquire_leadership(&self, timeout: Duration) -> Result<LockHandle> {
+        handle::acquire(&self.frontend, LockRequest::exclusive(LEADER), timeout).await
+    }
+
+    pub(in crate::lock) async fn try_lock(
+        &self,
+        keys: impl Iterator<Item = (LockKey, LockName)>,
+    ) -> Result<Vec<Option<LockHandle>>> {
+        let submit = |(key, name)| {
+            let request = KeyRequest {
+                keys: Keys::One([(key, LockMode::Exclusive)]),
+                any: false,
+                name,
+            };
+            PendingLock::submit(&self.frontend, request, false)
+        };
+        // All are submitted before the first answer is awaited, so they share a round trip.
+        let pending: Vec<_> = keys.map(submit).collect();
+        try_join_all(pending).await
+    }
+
+    /// Every key that this node holds or waits for.
+    pub(crate) fn view(&self) -> Vec<KeyView> {
+        self.frontend.view()
+    }
+
+    /// Turns true when the session has ended. Cancellation safe.
+    pub(crate) fn lost(&self) -> watch::Receiver<bool> {
+        self.frontend.lost()
+    }
+}
+
+/// How a provider on Postgres is set up.
+#[derive(Clone, Debug)]
+pub struct PostgresLockOptions {
+    schema: String,
+    budget: Budget,
+}
+
+impl Default for PostgresLockOptions {
+    fn default() -> Self {
+        Self {
+            schema: "mainspring".to_owned(),
+            budget: Budget::Nodes(NODES),
+        }
+    }
+}
+
+impl PostgresLockOptions {
+    /// A name in one schema is another lock than the same name in another schema; the default is `mainspring`. The schema
+    /// need not exist.
+    #[must_use]
+    pub fn schema(mut self, schema: impl Into<String>) -> Self {
+        self.schema = schema.into();
+        self
+    }
+
+    /// How many providers share the server's lock table, at most; the default is 3. Each holds no more than its part of
+    /// half the table, which is `max_locks_per_transaction * (max_connections + max_prepared_transactions)`; further
+    /// requests wait.
+    #[must_use]
+    pub fn nodes(mut self, nodes: usize) -> Self {
+        self.budget = Budget::Nodes(nodes);
+        self
+    }
+
+    /// How many locks this provider holds at most, whatever the size of the server's lock table.
+    #[must_use]
+    pub fn most_locks(mut self, locks: usize) -> Self {
+        self.budget = Budget::Locks(locks);
+        self
+    }
+}
+
+/// Locks in PostgreSQL, over one connection however many are held or waited for. Cheap to clone; when the last clone is
+/// dropped the connection closes, and every lock is free.
+///
+/// They are advisory locks of the session, so the server releases them when the process ends, however it ends. A
+/// transaction pooler (pgbouncer in transaction mode) must not be in between: it shares the session among clients. When
+/// the connection is lost, so are all handles; the next call opens another one.
+#[derive(Clone)]
+pub struct PostgresLocks {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    connector: Connector,
+    budget: Budget,
+    key_function: KeyFunction,
+    /// Locked while a session is opened, so that concurrent callers share the new one.
+    opening: tokio::sync::Mutex<()>,
+    session: std::sync::Mutex<(Arc<Frontend>, SessionTask)>,
+}
+
+impl PostgresLocks {
+    /// Connects to `postgres://user:password@host:port/database`. Must be called within a tokio runtime.
+    pub async fn connect(database_url: &str, options: PostgresLockOptions) -> Result<Self> {
+        let url = DatabaseUrl::parse(database_url)?;
+        let connector = Connector::new(&url, &SchemaName::parse(&options.schema)?)?;
+        Self::with(connector, options.budget, LockKey::of).await
+    }
+
+    pub(in crate::lock) async fn with(connector: Connector, budget: Budget, key_function: KeyFunction) -> Result<Self> {
+        let session = session::start(&connector, None, budget, key_function).await?;
+        Ok(Self {
+            shared: Arc::new(Shared {
+                connector,
+                budget,
+                key_function,
+                opening: tokio::sync::Mutex::new(()),
+                session: std::sync::Mutex::new(session),
+            }),
+        })
+    }
+
+    fn frontend(&self) -> Arc<Frontend> {
+        let session = self.shared.session.lock();
+        Arc::clone(&session.unwrap_or_else(std::sync::PoisonError::into_inner).0)
+    }
+
+    /// The session; opens another one if it was lost.
+    async fn open_frontend(&self) -> Result<Arc<Frontend>> {
+        let frontend = self.frontend();
+        if !frontend.is_lost() {
+            return Ok(frontend);
+        }
+        let shared = &self.shared;
+        let _opening = shared.opening.lock().await;
+        let frontend = self.frontend();
+        if !frontend.is_lost() {
+            return Ok(frontend);
+        }
+        let session = session::start(&shared.connector, None, shared.budget, shared.key_function).await?;
+        let frontend = Arc::clone(&session.0);
+        let previous = std::mem::replace(
+            &mut *shared.session.lock().unwrap_or_else(std::sync::PoisonError::into_inner),
+            session,
+        );
+        drop(previous);
+        Ok(frontend)
+    }
+}
+
+impl LockProvider for PostgresLocks {
+    fn acquire(&self, request: LockRequest, timeout: Duration) -> BoxFuture<'_, Result<LockHandle>> {
+        Box::pin(async move {
+            let began = tokio::time::Instant::now();
+            let frontend = match tokio::time::timeout(timeout, self.open_frontend()).await {
+                Ok(frontend) => frontend?,
+                Err(_) => {
+                    return Err(Error::unavailable(
+                        "lock-timeout",
+                        format!("the database could not be reached within {timeout:?}"),
+                    ));
+                }
+            };
+            handle::acquire(&frontend, request, timeout.saturating_sub(began.elapsed())).await
+        })
+    }
+
+    fn try_acquire(&self, request: LockRequest) -> BoxFuture<'_, Result<Option<LockHandle>>> {
+        Box::pin(async move { handle::try_acquire(&self.open_frontend().await?, request).await })
+    }
+
+    fn stats(&self) -> LockStats {
+        self.frontend().stats()
+    }
+
+    fn held(&self) -> Vec<HeldLock> {
+        self.frontend().held()
+    }
+}

@@ -1,0 +1,296 @@
+//! Advisory locks, batched over the one session of a node.
+//!
+//! # Invariants
+//!
+//! - The session only ever tries. A session that waited for a lock would block every other request of the node.
+//! - What arrives while round trips are in flight goes out together in the next one. Two may be in flight, so that the
+//!   server works on one while the next is prepared; a lone request does not wait.
+//! - Within a batch releases go first, then what is to be taken, then the messages: a node that receives a handoff finds
+//!   the key free. Messages go out in transactions that write nothing.
+//! - A batch that fails or times out may have taken some of its keys. The session is dropped, and every handle is lost.
+//!   The same holds for an unlock of a key that was not locked, as the table is wrong then. The one exception is a server
+//!   whose lock table is full (53200): the keys of the question are unlocked, taken or not. None was held before.
+//! - Every handle learns of the end of the actor, however it ends: [`EndGuard`](crate::lock::frontend::EndGuard) is
+//!   dropped with it.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use futures_util::stream::{FuturesOrdered, FuturesUnordered};
+use tokio::sync::mpsc;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, Notification, Statement};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{Budget, message};
+use crate::db::{ANSWER_TIMEOUT, Channel, Connector, LastAnswer, Session, within};
+use crate::lock::frontend::{BackendParts, FencingToken, Frontend, TokenRequest};
+use crate::lock::key::{KeyFunction, LockKey};
+use crate::lock::request::LockMode;
+use crate::lock::table::{Backend, Batch};
+use crate::{Error, Result};
+
+const TRY: &str = include_str!("../../../../sql/queries/lock/try.sql");
+const TAKE: &str = include_str!("../../../../sql/queries/lock/take.sql");
+const TAKE_SHARED: &str = include_str!("../../../../sql/queries/lock/take_shared.sql");
+const FREE: &str = include_str!("../../../../sql/queries/lock/free.sql");
+const FREE_SHARED: &str = include_str!("../../../../sql/queries/lock/free_shared.sql");
+const NOTIFY: &str = include_str!("../../../../sql/queries/lock/notify.sql");
+const TOKEN: &str = include_str!("../../../../sql/queries/lock/token.sql");
+const CAPACITY: &str = include_str!("../../../../sql/queries/lock/capacity.sql");
+
+/// The most keys to take in one round trip.
+const BATCH: usize = 1024;
+/// The most round trips in flight.
+const DEPTH: usize = 2;
+/// The most tokens that are drawn at the same time.
+const TOKENS: usize = 64;
+/// The most notifications that are not handled yet. Further ones are lost, which a retry makes up for.
+const NOTIFICATIONS: usize = 1024;
+
+/// Why a message may be lost without the end of the session: another session holds the lock of NOTIFY, or its queue is
+/// full.
+const MESSAGE_LOST: [SqlState; 2] = [SqlState::LOCK_NOT_AVAILABLE, SqlState::PROGRAM_LIMIT_EXCEEDED];
+
+/// Owns the actor and its connection.
+pub(crate) struct SessionTask(#[allow(dead_code, reason = "held for its drop")] AbortOnDropHandle<()>);
+
+/// Opens the session. The liveness lock, which no other session may hold, is kept until the session ends.
+pub(super) async fn start(
+    connector: &Connector,
+    liveness: Option<LockKey>,
+    budget: Budget,
+    key_function: KeyFunction,
+) -> Result<(Arc<Frontend>, SessionTask)> {
+    let (sender, notifications) = mpsc::channel(NOTIFICATIONS);
+    let session = connector
+        .open_with(move |notification| {
+            let _ = sender.try_send(notification);
+        })
+        .await?;
+    let client = &session.client;
+    let channel = Channel::Locks.name(client, connector.schema()).await?;
+    within(
+        ANSWER_TIMEOUT,
+        // Only a NOTIFY ever waits for a lock here: its own, which a slow commit may hold.
+        client.batch_execute(&format!("SET lock_timeout = '250ms'; LISTEN {channel}")),
+    )
+    .await?;
+    let row = within(ANSWER_TIMEOUT, client.query_one(CAPACITY, &[])).await?;
+    let budget = budget.of(row.get(0));
+    let me: i32 = row.get(1);
+    if let Some(liveness) = liveness {
+        let taken = within(ANSWER_TIMEOUT, client.query(TRY, &[&vec![liveness.0]])).await?;
+        if !taken.first().is_some_and(|row| row.get(1)) {
+            return Err(Error::conflict(
+                "liveness-lock-taken",
+                "another session holds the liveness lock of this node",
+            ));
+        }
+    }
+    let statements = Statements::prepare(client).await?;
+    let backend = Backend::Notified { budget, me };
+    let BackendParts { frontend, tokens, end } = Frontend::open(backend, connector.schema().as_str(), key_function);
+    if let Some(liveness) = liveness {
+        frontend.keep(liveness);
+    }
+    let actor = Actor {
+        frontend: Arc::clone(&frontend),
+        session,
+        statements,
+        channel,
+        last_answer: connector.last_answer().clone(),
+    };
+    let task = tokio::spawn(async move {
+        let end = end;
+        if let Err(error) = actor.run(notifications, tokens).await {
+            tracing::warn!(%error, "the lock session ended; every lock of this node is lost");
+        }
+        drop(end);
+    });
+    Ok((frontend, SessionTask(AbortOnDropHandle::new(task))))
+}
+
+struct Statements {
+    take: Statement,
+    take_shared: Statement,
+    free: Statement,
+    free_shared: Statement,
+    notify: Statement,
+    token: Statement,
+}
+
+impl Statements {
+    async fn prepare(client: &Client) -> Result<Self> {
+        let prepare = |text: &'static str| within(ANSWER_TIMEOUT, client.prepare(text));
+        Ok(Self {
+            take: prepare(TAKE).await?,
+            take_shared: prepare(TAKE_SHARED).await?,
+            free: prepare(FREE).await?,
+            free_shared: prepare(FREE_SHARED).await?,
+            notify: prepare(NOTIFY).await?,
+            token: prepare(TOKEN).await?,
+        })
+    }
+}
+
+struct Actor {
+    frontend: Arc<Frontend>,
+    session: Session,
+    statements: Statements,
+    channel: String,
+    last_answer: LastAnswer,
+}
+
+/// The server's answer to a batch.
+struct BatchResult {
+    batch: Batch,
+    missed: HashSet<LockKey>,
+    full: bool,
+    took: Duration,
+}
+
+impl Actor {
+    async fn run(
+        self,
+        mut notifications: mpsc::Receiver<Notification>,
+        mut tokens: mpsc::Receiver<TokenRequest>,
+    ) -> Result<()> {
+        let mut ended = self.session.lost();
+        let mut in_flight = FuturesOrdered::new();
+        let mut drawing = FuturesUnordered::new();
+        loop {
+            if in_flight.len() < DEPTH
+                && let Some(batch) = self.frontend.batch(BATCH)
+            {
+                in_flight.push_back(self.exchange(batch));
+            }
+            let retry = self.frontend.next_retry();
+            let retry = async {
+                match retry {
+                    Some(at) => tokio::time::sleep_until(at.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            // All are cancellation safe: what is in flight stays in its queue, and the token is drawn outside.
+            tokio::select! {
+                Some(result) = in_flight.next() => {
+                    let result = result?;
+                    self.frontend.record_round_trip(result.took);
+                    self.frontend.complete(&result.batch, &result.missed, result.full);
+                }
+                () = self.frontend.batch_ready(), if in_flight.len() < DEPTH => {}
+                Some(notification) = notifications.recv() => self.receive(&notification),
+                Some(request) = tokens.recv(), if drawing.len() < TOKENS => drawing.push(self.draw(request)),
+                Some(()) = drawing.next() => {}
+                () = retry => self.frontend.retry(),
+                _ = ended.wait_for(|ended| *ended) => return Err(Error::lost_lock("its connection was closed")),
+            }
+        }
+    }
+
+    fn receive(&self, notification: &Notification) {
+        let messages = message::parse(notification.payload());
+        self.frontend.receive(notification.process_id(), &messages);
+    }
+
+    /// One round trip. Nothing in it waits for a lock, so only an unresponsive connection or database takes long.
+    async fn exchange(&self, batch: Batch) -> Result<BatchResult> {
+        let sent = Instant::now();
+        // An exchange that is dropped half-way leaves its keys in doubt; the error ends the session.
+        let mut result = tokio::select! {
+            biased;
+            result = within(ANSWER_TIMEOUT, self.pipeline(batch)) => result?,
+            () = self.last_answer.overtaken(sent) => {
+                return Err(Error::lost_lock("its connection is unresponsive, while others are answered"));
+            }
+        };
+        result.took = sent.elapsed();
+        Ok(result)
+    }
+
+    async fn pipeline(&self, batch: Batch) -> Result<BatchResult> {
+        let keys = |of: &[(LockKey, LockMode)], mode: LockMode| -> Vec<i64> {
+            of.iter()
+                .filter(|(_, its)| *its == mode)
+                .map(|(key, _)| key.0)
+                .collect()
+        };
+        let free = keys(&batch.free, LockMode::Exclusive);
+        let free_shared = keys(&batch.free, LockMode::Shared);
+        let take = keys(&batch.take, LockMode::Exclusive);
+        let take_shared = keys(&batch.take, LockMode::Shared);
+        let payloads = message::payloads(&batch.messages);
+        let of = &self.statements;
+        // Polled in this order, so sent in this order.
+        let (freed, freed_shared, taken, taken_shared, notified) = futures_util::join!(
+            self.failed_keys(&of.free, &free),
+            self.failed_keys(&of.free_shared, &free_shared),
+            self.failed_keys(&of.take, &take),
+            self.failed_keys(&of.take_shared, &take_shared),
+            self.notify(&payloads),
+        );
+        if !freed?.is_empty() || !freed_shared?.is_empty() {
+            return Err(Error::lost_lock("a lock that this node released was not its own"));
+        }
+        match notified {
+            Err(error) if error.code().is_some_and(|code| MESSAGE_LOST.contains(code)) => {
+                tracing::debug!(%error, "a message about locks was lost; a retry makes up for it");
+            }
+            notified => notified?,
+        }
+        let mut missed = HashSet::new();
+        let mut full = false;
+        for (answer, asked, free) in [(taken, &take, &of.free), (taken_shared, &take_shared, &of.free_shared)] {
+            match answer {
+                Ok(keys) => missed.extend(keys),
+                Err(error) if error.code() == Some(&SqlState::OUT_OF_MEMORY) => {
+                    tracing::warn!("the server's lock table is full (max_locks_per_transaction); lock requests queue");
+                    full = true;
+                    self.failed_keys(free, asked).await?;
+                    missed.extend(asked.iter().map(|key| LockKey(*key)));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(BatchResult {
+            batch,
+            missed,
+            full,
+            took: Duration::ZERO,
+        })
+    }
+
+    /// Runs a statement for these keys. It returns those for which it failed.
+    async fn failed_keys(&self, statement: &Statement, keys: &Vec<i64>) -> Result<Vec<LockKey>, tokio_postgres::Error> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        let rows = self.session.client.query(statement, &[keys]).await?;
+        Ok(rows.iter().map(|row| LockKey(row.get(0))).collect())
+    }
+
+    async fn notify(&self, payloads: &Vec<String>) -> Result<(), tokio_postgres::Error> {
+        if !payloads.is_empty() {
+            let client = &self.session.client;
+            client
+                .query(&self.statements.notify, &[&self.channel, payloads])
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Draws a token beside the batches. While this session answers, it holds the lock that the token is for.
+    async fn draw(&self, request: TokenRequest) {
+        let row = within(
+            ANSWER_TIMEOUT,
+            self.session.client.query_one(&self.statements.token, &[]),
+        )
+        .await;
+        let token = row.map(|row| FencingToken(row.get::<_, i64>(0).cast_unsigned()));
+        // Fails for a dropped future; the number is skipped.
+        let _ = request.send(token);
+    }
+}
