@@ -1,13 +1,20 @@
-//! One binary of integration tests: a module per behaviour.
+//! One binary of integration tests: a folder per promise of docs/architecture.md, and those beside them.
 // A test that cannot go on panics, also in what it shares with others.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod api;
-mod cluster;
+mod bench;
+mod capacity;
+mod clock;
+mod deployment;
 mod docs;
-mod engine;
-mod hostile;
+mod durability;
+mod failover;
+mod fencing;
 mod house;
+mod input;
+mod library;
+mod notifications;
 mod program;
-mod programs;
 mod support;
+mod timers;

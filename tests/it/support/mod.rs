@@ -1,18 +1,35 @@
 //! What integration tests share: a database each, child processes, an HTTP client, and waiting without sleeping.
 
 mod child;
+mod clock;
 mod database;
+pub(crate) mod engine;
+pub(crate) mod failpoints;
+mod gate;
 mod http;
+pub(crate) mod node;
+pub(crate) mod process;
 mod proxy;
+pub(crate) mod schedule_load;
 mod server;
+pub(crate) mod single_node;
+pub(crate) mod three_nodes;
 
 pub(crate) use child::Child;
+pub(crate) use clock::Clock;
 pub(crate) use database::{Connection, TestDatabase};
+pub(crate) use gate::Gate;
 pub(crate) use http::{Answer, Http};
 pub(crate) use proxy::Proxy;
 pub(crate) use server::{Server, Stop};
 
 use std::time::{Duration, Instant};
+
+/// How long one step of a test may take on a busy machine.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The same for steps of many processes.
+pub(crate) const LONG_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Whether `scripts/test --long` runs this.
 pub(crate) fn long() -> bool {

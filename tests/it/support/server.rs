@@ -4,10 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::poll_until;
-
-/// How long a server may take to start or to end.
-const PATIENCE: Duration = Duration::from_secs(60);
+use super::{TIMEOUT, poll_until};
 
 /// Servers of runs that were killed are ended when their folder is older than this.
 const STRAY_AFTER: Duration = Duration::from_secs(3600);
@@ -98,7 +95,7 @@ impl Server {
     }
 
     async fn listens(&self) {
-        poll_until(PATIENCE, "the server to answer", async || {
+        poll_until(TIMEOUT, "the server to answer", async || {
             tokio::net::TcpStream::connect(("127.0.0.1", self.port)).await.ok()
         })
         .await;

@@ -1,0 +1,277 @@
+//! What an operator sees, at whichever node, and what can be done about work that was given up.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::node::{Node, is_sound, publish};
+use crate::support::{Gate, Http, TIMEOUT, TestDatabase, poll_until};
+
+const ROUTES: [&str; 2] = ["cluster/dead-letters", "bookmark-queue/dead-letters"];
+
+fn start(database: &TestDatabase, name: &'static str, workers: &str, failpoints: &str) -> (Node, Http) {
+    let settings = ["--check-in", "200ms", "--workers", workers, "--drain-notice", "0s"];
+    let node = Node::start_with(database, name, &settings, failpoints);
+    let http = node.http.clone().unwrap();
+    (node, http)
+}
+
+async fn dispatch(http: &Http, instance: &str) {
+    let body = json!({"instanceId": instance, "input": {"n": 1}});
+    http.post("workflow-definitions/walk/dispatch", &body).await.expect(200);
+}
+
+async fn items(http: &Http, path: &str) -> Vec<Value> {
+    let mut listed = http.get(path).await.expect(200);
+    let items = listed["items"].take();
+    let items = items.as_array().unwrap().clone();
+    assert_eq!(listed["totalCount"], items.len(), "{path}");
+    items
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn any_node_shows_nodes_locks_and_what_waits() {
+    let database = TestDatabase::create().await;
+    let gate = Gate::new();
+    let (one, first) = start(&database, "one", "8", &gate.stalls("burst.before"));
+    let (_two, second) = start(&database, "two", "0", "");
+    let (_three, third) = start(&database, "three", "0", "");
+    publish(&second).await;
+    dispatch(&second, "held").await;
+    gate.reached().await;
+    for http in [&first, &second, &third] {
+        let nodes = items(http, "cluster/nodes").await;
+        let told: Vec<_> = nodes
+            .iter()
+            .map(|node| {
+                (
+                    node["nodeId"].as_str().unwrap(),
+                    node["state"].as_str().unwrap(),
+                    node["running"].as_u64().unwrap(),
+                )
+            })
+            .collect();
+        assert_eq!(told, [("one", "live", 1), ("two", "live", 0), ("three", "live", 0)]);
+        assert!(
+            nodes
+                .iter()
+                .all(|node| node["startedAt"].is_string() && node["lastSeenAt"].is_string())
+        );
+
+        let locks = items(http, "cluster/locks").await;
+        let held: Vec<_> = locks.iter().filter(|lock| lock["name"] == "instance:held").collect();
+        assert_eq!(held.len(), 1, "{locks:?}");
+        assert_eq!(held[0]["nodeId"], "one");
+        assert_eq!(held[0]["incarnation"], nodes[0]["incarnation"]);
+        assert_eq!(
+            (&held[0]["mode"], &held[0]["waiters"]),
+            (&json!("exclusive"), &json!(0))
+        );
+        assert!(held[0]["heldMs"].is_u64(), "{locks:?}");
+        // One for each that lives; and nothing that has no name.
+        let liveness = locks
+            .iter()
+            .filter(|lock| lock["name"].as_str().unwrap().starts_with("liveness:"));
+        assert_eq!(liveness.count(), 3, "{locks:?}");
+        assert_eq!(locks.len(), 4, "{locks:?}");
+
+        // The next one in the ring waits for each, but for a moment every few seconds.
+        poll_until(TIMEOUT, "every neighbour to wait", async || {
+            let locks = items(http, "cluster/locks").await;
+            let watched = |lock: &&Value| {
+                lock["waiters"] == 1 && lock["name"].as_str().is_some_and(|name| name.starts_with("liveness:"))
+            };
+            (locks.iter().filter(watched).count() == 3).then_some(())
+        })
+        .await;
+
+        let queue = items(http, "cluster/queue").await;
+        assert_eq!(queue.len(), 1, "{queue:?}");
+        assert_eq!(
+            (&queue[0]["kind"], &queue[0]["state"], &queue[0]["count"]),
+            (&json!("start"), &json!("claimed"), &json!(1))
+        );
+        assert!(queue[0]["oldestAgeMs"].is_u64());
+    }
+    let page = second.get("cluster/nodes?page=1&pageSize=2").await.expect(200);
+    assert_eq!(
+        (&page["totalCount"], &page["items"][0]["nodeId"]),
+        (&json!(3), &json!("three"))
+    );
+    for bad in ["nodes", "queue", "locks", "dead-letters"] {
+        let answer = second.get(&format!("cluster/{bad}?pageSize=0")).await;
+        assert_eq!((answer.status, &answer.body["code"]), (400, &json!("invalid-field")));
+    }
+
+    // It drains, which others see, and then it is gone. What it leaves waits for somebody.
+    one.child.signal("TERM");
+    poll_until(TIMEOUT, "the node to drain", async || {
+        (items(&third, "cluster/nodes").await[0]["state"] == "draining").then_some(())
+    })
+    .await;
+    gate.open();
+    poll_until(TIMEOUT, "the node to leave", async || {
+        (items(&third, "cluster/nodes").await.len() == 2).then_some(())
+    })
+    .await;
+    dispatch(&second, "next").await;
+    second.post("events/nobody/trigger", &json!({})).await.expect(200);
+    let queue = items(&third, "cluster/queue").await;
+    let told: Vec<_> = queue
+        .iter()
+        .map(|item| (item["kind"].as_str().unwrap(), item["state"].as_str().unwrap()))
+        .collect();
+    // The delay of the first one may be over by now.
+    assert!(
+        told.contains(&("start", "ready")) && told.contains(&("event", "kept")),
+        "{queue:?}"
+    );
+    assert!(told.iter().any(|(kind, _)| *kind == "delay"), "{queue:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_given_up_is_listed_replayed_and_thrown_away() {
+    let database = TestDatabase::create().await;
+    let client = database.connect().await;
+    let (_quiet, quiet) = start(&database, "quiet", "0", "");
+    publish(&quiet).await;
+    dispatch(&quiet, "poison").await;
+    // It has been in the hands of two that died; one more does.
+    let suspect = "UPDATE mainspring.work SET crashes = 2 WHERE instance_id = 'poison'";
+    assert_eq!(client.execute(suspect, &[]).await.unwrap(), 1);
+    let queue = items(&quiet, "cluster/queue").await;
+    assert_eq!((&queue[0]["state"], &queue[0]["count"]), (&json!("suspect"), &json!(1)));
+    let (_armed, _) = start(&database, "armed", "8", "burst.instance.poison=abort");
+    let letter = poll_until(TIMEOUT, "the row to be given up", async || {
+        items(&quiet, "cluster/dead-letters").await.into_iter().next()
+    })
+    .await;
+    assert_eq!(
+        (&letter["kind"], &letter["cause"]),
+        (&json!("start"), &json!("crashed"))
+    );
+    assert_eq!(
+        (&letter["workflowInstanceId"], &letter["definitionId"]),
+        (&json!("poison"), &json!("walk"))
+    );
+    assert_eq!(
+        (&letter["crashes"], &letter["failures"], &letter["attempts"]),
+        (&json!(3), &json!(0), &json!(3))
+    );
+    assert!(letter["lastError"].is_null() && letter["createdAt"].is_string() && letter["acceptedAt"].is_string());
+    assert!(letter["reason"].as_str().unwrap().contains("died, 3 times"), "{letter}");
+
+    // Others fail by themselves.
+    for name in ["bad0", "bad1", "bad2"] {
+        dispatch(&quiet, name).await;
+    }
+    let spoil = "UPDATE mainspring.work SET failures = 19, body = '{\"input\": 7}' WHERE instance_id LIKE 'bad%'";
+    assert_eq!(client.execute(spoil, &[]).await.unwrap(), 3);
+    let (_worker, worker) = start(&database, "worker", "8", "");
+    poll_until(TIMEOUT, "the rows to be given up", async || {
+        (items(&worker, "cluster/dead-letters").await.len() == 4).then_some(())
+    })
+    .await;
+
+    // Newest first, under both routes, by pages and by instance.
+    let all = items(&quiet, ROUTES[0]).await;
+    assert_eq!(all[3], letter);
+    assert_eq!((&all[0]["cause"], &all[0]["failures"]), (&json!("failed"), &json!(20)));
+    assert!(
+        all[0]["lastError"].as_str().is_some_and(|error| !error.is_empty()),
+        "{}",
+        all[0]
+    );
+    for route in ROUTES {
+        let listed = items(&worker, route).await;
+        let ids = |items: &[Value]| items.iter().map(|item| item["id"].clone()).collect::<Vec<_>>();
+        assert_eq!(ids(&listed), ids(&all));
+        let page = quiet.get(&format!("{route}?page=1&pageSize=3")).await.expect(200);
+        assert_eq!(
+            (
+                &page["totalCount"],
+                &page["items"][0]["id"],
+                page["items"].as_array().unwrap().len()
+            ),
+            (&json!(4), &letter["id"], 1)
+        );
+        let of_one = items(&quiet, &format!("{route}?workflowInstanceId=bad1")).await;
+        assert_eq!((of_one.len(), &of_one[0]["workflowInstanceId"]), (1, &json!("bad1")));
+        let one = quiet
+            .get(&format!("{route}/{}", letter["id"].as_str().unwrap()))
+            .await
+            .expect(200);
+        assert_eq!(
+            (&one["id"], &one["workflowInstanceId"]),
+            (&letter["id"], &json!("poison"))
+        );
+        for id in ["none", "-1", "0", "+1", "99999999999999999999", "%F0%9F%92%A3"] {
+            let (path, replay) = (format!("{route}/{id}"), format!("{route}/{id}/replay"));
+            for answer in [
+                quiet.get(&path).await,
+                quiet.delete(&path).await,
+                quiet.post(&replay, &json!({})).await,
+            ] {
+                assert_eq!(
+                    (answer.status, &answer.body["code"]),
+                    (404, &json!("dead-letter-not-found")),
+                    "{path}"
+                );
+            }
+        }
+    }
+    let elsas = quiet
+        .post(
+            ROUTES[1],
+            &json!({"page": 0, "pageSize": 1, "workflowInstanceId": "poison"}),
+        )
+        .await
+        .expect(200);
+    let elsas = &elsas["items"][0];
+    assert_eq!(
+        (
+            &elsas["deadLetteredAt"],
+            &elsas["deliveryAttempts"],
+            &elsas["canReplay"]
+        ),
+        (&letter["createdAt"], &json!(3), &json!(true))
+    );
+    assert_eq!(
+        (&elsas["originalCreatedAt"], &elsas["lastErrorMessage"]),
+        (&letter["acceptedAt"], &Value::Null)
+    );
+
+    // Replayed by a node that runs nothing, it is run at once by one that does.
+    let replay = format!("{}/{}/replay", ROUTES[0], letter["id"].as_str().unwrap());
+    let replayed = quiet.send(Method::POST, &replay, &[], None).await.unwrap().expect(200);
+    assert_eq!(
+        (&replayed["replayed"], &replayed["workflowInstanceId"]),
+        (&json!(true), &json!("poison"))
+    );
+    assert_eq!(quiet.post(&replay, &json!({})).await.status, 404);
+    quiet.post("events/go-1/trigger", &json!({})).await.expect(200);
+    poll_until(TIMEOUT, "the replayed instance to finish", async || {
+        let answer = quiet.get("workflow-instances/poison").await;
+        (answer.body["subStatus"] == "Finished").then_some(())
+    })
+    .await;
+
+    // One whose instance has finished is not needed.
+    let twice = "UPDATE mainspring.dead_letter SET instance_id = 'poison', kind = 1 WHERE instance_id = 'bad2'";
+    assert_eq!(client.execute(twice, &[]).await.unwrap(), 1);
+    let (gone, kept): (Vec<_>, Vec<_>) = all[..3]
+        .iter()
+        .partition(|letter| letter["workflowInstanceId"] == "bad2");
+    let replay = format!("{}/{}/replay", ROUTES[1], gone[0]["id"].as_str().unwrap());
+    let unneeded = quiet.post(&replay, &json!({})).await.expect(200);
+    assert_eq!(
+        (&unneeded["replayed"], &unneeded["queueItemId"], &unneeded["reason"]),
+        (&json!(false), &Value::Null, &json!("NotNeeded"))
+    );
+    for (route, letter) in ROUTES.into_iter().zip(kept) {
+        let path = format!("{route}/{}", letter["id"].as_str().unwrap());
+        assert_eq!(quiet.delete(&path).await.expect(204), Value::Null);
+        assert_eq!(quiet.delete(&path).await.status, 404);
+    }
+    assert!(items(&worker, ROUTES[0]).await.is_empty());
+    is_sound(&database).await;
+}

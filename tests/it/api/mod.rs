@@ -1,0 +1,6 @@
+//! The REST API.
+
+mod cluster;
+mod resume;
+mod timers;
+mod workflows;

@@ -1,0 +1,275 @@
+//! The doors that the documentation of Elsa's clusters promises, with two nodes behind them.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::node::{Node, is_sound};
+use crate::support::{Http, TIMEOUT, TestDatabase, poll_until};
+
+const KEY: &str = "0123456789abcdef";
+
+struct Pair {
+    database: TestDatabase,
+    _nodes: [Node; 2],
+    one: Http,
+    two: Http,
+}
+
+impl Pair {
+    async fn start(settings: &[&str]) -> Self {
+        let database = TestDatabase::create().await;
+        let settings = [&["--check-in", "200ms"], settings].concat();
+        let nodes = ["one", "two"].map(|name| Node::start_with(&database, name, &settings, ""));
+        let [one, two] = [0, 1].map(|at: usize| nodes[at].http.clone().unwrap());
+        Self {
+            database,
+            _nodes: nodes,
+            one,
+            two,
+        }
+    }
+}
+
+fn event(id: &str, name: &str) -> Value {
+    json!({"type": "Elsa.Event", "id": id, "eventName": {"typeName": "String", "expression": {"type": "Literal", "value": name}}})
+}
+
+/// Waits for an event, and then for the next one.
+fn waits() -> Value {
+    json!({"name": "Waits", "root": {"type": "Elsa.Sequence", "id": "root", "activities": [event("a", "A"), event("b", "B")]}})
+}
+
+async fn started(http: &Http, definition: &str) -> String {
+    let body = http
+        .post("workflow-instances", &json!({"definitionId": definition}))
+        .await
+        .expect(200);
+    let id = body["workflowInstanceId"].as_str().unwrap().to_owned();
+    poll_until(TIMEOUT, "the instance to wait", async || {
+        let shown = http.get(&format!("workflow-instances/{id}")).await.body;
+        (shown["subStatus"] == "Suspended").then_some(())
+    })
+    .await;
+    id
+}
+
+async fn put(http: &Http, path: &str, body: &Value) -> Value {
+    http.send(Method::PUT, path, &[], Some(body)).await.unwrap().expect(200)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_put_on_one_node_runs_on_the_other_at_once() {
+    let pair = Pair::start(&[]).await;
+    let path = "workflow-definitions/changing";
+    for n in 1..=30 {
+        let line = json!({"typeName": "String", "expression": {"type": "Literal", "value": n.to_string()}});
+        let definition = json!({"name": format!("n{n}"), "root": {"type": "Elsa.WriteLine", "id": "w", "text": line}});
+        // As it is, or as a save has it.
+        let body = if n % 2 == 0 {
+            definition
+        } else {
+            json!({"model": definition})
+        };
+        let (updated, started) = if n % 3 == 0 {
+            (&pair.two, &pair.one)
+        } else {
+            (&pair.one, &pair.two)
+        };
+        let saved = put(updated, path, &body).await;
+        assert_eq!(saved["workflowDefinition"]["definitionId"], "changing");
+        assert_eq!(
+            (
+                &saved["workflowDefinition"]["isPublished"],
+                &saved["workflowDefinition"]["version"]
+            ),
+            (&json!(true), &json!(n))
+        );
+        let start = json!({"definitionId": "changing"});
+        let id = started.post("workflow-instances", &start).await.expect(200)["workflowInstanceId"].clone();
+        let shown = started
+            .get(&format!("workflow-instances/{}", id.as_str().unwrap()))
+            .await
+            .expect(200);
+        assert_eq!(shown["version"], n);
+    }
+    // A draft, if that is what is meant; and what is read can be sent back.
+    let draft = put(
+        &pair.one,
+        path,
+        &json!({"model": {"name": "draft", "root": event("a", "A")}, "publish": false}),
+    )
+    .await;
+    assert_eq!(
+        (
+            &draft["workflowDefinition"]["isPublished"],
+            &draft["workflowDefinition"]["version"]
+        ),
+        (&json!(false), &json!(31))
+    );
+    let read = pair.two.get(path).await.expect(200);
+    let published = put(&pair.two, path, &read).await;
+    assert_eq!(
+        (
+            &published["workflowDefinition"]["isPublished"],
+            &published["workflowDefinition"]["version"]
+        ),
+        (&json!(true), &json!(31))
+    );
+    for (body, code) in [
+        (json!({}), "missing-root"),
+        (json!({"model": {}, "publish": 1}), "invalid-field"),
+        (json!([]), "invalid-definition"),
+    ] {
+        let answer = pair.one.send(Method::PUT, path, &[], Some(&body)).await.unwrap();
+        assert_eq!((answer.status, &answer.body["code"]), (400, &json!(code)), "{body}");
+    }
+    is_sound(&pair.database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resume_without_a_body_is_for_the_only_bookmark() {
+    let pair = Pair::start(&[]).await;
+    put(&pair.one, "workflow-definitions/waits", &waits()).await;
+    let both = json!({"name": "Both", "root": {"type": "Elsa.Flowchart", "id": "f", "activities":
+        [{"type": "Elsa.Start", "id": "s"}, event("a", "A"), event("b", "B")], "connections": [
+        {"source": {"activity": "s", "port": "Done"}, "target": {"activity": "a"}},
+        {"source": {"activity": "s", "port": "Done"}, "target": {"activity": "b"}}]}});
+    put(&pair.one, "workflow-definitions/both", &both).await;
+    let resume = async |http: &Http, id: &str, body: Option<&Value>| {
+        let path = format!("workflow-instances/{id}/resume");
+        http.send(Method::POST, &path, &[], body).await.unwrap()
+    };
+    let id = started(&pair.one, "waits").await;
+    let state = resume(&pair.two, &id, None).await.expect(200);
+    assert_eq!(state["workflowState"]["subStatus"], "Suspended");
+    let state = resume(&pair.one, &id, None).await.expect(200);
+    assert_eq!(state["workflowState"]["subStatus"], "Finished");
+    let late = resume(&pair.two, &id, None).await;
+    assert_eq!((late.status, &late.body["code"]), (409, &json!("already-resumed")));
+    let unknown = resume(&pair.two, "nobody", None).await;
+    assert_eq!(
+        (unknown.status, &unknown.body["code"]),
+        (404, &json!("instance-not-found"))
+    );
+
+    let id = started(&pair.two, "both").await;
+    let several = resume(&pair.one, &id, None).await;
+    assert_eq!(
+        (several.status, &several.body["code"]),
+        (409, &json!("several-bookmarks"))
+    );
+    let ids: Vec<&str> = several.body["errors"]["bookmarkId"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|id| id.as_str().unwrap())
+        .collect();
+    assert_eq!(ids.len(), 2, "{}", several.body);
+    for bookmark in ids {
+        let named = json!({"bookmarkId": bookmark});
+        resume(&pair.two, &id, Some(&named)).await.expect(200);
+        let again = resume(&pair.one, &id, Some(&named)).await;
+        assert_eq!((again.status, &again.body["code"]), (409, &json!("already-resumed")));
+    }
+    is_sound(&pair.database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_has_a_token_resumes_one_bookmark_once() {
+    let pair = Pair::start(&["--api-key", KEY]).await;
+    let (one, two) = (pair.one.clone().with_key(KEY), pair.two.clone().with_key(KEY));
+    put(&one, "workflow-definitions/waits", &waits()).await;
+    let token = async |id: &str, body: Value| {
+        let path = format!("workflow-instances/{id}/resume-token");
+        assert_eq!(pair.one.post(&path, &json!({})).await.status, 401);
+        one.post(&path, &body).await.expect(200)
+    };
+    let refused = |answer: crate::support::Answer, status: u16, code: &str| {
+        assert_eq!((answer.status, &answer.body["code"]), (status, &json!(code)));
+    };
+    let id = started(&two, "waits").await;
+    let made = token(&id, json!({})).await;
+    let (path, elsa) = (made["path"].as_str().unwrap(), made["elsaPath"].as_str().unwrap());
+    assert!(path.starts_with("/workflows/resume/v1.") && elsa.starts_with("/elsa/api/bookmarks/resume?t=v1."));
+
+    // What does not resume: looking, forging, leaving it out.
+    refused(
+        pair.two
+            .send(Method::POST, &path.replace("v1.", "v1.x"), &[], None)
+            .await
+            .unwrap(),
+        400,
+        "invalid-token",
+    );
+    refused(pair.two.get("bookmarks/resume").await, 400, "invalid-token");
+    refused(pair.two.get(&elsa[..elsa.len() - 1]).await, 400, "invalid-token");
+    assert_eq!(pair.two.send(Method::HEAD, path, &[], None).await.unwrap().status, 405);
+    refused(pair.two.post(path, &json!({"input": 7})).await, 400, "invalid-field");
+    let strange = [("host", "evil.example")];
+    refused(
+        pair.two.send(Method::GET, path, &strange, None).await.unwrap(),
+        403,
+        "host-not-allowed",
+    );
+
+    // A link in a mail: no key, another site, the other node.
+    let link = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")];
+    let state = pair
+        .two
+        .send(Method::GET, &format!("{elsa}&in=%7B%22a%22%3A1%7D"), &link, None)
+        .await
+        .unwrap()
+        .expect(200);
+    assert_eq!(state["workflowState"]["subStatus"], "Suspended");
+    refused(pair.one.get(path).await, 409, "already-resumed");
+    refused(
+        pair.one.post(&format!("{path}?async=true"), &json!({})).await,
+        409,
+        "already-resumed",
+    );
+
+    // The next bookmark has a token of its own, which waits for nothing.
+    let next = token(&id, json!({"lifetimeSeconds": 3600})).await;
+    let accepted = pair
+        .two
+        .post(
+            &format!("{}?async=true", next["path"].as_str().unwrap()),
+            &json!({"input": {"a": 1}}),
+        )
+        .await
+        .expect(200);
+    assert_eq!(accepted, json!({"workflowInstanceId": id}));
+    poll_until(TIMEOUT, "the instance to finish", async || {
+        let shown = one.get(&format!("workflow-instances/{id}")).await.body;
+        (shown["subStatus"] == "Finished").then_some(())
+    })
+    .await;
+
+    // One that is too old, by the database's clock.
+    let id = started(&two, "waits").await;
+    let short = token(&id, json!({"lifetimeSeconds": 1})).await;
+    // As long as it lives.
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    refused(
+        pair.one.get(short["path"].as_str().unwrap()).await,
+        400,
+        "token-expired",
+    );
+    refused(
+        one.post(
+            &format!("workflow-instances/{id}/resume-token"),
+            &json!({"lifetimeSeconds": 0}),
+        )
+        .await,
+        400,
+        "invalid-field",
+    );
+    refused(
+        one.post("workflow-instances/nobody/resume-token", &json!({})).await,
+        404,
+        "instance-not-found",
+    );
+    is_sound(&pair.database).await;
+}

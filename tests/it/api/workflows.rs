@@ -1,0 +1,550 @@
+//! The REST door in front of a real node: Elsa's envelopes, and every bad input of the book.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Child, Http, TIMEOUT, TestDatabase, long, poll_until};
+
+struct Node {
+    http: Http,
+    base: String,
+    child: Child,
+    database: TestDatabase,
+}
+
+impl Node {
+    /// Waits for a line that a workflow wrote.
+    async fn says(&self, line: &str) {
+        let said = async || self.child.stdout().iter().any(|said| said == line).then_some(());
+        poll_until(TIMEOUT, line, said).await;
+    }
+
+    async fn start() -> Self {
+        let database = TestDatabase::create().await;
+        let arguments = ["serve", "--listen", "127.0.0.1:0", "--database-url", &database.url()];
+        let child = Child::start(&arguments, &[]);
+        let base = child.wait_for_line("ready ", TIMEOUT);
+        Self {
+            http: Http::new(&base),
+            base,
+            child,
+            database,
+        }
+    }
+
+    /// Saves and publishes a workflow with this root.
+    async fn publish(&self, id: &str, root: Value) -> Answer {
+        let model = json!({"definitionId": id, "name": id, "root": root});
+        self.http
+            .post("workflow-definitions", &json!({"model": model, "publish": true}))
+            .await
+    }
+
+    /// Sends a body as it is.
+    async fn send(&self, path: &str, content_type: &str, body: impl Into<reqwest::Body>) -> (u16, Value) {
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let request = client
+            .post(format!("{}/elsa/api/{path}", self.base))
+            .header("content-type", content_type);
+        let response = request.body(body).send().await.unwrap();
+        let status = response.status().as_u16();
+        (status, serde_json::from_str(&response.text().await.unwrap()).unwrap())
+    }
+
+    async fn count(&self, list: &str) -> u64 {
+        self.http.get(list).await.expect(200)["totalCount"].as_u64().unwrap()
+    }
+}
+
+fn literal(kind: &str, value: impl Into<Value>) -> Value {
+    json!({"typeName": kind, "expression": {"type": "Literal", "value": value.into()}})
+}
+
+fn script(kind: &str, code: &str) -> Value {
+    json!({"typeName": kind, "expression": {"type": "JavaScript", "value": code}})
+}
+
+fn write_line(id: &str, text: &str) -> Value {
+    json!({"id": id, "type": "Elsa.WriteLine", "text": literal("String", text)})
+}
+
+#[track_caller]
+fn refused(answer: &Answer, status: u16, code: &str) {
+    assert_eq!(
+        (answer.status, answer.body["code"].as_str()),
+        (status, Some(code)),
+        "{}",
+        answer.body
+    );
+    assert_eq!(answer.body["statusCode"], status);
+    assert!(
+        answer.body["message"]
+            .as_str()
+            .is_some_and(|message| !message.is_empty())
+    );
+    assert!(answer.body["errors"].is_object());
+}
+
+#[tokio::test]
+async fn a_workflow_is_saved_published_run_and_read_back() {
+    let node = Node::start().await;
+    let http = &node.http;
+    let model = json!({"definitionId": "hello", "name": "Hello", "isPublished": true, "root": write_line("w", "Hello!"),
+        "ourOwn": {"kept": 1}});
+    let imported = http.post("workflow-definitions/import", &model).await.expect(200);
+    assert_eq!(imported["isPublished"], false);
+    assert_eq!(imported["ourOwn"]["kept"], 1);
+    refused(
+        &http.post("workflow-definitions/hello/execute", &json!({})).await,
+        404,
+        "definition-not-found",
+    );
+
+    let published = http
+        .post("workflow-definitions/hello/publish", &json!({}))
+        .await
+        .expect(200);
+    assert_eq!(published["alreadyPublished"], false);
+    assert_eq!(published["workflowDefinition"]["isPublished"], true);
+    let again = http
+        .post("workflow-definitions/hello/publish", &json!({}))
+        .await
+        .expect(200);
+    assert_eq!(again["alreadyPublished"], true);
+
+    let version = published["workflowDefinition"]["id"].as_str().unwrap();
+    for path in [
+        "workflow-definitions/hello".to_owned(),
+        "workflow-definitions/by-definition-id/hello?versionOptions=Published".to_owned(),
+        format!("workflow-definitions/by-id/{version}"),
+    ] {
+        assert_eq!(http.get(&path).await.expect(200)["definitionId"], "hello", "{path}");
+    }
+    let list = http
+        .get("workflow-definitions?versionOptions=Latest&page=0&pageSize=10")
+        .await
+        .expect(200);
+    assert_eq!(list["totalCount"], 1);
+    assert_eq!(list["items"][0]["definitionId"], "hello");
+
+    let executed = http
+        .post("workflow-definitions/hello/execute", &json!({"correlationId": "c"}))
+        .await;
+    let instance = executed.header("x-elsa-workflow-instance-id").to_owned();
+    let state = executed.expect(200)["workflowState"].clone();
+    assert_eq!(
+        (state["status"].as_str(), state["subStatus"].as_str()),
+        (Some("Finished"), Some("Finished"))
+    );
+    assert_eq!(state["id"], instance.as_str());
+    node.says("Hello!").await;
+
+    let shown = http.get(&format!("workflow-instances/{instance}")).await.expect(200);
+    assert_eq!(
+        (shown["definitionId"].as_str(), shown["correlationId"].as_str()),
+        (Some("hello"), Some("c"))
+    );
+    let journal = http
+        .get(&format!("workflow-instances/{instance}/journal"))
+        .await
+        .expect(200);
+    let texts = journal["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| &entry["activityState"]["Text"]);
+    assert!(texts.into_iter().any(|text| text == "Hello!"), "{journal}");
+    let filter = json!({"filter": {"activityIds": ["w"], "eventNames": ["Completed"]}});
+    let filtered = http
+        .post(&format!("workflow-instances/{instance}/journal?skip=0&take=5"), &filter)
+        .await
+        .expect(200);
+    assert_eq!(filtered["totalCount"], 1, "{filtered}");
+
+    let path = "workflow-definitions/hello/execute";
+    refused(&http.get(path).await, 403, "header-required");
+    let program = [("x-requested-with", "it")];
+    let by_get = http.send(Method::GET, path, &program, None).await.unwrap();
+    assert_eq!(by_get.expect(200)["workflowState"]["status"], "Finished");
+    assert_eq!(
+        node.count("workflow-instances?definitionId=hello&status=Finished")
+            .await,
+        2
+    );
+    let dispatched = http
+        .post("workflow-definitions/hello/dispatch", &json!({"instanceId": "mine"}))
+        .await;
+    assert_eq!(dispatched.expect(200), json!({"workflowInstanceId": "mine"}));
+    let taken = http
+        .post("workflow-definitions/hello/dispatch", &json!({"instanceId": "mine"}))
+        .await;
+    refused(&taken, 409, "instance-id-taken");
+    let started = http
+        .post("workflow-instances", &json!({"definitionId": "hello", "name": "n"}))
+        .await
+        .expect(200);
+    assert!(started["workflowInstanceId"].is_string(), "{started}");
+}
+
+#[tokio::test]
+async fn waiting_instances_are_resumed_met_by_events_and_cancelled() {
+    let node = Node::start().await;
+    let http = &node.http;
+    let wait = json!({"id": "e", "type": "Elsa.Event", "eventName": literal("String", "Go")});
+    let root = json!({"id": "s", "type": "Elsa.Sequence", "activities": [wait, write_line("w", "gone")]});
+    node.publish("waits", root).await.expect(200);
+    let start = async || {
+        let answer = http.post("workflow-definitions/waits/execute", &json!({})).await;
+        let id = answer.header("x-elsa-workflow-instance-id").to_owned();
+        assert_eq!(answer.expect(200)["workflowState"]["subStatus"], "Suspended");
+        id
+    };
+    let status = async |id: &str| {
+        let shown = http.get(&format!("workflow-instances/{id}")).await.expect(200);
+        shown["subStatus"].as_str().unwrap().to_owned()
+    };
+
+    let (first, second) = (start().await, start().await);
+    let resumed = http
+        .post(
+            &format!("workflow-instances/{first}/resume"),
+            &json!({"input": {"a": 1}}),
+        )
+        .await;
+    assert_eq!(resumed.expect(200)["workflowState"]["status"], "Finished");
+    assert_eq!(
+        http.post(&format!("workflow-instances/{first}/resume"), &json!({}))
+            .await
+            .status,
+        409
+    );
+
+    let event = http
+        .post(
+            "events/Go/trigger",
+            &json!({"workflowInstanceId": second, "input": {"a": 1}}),
+        )
+        .await;
+    assert_eq!((event.status, event.body.clone()), (200, Value::Null));
+    poll_until(TIMEOUT, "the event to be met", async || {
+        (status(&second).await == "Finished").then_some(())
+    })
+    .await;
+
+    let third = start().await;
+    let cancelled = http
+        .send(Method::POST, &format!("cancel/workflow-instances/{third}"), &[], None)
+        .await
+        .unwrap();
+    assert_eq!((cancelled.status, cancelled.body), (200, Value::Null));
+    poll_until(TIMEOUT, "the cancel", async || {
+        (status(&third).await == "Cancelled").then_some(())
+    })
+    .await;
+    assert_eq!(
+        http.post(&format!("cancel/workflow-instances/{third}"), &json!({}))
+            .await
+            .status,
+        200
+    );
+}
+
+#[tokio::test]
+async fn a_retry_under_its_key_starts_nothing_twice() {
+    let node = Node::start().await;
+    node.publish("hello", write_line("w", "once")).await.expect(200);
+    let post = async |body: Value| {
+        let headers = [("idempotency-key", "k-1")];
+        node.http
+            .send(
+                Method::POST,
+                "workflow-definitions/hello/dispatch",
+                &headers,
+                Some(&body),
+            )
+            .await
+            .unwrap()
+    };
+    let first = post(json!({"name": "a"})).await.expect(200);
+    assert_eq!(post(json!({"name": "a"})).await.expect(200), first);
+    refused(&post(json!({"name": "b"})).await, 422, "idempotency-key-reused");
+    let spaces = [("idempotency-key", "k 1")];
+    let bad = node
+        .http
+        .send(Method::POST, "workflow-definitions/hello/dispatch", &spaces, None)
+        .await
+        .unwrap();
+    refused(&bad, 400, "invalid-idempotency-key");
+    poll_until(TIMEOUT, "one run", async || {
+        (node.count("workflow-instances").await == 1).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn bad_bodies_change_nothing() {
+    let node = Node::start().await;
+    let json = "application/json";
+    let deep = format!("{{\"model\": {}1{}}}", "[".repeat(10_000), "]".repeat(10_000));
+    let large = format!("\"{}\"", "x".repeat(10_485_759));
+    for (kind, body, status, code) in [
+        (json, "{\"model\": ".to_owned(), 400, "invalid-json"),
+        (json, "[]".to_owned(), 400, "invalid-body"),
+        (json, "{}".to_owned(), 400, "missing-field"),
+        (json, "{\"model\": 1}".to_owned(), 400, "invalid-field"),
+        (
+            json,
+            "{\"model\": {}, \"publish\": \"yes\"}".to_owned(),
+            400,
+            "invalid-field",
+        ),
+        (
+            json,
+            "{\"model\": {\"name\": \"a\\u0000b\"}}".to_owned(),
+            400,
+            "invalid-text",
+        ),
+        (
+            json,
+            "{\"model\": {\"name\": \"a\\ud800b\"}}".to_owned(),
+            400,
+            "invalid-text",
+        ),
+        (
+            json,
+            "{\"model\": {\"variables\": 1}}".to_owned(),
+            400,
+            "invalid-definition",
+        ),
+        (json, deep, 400, "nesting-too-deep"),
+        (json, large, 413, "body-too-large"),
+        ("text/plain", "{}".to_owned(), 415, "json-required"),
+    ] {
+        let shown = body.chars().take(60).collect::<String>();
+        let (seen, answer) = node.send("workflow-definitions", kind, body).await;
+        assert_eq!(
+            (seen, answer["code"].as_str()),
+            (status, Some(code)),
+            "{shown}: {answer}"
+        );
+    }
+    assert_eq!(node.count("workflow-definitions").await, 0);
+    refused(&node.http.get("workflow-instances?page=-1").await, 400, "invalid-field");
+    refused(
+        &node.http.get("workflow-definitions?versionOptions=newest").await,
+        400,
+        "invalid-field",
+    );
+    refused(&node.http.get("nowhere").await, 404, "no-such-route");
+    refused(
+        &node.http.delete("workflow-definitions/import").await,
+        405,
+        "method-not-allowed",
+    );
+}
+
+#[tokio::test]
+async fn what_is_unknown_is_not_found() {
+    let node = Node::start().await;
+    for path in [
+        "workflow-definitions/nobody",
+        "workflow-definitions/by-definition-id/nobody",
+        "workflow-definitions/by-id/nobody",
+        "workflow-definitions/nobody/execute",
+        "workflow-instances/nobody",
+        "workflow-instances/nobody/journal",
+    ] {
+        let program = [("x-requested-with", "it")];
+        let answer = node.http.send(Method::GET, path, &program, None).await.unwrap();
+        assert_eq!(answer.status, 404, "{path}");
+    }
+    for path in [
+        "workflow-definitions/nobody/publish",
+        "workflow-definitions/nobody/execute",
+        "workflow-definitions/nobody/dispatch",
+        "workflow-instances/nobody/resume",
+        "cancel/workflow-instances/nobody",
+    ] {
+        assert_eq!(node.http.post(path, &json!({})).await.status, 404, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_bad_definition_is_a_draft_and_is_not_published() {
+    let node = Node::start().await;
+    let (unknown, twice) = (
+        json!({"id": "u", "type": "Acme.Unknown"}),
+        json!([write_line("w", "a"), write_line("w", "b")]),
+    );
+    let wire = json!([{"source": {"activity": "w", "port": "Done"}, "target": {"activity": "gone", "port": "In"}}]);
+    let typed = json!({"id": "d", "type": "Elsa.Delay", "timeSpan": literal("TimeSpan", "soon")});
+    for (id, root, word) in [
+        ("unknown-type", unknown, "Acme.Unknown"),
+        (
+            "twice",
+            json!({"id": "s", "type": "Elsa.Sequence", "activities": twice}),
+            "w",
+        ),
+        (
+            "nowhere",
+            json!({"id": "f", "type": "Elsa.Flowchart", "activities": [write_line("w", "a")], "connections": wire}),
+            "gone",
+        ),
+        ("wrongly-typed", typed, "imeSpan"),
+        ("no-root", Value::Null, "root"),
+    ] {
+        let draft = json!({"definitionId": id, "root": root});
+        node.http.post("workflow-definitions/import", &draft).await.expect(200);
+        let refusal = node
+            .http
+            .post(&format!("workflow-definitions/{id}/publish"), &json!({}))
+            .await;
+        let code = if id == "no-root" {
+            "missing-root"
+        } else {
+            "invalid-definition"
+        };
+        refused(&refusal, 400, code);
+        assert!(
+            !refusal.body["errors"].as_object().unwrap().is_empty(),
+            "{}",
+            refusal.body
+        );
+        assert!(refusal.body.to_string().contains(word), "{}", refusal.body);
+        let shown = node.http.get(&format!("workflow-definitions/{id}")).await.expect(200);
+        assert_eq!(shown["isPublished"], false);
+    }
+}
+
+#[tokio::test]
+async fn an_older_version_is_not_published_over_a_newer_one() {
+    let node = Node::start().await;
+    let save = async |version: i32| {
+        let model = json!({"definitionId": "d", "version": version, "root": write_line("w", "v")});
+        node.http
+            .post("workflow-definitions", &json!({"model": model, "publish": true}))
+            .await
+    };
+    save(5).await.expect(200);
+    refused(&save(4).await, 409, "newer-version-published");
+    assert_eq!(node.http.get("workflow-definitions/d").await.expect(200)["version"], 5);
+}
+
+#[tokio::test]
+async fn endless_and_unstorable_work_is_stopped_and_the_node_goes_on() {
+    let node = Node::start().await;
+    let loops = json!({"id": "l", "type": "Elsa.While", "condition": literal("Boolean", true),
+        "body": {"id": "v", "type": "Elsa.SetName", "value": literal("String", "n")}});
+    let spins = json!({"id": "w", "type": "Elsa.WriteLine", "text": script("String", "while (true) {}")});
+    let nul = json!({"id": "w", "type": "Elsa.SetName", "value": script("String", "'a\\u0000b'")});
+    let half = json!({"id": "w", "type": "Elsa.SetName", "value": script("String", "'a\\ud800b'")});
+    for (id, root) in [("loops", loops), ("spins", spins), ("nul", nul), ("half", half)] {
+        node.publish(id, root).await.expect(200);
+        if id == "loops" && !long() {
+            // It ends after very many activities, and all the others run beside it.
+            let path = "workflow-definitions/loops/dispatch";
+            node.http.post(path, &json!({})).await.expect(200);
+            continue;
+        }
+        let answer = node
+            .http
+            .post(&format!("workflow-definitions/{id}/execute"), &json!({}))
+            .await;
+        let instance = answer.header("x-elsa-workflow-instance-id").to_owned();
+        // A long burst yields, and the answer is what it had come to by then.
+        assert!([500, 202, 200].contains(&answer.status), "{id}: {}", answer.body);
+        assert!(
+            answer.status != 200 || answer.body["workflowState"]["subStatus"] == "Executing",
+            "{id}: {}",
+            answer.body
+        );
+        let faulted = async || {
+            let shown = node.http.get(&format!("workflow-instances/{instance}")).await;
+            (shown.status == 200 && shown.body["subStatus"] == "Faulted").then_some(shown.body)
+        };
+        let shown = poll_until(Duration::from_secs(240), id, faulted).await;
+        assert!(shown["incidentCount"].as_i64().unwrap() > 0, "{shown}");
+    }
+    assert_eq!(node.http.get("/health/ready").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_client_that_hangs_up_cancels_nothing() {
+    let node = Node::start().await;
+    let slow = "const end = Date.now() + 500; while (Date.now() < end) {} 'late'";
+    let root = json!({"id": "w", "type": "Elsa.WriteLine", "text": script("String", slow)});
+    node.publish("slow", root).await.expect(200);
+    let hasty = reqwest::Client::builder()
+        .no_proxy()
+        .timeout(Duration::from_millis(150))
+        .build()
+        .unwrap();
+    let url = format!("{}/elsa/api/workflow-definitions/slow/execute", node.base);
+    assert!(hasty.post(url).send().await.unwrap_err().is_timeout());
+    let finished = async || (node.count("workflow-instances?status=Finished").await == 1).then_some(());
+    poll_until(TIMEOUT, "the burst that nobody waits for", finished).await;
+    node.says("late").await;
+}
+
+#[tokio::test]
+async fn while_the_database_is_away_it_is_503_and_then_all_is_well_again() {
+    let node = Node::start().await;
+    node.publish("hello", write_line("w", "here")).await.expect(200);
+    let server = node.database.connect_to_server().await;
+    let name = node.database.name();
+    server
+        .batch_execute(&format!("ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false"))
+        .await
+        .unwrap();
+    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1";
+    server.query(end, &[&name]).await.unwrap();
+    let execute = async || node.http.post("workflow-definitions/hello/execute", &json!({})).await;
+    let away = poll_until(TIMEOUT, "a 503", async || {
+        Some(execute().await).filter(|answer| answer.status == 503)
+    })
+    .await;
+    assert_eq!(away.header("retry-after"), "1");
+    assert_eq!(away.body["statusCode"], 503);
+    poll_until(TIMEOUT, "not ready", async || {
+        (node.http.get("/health/ready").await.status == 503).then_some(())
+    })
+    .await;
+    assert_eq!(node.http.get("/health/live").await.status, 200);
+    server
+        .batch_execute(&format!("ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true"))
+        .await
+        .unwrap();
+    poll_until(TIMEOUT, "recovery", async || {
+        (execute().await.status == 200).then_some(())
+    })
+    .await;
+    poll_until(TIMEOUT, "ready", async || {
+        (node.http.get("/health/ready").await.status == 200).then_some(())
+    })
+    .await;
+}
+
+/// The client that started it may be gone: the operator sees it in the log, one line whatever the ids hold.
+#[tokio::test]
+async fn a_fault_is_logged_with_its_ids_and_a_resume_of_it_says_so() {
+    let node = Node::start().await;
+    let fails = json!({"id": "broken", "type": "Elsa.Fault", "message": literal("String", "no such\norder")});
+    node.publish("fails", fails).await.expect(200);
+    let ran = node.http.post("workflow-definitions/fails/execute", &json!({})).await;
+    let id = ran.body["workflowState"]["id"].as_str().unwrap().to_owned();
+    let line = poll_until(TIMEOUT, "the fault in the log", async || {
+        let lines = node.child.stderr();
+        lines.into_iter().find(|line| line.contains("its instance is faulted"))
+    })
+    .await;
+    for part in ["WARN", &id, "\"fails\"", "\"broken\"", "Elsa.Fault", "no such\\norder"] {
+        assert!(line.contains(part), "{part} is not in: {line}");
+    }
+    let resumed = node
+        .http
+        .post(&format!("workflow-instances/{id}/resume"), &json!({}))
+        .await;
+    refused(&resumed, 409, "instance-faulted");
+}

@@ -1,0 +1,5 @@
+//! The benchmarks, run for real.
+
+mod failover;
+mod plot;
+mod runs;

@@ -1,0 +1,294 @@
+//! `mainspring bench locks`, `timers`, `signals` and `workflows`, small: that they measure and judge, not how fast anything
+//! is.
+
+use serde_json::Value;
+
+use crate::support::{Child, LONG_TIMEOUT, TestDatabase, long, poll_until};
+
+/// The fields that every benchmark of this kind has, in their order.
+const COMMON: [&str; 9] = [
+    "bench",
+    "clients",
+    "seconds",
+    "ops_per_s",
+    "p50_us",
+    "p95_us",
+    "p99_us",
+    "max_us",
+    "errors",
+];
+
+async fn no_schema(database: &TestDatabase) {
+    let client = database.connect().await;
+    let query = "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'mainspring%'";
+    assert_eq!(client.query_one(query, &[]).await.unwrap().get::<_, i64>(0), 0);
+}
+
+/// Runs it to a good end: what it reported, and what it said meanwhile.
+async fn report(what: &str, arguments: &[&str], more: &[&str]) -> (Value, Vec<String>) {
+    let database = TestDatabase::empty().await;
+    let url = database.url();
+    let bench = ["bench", what, "--database-url", &url, "--json"];
+    let mut bench = Child::start(&[&bench[..], arguments].concat(), &[]);
+    let code = bench.wait(LONG_TIMEOUT).code();
+    let said = bench.stdout();
+    assert_eq!(code, Some(0), "{said:?}\n{}", bench.stderr().join("\n"));
+    let report: Value = serde_json::from_str(said.last().unwrap()).unwrap();
+    let fields: Vec<&str> = report.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(fields, [&COMMON[..], more].concat());
+    assert_eq!(report["bench"], what);
+    for nothing in ["lost", "twice", "errors"] {
+        assert_eq!(*report.get(nothing).unwrap_or(&0.into()), 0, "{report}");
+    }
+    assert!(report["ops_per_s"].as_f64().unwrap() > 0.0, "{report}");
+    let rank = |name: &str| report[name].as_f64().unwrap();
+    assert!(
+        rank("p50_us") <= rank("p95_us") && rank("p99_us") <= rank("max_us"),
+        "{report}"
+    );
+    assert!(
+        said.iter().any(|line| line.starts_with("server: server_version")),
+        "{said:?}"
+    );
+    no_schema(&database).await;
+    (report, bench.stderr())
+}
+
+const OF_TIMERS: [&str; 7] = ["timers", "nodes", "at_once", "all_ms", "lost", "twice", "early"];
+
+#[tokio::test]
+async fn sleeping_instances_run_on_when_they_are_due() {
+    let small = ["--timers", "20", "--seconds", "2"];
+    let (report, progress) = report("timers", &small, &OF_TIMERS).await;
+    assert_eq!(
+        (&report["clients"], &report["seconds"], &report["early"]),
+        (&20.into(), &2.into(), &0.into())
+    );
+    assert!(report["p50_us"].as_f64().unwrap() > 0.0, "{report}");
+    // The last of twenty is due 1.9 s after the first.
+    assert!(report["all_ms"].as_f64().unwrap() > 1_900.0, "{report}");
+    assert!(
+        progress.iter().any(|line| line.ends_with(" of 20 have run")),
+        "{progress:?}"
+    );
+}
+
+#[tokio::test]
+async fn all_due_at_one_instant_run_on_two_nodes() {
+    let small = ["--timers", "50", "--at-once", "--nodes", "2"];
+    let (report, _) = report("timers", &small, &OF_TIMERS).await;
+    assert_eq!(
+        (&report["at_once"], &report["seconds"], &report["nodes"]),
+        (&true.into(), &0.into(), &2.into())
+    );
+    // `all_ms` is told to a tenth of a millisecond, so it may be half of one below the latest.
+    assert!(
+        report["all_ms"].as_f64().unwrap() * 1e3 + 50.0 >= report["max_us"].as_f64().unwrap(),
+        "{report}"
+    );
+}
+
+#[tokio::test]
+async fn every_event_is_met_once() {
+    let more = [
+        "nodes",
+        "events",
+        "sent_p50_us",
+        "sent_p95_us",
+        "sent_p99_us",
+        "lost",
+        "twice",
+    ];
+    let small = ["--clients", "4", "--seconds", "2", "--nodes", "2"];
+    let (report, progress) = report("signals", &small, &more).await;
+    assert_eq!((&report["clients"], &report["nodes"]), (&4.into(), &2.into()));
+    assert!(report["events"].as_u64().unwrap() > 4, "{report}");
+    assert!(
+        report["sent_p50_us"].as_f64().unwrap() > report["p50_us"].as_f64().unwrap(),
+        "{report}"
+    );
+    assert!(progress.iter().any(|line| line.starts_with("2 s: ")), "{progress:?}");
+}
+
+#[tokio::test]
+async fn an_instance_that_runs_early_is_told() {
+    let database = TestDatabase::empty().await;
+    let url = database.url();
+    let bench = ["bench", "timers", "--database-url", &url, "--json"];
+    let mut bench = Child::start(&[&bench[..], &["--timers", "3", "--seconds", "1"]].concat(), &[]);
+    let client = database.connect().await;
+    poll_until(LONG_TIMEOUT, "the due times to be set", async || {
+        let schema = "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'mainspring_bench%'";
+        let schema: String = client.query_opt(schema, &[]).await.ok()??.get(0);
+        let soon = format!(
+            "UPDATE {schema}.timer SET available_at = now() - interval '1 second'
+             WHERE instance_id = (SELECT max(instance_id) FROM {schema}.timer WHERE due < now() + interval '1 minute')"
+        );
+        (client.execute(&soon, &[]).await.ok()? > 0).then_some(())
+    })
+    .await;
+    assert_eq!(bench.wait(LONG_TIMEOUT).code(), Some(1), "{:?}", bench.stdout());
+    let said = bench.stdout();
+    let report: Value = serde_json::from_str(said.last().unwrap()).unwrap();
+    assert_eq!((&report["early"], &report["lost"]), (&1.into(), &0.into()), "{report}");
+    no_schema(&database).await;
+}
+
+#[tokio::test]
+async fn workflows_by_each_door_finish_and_are_counted() {
+    let more = [
+        "mode",
+        "commit",
+        "journal",
+        "nodes",
+        "instances",
+        "finished",
+        "took_s",
+        "statements",
+        "round_trips",
+        "wal_bytes",
+        "flushes",
+        "engine_cpu_us",
+        "server_cpu_us",
+        "lost",
+    ];
+    for (mode, arguments) in [
+        ("execute", ["--seconds", "1", "--commit", "activity"]),
+        ("dispatch", ["--instances", "100", "--nodes", "2"]),
+        ("http", ["--seconds", "1", "--journal", "off"]),
+        ("event", ["--instances", "60", "--nodes", "1"]),
+    ] {
+        let small = [&["--mode", mode, "--clients", "4"], &arguments[..]].concat();
+        let (report, _) = report("workflows", &small, &more).await;
+        assert_eq!((&report["mode"], &report["lost"]), (&mode.into(), &0.into()));
+        let [finished, instances] = ["finished", "instances"].map(|name| report[name].as_u64().unwrap());
+        assert!(finished > 0 && finished <= instances, "{report}");
+        if matches!(mode, "dispatch" | "event") {
+            assert_eq!(finished, instances, "{report}");
+        }
+        for name in ["statements", "round_trips", "wal_bytes"] {
+            assert!(report[name].as_f64().unwrap() > 0.0, "{report}");
+        }
+    }
+}
+
+/// What every benchmark of locks tells at least.
+const OF_LOCKS: [&str; 8] = [
+    "bench",
+    "clients",
+    "seconds",
+    "ops_per_s",
+    "p50_us",
+    "p95_us",
+    "p99_us",
+    "errors",
+];
+
+/// Runs it on two shared keys and two sessions: what it reported.
+async fn locks(more: &[&str]) -> Value {
+    let database = TestDatabase::empty().await;
+    let url = database.url();
+    let bench = [
+        "bench",
+        "locks",
+        "--database-url",
+        &url,
+        "--json",
+        "--clients",
+        "8",
+        "--seconds",
+        "1",
+    ];
+    let contended = ["--contention", "2", "--sessions", "2"];
+    let mut bench = Child::start(&[&bench[..], &contended, more].concat(), &[]);
+    let code = bench.wait(LONG_TIMEOUT).code();
+    let said = bench.stdout();
+    assert_eq!(code, Some(0), "{said:?}\n{}", bench.stderr().join("\n"));
+    for line in ["machine: ", "server: server_version"] {
+        assert!(said.iter().any(|said| said.starts_with(line)), "{said:?}");
+    }
+    let progress = bench.stderr();
+    assert!(progress.iter().any(|line| line.starts_with("1 s: ")), "{progress:?}");
+    let report: Value = serde_json::from_str(said.last().unwrap()).unwrap();
+    for field in OF_LOCKS {
+        assert!(!report[field].is_null(), "{field}: {report}");
+    }
+    assert_eq!(
+        (
+            &report["bench"],
+            &report["clients"],
+            &report["seconds"],
+            &report["errors"]
+        ),
+        (&"locks".into(), &8.into(), &1.into(), &0.into())
+    );
+    for above in [
+        "ops_per_s",
+        "p50_us",
+        "hand_overs",
+        "hand_over_p50_us",
+        "longest_to_mean",
+    ] {
+        assert!(report[above].as_f64().unwrap() > 0.0, "{above}: {report}");
+    }
+    report
+}
+
+#[tokio::test]
+async fn locks_are_measured_on_shared_keys() {
+    let report = locks(&[]).await;
+    assert_eq!((&report["contention"], &report["sessions"]), (&2.into(), &2.into()));
+    assert!(report["ratio"].is_null(), "{report}");
+}
+
+#[tokio::test]
+async fn a_thousand_tasks_of_three_processes_share_twenty_keys() {
+    let database = TestDatabase::empty().await;
+    let (url, client) = (database.url(), database.connect().await);
+    let mut three: Vec<Child> = ["334", "333", "333"]
+        .into_iter()
+        .map(|clients| {
+            let shared = ["bench", "locks", "--json", "--contention", "20", "--names", "shared"];
+            let own = ["--clients", clients, "--seconds", "3", "--database-url", &url];
+            Child::start(&[&shared[..], &own].concat(), &[])
+        })
+        .collect();
+    // What they hold and wait for in the database, looked at while they run.
+    let seen = "SELECT count(*), count(*) FILTER (WHERE NOT granted), count(DISTINCT pid) FROM pg_locks
+                WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+    let (mut most, mut sessions) = (0, 0);
+    poll_until(LONG_TIMEOUT, "the end of all three", async || {
+        let row = client.query_one(seen, &[]).await.unwrap();
+        assert_eq!(row.get::<_, i64>(1), 0, "a session waits for a lock in the database");
+        most = most.max(row.get::<_, i64>(0));
+        sessions = sessions.max(row.get::<_, i64>(2));
+        three.iter_mut().all(Child::has_ended).then_some(())
+    })
+    .await;
+    // Twenty keys, and what says of each session that it lives. Keys change hands, so that on a busy machine no look may
+    // find all of them held.
+    assert!((10..=20 + 3 * 2).contains(&most), "{most} locks");
+    assert_eq!(sessions, 3);
+    for child in &mut three {
+        let code = child.wait(LONG_TIMEOUT).code();
+        assert_eq!(code, Some(0), "{}", child.stderr().join("\n"));
+        let report: Value = serde_json::from_str(child.stdout().last().unwrap()).unwrap();
+        assert!(report["ops_per_s"].as_f64().unwrap() > 0.0, "{report}");
+        assert_eq!(report["errors"], 0, "{report}");
+    }
+}
+
+/// Sixteen seconds of as much as the server can take: not beside other tests.
+#[tokio::test]
+async fn the_plain_way_to_lock_is_measured_beside_it() {
+    if !long() {
+        return;
+    }
+    let report = locks(&["--baseline"]).await;
+    let (ours, plain) = (&report["ops_per_s"], &report["baseline_ops_per_s"]);
+    let ratio = ours.as_f64().unwrap() / plain.as_f64().unwrap();
+    assert!((report["ratio"].as_f64().unwrap() - ratio).abs() < 0.02, "{report}");
+    for beside in ["pipelined_ops_per_s", "one_statement_ops_per_s", "lone_ratio"] {
+        assert!(report[beside].as_f64().unwrap() > 0.0, "{beside}: {report}");
+    }
+}

@@ -1,0 +1,60 @@
+//! One event that very many instances wait for.
+
+use futures_util::StreamExt;
+use serde_json::json;
+
+use crate::support::node::{Node, is_sound};
+use crate::support::{TIMEOUT, TestDatabase, long, poll_until};
+
+const WAITING: usize = 1500;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_event_that_thousands_wait_for_is_run_by_all_nodes() {
+    let database = TestDatabase::create().await;
+    let nodes = ["one", "two", "three"].map(|name| Node::start_with(&database, name, &["--workers", "16"], ""));
+    let http = nodes[0].http.clone().unwrap();
+    let definition = json!({"definitionId": "crowd", "root": {"type": "Elsa.Sequence", "id": "root", "activities": [
+        {"type": "Elsa.Event", "id": "gate", "eventName": "Open"},
+        {"type": "Elsa.WriteLine", "id": "say", "text": "passed"}]}});
+    http.post("workflow-definitions", &json!({"model": definition, "publish": true}))
+        .await
+        .expect(200);
+    let starts = futures_util::stream::iter(0..WAITING).map(|n| {
+        let http = nodes[n % 3].http.clone().unwrap();
+        async move {
+            http.post("workflow-definitions/crowd/dispatch", &json!({}))
+                .await
+                .expect(200);
+        }
+    });
+    starts.buffer_unordered(32).collect::<()>().await;
+    let client = database.connect().await;
+    let count = async |query: &str| client.query_one(query, &[]).await.unwrap().get::<_, i64>(0);
+    poll_until(TIMEOUT, "all to wait", async || {
+        (count("SELECT count(*) FROM mainspring.bookmark").await == WAITING as i64).then_some(())
+    })
+    .await;
+
+    http.post("events/Open/trigger", &json!({})).await.expect(200);
+    poll_until(TIMEOUT * 2, "all to pass", async || {
+        let finished = count("SELECT count(*) FROM mainspring.instance WHERE status = 1 AND sub_status = 3").await;
+        (finished == WAITING as i64).then_some(())
+    })
+    .await;
+    // Once each, and nobody stood by.
+    let passed = |node: &Node| node.child.stdout().iter().filter(|line| *line == "passed").count();
+    let said = || nodes.iter().map(passed).collect::<Vec<usize>>();
+    poll_until(TIMEOUT, "all to be heard", async || {
+        (said().iter().sum::<usize>() >= WAITING).then_some(())
+    })
+    .await;
+    let said = said();
+    assert_eq!(said.iter().sum::<usize>(), WAITING, "{said:?}");
+    // On a busy machine one of them may be late to take its share.
+    let least = if long() { WAITING / 30 } else { 0 };
+    assert!(said.iter().all(|share| *share > least), "{said:?}");
+    println!("shares of the nodes: {said:?}");
+    let kept = "SELECT (SELECT count(*) FROM mainspring.work) + (SELECT count(*) FROM mainspring.inbox)";
+    assert_eq!(count(kept).await, 0);
+    is_sound(&database).await;
+}

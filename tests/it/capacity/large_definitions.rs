@@ -1,0 +1,78 @@
+//! Definitions so large that work on them takes long.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use mainspring::activity::Catalogue;
+use mainspring::definition::WorkflowDefinition;
+use mainspring::execution::{Interpreter, InterpreterOptions};
+use mainspring::runtime::VersionOptions;
+use serde_json::{Value, json};
+
+use crate::support::engine::{TestEngine, start};
+
+fn many(activities: usize) -> Value {
+    let lines: Vec<Value> = (0..activities)
+        .map(|n| {
+            json!({"type": "Elsa.SetName", "id": format!("a{n}"),
+                   "value": {"typeName": "String", "expression": {"type": "Literal", "value": format!("name {n}")}}})
+        })
+        .collect();
+    // The last first: what begins is not what takes long.
+    let root = json!({"type": "Elsa.If", "id": "root",
+        "condition": {"typeName": "Boolean", "expression": {"type": "Literal", "value": false}},
+        "then": {"type": "Elsa.Sequence", "id": "then", "activities": lines}});
+    json!({"definitionId": "large", "root": root})
+}
+
+/// One thread serves all tasks here, as one of the program's would: it is never held for as long as compiling takes.
+#[tokio::test]
+async fn a_large_definition_holds_up_no_task() {
+    let bench = TestEngine::new().await;
+    let body = many(20_000);
+    let definition = WorkflowDefinition::from_value(body.clone()).unwrap();
+    let interpreter = Interpreter::new(Catalogue::standard(), InterpreterOptions::default());
+    let began = Instant::now();
+    assert!(interpreter.validate(&definition).is_empty());
+    let program = interpreter.compile(&definition).unwrap();
+    let alone = began.elapsed();
+    drop((program, interpreter));
+    let longest = Arc::new(AtomicU64::new(0));
+    let beat = {
+        let longest = Arc::clone(&longest);
+        tokio::spawn(async move {
+            loop {
+                let before = Instant::now();
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                longest.fetch_max(u64::try_from(before.elapsed().as_micros()).unwrap(), Ordering::Relaxed);
+            }
+        })
+    };
+    let mut held = Vec::new();
+    let mut done = |step: &'static str| held.push((step, Duration::from_micros(longest.swap(0, Ordering::Relaxed))));
+    bench.engine.save(definition, true).await.unwrap();
+    done("publish");
+    assert_eq!(
+        bench.engine.execute(start("large")).await.unwrap().sub_status(),
+        Some("Finished")
+    );
+    done("execute");
+    let shown = bench
+        .engine
+        .definition(&"large".into(), VersionOptions::Published)
+        .await
+        .unwrap();
+    done("read");
+    beat.abort();
+    println!("compiling takes {alone:?}; longest without a beat: {held:?}");
+    assert_eq!(
+        shown["root"]["then"]["activities"].as_array().map(Vec::len),
+        Some(20_000)
+    );
+    assert!(
+        held.iter().all(|(_, longest)| *longest < alone / 2),
+        "{held:?} of {alone:?}"
+    );
+    bench.ends_well().await;
+}

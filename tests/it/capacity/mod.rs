@@ -1,0 +1,7 @@
+//! Promise 7. No thread, task or connection per waiting thing; what is large or slow does not stop the rest.
+
+mod fan_out;
+mod large_definitions;
+mod scripts;
+mod time_limits;
+mod vacuum_horizon;

@@ -1,0 +1,60 @@
+//! Workflows whose scripts take more than there is.
+
+use std::time::Duration;
+
+use mainspring::Engine;
+use mainspring::execution::InterpreterOptions;
+use mainspring::expression::ScriptOptions;
+use serde_json::{Value, json};
+
+use crate::support::engine::{TestEngine, start};
+use crate::support::{TIMEOUT, TestDatabase};
+
+fn sets(definition: &str, script: &str) -> Value {
+    json!({
+        "definitionId": definition,
+        "outputs": [{"name": "Word", "type": "Object"}],
+        "root": {"type": "Elsa.SetOutput", "id": "out",
+            "outputName": {"typeName": "String", "expression": {"type": "Literal", "value": "Word"}},
+            "outputValue": {"typeName": "Object", "expression": {"type": "JavaScript", "value": script}}}
+    })
+}
+
+/// One slow script at a time, and room for one that waits: the bursts of the others are given back, and each instance gets
+/// its own result.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_burst_whose_script_finds_no_room_is_tried_again() {
+    let database = TestDatabase::create().await;
+    let script = ScriptOptions {
+        threads: 1,
+        slow_threads: 1,
+        queue: 1,
+        time_limit: Duration::from_secs(2),
+        ..ScriptOptions::default()
+    };
+    let interpreter = InterpreterOptions {
+        script,
+        ..InterpreterOptions::default()
+    };
+    let builder = Engine::builder(database.url()).node_id("one").interpreter(interpreter);
+    let engine = builder.start().await.unwrap();
+    let bench = TestEngine { database, engine };
+    bench.publish(sets("endless", "while (true) {}")).await;
+    bench.publish(sets("innocent", "6 * 7")).await;
+    let mut endless = Vec::new();
+    for _ in 0..4 {
+        endless.push(bench.engine.dispatch(start("endless")).await.unwrap());
+    }
+    for _ in 0..5 {
+        let done = tokio::time::timeout(TIMEOUT, bench.engine.execute(start("innocent"))).await;
+        assert_eq!(done.unwrap().unwrap().sub_status(), Some("Finished"));
+    }
+    for id in &endless {
+        let state = bench.reaches(id, "Faulted").await.to_string();
+        assert!(state.contains("the script ran longer than its limit of 2s"), "{state}");
+    }
+    let client = bench.database.connect().await;
+    let letters = "SELECT count(*) FROM mainspring.dead_letter";
+    assert_eq!(client.query_one(letters, &[]).await.unwrap().get::<_, i64>(0), 0);
+    bench.ends_well().await;
+}

@@ -1,0 +1,90 @@
+//! An activity that never returns lets go of its worker and of its instance.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use mainspring::Engine;
+use mainspring::activity::{Activity, ActivityContext, Descriptor, Fault, Step};
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+use crate::support::TestDatabase;
+use crate::support::engine::{TestEngine, start};
+
+/// Tells that it was called, and waits until it may return.
+struct Slow {
+    called: Arc<AtomicUsize>,
+    may: Arc<Semaphore>,
+}
+
+impl Activity for Slow {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Slow")
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        self.called.fetch_add(1, Ordering::SeqCst);
+        context.set_workflow_output("Word", "late");
+        self.may.acquire().await?.forget();
+        Ok(Step::Done)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_activity_that_hangs_faults_and_lets_go_of_its_worker_and_of_its_instance() {
+    let database = TestDatabase::create().await;
+    let (called, may) = (Arc::<AtomicUsize>::default(), Arc::new(Semaphore::new(0)));
+    let slow = Slow {
+        called: Arc::clone(&called),
+        may: Arc::clone(&may),
+    };
+    let engine = Engine::builder(database.url())
+        .node_id("one")
+        .workers(1)
+        .activity(slow)
+        .activity_timeout(Duration::from_millis(200));
+    let engine = engine.start().await.unwrap();
+    let bench = TestEngine { database, engine };
+    bench
+        .publish(
+            json!({"definitionId": "slow", "outputs": [{"name": "Word", "type": "String"}],
+            "root": {"type": "Slow", "id": "slow"}}),
+        )
+        .await;
+    bench
+        .publish(json!({"definitionId": "quick", "root": {"type": "Elsa.WriteLine", "id": "w", "text": "x"}}))
+        .await;
+    let faulted = bench.engine.execute(start("slow")).await.unwrap();
+    assert!(faulted.faulted && !faulted.pending, "{faulted:?}");
+    let state = faulted.workflow_state();
+    assert_eq!(
+        state["incidents"][0]["exception"]["code"], "activity-timeout",
+        "{state}"
+    );
+    assert_eq!(state["output"]["Word"], Value::Null, "{state}");
+    // The one worker is free.
+    let quick = bench.engine.execute(start("quick")).await.unwrap();
+    assert!(!quick.pending, "{quick:?}");
+    // What it would have given comes too late, and it is not called again.
+    may.add_permits(10);
+    let cancelled = bench.engine.cancel(&faulted.instance_id).await.unwrap();
+    assert!(!cancelled, "it has ended");
+    assert_eq!(
+        bench
+            .engine
+            .instance(&faulted.instance_id)
+            .await
+            .unwrap()
+            .workflow_state,
+        state
+    );
+    assert_eq!(called.load(Ordering::SeqCst), 1);
+    bench.ends_well().await;
+}
+
+#[tokio::test]
+async fn no_time_at_all_is_refused() {
+    let builder = Engine::builder("postgres://nowhere/x").activity_timeout(Duration::ZERO);
+    assert_eq!(builder.start().await.err().unwrap().code(), "invalid-settings");
+}

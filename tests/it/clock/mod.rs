@@ -1,0 +1,4 @@
+//! Promise 4. Only the database's clock counts.
+
+mod nodes;
+mod server;

@@ -1,0 +1,75 @@
+//! The server's own clock is stepped back by an hour: what it wrote before seems to lie ahead.
+
+use serde_json::json;
+
+use crate::support::node::{Node, all_finish, each_exactly_once, go_on, publish, start_walk};
+use crate::support::{Clock, Connection, Server, TIMEOUT, TestDatabase, poll_until};
+
+const COUNT: usize = 12;
+
+const SETTINGS: [&str; 4] = ["--check-in", "200ms", "--tolerance", "3s"];
+
+async fn registered(client: &Connection, name: &str) -> Option<i64> {
+    let query = "SELECT incarnation FROM mainspring.node WHERE node_id = $1";
+    client.query_opt(query, &[&name]).await.unwrap().map(|row| row.get(0))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_the_servers_clock_went_back_an_hour_all_goes_on_at_once() {
+    let clock = Clock::new("+0");
+    let server = Server::start_with(clock.of_program()).await;
+    let database = TestDatabase::create_on(&server.url()).await;
+    let node = |name, settings: &[&str]| Node::start_with(&database, name, &[&SETTINGS[..], settings].concat(), "");
+    let door = node("door", &["--workers", "0"]);
+    let other = node("other", &["--workers", "0"]);
+    let hung = node("hung", &["--workers", "0"]);
+    publish(door.http.as_ref().unwrap()).await;
+    let http = door.http.clone();
+    let mut next = || http.clone();
+    for n in 0..COUNT {
+        start_walk(n, &json!({"input": {"n": n}}), &mut next).await;
+    }
+    let client = database.connect().await;
+    // Accepted and not begun; postponed after a failure; claimed by who is gone, and by who is about to be released.
+    client
+        .batch_execute(
+            "UPDATE mainspring.work SET available_at = now() + interval '1 minute', failures = 9 WHERE id % 4 = 0;
+             UPDATE mainspring.work SET claimed_by = 999998, claim_no = 1 WHERE id % 4 = 1;
+             UPDATE mainspring.work SET claimed_by = 999999, claim_no = 1 WHERE id % 4 = 2;
+             INSERT INTO mainspring.removed_node (incarnation, node_id, crashed) VALUES (999999, 'gone', false)",
+        )
+        .await
+        .unwrap();
+    hung.child.signal("STOP");
+    let (one, two) = (registered(&client, "door").await, registered(&client, "other").await);
+    clock.set("-1h");
+    poll_until(TIMEOUT, "the server to go by its new clock", async || {
+        let off = "SELECT (extract(epoch FROM clock_timestamp()) - $1::float8)::float8";
+        let real = chrono::Utc::now().timestamp() as f64;
+        let off: f64 = client.query_one(off, &[&real]).await.unwrap().get(0);
+        (off < -3000.0).then_some(())
+    })
+    .await;
+    let worker = node("worker", &[]);
+    for n in 0..COUNT {
+        go_on(n, &mut next).await;
+    }
+    all_finish(&client, COUNT as i64).await;
+    // Nobody who lives was taken for dead, and who hangs was.
+    poll_until(TIMEOUT, "the node that hangs to be declared dead", async || {
+        registered(&client, "hung").await.is_none().then_some(())
+    })
+    .await;
+    assert_eq!(
+        (registered(&client, "door").await, registered(&client, "other").await),
+        (one, two)
+    );
+    let ahead = "SELECT count(*) FROM mainspring.cluster_job WHERE next_run_at > clock_timestamp() + 2 * period";
+    poll_until(TIMEOUT, "each job to have its time by the new clock", async || {
+        let ahead: i64 = client.query_one(ahead, &[]).await.unwrap().get(0);
+        (ahead == 0).then_some(())
+    })
+    .await;
+    each_exactly_once(&database, &client, COUNT as i64).await;
+    drop((door, other, hung, worker));
+}

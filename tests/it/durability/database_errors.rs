@@ -1,0 +1,175 @@
+//! Faults of the database that no work is to blame for: a right that was revoked.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use mainspring::Engine;
+use mainspring::activity::{Activity, ActivityContext, Descriptor, Fault, Step};
+use mainspring::definition::WorkflowDefinition;
+use mainspring::runtime::ResumeRequest;
+use serde_json::{Value, json};
+
+use crate::support::engine::{TestEngine, event, start, waits_for};
+use crate::support::{TIMEOUT, TestDatabase, poll_until};
+
+/// Counts its executions.
+struct Counts(Arc<AtomicUsize>);
+
+impl Activity for Counts {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Counts")
+    }
+
+    async fn execute(&self, _: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Ok(Step::Done)
+    }
+}
+
+/// A node that works as a role which does not own the schema.
+struct Limited {
+    bench: TestEngine,
+    role: String,
+    effects: Arc<AtomicUsize>,
+}
+
+impl Limited {
+    async fn new() -> Self {
+        let database = TestDatabase::create().await;
+        let role = format!("{}_role", database.name());
+        // Makes the partitions, which is the owner's.
+        let owner = Engine::builder(database.url()).node_id("owner").start().await.unwrap();
+        owner.shutdown().await;
+        let client = database.connect().await;
+        let grants = format!(
+            "CREATE ROLE {role};
+             GRANT USAGE, CREATE ON SCHEMA mainspring TO {role};
+             GRANT ALL ON ALL TABLES IN SCHEMA mainspring TO {role};
+             GRANT ALL ON ALL SEQUENCES IN SCHEMA mainspring TO {role};
+             GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA mainspring TO {role}"
+        );
+        client.batch_execute(&grants).await.unwrap();
+        let effects = Arc::<AtomicUsize>::default();
+        let url = format!("{}?options=-c%20role%3D{role}", database.url());
+        let engine = Engine::builder(url)
+            .node_id("limited")
+            .migrate(false)
+            .activity(Counts(Arc::clone(&effects)))
+            .start()
+            .await
+            .unwrap();
+        let bench = TestEngine { database, engine };
+        bench
+            .publish(json!({"definitionId": "counts", "root": {"type": "Counts", "id": "counts"}}))
+            .await;
+        bench.publish(waits_for("waiter", "Never", false)).await;
+        Self { bench, role, effects }
+    }
+
+    async fn execute(&self, sql: &str) {
+        let sql = sql.replace("$role", &self.role);
+        self.bench.database.connect().await.batch_execute(&sql).await.unwrap();
+    }
+
+    async fn count(&self, sql: &str) -> i64 {
+        let client = self.bench.database.connect().await;
+        client.query_one(sql, &[]).await.unwrap().get(0)
+    }
+
+    fn effects(&self) -> usize {
+        self.effects.load(Ordering::SeqCst)
+    }
+
+    async fn ends_well(self) {
+        let (url, role) = (self.bench.database.url(), self.role.clone());
+        assert!(!url.contains(&role));
+        self.bench.engine.shutdown().await;
+        self.execute("DROP OWNED BY $role; DROP ROLE $role").await;
+        self.bench.ends_well().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_right_that_was_revoked_is_no_starts_fault() {
+    const STARTS: usize = 20;
+    let limited = Limited::new().await;
+    let engine = &limited.bench.engine;
+    limited
+        .execute("REVOKE INSERT ON mainspring.burst_record FROM $role")
+        .await;
+    let mut ids = Vec::new();
+    for _ in 0..STARTS {
+        ids.push(engine.dispatch(start("counts")).await.unwrap());
+    }
+    let reason = poll_until(TIMEOUT, "the node to say why", async || engine.readiness().reason).await;
+    assert!(reason.contains("42501"), "{reason}");
+    assert!(!engine.readiness().ready());
+    // What ran first was given up for now.
+    poll_until(TIMEOUT, "what ran to be handed back", async || {
+        let back = "SELECT count(*) FROM mainspring.work WHERE claim_no > 0 AND claimed_by IS NULL";
+        (limited.count(back).await > 0).then_some(())
+    })
+    .await;
+    let blamed = "SELECT count(*) FROM mainspring.work WHERE failures > 0 OR crashes > 0";
+    assert_eq!(limited.count(blamed).await, 0, "rows were blamed");
+    assert_eq!(limited.count("SELECT count(*) FROM mainspring.dead_letter").await, 0);
+    assert_eq!(
+        limited.count("SELECT count(*) FROM mainspring.work").await,
+        STARTS as i64
+    );
+    let effects = limited.effects();
+    assert!(effects <= STARTS * 2, "{effects} effects of {STARTS} starts");
+    limited
+        .execute("GRANT INSERT ON mainspring.burst_record TO $role")
+        .await;
+    for id in &ids {
+        limited.bench.finishes(id).await;
+    }
+    poll_until(TIMEOUT, "the node to be ready again", async || {
+        engine.readiness().ready().then_some(())
+    })
+    .await;
+    let effects = limited.effects();
+    assert!(effects <= STARTS * 3, "{effects} effects of {STARTS} starts");
+    limited.ends_well().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_accepted_is_unavailable_and_never_a_defect() {
+    let limited = Limited::new().await;
+    let engine = &limited.bench.engine;
+    let id = engine.execute(start("waiter")).await.unwrap().instance_id;
+    let bookmark = || ResumeRequest {
+        instance_id: id.clone(),
+        ..ResumeRequest::default()
+    };
+    limited
+        .execute(
+            "REVOKE INSERT ON mainspring.work, mainspring.idempotency_key, mainspring.definition, mainspring.inbox FROM $role",
+        )
+        .await;
+    let definition = WorkflowDefinition::from_value(waits_for("new", "Never", false)).unwrap();
+    let refusals = [
+        ("event", engine.trigger_event(event("Never", Value::Null)).await.err()),
+        ("dispatch", engine.dispatch(start("counts")).await.err()),
+        ("execute", engine.execute(start("counts")).await.err()),
+        ("resume", engine.resume(bookmark()).await.err()),
+        ("accept_resume", engine.accept_resume(bookmark()).await.err()),
+        ("cancel", engine.cancel(&id).await.err()),
+        ("save", engine.save(definition, true).await.err()),
+    ];
+    for (what, refusal) in refusals {
+        let error = refusal.expect(what);
+        assert!(error.is_unavailable() && error.is_transient(), "{what}: {error:?}");
+        assert_eq!(error.code(), "database-fault", "{what}");
+        assert!(error.message().contains("42501"), "{what}: {}", error.message());
+    }
+    limited
+        .execute(
+            "GRANT INSERT ON mainspring.work, mainspring.idempotency_key, mainspring.definition, mainspring.inbox TO $role",
+        )
+        .await;
+    assert!(engine.trigger_event(event("Never", Value::Null)).await.is_ok());
+    limited.bench.finishes(&id).await;
+    limited.ends_well().await;
+}

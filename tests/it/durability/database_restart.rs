@@ -1,0 +1,84 @@
+//! A database that restarts, crashes and stalls under load: nothing is lost, and nobody is to blame.
+
+use std::time::{Duration, Instant};
+
+use crate::support::node::{NAMES, all_finish, load};
+use crate::support::three_nodes::ThreeNodes;
+use crate::support::{Server, Stop, TIMEOUT, TestDatabase, long, poll_until};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_restarts_and_crashes_under_load_loses_nothing_and_blames_nobody() {
+    let server = Server::start().await;
+    let database = TestDatabase::create_on(&server.url()).await;
+    let url = database.url();
+    let settings = ["--check-in", "200ms"];
+    let mut three = ThreeNodes::start_at(database, [&url, &url, &url], [""; 3], &settings).await;
+    let addresses = three.nodes.iter().map(|node| node.http.clone().unwrap()).collect();
+    let (count, rounds) = if long() { (4_000, 10) } else { (150, 1) };
+    let load = load(addresses, count);
+    for round in 0..rounds {
+        for how in [Stop::Immediate, Stop::Fast] {
+            // The moments are the point of it.
+            tokio::time::sleep(Duration::from_millis(300 + 150 * (round % 3))).await;
+            let began = Instant::now();
+            server.restart(how);
+            three.client = three.database.connect().await;
+            let restarted = began.elapsed();
+            let registered = "SELECT count(*) FROM mainspring.node WHERE last_seen > now() - interval '500 ms'";
+            poll_until(TIMEOUT, "all nodes to be back", async || {
+                (three.count(registered).await == 3).then_some(())
+            })
+            .await;
+            println!(
+                "{how:?}: restarted in {restarted:?}, all nodes back after {:?}",
+                began.elapsed()
+            );
+        }
+    }
+    for lane in load {
+        lane.await.unwrap();
+    }
+    all_finish(&three.client, count as i64).await;
+    let blamed = "SELECT (SELECT count(*) FROM mainspring.dead_letter)
+                       + (SELECT coalesce(sum(crashes), 0) FROM mainspring.work)
+                       + (SELECT coalesce(sum(crashes), 0) FROM mainspring.timer)";
+    assert_eq!(three.count(blamed).await, 0);
+    for node in &mut three.nodes {
+        assert!(!node.child.has_ended(), "{} has ended", node.name);
+    }
+    three.ends_well(count as i64).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_is_declared_dead_when_every_process_of_the_database_stalls() {
+    let server = Server::start().await;
+    let database = TestDatabase::create_on(&server.url()).await;
+    let url = database.url();
+    // With the settings that people have.
+    let three = ThreeNodes::start_at(database, [&url, &url, &url], [""; 3], &[]).await;
+    let mut before = Vec::new();
+    for name in NAMES {
+        before.push(three.incarnation(name).await);
+    }
+    three.load(30).await;
+    server.signal("STOP");
+    // Longer than the tolerance: how long it takes is the point of it.
+    tokio::time::sleep(Duration::from_millis(6_500)).await;
+    server.signal("CONT");
+    // Everybody is heard again, for longer than the tolerance.
+    let heard = "SELECT count(*) FROM mainspring.node WHERE last_seen > now() - interval '2 s'";
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(6) {
+        poll_until(TIMEOUT, "everybody to check in", async || {
+            (three.count(heard).await == 3).then_some(())
+        })
+        .await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let mut after = Vec::new();
+    for name in NAMES {
+        after.push(three.incarnation(name).await);
+    }
+    assert_eq!(before, after);
+    three.ends_well(30).await;
+}

@@ -1,0 +1,145 @@
+//! Events that come before anything waits for them, at the API: met later, or given up.
+
+use serde_json::{Value, json};
+
+use crate::support::node::{Node, all_finish, is_sound};
+use crate::support::{Connection, Http, TIMEOUT, TestDatabase, poll_until};
+
+const SETTINGS: [&str; 2] = ["--check-in", "200ms"];
+
+/// Waits for `later` and, at the same time, for `now`, which gives it the correlation id `order`.
+fn definition() -> Value {
+    let event = |id: &str, name: &str| json!({"type": "Elsa.Event", "id": id, "eventName": literal(name)});
+    let leads = |source: &str, port: &str, target: &str| json!({"source": {"activity": source, "port": port}, "target": {"activity": target, "port": "In"}});
+    json!({"definitionId": "both", "root": {"type": "Elsa.Flowchart", "id": "chart", "start": "fork", "activities": [
+        {"type": "Elsa.FlowFork", "id": "fork", "branches": ["A", "B"]},
+        event("later", "later"),
+        event("now", "now"),
+        {"type": "Elsa.Correlate", "id": "correlate", "correlationId": literal("order")}
+    ], "connections": [
+        leads("fork", "A", "later"), leads("fork", "B", "now"), leads("now", "Done", "correlate")
+    ]}})
+}
+
+fn literal(value: &str) -> Value {
+    json!({"typeName": "String", "expression": {"type": "Literal", "value": value}})
+}
+
+async fn event(http: &Http, name: &str, body: Value) {
+    http.post(&format!("events/{name}/trigger"), &body).await.expect(200);
+}
+
+async fn start(http: &Http, id: &str) {
+    let body = json!({"instanceId": id});
+    http.post("workflow-definitions/both/dispatch", &body).await.expect(200);
+}
+
+async fn wait(client: &Connection, count: i64) {
+    poll_until(TIMEOUT, "instances to wait", async || {
+        let query = "SELECT count(*) FROM mainspring.bookmark";
+        let waiting: i64 = client.query_one(query, &[]).await.ok()?.get(0);
+        (waiting == count).then_some(())
+    })
+    .await;
+}
+
+async fn letters(http: &Http, count: usize) -> Vec<Value> {
+    poll_until(TIMEOUT, "the dead letters", async || {
+        let listed = http.get("cluster/dead-letters").await.expect(200);
+        let items = listed["items"].as_array().unwrap().clone();
+        (items.len() == count).then_some(items)
+    })
+    .await
+}
+
+async fn expire(client: &Connection) {
+    client
+        .batch_execute(
+            "UPDATE mainspring.inbox SET expires_at = now();
+             UPDATE mainspring.cluster_job SET next_run_at = now() WHERE name = 'purge-expired'",
+        )
+        .await
+        .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_event_meets_who_is_correlated_later_and_what_expires_is_listed_replayed_and_deleted() {
+    let database = TestDatabase::create().await;
+    let client = database.connect().await;
+    let (one, two) = (
+        Node::start_with(&database, "one", &SETTINGS, ""),
+        Node::start_with(&database, "two", &SETTINGS, ""),
+    );
+    let (one, two) = (one.http.as_ref().unwrap(), two.http.as_ref().unwrap());
+    one.post("workflow-definitions", &json!({"model": definition(), "publish": true}))
+        .await
+        .expect(200);
+    // The event is there, the instance waits, and becomes what the event is for.
+    event(two, "later", json!({"correlationId": "order"})).await;
+    start(one, "i").await;
+    wait(&client, 2).await;
+    event(two, "now", json!({"workflowInstanceId": "i"})).await;
+    all_finish(&client, 1).await;
+
+    // Nobody comes in time.
+    event(one, "later", json!({"correlationId": "order", "input": {"n": 7}})).await;
+    event(two, "later", json!({"correlationId": "never"})).await;
+    event(two, "later", json!({"workflowInstanceId": "i"})).await;
+    event(two, "later", json!({"activityInstanceId": "e"})).await;
+    expire(&client).await;
+    let found = letters(two, 4).await;
+    for letter in &found {
+        assert_eq!(
+            (&letter["kind"], &letter["cause"]),
+            (&json!("stimulus"), &json!("expired"))
+        );
+        assert_eq!(letter["activityTypeName"], "Elsa.Event");
+        assert!(
+            letter["acceptedAt"].is_string() && letter["lastError"].is_null(),
+            "{letter}"
+        );
+        assert_eq!(letter["stimulusHash"], found[0]["stimulusHash"]);
+    }
+    let by = |field: &str, value: &str| {
+        let letter = found.iter().find(|letter| letter[field] == value).unwrap();
+        letter["id"].as_str().unwrap().to_owned()
+    };
+    let (order, never) = (by("correlationId", "order"), by("correlationId", "never"));
+    let (instance, activity) = (by("workflowInstanceId", "i"), by("activityInstanceId", "e"));
+    let elsas = one
+        .get(&format!("bookmark-queue/dead-letters/{activity}"))
+        .await
+        .expect(200);
+    assert_eq!(
+        (&elsas["activityInstanceId"], &elsas["workflowInstanceId"]),
+        (&json!("e"), &Value::Null)
+    );
+
+    // Replayed, it is kept again, until somebody comes.
+    let replay = |id: &str| format!("cluster/dead-letters/{id}/replay");
+    let replayed = one.post(&replay(&order), &json!({})).await.expect(200);
+    assert_eq!(
+        (&replayed["replayed"], &replayed["queueItemId"]),
+        (&json!(true), &Value::Null)
+    );
+    assert_eq!(two.post(&replay(&order), &json!({})).await.status, 404);
+    start(two, "j").await;
+    wait(&client, 2).await;
+    event(one, "now", json!({"workflowInstanceId": "j"})).await;
+    all_finish(&client, 2).await;
+    // Its instance has ended: nobody needs it.
+    let unneeded = two.post(&replay(&instance), &json!({})).await.expect(200);
+    assert_eq!(
+        (
+            &unneeded["replayed"],
+            &unneeded["reason"],
+            &unneeded["workflowInstanceId"]
+        ),
+        (&json!(false), &json!("NotNeeded"), &json!("i"))
+    );
+    for id in [never, activity] {
+        one.delete(&format!("cluster/dead-letters/{id}")).await.expect(204);
+    }
+    assert!(letters(two, 0).await.is_empty());
+    is_sound(&database).await;
+}

@@ -1,0 +1,206 @@
+//! kill -9 in the middle of what is rare: a delete, a publish that changes an activation strategy, a replay, and what is
+//! done when something else has gone wrong before.
+
+use std::os::unix::process::ExitStatusExt;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::failpoints::{AFTER_A_FAILURE, DELETE, STRATEGY};
+use crate::support::node::{Node, is_sound};
+use crate::support::{Gate, Http, TIMEOUT, TestDatabase, poll_until};
+
+/// SIGABRT, by which a failpoint ends a process.
+const ABORTED: i32 = 6;
+
+fn waits(strategy: &str) -> Value {
+    json!({"publish": true, "model": {"definitionId": "waits",
+        "options": {"activationStrategyType": format!("Elsa.Workflows.Runtime.ActivationValidators.{strategy}, Elsa.Workflows.Runtime")},
+        "root": {"type": "Elsa.Event", "id": "wait", "eventName": "never"}}})
+}
+
+async fn start(http: &Http) -> String {
+    let answer = http
+        .post("workflow-definitions/waits/dispatch", &json!({}))
+        .await
+        .expect(200);
+    answer["workflowInstanceId"].as_str().unwrap().to_owned()
+}
+
+/// A request that its node does not survive.
+async fn is_its_last(node: &mut Node, method: Method, path: &str, body: Option<&Value>) {
+    let http = node.http.clone().unwrap();
+    let answer = http.send(method, path, &[], body).await;
+    assert!(answer.is_err(), "{path} was answered: {answer:?}");
+    node.child.wait(TIMEOUT);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_delete_whose_node_dies_is_done_by_the_next_one() {
+    let database = TestDatabase::create().await;
+    let survivor = Node::start(&database, "survivor");
+    let http = survivor.http.clone().unwrap();
+    http.post("workflow-definitions", &waits("AllowAlwaysStrategy"))
+        .await
+        .expect(200);
+    for point in DELETE {
+        let id = start(&http).await;
+        let path = format!("workflow-instances/{id}");
+        poll_until(TIMEOUT, "the instance to wait", async || {
+            (http.get(&path).await.body["subStatus"] == "Suspended").then_some(())
+        })
+        .await;
+        let mut victim = Node::start_armed(&database, "victim", &format!("{point}=abort")).await;
+        is_its_last(&mut victim, Method::DELETE, &path, None).await;
+        // Whatever the dead one still held, others come by in the end.
+        let status = poll_until(TIMEOUT, "the delete to be done", async || {
+            let status = http.delete(&path).await.status;
+            (status != 503).then_some(status)
+        })
+        .await;
+        let done_before = point == "delete.committed";
+        assert_eq!(status, if done_before { 404 } else { 204 }, "{point}");
+        http.get(&path).await.expect(404);
+        is_sound(&database).await;
+    }
+}
+
+async fn dies_of_a_change_of_strategy(point: &str) {
+    let database = TestDatabase::create().await;
+    let survivor = Node::start(&database, "survivor");
+    let http = survivor.http.clone().unwrap();
+    http.post("workflow-definitions", &waits("AllowAlwaysStrategy"))
+        .await
+        .expect(200);
+    let running = start(&http).await;
+    let writer = database.connect().await;
+    if point == "activation.waits" {
+        // Somebody whom the publisher waits for.
+        let writes = "BEGIN; LOCK TABLE mainspring.work IN ROW EXCLUSIVE MODE";
+        writer.batch_execute(writes).await.unwrap();
+    }
+    let mut victim = Node::start_armed(&database, "victim", &format!("{point}=abort")).await;
+    let singleton = waits("SingletonStrategy");
+    is_its_last(&mut victim, Method::POST, "workflow-definitions", Some(&singleton)).await;
+    writer.batch_execute("ROLLBACK").await.unwrap();
+    let dispatch = async || http.post("workflow-definitions/waits/dispatch", &json!({})).await;
+    let refused = poll_until(TIMEOUT * 2, "starts to be decided again", async || {
+        let answer = dispatch().await;
+        (answer.status != 503).then_some(answer)
+    })
+    .await;
+    assert_eq!(refused.expect(409)["code"], "cannot-start", "what runs counts");
+    http.delete(&format!("workflow-instances/{running}")).await.expect(204);
+    dispatch().await.expect(200);
+    assert_eq!(dispatch().await.status, 409);
+    is_sound(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_of_strategy_whose_node_dies_is_finished_by_the_cluster() {
+    for point in STRATEGY {
+        dies_of_a_change_of_strategy(point).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_dies_while_it_deals_with_a_failure_has_run_nothing_twice() {
+    let database = TestDatabase::create().await;
+    let door = Node::start_with(&database, "door", &["--check-in", "200ms", "--workers", "0"], "");
+    let http = door.http.clone().unwrap();
+    let model = json!({"definitionId": "says", "root": {"type": "Elsa.WriteLine", "id": "say", "text": "here"}});
+    http.post("workflow-definitions", &json!({"model": model, "publish": true}))
+        .await
+        .expect(200);
+    for point in AFTER_A_FAILURE {
+        let answer = http.post("workflow-definitions/says/dispatch", &json!({})).await;
+        let id = answer.expect(200)["workflowInstanceId"].as_str().unwrap().to_owned();
+        let gate = Gate::new();
+        let failure = match point {
+            "claim.release" => "burst.after=error".to_owned(),
+            _ => gate.stalls("burst.after"),
+        };
+        let failpoints = format!("{failure};{point}=abort");
+        let mut victim = Node::start_armed(&database, "victim", &failpoints).await;
+        if point == "classify.before" {
+            gate.reached().await;
+            let claims = "UPDATE mainspring.work SET claim_no = claim_no + 1";
+            assert_eq!(database.connect().await.execute(claims, &[]).await.unwrap(), 1);
+            gate.open();
+        }
+        let died = victim.child.wait(TIMEOUT);
+        assert_eq!(died.signal(), Some(ABORTED), "{point} was not reached");
+        let _again = Node::start(&database, "victim");
+        poll_until(TIMEOUT, point, async || {
+            let instance = http.get(&format!("workflow-instances/{id}")).await;
+            (instance.body["subStatus"] == "Finished").then_some(())
+        })
+        .await;
+        let journal = http.get(&format!("workflow-instances/{id}/journal")).await.expect(200);
+        let ended = |entry: &&Value| entry["activityId"] == "say" && entry["eventName"] == "Completed";
+        assert_eq!(
+            journal["items"].as_array().unwrap().iter().filter(ended).count(),
+            1,
+            "{journal}"
+        );
+        is_sound(&database).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_letter_whose_replay_kills_its_node_is_still_there() {
+    let database = TestDatabase::create().await;
+    let survivor = Node::start(&database, "survivor");
+    let http = survivor.http.clone().unwrap();
+    http.post("events/late/trigger", &json!({"correlationId": "nobody"}))
+        .await
+        .expect(200);
+    let expire = "UPDATE mainspring.inbox SET expires_at = now();
+                  UPDATE mainspring.cluster_job SET next_run_at = now() WHERE name = 'purge-expired'";
+    database.connect().await.batch_execute(expire).await.unwrap();
+    let letters = async || http.get("cluster/dead-letters").await.expect(200)["items"].clone();
+    let letter = poll_until(TIMEOUT, "the event to be given up", async || {
+        letters().await[0]["id"].as_str().map(str::to_owned)
+    })
+    .await;
+    let replay = format!("cluster/dead-letters/{letter}/replay");
+    let mut victim = Node::start_armed(&database, "victim", "replay.taken=abort").await;
+    is_its_last(&mut victim, Method::POST, &replay, Some(&json!({}))).await;
+    // Its transaction may end a moment after it.
+    let replayed = poll_until(TIMEOUT, "the replay to be done", async || {
+        let answer = http.post(&replay, &json!({})).await;
+        (answer.status != 503).then_some(answer)
+    })
+    .await;
+    assert_eq!(replayed.expect(200)["replayed"], true);
+    assert_eq!(letters().await, json!([]));
+    is_sound(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_schedule_whose_node_dies_while_it_is_computed_again_is_computed_by_the_next_one() {
+    let database = TestDatabase::create().await;
+    let first = Node::start(&database, "first");
+    let model = json!({"definitionId": "daily", "root": {"type": "Elsa.Cron", "id": "nine", "canStartWorkflow": true,
+        "cronExpression": {"typeName": "String", "expression": {"type": "Literal", "value": "0 9 * * *"}}}});
+    let http = first.http.clone().unwrap();
+    http.post("workflow-definitions", &json!({"model": model, "publish": true}))
+        .await
+        .expect(200);
+    let client = database.connect().await;
+    let older = "UPDATE mainspring.schedule SET tz_version = '1999a'";
+    assert_eq!(client.execute(older, &[]).await.unwrap(), 1);
+    let stale = async || -> i64 {
+        let query = "SELECT count(*) FROM mainspring.schedule WHERE tz_version = '1999a'";
+        client.query_one(query, &[]).await.unwrap().get(0)
+    };
+    let mut victim = Node::start_armed(&database, "victim", "fire.computed=abort").await;
+    victim.child.wait(TIMEOUT);
+    assert_eq!(stale().await, 1);
+    let _next = Node::start(&database, "victim");
+    poll_until(TIMEOUT, "the schedule to be computed again", async || {
+        (stale().await == 0).then_some(())
+    })
+    .await;
+    is_sound(&database).await;
+}

@@ -1,0 +1,233 @@
+//! kill -9, at random moments and at every failpoint, with work in flight.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use serde_json::json;
+use tokio::task::JoinHandle;
+
+use crate::support::failpoints::{self, CALL, POLL, PUBLISH, REGISTRATION, REMOVAL};
+use crate::support::node::{Node, all_finish, definition, each_exactly_once, insist, publish};
+use crate::support::schedule_load::REPLAY;
+use crate::support::{Http, TIMEOUT, TestDatabase, long};
+
+/// The nodes as clients see them: none while a node is dead.
+type Addresses = Arc<Mutex<Vec<Option<Http>>>>;
+
+/// Work that goes on for as long as somebody is to die of it.
+struct Load {
+    lanes: Vec<JoinHandle<usize>>,
+    enough: Arc<AtomicBool>,
+}
+
+/// Starts instances and publishes their events, each in an order of its own, through whichever node answers: so many as
+/// fast as it goes, then slowly until it is enough. Every request carries an idempotency key, so that a retry after a
+/// lost answer is safe.
+fn load(addresses: &Addresses, count: usize) -> Load {
+    const LANES: usize = 10;
+    let enough = Arc::new(AtomicBool::new(false));
+    let lane = |lane: usize| {
+        let (addresses, enough) = (Arc::clone(addresses), Arc::clone(&enough));
+        let mut turn = lane;
+        let mut next = move || {
+            turn += 1;
+            let addresses = addresses.lock().unwrap();
+            addresses.get(turn % addresses.len()).cloned().flatten()
+        };
+        async move {
+            let mut done = 0;
+            for n in (lane..).step_by(LANES) {
+                if n >= count {
+                    if enough.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    tokio::time::sleep(Duration::from_millis(500)).await;
+                }
+                let start = json!({"input": {"n": n}});
+                let (start_key, event_key, event) =
+                    (format!("s{n}"), format!("e{n}"), format!("events/go-{n}/trigger"));
+                if n % 3 == 0 {
+                    insist(&event, &event_key, &json!({}), &mut next).await;
+                }
+                insist("workflow-definitions/walk/dispatch", &start_key, &start, &mut next).await;
+                if n % 3 != 0 {
+                    insist(&event, &event_key, &json!({}), &mut next).await;
+                }
+                done += 1;
+            }
+            done
+        }
+    };
+    let lanes = (0..LANES).map(|n| tokio::spawn(lane(n))).collect();
+    Load { lanes, enough }
+}
+
+/// Two nodes, and the one way to kill and restart them.
+struct Pair {
+    database: TestDatabase,
+    nodes: Vec<Node>,
+    addresses: Addresses,
+}
+
+impl Pair {
+    async fn start() -> Self {
+        let database = TestDatabase::empty().await;
+        // Both at once, on an empty database.
+        let nodes = std::thread::scope(|scope| {
+            let starts = ["one", "two"].map(|name| scope.spawn(|| Node::start(&database, name)));
+            starts.map(|start| start.join().unwrap())
+        });
+        let addresses = Arc::new(Mutex::new(nodes.iter().map(|node| node.http.clone()).collect()));
+        publish(nodes[0].http.as_ref().unwrap()).await;
+        Self {
+            database,
+            nodes: nodes.into(),
+            addresses,
+        }
+    }
+
+    /// Kills a node and starts it again under its name, armed or not.
+    async fn restart(&mut self, victim: usize, failpoints: &str) {
+        self.addresses.lock().unwrap()[victim] = None;
+        self.nodes[victim].child.kill9();
+        let name = self.nodes[victim].name;
+        self.nodes[victim] = Node::start_armed(&self.database, name, failpoints).await;
+        self.addresses.lock().unwrap()[victim] = self.nodes[victim].http.clone();
+    }
+
+    /// Publishes through a node that is armed to die of it, until it does. Each time in other words: an equal definition is
+    /// not written again.
+    async fn publish_until_dead(&self, victim: usize) {
+        let http = self.nodes[victim].http.clone().unwrap();
+        let mut save = json!({"model": definition(), "publish": true});
+        let began = Instant::now();
+        for edition in 0.. {
+            save["model"]["description"] = json!(format!("{edition}"));
+            let published = http.send(reqwest::Method::POST, "workflow-definitions", &[], Some(&save));
+            let Ok(answer) = published.await else { return };
+            assert!(answer.status == 200 || answer.status == 503, "{answer:?}");
+            assert!(began.elapsed() < TIMEOUT, "no publish comes past the failpoint");
+        }
+    }
+
+    /// A node that was armed dies of it; false if it did not come past the point in time.
+    async fn dies(&mut self, victim: usize, patience: Duration) -> bool {
+        let child = &mut self.nodes[victim].child;
+        let began = Instant::now();
+        while began.elapsed() < patience {
+            if child.has_ended() {
+                return true;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        false
+    }
+
+    /// The same, where it must have somebody to take over from: if the other one was faster, it dies of that one's death.
+    async fn dies_as_an_heir(&mut self, victim: usize) -> bool {
+        let began = Instant::now();
+        while !self.dies(victim, Duration::from_secs(3)).await {
+            if began.elapsed() > TIMEOUT {
+                return false;
+            }
+            self.restart(1 - victim, "").await;
+        }
+        true
+    }
+
+    async fn ends_well(self, load: Load) {
+        load.enough.store(true, Ordering::Relaxed);
+        let mut count = 0;
+        for lane in load.lanes {
+            count += lane.await.unwrap();
+        }
+        let client = self.database.connect().await;
+        // At a failpoint it is the row that kills its process, and at its third time it is given up: kept, not lost.
+        client.batch_execute("SET search_path = mainspring").await.unwrap();
+        let letters = client.query("SELECT id FROM dead_letter", &[]).await.unwrap();
+        for letter in &letters {
+            let id: i64 = letter.get(0);
+            assert_eq!(client.execute(REPLAY, &[&"", &id]).await.unwrap(), 1);
+        }
+        println!("{} dead letters were replayed", letters.len());
+        all_finish(&client, count as i64).await;
+        each_exactly_once(&self.database, &client, count as i64).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_instance_runs_once_through_kills_at_every_failpoint() {
+    let mut pair = Pair::start().await;
+    let load = load(&pair.addresses, 200);
+    let mut missed = Vec::new();
+    for (round, point) in CALL.into_iter().chain(POLL).chain(PUBLISH).enumerate() {
+        let victim = round % 2;
+        pair.restart(victim, &format!("{point}=abort@{}", 1 + round % 4)).await;
+        if point.starts_with("publish") {
+            pair.publish_until_dead(victim).await;
+        }
+        if !pair.dies(victim, TIMEOUT).await {
+            missed.push(point);
+        }
+    }
+    // Those are passed by a process that takes over what its own older incarnation left behind.
+    for (round, point) in REGISTRATION.into_iter().chain(REMOVAL).enumerate() {
+        let victim = round % 2;
+        // Alive once more, so that there is something to take over.
+        pair.restart(victim, "").await;
+        pair.restart(victim, &format!("{point}=abort")).await;
+        if !pair.dies_as_an_heir(victim).await {
+            missed.push(point);
+        }
+    }
+    for victim in [0, 1] {
+        pair.restart(victim, "").await;
+    }
+    assert_eq!(missed, [""; 0], "points at which nobody died");
+    pair.ends_well(load).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_instance_runs_once_through_kills_at_random_moments() {
+    let (count, kills) = if long() { (5_000, 200) } else { (200, 10) };
+    let seed = if long() { rand::random() } else { 7 };
+    println!("seed {seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut pair = Pair::start().await;
+    let load = load(&pair.addresses, count);
+    for _ in 0..kills {
+        // The moment is the point of it.
+        tokio::time::sleep(Duration::from_millis(random.random_range(0..400))).await;
+        pair.restart(random.random_range(0..2), "").await;
+    }
+    pair.ends_well(load).await;
+}
+
+/// The names of the failpoints in the source below a folder.
+fn points(folder: &Path, found: &mut BTreeSet<String>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            points(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            for hit in ["failpoint::hit(\"", "failpoint::hit_of(\""] {
+                let names = text.split(hit).skip(1).filter_map(|rest| rest.split('"').next());
+                found.extend(names.map(str::to_owned));
+            }
+        }
+    }
+}
+
+#[test]
+fn at_every_failpoint_some_test_kills_a_process() {
+    let mut there = BTreeSet::new();
+    points(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut there);
+    let tried: BTreeSet<String> = failpoints::all().into_iter().map(str::to_owned).collect();
+    assert_eq!(there, tried);
+}

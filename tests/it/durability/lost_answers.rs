@@ -1,0 +1,176 @@
+//! What was accepted and is lost, or whose answer is: the caller is told what became of it, and nothing lies about.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use crate::support::node::{Node, is_sound};
+use crate::support::{Answer, Connection, Gate, Http, Server, TIMEOUT, TestDatabase, poll_until};
+
+/// How often a crash may come too late.
+const ROUNDS: usize = 20;
+
+/// What a node says that hands back what it had claimed and does not run.
+const LAY_ABOUT: &str = "a claimed row was in nobody's hands";
+
+async fn publish(http: &Http) {
+    let model = json!({"definitionId": "says", "root": {"type": "Elsa.WriteLine", "id": "say", "text": "here"}});
+    http.post("workflow-definitions", &json!({"model": model, "publish": true}))
+        .await
+        .expect(200);
+}
+
+fn executes(http: &Http) -> JoinHandle<Answer> {
+    let http = http.clone();
+    tokio::spawn(async move { http.post("workflow-definitions/says/execute", &json!({})).await })
+}
+
+/// The instance of the start that waits for its burst.
+async fn accepted(admin: &Connection) -> String {
+    poll_until(TIMEOUT, "the start to be accepted", async || {
+        let row = admin.query_opt("SELECT instance_id FROM mainspring.work", &[]).await;
+        row.unwrap().map(|row| row.get(0))
+    })
+    .await
+}
+
+async fn finishes(http: &Http, id: &str) {
+    let path = format!("workflow-instances/{id}");
+    poll_until(TIMEOUT, "the instance to finish", async || {
+        (http.get(&path).await.body["subStatus"] == "Finished").then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_that_a_crash_of_the_server_took_is_unknown_and_not_made_again() {
+    let server = Server::start().await;
+    let database = TestDatabase::create_on(&server.url()).await;
+    // Nothing but a commit that is flushed writes its log.
+    let idles = database.connect().await;
+    for setting in ["wal_writer_delay = '10s'", "autovacuum = off"] {
+        idles
+            .batch_execute(&format!("ALTER SYSTEM SET {setting}"))
+            .await
+            .unwrap();
+    }
+    idles.batch_execute("SELECT pg_reload_conf()").await.unwrap();
+    let gate = Gate::new();
+    let node = Node::start_with(&database, "one", &["--check-in", "200ms"], &gate.stalls("burst.before"));
+    let http = node.http.clone().unwrap();
+    publish(&http).await;
+    let mut lost = None;
+    for _ in 0..ROUNDS {
+        let mut admin = database.connect().await;
+        let answer = executes(&http);
+        let id = accepted(&admin).await;
+        let process: i32 = admin.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
+        server.crash(process);
+        poll_until(TIMEOUT, "the server to be back", async || {
+            let connected = tokio_postgres::connect(&database.url(), tokio_postgres::NoTls).await;
+            connected.ok().map(drop)
+        })
+        .await;
+        admin = database.connect().await;
+        let left: i64 = admin
+            .query_one("SELECT count(*) FROM mainspring.work", &[])
+            .await
+            .unwrap()
+            .get(0);
+        poll_until(TIMEOUT, "the node to be back", async || {
+            (http.get("/health/ready").await.status == 200).then_some(())
+        })
+        .await;
+        if left == 0 {
+            lost = Some((id, answer.await.unwrap()));
+            break;
+        }
+        // Something else was flushed in between.
+        answer.abort();
+        admin.execute("DELETE FROM mainspring.work", &[]).await.unwrap();
+    }
+    let (id, answer) = lost.expect("no crash took a start");
+    assert_eq!(
+        (answer.status, &answer.body["code"], &answer.body["workflowInstanceId"]),
+        (503, &json!("outcome-unknown"), &json!(id)),
+        "{}",
+        answer.body
+    );
+    gate.open();
+    let next = http.post("workflow-definitions/says/execute", &json!({})).await;
+    next.expect(200);
+    assert_eq!(http.get(&format!("workflow-instances/{id}")).await.status, 404);
+    is_sound(&database).await;
+}
+
+/// The connection dies when the start is committed, and before that is heard.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_whose_answer_is_lost_runs_at_once_and_its_caller_hears_of_it() {
+    let database = TestDatabase::create().await;
+    let settings = ["--check-in", "200ms"];
+    let mut nodes = Vec::new();
+    for (route, key) in [("dispatch", ""), ("dispatch", "k1"), ("execute", ""), ("execute", "k2")] {
+        let mut node = Node::start_with(&database, "one", &settings, "accept.after=cut");
+        let http = node.http.clone().unwrap();
+        publish(&http).await;
+        let headers: &[(&str, &str)] = if key.is_empty() {
+            &[]
+        } else {
+            &[("idempotency-key", key)]
+        };
+        let path = format!("workflow-definitions/says/{route}");
+        let answer = http.send(Method::POST, &path, headers, Some(&json!({}))).await.unwrap();
+        let id = if route == "dispatch" {
+            answer.expect(200)["workflowInstanceId"].clone()
+        } else {
+            answer.expect(200)["workflowState"]["id"].clone()
+        };
+        finishes(&http, id.as_str().unwrap()).await;
+        assert_eq!(
+            node.child
+                .stderr()
+                .iter()
+                .filter(|line| line.contains("in doubt"))
+                .count(),
+            1
+        );
+        node.child.signal("TERM");
+        node.child.wait(TIMEOUT);
+        nodes.push(node);
+    }
+    for node in &nodes {
+        assert!(!node.child.stderr().iter().any(|line| line.contains(LAY_ABOUT)));
+    }
+    let client = database.connect().await;
+    let finished = "SELECT count(*) FROM mainspring.instance WHERE status = 1";
+    assert_eq!(
+        client.query_one(finished, &[]).await.unwrap().get::<_, i64>(0),
+        nodes.len() as i64
+    );
+    is_sound(&database).await;
+}
+
+/// The caller is answered at its deadline, and the start accepted after it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_that_is_accepted_after_its_caller_was_answered_runs_at_once() {
+    let database = TestDatabase::create().await;
+    let settings = ["--check-in", "200ms", "--answer-timeout", "500ms"];
+    let node = Node::start_with(&database, "one", &settings, "");
+    let http = node.http.clone().unwrap();
+    publish(&http).await;
+    let mut client = database.connect().await;
+    for route in ["dispatch", "execute"] {
+        let held = client.transaction().await.unwrap();
+        let locks = "LOCK TABLE mainspring.work IN SHARE MODE";
+        held.batch_execute(locks).await.unwrap();
+        let answer = http
+            .post(&format!("workflow-definitions/says/{route}"), &json!({}))
+            .await;
+        assert_eq!((answer.status, &answer.body["code"]), (503, &json!("outcome-unknown")));
+        held.rollback().await.unwrap();
+        let id: &Value = &answer.body["workflowInstanceId"];
+        finishes(&http, id.as_str().unwrap()).await;
+    }
+    assert!(!node.child.stderr().iter().any(|line| line.contains(LAY_ABOUT)));
+    is_sound(&database).await;
+}

@@ -1,0 +1,12 @@
+//! Promise 1. Nothing accepted is lost.
+
+mod cut_connections;
+mod database_errors;
+mod database_restart;
+mod dead_letters;
+mod inbox;
+mod interrupted;
+mod kill;
+mod lost_answers;
+mod replies;
+mod standby;

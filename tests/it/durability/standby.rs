@@ -1,0 +1,89 @@
+//! A primary that dies, and a standby that takes its place.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::support::node::{NAMES, Node, all_finish, load, publish};
+use crate::support::{Child, Server, Stop, TIMEOUT, TestDatabase, poll_until};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_find_the_primary_wherever_it_is() {
+    let primary = Server::start_installed().await;
+    let standby = primary.standby().await;
+    // The standby first, and not a word about it.
+    let single = standby.url();
+    let (first, name) = single.rsplit_once('/').unwrap();
+    let url = format!("{first},127.0.0.1:{}/{name}", primary.port());
+    let settings = ["--check-in", "200ms"];
+    let mut nodes: Vec<Node> = NAMES
+        .iter()
+        .map(|name| Node::start_at(&url, name, &settings, &[]))
+        .collect();
+    // One that knows only the standby waits for it to become the primary.
+    let mut late = Child::start(
+        &[
+            "serve",
+            "--database-url",
+            &single,
+            "--listen",
+            "127.0.0.1:0",
+            "--node-id",
+            "late",
+            "--database-wait",
+            "120s",
+        ],
+        &[],
+    );
+    poll_until(TIMEOUT, "the last node to say that it waits", async || {
+        let said = late.stderr();
+        said.iter().any(|line| line.contains("is a standby")).then_some(())
+    })
+    .await;
+    assert!(!late.has_ended());
+
+    publish(nodes[0].http.as_ref().unwrap()).await;
+    let addresses = nodes.iter().map(|node| node.http.clone().unwrap()).collect();
+    let count = 120;
+    let load = load(addresses, count);
+    let before = TestDatabase::create_on(&primary.url()).await;
+    let client = before.connect_to_server().await;
+    poll_until(TIMEOUT, "work to be under way", async || {
+        let begun = client
+            .query_one("SELECT count(*) FROM mainspring.instance", &[])
+            .await
+            .unwrap();
+        (begun.get::<_, i64>(0) >= 20).then_some(())
+    })
+    .await;
+    drop((client, before));
+    primary.stop(Stop::Immediate);
+    standby.promote();
+
+    let after = TestDatabase::create_on(&standby.url()).await;
+    let client = after.connect_to_server().await;
+    poll_until(TIMEOUT, "all nodes to be there", async || {
+        let live = "SELECT count(*) FROM mainspring.node WHERE last_seen > now() - interval '500 ms'";
+        (client.query_one(live, &[]).await.unwrap().get::<_, i64>(0) == 4).then_some(())
+    })
+    .await;
+    late.wait_for_line("ready ", Duration::from_secs(1));
+    for lane in load {
+        lane.await.unwrap();
+    }
+    all_finish(&client, count as i64).await;
+    let ran = "SELECT count(*), count(DISTINCT instance_id) FROM mainspring.journal
+               WHERE activity_id = 'third' AND event_name = 'Completed'";
+    let row = client.query_one(ran, &[]).await.unwrap();
+    assert_eq!(
+        (row.get::<_, i64>(0), row.get::<_, i64>(1)),
+        (count as i64, count as i64)
+    );
+    let mut check = Child::start(&["check", "--json", "--database-url", &url], &[]);
+    let status = check.wait(TIMEOUT);
+    let report: Value = serde_json::from_str(&check.stdout().join("\n")).unwrap();
+    assert!(status.success(), "{report}");
+    for node in &mut nodes {
+        assert!(!node.child.has_ended(), "{} has ended", node.name);
+    }
+}

@@ -1,0 +1,77 @@
+//! A node that gets hardly any time of the processor: slow is not dead.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::support::TestDatabase;
+use crate::support::node::{NAMES, all_finish, go_on, start_walk};
+use crate::support::three_nodes::ThreeNodes;
+
+/// It stands still for so long at a time, less than a tenth of its tolerance …
+const STILL: Duration = Duration::from_millis(450);
+
+/// … and runs for so long in between.
+const RUNS: Duration = Duration::from_millis(50);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_gets_a_tenth_of_the_time_is_not_declared_dead_and_its_work_goes_on() {
+    let database = TestDatabase::create().await;
+    let url = database.url();
+    // With the settings that people have.
+    let three = ThreeNodes::start_at(database, [&url, &url, &url], [""; 3], &[]).await;
+    let mut before = Vec::new();
+    for name in NAMES {
+        before.push(three.incarnation(name).await);
+    }
+    let enough = Arc::new(AtomicBool::new(false));
+    let starving = {
+        let enough = Arc::clone(&enough);
+        let victim = three.nodes[0].child.id();
+        std::thread::spawn(move || {
+            let signal = |name: &str| {
+                let line = format!("kill -s {name} {victim}");
+                assert!(
+                    std::process::Command::new("sh")
+                        .args(["-c", &line])
+                        .status()
+                        .unwrap()
+                        .success()
+                );
+            };
+            let mut rounds = 0;
+            // For twice its tolerance at least.
+            while rounds < 20 || !enough.load(Ordering::Relaxed) {
+                signal("STOP");
+                std::thread::sleep(STILL);
+                signal("CONT");
+                std::thread::sleep(RUNS);
+                rounds += 1;
+            }
+            rounds
+        })
+    };
+    for n in 0..30 {
+        // Two of three through the one that starves.
+        let http = three.nodes[if n % 3 == 0 { 1 } else { 0 }].http.clone();
+        let mut next = || http.clone();
+        let start = json!({"input": {"n": n}});
+        start_walk(n, &start, &mut next).await;
+        let second = three.nodes[1].http.clone();
+        go_on(n, &mut || second.clone()).await;
+    }
+    all_finish(&three.client, 30).await;
+    enough.store(true, Ordering::Relaxed);
+    let rounds = tokio::task::spawn_blocking(move || starving.join().unwrap())
+        .await
+        .unwrap();
+    println!("all finished within {rounds} rounds of {:?}", STILL + RUNS);
+    let mut after = Vec::new();
+    for name in NAMES {
+        after.push(three.incarnation(name).await);
+    }
+    assert_eq!(before, after);
+    three.ends_well(30).await;
+}

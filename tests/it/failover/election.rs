@@ -1,0 +1,74 @@
+//! The active scheduler dies: how long nothing fires until the next one is active.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::json;
+
+use crate::support::node::{NAMES, Node, is_sound};
+use crate::support::schedule_load::{all_end, clock, publish, script};
+use crate::support::{Connection, TIMEOUT, TestDatabase, poll_until};
+
+/// Others take a silent node for dead much later than the next scheduler is active: its session has ended.
+const CANDIDATE: [&str; 5] = ["--roles", "scheduler", "--single-scheduler", "--tolerance", "60s"];
+
+async fn fired_by(client: &Connection) -> Option<String> {
+    let sql = "SELECT last_node FROM mainspring.schedule WHERE last_fired_at > now() - interval '1 second'";
+    client.query_opt(sql, &[]).await.ok()?.and_then(|row| row.get(0))
+}
+
+/// When the first occurrence after a time was fired, by the database's clock, as its instance tells.
+async fn first_after(client: &Connection, time: DateTime<Utc>) -> DateTime<Utc> {
+    let sql = "SELECT min((activity_state->>'Text')::timestamptz) FROM mainspring.journal
+               WHERE activity_id = 'line' AND event_name = 'Completed' AND (activity_state->>'Text')::timestamptz > $1";
+    poll_until(TIMEOUT, "the next one to fire", async || {
+        client.query_one(sql, &[&time]).await.ok()?.get(0)
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_scheduler_fires_at_once_when_the_active_one_is_killed() {
+    let database = TestDatabase::create().await;
+    let client = database.connect().await;
+    let worker = Node::start_with(&database, "worker", &["--roles", "api,worker"], "");
+    let mut nodes: Vec<Node> = NAMES
+        .iter()
+        .map(|name| Node::start_with(&database, name, &CANDIDATE, ""))
+        .collect();
+    let told = "getOutputFrom('timer', 'Result').firedAt";
+    let ticks = json!({"definitionId": "ticks", "root": {"type": "Elsa.Sequence", "id": "root", "activities": [
+        {"type": "Elsa.Timer", "id": "timer", "canStartWorkflow": true, "interval": "00:00:00.200", "belowASecond": true},
+        {"type": "Elsa.WriteLine", "id": "line", "text": script("String", told)}
+    ]}});
+    publish(worker.http.as_ref().unwrap(), &ticks).await;
+    for _ in 0..2 {
+        let active = poll_until(TIMEOUT, "an active scheduler", async || fired_by(&client).await).await;
+        let victim = nodes.iter_mut().find(|node| node.name == active).unwrap();
+        victim.child.kill9();
+        let killed = clock(&client).await;
+        let next = poll_until(TIMEOUT, "another active scheduler", async || {
+            fired_by(&client).await.filter(|next| *next != active)
+        })
+        .await;
+        let pause = first_after(&client, killed).await - killed;
+        println!(
+            "{active} was killed; {next} fired {} ms later",
+            pause.num_microseconds().unwrap() as f64 / 1e3
+        );
+        // Not because somebody took it for dead.
+        assert!(pause < TimeDelta::seconds(30), "{pause}");
+        // A candidate again, at the end of the line.
+        let victim = nodes.iter_mut().find(|node| node.name == active).unwrap();
+        *victim = Node::start_with(&database, victim.name, &CANDIDATE, "");
+    }
+    let stop = "UPDATE mainspring.schedule SET paused = true, version = version + 1";
+    client.batch_execute(stop).await.unwrap();
+    all_end(&client).await;
+    is_sound(&database).await;
+    // Each occurrence is an instance, none is left out: it fires all of what is less than a minute late.
+    let sql =
+        "SELECT count(*), (SELECT (extract(epoch FROM last_occurrence - anchor) * 5)::bigint FROM mainspring.schedule)
+               FROM mainspring.instance";
+    let row = client.query_one(sql, &[]).await.unwrap();
+    let counts: (i64, i64) = (row.get(0), row.get(1));
+    assert_eq!(counts.0, counts.1, "instances and occurrences");
+}

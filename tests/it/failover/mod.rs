@@ -1,0 +1,6 @@
+//! Promise 5. A crashed process is taken over.
+
+mod cpu_starvation;
+mod election;
+mod take_over;
+mod unresponsive;

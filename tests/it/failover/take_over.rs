@@ -1,0 +1,203 @@
+//! A node that dies, hangs or is cut off, and others who take over from it without a restart.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::support::failpoints::REMOVAL;
+use crate::support::node::{Node, TAKEN_OVER, all_finish, each_exactly_once, go_on, insist, publish, start_walk};
+use crate::support::three_nodes::{TOLERANCE, ThreeNodes};
+use crate::support::{Gate, TIMEOUT, TestDatabase, long, poll_until};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_killed_node_had_in_its_hands_is_run_by_the_others() {
+    let gate = Gate::new();
+    // Not by expiry, which takes a minute and more here.
+    let mut three = ThreeNodes::start(&gate.stalls("burst.before"), &["--tolerance", "60s"]).await;
+    let dead = three.incarnation("one").await.unwrap();
+    three.load(30).await;
+    three.holds(dead, 10).await;
+    let killed = Instant::now();
+    three.nodes[0].child.kill9();
+    three.is_forgotten(dead).await;
+    let taken_over = killed.elapsed();
+    three.ends_well(30).await;
+    println!("taken over in {taken_over:?}, all finished in {:?}", killed.elapsed());
+    assert!(taken_over < Duration::from_secs(45), "{taken_over:?}");
+    let told = |node: &Node| node.child.stderr().iter().any(|line| line.contains(TAKEN_OVER));
+    assert!(three.nodes[1..].iter().any(told), "nobody tells of it");
+    assert_eq!(three.count("SELECT count(*) FROM mainspring.node").await, 2);
+}
+
+/// Stops a node at a point, past its tolerance, and lets it go on: it has written nothing meanwhile, and comes back.
+async fn wakes_up_after_a_stop(point: &str) {
+    let gate = Gate::new();
+    let three = ThreeNodes::start(&gate.stalls(point), &TOLERANCE).await;
+    let stopped = three.incarnation("one").await.unwrap();
+    three.load(20).await;
+    gate.reached().await;
+    three.nodes[0].child.signal("STOP");
+    gate.open();
+    three.is_forgotten(stopped).await;
+    all_finish(&three.client, 20).await;
+    three.nodes[0].child.signal("CONT");
+    poll_until(TIMEOUT, "the node to come back", async || {
+        three.incarnation("one").await.filter(|back| *back > stopped)
+    })
+    .await;
+    three.ends_well(20).await;
+    // It works as well as ever.
+    let first = three.nodes[0].http.clone().unwrap();
+    let mut next = || Some(first.clone());
+    let start = json!({"input": {"n": 99}});
+    insist("workflow-definitions/walk/dispatch", "s99", &start, &mut next).await;
+    insist("events/go-99/trigger", "e99", &json!({}), &mut next).await;
+    three.ends_well(21).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_was_stopped_with_bursts_in_its_hands_writes_nothing_and_comes_back() {
+    wakes_up_after_a_stop("commit.gathered").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_was_stopped_in_the_middle_of_a_commit_writes_nothing_and_comes_back() {
+    wakes_up_after_a_stop("commit.written").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whichever_connection_of_a_node_is_ended_its_work_goes_on() {
+    let three = ThreeNodes::start("", &[]).await;
+    let (addresses, count) = (three.nodes[1].http.clone(), 80);
+    let load = async {
+        for n in 0..count {
+            let start = json!({"input": {"n": n}});
+            // Through the node whose connections are ended, and another one where it cannot answer.
+            let mut turn = n;
+            let mut next = || {
+                turn += 1;
+                three.nodes[turn % 2].http.clone()
+            };
+            start_walk(n, &start, &mut next).await;
+            go_on(n, &mut || addresses.clone()).await;
+        }
+    };
+    let faults = async {
+        let (mut ended, began) = (BTreeSet::new(), Instant::now());
+        // What each connection said last tells what it is for.
+        let query = "SELECT a.pid, left(a.query, 60) FROM pg_stat_activity a, mainspring.node n
+                     WHERE a.datname = current_database() AND n.node_id = 'one'
+                       AND a.application_name LIKE 'mainspring/%/' || n.incarnation || '/%' ORDER BY a.pid";
+        // The watch, the check-in and the session with the locks, which tokens and keys go over; and some of the pool.
+        let all_met = |ended: &BTreeSet<String>| {
+            let met = |what: &str| ended.iter().any(|query| query.contains(what));
+            met("purpose: wait, bounded")
+                && met("purpose: check in")
+                && (met("token") || met("key"))
+                && ended.len() >= 5
+        };
+        while !all_met(&ended) {
+            assert!(began.elapsed() < TIMEOUT, "not all were met: {ended:?}");
+            let rows = three.client.query(query, &[]).await.unwrap();
+            let other = rows.iter().find(|row| !ended.contains(&row.get::<_, String>(1)));
+            if let Some(row) = other {
+                ended.insert(row.get::<_, String>(1));
+                let end = "SELECT pg_terminate_backend($1)";
+                three.client.query(end, &[&row.get::<_, i32>(0)]).await.unwrap();
+            }
+            // The moments are the point of it.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    tokio::join!(load, faults);
+    three.ends_well(count as i64).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_declared_dead_when_the_whole_database_stalls() {
+    let three = ThreeNodes::start("", &TOLERANCE).await;
+    let members = "SELECT string_agg(incarnation::text, ' ' ORDER BY incarnation) FROM mainspring.node";
+    let before: String = three.client.query_one(members, &[]).await.unwrap().get(0);
+    for _ in 0..if long() { 3 } else { 1 } {
+        // Longer than the tolerance: how long it takes is the point of it.
+        three
+            .client
+            .batch_execute("BEGIN; LOCK TABLE mainspring.node IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(3); COMMIT")
+            .await
+            .unwrap();
+        // Everybody is heard again for longer than the tolerance.
+        let heard = "SELECT count(*) FROM mainspring.node WHERE last_seen > now() - interval '500 ms'";
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(2) {
+            poll_until(TIMEOUT, "everybody to check in", async || {
+                (three.count(heard).await == 3).then_some(())
+            })
+            .await;
+        }
+    }
+    let after: String = three.client.query_one(members, &[]).await.unwrap().get(0);
+    assert_eq!(before, after);
+    three.load(5).await;
+    three.ends_well(5).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_third_node_finishes_what_a_second_one_dies_of() {
+    for point in REMOVAL {
+        let gate = Gate::new();
+        // The last one of the ring watches the first one.
+        let armed = [&*gate.stalls("burst.before"), "", &format!("{point}=abort")];
+        let mut three = ThreeNodes::start_armed(armed, &[]).await;
+        let dead = three.incarnation("one").await.unwrap();
+        let heir = three.incarnation("three").await.unwrap();
+        three.load(8).await;
+        three.holds(dead, 1).await;
+        three.nodes[0].child.kill9();
+        poll_until(TIMEOUT, point, async || three.nodes[2].child.has_ended().then_some(())).await;
+        three.is_forgotten(heir).await;
+        three.is_forgotten(dead).await;
+        three.ends_well(8).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_kills_every_process_is_given_up_alone() {
+    let database = TestDatabase::create().await;
+    let poison = "burst.instance.poison=abort";
+    // It may kill three.
+    let mut nodes: Vec<Node> = ["one", "two", "three", "four"]
+        .into_iter()
+        .map(|name| Node::start_with(&database, name, &["--check-in", "200ms"], poison))
+        .collect();
+    let first = nodes[0].http.clone().unwrap();
+    publish(&first).await;
+    let client = database.connect().await;
+    let count = 20;
+    let mut turn = 0;
+    let addresses: Vec<_> = nodes.iter().map(|node| node.http.clone()).collect();
+    let mut next = || {
+        turn += 1;
+        addresses[turn % addresses.len()].clone()
+    };
+    for n in 0..count {
+        let start = json!({"input": {"n": n}});
+        start_walk(n, &start, &mut next).await;
+        go_on(n, &mut next).await;
+        if n == count / 2 {
+            let poisoned = json!({"instanceId": "poison", "input": {"n": 1000}});
+            insist("workflow-definitions/walk/dispatch", "poison", &poisoned, &mut next).await;
+        }
+    }
+    let letter = poll_until(TIMEOUT, "the row to be given up", async || {
+        let query = "SELECT instance_id, crashes, kind::integer FROM mainspring.dead_letter";
+        client.query_opt(query, &[]).await.unwrap()
+    })
+    .await;
+    let letter: (String, i32, i32) = (letter.get(0), letter.get(1), letter.get(2));
+    assert_eq!(letter, ("poison".to_owned(), 3, 0));
+    all_finish(&client, count).await;
+    each_exactly_once(&database, &client, count).await;
+    let dead = nodes.iter_mut().filter_map(|node| node.child.has_ended().then_some(()));
+    assert_eq!(dead.count(), 3);
+}

@@ -1,0 +1,243 @@
+//! Connections that go silent without an end, slow ones, and a node that is stopped with the settings that people have.
+
+use std::time::{Duration, Instant};
+
+use reqwest::Method;
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use crate::support::node::{all_finish, go_on, insist, start_walk};
+use crate::support::three_nodes::{TOLERANCE, ThreeNodes};
+use crate::support::{Gate, Proxy, TIMEOUT, TestDatabase, long, poll_until};
+
+/// With tests beside it.
+const CHECK_IN: [&str; 2] = ["--check-in", "200ms"];
+
+/// ThreeNodes nodes; the first one is behind a proxy and stalls with its bursts in its hands.
+async fn with_a_proxy(gate: &Gate, settings: &[&str]) -> (Proxy, ThreeNodes) {
+    let database = TestDatabase::create().await;
+    let proxy = Proxy::before(&database.url()).await;
+    let (far, near) = (proxy.url().to_owned(), database.url());
+    let failpoints = [&*gate.stalls("burst.before"), "", ""];
+    let three = ThreeNodes::start_at(database, [&far, &near, &near], failpoints, settings).await;
+    (proxy, three)
+}
+
+/// Gives the first node so much to do, which it alone has in its hands; with whoever waits for its answers.
+async fn in_hand(three: &ThreeNodes, first: i64, count: usize) -> JoinSet<Option<u16>> {
+    let http = three.nodes[0].http.clone().unwrap();
+    let mut asks = JoinSet::new();
+    for n in 0..count {
+        let (http, start) = (http.clone(), json!({"input": {"n": n}}));
+        asks.spawn(async move {
+            // Whatever it answers, if it does: others run what it has accepted.
+            let path = "workflow-definitions/walk/execute";
+            let answer = http.send(Method::POST, path, &[], Some(&start)).await;
+            answer.ok().map(|answer| answer.status)
+        });
+        let (event, second) = (format!("events/go-{n}/trigger"), three.nodes[1].http.clone());
+        insist(&event, &format!("e{n}"), &json!({}), &mut || second.clone()).await;
+    }
+    three.holds(first, count as i64).await;
+    asks
+}
+
+async fn answers_503(three: &ThreeNodes) -> Duration {
+    let http = three.nodes[0].http.clone().unwrap();
+    let asked = Instant::now();
+    let start = json!({"input": {"n": 1000}});
+    let answer = http
+        .send(Method::POST, "workflow-definitions/walk/dispatch", &[], Some(&start))
+        .await;
+    assert_eq!(answer.unwrap().status, 503);
+    asked.elapsed()
+}
+
+async fn is_not_ready(three: &ThreeNodes) {
+    let http = three.nodes[0].http.clone().unwrap();
+    poll_until(TIMEOUT, "the node to say that it is not ready", async || {
+        (http.get("/health/ready").await.status == 503).then_some(())
+    })
+    .await;
+}
+
+async fn comes_back(three: &ThreeNodes, than: i64, count: i64) {
+    poll_until(TIMEOUT, "the node to come back", async || {
+        three.incarnation("one").await.filter(|back| *back > than)
+    })
+    .await;
+    three.ends_well(count).await;
+    let first = three.nodes[0].http.clone().unwrap();
+    let mut next = || Some(first.clone());
+    let start = json!({"input": {"n": 99}});
+    insist("workflow-definitions/walk/dispatch", "s99", &start, &mut next).await;
+    insist("events/go-99/trigger", "e99", &json!({}), &mut next).await;
+    three.ends_well(count + 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_whose_connections_are_all_silent_is_taken_over_and_writes_nothing_and_comes_back() {
+    let gate = Gate::new();
+    let settings = [&CHECK_IN[..], &TOLERANCE, &["--answer-timeout", "12s"]].concat();
+    let (proxy, three) = with_a_proxy(&gate, &settings).await;
+    let silent = three.incarnation("one").await.unwrap();
+    let asks = in_hand(&three, silent, 20).await;
+    proxy.stall();
+    let stalled = Instant::now();
+    // Asked before it can know that something is wrong: there is a deadline to everything.
+    let (took, ()) = tokio::join!(answers_503(&three), async {
+        three.is_forgotten(silent).await;
+        is_not_ready(&three).await;
+        // It runs what it believes to have, and cannot write it.
+        gate.open();
+        all_finish(&three.client, 20).await;
+    });
+    println!("a door that was asked in the silence answered after {took:?}");
+    assert!(took < TIMEOUT, "{took:?}");
+    // Nor do those wait for ever who wait for a burst; 202 if the stall came too late for them.
+    let statuses = asks.join_all().await;
+    println!(
+        "who waited for a burst was answered after {:?}: {statuses:?}",
+        stalled.elapsed()
+    );
+    assert!(
+        statuses.iter().all(|status| matches!(status, Some(202 | 503))),
+        "{statuses:?}"
+    );
+    assert!(stalled.elapsed() < TIMEOUT * 2, "{:?}", stalled.elapsed());
+    let took = answers_503(&three).await;
+    println!("and one that was asked when it was known after {took:?}");
+    // Much less than a question that has to wait for its answer.
+    assert!(took < Duration::from_secs(if long() { 3 } else { 11 }), "{took:?}");
+    proxy.go_on();
+    comes_back(&three, silent, 20).await;
+}
+
+/// How long it takes until a node with default settings has been taken over and its work is done elsewhere.
+async fn at_default_settings(fault: impl FnOnce(&Proxy, &ThreeNodes)) -> (Gate, Proxy, ThreeNodes, i64) {
+    let gate = Gate::new();
+    let (proxy, three) = with_a_proxy(&gate, &[]).await;
+    let dead = three.incarnation("one").await.unwrap();
+    let _asks = in_hand(&three, dead, 40).await;
+    let began = Instant::now();
+    fault(&proxy, &three);
+    gate.open();
+    three.is_forgotten(dead).await;
+    let released = began.elapsed();
+    // What it had in its hands has begun elsewhere.
+    let query = "SELECT count(DISTINCT instance_id) FROM mainspring.journal
+                 WHERE activity_id = 'first' AND event_name = 'Completed'";
+    poll_until(TIMEOUT, "all to run elsewhere", async || {
+        (three.count(query).await == 40).then_some(())
+    })
+    .await;
+    let elsewhere = began.elapsed();
+    println!("released after {released:?}, all run elsewhere after {elsewhere:?}");
+    // A busy machine is slow to run anything.
+    assert!(
+        elsewhere < Duration::from_secs(if long() { 10 } else { 40 }),
+        "{elsewhere:?}"
+    );
+    all_finish(&three.client, 40).await;
+    (gate, proxy, three, dead)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_is_cut_off_is_taken_over_in_time_with_default_settings() {
+    let (_open, proxy, three, dead) = at_default_settings(|proxy, _| proxy.stall()).await;
+    proxy.go_on();
+    comes_back(&three, dead, 40).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_is_stopped_is_taken_over_in_time_with_default_settings() {
+    let (_open, _proxy, three, dead) = at_default_settings(|_, three| three.nodes[0].child.signal("STOP")).await;
+    three.nodes[0].child.signal("CONT");
+    comes_back(&three, dead, 40).await;
+}
+
+/// One connection of a node goes silent, and the others do not.
+async fn one_is_silent(what: &str) {
+    let gate = Gate::new();
+    let (proxy, three) = with_a_proxy(&gate, &CHECK_IN).await;
+    gate.open();
+    let query = "SELECT a.client_port, a.query FROM pg_stat_activity a, mainspring.node n
+                 WHERE a.datname = current_database() AND n.node_id = 'one'
+                   AND a.application_name LIKE 'mainspring/%/' || n.incarnation || '/%'";
+    three.load(3).await;
+    let port = poll_until(TIMEOUT, what, async || {
+        let rows = three.client.query(query, &[]).await.unwrap();
+        let found = rows.iter().find(|row| row.get::<_, String>(1).contains(what))?;
+        Some(found.get::<_, i32>(0))
+    })
+    .await;
+    let began = Instant::now();
+    proxy.stall_connection(port as u16);
+    let numbers = 3..23;
+    for n in numbers {
+        let (first, second) = (three.nodes[n % 2].http.clone(), three.nodes[1].http.clone());
+        let start = json!({"input": {"n": n}});
+        start_walk(n, &start, &mut || first.clone()).await;
+        go_on(n, &mut || second.clone()).await;
+    }
+    all_finish(&three.client, 23).await;
+    println!(
+        "with a silent connection of the {what} all finished after {:?}",
+        began.elapsed()
+    );
+    proxy.go_on();
+    three.ends_well(23).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_silent_connection_of_the_check_in_is_replaced() {
+    one_is_silent("purpose: check in").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_silent_lock_session_holds_nobody_up_for_long() {
+    one_is_silent("lock::provider::postgres::session").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_silent_connection_of_the_commit_writer_is_replaced() {
+    if long() {
+        one_is_silent("store::commit").await;
+    };
+}
+
+/// Ten milliseconds each way, for all connections of all nodes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slow_network_slows_and_breaks_nothing() {
+    let database = TestDatabase::create().await;
+    let proxy = Proxy::with_delay(&database.url(), Duration::from_millis(10)).await;
+    let url = proxy.url().to_owned();
+    let three = ThreeNodes::start_at(database, [&url, &url, &url], [""; 3], &CHECK_IN).await;
+    let members = "SELECT string_agg(incarnation::text, ' ' ORDER BY incarnation) FROM mainspring.node";
+    let before: String = three.client.query_one(members, &[]).await.unwrap().get(0);
+    let count: usize = if long() { 2_000 } else { 60 };
+    let began = Instant::now();
+    let lanes = (0..10).map(|lane| {
+        let three = &three;
+        async move {
+            for n in (lane..count).step_by(10) {
+                let http = three.nodes[n % 3].http.clone();
+                let mut next = || http.clone();
+                let start = json!({"input": {"n": n}});
+                start_walk(n, &start, &mut next).await;
+                go_on(n, &mut next).await;
+            }
+        }
+    });
+    futures_util::future::join_all(lanes).await;
+    let accepted = began.elapsed();
+    all_finish(&three.client, count as i64).await;
+    println!(
+        "10 ms each way: {count} starts and events accepted in {accepted:?}, finished after {:?} ({:.0} instances/s)",
+        began.elapsed(),
+        count as f64 / began.elapsed().as_secs_f64()
+    );
+    let after: String = three.client.query_one(members, &[]).await.unwrap().get(0);
+    assert_eq!(before, after);
+    three.ends_well(count as i64).await;
+}

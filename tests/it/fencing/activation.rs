@@ -1,0 +1,181 @@
+//! A hundred starts at once on three nodes, and exactly as many instances as the activation strategy allows.
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use crate::support::node::{Node, all_finish, is_sound};
+use crate::support::{Connection, Gate, Http, TIMEOUT, TestDatabase, poll_until};
+
+const STARTS: usize = 100;
+
+/// The name that a designer offers for a strategy, and writes into the definition.
+async fn offered(http: &Http, strategy: &str) -> String {
+    let offered = http.get("descriptors/workflow-activation-strategies").await.expect(200);
+    let items = offered["items"].as_array().unwrap().clone();
+    assert_eq!((items.len(), &offered["count"]), (4, &json!(4)), "{offered}");
+    let shown = |item: &Value| {
+        ["displayName", "description"]
+            .iter()
+            .all(|field| item[field].as_str().is_some_and(|text| !text.is_empty()))
+    };
+    assert!(items.iter().all(shown), "{offered}");
+    let names: Vec<&str> = items.iter().map(|item| item["typeName"].as_str().unwrap()).collect();
+    let wanted = format!(".{strategy}Strategy, ");
+    let mut found = names.iter().filter(|name| name.contains(&wanted));
+    found.next().expect(strategy).to_string()
+}
+
+async fn publish(http: &Http, id: &str, strategy: &str) {
+    let definition = json!({
+        "definitionId": id,
+        "options": {"activationStrategyType": offered(http, strategy).await},
+        "root": {"type": "Elsa.Sequence", "id": "root", "activities": [
+            {"type": "Elsa.WriteLine", "id": "say", "text": {"typeName": "String", "expression":
+                {"type": "Literal", "value": "here"}}},
+            {"type": "Elsa.Event", "id": "wait", "eventName": {"typeName": "String", "expression":
+                {"type": "Literal", "value": "end"}}}
+        ]}
+    });
+    http.post("workflow-definitions", &json!({"model": definition, "publish": true}))
+        .await
+        .expect(200);
+}
+
+/// Starts through one of the doors; whether it was allowed to.
+async fn start(http: &Http, door: usize, id: &str, correlation: Option<&str>) -> bool {
+    let body = json!({"correlationId": correlation, "definitionId": id});
+    let path = match door % 3 {
+        0 => format!("workflow-definitions/{id}/execute"),
+        1 => format!("workflow-definitions/{id}/dispatch"),
+        _ => "workflow-instances".to_owned(),
+    };
+    let answer = http.post(&path, &body).await;
+    if door.is_multiple_of(3) {
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        let refused = answer.header("x-elsa-workflow-cannot-start") == "true";
+        assert_eq!(refused, answer.body == Value::Null, "{}", answer.body);
+        return !refused;
+    }
+    match answer.status {
+        200 => true,
+        409 => {
+            assert_eq!(answer.body["code"], "cannot-start");
+            false
+        }
+        status => panic!("{status}: {}", answer.body),
+    }
+}
+
+async fn count(client: &Connection, sql: &str) -> i64 {
+    client.query_one(sql, &[]).await.unwrap().get(0)
+}
+
+/// Starts a hundred at once, spread over nodes and doors; how many were allowed.
+async fn storm(nodes: &[Http], ids: &[&str], correlations: &[Option<&str>]) -> usize {
+    let starts = (0..STARTS).map(|n| {
+        let (node, id) = (&nodes[n % nodes.len()], ids[n % ids.len()]);
+        start(node, n / 3, id, correlations[n % correlations.len()])
+    });
+    join_all(starts).await.into_iter().filter(|allowed| *allowed).count()
+}
+
+async fn exactly(strategy: &str, ids: &[&str], correlations: &[Option<&str>], wanted: usize) {
+    let database = TestDatabase::create().await;
+    let nodes: Vec<Node> = ["one", "two", "three"]
+        .into_iter()
+        .map(|name| Node::start(&database, name))
+        .collect();
+    let doors: Vec<Http> = nodes.iter().map(|node| node.http.clone().unwrap()).collect();
+    let client = database.connect().await;
+    for id in ids {
+        publish(&doors[0], id, strategy).await;
+    }
+    let wait = "SELECT count(*) FROM mainspring.bookmark";
+    for round in 1..=2 {
+        assert_eq!(storm(&doors, ids, correlations).await, wanted, "{strategy}");
+        poll_until(TIMEOUT, "all that were allowed to wait", async || {
+            (count(&client, wait).await == wanted as i64).then_some(())
+        })
+        .await;
+        let instances = count(&client, "SELECT count(*) FROM mainspring.instance").await;
+        assert_eq!(instances, (wanted * round) as i64, "{strategy}");
+        is_sound(&database).await;
+        // They end, and others may start.
+        doors[2].post("events/end/trigger", &json!({})).await.expect(200);
+        all_finish(&client, instances).await;
+    }
+    let held = count(&client, "SELECT count(*) FROM mainspring.activation").await;
+    assert_eq!(held, 0, "{strategy}");
+    is_sound(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn always_refuses_nobody() {
+    exactly("AllowAlways", &["a"], &[None, Some("x")], STARTS).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_singleton_runs_once() {
+    exactly("Singleton", &["s"], &[None, Some("x"), Some("y")], 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_correlated_singleton_runs_once_per_definition_and_correlation() {
+    // 7 correlation ids, each with both definitions.
+    let ids = [
+        Some("a"),
+        Some("b"),
+        Some("c"),
+        Some("d"),
+        Some("e"),
+        Some("f"),
+        Some("g"),
+    ];
+    exactly("CorrelatedSingleton", &["s", "t"], &ids, 14).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_correlation_runs_once_whatever_the_definition() {
+    let ids = [
+        Some("a"),
+        Some("b"),
+        Some("c"),
+        Some("d"),
+        Some("e"),
+        Some("f"),
+        Some("g"),
+    ];
+    exactly("Correlation", &["s", "t"], &ids, 7).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_singleton_whose_node_is_killed_keeps_its_key_until_it_ends_elsewhere() {
+    let database = TestDatabase::create().await;
+    let gate = Gate::new();
+    let mut one = Node::start_armed(&database, "one", &gate.stalls("burst.after")).await;
+    let two = Node::start(&database, "two");
+    let (door, other) = (one.http.clone().unwrap(), two.http.clone().unwrap());
+    publish(&door, "s", "Singleton").await;
+    // An execute is run by the node that accepts it.
+    let lost = tokio::spawn(async move {
+        let path = "workflow-definitions/s/execute";
+        door.send(reqwest::Method::POST, path, &[], Some(&json!({}))).await
+    });
+    gate.reached().await;
+    assert!(!start(&other, 1, "s", None).await, "it runs on the other node");
+    one.child.kill9();
+    lost.await.unwrap().unwrap_err();
+    let client = database.connect().await;
+    poll_until(TIMEOUT, "the instance to wait on the other node", async || {
+        assert!(!start(&other, 1, "s", None).await, "its key is held all the time");
+        (count(&client, "SELECT count(*) FROM mainspring.bookmark").await == 1).then_some(())
+    })
+    .await;
+    other.post("events/end/trigger", &json!({})).await.expect(200);
+    all_finish(&client, 1).await;
+    let said = "SELECT count(*) FROM mainspring.journal WHERE activity_id = 'say' AND event_name = 'Completed'";
+    assert_eq!(count(&client, said).await, 1);
+    assert!(start(&other, 0, "s", None).await, "it ended, so another may start");
+    assert_eq!(count(&client, "SELECT count(*) FROM mainspring.instance").await, 2);
+    is_sound(&database).await;
+}

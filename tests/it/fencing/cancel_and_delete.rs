@@ -1,0 +1,340 @@
+//! Cancel and delete win over a burst that runs on another node.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::node::{Node, is_sound};
+use crate::support::{Answer, Connection, Gate, Http, TIMEOUT, TestDatabase, poll_until};
+
+/// One that runs everything, and stalls somewhere; one that is only a door.
+struct Pair {
+    database: TestDatabase,
+    client: Connection,
+    gate: Gate,
+    runner: Node,
+    _door: Node,
+    at_runner: Http,
+    at_door: Http,
+}
+
+impl Pair {
+    async fn new(point: &str, passage: u32) -> Self {
+        let database = TestDatabase::create().await;
+        let gate = Gate::new();
+        let stall = format!("{}@{passage}", gate.stalls(point));
+        let runner = Node::start_with(&database, "runner", &["--check-in", "200ms", "--log", "debug"], &stall);
+        let door = Node::start_with(&database, "door", &["--check-in", "200ms", "--workers", "0"], "");
+        let (at_runner, at_door) = (runner.http.clone().unwrap(), door.http.clone().unwrap());
+        let line = |id: &str| {
+            json!({"type": "Elsa.WriteLine", "id": id, "text": {"typeName": "String", "expression":
+                {"type": "Literal", "value": id}}})
+        };
+        let wait = json!({"type": "Elsa.Event", "id": "wait", "eventName": {"typeName": "String", "expression":
+            {"type": "Literal", "value": "go"}}});
+        let model = json!({"definitionId": "w", "root": {"type": "Elsa.Sequence", "id": "root",
+            "activities": [line("before"), wait, line("after")]}});
+        at_door
+            .post("workflow-definitions", &json!({"model": model, "publish": true}))
+            .await
+            .expect(200);
+        let client = database.connect().await;
+        Self {
+            database,
+            client,
+            gate,
+            runner,
+            _door: door,
+            at_runner,
+            at_door,
+        }
+    }
+
+    /// Starts an instance; its first burst runs, or stalls.
+    async fn start(&self) -> String {
+        let start = json!({"correlationId": "c"});
+        let answer = self.at_runner.post("workflow-definitions/w/dispatch", &start).await;
+        let id = answer.expect(200)["workflowInstanceId"].clone();
+        id.as_str().unwrap().to_owned()
+    }
+
+    async fn waits(&self) {
+        poll_until(TIMEOUT, "the instance to wait", async || {
+            (self.count("SELECT count(*) FROM mainspring.bookmark").await == 1).then_some(())
+        })
+        .await;
+    }
+
+    async fn count(&self, sql: &str) -> i64 {
+        self.client.query_one(sql, &[]).await.unwrap().get(0)
+    }
+
+    /// Both nodes tell the same of an instance that was cancelled, and its activity did not come to its end.
+    async fn is_cancelled(&self, id: &str, not_done: &str) {
+        for http in [&self.at_door, &self.at_runner] {
+            let instance = http.get(&format!("workflow-instances/{id}")).await.expect(200);
+            assert_eq!(instance["subStatus"], "Cancelled", "{instance}");
+            assert_eq!(instance["correlationId"], "c", "{instance}");
+        }
+        let done = format!(
+            "SELECT count(*) FROM mainspring.journal WHERE activity_id = '{not_done}' AND event_name = 'Completed'"
+        );
+        assert_eq!(self.count(&done).await, 0);
+        assert_eq!(self.count("SELECT count(*) FROM mainspring.work").await, 0);
+        is_sound(&self.database).await;
+    }
+
+    /// Asks for a cancel and does not wait for the answer.
+    fn cancels(&self, id: &str) -> tokio::task::JoinHandle<Answer> {
+        let (http, path) = (self.at_door.clone(), format!("cancel/workflow-instances/{id}"));
+        tokio::spawn(async move { http.post(&path, &json!({})).await })
+    }
+
+    async fn delete(&self, id: &str) -> Answer {
+        self.at_door.delete(&format!("workflow-instances/{id}")).await
+    }
+
+    /// No table has anything of any instance.
+    async fn nothing_is_left(&self) {
+        for table in [
+            "instance",
+            "bookmark",
+            "timer",
+            "work",
+            "inbox",
+            "activation",
+            "dead_letter",
+            "journal",
+            "activity_execution",
+        ] {
+            let left = self.count(&format!("SELECT count(*) FROM mainspring.{table}")).await;
+            assert_eq!(left, 0, "{table}");
+        }
+        is_sound(&self.database).await;
+    }
+}
+
+/// A burst that would never end by itself, as the gate stays closed until it has stopped.
+async fn stops(passage: u32, not_done: &str) {
+    let pair = Pair::new("burst.running", passage).await;
+    let id = pair.start().await;
+    if passage > 1 {
+        pair.waits().await;
+        pair.at_door.post("events/go/trigger", &json!({})).await.expect(200);
+    }
+    pair.gate.reached().await;
+    let cancels = pair.cancels(&id);
+    poll_until(TIMEOUT, "the burst to stop", async || {
+        let said = pair.runner.child.stderr().join("\n");
+        said.contains("the instance was cancelled or deleted; its burst stops")
+            .then_some(())
+    })
+    .await;
+    // For the burst that carries out the cancel.
+    pair.gate.open();
+    cancels.await.unwrap().expect(200);
+    pair.is_cancelled(&id, not_done).await;
+    // Cancelling twice is as good as once.
+    pair.cancels(&id).await.unwrap().expect(200);
+    assert_eq!(pair.cancels("unknown").await.unwrap().status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_stops_a_long_burst_elsewhere() {
+    stops(2, "after").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_stops_the_first_burst_elsewhere() {
+    stops(1, "before").await;
+}
+
+/// A burst that has come to its end, and is about to commit when it is cancelled.
+async fn refused_at_its_commit(passage: u32, not_done: &str) {
+    let pair = Pair::new("burst.after", passage).await;
+    let id = pair.start().await;
+    if passage > 1 {
+        pair.waits().await;
+        pair.at_door.post("events/go/trigger", &json!({})).await.expect(200);
+    }
+    pair.gate.reached().await;
+    let cancels = pair.cancels(&id);
+    poll_until(TIMEOUT, "the cancel to be accepted", async || {
+        let accepted = "SELECT count(*) FROM mainspring.work WHERE kind = 3";
+        (pair.count(accepted).await == 1).then_some(())
+    })
+    .await;
+    pair.gate.open();
+    cancels.await.unwrap().expect(200);
+    pair.is_cancelled(&id, not_done).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_burst_that_was_cancelled_elsewhere_is_refused_at_its_commit() {
+    refused_at_its_commit(2, "after").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_first_burst_that_was_cancelled_elsewhere_is_refused_at_its_commit() {
+    refused_at_its_commit(1, "before").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_delete_ends_a_running_burst_and_the_door_that_waits_for_it() {
+    for (passage, point) in [
+        (1, "burst.after"),
+        (2, "burst.after"),
+        (1, "burst.running"),
+        (2, "burst.running"),
+    ] {
+        let pair = Pair::new(point, passage).await;
+        let id = "mine".to_owned();
+        let http = pair.at_runner.clone();
+        let execute = {
+            let start = json!({"instanceId": "mine", "correlationId": "c"});
+            http.post("workflow-definitions/w/dispatch", &start).await.expect(200);
+            if passage > 1 {
+                pair.waits().await;
+            } else {
+                pair.gate.reached().await;
+            }
+            let path = format!("workflow-instances/{id}/resume");
+            tokio::spawn(async move { http.post(&path, &json!({})).await })
+        };
+        if passage > 1 {
+            pair.gate.reached().await;
+        }
+        assert_eq!(pair.delete(&id).await.status, 204);
+        // The gate is closed: the burst has not ended, but the door has its answer.
+        let answer = execute.await.unwrap();
+        if passage > 1 {
+            assert_eq!(
+                (answer.status, &answer.body["code"]),
+                (404, &json!("instance-not-found"))
+            );
+        } else {
+            // Before its first commit there was nothing to resume.
+            assert!([404, 409].contains(&answer.status), "{}", answer.body);
+        }
+        pair.nothing_is_left().await;
+        pair.gate.open();
+        // Whatever the burst does now, it writes nothing; this one runs behind it.
+        let again = json!({"correlationId": "c"});
+        pair.at_runner
+            .post("workflow-definitions/w/execute", &again)
+            .await
+            .expect(200);
+        assert_eq!(pair.count("SELECT count(*) FROM mainspring.instance").await, 1);
+        let other = pair
+            .count("SELECT count(*) FROM mainspring.journal WHERE instance_id = 'mine'")
+            .await;
+        assert_eq!(other, 0);
+        let answer = pair.delete(&id).await;
+        assert_eq!(
+            (answer.status, &answer.body["code"]),
+            (404, &json!("instance-not-found"))
+        );
+        is_sound(&pair.database).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_execute_on_another_node_hears_of_the_delete() {
+    let pair = Pair::new("burst.after", 1).await;
+    let http = pair.at_runner.clone();
+    let execute = tokio::spawn(async move { http.post("workflow-definitions/w/execute", &json!({})).await });
+    pair.gate.reached().await;
+    let id: String = pair
+        .client
+        .query_one("SELECT instance_id FROM mainspring.work", &[])
+        .await
+        .unwrap()
+        .get(0);
+    let deleted = json!({"ids": [id, "unknown"]});
+    let answer = pair
+        .at_door
+        .post("bulk-actions/delete/workflow-instances/by-id", &deleted);
+    assert_eq!(answer.await.expect(200), json!({"deleted": 1}));
+    let answer = execute.await.unwrap();
+    assert_eq!(
+        (answer.status, &answer.body["code"]),
+        (404, &json!("instance-not-found"))
+    );
+    pair.nothing_is_left().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_killed_in_the_middle_of_a_delete_has_deleted_all_or_nothing() {
+    for point in ["delete.before", "delete.locked", "delete.written", "delete.committed"] {
+        let database = TestDatabase::create().await;
+        let other = Node::start(&database, "other");
+        let armed = Node::start_armed(&database, "armed", &format!("{point}=abort")).await;
+        crate::support::node::publish(other.http.as_ref().unwrap()).await;
+        let http = other.http.clone().unwrap();
+        let start = json!({"instanceId": "i", "input": {"n": 0}});
+        http.post("workflow-definitions/walk/dispatch", &start)
+            .await
+            .expect(200);
+        let client = database.connect().await;
+        poll_until(TIMEOUT, "the instance to wait", async || {
+            let waiting = "SELECT count(*) FROM mainspring.bookmark WHERE name = 'Elsa.Event'";
+            let waiting: i64 = client.query_one(waiting, &[]).await.unwrap().get(0);
+            (waiting == 1).then_some(())
+        })
+        .await;
+        let path = "workflow-instances/i";
+        let answer = armed.http.unwrap().send(Method::DELETE, path, &[], None).await;
+        answer.unwrap_err();
+        // The dead one's locks go with its connections.
+        let status = http.delete(path).await.status;
+        assert_eq!(status, if point == "delete.committed" { 404 } else { 204 }, "{point}");
+        for table in ["instance", "journal", "activity_execution", "bookmark"] {
+            let count = format!("SELECT count(*) FROM mainspring.{table}");
+            let left: i64 = client.query_one(&count, &[]).await.unwrap().get(0);
+            assert_eq!(left, 0, "{point} {table}");
+        }
+        is_sound(&database).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bulk_actions_take_exactly_what_is_meant() {
+    let pair = Pair::new("never", 1).await;
+    let mut ids = Vec::new();
+    for _ in 0..4 {
+        ids.push(pair.start().await);
+    }
+    poll_until(TIMEOUT, "all to wait", async || {
+        (pair.count("SELECT count(*) FROM mainspring.bookmark").await == 4).then_some(())
+    })
+    .await;
+    let http = &pair.at_runner;
+    let cancel = "bulk-actions/cancel/workflow-instances";
+    let one = json!({"ids": [ids[0], "unknown"]});
+    assert_eq!(http.post(cancel, &one).await.expect(200), json!({"cancelled": 1}));
+    assert_eq!(http.post(cancel, &one).await.expect(200), json!({"cancelled": 0}));
+    let definition = json!({"definitionId": "w", "versionOptions": "Published"});
+    assert_eq!(
+        http.post(&format!("{cancel}/"), &definition).await.expect(200),
+        json!({"cancelled": 3})
+    );
+    assert_eq!(http.post(cancel, &json!({})).await.expect(200), json!({"cancelled": 0}));
+    assert_eq!(http.post(cancel, &json!({"definitionId": "w"})).await.status, 400);
+    let delete = "bulk-actions/delete/workflow-instances";
+    let refused = http.post(delete, &json!({})).await;
+    assert_eq!((refused.status, &refused.body["code"]), (400, &json!("missing-field")));
+    assert_eq!(
+        http.post(delete, &json!({"ids": []})).await.expect(200),
+        json!({"deleted": 0})
+    );
+    let other = json!({"ids": ids, "workflowDefinitionId": "other"});
+    assert_eq!(http.post(delete, &other).await.expect(200), json!({"deleted": 0}));
+    let two = json!({"ids": ids[..2], "workflowDefinitionId": "w"});
+    assert_eq!(http.post(delete, &two).await.expect(200), json!({"deleted": 2}));
+    let all = json!({"workflowDefinitionIds": ["w"]});
+    assert_eq!(http.post(delete, &all).await.expect(200), json!({"deleted": 2}));
+    pair.nothing_is_left().await;
+    assert_eq!(
+        http.get(&format!("workflow-instances/{}", ids[0])).await.body["code"],
+        Value::from("instance-not-found")
+    );
+}

@@ -1,0 +1,53 @@
+//! A node that is stopped in the middle of a step, declared dead meanwhile, and wakes up believing that it owns all.
+
+use serde_json::json;
+
+use crate::support::node::{Node, all_finish, each_exactly_once, insist, publish};
+use crate::support::{Gate, TIMEOUT, TestDatabase, poll_until};
+
+/// Stalls a node at a point, deletes its row, lets it go on: nothing of the old incarnation is written, and the process
+/// comes back under a new one and finishes the work.
+async fn wakes_up_dead(point: &str) {
+    let database = TestDatabase::create().await;
+    let gate = Gate::new();
+    let node = Node::start_armed(&database, "one", &gate.stalls(point)).await;
+    let http = node.http.clone().unwrap();
+    publish(&http).await;
+    http.post("workflow-definitions/walk/dispatch", &json!({"input": {"n": 1}}))
+        .await
+        .expect(200);
+    gate.reached().await;
+    let client = database.connect().await;
+    let gone = "WITH f AS (DELETE FROM mainspring.fence), n AS (DELETE FROM mainspring.node RETURNING incarnation)
+                SELECT incarnation FROM n";
+    let dead: i64 = client.query_one(gone, &[]).await.unwrap().get(0);
+    gate.open();
+    // It notices, registers anew, and does it all again; what the dead one had in its hands is seen nowhere.
+    let alive = poll_until(TIMEOUT, "the node to register anew", async || {
+        client
+            .query_opt("SELECT incarnation FROM mainspring.node", &[])
+            .await
+            .unwrap()
+            .map(|row| row.get::<_, i64>(0))
+    })
+    .await;
+    assert!(alive > dead);
+    insist("events/go-1/trigger", "e1", &json!({}), &mut || Some(http.clone())).await;
+    all_finish(&client, 1).await;
+    each_exactly_once(&database, &client, 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_wakes_up_dead_with_a_finished_burst_writes_nothing() {
+    wakes_up_dead("commit.gathered").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_wakes_up_dead_in_the_middle_of_a_burst_writes_nothing() {
+    wakes_up_dead("burst.before").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_wakes_up_dead_with_fresh_claims_runs_nothing_twice() {
+    wakes_up_dead("claim.after").await;
+}

@@ -1,0 +1,102 @@
+//! Locks of the engine that a role without rights on its schema holds: what waits for them says for whom.
+
+use serde_json::{Value, json};
+use tokio_postgres::{Client, NoTls};
+
+use crate::support::node::{Node, all_finish, go_on, is_sound, publish, start_walk};
+use crate::support::{Child, Server, TIMEOUT, TestDatabase, poll_until};
+
+/// Computes a key as anyone can who has read how.
+async fn squat(client: &Client, parts: &[&str]) {
+    let key = "SELECT pg_advisory_lock(('x' || substr(encode(sha256(string_agg(
+                   int8send(octet_length(p)) || convert_to(p, 'UTF8'), ''::bytea ORDER BY n)), 'hex'), 1, 16))::bit(64)::bigint)
+               FROM unnest($1::text[]) WITH ORDINALITY u(p, n)";
+    client.query(key, &[&parts]).await.unwrap();
+}
+
+fn names_it(said: &str, process: i32) -> bool {
+    said.contains(&process.to_string()) && said.contains("outsider")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_squats_a_key_without_being_a_node_is_named() {
+    let server = Server::start().await;
+    let database = TestDatabase::create_on(&server.url()).await;
+    let node = Node::start(&database, "one");
+    publish(node.http.as_ref().unwrap()).await;
+    let owner = database.connect().await;
+    owner
+        .batch_execute("CREATE ROLE outsider LOGIN PASSWORD 'o'")
+        .await
+        .unwrap();
+    let url = format!("postgres://outsider:o@127.0.0.1:{}/{}", server.port(), database.name());
+    let (outsider, driver) = tokio_postgres::connect(&url, NoTls).await.unwrap();
+    let driver = tokio::spawn(driver);
+    let process: i32 = outsider.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
+    // It calls itself a node.
+    outsider
+        .batch_execute(
+            "SELECT set_config('application_name',
+                               'mainspring/' || substr(encode(sha256('mainspring'), 'hex'), 1, 8) || '/1/one', false)",
+        )
+        .await
+        .unwrap();
+    squat(&outsider, &["mainspring", "instance", "", "held"]).await;
+    squat(&outsider, &["mainspring", "node", "two"]).await;
+    let class =
+        "SELECT pg_advisory_lock(('x' || substr(encode(sha256('mainspring'), 'hex'), 1, 8))::bit(32)::integer, 7)";
+    outsider.query(class, &[]).await.unwrap();
+
+    let http = node.http.clone();
+    let mut next = || http.clone();
+    start_walk(1, &json!({"instanceId": "held", "input": {"n": 1}}), &mut next).await;
+    go_on(1, &mut next).await;
+    // A list of locks names it, by the instance that waits for it, and one of those that nodes exclude each other with.
+    poll_until(TIMEOUT, "the list of locks to name who holds them", async || {
+        let listed = node.http.as_ref()?.get("cluster/locks").await.expect(200);
+        let items: Vec<Value> = listed["items"].as_array()?.clone();
+        let foreign = |name: &str| {
+            items.iter().any(|item| {
+                item["foreign"]["processId"] == process
+                    && item["foreign"]["user"] == "outsider"
+                    && item["nodeId"].is_null()
+                    && item["name"].as_str().is_some_and(|is| is.starts_with(name))
+            })
+        };
+        (foreign("instance:held") && foreign("key:")).then_some(())
+    })
+    .await;
+    poll_until(TIMEOUT, "the log to name it", async || {
+        let said = node.child.stderr();
+        let named = said
+            .iter()
+            .filter(|line| line.contains("no node's") && names_it(line, process));
+        (named.count() >= 2).then_some(())
+    })
+    .await;
+    // So does a node that cannot start for it.
+    let arguments = [
+        "serve",
+        "--database-url",
+        &database.url(),
+        "--listen",
+        "127.0.0.1:0",
+        "--node-id",
+        "two",
+    ];
+    let mut second = Child::start(
+        &[&arguments[..], &["--tolerance", "1s", "--check-in", "200ms"]].concat(),
+        &[],
+    );
+    assert!(!second.wait(TIMEOUT).success());
+    let said = second.stderr().join("\n");
+    assert!(names_it(&said, process), "{said}");
+    // All goes on as soon as it is gone.
+    owner
+        .query("SELECT pg_terminate_backend($1)", &[&process])
+        .await
+        .unwrap();
+    all_finish(&owner, 1).await;
+    driver.abort();
+    is_sound(&database).await;
+}

@@ -1,0 +1,54 @@
+//! A role that may connect and nothing else cannot speak to nodes.
+
+use std::sync::atomic::Ordering;
+
+use serde_json::json;
+use tokio_postgres::NoTls;
+
+use crate::support::engine::{entered, gated_on, start};
+use crate::support::{Server, TIMEOUT, TestDatabase, poll_until};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_role_that_may_only_connect_cannot_forge_a_hint_that_stops_a_burst() {
+    let server = Server::start().await;
+    let database = TestDatabase::create_on(&server.url()).await;
+    let (bench, count, permits) = gated_on(database).await;
+    let id = bench.engine.dispatch(start("gated")).await.unwrap();
+    entered(&count, 1).await;
+    let owner = bench.database.connect().await;
+    owner
+        .batch_execute("CREATE ROLE outsider LOGIN PASSWORD 'o'; SET search_path = mainspring")
+        .await
+        .unwrap();
+    let url = format!(
+        "postgres://outsider:o@127.0.0.1:{}/{}",
+        server.port(),
+        bench.database.name()
+    );
+    let (outsider, driver) = tokio_postgres::connect(&url, NoTls).await.unwrap();
+    let driver = tokio::spawn(driver);
+    let refused = outsider.query_one("SELECT mainspring.channel_name('w')", &[]).await;
+    assert!(refused.is_err(), "an outsider can tell what the channels are called");
+    let forged = json!({"from": "x", "no": 1, "cancelled": [id.as_str()]}).to_string();
+    let everywhere = "SELECT pg_notify('mainspring_' || kind || '_' || name, $1)
+                      FROM unnest(array['lock', 'w', 's', 'a', 'signal', 'wake']) kind,
+                           unnest(array['mainspring', substr(encode(sha256('mainspring'), 'hex'), 1, 8),
+                                        substr(encode(sha256('w'), 'hex'), 1, 32)]) name";
+    outsider.query(everywhere, &[&forged]).await.unwrap();
+    // Notifications come in their order, and this question goes the same way: the answer follows them.
+    poll_until(TIMEOUT, "the node to answer a question", async || {
+        let locks = bench.engine.cluster_locks(Default::default()).await.unwrap();
+        locks.items.iter().any(|lock| lock.held_ms.is_some()).then_some(())
+    })
+    .await;
+    assert_eq!(count.load(Ordering::SeqCst), 1, "a forged hint stopped the burst");
+    // Whoever knows the name could.
+    let known = "SELECT pg_notify(channel_name('w'), $1)";
+    owner.query(known, &[&forged]).await.unwrap();
+    entered(&count, 2).await;
+    permits.add_permits(10);
+    bench.finishes(&id).await;
+    drop(outsider);
+    driver.abort();
+    bench.ends_well().await;
+}

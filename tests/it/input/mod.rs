@@ -1,0 +1,9 @@
+//! Promise 8. Bad input gets a clear error and changes nothing.
+
+mod connections;
+mod foreign_sessions;
+mod forged_notifications;
+mod fuzz;
+mod pages;
+mod text;
+mod tokens;

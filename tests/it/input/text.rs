@@ -1,0 +1,93 @@
+//! Text that a client chose forges no line of the log or of the program, and moves no cursor.
+
+use serde_json::json;
+
+use crate::support::single_node::{SingleNode, literal, waits_for};
+use crate::support::{LONG_TIMEOUT, poll_until};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ids_have_no_control_characters() {
+    let node = SingleNode::with_key(&["--log", "debug"]).await;
+    node.publish("waits", waits_for("Go")).await;
+    let forged = "i1\n2026-11-23T00:00:00Z  INFO forged\u{1b}[2J";
+    let dispatch = "workflow-definitions/waits/dispatch";
+    let escaped: String = forged.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    for (path, body, code) in [
+        (dispatch, json!({"instanceId": forged}), "invalid-instance-id"),
+        (dispatch, json!({"instanceId": "i\u{7f}"}), "invalid-instance-id"),
+        (dispatch, json!({"instanceId": "i\u{9b}"}), "invalid-instance-id"),
+        (dispatch, json!({"correlationId": forged}), "invalid-correlation-id"),
+        (
+            "events/Go/trigger",
+            json!({"correlationId": forged}),
+            "invalid-correlation-id",
+        ),
+        (&format!("events/{escaped}/trigger"), json!({}), "invalid-path"),
+        (
+            &format!("workflow-instances/{escaped}/resume"),
+            json!({}),
+            "invalid-path",
+        ),
+        (
+            &format!("workflow-definitions/{escaped}/execute"),
+            json!({}),
+            "invalid-path",
+        ),
+    ] {
+        let answer = node.http.post(path, &body).await;
+        assert_eq!(
+            (answer.status, &answer.body["code"]),
+            (400, &json!(code)),
+            "{path}: {}",
+            answer.body
+        );
+    }
+    // What stays a text of the client's (a name, an input, a faulty expression) is escaped where it is told.
+    let odd = json!({"name": forged, "correlationId": "plain"});
+    node.http.post(dispatch, &odd).await.expect(200);
+    let faults = json!({"id": "w", "type": "Elsa.Fault", "message": literal(forged), "code": literal(forged)});
+    node.publish("faults", faults).await;
+    node.http
+        .post("workflow-definitions/faults/execute", &json!({}))
+        .await
+        .expect(500);
+    let lines = poll_until(LONG_TIMEOUT, "the log to tell of the faulted instance", async || {
+        let lines = node.child.stderr();
+        lines.iter().any(|line| line.contains("faults")).then_some(lines)
+    });
+    for line in lines.await {
+        assert!(!line.starts_with("2026-11-23T00:00:00Z  INFO forged"), "{line}");
+        assert!(!line.contains('\u{1b}'), "{line}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_workflow_writes_one_line_per_line_and_none_of_the_programs() {
+    let node = SingleNode::with_key(&[]).await;
+    let texts = [
+        "ready http://evil.example",
+        "a\nready http://evil.example",
+        "\u{1b}]0;owned\u{7}",
+        "last",
+    ];
+    for (number, text) in texts.iter().enumerate() {
+        let id = format!("w{number}");
+        node.publish(&id, json!({"id": "w", "type": "Elsa.WriteLine", "text": literal(text)}))
+            .await;
+        let path = format!("workflow-definitions/{id}/execute");
+        node.http.post(&path, &json!({})).await.expect(200);
+    }
+    let lines = poll_until(LONG_TIMEOUT, "the last line", async || {
+        let lines = node.child.stdout();
+        lines.iter().any(|line| line == "last").then_some(lines)
+    });
+    assert_eq!(
+        lines.await[1..],
+        [
+            "\\ready http://evil.example",
+            "a\\nready http://evil.example",
+            "\\u{1b}]0;owned\\u{7}",
+            "last"
+        ]
+    );
+}

@@ -1,0 +1,157 @@
+//! Requests that show a token, or nothing at all, cannot take what others need.
+
+use futures_util::future::join_all;
+use reqwest::Method;
+use serde_json::json;
+use tokio::io::AsyncWriteExt;
+
+use crate::support::single_node::{KEY, SingleNode, head, waits_for};
+use crate::support::{Http, LONG_TIMEOUT, poll_until};
+
+/// More than requests may be worked on at the same time.
+const MANY: usize = 1_030;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stalled_bodies_without_a_good_token_keep_no_one_out() {
+    let node = SingleNode::with_key(&[]).await;
+    let stalled = "POST /workflows/resume/x HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+                   Content-Length: 100\r\n\r\n{";
+    let heads = join_all((0..MANY).map(async |_| {
+        let mut stream = node.connect().await;
+        stream.write_all(stalled.as_bytes()).await.unwrap();
+        (head(&mut stream).await, stream)
+    }));
+    // Each is answered although its body never comes, and none of them has a place.
+    let answered = heads.await;
+    node.http.get("workflow-definitions").await.expect(200);
+    for (head, _) in &answered {
+        assert!(head.starts_with("HTTP/1.1 400 "), "{head}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_holder_of_a_token_takes_only_places_of_tokens() {
+    let node = SingleNode::with_key(&["--max-requests", "16"]).await;
+    node.publish("waits", waits_for("Go")).await;
+    let started = node.http.post("workflow-definitions/waits/execute", &json!({})).await;
+    let id = started.header("x-elsa-workflow-instance-id").to_owned();
+    let token = format!("workflow-instances/{id}/resume-token");
+    let path = node.http.post(&token, &json!({})).await.expect(200)["path"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+
+    let request = |length: usize| {
+        format!(
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{{"
+        )
+    };
+    let mut held = Vec::new();
+    for _ in 0..16 {
+        let mut stream = node.connect().await;
+        stream.write_all(request(100).as_bytes()).await.unwrap();
+        held.push(stream);
+    }
+    let stranger = Http::new(&format!("http://{}", node.address));
+    let full = poll_until(LONG_TIMEOUT, "no place for one more token", async || {
+        let answer = stranger.get("/workflows/resume/x").await;
+        (answer.status == 503).then_some(answer)
+    });
+    let full = full.await;
+    assert_eq!(
+        (full.header("retry-after"), &full.body["code"]),
+        ("1", &json!("too-many-requests"))
+    );
+    node.http.get("workflow-definitions").await.expect(200);
+    drop(held);
+
+    // A body is small here, whoever has the token.
+    let answer = poll_until(LONG_TIMEOUT, "a place", async || {
+        let head = node.head_of(&request(300 * 1024)).await;
+        (!head.starts_with("HTTP/1.1 503 ")).then_some(head)
+    });
+    // What is too large is read for a while, so that its sender hears the answer: it never comes, and the node gives up.
+    assert!(answer.await.starts_with("HTTP/1.1 4"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tiny_values_are_weighed_before_they_are_built() {
+    let node = SingleNode::with_key(&["--body-memory", "64"]).await;
+    let heavy = format!("{{\"definitionId\":[{}0]}}", "{\"\":0},".repeat(1_400_000));
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let before = node.memory("VmHWM:");
+    for path in ["elsa/api/workflow-instances", "elsa/api/events/e/trigger"] {
+        let request = client
+            .post(format!("http://{}/{path}", node.address))
+            .header("authorization", format!("ApiKey {KEY}"))
+            .header("content-type", "application/json")
+            .body(heavy.clone());
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), 413);
+        let body: serde_json::Value = serde_json::from_str(&response.text().await.unwrap()).unwrap();
+        assert_eq!(body["code"], "too-many-values", "{body}");
+    }
+    let grown = node.memory("VmHWM:").saturating_sub(before);
+    assert!(grown < 200 << 20, "{} MiB", grown >> 20);
+    node.http
+        .post("events/e/trigger", &json!({"input": {"a": [1, 2, 3]}}))
+        .await
+        .expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_holder_of_a_token_takes_no_key_of_a_client() {
+    let node = SingleNode::with_key(&[]).await;
+    node.publish("waits", waits_for("Go")).await;
+    let start = async || {
+        let started = node.http.post("workflow-definitions/waits/execute", &json!({})).await;
+        started.header("x-elsa-workflow-instance-id").to_owned()
+    };
+    let (theirs, other, ours) = (start().await, start().await, start().await);
+    let token = async |id: &str| {
+        let made = node
+            .http
+            .post(&format!("workflow-instances/{id}/resume-token"), &json!({}))
+            .await;
+        made.expect(200)["path"].as_str().unwrap().to_owned()
+    };
+    let key = [("idempotency-key", "the-clients-key")];
+    let stranger = Http::new(&format!("http://{}", node.address));
+    let (theirs, other) = (token(&theirs).await, token(&other).await);
+    // The holder of one token uses a key, again, and takes it neither from another holder nor from the client.
+    for path in [&theirs, &theirs, &other] {
+        let body = json!({"input": {"mine": 1}});
+        let answer = stranger.send(Method::POST, path, &key, Some(&body)).await.unwrap();
+        answer.expect(200);
+    }
+    let path = format!("workflow-instances/{ours}/resume");
+    let answer = node
+        .http
+        .send(Method::POST, &path, &key, Some(&json!({})))
+        .await
+        .unwrap();
+    assert_eq!(answer.expect(200)["workflowState"]["status"], "Finished");
+    // The same key with another request of the same token is refused, as ever.
+    let body = json!({"input": {"mine": 2}});
+    let reused = stranger.send(Method::POST, &theirs, &key, Some(&body)).await.unwrap();
+    assert_eq!(
+        (reused.status, &reused.body["code"]),
+        (422, &json!("idempotency-key-reused"))
+    );
+    node.is_sound();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn forged_tokens_are_counted_and_do_not_fill_the_log() {
+    let node = SingleNode::with_key(&[]).await;
+    let stranger = Http::new(&format!("http://{}", node.address));
+    for _ in 0..50 {
+        assert_eq!(stranger.get("/workflows/resume/v1.e30.AAAA").await.status, 400);
+    }
+    let told = poll_until(LONG_TIMEOUT, "the log to tell of them", async || {
+        let lines = node.child.stderr();
+        let told: Vec<_> = lines.into_iter().filter(|line| line.contains("by token")).collect();
+        (!told.is_empty()).then_some(told)
+    });
+    assert!(told.await.len() < 10);
+}

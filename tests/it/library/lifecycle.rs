@@ -1,0 +1,398 @@
+//! A node's life: bursts that run while doors, databases and processes go away.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use mainspring::Engine;
+use mainspring::lock::{LocalLocks, LockProvider, LockRequest};
+use mainspring::runtime::{Executed, StartRequest};
+use serde_json::{Map, json};
+use tokio::sync::Semaphore;
+
+use crate::support::engine::{GateActivity, TestEngine, entered, gated, start};
+use crate::support::{TIMEOUT, TestDatabase, poll_until};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_door_that_goes_away_cancels_nothing() {
+    let (bench, count, permits) = gated().await;
+    let request = StartRequest {
+        instance_id: Some("left".into()),
+        ..start("gated")
+    };
+    let door = tokio::spawn({
+        let engine = bench.engine.clone();
+        async move { engine.execute(request).await }
+    });
+    entered(&count, 1).await;
+    door.abort();
+    assert!(door.await.unwrap_err().is_cancelled());
+    permits.add_permits(1);
+    bench.finishes(&"left".into()).await;
+    assert_eq!(count.load(Ordering::SeqCst), 1);
+    bench.ends_well().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancel_wins_over_the_burst_that_runs() {
+    let (bench, count, permits) = gated().await;
+    let id = bench.engine.dispatch(start("gated")).await.unwrap();
+    entered(&count, 1).await;
+    let cancel = tokio::spawn({
+        let (engine, id) = (bench.engine.clone(), id.clone());
+        async move { engine.cancel(&id).await.unwrap() }
+    });
+    let client = bench.database.connect().await;
+    poll_until(TIMEOUT, "the cancel to be accepted", async || {
+        let kinds = client
+            .query("SELECT 1 FROM mainspring.work WHERE kind = 3", &[])
+            .await
+            .ok()?;
+        // It may be done before anybody looks.
+        (!kinds.is_empty() || cancel.is_finished()).then_some(())
+    })
+    .await;
+    permits.add_permits(1);
+    cancel.await.unwrap();
+    // It had not been committed before: the start that runs again is followed by the cancel in the same burst, or the
+    // first burst won, and there was nothing left to cancel.
+    permits.add_permits(1);
+    let state = poll_until(TIMEOUT, "an end", async || {
+        let detail = bench.engine.instance(&id).await.ok()?;
+        (detail.summary.status == "Finished").then_some(detail.summary.sub_status)
+    })
+    .await;
+    assert!(state == "Cancelled" || state == "Finished", "{state}");
+    assert!(!bench.engine.cancel(&id).await.unwrap());
+    assert!(bench.engine.cancel(&"nobody".into()).await.unwrap_err().is_not_found());
+    bench.ends_well().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn when_the_database_is_gone_doors_say_so_and_all_recovers_by_itself() {
+    let (bench, count, permits) = gated().await;
+    let run = tokio::spawn({
+        let engine = bench.engine.clone();
+        async move {
+            engine
+                .execute(StartRequest {
+                    instance_id: Some("through".into()),
+                    ..start("gated")
+                })
+                .await
+        }
+    });
+    entered(&count, 1).await;
+    let server = bench.database.connect_to_server().await;
+    let name = bench.database.name();
+    server
+        .batch_execute(&format!("ALTER DATABASE {name} ALLOW_CONNECTIONS false"))
+        .await
+        .unwrap();
+    server
+        .execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1",
+            &[&name],
+        )
+        .await
+        .unwrap();
+    poll_until(TIMEOUT, "the node to notice", async || {
+        (!bench.engine.readiness().ready()).then_some(())
+    })
+    .await;
+    let refused = bench.engine.dispatch(start("gated")).await.unwrap_err();
+    assert!(refused.is_unavailable() || refused.is_unknown_outcome(), "{refused:?}");
+    server
+        .batch_execute(&format!("ALTER DATABASE {name} ALLOW_CONNECTIONS true"))
+        .await
+        .unwrap();
+    permits.add_permits(8);
+    poll_until(TIMEOUT, "the node to be ready again", async || {
+        bench.engine.readiness().ready().then_some(())
+    })
+    .await;
+    bench.finishes(&"through".into()).await;
+    let executed: Executed = run.await.unwrap().unwrap();
+    assert_eq!(executed.instance_id.as_str(), "through");
+    let again = bench.engine.execute(start("gated")).await.unwrap();
+    assert_eq!(again.sub_status(), Some("Finished"));
+    bench.ends_well().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_finishes_what_runs_and_a_late_one_hands_it_back() {
+    let (bench, count, permits) = gated().await;
+    let id = bench.engine.dispatch(start("gated")).await.unwrap();
+    entered(&count, 1).await;
+    let engine = bench.engine.clone();
+    let shutdown = tokio::spawn(async move { engine.shutdown().await });
+    poll_until(TIMEOUT, "the drain to begin", async || {
+        (!bench.engine.readiness().ready()).then_some(())
+    })
+    .await;
+    permits.add_permits(1);
+    shutdown.await.unwrap();
+    let client = bench.database.connect().await;
+    let status = client
+        .query_one("SELECT status FROM mainspring.instance WHERE id = $1", &[&id.as_str()])
+        .await
+        .unwrap();
+    assert_eq!(status.get::<_, i16>(0), 1);
+    bench.ends_well().await;
+
+    let (bench, count, permits) = gated().await;
+    let url = bench.database.url();
+    let gate = GateActivity {
+        entered: Arc::clone(&count),
+        permits: Arc::clone(&permits),
+    };
+    let hasty = Engine::builder(&url)
+        .activity(gate)
+        .drain_timeout(Duration::from_millis(10))
+        .start()
+        .await
+        .unwrap();
+    bench.engine.shutdown().await;
+    let id = hasty.dispatch(start("gated")).await.unwrap();
+    entered(&count, 1).await;
+    hasty.shutdown().await;
+    let client = bench.database.connect().await;
+    let free = "SELECT claimed_by IS NULL FROM mainspring.work WHERE instance_id = $1";
+    assert!(client.query_one(free, &[&id.as_str()]).await.unwrap().get::<_, bool>(0));
+    bench.ends_well().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_run_yields_and_goes_on() {
+    let bench = TestEngine::new().await;
+    let set = json!({"type": "Elsa.SetVariable", "id": "set", "variable": {"id": "n", "name": "N"},
+        "value": {"typeName": "Object", "expression": {"type": "JavaScript", "value": "getN() + 1"}}});
+    bench
+        .publish(
+            json!({"definitionId": "long", "variables": [{"id": "n", "name": "N", "typeName": "Int32", "value": 0}],
+            "root": {"type": "Elsa.While", "id": "while", "body": set,
+            "condition": {"typeName": "Boolean", "expression": {"type": "JavaScript", "value": "getN() < 2500"}}}}),
+        )
+        .await;
+    let run = bench.engine.execute(start("long")).await.unwrap();
+    assert_eq!(run.sub_status(), Some("Finished"));
+    let client = bench.database.connect().await;
+    let row = client
+        .query_one("SELECT version FROM mainspring.instance", &[])
+        .await
+        .unwrap();
+    assert!(row.get::<_, i64>(0) >= 3, "it yielded");
+    bench.ends_well().await;
+}
+
+/// Of a node whose word was lost, so that only the one that runs it can see it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_comes_for_an_instance_that_yields_again_and_again_is_taken_along() {
+    let (bench, count, permits) = gated().await;
+    permits.add_permits(Semaphore::MAX_PERMITS / 2);
+    let turn = json!({"type": "Gate", "id": "turn", "customProperties": {"commitStrategyName": "Executed"}});
+    let forever = json!({"typeName": "Boolean", "expression": {"type": "Literal", "value": true}});
+    let root = json!({"type": "Elsa.While", "id": "while", "body": turn, "condition": forever});
+    bench.publish(json!({"definitionId": "again", "root": root})).await;
+    let id = bench.engine.dispatch(start("again")).await.unwrap();
+    entered(&count, 3).await;
+    let client = bench.database.connect().await;
+    let resume = "INSERT INTO mainspring.work (tenant_id, instance_id, kind, body)
+                  SELECT tenant_id, id, 1, '{\"bookmarkId\": \"none\"}' FROM mainspring.instance";
+    client.batch_execute(resume).await.unwrap();
+    poll_until(TIMEOUT, "the resume to be taken along", async || {
+        let left = "SELECT count(*) FROM mainspring.work WHERE kind = 1";
+        (client.query_one(left, &[]).await.unwrap().get::<_, i64>(0) == 0).then_some(())
+    })
+    .await;
+    let so_far = count.load(Ordering::SeqCst);
+    entered(&count, so_far + 3).await;
+    bench.engine.cancel(&id).await.unwrap();
+    bench.reaches(&id, "Cancelled").await;
+    bench.ends_well().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_id_is_used_by_one_process() {
+    let bench = TestEngine::new().await;
+    let refused = Engine::builder(bench.database.url())
+        .node_id("one")
+        .check_in(Duration::from_millis(100))
+        .tolerance(Duration::from_millis(300))
+        .start()
+        .await
+        .err()
+        .unwrap();
+    assert_eq!(refused.code(), "node-id-in-use");
+    let other = Engine::builder(bench.database.url())
+        .node_id("two")
+        .start()
+        .await
+        .unwrap();
+    assert!(other.readiness().ready());
+    other.shutdown().await;
+    bench.ends_well().await;
+}
+
+/// As where all the connections that a server has are taken.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_leaves_in_good_order_over_the_connections_that_it_has() {
+    let (bench, ..) = gated().await;
+    let server = bench.database.connect_to_server().await;
+    let name = bench.database.name();
+    let allow = |allowed: bool| format!("ALTER DATABASE {name} ALLOW_CONNECTIONS {allowed}");
+    server.batch_execute(&allow(false)).await.unwrap();
+    bench.engine.shutdown().await;
+    server.batch_execute(&allow(true)).await.unwrap();
+    bench.ends_well().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_that_is_dropped_leaves_its_work_to_the_next_under_its_name() {
+    let (bench, count, permits) = gated().await;
+    let url = bench.database.url();
+    bench.engine.shutdown().await;
+    let named = |count: &Arc<AtomicUsize>, permits: &Arc<Semaphore>| {
+        let gate = GateActivity {
+            entered: Arc::clone(count),
+            permits: Arc::clone(permits),
+        };
+        Engine::builder(&url).node_id("again").activity(gate)
+    };
+    let first = named(&count, &permits).start().await.unwrap();
+    let input = Map::from_iter([("n".to_owned(), json!(1))]);
+    let id = first
+        .dispatch(StartRequest {
+            input,
+            ..start("gated")
+        })
+        .await
+        .unwrap();
+    entered(&count, 1).await;
+    drop(first);
+    let second = named(&count, &permits).start().await.unwrap();
+    permits.add_permits(2);
+    let bench = TestEngine {
+        database: bench.database,
+        engine: second,
+    };
+    bench.finishes(&id).await;
+    bench.ends_well().await;
+}
+
+#[test]
+fn the_example_runs() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let database = runtime.block_on(TestDatabase::create());
+    let binary = std::path::Path::new(env!("CARGO_BIN_EXE_mainspring"))
+        .with_file_name("examples")
+        .join("embedded");
+    let output = std::process::Command::new(binary)
+        .env("DATABASE_URL", database.url())
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        said.starts_with("Hello, world!\n") && said.ends_with(" is Finished\n"),
+        "{said}"
+    );
+}
+
+/// The fewest connections that a node can do with: the pooled one, over which starts are accepted, too, and one each for
+/// locks, hints, watching, checking in and commits.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_with_a_pool_of_one_has_six_connections() {
+    let database = TestDatabase::create().await;
+    let builder = Engine::builder(database.url()).pool_size(1);
+    let engine = builder.check_in(Duration::from_millis(100)).start().await.unwrap();
+    let bench = TestEngine { database, engine };
+    let line = json!({"type": "Elsa.WriteLine", "id": "line", "text": "Hello"});
+    bench.publish(json!({"definitionId": "hello", "root": line})).await;
+    let taken = StartRequest {
+        instance_id: Some("taken".into()),
+        ..start("hello")
+    };
+    bench.engine.dispatch(taken.clone()).await.unwrap();
+    let starts = (0..100).map(|n| {
+        let (engine, taken) = (&bench.engine, taken.clone());
+        async move {
+            match n % 4 {
+                0 => assert!(engine.dispatch(taken).await.unwrap_err().is_conflict()),
+                1 | 2 => drop(engine.dispatch(start("hello")).await.unwrap()),
+                _ => assert!(!engine.execute(start("hello")).await.unwrap().pending),
+            }
+        }
+    });
+    futures_util::future::join_all(starts).await;
+    let client = bench.database.connect().await;
+    poll_until(TIMEOUT, "all to finish", async || {
+        let finished = "SELECT count(*) FROM mainspring.instance WHERE status = 1";
+        (client.query_one(finished, &[]).await.unwrap().get::<_, i64>(0) == 76).then_some(())
+    })
+    .await;
+    poll_until(TIMEOUT, "six connections", async || {
+        let open =
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+                    AND backend_type = 'client backend'";
+        (client.query_one(open, &[]).await.unwrap().get::<_, i64>(0) <= 6).then_some(())
+    })
+    .await;
+    bench.ends_well().await;
+}
+
+/// A start's claim says whose it is, until there is an instance that others may come for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_takes_its_lock_when_it_goes_on_after_its_first_commit() {
+    let database = TestDatabase::create().await;
+    let (count, permits) = (Arc::<AtomicUsize>::default(), Arc::new(Semaphore::new(0)));
+    let locks = LocalLocks::new();
+    let engine = Engine::builder(database.url())
+        .activity(GateActivity {
+            entered: Arc::clone(&count),
+            permits: Arc::clone(&permits),
+        })
+        .locks(locks.clone())
+        .check_in(Duration::from_millis(100))
+        .start()
+        .await
+        .unwrap();
+    let bench = TestEngine { database, engine };
+    let one = json!({"type": "Gate", "id": "one", "customProperties": {"commitStrategyName": "Executed"}});
+    let two = json!({"type": "Gate", "id": "two"});
+    let both = json!({"type": "Elsa.Sequence", "id": "both", "activities": [one, two]});
+    bench.publish(json!({"definitionId": "twice", "root": both})).await;
+    let id = bench.engine.dispatch(start("twice")).await.unwrap();
+    let name = format!("instance::{id}");
+    let is_held = || locks.held().iter().any(|held| *held.name == *name);
+    entered(&count, 1).await;
+    assert!(!is_held(), "its first burst took a lock");
+    permits.add_permits(1);
+    entered(&count, 2).await;
+    assert!(is_held(), "it went on without its lock");
+    permits.add_permits(1);
+    bench.finishes(&id).await;
+
+    // Somebody else has the lock when it wants to go on: it does so when that is free.
+    let id = bench.engine.dispatch(start("twice")).await.unwrap();
+    entered(&count, 3).await;
+    let lock = LockRequest::exclusive(format!("instance::{id}"));
+    let theirs = locks
+        .try_acquire(lock)
+        .await
+        .unwrap()
+        .expect("its first burst took a lock");
+    permits.add_permits(1);
+    let client = bench.database.connect().await;
+    poll_until(TIMEOUT, "its row to be given back", async || {
+        let free = "SELECT count(*) FROM mainspring.work WHERE claimed_by IS NULL AND kind = 4";
+        (client.query_one(free, &[]).await.unwrap().get::<_, i64>(0) == 1).then_some(())
+    })
+    .await;
+    assert_eq!(count.load(Ordering::SeqCst), 3, "it went on without its lock");
+    drop(theirs);
+    entered(&count, 4).await;
+    permits.add_permits(1);
+    bench.finishes(&id).await;
+    bench.ends_well().await;
+}

@@ -1,0 +1,6 @@
+//! The engine as a library.
+
+mod engine;
+mod lifecycle;
+mod requests;
+mod services;

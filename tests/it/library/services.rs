@@ -1,0 +1,113 @@
+//! Engines whose hints and signals the program carries itself.
+
+use std::time::Duration;
+
+use mainspring::Engine;
+use mainspring::lock::{LocalLocks, LockProvider};
+use mainspring::runtime::VersionOptions;
+use mainspring::signal::LocalSignal;
+use mainspring::wake::{LocalWake, WakeNotification, WakeTransport};
+use serde_json::json;
+
+use crate::support::engine::{event, start, waits_for};
+use crate::support::{TIMEOUT, TestDatabase, poll_until};
+
+/// So rare that none comes while the test runs.
+const NEVER: Duration = Duration::from_secs(600);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn engines_of_one_process_do_without_notify_and_advisory_locks() {
+    let database = TestDatabase::create().await;
+    let (hub, signal) = (LocalWake::default(), LocalSignal::default());
+    let locks = LocalLocks::new();
+    let engine = async |name: &str, workers: usize| {
+        Engine::builder(database.url())
+            .node_id(name)
+            .workers(workers)
+            .check_in(NEVER)
+            .tolerance(NEVER * 3)
+            .wake(hub.member())
+            .signal(signal.clone())
+            .locks(locks.clone())
+            .start()
+            .await
+            .unwrap()
+    };
+    let (door, runner) = (engine("door", 0).await, engine("runner", 8).await);
+    let save = async |name: &str| {
+        let mut definition = waits_for("word", "Word", false);
+        definition["name"] = json!(name);
+        let definition = mainspring::definition::WorkflowDefinition::from_value(definition).unwrap();
+        door.save(definition, true).await.unwrap();
+    };
+    let shown = async || {
+        let shown = runner
+            .definition(&"word".into(), VersionOptions::Published)
+            .await
+            .unwrap();
+        shown["name"].as_str().unwrap().to_owned()
+    };
+    save("old").await;
+    assert_eq!(shown().await, "old");
+    save("new").await;
+    poll_until(TIMEOUT, "the other engine to show the new version", async || {
+        (shown().await == "new").then_some(())
+    })
+    .await;
+
+    let waiting = door.execute(start("word")).await.unwrap();
+    assert_eq!(waiting.sub_status(), Some("Suspended"));
+    door.trigger_event(event("Word", json!("hello"))).await.unwrap();
+    poll_until(TIMEOUT, "the event to be worked on", async || {
+        let detail = door.instance(&waiting.instance_id).await.unwrap();
+        (detail.summary.sub_status == "Finished").then_some(())
+    })
+    .await;
+
+    assert!(locks.stats().granted > 0);
+    let client = database.connect().await;
+    let listening = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN mainspring_w%'";
+    assert_eq!(client.query_one(listening, &[]).await.unwrap().get::<_, i64>(0), 0);
+    door.shutdown().await;
+    runner.shutdown().await;
+    assert_eq!(mainspring::check(&database.url(), "mainspring").await.unwrap(), []);
+}
+
+/// However many it accepts at a time: a look that is under way has hands on permits, and has not used them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_engine_that_has_room_for_what_it_accepts_tells_nobody() {
+    const COUNT: usize = 100;
+    let database = TestDatabase::create().await;
+    let hub = LocalWake::default();
+    let mut heard = hub.member().subscribe();
+    let builder = Engine::builder(database.url()).workers(2 * COUNT).wake(hub.member());
+    let engine = builder.check_in(NEVER).tolerance(NEVER * 3).start().await.unwrap();
+    let line = json!({"definitionId": "line", "root": {"type": "Elsa.WriteLine", "id": "line", "text": "x"}});
+    let definition = mainspring::definition::WorkflowDefinition::from_value(line).unwrap();
+    engine.save(definition, true).await.unwrap();
+    for dispatched in futures_util::future::join_all((0..COUNT).map(|_| engine.dispatch(start("line")))).await {
+        dispatched.unwrap();
+    }
+    let client = database.connect().await;
+    poll_until(TIMEOUT, "all to finish", async || {
+        let query = "SELECT count(*) FROM mainspring.instance WHERE sub_status = 3";
+        let finished: i64 = client.query_one(query, &[]).await.unwrap().get(0);
+        (usize::try_from(finished).unwrap() == COUNT).then_some(())
+    })
+    .await;
+    // What it said before comes before this.
+    hub.member()
+        .notify(vec![WakeNotification::InstanceCancelled("end".into())]);
+    loop {
+        let hints = heard.recv().await.unwrap();
+        for hint in hints.iter() {
+            match hint {
+                WakeNotification::InstanceCancelled(_) => return engine.shutdown().await,
+                said => assert!(
+                    !matches!(said, WakeNotification::Poll | WakeNotification::WorkReady(_)),
+                    "{said:?}"
+                ),
+            }
+        }
+    }
+}

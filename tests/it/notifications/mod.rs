@@ -1,0 +1,4 @@
+//! Promise 6. Signals are hints.
+
+mod due;
+mod wake;

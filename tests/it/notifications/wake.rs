@@ -1,0 +1,256 @@
+//! Nodes that tell each other: work that one accepts and another runs, and what becomes of it when nobody is told.
+//!
+//! Where a hint is to be the cause, check-ins are so rare that none comes while the test runs.
+
+use serde_json::json;
+
+use crate::support::node::{Node, all_finish, each_exactly_once, publish};
+use crate::support::{Connection, Http, TIMEOUT, TestDatabase, poll_until};
+
+const NEVER: [&str; 4] = ["--check-in", "10m", "--tolerance", "1h"];
+const OFTEN: [&str; 4] = ["--check-in", "200ms", "--tolerance", "5s"];
+
+fn doorman(database: &TestDatabase, failpoints: &str) -> Node {
+    let arguments = [&NEVER[..], &["--workers", "0"]].concat();
+    Node::start_with(database, "door", &arguments, failpoints)
+}
+
+/// Ends the connection over which a node hears and says hints, as soon as it has one.
+async fn deafen(server: &Connection, database: &TestDatabase, name: &str) {
+    let query = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                 WHERE datname = $1 AND application_name LIKE '%/' || $2 AND query ~ '^LISTEN |pg_notify\\(\\$1, p'";
+    poll_until(TIMEOUT, "a connection for hints to end", async || {
+        let ended = server.query(query, &[&database.name(), &name]).await.ok()?;
+        (!ended.is_empty()).then_some(())
+    })
+    .await;
+}
+
+async fn waiting(client: &Connection, count: i64) {
+    let query = "SELECT count(*) FROM mainspring.bookmark WHERE name = 'Elsa.Event'";
+    poll_until(TIMEOUT, "instances to wait for their events", async || {
+        let waiting: i64 = client.query_one(query, &[]).await.ok()?.get(0);
+        (waiting == count).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_node_without_workers_accepts_runs_elsewhere_at_once() {
+    let database = TestDatabase::create().await;
+    let door = doorman(&database, "");
+    let _runner = Node::start_with(&database, "runner", &NEVER, "");
+    let http = door.http.as_ref().unwrap();
+    publish(http).await;
+    let client = database.connect().await;
+    let count = 5;
+    for n in 0..count {
+        let start = json!({"input": {"n": n}});
+        http.post("workflow-definitions/walk/dispatch", &start)
+            .await
+            .expect(200);
+    }
+    waiting(&client, count).await;
+    for n in 0..count {
+        http.post(&format!("events/go-{n}/trigger"), &json!({}))
+            .await
+            .expect(200);
+    }
+    all_finish(&client, count).await;
+    each_exactly_once(&database, &client, count).await;
+    // A door that waits gets its answer.
+    let line = json!({"definitionId": "line", "root": {"type": "Elsa.Event", "id": "line", "eventName": "never"}});
+    http.post("workflow-definitions", &json!({"model": line, "publish": true}))
+        .await
+        .expect(200);
+    let answer = http
+        .post("workflow-definitions/line/execute", &json!({}))
+        .await
+        .expect(200);
+    assert_eq!(answer["workflowState"]["subStatus"], "Suspended", "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_any_hint_a_check_in_finds_the_work() {
+    let database = TestDatabase::create().await;
+    let door = doorman(&database, "wake.lost=error");
+    let _runner = Node::start_with(&database, "runner", &OFTEN, "");
+    let http = door.http.as_ref().unwrap();
+    publish(http).await;
+    let client = database.connect().await;
+    for n in 0..3 {
+        http.post("workflow-definitions/walk/dispatch", &json!({"input": {"n": n}}))
+            .await
+            .expect(200);
+        http.post(&format!("events/go-{n}/trigger"), &json!({}))
+            .await
+            .expect(200);
+    }
+    all_finish(&client, 3).await;
+    each_exactly_once(&database, &client, 3).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_lost_its_connection_for_hints_looks_when_it_has_a_new_one() {
+    let database = TestDatabase::create().await;
+    let door = doorman(&database, "wake.lost=error");
+    let _runner = Node::start_with(&database, "runner", &NEVER, "");
+    let http = door.http.as_ref().unwrap();
+    publish(http).await;
+    // Accepted while nobody is told.
+    http.post("workflow-definitions/walk/dispatch", &json!({"input": {"n": 0}}))
+        .await
+        .expect(200);
+    http.post("events/go-0/trigger", &json!({})).await.expect(200);
+    let server = database.connect_to_server().await;
+    deafen(&server, &database, "runner").await;
+    let client = database.connect().await;
+    all_finish(&client, 1).await;
+    each_exactly_once(&database, &client, 1).await;
+}
+
+fn named(version: usize) -> serde_json::Value {
+    json!({"model": {"definitionId": "named", "name": format!("v{version}"), "root":
+        {"type": "Elsa.WriteLine", "id": "say", "text": {"typeName": "String", "expression":
+            {"type": "Literal", "value": format!("v{version}")}}}}, "publish": true})
+}
+
+async fn shown(http: &Http) -> String {
+    let path = "workflow-definitions/by-definition-id/named?versionOptions=Published";
+    http.get(path).await.expect(200)["name"].as_str().unwrap().to_owned()
+}
+
+/// The other node comes to show the version, and a start there runs it, at once.
+async fn runs_and_shows(http: &Http, version: usize) {
+    let answer = http
+        .post("workflow-definitions/named/execute", &json!({}))
+        .await
+        .expect(200);
+    assert_eq!(answer["workflowState"]["definitionVersion"], version, "{answer}");
+    poll_until(TIMEOUT, "the other node to show the new version", async || {
+        (shown(http).await == format!("v{version}")).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_publish_is_heard_by_all_also_by_who_was_deaf_meanwhile() {
+    let database = TestDatabase::create().await;
+    let one = Node::start_with(&database, "one", &NEVER, "");
+    let two = Node::start_with(&database, "two", &NEVER, "");
+    let (one, other) = (one.http.as_ref().unwrap(), &two);
+    let two = two.http.as_ref().unwrap();
+    let server = database.connect_to_server().await;
+    for version in 1..=12 {
+        if version > 1 {
+            // It has something to evict.
+            assert_eq!(shown(two).await, format!("v{}", version - 1));
+        }
+        let deaf = version % 2 == 0;
+        let (published, ()) = tokio::join!(
+            async { one.post("workflow-definitions", &named(version)).await },
+            async {
+                if deaf {
+                    deafen(&server, &database, "two").await;
+                }
+            }
+        );
+        published.expect(200);
+        runs_and_shows(two, version).await;
+    }
+    let said = other.child.stderr().join("\n");
+    assert!(
+        said.contains("Received cache invalidation event for workflow definition named"),
+        "{said}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_missed_every_signal_learns_from_its_check_in() {
+    let database = TestDatabase::create().await;
+    let one = Node::start_with(&database, "one", &NEVER, "");
+    let two = Node::start_with(&database, "two", &OFTEN, "signal.lost=error");
+    let (one, two) = (one.http.as_ref().unwrap(), two.http.as_ref().unwrap());
+    for version in 1..=3 {
+        one.post("workflow-definitions", &named(version)).await.expect(200);
+        runs_and_shows(two, version).await;
+    }
+    // A draft changes what is shown of the published version, too.
+    let mut draft = named(4);
+    draft["publish"] = json!(false);
+    one.post("workflow-definitions", &draft).await.expect(200);
+    poll_until(
+        TIMEOUT,
+        "the published version to be the newest no longer",
+        async || {
+            let path = "workflow-definitions/by-definition-id/named?versionOptions=Published";
+            (two.get(path).await.expect(200)["isLatest"] == json!(false)).then_some(())
+        },
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_new_connection_nothing_that_was_cached_is_shown() {
+    let database = TestDatabase::create().await;
+    let one = Node::start_with(&database, "one", &NEVER, "");
+    let two = Node::start_with(&database, "two", &NEVER, "signal.lost=error");
+    let (one, two) = (one.http.as_ref().unwrap(), two.http.as_ref().unwrap());
+    one.post("workflow-definitions", &named(1)).await.expect(200);
+    assert_eq!(shown(two).await, "v1");
+    one.post("workflow-definitions", &named(2)).await.expect(200);
+    assert_eq!(shown(two).await, "v1", "it has neither heard nor checked in");
+    let server = database.connect_to_server().await;
+    deafen(&server, &database, "two").await;
+    runs_and_shows(two, 2).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_occurrence_that_waits_for_what_another_node_runs_starts_when_that_has_ended() {
+    let database = TestDatabase::create().await;
+    let _fires = Node::start_with(
+        &database,
+        "fires",
+        &[&NEVER[..], &["--roles", "scheduler"]].concat(),
+        "",
+    );
+    // Neither has heard that an occurrence waits, and it does not fire itself.
+    let runs = Node::start_with(
+        &database,
+        "runs",
+        &[&NEVER[..], &["--roles", "api,worker"]].concat(),
+        "",
+    );
+    let http = runs.http.as_ref().unwrap();
+    let client = database.connect().await;
+    // A few occurrences, and none after them whose time would be a reason to look.
+    let now: chrono::DateTime<chrono::Utc> = client.query_one("SELECT now()", &[]).await.unwrap().get(0);
+    let at = |seconds| (now + chrono::TimeDelta::seconds(seconds)).to_rfc3339();
+    let timer = json!({"type": "Elsa.Timer", "id": "timer", "canStartWorkflow": true, "interval": "00:00:02",
+        "overlap": "QueueOne", "startAt": at(2), "endAt": at(7)});
+    let queue = json!({"definitionId": "queue", "root": {"type": "Elsa.Sequence", "id": "root", "activities": [
+        timer, {"type": "Elsa.Event", "id": "wait", "eventName": "go"}]}});
+    http.post("workflow-definitions", &json!({"model": queue, "publish": true}))
+        .await
+        .expect(200);
+    poll_until(TIMEOUT, "an occurrence to wait", async || {
+        let listed = http.get("cluster/timers").await.expect(200);
+        let schedule = &listed["items"][0];
+        (schedule["isQueued"] == true && schedule["nextOccurrence"].is_null()).then_some(())
+    })
+    .await;
+    waiting(&client, 1).await;
+    http.post("events/go/trigger", &json!({})).await.expect(200);
+    let both = "SELECT count(*) FROM mainspring.instance";
+    poll_until(TIMEOUT, "what waited to start", async || {
+        let started: i64 = client.query_one(both, &[]).await.ok()?.get(0);
+        (started == 2).then_some(())
+    })
+    .await;
+    waiting(&client, 1).await;
+    let listed = http.get("cluster/timers").await.expect(200);
+    assert_eq!(
+        (&listed["items"][0]["fired"], &listed["items"][0]["isQueued"]),
+        (&json!(2), &json!(false))
+    );
+}

@@ -1,0 +1,80 @@
+//! `mainspring dev --nodes 3`.
+
+use serde_json::json;
+
+use crate::support::process::{end, lives};
+use crate::support::{Child, Http, LONG_TIMEOUT, poll_until};
+
+/// The processes and addresses of the nodes, by what dev says of them.
+fn nodes(dev: &Child) -> Vec<(String, String)> {
+    let node = |line: &String| {
+        let (url, pid) = line.split_once(" answers on ")?.1.split_once(", process ")?;
+        Some((pid.to_owned(), url.to_owned()))
+    };
+    dev.stdout().iter().filter_map(node).collect()
+}
+
+#[tokio::test]
+async fn three_nodes_are_three_processes_and_none_outlives_its_dev() {
+    let folder = std::env::temp_dir().join(format!("mainspring-dev-{}", uuid::Uuid::new_v4().simple()));
+    let data = folder.to_string_lossy().into_owned();
+    let arguments = ["dev", "--nodes", "3", "--listen", "127.0.0.1:0", "--data-dir", &data];
+    let mut dev = Child::start(&arguments, &[]);
+    dev.wait_for_line("ready ", LONG_TIMEOUT);
+    let first: Vec<String> = nodes(&dev).into_iter().map(|(pid, _)| pid).collect();
+    assert_eq!(first.len(), 3);
+    assert!(first.iter().all(|pid| lives(pid) && *pid != dev.id().to_string()));
+    // Nobody is there any more who could stop them.
+    dev.kill9();
+    end(&first).await;
+
+    let mut dev = Child::start(&arguments, &[]);
+    dev.wait_for_line("ready ", LONG_TIMEOUT);
+    let second = nodes(&dev);
+    let kill = std::process::Command::new("kill").args(["-9", &second[1].0]).status();
+    assert!(kill.unwrap().success());
+    for said in ["node-2 has exited", "node-2 was removed"] {
+        poll_until(LONG_TIMEOUT, said, async || {
+            dev.stderr().iter().any(|line| line.starts_with(said)).then_some(())
+        })
+        .await;
+    }
+    assert!(lives(&second[0].0) && lives(&second[2].0));
+    let http = Http::new(&second[2].1);
+    let executed = http.post("workflow-definitions/hello-world/execute", &json!({})).await;
+    assert_eq!(executed.expect(200)["workflowState"]["status"], "Finished");
+    let lines = dev.stdout();
+    assert!(lines.iter().any(|line| line.starts_with("node-3 | ")), "{lines:?}");
+
+    dev.signal("INT");
+    assert_eq!(dev.wait(LONG_TIMEOUT).code(), Some(0), "{}", dev.stderr().join("\n"));
+    end(&second.into_iter().map(|(pid, _)| pid).collect::<Vec<_>>()).await;
+    let log = dev.stderr();
+    for node in ["node-1", "node-3"] {
+        let left = log
+            .iter()
+            .any(|line| line.starts_with(node) && line.contains("left in good order"));
+        assert!(left, "{node}: {log:?}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_taken_port_is_told_before_anything_is_started() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let mut dev = Child::start(
+        &[
+            "dev",
+            "--nodes",
+            "2",
+            "--listen",
+            &address,
+            "--data-dir",
+            "/dev/null/none",
+        ],
+        &[],
+    );
+    assert_eq!(dev.wait(LONG_TIMEOUT).code(), Some(1));
+    assert!(dev.stderr().join("\n").contains(&address), "{:?}", dev.stderr());
+}

@@ -1,0 +1,85 @@
+//! The failpoints of the engine, by the operation that passes them. Each is passed by a test that kills a process there.
+
+/// From a call to the commit of its burst.
+pub(crate) const CALL: [&str; 15] = [
+    "accept.before",
+    "accept.after",
+    "claim.before",
+    "claim.locked",
+    "claim.after",
+    "burst.before",
+    "burst.running",
+    "burst.after",
+    "commit.gathered",
+    "commit.begun",
+    "commit.locked",
+    "commit.written",
+    "commit.matched",
+    "commit.committed",
+    "commit.answered",
+];
+
+/// A poll that finds work.
+pub(crate) const POLL: [&str; 1] = ["claim.poll"];
+
+/// A publish.
+pub(crate) const PUBLISH: [&str; 2] = ["publish.written", "publish.committed"];
+
+/// A registration.
+pub(crate) const REGISTRATION: [&str; 1] = ["node.register"];
+
+/// The removal of an expired node.
+pub(crate) const REMOVAL: [&str; 6] = [
+    "removal.before",
+    "removal.fenced",
+    "removal.terminated",
+    "removal.releasing",
+    "removal.released",
+    "removal.forgotten",
+];
+
+/// A delete.
+pub(crate) const DELETE: [&str; 5] = [
+    "delete.before",
+    "delete.locked",
+    "delete.fenced",
+    "delete.written",
+    "delete.committed",
+];
+
+/// A change of the activation strategy.
+pub(crate) const STRATEGY: [&str; 2] = ["activation.waits", "activation.waited"];
+
+/// What a burst passes only after another failure: the release of its rows, and the question what became of its claim.
+pub(crate) const AFTER_A_FAILURE: [&str; 2] = ["claim.release", "classify.before"];
+
+/// The replay of a dead letter.
+pub(crate) const REPLAY: [&str; 1] = ["replay.taken"];
+
+/// The computation of schedules at a start.
+pub(crate) const RECOMPUTE: [&str; 1] = ["fire.computed"];
+
+/// The poll that fires schedules.
+pub(crate) const FIRE: [&str; 3] = ["fire.poll", "fire.decided", "fire.fired"];
+
+/// No moment of a process: messages that are lost, and a point for a single instance.
+pub(crate) const OTHERS: [&str; 3] = ["wake.lost", "signal.lost", "burst.instance."];
+
+/// All of them.
+pub(crate) fn all() -> Vec<&'static str> {
+    [
+        &CALL[..],
+        &POLL,
+        &PUBLISH,
+        &REGISTRATION,
+        &REMOVAL,
+        &DELETE,
+        &STRATEGY,
+        &AFTER_A_FAILURE,
+        &REPLAY,
+        &RECOMPUTE,
+        &FIRE,
+        &OTHERS,
+    ]
+    .concat()
+}

@@ -1,0 +1,37 @@
+//! A failpoint at which a node stalls until the test opens it.
+
+use std::path::PathBuf;
+
+use super::{TIMEOUT, poll_until};
+
+/// Where a node stalls until it is opened.
+pub(crate) struct Gate(PathBuf);
+
+impl Gate {
+    pub(crate) fn new() -> Self {
+        Self(std::env::temp_dir().join(format!("mainspring-gate-{}", uuid::Uuid::new_v4().simple())))
+    }
+
+    pub(crate) fn stalls(&self, point: &str) -> String {
+        format!("{point}=stall:{}", self.0.display())
+    }
+
+    pub(crate) async fn reached(&self) {
+        let mark = self.0.with_extension("reached");
+        poll_until(TIMEOUT, "the node to come to the point", async || {
+            mark.exists().then_some(())
+        })
+        .await;
+    }
+
+    pub(crate) fn open(&self) {
+        std::fs::write(&self.0, "").unwrap();
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+        let _ = std::fs::remove_file(self.0.with_extension("reached"));
+    }
+}

@@ -1,0 +1,33 @@
+//! The programs that start nodes of their own: `dev --nodes`, `demo` and the benchmarks, run for real.
+
+use std::path::Path;
+
+use super::{LONG_TIMEOUT, poll_until};
+
+/// Whether a process is there and does something: one that has ended and that nobody reaps does not count.
+pub(crate) fn lives(pid: &str) -> bool {
+    if Path::new("/proc/self/stat").exists() {
+        return std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
+            stat.rsplit_once(')')
+                .is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
+        });
+    }
+    let kill = std::process::Command::new("kill").args(["-0", pid]).output();
+    kill.is_ok_and(|done| done.status.success())
+}
+
+pub(crate) async fn end(pids: &[String]) {
+    poll_until(LONG_TIMEOUT, "the nodes to end", async || {
+        (!pids.iter().any(|pid| lives(pid))).then_some(())
+    })
+    .await;
+}
+
+#[test]
+fn a_process_that_lives_is_told_from_one_that_does_not() {
+    assert!(lives(&std::process::id().to_string()));
+    let mut ended = std::process::Command::new("true").spawn().unwrap();
+    let pid = ended.id().to_string();
+    ended.wait().unwrap();
+    assert!(!lives(&pid));
+}

@@ -1,0 +1,102 @@
+//! A cluster of three nodes on one database.
+
+use serde_json::json;
+
+use super::node::{NAMES, Node, all_finish, each_exactly_once, go_on, publish, start_walk};
+use super::{Connection, TIMEOUT, TestDatabase, poll_until};
+
+/// Short, so that the tests are.
+pub(crate) const TOLERANCE: [&str; 2] = ["--tolerance", "1s"];
+
+/// Three nodes, the first of them armed.
+pub(crate) struct ThreeNodes {
+    pub(crate) database: TestDatabase,
+    pub(crate) client: Connection,
+    pub(crate) nodes: Vec<Node>,
+}
+
+impl ThreeNodes {
+    pub(crate) async fn start(failpoints: &str, arguments: &[&str]) -> Self {
+        let armed = [failpoints, "", ""];
+        Self::start_armed(armed, arguments).await
+    }
+
+    pub(crate) async fn start_armed(failpoints: [&str; 3], arguments: &[&str]) -> Self {
+        let database = TestDatabase::create().await;
+        let url = database.url();
+        let arguments = [&["--check-in", "200ms"], arguments].concat();
+        Self::start_at(database, [&url, &url, &url], failpoints, &arguments).await
+    }
+
+    /// One after the other, so that the ring has their order; each by a way of its own to the database.
+    pub(crate) async fn start_at(
+        database: TestDatabase,
+        urls: [&str; 3],
+        failpoints: [&str; 3],
+        arguments: &[&str],
+    ) -> Self {
+        let nodes: Vec<Node> = NAMES
+            .iter()
+            .zip(urls)
+            .zip(failpoints)
+            .map(|((name, url), failpoints)| {
+                Node::start_at(url, name, arguments, &[("MAINSPRING_FAILPOINTS", failpoints)])
+            })
+            .collect();
+        publish(nodes[1].http.as_ref().unwrap()).await;
+        let client = database.connect().await;
+        Self {
+            database,
+            client,
+            nodes,
+        }
+    }
+
+    pub(crate) async fn incarnation(&self, name: &str) -> Option<i64> {
+        let query = "SELECT max(incarnation) FROM mainspring.node WHERE node_id = $1";
+        self.client.query_one(query, &[&name]).await.unwrap().get(0)
+    }
+
+    pub(crate) async fn count(&self, query: &str) -> i64 {
+        self.client.query_one(query, &[]).await.unwrap().get(0)
+    }
+
+    /// Accepts starts through the first node, and their events through the second.
+    pub(crate) async fn load(&self, count: usize) {
+        for n in 0..count {
+            let (first, second) = (self.nodes[0].http.clone(), self.nodes[1].http.clone());
+            let start = json!({"input": {"n": n}});
+            start_walk(n, &start, &mut || first.clone()).await;
+            go_on(n, &mut || second.clone()).await;
+        }
+    }
+
+    /// Waits until a node has so many rows in its hands.
+    pub(crate) async fn holds(&self, incarnation: i64, rows: i64) {
+        let query = format!("SELECT count(*) FROM mainspring.work WHERE claimed_by = {incarnation}");
+        poll_until(TIMEOUT, "the node to claim rows", async || {
+            (self.count(&query).await >= rows).then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until nothing is left of an incarnation.
+    pub(crate) async fn is_forgotten(&self, incarnation: i64) {
+        let query = format!(
+            "SELECT (SELECT count(*) FROM mainspring.node WHERE incarnation = {incarnation})
+                  + (SELECT count(*) FROM mainspring.removed_node WHERE incarnation = {incarnation})
+                  + (SELECT count(*) FROM mainspring.fence WHERE incarnation = {incarnation})
+                  + (SELECT count(*) FROM mainspring.work WHERE claimed_by = {incarnation})
+                  + (SELECT count(*) FROM mainspring.timer WHERE claimed_by = {incarnation})"
+        );
+        poll_until(TIMEOUT, "a dead node to be forgotten", async || {
+            (self.count(&query).await == 0).then_some(())
+        })
+        .await;
+    }
+
+    pub(crate) async fn ends_well(&self, count: i64) {
+        all_finish(&self.client, count).await;
+        each_exactly_once(&self.database, &self.client, count).await;
+    }
+}
