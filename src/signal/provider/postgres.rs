@@ -31,8 +31,8 @@ impl PostgresSignal {
     /// Uses a connection that listens to [`Channel::Signals`].
     pub(crate) fn new(notices: &Notifier, connection: Option<NotifierTask>) -> Self {
         let missed = CacheNotification::Invalidate;
-        let lost = Some("signal.lost");
-        let listener = ChannelListener::start(notices, Channel::Signals, missed, lost, |payload| {
+        let failpoint = Some("signal.lost");
+        let listener = ChannelListener::start(notices, Channel::Signals, missed, failpoint, |payload| {
             let change = serde_json::from_str(payload).map_err(|_| Malformed)?;
             Ok(Some(CacheNotification::Changed(change)))
         });

@@ -216,7 +216,7 @@ fn points(folder: &Path, found: &mut BTreeSet<String>) {
             points(&path, found);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let text = std::fs::read_to_string(&path).unwrap();
-            for hit in ["failpoint::hit(\"", "failpoint::hit_of(\""] {
+            for hit in ["failpoint::hit(\"", "failpoint::hit_of(\"", "failpoint = Some(\""] {
                 let names = text.split(hit).skip(1).filter_map(|rest| rest.split('"').next());
                 found.extend(names.map(str::to_owned));
             }
