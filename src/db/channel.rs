@@ -4,6 +4,8 @@
 //! holds a hash that is keyed with a secret of the schema. Locks, hints and signals that are used alone need no schema:
 //! where there is none of ours the names are plain.
 
+use std::sync::Arc;
+
 use tokio_postgres::Client;
 
 use super::{ANSWER_TIMEOUT, SchemaName, within};
@@ -23,6 +25,15 @@ pub(crate) enum Channel {
     Signals,
     /// That an operator wants to know which locks there are.
     LockReports,
+}
+
+/// What a listening connection reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Notification {
+    /// A payload that a session sent, perhaps one of this process.
+    Received { channel: Arc<str>, payload: Arc<str> },
+    /// The connection is new: any notification may have been missed.
+    Reconnected,
 }
 
 impl Channel {

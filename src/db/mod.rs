@@ -30,11 +30,11 @@ mod sqlstate;
 mod tests;
 mod tls;
 
-pub(crate) use channel::Channel;
+pub(crate) use channel::{Channel, Notification};
 pub(crate) use channel_listener::{ChannelListener, Malformed, SUBSCRIBER_QUEUE, listen_to, receive_or};
 pub(crate) use connect::{Connector, Session};
 pub(crate) use last_answer::LastAnswer;
-pub(crate) use notifier::{Notification, Notifier, NotifierTask};
+pub(crate) use notifier::{Notifier, NotifierTask};
 #[cfg(feature = "cli")]
 pub(crate) use password::with_file;
 pub(crate) use pool::{Exclusive, Pool};

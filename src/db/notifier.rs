@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, broadcast, watch};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{ANSWER_TIMEOUT, Channel, Connector, Session, within};
+use super::{ANSWER_TIMEOUT, Channel, Connector, Notification, Session, within};
 use crate::{Error, Result};
 
 const NOTIFY: &str = include_str!("../../sql/queries/channel/notify.sql");
@@ -27,15 +27,6 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(2);
 /// The pauses between attempts to connect again.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-
-/// What a listener hears.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Notification {
-    /// Somebody has sent this, perhaps we ourselves.
-    Received { channel: Arc<str>, payload: Arc<str> },
-    /// The connection is new: anything may have been missed.
-    Reconnected,
-}
 
 /// The channels of a schema, over one connection. Cheap to clone; the connection ends with its [`NotifierTask`].
 #[derive(Clone)]

@@ -8,12 +8,13 @@
 //! - `claim_no` grows with each claim; whoever was stripped of a row finds another number there.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use postgres_types::ToSql;
 use serde_json::Value;
 
+use super::clock::DatabaseClock;
 use super::commit::{Claim, DefinitionRef};
 use super::instance::Life;
 use super::work::WorkKind;
@@ -50,28 +51,6 @@ pub(crate) type InstanceKey = (TenantId, InstanceId);
 /// Which version of a definition of which tenant.
 pub(crate) type VersionKey = (TenantId, VersionId);
 
-/// What time it is by the database's clock, without asking again: what it said, and how long ago. Never ahead of it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock {
-    at: DateTime<Utc>,
-    read: Instant,
-}
-
-impl Clock {
-    /// An answer of the database that has just come in.
-    pub(crate) fn read(at: DateTime<Utc>) -> Self {
-        Self {
-            at,
-            read: Instant::now(),
-        }
-    }
-
-    pub(crate) fn now(&self) -> DateTime<Utc> {
-        let passed = TimeDelta::from_std(self.read.elapsed()).unwrap_or_default();
-        self.at.checked_add_signed(passed).unwrap_or(self.at)
-    }
-}
-
 /// A claimed row with what it says.
 #[derive(Clone, Debug)]
 pub(crate) struct ClaimedRow {
@@ -83,7 +62,7 @@ pub(crate) struct ClaimedRow {
     pub(crate) failures: i32,
     pub(crate) crashes: i32,
     /// When it was claimed: not before it was due.
-    pub(crate) clock: Clock,
+    pub(crate) clock: DatabaseClock,
 }
 
 impl ClaimedRow {
@@ -399,7 +378,7 @@ fn claimed_row(row: &tokio_postgres::Row, claim: Claim) -> Result<ClaimedRow> {
         definition,
         failures: row.get(10),
         crashes: row.get(11),
-        clock: Clock::read(row.get(13)),
+        clock: DatabaseClock::read(row.get(13)),
     })
 }
 

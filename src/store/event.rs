@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use tokio_postgres::Row;
 
 use super::activation::{UNSEEDED_LOOK, UNSEEDED_PATIENCE};
-use super::start::{IdempotencyKey, find_request};
+use super::request::{IdempotencyKey, find_request};
 use crate::db::{ANSWER_TIMEOUT, Pool, is_in_doubt, within};
 use crate::failpoint;
 use crate::id::{InstanceId, StimulusHash, TenantId};

@@ -19,6 +19,7 @@ pub(crate) mod activation;
 pub(crate) mod activity_type;
 pub(crate) mod check;
 pub(crate) mod claim;
+pub(crate) mod clock;
 pub(crate) mod commit;
 pub(crate) mod dead_letter;
 pub(crate) mod definition;
@@ -32,6 +33,7 @@ pub(crate) mod node;
 pub(crate) mod observe;
 pub(crate) mod parts;
 pub(crate) mod record;
+pub(crate) mod request;
 pub(crate) mod schedule;
 pub(crate) mod start;
 #[cfg(test)]

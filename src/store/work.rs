@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio_postgres::Row;
 
 use super::dead_letter;
-use super::start::{IdempotencyKey, find_request};
+use super::request::{IdempotencyKey, find_request};
 use crate::db::{ANSWER_TIMEOUT, Pool, is_in_doubt, within};
 use crate::failpoint;
 use crate::id::{Incarnation, InstanceId, TenantId, WorkId};

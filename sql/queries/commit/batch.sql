@@ -8,7 +8,7 @@
 -- changed since our snapshot is not seen at the place where it is locked, and counts as one that is not to be had now.
 -- Whoever joins two of these parts by number does so with `CASE WHEN … IN (…)`, which is hashed; the planner believes that
 -- each has one row, and would compare every row of one with every row of the other.
--- A batch leaves out the parts between --[name and --] that it has no rows for; see store::commit::shape. Most are plain:
+-- A batch leaves out the parts between --[name and --] that it has no rows for; see store::commit::statement. Most are plain:
 -- each burst was born of one row of work, and nothing else is to be looked up. Their parts stand beside those of the others.
 -- Whose rows are claimed is asked so (no incarnation is 0) that no plan walks over all that is claimed or due.
 WITH fence_held AS MATERIALIZED (
@@ -29,7 +29,7 @@ WITH fence_held AS MATERIALIZED (
     --[waiting
       AND NOT EXISTS (SELECT 1 FROM missed m WHERE m.no = r.no)
     --]
---[several
+--[multi
 ), work_held AS MATERIALIZED (
     SELECT c.no, c.work_id AS id, l.place
     FROM (SELECT c.no, r.tenant_id, c.work_id, c.claim_no
@@ -79,7 +79,7 @@ WITH fence_held AS MATERIALIZED (
     FROM burned b
     WHERE b.timer_place IS NOT NULL
 --]
---[several
+--[multi
 ), held AS (
     SELECT h.no, count(*) AS claims
     FROM (SELECT no FROM work_held
@@ -87,7 +87,7 @@ WITH fence_held AS MATERIALIZED (
 --[timed
           UNION ALL SELECT no FROM timer_held
 --]
---[several
+--[multi
          ) h
     GROUP BY h.no
 ), eligible AS (
@@ -101,13 +101,13 @@ WITH fence_held AS MATERIALIZED (
 --]
 ), winner AS MATERIALIZED (
     SELECT e.*
-           --[plain
+           --[single
            , h.place AS work_place
            --]
-           --[standing
+           --[existing
            , l.place, l.created_at
            --]
-    --[plain
+    --[single
     -- In no order: what is locked is stepped over, and a straggler travels alone.
     FROM request e
     CROSS JOIN LATERAL (
@@ -115,34 +115,34 @@ WITH fence_held AS MATERIALIZED (
         WHERE w.id = e.work_id AND w.tenant_id = e.tenant_id AND coalesce(w.claimed_by, 0) = $1 AND w.claim_no = e.claim_no
         FOR UPDATE SKIP LOCKED) h
     --]
-    --[several
+    --[multi
     FROM eligible e
     --]
-    --[standing
+    --[existing
     LEFT JOIN LATERAL (
         SELECT i.ctid AS place, i.created_at FROM instance i
         WHERE e.expected > 0 AND i.id = e.instance_id AND i.tenant_id = e.tenant_id AND i.version = e.expected
         FOR NO KEY UPDATE SKIP LOCKED) l ON true
     --]
     WHERE true
-    --[plain
+    --[single
       AND (SELECT true FROM work s WHERE s.ctid = h.place)
     --]
-    --[free
+    --[no_lookup
       -- What an instance holds until its end is freed in another shape. Where any holds something, those that end are stepped
       -- over, and sent again in the shape that looks them up.
       AND CASE WHEN e.status = 1 THEN (SELECT true FROM activation LIMIT 1) IS NULL ELSE true END
     --]
-    --[strict
+    --[lookup
       AND CASE WHEN e.status = 1
                THEN (SELECT true FROM activation a
                      WHERE a.instance_id = e.instance_id AND a.tenant_id = e.tenant_id LIMIT 1) IS NULL
                ELSE true END
     --]
-    --[standing
+    --[existing
       AND (e.expected = 0 OR (SELECT true FROM instance s WHERE s.ctid = l.place))
 --]
---[standing
+--[existing
 ), updated AS (
     UPDATE instance i
     SET version = i.version + 1, last_burst = w.burst, status = w.status, sub_status = w.sub_status,
@@ -161,24 +161,24 @@ WITH fence_held AS MATERIALIZED (
     -- An id that is taken fails the batch; it is split until the one that is too late stands alone. With ON CONFLICT each
     -- row would be looked for, and written in two steps.
     WHERE w.expected = 0
---[several
+--[multi
     -- In plain ones nobody else has an id that we hold the start of.
     ORDER BY w.tenant_id, w.instance_id
 --]
 ), work_done AS (
---[plain
+--[single
     DELETE FROM work x USING winner w
     WHERE x.ctid = w.work_place
 --]
---[plain and going
+--[single and continuing
       AND NOT w.continues
 --]
---[several
+--[multi
     DELETE FROM work x USING work_held h
     WHERE x.ctid = h.place
       AND CASE WHEN h.no IN (SELECT w.no FROM winner w) THEN true ELSE false END
 --]
---[several and going
+--[multi and continuing
       AND CASE WHEN h.id IN (SELECT w.work_id FROM winner w WHERE w.continues AND w.work_id IS NOT NULL)
           THEN false ELSE true END
 --]
@@ -233,7 +233,7 @@ WITH fence_held AS MATERIALIZED (
     FROM unnest($7::commit_stimulus[]) s
     JOIN winner w ON w.no = s.no
 --]
---[several
+--[multi
 ), activation_freed AS (
     -- The end of the instance, or another correlation id, frees what it held.
     DELETE FROM activation a
@@ -277,27 +277,27 @@ WITH fence_held AS MATERIALIZED (
            w.entries, w.record
     FROM winner w
     WHERE w.record IS NOT NULL
---[going
+--[continuing
 ), kept_on AS (
     -- A burst that yielded goes on under a row that it was born of, so that a crash now loses nothing. What it said has
     -- been done, and whoever died with it died before this. Nothing that stands in an index is changed, so the row stays
     -- on its page: a start keeps the name of its definition.
     UPDATE work x SET kind = 4, body = '{}', version_id = NULL, definition_version = NULL, failures = 0, crashes = 0
 --]
---[plain and going
+--[single and continuing
     FROM winner w
     WHERE x.ctid = w.work_place AND w.continues
 --]
---[several and going
+--[multi and continuing
     FROM work_held h
     WHERE x.ctid = h.place
       AND CASE WHEN h.id IN (SELECT w.work_id FROM winner w WHERE w.continues AND w.work_id IS NOT NULL)
           THEN true ELSE false END
 --]
---[going
+--[continuing
       AND (x.kind <> 4 OR x.failures > 0 OR x.crashes > 0)
 --]
---[renewed
+--[new_row
 ), continued AS (
     -- One that was born of a timer alone has a row made for it.
     INSERT INTO work (tenant_id, instance_id, kind, body, claimed_by, claim_no)
@@ -308,16 +308,16 @@ WITH fence_held AS MATERIALIZED (
 --]
 )
 SELECT w.no, w.expected + 1 AS version, now() AS committed_at
-       --[standing
+       --[existing
        -- Null: with this commit.
        , w.created_at
        --]
-       --[several
+       --[multi
        -- It ran alone of its schedule: another occurrence may wait for that.
        , (w.tenant_id, w.instance_id) IN (SELECT f.tenant_id, f.instance_id FROM activation_freed f WHERE f.strategy = 0)
          AS freed
        --]
-       --[asking
+       --[reports_pending
        -- Whether something else waits to be done for an instance that goes on.
        , CASE WHEN w.continues
               THEN EXISTS (SELECT 1 FROM work x
@@ -325,10 +325,10 @@ SELECT w.no, w.expected + 1 AS version, now() AS committed_at
                              AND coalesce(x.claimed_by, 0) = 0 AND x.available_at <= now())
               ELSE false END AS more
        --]
-       --[renewed
+       --[new_row
        , c.id AS continued
        --]
 FROM winner w
---[renewed
+--[new_row
 LEFT JOIN continued c ON c.tenant_id = w.tenant_id AND c.instance_id = w.instance_id
 --]

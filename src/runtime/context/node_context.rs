@@ -133,7 +133,7 @@ impl Shift {
         let mut writing = WriterOptions::default();
         if pool.is_single() {
             // Whoever asks for so few connections gets no second one for commits.
-            writing.many = None;
+            writing.second_lane_min = None;
         }
         let (writer, writer_tasks) = CommitWriter::start(connector, incarnation, writing).await?;
         let (express, express_task) = Acceptor::start(connector, &pool, incarnation, false);

@@ -20,7 +20,7 @@ use crate::runtime::engine::start::{request_key, to_body};
 use crate::runtime::worker::instruction::ResumeBody;
 use crate::store::event::{self, Fanout, NewEvent};
 use crate::store::instance::{self, Life};
-use crate::store::start::{IdempotencyKey, find_request};
+use crate::store::request::{IdempotencyKey, find_request};
 use crate::store::work::{self, AcceptedCancel, AcceptedResume};
 use crate::{Error, Result};
 

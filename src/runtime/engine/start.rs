@@ -18,7 +18,8 @@ use crate::runtime::worker::instruction::StartBody;
 use crate::runtime::worker::steps::Locked;
 use crate::store::claim::ClaimedRow;
 use crate::store::commit::Claim;
-use crate::store::start::{AcceptedStart, Acceptor, IdempotencyKey, NewStart};
+use crate::store::request::IdempotencyKey;
+use crate::store::start::{AcceptedStart, Acceptor, NewStart};
 use crate::store::work::WorkKind;
 use crate::{Error, Result};
 

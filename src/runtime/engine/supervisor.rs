@@ -238,7 +238,7 @@ async fn watch_over(duty: &mut OnDuty) -> &'static str {
         biased;
         reason = duty.membership.ended() => reason,
         () = duty.shift.stop.cancelled() => "one of its commits was refused",
-        _ = &mut tasks.writer.fast => "its commit writer ended",
+        _ = &mut tasks.writer.first => "its commit writer ended",
         _ = &mut tasks.writer.second => "its second commit writer ended",
         _ = &mut tasks.writer.contended => "its commit writer for stragglers ended",
         _ = &mut tasks.express => "its acceptor ended",

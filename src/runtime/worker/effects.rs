@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::Result;
 use crate::execution::{Bookmark, BurstResult, Status, SubStatus};
 use crate::id::ActivityExecutionId;
-use crate::store::commit::{BookmarkRow, DueRow, Effects, StimulusRow, Waiting};
+use crate::store::commit::{BookmarkRow, DueRow, Effects, StimulusRow, WaitingBookmark};
 use crate::store::record::{Entry, Execution, ExecutionRef, Record, RecordRow};
 
 /// The number of a status in the database.
@@ -70,17 +70,17 @@ pub(crate) fn of(outcome: &BurstResult, stimuli: Vec<StimulusRow>) -> Result<Eff
         unmet: Vec::new(),
         record: record(outcome)?,
         continues: outcome.yielded,
-        asks: false,
+        reads_pending_work: false,
     })
 }
 
 /// The bookmarks of an instance that were there before, and may meet stimuli of its new correlation id.
-pub(crate) fn rematched(outcome: &BurstResult) -> Vec<Waiting> {
+pub(crate) fn rematched(outcome: &BurstResult) -> Vec<WaitingBookmark> {
     let is_new = |bookmark: &Bookmark| outcome.bookmarks_created.iter().any(|made| made.id == bookmark.id);
     let standing = outcome.state.bookmarks().iter();
     let standing = standing.filter(|bookmark| bookmark.publishable && !is_new(bookmark));
     standing
-        .map(|bookmark| Waiting {
+        .map(|bookmark| WaitingBookmark {
             bookmark: bookmark.id.as_str().to_owned(),
             hash: bookmark.hash,
         })

@@ -131,7 +131,7 @@ async fn drive(
                 told.extend(last);
                 let (status, sub_status) = (state.status(), state.sub_status());
                 tell(shift, told, state, commit);
-                if commit.freed {
+                if commit.released_schedule {
                     shift.freed();
                 }
                 if sub_status == SubStatus::Cancelled {

@@ -22,7 +22,8 @@ use crate::runtime::worker::activity_faults;
 use crate::runtime::worker::effects;
 use crate::runtime::worker::instruction;
 use crate::runtime::worker::unsupported;
-use crate::store::claim::{self, ClaimedRow, Clock, InstanceKey, LoadedRow, Release, ReleaseCause};
+use crate::store::claim::{self, ClaimedRow, InstanceKey, LoadedRow, Release, ReleaseCause};
+use crate::store::clock::DatabaseClock;
 use crate::store::commit::{Claim, Commit, CommitOutcome, CommitReply, CommitRequest, DefinitionRef, Effects};
 use crate::store::instance;
 use crate::store::work::WorkKind;
@@ -142,7 +143,7 @@ pub(crate) struct Prepared {
     expected: Option<InstanceVersion>,
     state: Option<Box<InstanceState>>,
     attempt: u32,
-    clock: Clock,
+    clock: DatabaseClock,
     /// When it was last asked whether anything else waits for the instance, or all of that was claimed.
     asked: Instant,
 }
@@ -178,7 +179,7 @@ pub(crate) struct Finished {
     state: Box<InstanceState>,
     yielded: bool,
     waits: Until,
-    clock: Clock,
+    clock: DatabaseClock,
     asked: Instant,
     /// Incidents of the instance before this burst.
     incidents: usize,
@@ -391,7 +392,7 @@ pub(crate) async fn run(shift: &Shift, prepared: Prepared) -> Result<Ran> {
         .filter_map(ClaimedRow::awaited_work);
     let asks = outcome.yielded && asked.elapsed() >= ASKS;
     let effects = Effects {
-        asks,
+        reads_pending_work: asks,
         unmet: unmet.collect(),
         rematched: match correlated {
             Some(before) if before != outcome.correlation_id => effects::rematched(&outcome),
@@ -455,7 +456,7 @@ impl Finished {
                 rows,
             });
         }
-        let kept = request.kept();
+        let kept = request.continuation();
         let CommitReply { outcome, guard } = shift.writer.commit(request, guard).await?;
         let commit = match outcome {
             CommitOutcome::Committed(commit) => commit,
@@ -489,7 +490,7 @@ impl Finished {
             .ok_or_else(|| Error::internal("a burst that yielded has no row to go on under"))?;
         let claim = Claim::Work(work, claim_no);
         hold.add(claim.clone());
-        let clock = Clock::read(commit.committed_at);
+        let clock = DatabaseClock::read(commit.committed_at);
         let row = ClaimedRow {
             claim,
             instruction: Some((WorkKind::Continue, serde_json::Value::Null)),
@@ -513,7 +514,7 @@ impl Finished {
         Ok(Settled::GoesOn {
             next: Box::new(next),
             told,
-            others_wait: commit.more,
+            others_wait: commit.has_pending_work,
         })
     }
 }

@@ -1,13 +1,13 @@
-//! Whether the database takes what commits write: a circuit breaker.
+//! A circuit breaker: stops claiming while the database refuses commits.
 //!
 //! # Invariants
 //!
-//! - What a server refuses for reasons that need not be a row's (a right that was revoked, a full disk, a missing partition,
-//!   a read-only server) is a fault of the database, unless bursts of the same statement shape are committed meanwhile.
-//!   It opens the breaker once a second instance meets one with no such commit in between: one alone hurts only itself.
+//! - An error that need not be a row's own (a revoked right, a full disk, a missing partition, a read-only server) is a fault
+//!   of the database, unless requests of the same statement shape are committed meanwhile. The breaker opens once a second
+//!   instance meets a fault with no such commit in between.
 //! - While the breaker is open, this node claims only a few instances at a time, with pauses that double up to a bound, and
-//!   it is not ready. Nothing is blamed on a row.
-//! - A commit closes it; so does a probe that finds nothing to run, as there is nothing left to wait for.
+//!   it is not ready. No row counts a failure.
+//! - A commit closes it; so does a probe that finds nothing to run.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,30 +19,30 @@ use super::statement::StatementShape;
 use crate::Error;
 use crate::id::{InstanceId, TenantId};
 
-/// Which instance met a fault.
+/// The instance that met a fault.
 type Key = (TenantId, InstanceId);
 
-/// How many instances a probe claims: one alone may be to blame itself.
+/// How many instances a probe claims: a failure of one alone may be its own.
 pub(crate) const PROBE_INSTANCES: usize = 2;
 
 /// The pause before the first probe, and the longest; each is jittered by a quarter.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(30));
 
-/// How often the log says at most that the breaker is still open.
+/// The least time between two log messages about an open breaker.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What this node may claim.
+/// How much this node may claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClaimLimit {
-    /// All that there is.
+    /// Without limit.
     Unlimited,
-    /// At most [`PROBE_INSTANCES`] instances, to see whether it works again.
+    /// At most [`PROBE_INSTANCES`] instances, to find out whether commits succeed again.
     Probe,
-    /// Nothing until then.
+    /// Nothing until this time.
     PausedUntil(Instant),
 }
 
-/// Shared by the lanes of a writer and whoever claims.
+/// Shared by the lanes of a writer and the poller.
 #[derive(Default)]
 pub(crate) struct Breaker {
     state: Mutex<State>,
@@ -54,17 +54,17 @@ struct State {
     /// When a batch of this shape was last committed.
     committed: HashMap<StatementShape, Instant>,
     open: Option<OpenState>,
-    /// The one instance that met a fault, and no commit of that shape has come since.
-    suspect: Option<(Key, Option<StatementShape>)>,
-    /// How often it was probed since the last commit.
+    /// The one instance that met a fault; no request of that shape was committed since.
+    first_fault: Option<(Key, Option<StatementShape>)>,
+    /// Probes since the last commit.
     probes: u32,
 }
 
 struct OpenState {
-    /// What was refused; none: something else than a commit.
+    /// The shape that was refused; none: something else than a commit.
     shape: Option<StatementShape>,
     reason: String,
-    /// No probe before.
+    /// The time of the next probe.
     until: Instant,
     logged_at: Instant,
 }
@@ -74,17 +74,17 @@ impl Breaker {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The database refused something that concerns all work.
+    /// Records a fault that concerns all work.
     pub(crate) fn record_fault(&self, error: &Error) {
         self.open(None, error);
     }
 
-    /// The database refused what a burst of this instance needs.
+    /// Records a fault at a statement for one instance.
     pub(crate) fn record_instance_fault(&self, key: &Key, error: &Error) {
         self.record_fault_of(key, None, error);
     }
 
-    /// The database refused the commit of a burst of this instance, of this shape.
+    /// Records a fault at the commit of a request of this shape.
     pub(super) fn record_commit_fault(&self, key: &Key, shape: StatementShape, error: &Error) {
         self.record_fault_of(key, Some(shape), error);
     }
@@ -92,13 +92,13 @@ impl Breaker {
     fn record_fault_of(&self, key: &Key, shape: Option<StatementShape>, error: &Error) {
         {
             let mut state = self.state();
-            let is_alone = state.suspect.as_ref().is_none_or(|(suspect, _)| suspect == key);
+            let is_alone = state.first_fault.as_ref().is_none_or(|(first, _)| first == key);
             if is_alone && state.open.is_none() {
-                let is_new = state.suspect.is_none();
-                state.suspect = Some((key.clone(), shape));
+                let is_new = state.first_fault.is_none();
+                state.first_fault = Some((key.clone(), shape));
                 drop(state);
                 if is_new {
-                    tracing::warn!(instance = %key.1, %error, "the database refuses a burst; it is tried again");
+                    tracing::warn!(instance = %key.1, %error, "the database refuses a burst; it is retried");
                 }
                 return;
             }
@@ -133,45 +133,44 @@ impl Breaker {
         if !is_logged {
             tracing::warn!(
                 %error,
-                "the database refuses what this node does, for reasons that are not the work's; claiming pauses, and goes on \
-                 by itself"
+                "the database refuses commits for a reason that is not the work's; claiming pauses and resumes by itself"
             );
         }
     }
 
-    /// A batch of this shape was committed.
+    /// Records that a batch of this shape was committed.
     pub(super) fn committed(&self, shape: StatementShape) {
         let now = Instant::now();
         let closes = {
             let mut state = self.state();
             state.committed.insert(shape, now);
             state.probes = 0;
-            let suspect = &mut state.suspect;
-            suspect.take_if(|(_, refused)| refused.is_none_or(|refused| shape.covers(refused)));
+            let first_fault = &mut state.first_fault;
+            first_fault.take_if(|(_, refused)| refused.is_none_or(|refused| shape.covers(refused)));
             let Some(open) = &mut state.open else { return };
             let covers = open.shape.is_none_or(|refused| shape.covers(refused));
             if covers {
                 state.open = None;
             } else {
-                // Something works: what is of that kind need not wait.
+                // Commits of another shape succeed: the next probe need not wait.
                 open.until = now;
             }
             covers
         };
         if closes {
-            tracing::info!("the database takes commits again; claiming goes on");
+            tracing::info!("the database takes commits again; claiming resumes");
         }
         self.closed.notify_one();
     }
 
-    /// Whether bursts whose statement does all that one of this shape does were committed since `since`.
+    /// Whether a batch whose shape covers this one was committed after `since`.
     pub(super) fn has_committed(&self, shape: StatementShape, since: Instant) -> bool {
         let state = self.state();
         let mut committed = state.committed.iter();
         committed.any(|(other, at)| *at > since && other.covers(shape))
     }
 
-    /// What may be claimed now. A probe is counted: the next one comes after a longer pause.
+    /// How much may be claimed now. [`ClaimLimit::Probe`] counts as a probe: the next one comes after a longer pause.
     pub(crate) fn claim_limit(&self) -> ClaimLimit {
         let now = Instant::now();
         let mut state = self.state();
@@ -187,12 +186,12 @@ impl Breaker {
         ClaimLimit::Probe
     }
 
-    /// A probe found nothing that could be run, now or soon.
+    /// Closes the breaker after a probe that found nothing to run, now or soon.
     pub(crate) fn record_empty_probe(&self) {
         self.state().open = None;
     }
 
-    /// The longest pause there is.
+    /// An upper bound of every pause.
     pub(crate) fn longest() -> Duration {
         PAUSES.1 * 2
     }
@@ -206,7 +205,7 @@ impl Breaker {
         self.state().open.is_some()
     }
 
-    /// How long rows are left alone that came back with a fault of the database.
+    /// How long rows wait that were released after a fault of the database.
     pub(crate) fn pause(&self) -> Duration {
         pause(self.state().probes)
     }
@@ -250,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn it_pauses_longer_each_time_and_closes_with_a_commit_of_what_was_refused() {
+    fn it_pauses_longer_each_time_and_closes_with_a_commit_of_the_refused_shape() {
         let breaker = Breaker::default();
         let waits = StatementShape {
             waiting: true,
@@ -269,17 +268,20 @@ mod tests {
         }
         let longest = PAUSES.1.mul_f64(0.75)..=PAUSES.1.mul_f64(1.25);
         assert!(longest.contains(&breaker.pause()));
-        // Of another shape: what is like it need not wait, what was refused is not known to work.
+        // A commit of another shape allows a probe at once, but does not close it.
         breaker.committed(StatementShape::default());
         assert!(breaker.is_open());
         assert_eq!(breaker.claim_limit(), ClaimLimit::Probe);
-        breaker.committed(StatementShape { going: true, ..waits });
+        breaker.committed(StatementShape {
+            continuing: true,
+            ..waits
+        });
         assert!(!breaker.is_open());
         assert_eq!(breaker.claim_limit(), ClaimLimit::Unlimited);
     }
 
     #[test]
-    fn only_a_later_commit_of_such_a_shape_makes_a_failure_the_rows_own() {
+    fn only_a_later_commit_of_a_covering_shape_makes_a_failure_the_rows_own() {
         let breaker = Breaker::default();
         let waits = StatementShape {
             waiting: true,
@@ -297,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_no_commit_is_over_with_any_commit_or_when_nothing_is_left() {
+    fn a_fault_of_no_commit_ends_with_any_commit_or_an_empty_probe() {
         let breaker = Breaker::default();
         breaker.record_fault(&fault());
         assert!(breaker.is_open());

@@ -1,4 +1,4 @@
-//! Why a burst lost, asked by a statement whose snapshot is newer than the batch's.
+//! Why a request of a batch was not committed, read by a statement whose snapshot is newer than the batch's.
 
 use std::collections::HashMap;
 
@@ -10,32 +10,35 @@ use crate::db::{ANSWER_TIMEOUT, within};
 use crate::failpoint;
 use crate::id::{InstanceVersion, WorkId};
 
-/// What the database shows of a loser.
+/// What the database shows of a request that was not committed.
 struct LossEvidence {
-    fence: bool,
-    /// The instance as it stands, if it does.
-    standing: Option<Commit>,
-    mine: bool,
-    claimed: bool,
-    /// It holds something by its activation strategy.
-    holds: bool,
+    /// The incarnation still has its row in `fence`.
+    is_registered: bool,
+    /// The instance, if it exists.
+    instance: Option<Commit>,
+    /// Its last commit is that of this request: an earlier attempt was committed.
+    is_committed: bool,
+    /// All its claims are held.
+    is_claimed: bool,
+    /// The instance holds something by its activation strategy.
+    is_holder: bool,
     /// Some instance does.
-    strict: bool,
+    has_holders: bool,
 }
 
-/// What became of a loser.
+/// What a request that was not committed came to.
 pub(super) enum Loss {
     Outcome(CommitOutcome),
-    /// A plain batch stepped over it, as it holds something: it is sent again in the other form.
-    Holds,
-    /// It is busy, or a plain batch stepped over all that end, as some instance holds something.
-    Strict,
+    /// A single-claim batch skipped it, as its instance holds something: it is sent again in the multi-claim form.
+    IsHolder,
+    /// It is busy, or a single-claim batch skipped all that end, as some instance holds something.
+    Skipped,
 }
 
-/// Classes the losers of a batch, by their places in it; `in_doubt` when an earlier try of the same requests may have
-/// been committed.
+/// Classifies the losers of a batch by their index in it. `in_doubt`: an earlier attempt of the same requests may have been
+/// committed.
 pub(super) async fn classify<'a>(
-    channel: &CommitConnection,
+    connection: &CommitConnection,
     losers: impl Iterator<Item = (usize, &'a CommitRequest)>,
     in_doubt: bool,
 ) -> Result<HashMap<usize, Loss>> {
@@ -44,7 +47,7 @@ pub(super) async fn classify<'a>(
     let requests: Vec<_> = losers
         .iter()
         .map(|(no, request)| RequestRow {
-            // Nobody asks for these here, and they may be large.
+            // Not read by this statement, and possibly large.
             state: &[],
             record: None,
             ..request_row(*no as i32, request)
@@ -54,12 +57,12 @@ pub(super) async fn classify<'a>(
         .iter()
         .flat_map(|(no, request)| claim_rows(*no as i32, request))
         .collect();
-    let (incarnation, writer) = channel.writer();
+    let (incarnation, writer) = connection.writer();
     let answer = within(
         ANSWER_TIMEOUT,
-        channel
+        connection
             .client()
-            .query(&channel.classify, &[&incarnation, &writer, &requests, &claims]),
+            .query(&connection.classify, &[&incarnation, &writer, &requests, &claims]),
     )
     .await?;
     Ok(answer
@@ -67,40 +70,40 @@ pub(super) async fn classify<'a>(
         .filter_map(|row| {
             let no = usize::try_from(row.get::<_, i32>(0)).ok()?;
             let evidence = LossEvidence {
-                fence: row.get(1),
-                standing: row.get::<_, Option<i64>>(2).map(|version| Commit {
+                is_registered: row.get(1),
+                instance: row.get::<_, Option<i64>>(2).map(|version| Commit {
                     version: InstanceVersion(version),
                     continued: row.get::<_, Option<i64>>(5).map(WorkId),
                     created_at: row.get(6),
                     committed_at: row.get(7),
-                    // Both were not asked; to look is always right.
-                    more: true,
-                    freed: true,
+                    // Neither is read here; another poll is always safe.
+                    has_pending_work: true,
+                    released_schedule: true,
                 }),
-                mine: row.get(3),
-                claimed: row.get(4),
-                holds: row.get::<_, Option<bool>>(8).unwrap_or(false),
-                strict: row.get::<_, Option<bool>>(9).unwrap_or(false),
+                is_committed: row.get(3),
+                is_claimed: row.get(4),
+                is_holder: row.get::<_, Option<bool>>(8).unwrap_or(false),
+                has_holders: row.get::<_, Option<bool>>(9).unwrap_or(false),
             };
-            Some((no, judge(losers.get(&no)?, evidence, in_doubt)))
+            Some((no, loss(losers.get(&no)?, evidence, in_doubt)))
         })
         .collect())
 }
 
-/// The order matters: a first try that won has consumed its own claims, and may have been fenced since.
-fn judge(request: &CommitRequest, evidence: LossEvidence, in_doubt: bool) -> Loss {
+/// The order matters: a first attempt that was committed has consumed its own claims, and may have been fenced since.
+fn loss(request: &CommitRequest, evidence: LossEvidence, in_doubt: bool) -> Loss {
     let ends = !request.holds && request.effects.status == FINISHED;
-    let (holds, strict) = (evidence.holds, evidence.strict);
+    let (is_holder, has_holders) = (evidence.is_holder, evidence.has_holders);
     match outcome(request, evidence, in_doubt) {
-        CommitOutcome::Busy if ends && holds => Loss::Holds,
-        CommitOutcome::Busy if ends && strict => Loss::Strict,
+        CommitOutcome::Busy if ends && is_holder => Loss::IsHolder,
+        CommitOutcome::Busy if ends && has_holders => Loss::Skipped,
         outcome => Loss::Outcome(outcome),
     }
 }
 
 fn outcome(request: &CommitRequest, evidence: LossEvidence, in_doubt: bool) -> CommitOutcome {
-    if let (true, Some(commit)) = (evidence.mine, evidence.standing) {
-        // What it won, not what stands there now: a cancel accepted since has grown it to fence what comes next.
+    if let (true, Some(commit)) = (evidence.is_committed, evidence.instance) {
+        // The version that it wrote, not the present one: a cancel accepted since has increased it.
         let version = request.expected.map_or(1, |expected| expected.0 + 1);
         return CommitOutcome::Committed(Commit {
             version: InstanceVersion(version),
@@ -108,16 +111,16 @@ fn outcome(request: &CommitRequest, evidence: LossEvidence, in_doubt: bool) -> C
             ..commit
         });
     }
-    if in_doubt && request.expected.is_some() && evidence.standing.is_none() {
+    if in_doubt && request.expected.is_some() && evidence.instance.is_none() {
         return CommitOutcome::Unknown;
     }
-    if !evidence.fence {
+    if !evidence.is_registered {
         return CommitOutcome::Fenced;
     }
-    if !evidence.claimed {
+    if !evidence.is_claimed {
         return CommitOutcome::ClaimLost;
     }
-    if evidence.standing.map(|commit| commit.version) != request.expected {
+    if evidence.instance.map(|commit| commit.version) != request.expected {
         return CommitOutcome::VersionConflict;
     }
     CommitOutcome::Busy

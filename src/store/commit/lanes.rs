@@ -1,321 +1,624 @@
-//! Bursts on their way to the writer: a bounded queue that two lanes take from.
+//! The lanes of a commit writer: each gathers requests and brings one batch after the other to its outcomes.
+//!
+//! The first lane takes what the queue holds; the second helps while the first is busy and the queue is long; the contended
+//! lane takes what met a locked row, one request at a time, and waits for the lock.
 
-use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{mpsc, oneshot};
 
-/// With so many waiting while the other lane is busy, a lane has a batch that is worth its while. With fewer there would only
-/// be two small batches instead of one, and each costs the server as much to begin as five bursts to write. (Measured with
-/// two steps of 64 clients: 20 did a tenth more than 32, which let processors idle, and 12 took a tenth more of them.)
-pub(super) const SECOND_LANE_MIN: usize = 20;
+use super::breaker::Breaker;
+use super::classify::{self, Loss};
+use super::pipeline::{BatchCommit, BatchError, CommitConnection, LockMode, SendMode, Winners};
+use super::queue::{AbandonOnDrop, Lane, Queue, SECOND_LANE_MIN};
+use super::statement::StatementShape;
+use super::{CommitOutcome, CommitReply, CommitRequest, FINISHED};
+use crate::db::{Connector, Failure};
+use crate::id::{DefinitionId, Incarnation, TenantId};
+use crate::{Error, Result};
 
-/// What is in flight for longer than that is no reason to wait for its end: its connection may be dead.
-const LONG: Duration = Duration::from_millis(25);
+/// The pause of the second lane after a failed connect.
+const SECOND_LANE_PAUSE: Duration = Duration::from_secs(1);
 
-/// Which of the two takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lane {
-    First,
-    /// Only while the first is busy.
-    Second,
+/// The pauses between attempts after a lost connection; they double.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// How long an idle lane keeps its connection.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// After so many requests of a batch failed alone and none was committed, the others are not tried one by one.
+const MAX_FUTILE: u32 = 3;
+
+/// The pause of the contended lane after a failure: the first, which doubles, and the longest.
+const CONTENDED_PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
+
+/// How long a workflow is known to hold something: it may have another strategy by then.
+const HOLDER_TTL: Duration = Duration::from_secs(60);
+
+/// The most such workflows.
+const MAX_HOLDERS: usize = 1024;
+
+/// Bounds of a batch, and timeouts.
+#[derive(Clone, Debug)]
+pub(crate) struct WriterOptions {
+    /// Requests in one batch.
+    pub(crate) batch: usize,
+    /// Bytes in one batch, unless a single request has more.
+    pub(crate) bytes: usize,
+    /// Distinct stimulus keys in one batch: the shared lock table of Postgres is small.
+    pub(crate) keys: usize,
+    /// How many waiting requests start the second lane. None: there is no second lane.
+    pub(crate) second_lane_min: Option<usize>,
+    /// How long a request waits for a locked row before its outcome is [`CommitOutcome::Busy`].
+    pub(crate) lock_timeout: Duration,
+    /// How long an outcome in doubt is resolved before it is [`CommitOutcome::Unknown`].
+    pub(crate) doubt_timeout: Duration,
+    pub(crate) send: SendMode,
 }
 
-/// Full: whoever has something to hand in waits, and with it its burst's lock and memory, which is the back-pressure.
-pub(super) struct Queue<T> {
-    state: Mutex<State<T>>,
-    room: Semaphore,
-    arrived: Notify,
-    many: Notify,
-    /// So many are worth a batch beside another one. None: there is no second lane.
-    from: Option<usize>,
-    /// [`LONG`].
-    long: Duration,
-}
-
-struct State<T> {
-    waiting: VecDeque<T>,
-    closed: bool,
-    /// Since when the lanes write what they have taken.
-    first: Option<Instant>,
-    second: Option<Instant>,
-}
-
-impl<T> State<T> {
-    fn of(&mut self, lane: Lane) -> &mut Option<Instant> {
-        match lane {
-            Lane::First => &mut self.first,
-            Lane::Second => &mut self.second,
-        }
-    }
-
-    /// Whether a lane should begin with what waits, rather than let it grow until the other one is done.
-    fn is_worth(&self, lane: Lane, from: Option<usize>, long: Duration) -> bool {
-        let count = self.waiting.len();
-        let beside = match lane {
-            Lane::First => self.second,
-            Lane::Second => self.first,
-        };
-        match beside {
-            Some(since) => from.is_some_and(|from| count >= from || count > 0 && since.elapsed() > long),
-            None => lane == Lane::First && count > 0,
-        }
-    }
-}
-
-impl<T> Queue<T> {
-    pub(super) fn new(capacity: usize, from: Option<usize>) -> Self {
+impl Default for WriterOptions {
+    fn default() -> Self {
         Self {
-            state: Mutex::new(State {
-                waiting: VecDeque::new(),
-                closed: false,
-                first: None,
-                second: None,
-            }),
-            room: Semaphore::new(capacity),
-            arrived: Notify::new(),
-            many: Notify::new(),
-            from,
-            long: LONG,
+            batch: 256,
+            bytes: 4 << 20,
+            keys: 256,
+            second_lane_min: Some(SECOND_LANE_MIN),
+            lock_timeout: Duration::from_secs(10),
+            doubt_timeout: Duration::from_secs(60),
+            send: SendMode::default(),
+        }
+    }
+}
+
+/// A request that has no outcome yet.
+pub(super) struct Pending<G> {
+    /// Boxed, as it is moved several times.
+    request: Box<CommitRequest>,
+    guard: G,
+    reply: oneshot::Sender<CommitReply<G>>,
+    /// When it first met a locked row.
+    contended_since: Option<Instant>,
+    /// How often the connection died under it; an earlier attempt may have been committed.
+    lost_connections: u32,
+    /// When it first failed for a reason that need not be its own, perhaps with others.
+    failing_since: Option<Instant>,
+    /// The error of its last such failure alone.
+    fault: Option<Error>,
+}
+
+impl<G> Pending<G> {
+    pub(super) fn new(request: Box<CommitRequest>, guard: G, reply: oneshot::Sender<CommitReply<G>>) -> Self {
+        Self {
+            request,
+            guard,
+            reply,
+            contended_since: None,
+            lost_connections: 0,
+            failing_since: None,
+            fault: None,
+        }
+    }
+}
+
+/// One lane with its connection.
+pub(super) struct LaneTask {
+    mode: LockMode,
+    connector: Connector,
+    incarnation: Incarnation,
+    writer: i16,
+    /// None while the lane is idle.
+    pub(super) connection: Option<CommitConnection>,
+    options: WriterOptions,
+    breaker: Arc<Breaker>,
+    holders: ActivationHolders,
+    /// How many requests in a row failed alone for reasons that need not be theirs.
+    futile: u32,
+}
+
+/// The requests of a batch that an attempt left without an outcome.
+struct Remaining<G> {
+    /// They met a locked row.
+    busy: Vec<Pending<G>>,
+    /// Skipped by a single-claim batch without a lookup of what they hold: they are sent again.
+    again: Vec<Pending<G>>,
+    /// They hold something: they are sent again in the multi-claim form.
+    holding: Vec<Pending<G>>,
+}
+
+impl<G> Default for Remaining<G> {
+    fn default() -> Self {
+        Self {
+            busy: Vec::new(),
+            again: Vec::new(),
+            holding: Vec::new(),
+        }
+    }
+}
+
+impl LaneTask {
+    pub(super) fn new(
+        connector: &Connector,
+        incarnation: Incarnation,
+        writer: i16,
+        mode: LockMode,
+        options: &WriterOptions,
+        breaker: &Arc<Breaker>,
+    ) -> Self {
+        Self {
+            mode,
+            connector: connector.clone(),
+            incarnation,
+            writer,
+            connection: None,
+            options: options.clone(),
+            breaker: Arc::clone(breaker),
+            holders: ActivationHolders::default(),
+            futile: 0,
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn bell(&self, lane: Lane) -> &Notify {
-        match lane {
-            Lane::First => &self.arrived,
-            Lane::Second => &self.many,
-        }
-    }
-
-    /// Hands something in, once there is room. Dropped before, it was not. False: nobody takes anything any more.
-    pub(super) async fn push(&self, item: T) -> bool {
-        let Ok(permit) = self.room.acquire().await else {
-            return false;
-        };
-        permit.forget();
-        let call = {
-            let mut state = self.state();
-            if state.closed {
-                return false;
-            }
-            state.waiting.push_back(item);
-            let free = if state.first.is_none() {
-                Lane::First
-            } else {
-                Lane::Second
-            };
-            // With the first it begins to count how long something waits.
-            (state.waiting.len() == 1 || state.is_worth(free, self.from, self.long)).then_some(free)
-        };
-        if let Some(lane) = call {
-            self.bell(lane).notify_one();
-        }
-        true
-    }
-
-    /// What waits, at most `most`; the lane counts as busy until [`Self::written`].
-    pub(super) fn take_ready(&self, lane: Lane, most: usize) -> Vec<T> {
-        let (taken, leaves): (Vec<T>, bool) = {
-            let mut state = self.state();
-            let count = most.min(state.waiting.len());
-            if count > 0 {
-                *state.of(lane) = Some(Instant::now());
-            }
-            (state.waiting.drain(..count).collect(), !state.waiting.is_empty())
-        };
-        self.room.add_permits(taken.len());
-        if leaves && lane == Lane::First {
-            // What came while the first was idle has called nobody else.
-            self.many.notify_one();
-        }
-        taken
-    }
-
-    /// A lane begins with a batch of what it has taken: how long that takes counts from now on.
-    pub(super) fn begins(&self, lane: Lane) {
-        *self.state().of(lane) = Some(Instant::now());
-    }
-
-    /// A lane has written all that it took.
-    pub(super) fn written(&self, lane: Lane) {
-        *self.state().of(lane) = None;
-        if lane == Lane::Second {
-            self.arrived.notify_one();
-        }
-    }
-
-    /// Waits until it is the lane's lane to take something; false once the queue is closed, whose rest is for the first lane.
-    /// Cancellation safe.
-    pub(super) async fn is_due(&self, lane: Lane) -> bool {
+    /// The first lane: takes what the queue holds.
+    pub(super) async fn run_first<G: Send + Sync>(
+        mut self,
+        queue: Arc<Queue<Pending<G>>>,
+        contended: mpsc::Sender<Pending<G>>,
+    ) {
+        let _abandon = AbandonOnDrop(Arc::clone(&queue));
+        let mut backlog = VecDeque::new();
+        let room = self.options.batch;
         loop {
-            let waits = {
-                let state = self.state();
-                if state.closed {
-                    return false;
+            if backlog.is_empty() {
+                queue.finish(Lane::First);
+                let is_open = queue.wait_for_turn(Lane::First).await;
+                backlog.extend(queue.take_ready(Lane::First, room));
+                if backlog.is_empty() && !is_open {
+                    return;
                 }
-                if state.is_worth(lane, self.from, self.long) {
-                    return true;
-                }
-                !state.waiting.is_empty() && self.from.is_some()
-            };
-            let rung = self.bell(lane).notified();
-            if waits {
-                let _ = tokio::time::timeout(self.long, rung).await;
-            } else {
-                rung.await;
+                // The last replies woke other tasks: what they send at once joins this batch.
+                tokio::task::yield_now().await;
+            }
+            // What arrived while the last batch was in flight.
+            backlog.extend(queue.take_ready(Lane::First, room.saturating_sub(backlog.len())));
+            if !backlog.is_empty() {
+                queue.begin(Lane::First);
+                self.write_one(&mut backlog, Some(&contended)).await;
             }
         }
     }
 
-    /// Nobody hands in anything any more.
-    pub(super) fn close(&self) {
-        self.state().closed = true;
-        self.arrived.notify_one();
-        self.many.notify_one();
+    /// The second lane: helps while the first one is busy and the queue is long.
+    pub(super) async fn run_second<G: Send + Sync>(
+        mut self,
+        queue: Arc<Queue<Pending<G>>>,
+        contended: mpsc::Sender<Pending<G>>,
+    ) {
+        loop {
+            match tokio::time::timeout(IDLE_TIMEOUT, queue.wait_for_turn(Lane::Second)).await {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(_) => {
+                    self.connection = None;
+                    continue;
+                }
+            }
+            if self.connection.is_none() {
+                match CommitConnection::open(
+                    &self.connector,
+                    self.incarnation,
+                    self.writer,
+                    self.mode,
+                    self.options.send,
+                )
+                .await
+                {
+                    Ok(connection) => self.connection = Some(connection),
+                    Err(error) => {
+                        // The first lane takes all of it.
+                        tracing::debug!(%error, "the second lane of the commit writer cannot connect; it retries");
+                        tokio::time::sleep(SECOND_LANE_PAUSE).await;
+                        continue;
+                    }
+                }
+            }
+            let mut backlog = VecDeque::from(queue.take_ready(Lane::Second, self.options.batch));
+            while !backlog.is_empty() {
+                queue.begin(Lane::Second);
+                self.write_one(&mut backlog, Some(&contended)).await;
+            }
+            queue.finish(Lane::Second);
+        }
     }
 
-    /// Nobody takes anything any more: what waits is dropped, and whoever hands in is refused.
-    fn abandon(&self) {
-        self.close();
-        self.room.close();
-        let waiting = std::mem::take(&mut self.state().waiting);
-        drop(waiting);
-    }
-}
-
-/// AbandonOnDrop the queue when the first lane ends, however it does: nobody must wait for an answer that nobody will give.
-pub(super) struct AbandonOnDrop<T>(pub(super) std::sync::Arc<Queue<T>>);
-
-impl<T> Drop for AbandonOnDrop<T> {
-    fn drop(&mut self) {
-        self.0.abandon();
-    }
-}
-
-/// CloseOnDrop the queue when the last handle of the writer is dropped.
-pub(super) struct CloseOnDrop<T>(pub(super) std::sync::Arc<Queue<T>>);
-
-impl<T> Drop for CloseOnDrop<T> {
-    fn drop(&mut self) {
-        self.0.close();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::*;
-
-    async fn soon<F: Future>(future: F) -> Option<F::Output> {
-        tokio::time::timeout(Duration::from_millis(1), future).await.ok()
+    /// The contended lane: takes what met a locked row.
+    pub(super) async fn run_contended<G: Send + Sync>(mut self, mut queue: mpsc::Receiver<Pending<G>>) {
+        let mut backlog = VecDeque::new();
+        let room = self.options.batch;
+        loop {
+            if backlog.is_empty() {
+                let mut arrived = Vec::new();
+                match tokio::time::timeout(IDLE_TIMEOUT, queue.recv_many(&mut arrived, room)).await {
+                    Ok(0) => return,
+                    Ok(_) => backlog.extend(arrived),
+                    Err(_) => {
+                        self.connection = None;
+                        continue;
+                    }
+                }
+            }
+            while backlog.len() < room
+                && let Ok(pending) = queue.try_recv()
+            {
+                backlog.push_back(pending);
+            }
+            if self.connection.is_none() {
+                self.reopen(Instant::now()).await;
+            }
+            self.write_one(&mut backlog, None).await;
+        }
     }
 
-    /// With patience for a batch that outlasts the test.
-    async fn filled(count: usize) -> Queue<usize> {
-        let queue = Queue {
-            long: Duration::from_secs(600),
-            ..Queue::new(SECOND_LANE_MIN * 4, Some(SECOND_LANE_MIN))
+    /// Brings one batch of the backlog to its outcomes.
+    async fn write_one<G: Send + Sync>(
+        &mut self,
+        backlog: &mut VecDeque<Pending<G>>,
+        contended: Option<&mpsc::Sender<Pending<G>>>,
+    ) {
+        let batch = self.take_batch(backlog);
+        let size = batch.len();
+        let began = Instant::now();
+        let busy = self.resolve(batch).await;
+        let lane = self.mode.lane();
+        metrics::histogram!("mainspring_commit_batch_bursts", "lane" => lane).record(size as f64);
+        metrics::histogram!("mainspring_commit_seconds", "lane" => lane).record(began.elapsed());
+        self.defer(busy, contended, backlog).await;
+    }
+
+    /// Takes one batch from the backlog: at most one request per instance, bounded by count, bytes and stimulus keys. A
+    /// request that ends an instance which holds something goes into a batch of such. A contended request is alone.
+    fn take_batch<G: Send + Sync>(&self, backlog: &mut VecDeque<Pending<G>>) -> Vec<Pending<G>> {
+        let most = if self.mode == LockMode::SkipLocked {
+            self.options.batch
+        } else {
+            1
         };
-        for n in 0..count {
-            assert!(queue.push(n).await);
+        let mut instances = HashSet::new();
+        let mut keys = HashSet::new();
+        let mut bytes = 0;
+        let mut batch = Vec::new();
+        let mut left = VecDeque::new();
+        while let Some(mut pending) = backlog.pop_front() {
+            pending.request.holds |= self.holders.contains(&pending.request);
+            let holds = pending.request.holds;
+            let apart = batch
+                .first()
+                .is_some_and(|first: &Pending<G>| first.request.holds != holds);
+            let size = pending.request.size();
+            let more_keys = pending.request.keys().filter(|(key, _)| !keys.contains(key)).count();
+            let full = batch.len() >= most
+                || (!batch.is_empty()
+                    && (bytes + size > self.options.bytes || keys.len() + more_keys > self.options.keys));
+            let identity = (pending.request.tenant.clone(), pending.request.instance.clone());
+            if full || apart || !instances.insert(identity) {
+                left.push_back(pending);
+                continue;
+            }
+            bytes += size;
+            keys.extend(pending.request.keys().map(|(key, _)| key));
+            batch.push(pending);
         }
-        queue
+        *backlog = left;
+        batch
     }
 
-    #[tokio::test]
-    async fn the_first_lane_takes_what_there_is_and_the_second_much_beside_it() {
-        let queue = filled(1).await;
-        assert_eq!(soon(queue.is_due(Lane::Second)).await, None, "nobody writes yet");
-        assert_eq!(soon(queue.is_due(Lane::First)).await, Some(true));
-        assert_eq!(queue.take_ready(Lane::First, usize::MAX), [0]);
-        for n in 1..SECOND_LANE_MIN {
-            assert!(queue.push(n).await);
+    /// Sends what met a locked row to the contended lane, or, within that lane, to the end of its backlog until the lock
+    /// timeout is over.
+    async fn defer<G: Send + Sync>(
+        &self,
+        busy: Vec<Pending<G>>,
+        contended: Option<&mpsc::Sender<Pending<G>>>,
+        backlog: &mut VecDeque<Pending<G>>,
+    ) {
+        for mut pending in busy {
+            let since = *pending.contended_since.get_or_insert_with(Instant::now);
+            if since.elapsed() > self.options.lock_timeout {
+                if pending.fault.is_some() {
+                    self.end_faulty(backlog);
+                }
+                end_unwritten(pending);
+                continue;
+            }
+            match contended {
+                // While it is full, this lane waits for it, and the senders wait for this lane.
+                Some(lane) => {
+                    if let Err(refused) = lane.send(pending).await {
+                        end_unwritten(refused.0);
+                    }
+                }
+                None => {
+                    backlog.push_back(pending);
+                    // The server waits for the lock; this pause is for failures that come back at once.
+                    let pause = CONTENDED_PAUSES.0 * 2u32.saturating_pow(self.futile.min(16));
+                    tokio::time::sleep(pause.min(CONTENDED_PAUSES.1)).await;
+                }
+            }
         }
-        assert_eq!(soon(queue.is_due(Lane::Second)).await, None);
-        assert!(queue.push(SECOND_LANE_MIN).await);
-        assert_eq!(soon(queue.is_due(Lane::Second)).await, Some(true));
-        assert_eq!(queue.take_ready(Lane::Second, 2), [1, 2]);
-        queue.written(Lane::First);
-        assert_eq!(
-            soon(queue.is_due(Lane::First)).await,
-            None,
-            "it grows until the second is done"
-        );
-        queue.written(Lane::Second);
-        assert_eq!(soon(queue.is_due(Lane::First)).await, Some(true));
-        assert_eq!(queue.take_ready(Lane::First, usize::MAX).len(), SECOND_LANE_MIN - 2);
-        assert_eq!(soon(queue.is_due(Lane::First)).await, None);
     }
 
-    #[tokio::test]
-    async fn what_the_first_lane_leaves_calls_the_second() {
-        let queue = filled(SECOND_LANE_MIN + 1).await;
-        assert_eq!(soon(queue.many.notified()).await, None, "the first one is free");
-        assert_eq!(queue.take_ready(Lane::First, 1), [0]);
-        assert_eq!(soon(queue.many.notified()).await, Some(()));
-        assert_eq!(soon(queue.is_due(Lane::Second)).await, Some(true));
-    }
-
-    #[tokio::test]
-    async fn nobody_waits_long_for_a_batch_that_does_not_come_to_its_end() {
-        for (stuck, free) in [(Lane::First, Lane::Second), (Lane::Second, Lane::First)] {
-            let mut queue = filled(1).await;
-            assert_eq!(queue.take_ready(stuck, 1), [0]);
-            assert!(queue.push(1).await);
-            assert_eq!(soon(queue.is_due(free)).await, None);
-            queue.long = Duration::from_millis(1);
-            assert!(queue.is_due(free).await);
-            // The next batch is another one.
-            queue.long = Duration::from_secs(600);
-            let before = *queue.state().of(stuck);
-            while Some(Instant::now()) <= before {}
-            queue.begins(stuck);
-            assert!(*queue.state().of(stuck) > before);
-        }
-        let alone = Queue {
-            long: Duration::from_millis(1),
-            ..Queue::new(2, None)
+    /// Ends all requests that the database has refused for too long, without another attempt for each.
+    fn end_faulty<G: Send + Sync>(&self, backlog: &mut VecDeque<Pending<G>>) {
+        let is_over = |pending: &Pending<G>| {
+            let since = pending.contended_since;
+            pending.fault.is_some() && since.is_some_and(|since| since.elapsed() > self.options.lock_timeout)
         };
-        assert!(alone.push(0).await);
-        assert_eq!(alone.take_ready(Lane::First, 1), [0]);
-        assert!(alone.push(1).await);
-        let waited = tokio::time::timeout(Duration::from_millis(20), alone.is_due(Lane::Second)).await;
-        assert!(waited.is_err(), "there is no second lane");
+        let (over, others): (Vec<_>, Vec<_>) = backlog.drain(..).partition(is_over);
+        backlog.extend(others);
+        over.into_iter().for_each(end_unwritten);
     }
 
-    #[tokio::test]
-    async fn what_nobody_takes_is_dropped_and_refused() {
-        let queue = Arc::new(Queue::new(1, None));
-        let item = Arc::new(());
-        assert!(queue.push(Arc::clone(&item)).await);
-        let waits = tokio::spawn({
-            let (queue, item) = (Arc::clone(&queue), Arc::clone(&item));
-            async move { queue.push(item).await }
-        });
-        tokio::task::yield_now().await;
-        drop(AbandonOnDrop(Arc::clone(&queue)));
-        assert!(!waits.await.unwrap(), "whoever waits for room is told");
-        assert!(!queue.push(Arc::clone(&item)).await);
-        assert_eq!(Arc::strong_count(&item), 1, "what waited is dropped");
+    /// Brings every request of a batch to its outcome, except those that met a locked row, which are returned.
+    async fn resolve<G: Send + Sync>(&mut self, batch: Vec<Pending<G>>) -> Vec<Pending<G>> {
+        let mut parts = VecDeque::from([batch]);
+        let mut busy = Vec::new();
+        let mut doubt_since = None;
+        if self.mode == LockMode::SkipLocked {
+            self.futile = 0;
+        }
+        while let Some(mut part) = parts.pop_front() {
+            match self.attempt(&mut part).await {
+                Ok(mut left) => {
+                    doubt_since = None;
+                    busy.append(&mut left.busy);
+                    let rest = [left.holding, left.again];
+                    rest.into_iter()
+                        .filter(|part| !part.is_empty())
+                        .for_each(|part| parts.push_front(part));
+                }
+                Err(broken) if broken.failure == Failure::Connection => {
+                    let since = *doubt_since.get_or_insert_with(Instant::now);
+                    part.iter_mut().for_each(|pending| pending.lost_connections += 1);
+                    if since.elapsed() > self.options.doubt_timeout {
+                        part.into_iter()
+                            .for_each(|pending| reply(pending, CommitOutcome::Unknown));
+                        continue;
+                    }
+                    tracing::warn!(error = %broken.error, bursts = part.len(), "the outcome of a commit is in doubt; the batch is sent again");
+                    metrics::counter!("mainspring_commits_in_doubt_total").increment(part.len() as u64);
+                    // A server that takes connections and no commit is not retried at full speed.
+                    let lost = part.iter().map(|pending| pending.lost_connections).max().unwrap_or(0);
+                    tokio::time::sleep(pause_after(lost).mul_f64(rand::random_range(0.5..1.0))).await;
+                    self.reopen(since).await;
+                    // The second time something in the batch may be what kills the connection.
+                    if part.len() > 1 && part.iter().any(|pending| pending.lost_connections > 1) {
+                        let second = part.split_off(part.len() / 2);
+                        parts.push_front(second);
+                    }
+                    parts.push_front(part);
+                }
+                Err(broken) if part.len() > 1 => {
+                    if broken.failure.may_be_a_fault() {
+                        let now = Instant::now();
+                        for pending in &mut part {
+                            pending.failing_since.get_or_insert(now);
+                        }
+                        if self.futile >= MAX_FUTILE {
+                            // Nothing is committed: each is retried alone, later.
+                            for pending in &mut part {
+                                pending.fault = Some(fault(&broken.error));
+                            }
+                            busy.append(&mut part);
+                            continue;
+                        }
+                    }
+                    // One bad row must fail only its own request.
+                    let second = part.split_off(part.len() / 2);
+                    parts.push_front(second);
+                    parts.push_front(part);
+                }
+                Err(broken) if broken.failure == Failure::Busy => busy.append(&mut part),
+                Err(broken) if broken.failure.may_be_a_fault() => {
+                    for pending in part {
+                        busy.extend(self.judge_fault(pending, &broken).await);
+                    }
+                }
+                Err(broken) => part.into_iter().for_each(|pending| refuse(pending, &broken.error)),
+            }
+        }
+        busy
     }
 
-    #[tokio::test]
-    async fn a_full_queue_makes_wait_and_a_closed_one_is_emptied() {
-        let queue = Arc::new(Queue::new(1, Some(SECOND_LANE_MIN)));
-        assert!(queue.push(1).await);
-        assert_eq!(soon(queue.push(2)).await, None, "it was not handed in");
-        assert_eq!(queue.take_ready(Lane::First, 9), [1]);
-        queue.written(Lane::First);
-        assert!(queue.push(3).await);
-        drop(CloseOnDrop(Arc::clone(&queue)));
-        assert!(!queue.is_due(Lane::Second).await && !queue.is_due(Lane::First).await);
-        assert_eq!(queue.take_ready(Lane::First, 9), [3]);
-        assert!(queue.take_ready(Lane::First, 9).is_empty());
+    /// A request failed alone for a reason that need not be its own. It is its own if others of its shape were committed
+    /// since, or if a timed-out statement is fast without its rows. Otherwise the request comes back.
+    async fn judge_fault<G: Send + Sync>(
+        &mut self,
+        mut pending: Pending<G>,
+        broken: &BatchError,
+    ) -> Option<Pending<G>> {
+        let shape = StatementShape::of_one(&pending.request);
+        let since = *pending.failing_since.get_or_insert_with(Instant::now);
+        let again = pending.fault.is_some();
+        let is_own = self.breaker.has_committed(shape, since)
+            || broken.failure == Failure::Timeout
+                && again
+                && match &mut self.connection {
+                    Some(connection) => connection.probe(shape).await,
+                    None => false,
+                };
+        if is_own {
+            refuse(pending, &broken.error);
+            return None;
+        }
+        self.futile = self.futile.saturating_add(1);
+        let key = (pending.request.tenant.clone(), pending.request.instance.clone());
+        self.breaker.record_commit_fault(&key, shape, &broken.error);
+        pending.fault = Some(fault(&broken.error));
+        Some(pending)
     }
+
+    /// Sends one batch, replies to each request whose outcome is known and returns the others. On an error `part` is
+    /// unchanged.
+    async fn attempt<G: Send + Sync>(&mut self, part: &mut Vec<Pending<G>>) -> Result<Remaining<G>, BatchError> {
+        let in_doubt = part.iter().any(|pending| pending.lost_connections > 0);
+        let Some(connection) = &mut self.connection else {
+            return Err(Error::unavailable(
+                "database-unavailable",
+                "the commit writer has no connection; the commit is retried",
+            )
+            .into());
+        };
+        let mut skips_holders = false;
+        let winners = match connection
+            .write(part.iter_mut().map(|pending| &mut *pending.request))
+            .await
+        {
+            Ok(BatchCommit { winners, shape }) => {
+                skips_holders = !shape.multi && !shape.lookup;
+                if !winners.is_empty() {
+                    self.futile = 0;
+                    self.breaker.committed(shape);
+                }
+                winners
+            }
+            // The server refused a repeated batch as a whole: an earlier attempt may have been committed all the same.
+            Err(broken) if broken.failure != Failure::Connection && in_doubt => {
+                if broken.failure == Failure::Fault {
+                    self.breaker.record_fault(&broken.error);
+                }
+                Winners::new()
+            }
+            // Alone in its batch, it is the start that came second.
+            Err(broken) if broken.is_id_taken && part.len() == 1 => Winners::new(),
+            Err(broken) => return Err(broken),
+        };
+        let mut judged = HashMap::new();
+        if winners.len() < part.len() {
+            let losers = part.iter().enumerate().filter(|(no, _)| !winners.contains_key(no));
+            let losers = losers.map(|(no, pending)| (no, &*pending.request));
+            // If this fails, the winners are committed and the rest is unknown: the whole batch is sent again.
+            judged = classify::classify(connection, losers, in_doubt).await?;
+        }
+        if skips_holders
+            && judged
+                .values()
+                .any(|loss| matches!(loss, Loss::IsHolder | Loss::Skipped))
+        {
+            connection.look_up_holders();
+        }
+        let mut left = Remaining::default();
+        for (no, mut pending) in part.drain(..).enumerate() {
+            if let Some(commit) = winners.get(&no) {
+                reply(pending, CommitOutcome::Committed(*commit));
+                continue;
+            }
+            match judged.remove(&no).unwrap_or(Loss::Outcome(CommitOutcome::Unknown)) {
+                Loss::IsHolder => {
+                    pending.request.holds = true;
+                    self.holders.insert(&pending.request);
+                    left.holding.push(pending);
+                }
+                Loss::Skipped if skips_holders => left.again.push(pending),
+                Loss::Skipped | Loss::Outcome(CommitOutcome::Busy) => left.busy.push(pending),
+                Loss::Outcome(outcome) => reply(pending, outcome),
+            }
+        }
+        Ok(left)
+    }
+
+    /// Replaces a dead connection. Gives up when the doubt timeout is over.
+    async fn reopen(&mut self, since: Instant) {
+        let mut pause = SHORTEST_PAUSE;
+        while since.elapsed() <= self.options.doubt_timeout {
+            match CommitConnection::open(
+                &self.connector,
+                self.incarnation,
+                self.writer,
+                self.mode,
+                self.options.send,
+            )
+            .await
+            {
+                Ok(connection) => {
+                    self.connection = Some(connection);
+                    return;
+                }
+                Err(error) => tracing::debug!(%error, "the commit writer cannot connect; it retries"),
+            }
+            tokio::time::sleep(pause.mul_f64(rand::random_range(0.5..1.0))).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+}
+
+/// Zero after the first lost connection: a new one nearly always helps.
+fn pause_after(lost_connections: u32) -> Duration {
+    match lost_connections {
+        0 | 1 => Duration::ZERO,
+        more => (SHORTEST_PAUSE * 2_u32.saturating_pow(more - 2)).min(LONGEST_PAUSE),
+    }
+}
+
+/// A row stayed locked for too long, or the database refuses all. An earlier attempt of the same request may hold the row and
+/// may yet be committed.
+fn end_unwritten<G: Send + Sync>(mut pending: Pending<G>) {
+    let outcome = match pending.fault.take() {
+        _ if pending.lost_connections > 0 => CommitOutcome::Unknown,
+        Some(error) => CommitOutcome::DatabaseFault(error),
+        None => CommitOutcome::Busy,
+    };
+    reply(pending, outcome);
+}
+
+/// An error that is not the request's own. Only its text is kept, as many requests may share one error.
+fn fault(error: &Error) -> Error {
+    Error::unavailable("database-fault", error.message()).caused_by(error.to_string())
+}
+
+/// Ends a request whose own rows the database refuses.
+fn refuse<G: Send + Sync>(pending: Pending<G>, error: &Error) {
+    let refused = Error::internal("the database refuses the rows of this burst")
+        .instance(pending.request.instance.as_str())
+        .caused_by(error.to_string());
+    reply(pending, CommitOutcome::Refused(refused));
+}
+
+fn reply<G: Send + Sync>(pending: Pending<G>, outcome: CommitOutcome) {
+    metrics::counter!("mainspring_bursts_total", "outcome" => outcome.name()).increment(1);
+    if matches!(outcome, CommitOutcome::Committed(_)) && pending.request.effects.status == FINISHED {
+        metrics::counter!("mainspring_instances_finished_total").increment(1);
+    }
+    // Without a receiver the guard is dropped, which releases the lock.
+    let _ = pending.reply.send(CommitReply {
+        outcome,
+        guard: pending.guard,
+    });
+}
+
+/// Workflows whose instances hold something by an activation strategy until they end. A single-claim batch skips the end of
+/// such an instance, and it is sent again; the next ones of its workflow go into multi-claim batches at once.
+#[derive(Default)]
+struct ActivationHolders(HashMap<(TenantId, DefinitionId), Instant>);
+
+impl ActivationHolders {
+    fn insert(&mut self, request: &CommitRequest) {
+        if self.0.len() >= MAX_HOLDERS {
+            self.0.clear();
+        }
+        self.0.insert(workflow(request), Instant::now());
+    }
+
+    /// Whether the request ends an instance of such a workflow.
+    fn contains(&self, request: &CommitRequest) -> bool {
+        !self.0.is_empty()
+            && request.effects.status == FINISHED
+            && self
+                .0
+                .get(&workflow(request))
+                .is_some_and(|since| since.elapsed() < HOLDER_TTL)
+    }
+}
+
+fn workflow(request: &CommitRequest) -> (TenantId, DefinitionId) {
+    (request.tenant.clone(), request.definition.definition_id.clone())
 }

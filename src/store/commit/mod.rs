@@ -1,24 +1,29 @@
-//! The commit contract: how the outcome of a burst reaches the database, or changes nothing.
+//! The commit contract: what a burst did reaches the database whole, or changes nothing.
 //!
 //! # Invariants
 //!
-//! 1. Nobody writes a row of an instance without this writer, save those who only add work.
+//! 1. Only this writer writes the rows of an instance; other statements only add work.
 //! 2. A batch is one statement (with a lock statement before it where stimuli are concerned) and one flush; a lone
-//!    burst waits for nobody. While it is in flight the next batch gathers.
-//! 3. Three fences stand in that statement: the writer's row in `fence`, the claims that the burst was born of, and
-//!    the version of the instance. Each burst wins or loses whole, and gets an answer of its own.
-//! 4. A batch knows only its winners. Why the others lost is asked by a second statement with a newer snapshot.
+//!    request is sent at once. While a batch is in flight the next one gathers.
+//! 3. The statement checks three fences: the writer's row in `fence`, the claims of the request, and the version of the
+//!    instance. Each request is committed or refused as a whole and gets an outcome of its own.
+//! 4. A batch returns only its winners. A second statement with a newer snapshot classifies the others.
 //! 5. Committed means that every statement of the pipeline succeeded, COMMIT among them: COMMIT of a failed
 //!    transaction succeeds too, as a ROLLBACK, so its own success proves nothing.
 //! 6. When the connection dies at commit the same request is sent again, never only read: the old backend may still be
-//!    committing. After any answer but *won*, `last_burst` tells whether the first try had won.
-//! 7. What must outlive the outcome (the instance's lock) travels in the request and comes back with the answer.
+//!    committing. If that attempt is refused, `last_burst` tells whether the first one was committed.
+//! 7. The guard of a request (the instance's lock) is held until its outcome is known and comes back with it.
+//!
+//! # Layout
+//!
+//! `writer` is the handle, `queue` and `lanes` gather batches, `pipeline` sends one, `statement` is the shape of its text,
+//! `row` its rows, `classify` finds why a request lost, `breaker` stops claiming while the database refuses commits.
 
 mod breaker;
 mod classify;
-mod holders;
 mod lanes;
 mod pipeline;
+mod queue;
 mod row;
 mod statement;
 #[cfg(test)]
@@ -30,10 +35,13 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 pub(crate) use breaker::{Breaker, ClaimLimit, PROBE_INSTANCES};
+pub(crate) use lanes::WriterOptions;
+#[cfg(test)]
+pub(crate) use pipeline::SendMode;
 pub(crate) use row::{BookmarkRow, DueRow, StimulusRow};
 #[cfg(test)]
 pub(crate) use statement::StatementShape;
-pub(crate) use writer::{CommitWriter, WRITERS, WriterOptions, WriterTasks};
+pub(crate) use writer::{CommitWriter, WRITERS, WriterTasks};
 
 use super::record::RecordRow;
 use crate::Error;
@@ -41,17 +49,17 @@ use crate::id::{
     BookmarkId, BurstId, ClaimNo, DefinitionId, InstanceId, InstanceVersion, StimulusHash, TenantId, VersionId, WorkId,
 };
 
-/// A row that the burst was born of. It is consumed by the commit, or the burst loses.
+/// A claimed row that started the burst. The commit consumes it, or the request is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Claim {
-    /// An instruction.
+    /// A row of work.
     Work(WorkId, ClaimNo),
-    /// A delay that came due, by the bookmark that it ends.
+    /// A timer that came due, by the bookmark that it ends.
     Timer(BookmarkId, ClaimNo),
 }
 
 impl Claim {
-    /// How often the row was claimed, this time included.
+    /// The fencing token of the claim: how often the row was claimed, this time included.
     pub(crate) fn number(&self) -> ClaimNo {
         match self {
             Self::Work(_, number) | Self::Timer(_, number) => *number,
@@ -59,7 +67,7 @@ impl Claim {
     }
 }
 
-/// Which version of which definition an instance runs.
+/// The version of a definition that an instance runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DefinitionRef {
     pub(crate) definition_id: DefinitionId,
@@ -67,7 +75,7 @@ pub(crate) struct DefinitionRef {
     pub(crate) version: i32,
 }
 
-/// What a burst changes. Netted: a bookmark made and burned in one burst is in neither list.
+/// What a burst changes, net: a bookmark made and burned in one burst is in neither list.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Effects {
     pub(crate) status: i16,
@@ -76,88 +84,88 @@ pub(crate) struct Effects {
     pub(crate) name: Option<String>,
     pub(crate) incident_count: i32,
     pub(crate) state: Vec<u8>,
-    /// From the burst's begin to its end, by a monotonic clock; times in the record count from its begin.
+    /// How long the burst ran, by a monotonic clock; times in the record count from its start.
     pub(crate) elapsed: Duration,
     pub(crate) bookmarks_made: Vec<BookmarkRow>,
     pub(crate) bookmarks_burned: Vec<BookmarkId>,
-    /// Bookmarks that were there and stay, and may meet other stimuli now, as the correlation id has changed.
-    pub(crate) rematched: Vec<Waiting>,
-    /// When those of the bookmarks made are over that wait for a point in time.
+    /// Bookmarks that existed and stay, and may match other stimuli now, as the correlation id has changed.
+    pub(crate) rematched: Vec<WaitingBookmark>,
+    /// The due times of the new bookmarks that wait for a point in time.
     pub(crate) dues: Vec<DueRow>,
-    /// Stimuli that met nothing, for the inbox, targeted at this instance.
+    /// Stimuli that matched nothing, for the inbox, targeted at this instance.
     pub(crate) stimuli: Vec<StimulusRow>,
-    /// Rows that it was born of and that met nothing, for doors of other nodes that wait for them.
+    /// Claimed rows that matched nothing, for callers of other nodes that wait for them.
     pub(crate) unmet: Vec<WorkId>,
-    /// What happened, unless the definition keeps no journal.
+    /// The record of the burst, unless the definition keeps no journal.
     pub(crate) record: Option<RecordRow>,
-    /// The burst yielded: it goes on under a row of work that it was born of, or else one that the commit makes.
+    /// The burst yielded: it continues under a row of work that it claimed, or else under one that the commit makes.
     pub(crate) continues: bool,
-    /// It yielded, and wants to be told whether something else waits for the instance.
-    pub(crate) asks: bool,
+    /// It yielded, and the commit reads whether other work waits for the instance.
+    pub(crate) reads_pending_work: bool,
 }
 
 /// A bookmark that waits for a stimulus.
 #[derive(Clone, Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct WaitingBookmark {
     pub(crate) bookmark: String,
     pub(crate) hash: StimulusHash,
 }
 
-/// The outcome of one burst, on its way to the database.
+/// What one burst did, on its way to the database.
 pub(crate) struct CommitRequest {
     pub(crate) tenant: TenantId,
     pub(crate) instance: InstanceId,
-    /// The version that was loaded, or none for a new instance.
+    /// The version that was loaded; none: a new instance.
     pub(crate) expected: Option<InstanceVersion>,
     pub(crate) burst: BurstId,
     pub(crate) definition: DefinitionRef,
     pub(crate) claims: Vec<Claim>,
     pub(crate) effects: Effects,
-    /// It ends an instance that holds something by its activation strategy, as far as the writer knows: that is freed in
-    /// another shape than the plain one, which steps over it.
+    /// As far as the writer knows, it ends an instance that holds something by its activation strategy. A multi-claim
+    /// statement releases that; a single-claim one skips the request.
     pub(crate) holds: bool,
 }
 
-/// What is true of an instance once its burst is committed.
+/// An instance after a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Commit {
-    /// Its version now.
+    /// Its new version.
     pub(crate) version: InstanceVersion,
-    /// The claimed row that was made for a burst that yielded, to go on under, as it was born of none that it could keep.
+    /// The claimed row that was made for a burst that yielded without a row to continue under.
     pub(crate) continued: Option<WorkId>,
-    /// Of a burst that asked: something else waits to be done with the instance. One that did not ask may be told, too.
-    pub(crate) more: bool,
-    /// Of a burst that ended its instance: it kept other occurrences of its schedule from starting, and does so no more.
-    pub(crate) freed: bool,
+    /// Other work waits for the instance. Only meaningful with [`Effects::reads_pending_work`].
+    pub(crate) has_pending_work: bool,
+    /// The instance finished and no longer keeps other occurrences of its schedule from starting.
+    pub(crate) released_schedule: bool,
     /// When it was first committed, by the database's clock.
     pub(crate) created_at: DateTime<Utc>,
-    /// When this commit was.
+    /// The time of this commit, by the database's clock.
     pub(crate) committed_at: DateTime<Utc>,
 }
 
-/// What became of a burst.
+/// What the commit of one request came to.
 #[derive(Debug)]
 pub(crate) enum CommitOutcome {
-    /// All of it is committed.
+    /// Committed whole.
     Committed(Commit),
-    /// A row that it was born of is no longer ours. Nothing was written.
+    /// A row that started the burst is no longer claimed by this node. Nothing was written.
     ClaimLost,
-    /// Somebody else committed, cancelled or deleted the instance since it was loaded. Nothing was written.
+    /// The instance was committed, cancelled or deleted since it was loaded. Nothing was written.
     VersionConflict,
-    /// A row stayed locked by somebody else past all patience. Nothing was written.
+    /// A row stayed locked by another transaction until the lock timeout. Nothing was written.
     Busy,
-    /// This incarnation was declared dead. Nothing was written, nor will be.
+    /// This incarnation was removed. Nothing was written, nor will be.
     Fenced,
-    /// The database refuses this burst's own rows. Nothing was written.
+    /// The database refuses the rows of this request. Nothing was written.
     Refused(Error),
-    /// The database refuses it for reasons that are not its own, as nothing of its kind is committed. Nothing was written.
+    /// The database refuses every commit of this kind. Nothing was written.
     DatabaseFault(Error),
-    /// Nobody can say: the connection died at commit, and the instance is gone, or stays locked.
+    /// The connection died at commit, and the instance is deleted or stays locked: whether it was written is unknown.
     Unknown,
 }
 
 impl CommitOutcome {
-    /// Its word in the metrics.
+    /// Its label in the metrics.
     fn name(&self) -> &'static str {
         match self {
             Self::Committed(_) => "committed",
@@ -172,19 +180,19 @@ impl CommitOutcome {
     }
 }
 
-/// The status of an instance that has not come to its end.
+/// `instance.status` of a running instance.
 const RUNNING: i16 = 0;
-/// The status of an instance that has, however.
+/// `instance.status` of an instance that has ended, however.
 const FINISHED: i16 = 1;
 
-/// What a commit came to, with the guard that had to live until that was known.
+/// The outcome of a commit, with the guard that was held until it was known.
 pub(crate) struct CommitReply<G> {
     pub(crate) outcome: CommitOutcome,
     pub(crate) guard: G,
 }
 
 impl CommitRequest {
-    /// Roughly how many bytes travel, for the bound on a batch.
+    /// Roughly how many bytes are sent, for the bound on a batch.
     fn size(&self) -> usize {
         let effects = &self.effects;
         effects.state.len()
@@ -192,8 +200,8 @@ impl CommitRequest {
             + 256 * (1 + effects.bookmarks_made.len() + self.claims.len())
     }
 
-    /// The row under which a burst that yielded goes on, if it was born of one that met something.
-    pub(crate) fn kept(&self) -> Option<(WorkId, ClaimNo)> {
+    /// The claimed row under which a burst that yielded continues, if it has one that matched something.
+    pub(crate) fn continuation(&self) -> Option<(WorkId, ClaimNo)> {
         let unmet = &self.effects.unmet;
         let mut works = self.claims.iter().filter_map(|claim| match claim {
             Claim::Work(id, no) if !unmet.contains(id) => Some((*id, *no)),
@@ -202,11 +210,11 @@ impl CommitRequest {
         works.next().filter(|_| self.effects.continues)
     }
 
-    /// The row of work that it was born of, if of nothing else; of one that yielded, the row to go on under.
-    fn named(&self) -> Option<(WorkId, ClaimNo)> {
+    /// Its only claim, if that is a row of work; of a burst that yielded, the row to continue under.
+    fn single_claim(&self) -> Option<(WorkId, ClaimNo)> {
         match &*self.claims {
             [Claim::Work(id, no)] if !self.effects.continues => Some((*id, *no)),
-            _ => self.kept(),
+            _ => self.continuation(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! One batch on one connection: encode, send as one pipeline, read who won.
+//! One batch on one connection: encode the rows, send the statements as one pipeline, read the winners.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -21,13 +21,13 @@ const LOCKS_WAITING: &str = include_str!("../../../sql/queries/commit/locks_wait
 const MATCH: &str = include_str!("../../../sql/queries/commit/match.sql");
 const CLASSIFY: &str = include_str!("../../../sql/queries/commit/classify.sql");
 
-/// How long a plain batch looks up what its instances hold, once any holds something.
-const STRICT: Duration = Duration::from_secs(30);
+/// For how long single-claim batches look up what their instances hold, once any instance holds something.
+const LOOKUP_PERIOD: Duration = Duration::from_secs(30);
 
-/// How the lane meets a row that somebody else has locked.
+/// What a lane does at a row that another transaction has locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LockMode {
-    /// Steps over it: one locked row must not stall the batch.
+    /// Skips it: one locked row must not stall the batch.
     SkipLocked,
     /// Waits for it, under the connection's `lock_timeout`.
     Wait,
@@ -42,59 +42,82 @@ impl LockMode {
     }
 }
 
+/// How the statements of a batch are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SendMode {
+    /// All at once, in one round trip.
+    Pipelined,
+    /// One by one, for a failpoint between two of them.
+    Stepwise,
+}
+
+/// The failpoints between two statements: only these need them one by one.
+const STEPS: [&str; 4] = ["commit.begun", "commit.locked", "commit.written", "commit.matched"];
+
+impl Default for SendMode {
+    fn default() -> Self {
+        if STEPS.into_iter().any(failpoint::armed) {
+            Self::Stepwise
+        } else {
+            Self::Pipelined
+        }
+    }
+}
+
 /// A connection that commits.
 pub(super) struct CommitConnection {
     session: Session,
-    /// The statement in the shapes that batches were of, and that of all but plain ones.
+    /// The prepared statements by shape.
     shapes: HashMap<StatementShape, Statement>,
-    /// With all parts.
+    /// The text of the statement with all its parts.
     text: String,
-    /// Of the parameters, which are the same in all shapes.
+    /// The types of the parameters, which are the same in all shapes.
     types: Vec<Type>,
-    /// Until then plain batches look up what their instances hold.
-    strict: Option<Instant>,
+    /// Until then single-claim batches look up what their instances hold.
+    lookup_until: Option<Instant>,
     locks: Statement,
     matching: Statement,
     pub(super) classify: Statement,
     incarnation: Incarnation,
     writer: i16,
     lock_class: i32,
+    send: SendMode,
 }
 
-/// The winners of a batch by place.
+/// The winners of a batch, by index.
 pub(super) type Winners = HashMap<usize, Commit>;
 
-/// A batch that was committed, in whatever shape it was.
+/// A committed batch, with the shape of its statement.
 pub(super) struct BatchCommit {
     pub(super) winners: Winners,
     pub(super) shape: StatementShape,
 }
 
-/// Why a whole batch came to nothing.
+/// Why a whole batch was not committed, or is in doubt.
 #[derive(Debug)]
 pub(super) struct BatchError {
     pub(super) failure: Failure,
     pub(super) error: Error,
     /// The id of a new instance is taken.
-    pub(super) taken: bool,
+    pub(super) is_id_taken: bool,
 }
 
 impl From<tokio_postgres::Error> for BatchError {
     fn from(error: tokio_postgres::Error) -> Self {
         Self {
             failure: Failure::of(&error),
-            taken: error.as_db_error().and_then(DbError::constraint) == Some("instance_pkey"),
+            is_id_taken: error.as_db_error().and_then(DbError::constraint) == Some("instance_pkey"),
             error: error.into(),
         }
     }
 }
 
 impl From<Error> for BatchError {
-    /// An error of our own on the way (a deadline, a failpoint) says nothing about the server: in doubt.
+    /// An error of this process (a timeout, a failpoint) says nothing about the server: the batch is in doubt.
     fn from(error: Error) -> Self {
         Self {
             failure: Failure::Connection,
-            taken: false,
+            is_id_taken: false,
             error,
         }
     }
@@ -106,23 +129,24 @@ impl CommitConnection {
         incarnation: Incarnation,
         writer: i16,
         mode: LockMode,
+        send: SendMode,
     ) -> Result<Self> {
         let session = connector.open().await?;
         let client = &session.client;
         let lock_timeout = if mode == LockMode::SkipLocked { 2_000 } else { 500 };
-        // One plan for all batches: the server would plan small ones anew, each time, for longer than they take.
+        // One plan for all batches: to plan a small one anew takes longer than to execute it.
         let setup = format!("SET lock_timeout = {lock_timeout}; SET plan_cache_mode = force_generic_plan");
         within(ANSWER_TIMEOUT, client.batch_execute(&setup)).await?;
         let (batch, locks) = match mode {
             LockMode::SkipLocked => (BATCH.to_owned(), LOCKS),
             LockMode::Wait => (BATCH.replace(" SKIP LOCKED", ""), LOCKS_WAITING),
         };
-        let whole = within(ANSWER_TIMEOUT, client.prepare(&StatementShape::WHOLE.of(&batch))).await?;
+        let whole = within(ANSWER_TIMEOUT, client.prepare(&StatementShape::WHOLE.text(&batch))).await?;
         Ok(Self {
             text: batch,
             types: whole.params().to_vec(),
             shapes: HashMap::from([(StatementShape::WHOLE, whole)]),
-            strict: None,
+            lookup_until: None,
             locks: within(ANSWER_TIMEOUT, client.prepare(locks)).await?,
             matching: within(ANSWER_TIMEOUT, client.prepare(MATCH)).await?,
             classify: within(ANSWER_TIMEOUT, client.prepare(CLASSIFY)).await?,
@@ -130,6 +154,7 @@ impl CommitConnection {
             session,
             incarnation,
             writer,
+            send,
         })
     }
 
@@ -141,17 +166,17 @@ impl CommitConnection {
         (self.incarnation.0, self.writer)
     }
 
-    /// Writes a batch. At most one request per instance may be in it. An error means that all of it came to nothing,
-    /// or, for [`Failure::Connection`], that nobody knows yet.
+    /// Writes a batch with at most one request per instance. On an error nothing was committed, or, for
+    /// [`Failure::Connection`], the outcome is in doubt.
     pub(super) async fn write<'a>(
         &mut self,
         requests: impl Iterator<Item = &'a mut CommitRequest>,
     ) -> Result<BatchCommit, BatchError> {
         failpoint::hit("commit.gathered").await?;
         let mut rows = Rows::of(requests);
-        rows.shape.strict = !rows.shape.several && self.strict.is_some_and(|until| Instant::now() < until);
-        let batch = match tokio::time::timeout(ANSWER_TIMEOUT, self.shaped(rows.shape)).await {
-            // What the server says against it is no doubt about a commit: nothing was sent.
+        rows.shape.lookup = !rows.shape.multi && self.lookup_until.is_some_and(|until| Instant::now() < until);
+        let batch = match tokio::time::timeout(ANSWER_TIMEOUT, self.prepared(rows.shape)).await {
+            // An error here leaves nothing in doubt: no commit was sent.
             Ok(prepared) => prepared?,
             Err(_) => {
                 return Err(Error::unavailable("database-timeout", "the database did not prepare a commit").into());
@@ -170,46 +195,56 @@ impl CommitConnection {
         })
     }
 
-    /// Some instance holds something: a plain batch stepped over those that end.
-    pub(super) fn is_strict_now(&mut self) {
-        self.strict = Some(Instant::now() + STRICT);
+    /// Some instance holds something, and a single-claim batch skipped those that end: the next ones look it up.
+    pub(super) fn look_up_holders(&mut self) {
+        self.lookup_until = Some(Instant::now() + LOOKUP_PERIOD);
     }
 
-    /// Whether the server answers to a batch of this shape that has no rows: then it is the rows that take it too long.
-    pub(super) async fn answers(&mut self, shape: StatementShape) -> bool {
+    /// Whether the server executes a batch of this shape without rows in time: then the rows are what takes too long.
+    pub(super) async fn probe(&mut self, shape: StatementShape) -> bool {
         let rows = Rows {
             shape,
             ..Rows::default()
         };
         let answer = tokio::time::timeout(ANSWER_TIMEOUT, async {
-            let batch = self.shaped(shape).await?;
+            let batch = self.prepared(shape).await?;
             self.send(&batch, &rows).await
         });
         matches!(answer.await, Ok(Ok(_)))
     }
 
-    /// The statement in the shape of a batch.
-    async fn shaped(&mut self, shape: StatementShape) -> std::result::Result<Statement, tokio_postgres::Error> {
-        // The others ask anyway.
-        let asking = shape.asking && !shape.several;
-        let shape = StatementShape { asking, ..shape };
-        if let Some(known) = self.shapes.get(&shape) {
-            return Ok(known.clone());
+    /// The prepared statement of a shape.
+    async fn prepared(&mut self, shape: StatementShape) -> std::result::Result<Statement, tokio_postgres::Error> {
+        // A multi-claim statement reports pending work anyway.
+        let reports_pending = shape.reports_pending && !shape.multi;
+        let shape = StatementShape {
+            reports_pending,
+            ..shape
+        };
+        if let Some(statement) = self.shapes.get(&shape) {
+            return Ok(statement.clone());
         }
         let client = &self.session.client;
-        let statement = client.prepare_typed(&shape.of(&self.text), &self.types).await?;
+        let statement = client.prepare_typed(&shape.text(&self.text), &self.types).await?;
         self.shapes.insert(shape, statement.clone());
         Ok(statement)
     }
 
     async fn send(&self, batch: &Statement, rows: &Rows<'_>) -> Result<Winners, BatchError> {
+        let winners = match self.send {
+            SendMode::Pipelined => self.send_pipelined(batch, rows).await,
+            SendMode::Stepwise => self.send_stepwise(batch, rows).await,
+        }?;
+        failpoint::hit("commit.committed").await?;
+        Ok(winners)
+    }
+
+    /// One round trip. Committed means that every statement succeeded: COMMIT of a failed transaction succeeds, too.
+    async fn send_pipelined(&self, batch: &Statement, rows: &Rows<'_>) -> Result<Winners, BatchError> {
         let client = self.client();
         let params = rows.params(&self.incarnation.0, &self.writer);
-        if failpoint::armed("commit.") {
-            return self.send_stepwise(batch, rows).await;
-        }
         if rows.keys.is_empty() {
-            // One statement is its own transaction: its rows are complete only when its commit is.
+            // One statement is its own transaction: its result is complete only once it is committed.
             let answer = client.query(batch, &params).await?;
             return Ok(winners(&answer));
         }
@@ -217,7 +252,7 @@ impl CommitConnection {
         let (tenants, instances, bookmarks) = &rows.waiting;
         let lock_params: [&(dyn ToSql + Sync); 3] = [&self.lock_class, &keys, &exclusive];
         let match_params: [&(dyn ToSql + Sync); 3] = [tenants, instances, bookmarks];
-        // Polled in this order, so they leave in this order, in one round trip.
+        // `join!` polls in this order, so the statements are sent in this order.
         let (begun, locked, written, matched, committed) = futures_util::join!(
             client.batch_execute("BEGIN"),
             client.query(&self.locks, &lock_params),
@@ -225,7 +260,7 @@ impl CommitConnection {
             client.query(&self.matching, &match_params),
             client.batch_execute("COMMIT"),
         );
-        // The statement that failed first is the cause; those after it only say that the transaction is over.
+        // The first failure is the cause; later statements only report that the transaction is aborted.
         begun?;
         locked?;
         let answer = written?;
@@ -234,7 +269,7 @@ impl CommitConnection {
         Ok(winners(&answer))
     }
 
-    /// The same, statement by statement, with a failpoint at every boundary.
+    /// The same statements one by one, with a failpoint after each.
     async fn send_stepwise(&self, batch: &Statement, rows: &Rows<'_>) -> Result<Winners, BatchError> {
         let client = self.client();
         client.batch_execute("BEGIN").await?;
@@ -264,14 +299,13 @@ impl CommitConnection {
             return steps;
         }
         client.batch_execute("COMMIT").await?;
-        failpoint::hit("commit.committed").await?;
         steps
     }
 }
 
 fn winners(rows: &[tokio_postgres::Row]) -> Winners {
     let columns = rows.first().map_or(&[][..], |row| row.columns());
-    // Which there are is a matter of the shape.
+    // The columns depend on the shape.
     let place = |name| columns.iter().position(|column| column.name() == name);
     let (created, freed, more) = (place("created_at"), place("freed"), place("more"));
     let continued = place("continued");
@@ -283,8 +317,8 @@ fn winners(rows: &[tokio_postgres::Row]) -> Winners {
                 version: InstanceVersion(row.get(1)),
                 created_at: created.and_then(|place| row.get(place)).unwrap_or(committed_at),
                 committed_at,
-                freed: freed.is_some_and(|place| row.get(place)),
-                more: more.is_some_and(|place| row.get(place)),
+                released_schedule: freed.is_some_and(|place| row.get(place)),
+                has_pending_work: more.is_some_and(|place| row.get(place)),
                 continued: continued.and_then(|place| row.get(place)).map(WorkId),
             };
             Some((no, commit))
@@ -292,10 +326,10 @@ fn winners(rows: &[tokio_postgres::Row]) -> Winners {
         .collect()
 }
 
-/// A request, without those of its effects that are rows of their own.
+/// A request without those of its effects that are rows of their own.
 pub(super) fn request_row(no: i32, request: &CommitRequest) -> RequestRow<'_> {
     let effects = &request.effects;
-    let (work, record) = (request.named(), effects.record.as_ref());
+    let (work, record) = (request.single_claim(), effects.record.as_ref());
     RequestRow {
         no,
         tenant_id: request.tenant.as_str(),
@@ -322,7 +356,7 @@ pub(super) fn request_row(no: i32, request: &CommitRequest) -> RequestRow<'_> {
     }
 }
 
-/// What a request was born of.
+/// The claims of a request.
 pub(super) fn claim_rows(no: i32, request: &CommitRequest) -> impl Iterator<Item = ClaimRow<'_>> {
     request.claims.iter().map(move |claim| match claim {
         Claim::Work(id, claim_no) => ClaimRow {
@@ -340,14 +374,14 @@ pub(super) fn claim_rows(no: i32, request: &CommitRequest) -> impl Iterator<Item
     })
 }
 
-/// A batch as arrays of composites.
+/// A batch as arrays of composite types.
 #[derive(Default)]
 struct Rows<'a> {
     shape: StatementShape,
     requests: Vec<RequestRow<'a>>,
     claims: Vec<ClaimRow<'a>>,
-    /// In place of the claims of plain ones.
-    none: Vec<ClaimRow<'a>>,
+    /// Always empty: a single-claim statement takes its claims from the requests.
+    no_claims: Vec<ClaimRow<'a>>,
     bookmarks: Vec<&'a BookmarkRow>,
     burned: Vec<BurnedRow<'a>>,
     stimuli: Vec<&'a StimulusRow>,
@@ -355,6 +389,7 @@ struct Rows<'a> {
     dues: Vec<&'a DueRow>,
     keys: Vec<KeyRow>,
     modes: BTreeMap<i32, bool>,
+    /// Tenants, instances and ids of the bookmarks to match with the inbox.
     waiting: (Vec<&'a str>, Vec<&'a str>, Vec<&'a str>),
 }
 
@@ -373,7 +408,7 @@ impl<'a> Rows<'a> {
 
     fn add(&mut self, no: i32, request: &'a CommitRequest) {
         let effects = &request.effects;
-        self.shape.take_in(request);
+        self.shape.include(request);
         self.requests.push(request_row(no, request));
         self.claims.extend(claim_rows(no, request));
         self.burned.extend(
@@ -409,7 +444,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// The distinct keys in one sorted pass, each with its mode: all of one mode first would deadlock.
+    /// The distinct keys in one sorted order, each with its mode: all of one mode first could deadlock.
     fn lock_pass(&self) -> (Vec<i32>, Vec<bool>) {
         self.modes.iter().map(|(key, exclusive)| (*key, *exclusive)).unzip()
     }
@@ -419,7 +454,11 @@ impl<'a> Rows<'a> {
             incarnation,
             writer,
             &self.requests,
-            if self.shape.several { &self.claims } else { &self.none },
+            if self.shape.multi {
+                &self.claims
+            } else {
+                &self.no_claims
+            },
             &self.bookmarks,
             &self.burned,
             &self.stimuli,

@@ -1,4 +1,4 @@
-//! The rows of a batch, as the composite types of the migration.
+//! The rows of a batch, as the composite types of the schema.
 
 use chrono::{DateTime, Utc};
 use postgres_types::ToSql;
@@ -64,7 +64,7 @@ pub(super) struct KeyRow {
     pub(super) key: i32,
 }
 
-/// A bookmark that comes into being. `no` is set by the batch.
+/// A new bookmark. `no` is set by the batch.
 #[derive(Clone, Debug, ToSql)]
 #[postgres(name = "commit_bookmark")]
 pub(crate) struct BookmarkRow {
@@ -77,7 +77,7 @@ pub(crate) struct BookmarkRow {
     pub(crate) hash: Vec<u8>,
     pub(crate) payload: Value,
     pub(crate) publishable: bool,
-    /// Microseconds after the commit at which a timer ends it.
+    /// Microseconds from the commit until a timer ends it.
     pub(crate) delay: Option<i64>,
 }
 

@@ -1,78 +1,78 @@
-//! The statement of a batch in the shapes that it comes in: without the parts for which a batch has no rows, as a lone burst
-//! would pay for all of them.
+//! The shapes of the batch statement: without the parts for which a batch has no rows, as a lone request would pay for all of
+//! them.
 
 use super::{Claim, CommitRequest};
 use crate::store::parts::with_parts;
 
-/// What a batch has rows for, besides starts that come to their end.
+/// What a batch has rows for, besides starts that finish.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct StatementShape {
-    /// Bursts that were born of more or else than one row of work, burn a bookmark, are rare, or hold something. Without,
-    /// the batch is plain.
-    pub(super) several: bool,
-    /// Plain ones, while any instance holds something by an activation strategy: those that end are looked up.
-    pub(super) strict: bool,
-    /// Instances that were there before.
-    pub(super) standing: bool,
-    /// Those that a timer resumed.
+    /// Multi-claim: requests with other claims than one row of work, that burn a bookmark, hold something or have a rare
+    /// effect. Otherwise the statement is a single-claim one.
+    pub(super) multi: bool,
+    /// Single-claim ones, while any instance holds something by an activation strategy: those that end are looked up.
+    pub(super) lookup: bool,
+    /// Instances that exist.
+    pub(super) existing: bool,
+    /// Instances that a timer resumes.
     pub(super) timed: bool,
-    /// Those for which a bookmark is burned.
+    /// Burned bookmarks.
     pub(super) burned: bool,
-    /// What instances wait for from now on, stimuli that nothing waits for, and the keys of both.
+    /// New bookmarks, stimuli for the inbox, and the keys of both.
     pub(super) waiting: bool,
-    /// Bursts that go on.
-    pub(super) going: bool,
-    /// Plain ones of these, to be told whether something else waits for their instance; others are always told.
-    pub(super) asking: bool,
-    /// Those of them that have no row to go on under.
-    pub(super) renewed: bool,
-    /// Claims that met nothing, and what counts by correlation id.
+    /// Bursts that continue.
+    pub(super) continuing: bool,
+    /// Single-claim ones of these that read whether other work waits for their instance; multi-claim ones always do.
+    pub(super) reports_pending: bool,
+    /// Those that need a new row of work to continue under.
+    pub(super) new_row: bool,
+    /// Claims that met nothing, and running instances with a correlation id.
     pub(super) rare: bool,
 }
 
 impl StatementShape {
-    /// That with all parts but those of plain ones.
+    /// With all parts but those of single-claim statements.
     pub(crate) const WHOLE: Self = Self {
-        several: true,
-        strict: false,
-        standing: true,
+        multi: true,
+        lookup: false,
+        existing: true,
         timed: true,
         burned: true,
         waiting: true,
-        going: true,
-        asking: false,
-        renewed: true,
+        continuing: true,
+        reports_pending: false,
+        new_row: true,
         rare: true,
     };
 
-    /// All that a batch can have.
+    /// All shapes that a batch can have.
     #[cfg(test)]
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         let shapes = (0..1 << 10).map(|bits| Self {
-            standing: bits & 1 > 0,
+            existing: bits & 1 > 0,
             waiting: bits & 2 > 0,
             rare: bits & 4 > 0,
-            going: bits & 8 > 0,
+            continuing: bits & 8 > 0,
             timed: bits & 16 > 0,
             burned: bits & 32 > 0,
-            renewed: bits & 64 > 0,
-            several: bits & 128 > 0,
-            asking: bits & 256 > 0,
-            strict: bits & 512 > 0,
+            new_row: bits & 64 > 0,
+            multi: bits & 128 > 0,
+            reports_pending: bits & 256 > 0,
+            lookup: bits & 512 > 0,
         });
         shapes.filter(|shape| {
-            (shape.standing || !(shape.timed || shape.burned))
-                && (shape.going || !shape.renewed)
-                && (!shape.asking || shape.going && !shape.several)
-                && !(shape.strict && shape.several)
-                && (shape.several || !(shape.timed || shape.burned || shape.renewed || shape.rare))
+            (shape.existing || !(shape.timed || shape.burned))
+                && (shape.continuing || !shape.new_row)
+                && (!shape.reports_pending || shape.continuing && !shape.multi)
+                && !(shape.lookup && shape.multi)
+                && (shape.multi || !(shape.timed || shape.burned || shape.new_row || shape.rare))
         })
     }
 
-    /// By which a plain one must find its rows.
+    /// The indexes by which a single-claim statement must find its rows.
     #[cfg(test)]
     pub(crate) fn own_indexes(self) -> &'static str {
-        match (self.several, self.standing, self.strict) {
+        match (self.multi, self.existing, self.lookup) {
             (true, _, _) => "",
             (false, true, false) => "work_pkey, instance_pkey",
             (false, true, true) => "work_pkey, instance_pkey, activation_instance",
@@ -81,64 +81,65 @@ impl StatementShape {
         }
     }
 
-    pub(super) fn take_in(&mut self, request: &CommitRequest) {
+    /// Adds the parts that a request needs.
+    pub(super) fn include(&mut self, request: &CommitRequest) {
         let effects = &request.effects;
         let is_timer = |claim: &Claim| matches!(claim, Claim::Timer(..));
         self.timed |= request.claims.iter().any(is_timer);
         self.burned |= !effects.bookmarks_burned.is_empty();
-        self.standing |= request.expected.is_some() || self.timed || self.burned;
+        self.existing |= request.expected.is_some() || self.timed || self.burned;
         self.waiting |= !effects.bookmarks_made.is_empty()
             || !effects.dues.is_empty()
             || !effects.stimuli.is_empty()
             || !effects.rematched.is_empty();
-        self.going |= effects.continues;
-        self.asking |= effects.continues && effects.asks;
-        self.renewed |= effects.continues && request.kept().is_none();
+        self.continuing |= effects.continues;
+        self.reports_pending |= effects.continues && effects.reads_pending_work;
+        self.new_row |= effects.continues && request.continuation().is_none();
         self.rare |=
             !effects.unmet.is_empty() || (effects.status == super::RUNNING && effects.correlation_id.is_some());
-        let is_plain = matches!(&*request.claims, [Claim::Work(..)]);
-        self.several |= !is_plain || self.burned || self.rare || request.holds;
+        let is_single = matches!(&*request.claims, [Claim::Work(..)]);
+        self.multi |= !is_single || self.burned || self.rare || request.holds;
     }
 
-    /// That of a batch of one.
+    /// The shape of a batch of one.
     pub(super) fn of_one(request: &CommitRequest) -> Self {
         let mut shape = Self::default();
-        shape.take_in(request);
+        shape.include(request);
         shape
     }
 
-    /// Whether a statement of this shape writes to all that one of the other shape writes to.
+    /// Whether a statement of this shape writes all that one of the other shape writes.
     pub(super) fn covers(self, other: Self) -> bool {
-        let covers = |ours: bool, theirs: bool| ours || !theirs;
-        covers(self.several, other.several)
-            && covers(self.standing, other.standing)
+        let covers = |this: bool, other: bool| this || !other;
+        covers(self.multi, other.multi)
+            && covers(self.existing, other.existing)
             && covers(self.timed, other.timed)
             && covers(self.burned, other.burned)
             && covers(self.waiting, other.waiting)
-            && covers(self.going, other.going)
-            && covers(self.renewed, other.renewed)
+            && covers(self.continuing, other.continuing)
+            && covers(self.new_row, other.new_row)
             && covers(self.rare, other.rare)
     }
 
-    /// The text without the parts that this shape has not.
-    pub(crate) fn of(self, whole: &str) -> String {
+    /// The text of the statement in this shape.
+    pub(crate) fn text(self, whole: &str) -> String {
         let has_all = |part: &str| part.split(" and ").all(|name| self.has(name));
         with_parts(whole, |part| part.split(" or ").any(has_all))
     }
 
     fn has(self, part: &str) -> bool {
         match part {
-            "plain" => !self.several,
-            "several" => self.several,
-            "strict" => self.strict && !self.several,
-            "free" => !self.strict && !self.several,
-            "standing" => self.standing,
+            "single" => !self.multi,
+            "multi" => self.multi,
+            "lookup" => self.lookup && !self.multi,
+            "no_lookup" => !self.lookup && !self.multi,
+            "existing" => self.existing,
             "timed" => self.timed,
             "burned" => self.burned,
             "waiting" => self.waiting,
-            "going" => self.going,
-            "asking" => self.going && (self.several || self.asking),
-            "renewed" => self.renewed,
+            "continuing" => self.continuing,
+            "reports_pending" => self.continuing && (self.multi || self.reports_pending),
+            "new_row" => self.new_row,
             _ => self.rare,
         }
     }

@@ -16,7 +16,7 @@ use tokio_postgres::Row;
 use super::{AcceptTask, ConnectionSource, Pending, StartOutcome, no_connection};
 use crate::db::{ANSWER_TIMEOUT, within};
 use crate::id::{VersionId, WorkId};
-use crate::store::claim::Clock;
+use crate::store::clock::DatabaseClock;
 use crate::store::commit::DefinitionRef;
 use crate::{Error, Result};
 
@@ -134,7 +134,7 @@ fn answer(batch: Vec<Pending>, rows: &[Row]) -> Vec<Pending> {
                     version_id: VersionId::from(version_id),
                     version: row.get(3),
                 },
-                clock: Clock::read(row.get(5)),
+                clock: DatabaseClock::read(row.get(5)),
             },
             _ => StartOutcome::Existing,
         };

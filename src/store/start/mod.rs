@@ -23,16 +23,16 @@ use tokio_postgres::{Row, Statement};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::activation::{UNSEEDED_LOOK, UNSEEDED_PATIENCE, unseeded};
-use super::claim::Clock;
+use super::clock::DatabaseClock;
 use super::commit::DefinitionRef;
 use super::parts::with_parts;
+use super::request::{IdempotencyKey, find_request};
 use crate::db::{ANSWER_TIMEOUT, Connector, Exclusive, Pool, Session, within};
 use crate::failpoint;
 use crate::id::{DefinitionId, Incarnation, InstanceId, TenantId, VersionId, WorkId};
 use crate::{Error, Result};
 
 const ACCEPT: &str = include_str!("../../../sql/queries/start/accept.sql");
-const REQUEST_READ: &str = include_str!("../../../sql/queries/request/read.sql");
 
 /// The most starts in one statement.
 const BATCH: usize = 256;
@@ -45,14 +45,6 @@ const IDLE: Duration = Duration::from_secs(60);
 
 /// How often a single start is tried again that lost its activation key to a rival of the same moment.
 const RIVALS: usize = 3;
-
-/// What a client's idempotency key stands for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct IdempotencyKey {
-    pub(crate) route: &'static str,
-    pub(crate) key: String,
-    pub(crate) fingerprint: Vec<u8>,
-}
 
 /// A start on its way in.
 #[derive(Clone, Debug)]
@@ -79,7 +71,7 @@ pub(crate) enum AcceptedStart {
     New {
         work: WorkId,
         definition: DefinitionRef,
-        clock: Clock,
+        clock: DatabaseClock,
     },
     /// The same request was accepted before, and made this instance; or it was accepted, and others run it by now.
     Existing { instance: InstanceId },
@@ -107,7 +99,7 @@ enum StartOutcome {
     Made {
         work: WorkId,
         definition: DefinitionRef,
-        clock: Clock,
+        clock: DatabaseClock,
     },
     /// AcceptedStart, and not as it was born any more.
     Existing,
@@ -226,37 +218,6 @@ impl Acceptor {
             }
         }
     }
-}
-
-/// What was accepted under an idempotency key.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct RequestRecord {
-    /// The instance that it made or was for, if any.
-    pub(crate) instance: Option<InstanceId>,
-    /// The row that a resume became.
-    pub(crate) work: Option<WorkId>,
-}
-
-/// What an idempotency key stands for, if it was used. Another fingerprint is refused.
-pub(crate) async fn find_request(
-    pool: &Pool,
-    tenant: &TenantId,
-    request: &IdempotencyKey,
-) -> Result<Option<RequestRecord>> {
-    let params: [&(dyn ToSql + Sync); 3] = [&tenant.as_str(), &request.route, &request.key];
-    let Some(row) = pool.query_opt(REQUEST_READ, &params).await? else {
-        return Ok(None);
-    };
-    if row.get::<_, Vec<u8>>(0) != request.fingerprint {
-        return Err(Error::unprocessable(
-            "idempotency-key-reused",
-            "this Idempotency-Key was used with another request; use a new key",
-        ));
-    }
-    Ok(Some(RequestRecord {
-        instance: row.get::<_, Option<String>>(1).map(InstanceId::from),
-        work: row.get::<_, Option<i64>>(2).map(WorkId),
-    }))
 }
 
 /// What is asked for the starts of a batch: the less, the sooner it is answered.
@@ -526,7 +487,7 @@ impl AcceptTask {
                             version_id: VersionId::from(version_id),
                             version: row.get(2),
                         },
-                        clock: Clock::read(row.get(4)),
+                        clock: DatabaseClock::read(row.get(4)),
                     },
                 };
                 Some((no, outcome))

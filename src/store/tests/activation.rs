@@ -15,7 +15,8 @@ use crate::store::dead_letter::Which;
 use crate::store::definition::{self as definitions, Starts, TriggerRow};
 use crate::store::event::{self, NewEvent};
 use crate::store::node::removal::{self, RemovalCause};
-use crate::store::start::{AcceptedStart, Acceptor, IdempotencyKey, NewStart, StartForm};
+use crate::store::request::IdempotencyKey;
+use crate::store::start::{AcceptedStart, Acceptor, NewStart, StartForm};
 use crate::store::{claim, dead_letter};
 
 pub(super) struct Door {

@@ -8,7 +8,8 @@ use crate::id::{DefinitionId, InstanceId, StimulusHash, TenantId};
 use crate::store::commit::tests::fixture::Fixture;
 use crate::store::definition::{self, NewDefinition, PublishOutcome, Starts, TriggerRow};
 use crate::store::event::{self, NewEvent};
-use crate::store::start::{AcceptedStart, Acceptor, IdempotencyKey, NewStart};
+use crate::store::request::IdempotencyKey;
+use crate::store::start::{AcceptedStart, Acceptor, NewStart};
 
 pub(super) fn definition(name: &str) -> NewDefinition {
     NewDefinition {

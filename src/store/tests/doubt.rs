@@ -9,7 +9,7 @@ use crate::store::commit::CommitOutcome;
 use crate::store::commit::tests::fixture::{Fixture, burst, waiting};
 use crate::store::commit::tests::proxy::Proxy;
 use crate::store::event::{self, NewEvent};
-use crate::store::start::IdempotencyKey;
+use crate::store::request::IdempotencyKey;
 use crate::store::work::{self, AcceptedCancel, AcceptedResume};
 
 fn key(route: &'static str, key: &str) -> IdempotencyKey {

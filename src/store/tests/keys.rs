@@ -12,7 +12,8 @@ use crate::id::{InstanceId, TenantId};
 use crate::store::commit::CommitOutcome;
 use crate::store::commit::tests::fixture::{Fixture, Writer, burst, waiting};
 use crate::store::definition::Starts;
-use crate::store::start::{AcceptedStart, Acceptor, IdempotencyKey, NewStart};
+use crate::store::request::IdempotencyKey;
+use crate::store::start::{AcceptedStart, Acceptor, NewStart};
 use crate::store::work::AcceptedResume;
 use crate::store::{definition as definitions, work};
 

@@ -409,7 +409,7 @@ fn hot() -> impl Iterator<Item = Hot> {
     let leak = |sql: String| -> &'static str { Box::leak(sql.into_boxed_str()) };
     let wholes = HOT.into_iter().map(move |hot| Hot {
         sql: match hot.name {
-            "commit/batch" => leak(StatementShape::WHOLE.of(hot.sql)),
+            "commit/batch" => leak(StatementShape::WHOLE.text(hot.sql)),
             "start/accept" => leak(StartForm::Asked.text(false, false)),
             _ => hot.sql,
         },
@@ -417,7 +417,7 @@ fn hot() -> impl Iterator<Item = Hot> {
     });
     let shapes = StatementShape::all().flat_map(move |shape| {
         of("commit/batch").map(move |hot| Hot {
-            sql: leak(by_index(&shape.of(hot.sql), shape.own_indexes())),
+            sql: leak(by_index(&shape.text(hot.sql), shape.own_indexes())),
             ..hot
         })
     });

@@ -12,7 +12,6 @@ use super::modules::{Import, imports};
 /// Circles that remain from before the rule. A circle within one of these sets passes; the list only ever shrinks.
 const KNOWN: &[&[&str]] = &[
     &["src/api/gate.rs", "src/api/health.rs"],
-    &["src/db/connect.rs", "src/db/notices.rs"],
     &["src/execution/burst.rs", "src/execution/state.rs"],
     &[
         "src/expression/accessor.rs",
@@ -45,7 +44,6 @@ const KNOWN: &[&[&str]] = &[
     &["src/schedule/due.rs", "src/schedule/misfire.rs", "src/schedule/plan.rs"],
     &["src/schedule/inputs.rs", "src/schedule/misfire_value.rs"],
     &["src/schedule/occurrence.rs", "src/schedule/zone.rs"],
-    &["src/store/accept.rs", "src/store/claim.rs", "src/store/work.rs"],
 ];
 
 #[test]

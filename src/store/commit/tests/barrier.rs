@@ -9,7 +9,7 @@ use crate::id::{NodeId, StimulusHash, TenantId};
 use crate::store::commit::{CommitOutcome, WriterOptions};
 use crate::store::event::{self, NewEvent};
 use crate::store::node::removal::{self, RemovalCause};
-use crate::store::start::IdempotencyKey;
+use crate::store::request::IdempotencyKey;
 
 fn event(hash: u8, key: &str) -> NewEvent {
     NewEvent {
@@ -223,7 +223,7 @@ async fn a_straggler_is_told_what_beat_it() {
 async fn a_row_that_stays_locked_ends_a_stragglers_patience() {
     let fixture = Fixture::new().await;
     let options = WriterOptions {
-        patience: Duration::from_millis(100),
+        lock_timeout: Duration::from_millis(100),
         ..WriterOptions::default()
     };
     let writer = fixture.writer_with(&fixture.base, options).await;

@@ -1,4 +1,4 @@
-//! What each fence refuses, and what every burst is told.
+//! What each fence refuses, and the outcome of every request; in one round trip, and with a failpoint between statements armed.
 
 use std::sync::Arc;
 
@@ -6,13 +6,51 @@ use super::fixture::{Fixture, burst, journal, waiting};
 use super::proxy::Proxy;
 use crate::assert_outcome;
 use crate::id::{BookmarkId, ClaimNo, InstanceVersion, NodeId};
-use crate::store::commit::{Claim, Commit, CommitOutcome, StimulusRow, WriterOptions};
+use crate::store::commit::{Claim, Commit, CommitOutcome, SendMode, StimulusRow, WriterOptions};
 use crate::store::node::removal::{self, RemovalCause};
 
-#[tokio::test]
-async fn a_burst_is_written_whole_and_its_version_grows() {
+/// Runs each of these as two tests, one for each [`SendMode`].
+macro_rules! both_ways {
+    ($($name:ident),* $(,)?) => {
+        mod pipelined {
+            use super::SendMode;
+            $(
+                #[tokio::test]
+                async fn $name() {
+                    super::$name(SendMode::Pipelined).await;
+                }
+            )*
+        }
+
+        mod stepwise {
+            use super::SendMode;
+            $(
+                #[tokio::test]
+                async fn $name() {
+                    super::$name(SendMode::Stepwise).await;
+                }
+            )*
+        }
+    };
+}
+
+both_ways!(
+    a_burst_is_written_whole_and_its_version_grows,
+    an_old_version_changes_nothing,
+    a_lost_claim_loses_the_whole_burst,
+    a_departed_incarnation_writes_nothing_more,
+    one_bad_row_hurts_only_its_own_burst,
+    a_commit_whose_answer_was_lost_is_found_and_not_repeated,
+    a_commit_in_doubt_whose_incarnation_departed_is_still_found,
+    an_instance_that_is_gone_while_in_doubt_is_unknown,
+    the_inbox_gives_each_stimulus_to_one_bookmark,
+    a_yielded_burst_goes_on_under_the_row_that_it_was_born_of,
+    a_yielded_burst_goes_on_under_a_claimed_row,
+);
+
+async fn a_burst_is_written_whole_and_its_version_grows(send: SendMode) {
     let fixture = Fixture::new().await;
-    let writer = fixture.writer().await;
+    let writer = fixture.sending(send).await;
     let first = waiting(journal(burst("i", None), 1), "b", 7);
     assert_outcome!(
         writer.write(first).await,
@@ -35,10 +73,9 @@ async fn a_burst_is_written_whole_and_its_version_grows() {
     fixture.is_sound().await;
 }
 
-#[tokio::test]
-async fn an_old_version_changes_nothing() {
+async fn an_old_version_changes_nothing(send: SendMode) {
     let fixture = Fixture::new().await;
-    let writer = fixture.writer().await;
+    let writer = fixture.sending(send).await;
     assert_outcome!(
         writer.write(waiting(burst("i", None), "b", 7)).await,
         CommitOutcome::Committed(_)
@@ -55,10 +92,9 @@ async fn an_old_version_changes_nothing() {
     fixture.is_sound().await;
 }
 
-#[tokio::test]
-async fn a_lost_claim_loses_the_whole_burst() {
+async fn a_lost_claim_loses_the_whole_burst(send: SendMode) {
     let fixture = Fixture::new().await;
-    let writer = fixture.writer().await;
+    let writer = fixture.sending(send).await;
     assert_outcome!(
         writer.write(waiting(burst("i", None), "b", 7)).await,
         CommitOutcome::Committed(_)
@@ -83,10 +119,9 @@ async fn a_lost_claim_loses_the_whole_burst() {
     fixture.is_sound().await;
 }
 
-#[tokio::test]
-async fn a_departed_incarnation_writes_nothing_more() {
+async fn a_departed_incarnation_writes_nothing_more(send: SendMode) {
     let fixture = Fixture::new().await;
-    let writer = fixture.writer().await;
+    let writer = fixture.sending(send).await;
     assert_outcome!(
         writer.write(waiting(burst("i", None), "b", 7)).await,
         CommitOutcome::Committed(_)
@@ -110,10 +145,9 @@ async fn a_departed_incarnation_writes_nothing_more() {
     fixture.is_sound().await;
 }
 
-#[tokio::test]
-async fn one_bad_row_hurts_only_its_own_burst() {
+async fn one_bad_row_hurts_only_its_own_burst(send: SendMode) {
     let fixture = Fixture::new().await;
-    let writer = Arc::new(fixture.writer().await);
+    let writer = Arc::new(fixture.sending(send).await);
     let mut bursts = Vec::new();
     for n in 0..9 {
         let mut request = journal(burst(&format!("i{n}"), None), 1);
@@ -134,12 +168,17 @@ async fn one_bad_row_hurts_only_its_own_burst() {
     fixture.is_sound().await;
 }
 
-#[tokio::test]
-async fn a_commit_whose_answer_was_lost_is_found_and_not_repeated() {
+async fn a_commit_whose_answer_was_lost_is_found_and_not_repeated(send: SendMode) {
     let fixture = Fixture::new().await;
     let proxy = Proxy::start(fixture.server_port()).await;
     let writer = fixture
-        .writer_with(&fixture.through(proxy.port), WriterOptions::default())
+        .writer_with(
+            &fixture.through(proxy.port),
+            WriterOptions {
+                send,
+                ..WriterOptions::default()
+            },
+        )
         .await;
     assert_outcome!(
         writer.write(journal(waiting(burst("i", None), "b", 7), 1)).await,
@@ -149,7 +188,7 @@ async fn a_commit_whose_answer_was_lost_is_found_and_not_repeated() {
     request.claims = vec![fixture.claimed_work("i", writer.incarnation).await];
     request.effects.continues = true;
     let token = Arc::new(());
-    proxy.swallow_up_to_commit();
+    proxy.lose_commit(send);
     let reply = writer.reply(request, Arc::clone(&token)).await;
     let CommitOutcome::Committed(Commit { version, continued, .. }) = reply.outcome else {
         panic!("{:?}", reply.outcome)
@@ -164,7 +203,7 @@ async fn a_commit_whose_answer_was_lost_is_found_and_not_repeated() {
     assert_eq!(fixture.count("SELECT count(*) FROM journal").await, 2);
 
     // The same for an instance that is new, with a waiting bookmark (a pipeline of several statements).
-    proxy.swallow_up_to_commit();
+    proxy.lose_commit(send);
     assert_outcome!(
         writer.write(waiting(burst("new", None), "b", 9)).await,
         CommitOutcome::Committed(_)
@@ -173,12 +212,17 @@ async fn a_commit_whose_answer_was_lost_is_found_and_not_repeated() {
     fixture.is_sound().await;
 }
 
-#[tokio::test]
-async fn a_commit_in_doubt_whose_incarnation_departed_is_still_found() {
+async fn a_commit_in_doubt_whose_incarnation_departed_is_still_found(send: SendMode) {
     let fixture = Fixture::new().await;
     let proxy = Proxy::start(fixture.server_port()).await;
     let writer = fixture
-        .writer_with(&fixture.through(proxy.port), WriterOptions::default())
+        .writer_with(
+            &fixture.through(proxy.port),
+            WriterOptions {
+                send,
+                ..WriterOptions::default()
+            },
+        )
         .await;
     assert_outcome!(
         writer.write(waiting(burst("i", None), "b", 7)).await,
@@ -196,7 +240,7 @@ async fn a_commit_in_doubt_whose_incarnation_departed_is_still_found() {
         )
         .await
         .unwrap();
-    proxy.swallow_up_to_commit();
+    proxy.lose_commit(send);
     assert_outcome!(
         writer.write(waiting(burst("i", Some(1)), "b2", 7)).await,
         CommitOutcome::Committed(_)
@@ -208,12 +252,17 @@ async fn a_commit_in_doubt_whose_incarnation_departed_is_still_found() {
     fixture.is_sound().await;
 }
 
-#[tokio::test]
-async fn an_instance_that_is_gone_while_in_doubt_is_unknown() {
+async fn an_instance_that_is_gone_while_in_doubt_is_unknown(send: SendMode) {
     let fixture = Fixture::new().await;
     let proxy = Proxy::start(fixture.server_port()).await;
     let writer = fixture
-        .writer_with(&fixture.through(proxy.port), WriterOptions::default())
+        .writer_with(
+            &fixture.through(proxy.port),
+            WriterOptions {
+                send,
+                ..WriterOptions::default()
+            },
+        )
         .await;
     // The second also has the statement prepared, so that the next answer is that of a commit.
     for expected in [None, Some(1)] {
@@ -230,15 +279,14 @@ async fn an_instance_that_is_gone_while_in_doubt_is_unknown() {
         )
         .await
         .unwrap();
-    proxy.swallow_next_answer();
+    proxy.lose_answer(send);
     assert_outcome!(writer.write(burst("i", Some(2))).await, CommitOutcome::Unknown);
     fixture.is_sound().await;
 }
 
-#[tokio::test]
-async fn the_inbox_gives_each_stimulus_to_one_bookmark() {
+async fn the_inbox_gives_each_stimulus_to_one_bookmark(send: SendMode) {
     let fixture = Fixture::new().await;
-    let writer = fixture.writer().await;
+    let writer = fixture.sending(send).await;
     let mut request = waiting(burst("i", None), "b", 7);
     for _ in 0..2 {
         request.effects.stimuli.push(StimulusRow {
@@ -269,10 +317,9 @@ async fn the_inbox_gives_each_stimulus_to_one_bookmark() {
     fixture.is_sound().await;
 }
 
-#[tokio::test]
-async fn a_yielded_burst_goes_on_under_the_row_that_it_was_born_of() {
+async fn a_yielded_burst_goes_on_under_the_row_that_it_was_born_of(send: SendMode) {
     let fixture = Fixture::new().await;
-    let writer = fixture.writer().await;
+    let writer = fixture.sending(send).await;
     let claim = fixture.claimed_work("i", writer.incarnation).await;
     let session = fixture.session().await;
     session
@@ -292,16 +339,21 @@ async fn a_yielded_burst_goes_on_under_the_row_that_it_was_born_of() {
             request.effects.sub_status,
             request.effects.continues,
         ) = (0, 1, true);
-        request.effects.asks = asks;
+        request.effects.reads_pending_work = asks;
         request.claims = vec![claim.clone()];
         if expected == Some(2) {
             let others = "INSERT INTO work (tenant_id, instance_id, kind, body) VALUES ('', 'i', 1, '{}')";
             session.client.batch_execute(others).await.unwrap();
         }
-        let CommitOutcome::Committed(Commit { continued, more, .. }) = writer.write(request).await else {
+        let CommitOutcome::Committed(Commit {
+            continued,
+            has_pending_work,
+            ..
+        }) = writer.write(request).await
+        else {
             panic!()
         };
-        assert_eq!((continued, more), (None, waits), "no other row was made");
+        assert_eq!((continued, has_pending_work), (None, waits), "no other row was made");
         let is = "SELECT count(*) FROM work WHERE kind = 4 AND claimed_by IS NOT NULL AND failures = 0 AND crashes = 0";
         assert_eq!(fixture.count(is).await, 1, "it got further: nobody is to blame");
     }
@@ -319,10 +371,9 @@ async fn a_yielded_burst_goes_on_under_the_row_that_it_was_born_of() {
     fixture.is_sound().await;
 }
 
-#[tokio::test]
-async fn a_yielded_burst_goes_on_under_a_claimed_row() {
+async fn a_yielded_burst_goes_on_under_a_claimed_row(send: SendMode) {
     let fixture = Fixture::new().await;
-    let writer = fixture.writer().await;
+    let writer = fixture.sending(send).await;
     let mut request = burst("i", None);
     (
         request.effects.status,

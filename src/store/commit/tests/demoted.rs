@@ -8,7 +8,7 @@ use crate::assert_outcome;
 use crate::id::TenantId;
 use crate::store::commit::{CommitOutcome, StimulusHash};
 use crate::store::event::{self, NewEvent};
-use crate::store::start::IdempotencyKey;
+use crate::store::request::IdempotencyKey;
 
 /// From now on no row can be written to this table; how often it was tried is counted.
 async fn demote(fixture: &Fixture, table: &str) {

@@ -25,10 +25,10 @@ async fn refuses_no_more(fixture: &Fixture) {
     execute(&fixture.admin, accept).await;
 }
 
-async fn writer(fixture: &Fixture, patience: Duration) -> Arc<Writer> {
+async fn writer(fixture: &Fixture, lock_timeout: Duration) -> Arc<Writer> {
     let options = WriterOptions {
-        many: None,
-        patience,
+        second_lane_min: None,
+        lock_timeout,
         ..WriterOptions::default()
     };
     Arc::new(fixture.writer_with(&fixture.base, options).await)

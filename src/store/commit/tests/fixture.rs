@@ -12,7 +12,8 @@ use crate::id::{
 };
 use crate::store::commit::writer::WriterTasks;
 use crate::store::commit::{
-    BookmarkRow, Claim, CommitOutcome, CommitReply, CommitRequest, CommitWriter, DefinitionRef, Effects, WriterOptions,
+    BookmarkRow, Claim, CommitOutcome, CommitReply, CommitRequest, CommitWriter, DefinitionRef, Effects, SendMode,
+    WriterOptions,
 };
 use crate::store::record::{Entry, ExecutionRef, Record};
 use crate::store::{check, maintenance, node};
@@ -68,9 +69,14 @@ impl Fixture {
     }
 
     pub(crate) async fn writer(&self) -> Writer {
-        // With one lane what is sent together is written together, however long it takes.
+        self.sending(SendMode::default()).await
+    }
+
+    /// A writer with one lane, in which what is sent together is written together, however long it takes.
+    pub(crate) async fn sending(&self, send: SendMode) -> Writer {
         let options = WriterOptions {
-            many: None,
+            second_lane_min: None,
+            send,
             ..WriterOptions::default()
         };
         self.writer_with(&self.base, options).await

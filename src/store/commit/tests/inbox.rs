@@ -11,12 +11,12 @@ use super::fixture::{Fixture, Writer, burst, waiting};
 use crate::assert_outcome;
 use crate::db::Session;
 use crate::id::{InstanceId, StimulusHash, TenantId};
-use crate::store::commit::{CommitOutcome, CommitRequest, Waiting};
+use crate::store::commit::{CommitOutcome, CommitRequest, WaitingBookmark};
 use crate::store::dead_letter::stimulus;
 use crate::store::dead_letter::{self, Which};
 use crate::store::event::{self, Fanout, NewEvent};
 use crate::store::maintenance;
-use crate::store::start::IdempotencyKey;
+use crate::store::request::IdempotencyKey;
 
 const HASH: u8 = 9;
 const LIFETIME: Duration = Duration::from_secs(60);
@@ -78,7 +78,7 @@ fn correlated(mut request: CommitRequest, id: &str) -> CommitRequest {
 fn correlates(instance: &str, expected: i64, bookmark: &str) -> CommitRequest {
     let mut request = correlated(burst(instance, Some(expected)), "order");
     (request.effects.status, request.effects.sub_status) = (0, 2);
-    request.effects.rematched = vec![Waiting {
+    request.effects.rematched = vec![WaitingBookmark {
         bookmark: bookmark.to_owned(),
         hash: StimulusHash([HASH; 32]),
     }];

@@ -1,4 +1,4 @@
-//! A stretch of wire that can be cut after the server has heard and before we hear the answer.
+//! A proxy between a client and the server that loses an answer and cuts the connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -7,13 +7,16 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
-const HEARS: u8 = 0;
+use crate::store::commit::SendMode;
+
+const FORWARD: u8 = 0;
 const NEXT: u8 = 1;
 const UP_TO_COMMIT: u8 = 2;
+const COMMIT: u8 = 3;
 
 pub(crate) struct Proxy {
     pub(crate) port: u16,
-    deaf: Arc<AtomicU8>,
+    mode: Arc<AtomicU8>,
     cut: Arc<Notify>,
     _task: tokio_util::task::AbortOnDropHandle<()>,
 }
@@ -22,9 +25,9 @@ impl Proxy {
     pub(crate) async fn start(server: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let deaf = Arc::new(AtomicU8::new(HEARS));
+        let mode = Arc::new(AtomicU8::new(FORWARD));
         let cut = Arc::new(Notify::new());
-        let (flag, scissors) = (Arc::clone(&deaf), Arc::clone(&cut));
+        let (flag, scissors) = (Arc::clone(&mode), Arc::clone(&cut));
         let task = tokio::spawn(async move {
             while let Ok((near, _)) = listener.accept().await {
                 let far = TcpStream::connect(("127.0.0.1", server)).await.unwrap();
@@ -39,7 +42,7 @@ impl Proxy {
         });
         Self {
             port,
-            deaf,
+            mode,
             cut,
             _task: tokio_util::task::AbortOnDropHandle::new(task),
         }
@@ -53,30 +56,48 @@ impl Proxy {
     /// The next answer of the server is swallowed, and its connection cut. Of a pipeline this is the answer to BEGIN:
     /// its session may notice before it commits.
     pub(crate) fn swallow_next_answer(&self) {
-        self.deaf.store(NEXT, Ordering::SeqCst);
+        self.mode.store(NEXT, Ordering::SeqCst);
+    }
+
+    /// The answer to the next COMMIT is lost, with the connection; of a pipeline all answers before it, too.
+    pub(crate) fn lose_commit(&self, send: SendMode) {
+        match send {
+            SendMode::Pipelined => self.swallow_up_to_commit(),
+            SendMode::Stepwise => self.mode.store(COMMIT, Ordering::SeqCst),
+        }
+    }
+
+    /// The answer to the next commit of a single statement is lost, with the connection.
+    pub(crate) fn lose_answer(&self, send: SendMode) {
+        match send {
+            SendMode::Pipelined => self.swallow_next_answer(),
+            SendMode::Stepwise => self.mode.store(COMMIT, Ordering::SeqCst),
+        }
     }
 
     /// Everything up to the answer to a COMMIT is swallowed, and its connection cut.
     pub(crate) fn swallow_up_to_commit(&self) {
-        self.deaf.store(UP_TO_COMMIT, Ordering::SeqCst);
+        self.mode.store(UP_TO_COMMIT, Ordering::SeqCst);
     }
 }
 
 /// How the answer to a statement that is prepared begins.
 const PREPARED: &[u8] = b"1\0\0\0\x04";
 
-async fn carry(near: TcpStream, far: TcpStream, deaf: Arc<AtomicU8>) {
+async fn carry(near: TcpStream, far: TcpStream, mode: Arc<AtomicU8>) {
     let (mut near_in, mut near_out) = near.into_split();
     let (mut far_in, mut far_out) = far.into_split();
     let up = tokio::spawn(async move { tokio::io::copy(&mut near_in, &mut far_out).await });
     let mut buffer = vec![0; 1 << 16];
     let mut swallowed: Option<Vec<u8>> = None;
     while let Ok(count @ 1..) = far_in.read(&mut buffer).await {
-        match deaf.swap(HEARS, Ordering::SeqCst) {
+        match mode.swap(FORWARD, Ordering::SeqCst) {
             NEXT => break,
             // A statement is prepared first, in the shape of what is written.
-            UP_TO_COMMIT if buffer[..count].starts_with(PREPARED) => deaf.store(UP_TO_COMMIT, Ordering::SeqCst),
+            UP_TO_COMMIT if buffer[..count].starts_with(PREPARED) => mode.store(UP_TO_COMMIT, Ordering::SeqCst),
             UP_TO_COMMIT => swallowed = Some(Vec::new()),
+            COMMIT if buffer[..count].windows(7).any(|tag| tag == b"COMMIT\0") => break,
+            COMMIT => mode.store(COMMIT, Ordering::SeqCst),
             _ => {}
         }
         if let Some(swallowed) = &mut swallowed {

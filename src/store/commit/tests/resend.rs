@@ -157,7 +157,7 @@ async fn a_commit_whose_old_session_outlasts_all_patience_is_unknown_not_busy() 
     let fixture = Fixture::new().await;
     let proxy = Proxy::start(fixture.server_port()).await;
     let options = WriterOptions {
-        patience: Duration::from_millis(100),
+        lock_timeout: Duration::from_millis(100),
         ..WriterOptions::default()
     };
     let writer = Arc::new(fixture.writer_with(&fixture.through(proxy.port), options).await);

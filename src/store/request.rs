@@ -1,0 +1,48 @@
+//! Idempotency keys: a request that is sent again under its key gets its first result.
+
+use postgres_types::ToSql;
+
+use crate::db::Pool;
+use crate::id::{InstanceId, TenantId, WorkId};
+use crate::{Error, Result};
+
+const READ: &str = include_str!("../../sql/queries/request/read.sql");
+
+/// An idempotency key: of a client, a route, and the fingerprint of the request that it was sent with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct IdempotencyKey {
+    pub(crate) route: &'static str,
+    pub(crate) key: String,
+    pub(crate) fingerprint: Vec<u8>,
+}
+
+/// A request that was accepted under an idempotency key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RequestRecord {
+    /// The instance that it created or addressed, if any.
+    pub(crate) instance: Option<InstanceId>,
+    /// The row of work of a resume.
+    pub(crate) work: Option<WorkId>,
+}
+
+/// The request that was accepted under a key, if any. Another fingerprint is an error.
+pub(crate) async fn find_request(
+    pool: &Pool,
+    tenant: &TenantId,
+    request: &IdempotencyKey,
+) -> Result<Option<RequestRecord>> {
+    let params: [&(dyn ToSql + Sync); 3] = [&tenant.as_str(), &request.route, &request.key];
+    let Some(row) = pool.query_opt(READ, &params).await? else {
+        return Ok(None);
+    };
+    if row.get::<_, Vec<u8>>(0) != request.fingerprint {
+        return Err(Error::unprocessable(
+            "idempotency-key-reused",
+            "this Idempotency-Key was used with another request; use a new key",
+        ));
+    }
+    Ok(Some(RequestRecord {
+        instance: row.get::<_, Option<String>>(1).map(InstanceId::from),
+        work: row.get::<_, Option<i64>>(2).map(WorkId),
+    }))
+}
