@@ -1,7 +1,8 @@
-//! Work that keeps a processor busy for long, away from the threads that serve everybody's tasks.
+//! Long computations, off the threads that run the tasks.
 //!
-//! It runs on the runtime's threads for blocking work, as many at once as half of the processors, at least one. The one
-//! that waits for it sees its end and its panic; dropped, the work goes on to its end, and keeps its place until then.
+//! They run on the runtime's threads for blocking work, as many at once as half of the processors, at least one. The
+//! caller receives the result, or an error for a panic. A dropped caller does not stop the computation, which keeps its
+//! permit until it ends.
 
 use std::sync::{Arc, LazyLock};
 use std::thread;
@@ -12,44 +13,44 @@ use tokio::sync::Semaphore;
 use crate::weight;
 use crate::{Error, Result};
 
-/// JSON text that is parsed where it is.
+/// In bytes: JSON text up to this size is parsed on the caller's thread.
 const SMALL_TEXT: usize = 64 << 10;
 
-/// Parts of a JSON value that is worked on where it is.
+/// In parts: a JSON value up to this size is handled on the caller's thread.
 const SMALL_VALUE: usize = 4_000;
 
-static PLACES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
+static PERMITS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
     let processors = thread::available_parallelism().map_or(1, usize::from);
     Arc::new(Semaphore::new((processors / 2).max(1)))
 });
 
-/// Whether what is done with a value belongs to [`run`].
+/// Whether work on this value is long.
 pub(crate) fn is_large(value: &Value) -> bool {
-    weight::has_more_parts(value, SMALL_VALUE)
+    weight::has_at_least(value, SMALL_VALUE)
 }
 
-/// Runs `work`: here if it is short, else elsewhere, when there is a place. Cancellation safe.
+/// Runs `work`: on the caller's thread if it is short, else with a permit on another one. Cancellation safe.
 pub(crate) async fn run<T: Send + 'static>(is_long: bool, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     if !is_long {
         return Ok(work());
     }
-    let place = Arc::clone(&PLACES).acquire_owned().await;
-    let place = place.map_err(|_| Error::internal("the places for long work are gone"))?;
+    let permit = Arc::clone(&PERMITS).acquire_owned().await;
+    let permit = permit.map_err(|_| Error::internal("the permits for long work are closed"))?;
     let done = tokio::task::spawn_blocking(move || {
         let result = work();
-        drop(place);
+        drop(permit);
         result
     });
     done.await.map_err(|error| {
         if error.is_panic() {
             Error::internal("long work panicked").caused_by(error)
         } else {
-            Error::unavailable("not-registered", "this node is about to end")
+            Error::unavailable("not-registered", "this node is shutting down")
         }
     })
 }
 
-/// Parses JSON that another part of the engine has written.
+/// Parses stored JSON.
 pub(crate) async fn parse(text: Vec<u8>) -> Result<Value> {
     let is_long = text.len() > SMALL_TEXT;
     let parsed = run(is_long, move || serde_json::from_slice(&text)).await?;
@@ -63,17 +64,17 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn long_work_leaves_the_thread_of_the_tasks_free() {
+    async fn long_work_does_not_block_the_runtime() {
         let (release, held) = std::sync::mpsc::channel::<()>();
         let long = tokio::spawn(run(true, move || held.recv_timeout(Duration::from_secs(60)).is_ok()));
-        // This thread is the only one of the tasks.
+        // The runtime of this test has one thread.
         tokio::task::yield_now().await;
         release.send(()).unwrap();
         assert!(long.await.unwrap().unwrap());
     }
 
     #[tokio::test]
-    async fn a_panic_is_an_error_and_its_place_is_free_again() {
+    async fn a_panic_is_an_error_and_its_permit_is_returned() {
         for _ in 0..thread::available_parallelism().unwrap().get() + 1 {
             let error = run(true, || panic!("on purpose")).await.unwrap_err();
             assert_eq!(error.code(), "internal-error");

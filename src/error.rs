@@ -1,13 +1,12 @@
-//! The one public error of the crate.
+//! The public error type of the crate.
 //!
-//! An [`Error`] is opaque: what a caller can do about it is asked with questions ([`Error::is_transient`],
-//! [`Error::is_conflict`], …), what a program can switch on is the stable kebab-case [`Error::code`], and what a
-//! person can act on is the message. New kinds can so be added without breaking anybody.
+//! An [`Error`] is opaque. Questions tell what a caller can do ([`Error::is_transient`], [`Error::is_conflict`], …), the
+//! stable kebab-case [`Error::code`] is for programs, the message for operators. So new kinds break no caller.
 
 use std::error::Error as StdError;
 use std::fmt;
 
-/// The result of nearly everything in this crate.
+/// The result of a fallible function of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong, where, and what to do about it.
@@ -30,7 +29,7 @@ enum Kind {
     Conflict,
     Unprocessable,
     Unavailable,
-    Unknown,
+    UnknownOutcome,
     DeadLettered,
     LostLock,
     Fenced,
@@ -60,47 +59,47 @@ impl Error {
         Self::new(Kind::TooLarge, code, message)
     }
 
-    /// What was named does not exist.
+    /// The named item does not exist.
     pub(crate) fn not_found(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(Kind::NotFound, code, message)
     }
 
-    /// The request contradicts what is already there; nothing was changed.
+    /// The request conflicts with the current state; nothing was changed.
     pub(crate) fn conflict(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(Kind::Conflict, code, message)
     }
 
-    /// The request is well formed but contradicts an earlier one under the same idempotency key.
+    /// The request is well formed but differs from an earlier one with the same idempotency key.
     pub(crate) fn unprocessable(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(Kind::Unprocessable, code, message)
     }
 
-    /// The database (or this node) cannot be used just now; the same call may succeed later.
+    /// The database (or this node) is unavailable at the moment; the same call may succeed later.
     pub(crate) fn unavailable(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(Kind::Unavailable, code, message)
     }
 
-    /// Nobody can say whether the call took effect.
+    /// It is unknown whether the call took effect.
     pub(crate) fn unknown_outcome(message: impl Into<String>) -> Self {
-        Self::new(Kind::Unknown, "outcome-unknown", message)
+        Self::new(Kind::UnknownOutcome, "outcome-unknown", message)
     }
 
-    /// What was accepted failed so often, or killed so many processes, that it became a dead letter.
+    /// The accepted work became a dead letter: it failed, or terminated its process, too often.
     pub(crate) fn dead_lettered(message: impl Into<String>) -> Self {
         Self::new(Kind::DeadLettered, "given-up", message)
     }
 
-    /// The lock that protected the work is no longer ours.
+    /// The lock that protected the work was lost.
     pub(crate) fn lost_lock(message: impl Into<String>) -> Self {
         Self::new(Kind::LostLock, "lost-lock", message)
     }
 
-    /// This incarnation was declared dead: nothing of it may be written any more.
+    /// This incarnation was declared dead: it may not write any more.
     pub(crate) fn fenced(message: impl Into<String>) -> Self {
         Self::new(Kind::Fenced, "fenced", message)
     }
 
-    /// The engine was shut down, and no call to it succeeds any more.
+    /// The engine was shut down: no call to it succeeds any more.
     pub(crate) fn stopped(message: impl Into<String>) -> Self {
         Self::new(Kind::Stopped, "engine-stopped", message)
     }
@@ -110,19 +109,19 @@ impl Error {
         Self::new(Kind::Internal, "internal-error", message)
     }
 
-    /// Names the field of the input that is wrong.
+    /// Adds a wrong field of the input.
     pub(crate) fn field(mut self, field: impl Into<String>, message: impl Into<String>) -> Self {
         self.0.fields.push((field.into(), message.into()));
         self
     }
 
-    /// Names the workflow instance whose fate is concerned.
+    /// Sets the workflow instance that the error is about.
     pub(crate) fn instance(mut self, instance: impl Into<String>) -> Self {
         self.0.instance = Some(instance.into());
         self
     }
 
-    /// Keeps what caused this error.
+    /// Sets the cause.
     pub(crate) fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.0.source = Some(source.into());
         self
@@ -133,27 +132,27 @@ impl Error {
         self.0.code
     }
 
-    /// The message for a person, without causes.
+    /// The message for an operator, without causes.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The fields of the input that are wrong, each with what is wrong about it.
+    /// The wrong fields of the input, each with a message.
     pub fn fields(&self) -> &[(String, String)] {
         &self.0.fields
     }
 
-    /// The workflow instance that an unknown outcome, or one that was given up, is about.
+    /// The workflow instance that an unknown outcome or a dead letter is about.
     pub fn instance_id(&self) -> Option<&str> {
         self.0.instance.as_deref()
     }
 
-    /// The same call may succeed later without any change: the database was away, or somebody else was in the way.
+    /// The same call may succeed later without any change: the database was unavailable, or another request interfered.
     pub fn is_transient(&self) -> bool {
         matches!(self.0.kind, Kind::Unavailable | Kind::LostLock | Kind::Fenced)
     }
 
-    /// The engine was shut down: no call to it succeeds any more, however often it is tried. Another node may answer.
+    /// The engine was shut down: no retry of the call succeeds. Another node may answer it.
     pub fn is_stopped(&self) -> bool {
         matches!(self.0.kind, Kind::Stopped)
     }
@@ -168,12 +167,12 @@ impl Error {
         matches!(self.0.kind, Kind::TooLarge)
     }
 
-    /// What was named does not exist.
+    /// The named item does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self.0.kind, Kind::NotFound)
     }
 
-    /// The request contradicts what is already there.
+    /// The request conflicts with the current state.
     pub fn is_conflict(&self) -> bool {
         matches!(self.0.kind, Kind::Conflict)
     }
@@ -183,23 +182,22 @@ impl Error {
         matches!(self.0.kind, Kind::Unprocessable)
     }
 
-    /// The database or this node cannot be used just now.
+    /// The database or this node is unavailable at the moment.
     pub fn is_unavailable(&self) -> bool {
         matches!(self.0.kind, Kind::Unavailable)
     }
 
-    /// The database refuses for reasons of its own: a right that was revoked, a full disk, a missing partition.
+    /// The database refuses for a reason of its own: a revoked right, a full disk, a missing partition.
     pub(crate) fn is_database_fault(&self) -> bool {
         self.0.code == "database-fault"
     }
 
-    /// Nobody can say whether the call took effect; [`Error::instance_id`] tells what to look at.
+    /// It is unknown whether the call took effect; [`Error::instance_id`] names the instance to check.
     pub fn is_unknown_outcome(&self) -> bool {
-        matches!(self.0.kind, Kind::Unknown)
+        matches!(self.0.kind, Kind::UnknownOutcome)
     }
 
-    /// What was accepted became a dead letter, which an operator may replay; [`Error::instance_id`] tells of which
-    /// instance.
+    /// The accepted work became a dead letter, which an operator may replay; [`Error::instance_id`] names its instance.
     pub fn is_dead_lettered(&self) -> bool {
         matches!(self.0.kind, Kind::DeadLettered)
     }

@@ -1,4 +1,4 @@
-//! A type for every id and every counter, so that the compiler sees when two of them are mixed up.
+//! A type for every id and every counter, so that the compiler rejects a mix-up.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ macro_rules! text_id {
         pub struct $name(String);
 
         impl $name {
-            /// Wraps the text of an id.
+            /// The id with this text.
             pub fn new(text: impl Into<String>) -> Self {
                 Self(text.into())
             }
@@ -60,8 +60,8 @@ text_id! {
     InstanceId;
     /// An activity within its definition (Elsa's `id` of an activity).
     ActivityId;
-    /// One execution of an activity in one instance (Elsa's `activityInstanceId`). It comes from a counter in
-    /// committed state, so that a burst that runs again gives the same ids.
+    /// One execution of an activity in one instance (Elsa's `activityInstanceId`). It comes from a counter in committed
+    /// state, so a repeated burst gives the same ids.
     ActivityExecutionId;
     /// A point at which an instance waits.
     BookmarkId;
@@ -70,8 +70,8 @@ text_id! {
 }
 
 impl InstanceId {
-    /// A new id, in Elsa's form: 32 hexadecimal digits. It begins with the time (RFC 9562, version 7), so that what is
-    /// made together stands together in every index: a commit then touches few pages of them; 74 bits are random.
+    /// A new id, in Elsa's form: 32 hexadecimal digits. It begins with the time (RFC 9562, version 7), so that ids made
+    /// together are adjacent in every index, and a commit writes few pages; 74 bits are random.
     pub fn random() -> Self {
         Self(uuid::Uuid::now_v7().simple().to_string())
     }
@@ -109,15 +109,15 @@ macro_rules! counter {
 counter! {
     /// One registration of a process, from a logged sequence; never used twice in a database.
     Incarnation;
-    /// Counts the commits of an instance; the fence against a writer that lost its turn.
+    /// Counts the commits of an instance; the fencing token against a writer that was superseded.
     InstanceVersion;
-    /// Counts the claims of a row; the fence against a claimer that lost its claim.
+    /// Counts the claims of a row; the fencing token against a node that lost its claim.
     ClaimNo;
-    /// An instruction in the work table.
+    /// A row of the work table.
     WorkId;
 }
 
-/// One attempt to run an instance until it waits. What a commit leaves in `instance.last_burst` when it was the last.
+/// One attempt to run an instance until it waits. The last one to commit is in `instance.last_burst`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BurstId(pub uuid::Uuid);
 
@@ -134,14 +134,14 @@ impl fmt::Display for BurstId {
     }
 }
 
-/// The SHA-256 hash of what a bookmark or a trigger waits for.
+/// The SHA-256 hash of the stimulus of a bookmark or a trigger.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct StimulusHash(pub [u8; 32]);
 
 impl StimulusHash {
-    /// The key of the hash in the two-integer space of advisory locks. Two hashes with one key only wait for each
-    /// other, so 32 bits are enough.
+    /// The key of the hash in the two-integer space of advisory locks. Two hashes with one key exclude each other, which
+    /// costs time only, so 32 bits are enough.
     pub fn lock_key(&self) -> i32 {
         let [a, b, c, d, ..] = self.0;
         i32::from_be_bytes([a, b, c, d])

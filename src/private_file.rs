@@ -1,18 +1,18 @@
-//! Files that only their owner may read, opened without following what another user has put in their place.
+//! Files that only their owner may read. A link or file of another user in their place is refused.
 //!
-//! A file that is missing is created with mode 0600, by `O_EXCL`, which follows no symbolic link. One that exists is
-//! described first and compared with what was opened, so that a link put there in between is found, too. Opening
-//! neither truncates nor creates, so a refused target is unchanged.
+//! A missing file is created with mode 0600, by `O_EXCL`, which follows no symbolic link. An existing one is checked
+//! first and compared with the opened file, so a link that was created in between is found, too. Opening neither
+//! truncates nor creates, so a refused target is unchanged.
 
 use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io::{Error, ErrorKind, Result};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-/// How often an open begins anew when the file appears or disappears under it.
+/// How often an open is repeated when the file appears or disappears meanwhile.
 const TRIES: usize = 8;
 
-/// The user that this process's files in `directory` belong to. Asked of a file: std knows no user ids.
+/// The owner of files that this process creates in `directory`. Read from a probe file: std has no user ids.
 pub(crate) fn owner_in(directory: &Path) -> Result<u32> {
     let probe = directory.join(format!(".{}", uuid::Uuid::new_v4().simple()));
     let made = OpenOptions::new()
@@ -28,12 +28,12 @@ pub(crate) fn owner_in(directory: &Path) -> Result<u32> {
 /// Opens or creates a regular file of `owner` for reading and writing.
 ///
 /// # Errors
-/// A symbolic link, a file of another user, with a second name, or that is no file at all.
+/// A symbolic link, a hard link, a file of another user, or no regular file.
 pub(crate) fn open(path: &Path, owner: u32) -> Result<File> {
     open_with(path, owner, OpenOptions::new().read(true).write(true))
 }
 
-/// As [`open`], but all that is written goes to the end.
+/// Like [`open`], for appending.
 #[cfg(feature = "cli")]
 pub(crate) fn open_to_append(path: &Path, owner: u32) -> Result<File> {
     open_with(path, owner, OpenOptions::new().append(true))
@@ -63,7 +63,7 @@ fn open_with(path: &Path, owner: u32, options: &mut OpenOptions) -> Result<File>
         }
         return Ok(file);
     }
-    Err(refused(path, "it is replaced again and again"))
+    Err(refused(path, "it is replaced repeatedly"))
 }
 
 fn check(path: &Path, named: &Metadata, owner: u32) -> Result<()> {
@@ -109,23 +109,23 @@ mod tests {
     }
 
     #[test]
-    fn what_another_user_could_have_put_there_is_refused_and_unchanged() {
+    fn a_link_or_foreign_file_is_refused_and_unchanged() {
         let scratch = Scratch::new();
         let owner = owner_in(&scratch.0).unwrap();
-        let victim = scratch.0.join("victim");
-        std::fs::write(&victim, "precious").unwrap();
-        std::fs::set_permissions(&victim, Permissions::from_mode(0o644)).unwrap();
+        let target = scratch.0.join("target");
+        std::fs::write(&target, "precious").unwrap();
+        std::fs::set_permissions(&target, Permissions::from_mode(0o644)).unwrap();
         let (link, second, dangling, folder) = (
             scratch.0.join("link"),
             scratch.0.join("second"),
             scratch.0.join("dangling"),
             scratch.0.join("folder"),
         );
-        std::os::unix::fs::symlink(&victim, &link).unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
         std::os::unix::fs::symlink(scratch.0.join("nowhere"), &dangling).unwrap();
         std::fs::create_dir(&folder).unwrap();
         assert!(
-            open(&victim, owner + 1)
+            open(&target, owner + 1)
                 .unwrap_err()
                 .to_string()
                 .contains("belongs to the user")
@@ -138,15 +138,15 @@ mod tests {
             let error = open(path, owner).unwrap_err();
             assert!(error.to_string().contains(why), "{error}");
         }
-        std::fs::hard_link(&victim, &second).unwrap();
+        std::fs::hard_link(&target, &second).unwrap();
         assert!(open(&second, owner).unwrap_err().to_string().contains("second name"));
         assert!(!scratch.0.join("nowhere").exists());
-        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
-        assert_eq!(std::fs::metadata(&victim).unwrap().mode() & 0o777, 0o644);
+        assert_eq!(std::fs::read_to_string(&target).unwrap(), "precious");
+        assert_eq!(std::fs::metadata(&target).unwrap().mode() & 0o777, 0o644);
     }
 
     #[test]
-    fn what_is_ours_is_opened_and_only_for_us() {
+    fn an_own_file_is_opened_and_made_private() {
         let scratch = Scratch::new();
         let owner = owner_in(&scratch.0).unwrap();
         let path = scratch.0.join("file");
@@ -159,6 +159,6 @@ mod tests {
             0o600,
             "of an older build"
         );
-        assert_eq!(std::fs::read_dir(&scratch.0).unwrap().count(), 1, "the probe is gone");
+        assert_eq!(std::fs::read_dir(&scratch.0).unwrap().count(), 1, "the probe is removed");
     }
 }
