@@ -1,31 +1,30 @@
-//! Named points at which a test can hit a process at the exact moment.
+//! Failpoints: named points at which a test makes a process fail.
 //!
-//! Without the feature `failpoints` a point is nothing at all. With it, and in the tests of this crate,
-//! `MAINSPRING_FAILPOINTS` holds a list `name=action[@n];…`, where `action` is one of
+//! Without the feature `failpoints` a point does nothing. With it, and in the tests of this crate, the variable
+//! `MAINSPRING_FAILPOINTS` is a list `name=action[@n];…`. `action` is one of
 //!
 //! - `abort`: end the process at once, as `kill -9` does;
 //! - `stall:PATH`: write `PATH.reached`, then wait until the file `PATH` exists;
-//! - `error`: make the step fail as if its connection had died, each time from now on;
-//! - `cut`: the same, but only once;
+//! - `error`: make the step fail, as with a lost connection, each time from now on;
+//! - `cut`: the same, only once.
 //!
-//! and `@n` lets the first `n - 1` passages through. A test of this crate can also watch which points a future of its
-//! own passes (`watched`).
+//! `@n` lets the first `n - 1` passages through. A unit test can also record the points that a future passes (`watched`).
 
-/// Passes the point `name`, or does what the test wants done there.
+/// Passes the point `name`, or runs the action that a test has set for it.
 #[cfg(not(any(test, feature = "failpoints")))]
 #[inline]
 pub(crate) async fn hit(_name: &'static str) -> crate::Result<()> {
     Ok(())
 }
 
-/// Passes the point `prefix` followed by `name`: one that only a certain instance passes.
+/// Passes the point `prefix` followed by `name`, which only a certain instance passes.
 #[cfg(not(any(test, feature = "failpoints")))]
 #[inline]
 pub(crate) async fn hit_of(_prefix: &'static str, _name: &str) -> crate::Result<()> {
     Ok(())
 }
 
-/// Whether a test has set any point whose name begins so.
+/// Whether a test has set any point with this prefix.
 #[cfg(not(any(test, feature = "failpoints")))]
 #[inline]
 pub(crate) fn armed(_prefix: &str) -> bool {
@@ -98,18 +97,18 @@ mod armed {
         static PASSED: tokio::sync::mpsc::UnboundedSender<String>;
     }
 
-    /// Tells the points that a future passes, in order, as long as it runs on the task that awaits this.
+    /// Sends the points that a future passes, in order, while it runs on the task that awaits this.
     #[cfg(test)]
     pub(crate) async fn watched<F: Future>(passed: tokio::sync::mpsc::UnboundedSender<String>, of: F) -> F::Output {
         PASSED.scope(passed, of).await
     }
 
-    /// Whether a test has set any point whose name begins so.
+    /// Whether a test has set any point with this prefix.
     pub(crate) fn armed(prefix: &str) -> bool {
         points().keys().any(|name| name.starts_with(prefix))
     }
 
-    /// Passes the point `prefix` followed by `name`: one that only a certain instance passes.
+    /// Passes the point `prefix` followed by `name`, which only a certain instance passes.
     pub(crate) async fn hit_of(prefix: &'static str, name: &str) -> Result<()> {
         if points().is_empty() {
             return Ok(());
@@ -117,7 +116,7 @@ mod armed {
         hit(&format!("{prefix}{name}")).await
     }
 
-    /// Passes the point `name`, or does what the test wants done there.
+    /// Passes the point `name`, or runs the action that a test has set for it.
     pub(crate) async fn hit(name: &str) -> Result<()> {
         #[cfg(test)]
         let _ = PASSED.try_with(|passed| passed.send(name.to_owned()));

@@ -159,6 +159,10 @@ mod tests {
             0o600,
             "of an older build"
         );
-        assert_eq!(std::fs::read_dir(&scratch.0).unwrap().count(), 1, "the probe is removed");
+        assert_eq!(
+            std::fs::read_dir(&scratch.0).unwrap().count(),
+            1,
+            "the probe is removed"
+        );
     }
 }

@@ -121,18 +121,18 @@ async fn a_shared_database_with_doors_and_workers_apart() {
     let database = TestDatabase::create().await;
     let nodes = start(&database, "shared-database.md");
     let all: &[&str] = &["api", "worker", "scheduler"];
-    let door = by(&nodes, "door-1");
+    let api = by(&nodes, "api-1");
     let wanted = [
         ("node-1", all),
         ("node-2", all),
         ("node-3", all),
-        ("door-1", &["api"][..]),
+        ("api-1", &["api"][..]),
         ("worker-1", &["worker", "scheduler"][..]),
     ];
-    roles(door, &wanted).await;
+    roles(api, &wanted).await;
     answers_health_alone(by(&nodes, "worker-1")).await;
-    work(&database, &[door, by(&nodes, "node-1"), by(&nodes, "node-2")], 12).await;
-    let said = &nodes.iter().find(|node| node.name == "door-1").unwrap().child;
+    work(&database, &[api, by(&nodes, "node-1"), by(&nodes, "node-2")], 12).await;
+    let said = &nodes.iter().find(|node| node.name == "api-1").unwrap().child;
     assert!(
         said.stdout().iter().all(|line| line.starts_with("ready ")),
         "it ran something"
