@@ -31,8 +31,7 @@ pub mod schedule;
 pub mod signal;
 mod store;
 #[cfg(test)]
-#[path = "../tests/it/support/database.rs"]
-mod test_database;
+mod testing;
 pub mod wake;
 mod weight;
 

@@ -7,8 +7,8 @@ use crate::db::{Pool, Session};
 use crate::id::{Incarnation, NodeId};
 use crate::lock::LockKey;
 use crate::store::commit::WRITERS;
-use crate::store::commit::tests::fixture::Fixture;
 use crate::store::node;
+use crate::testing::store::Fixture;
 
 fn options(node: &str) -> MembershipOptions {
     MembershipOptions {

@@ -153,7 +153,7 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
-    use crate::test_database::TestDatabase;
+    use crate::testing::TestDatabase;
 
     /// The hosts of these ports of this machine, with everything else as in the URL of a database.
     fn hosts(database: &TestDatabase, ports: &[u16]) -> Hosts {

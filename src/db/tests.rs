@@ -5,7 +5,7 @@ mod session;
 use std::time::Duration;
 
 use crate::db::{Connector, DatabaseUrl, Pool, SchemaName, migrate};
-use crate::test_database::TestDatabase;
+use crate::testing::TestDatabase;
 
 fn connector(database: &TestDatabase, schema: &str) -> Connector {
     Connector::new(

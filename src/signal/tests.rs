@@ -3,7 +3,7 @@
 use super::conformance::{Pair, change, conforms, next};
 use super::{CacheNotification, CacheSignal, LocalSignal, PostgresSignal};
 use crate::db::{Channel, SchemaName};
-use crate::test_database::TestDatabase;
+use crate::testing::TestDatabase;
 
 #[tokio::test]
 async fn the_local_provider_conforms() {

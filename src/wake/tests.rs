@@ -6,7 +6,7 @@ use super::conformance::{Pair, conforms};
 use super::{LocalWake, PostgresWake, WakeNotification, WakeSubscription, WakeTransport};
 use crate::db::{Channel, SchemaName};
 use crate::id::{InstanceId, WorkId};
-use crate::test_database::TestDatabase;
+use crate::testing::TestDatabase;
 
 #[tokio::test]
 async fn the_local_provider_conforms() {

@@ -10,8 +10,8 @@ use super::{Election, FiringMode, Term, start};
 use crate::cluster::{CheckInReport, Membership, MembershipOptions};
 use crate::db::Pool;
 use crate::id::NodeId;
-use crate::store::commit::tests::fixture::Fixture;
 use crate::store::node;
+use crate::testing::store::Fixture;
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 

@@ -3,7 +3,7 @@
 use super::connector;
 use crate::db::{Connector, Pool};
 use crate::id::{Incarnation, NodeId};
-use crate::test_database::TestDatabase;
+use crate::testing::TestDatabase;
 
 /// A setting, what is set for the database, and what a session of ours has.
 const FOREIGN: [(&str, &str, &str); 21] = [

@@ -13,7 +13,7 @@ use super::conformance::{LONG, lock};
 use super::postgres::{HELD, exclusive, node};
 use crate::lock::provider::postgres::Budget;
 use crate::lock::{LockProvider, LockRequest, PostgresLockOptions, PostgresLocks};
-use crate::store::commit::tests::fixture::Fixture;
+use crate::testing::store::Fixture;
 
 async fn nodes(fixture: &Fixture) -> [Arc<dyn LockProvider>; 3] {
     let budget = || node(fixture, Budget::Nodes(3));

@@ -8,7 +8,7 @@ use super::conformance::{LONG, lock};
 use crate::lock::key::LockKey;
 use crate::lock::provider::postgres::Budget;
 use crate::lock::{LockProvider, LockRequest, PostgresLocks};
-use crate::store::commit::tests::fixture::Fixture;
+use crate::testing::store::Fixture;
 
 pub(super) async fn node(fixture: &Fixture, budget: Budget) -> Arc<dyn LockProvider> {
     let locks = PostgresLocks::with(fixture.base.clone(), budget, LockKey::of).await;

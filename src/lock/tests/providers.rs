@@ -6,7 +6,7 @@ use super::conformance::{self, Factory, LONG, conformance};
 use crate::lock::key::LockKey;
 use crate::lock::provider::postgres::Budget;
 use crate::lock::{FileLocks, LocalLocks, LockProvider, PostgresLocks};
-use crate::store::commit::tests::fixture::Fixture;
+use crate::testing::store::Fixture;
 
 /// There is only one process.
 struct Local(LocalLocks);

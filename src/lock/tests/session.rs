@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::super::{LockHandle, LockKey, SessionLocks, SessionTask};
 use crate::id::{InstanceId, TenantId};
 use crate::lock::request::LockName;
-use crate::store::commit::tests::fixture::Fixture;
+use crate::testing::store::Fixture;
 
 const KEY: LockKey = LockKey(0x1234_5678_9abc_def0);
 const OTHER: LockKey = LockKey(77);

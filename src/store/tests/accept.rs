@@ -1,7 +1,7 @@
 //! What a start's statement does beside accepting.
 
-use crate::store::commit::tests::fixture::Fixture;
 use crate::store::start::StartForm;
+use crate::testing::store::Fixture;
 
 /// A door that answers before a flush must find what it answers for on disk, so only the one that waits may not flush.
 #[tokio::test]

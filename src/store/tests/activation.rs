@@ -9,7 +9,6 @@ use super::definitions::{definition, start};
 use crate::Result;
 use crate::assert_outcome;
 use crate::id::{ClaimNo, InstanceId, NodeId, StimulusHash, TenantId};
-use crate::store::commit::tests::fixture::{Fixture, Writer, burst, waiting};
 use crate::store::commit::{Claim, CommitOutcome, CommitRequest};
 use crate::store::dead_letter::Which;
 use crate::store::definition::{self as definitions, Starts, TriggerRow};
@@ -18,6 +17,7 @@ use crate::store::node::removal::{self, RemovalCause};
 use crate::store::request::IdempotencyKey;
 use crate::store::start::{AcceptedStart, Acceptor, NewStart, StartForm};
 use crate::store::{claim, dead_letter};
+use crate::testing::store::{Fixture, Writer, burst, waiting};
 
 pub(super) struct Door {
     pub(super) fixture: Fixture,

@@ -11,10 +11,10 @@ use crate::assert_outcome;
 use crate::failpoint;
 use crate::id::{DefinitionId, StimulusHash, TenantId};
 use crate::store::commit::CommitOutcome;
-use crate::store::commit::tests::fixture::burst;
 use crate::store::definition::TriggerRow;
 use crate::store::start::{Acceptor, StartForm};
 use crate::store::{activation, dead_letter};
+use crate::testing::store::burst;
 
 /// Accepts a start by hand. With `held`, the statement waits in the middle: its snapshot is taken, and nothing written.
 fn by_hand(accept: &str, body: &str, held: bool) -> String {

@@ -7,10 +7,10 @@ use chrono::DateTime;
 use crate::assert_outcome;
 use crate::id::{InstanceId, NodeId, TenantId};
 use crate::store::claim::{self, InstanceKey, Release, ReleaseCause, Shard};
-use crate::store::commit::tests::fixture::{Fixture, Writer, burst, waiting};
 use crate::store::commit::{Claim, CommitOutcome};
 use crate::store::dead_letter::{self, Which};
 use crate::store::node::removal::{self, RemovalCause};
+use crate::testing::store::{Fixture, Writer, burst, waiting};
 
 fn key(instance: &str) -> InstanceKey {
     (TenantId::default(), InstanceId::new(instance))

@@ -10,8 +10,8 @@ use crate::assert_outcome;
 use crate::db::Pool;
 use crate::id::{ClaimNo, Incarnation, InstanceId, InstanceVersion, TenantId, WorkId};
 use crate::store::claim::{self, InstanceKey, Release, ReleaseCause, Shard};
-use crate::store::commit::tests::fixture::{Fixture, burst, waiting};
 use crate::store::commit::{Claim, CommitOutcome};
+use crate::testing::store::{Fixture, burst, waiting};
 
 fn key(instance: &str) -> InstanceKey {
     (TenantId::default(), InstanceId::new(instance))

@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::id::{DefinitionId, InstanceId, StimulusHash, TenantId};
-use crate::store::commit::tests::fixture::Fixture;
 use crate::store::definition::{self, NewDefinition, PublishOutcome, Starts, TriggerRow};
 use crate::store::event::{self, NewEvent};
 use crate::store::request::IdempotencyKey;
 use crate::store::start::{AcceptedStart, Acceptor, NewStart};
+use crate::testing::store::Fixture;
 
 pub(super) fn definition(name: &str) -> NewDefinition {
     NewDefinition {

@@ -6,12 +6,12 @@ use super::definitions::{definition, start};
 use crate::assert_outcome;
 use crate::db::Session;
 use crate::id::{ClaimNo, InstanceId, TenantId};
-use crate::store::commit::tests::fixture::{Fixture, burst, journal, waiting};
 use crate::store::commit::{Claim, CommitOutcome, CommitRequest};
 use crate::store::definition as definitions;
 use crate::store::definition::Starts;
 use crate::store::instance::delete;
 use crate::store::start::{AcceptedStart, Acceptor};
+use crate::testing::store::{Fixture, burst, journal, waiting};
 
 const TABLES: [&str; 7] = [
     "instance",

@@ -6,11 +6,11 @@ use crate::assert_outcome;
 use crate::db::Pool;
 use crate::id::{InstanceId, StimulusHash, TenantId, WorkId};
 use crate::store::commit::CommitOutcome;
-use crate::store::commit::tests::fixture::{Fixture, burst, waiting};
-use crate::store::commit::tests::proxy::Proxy;
 use crate::store::event::{self, NewEvent};
 use crate::store::request::IdempotencyKey;
 use crate::store::work::{self, AcceptedCancel, AcceptedResume};
+use crate::testing::Proxy;
+use crate::testing::store::{Fixture, burst, waiting};
 
 fn key(route: &'static str, key: &str) -> IdempotencyKey {
     IdempotencyKey {

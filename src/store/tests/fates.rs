@@ -6,10 +6,10 @@ use crate::assert_outcome;
 use crate::id::{InstanceId, TenantId, WorkId};
 use crate::store::claim::{self, InstanceKey, Release, ReleaseCause};
 use crate::store::commit::CommitOutcome;
-use crate::store::commit::tests::fixture::{Fixture, Writer, burst, waiting};
 use crate::store::dead_letter::{self, Which};
 use crate::store::maintenance;
 use crate::store::work::{self, WorkStatus};
+use crate::testing::store::{Fixture, Writer, burst, waiting};
 
 /// An instance that waits, with a resume of it that fails once more and is given up.
 async fn given_up(fixture: &Fixture, writer: &Writer, instance: &str) -> (WorkId, i64) {

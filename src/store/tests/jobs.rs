@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crate::id::Incarnation;
-use crate::store::commit::tests::fixture::Fixture;
 use crate::store::maintenance;
 use crate::store::maintenance::Job;
+use crate::testing::store::Fixture;
 
 const HOUR: Duration = Duration::from_secs(3600);
 

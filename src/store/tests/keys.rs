@@ -10,12 +10,12 @@ use crate::assert_outcome;
 use crate::db::Session;
 use crate::id::{InstanceId, TenantId};
 use crate::store::commit::CommitOutcome;
-use crate::store::commit::tests::fixture::{Fixture, Writer, burst, waiting};
 use crate::store::definition::Starts;
 use crate::store::request::IdempotencyKey;
 use crate::store::start::{AcceptedStart, Acceptor, NewStart};
 use crate::store::work::AcceptedResume;
 use crate::store::{definition as definitions, work};
+use crate::testing::store::{Fixture, Writer, burst, waiting};
 
 async fn acceptor(fixture: &Fixture) -> (Acceptor, AbortOnDropHandle<()>, Writer) {
     let writer = fixture.writer().await;

@@ -1,8 +1,8 @@
 //! The partitions of yesterday, today and a week ahead, however many nodes start at the same moment.
 
 use crate::db::Pool;
-use crate::store::commit::tests::fixture::Fixture;
 use crate::store::maintenance;
+use crate::testing::store::Fixture;
 
 #[tokio::test]
 async fn nodes_that_start_at_once_make_each_partition_once() {

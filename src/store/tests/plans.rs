@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::id::{Incarnation, NodeId};
 use crate::store::commit::StatementShape;
-use crate::store::commit::tests::fixture::Fixture;
 use crate::store::start::StartForm;
+use crate::testing::store::Fixture;
 
 /// The tables that grow, with what fills them.
 const FILL: &str = "

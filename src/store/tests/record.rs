@@ -3,17 +3,17 @@
 use crate::db::Pool;
 use crate::id::{InstanceId, TenantId};
 use crate::store::commit::CommitOutcome;
-use crate::store::commit::tests::fixture::{self, Fixture};
 use crate::store::record as store_record;
+use crate::testing::store::{Fixture, burst, journal_of};
 
 #[tokio::test]
 async fn a_page_of_a_journal_begins_and_ends_within_records() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     for version in 0..4 {
-        let request = fixture::burst("i", (version > 0).then_some(version));
+        let request = burst("i", (version > 0).then_some(version));
         let entries: Vec<i64> = (version * 3..version * 3 + 3).collect();
-        let outcome = writer.write(fixture::journal_of(request, &entries)).await;
+        let outcome = writer.write(journal_of(request, &entries)).await;
         assert!(matches!(outcome, CommitOutcome::Committed(_)), "{outcome:?}");
     }
     let pool = Pool::new(&fixture.base, 2).unwrap();

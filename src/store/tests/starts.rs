@@ -6,12 +6,12 @@ use tokio_util::task::AbortOnDropHandle;
 use super::definitions::{definition, start};
 use crate::id::{ClaimNo, Incarnation, InstanceId, TenantId, WorkId};
 use crate::store::claim::{self, InstanceKey};
-use crate::store::commit::tests::fixture::{Fixture, Writer, burst, waiting};
-use crate::store::commit::tests::proxy::Proxy;
 use crate::store::commit::{Claim, CommitOutcome};
 use crate::store::definition::{self as definitions, Starts};
 use crate::store::start::{AcceptedStart, Acceptor, NewStart};
 use crate::store::work::{self, WorkStatus};
+use crate::testing::Proxy;
+use crate::testing::store::{Fixture, Writer, burst, waiting};
 use crate::{Result, assert_outcome};
 
 struct Bench {

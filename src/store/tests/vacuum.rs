@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::store::commit::tests::fixture::Fixture;
 use crate::store::maintenance;
+use crate::testing::store::Fixture;
 
 #[tokio::test]
 async fn what_was_consumed_makes_room_and_what_sleeps_is_left_alone() {

@@ -66,7 +66,7 @@ fn check(path: &str, text: &str) -> Vec<String> {
 
 /// A file of unit tests, declared as `#[cfg(test)] mod tests;`.
 fn is_test(path: &str) -> bool {
-    path.ends_with("/tests.rs") || path.contains("/tests/")
+    path.ends_with("/tests.rs") || path.contains("/tests/") || path.starts_with("src/testing/")
 }
 
 fn within(path: &str, rooms: &[&str]) -> bool {

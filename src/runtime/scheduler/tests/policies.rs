@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::timers::{Timers, parts};
 use crate::id::{ClaimNo, TenantId, WorkId};
 use crate::store::commit::Claim;
-use crate::store::commit::tests::fixture::burst;
 use crate::store::{activation, dead_letter};
+use crate::testing::store::burst;
 
 /// Made, misfired, skipped.
 type Counts = (i64, i64, i64);

@@ -7,9 +7,9 @@ use crate::execution::ScheduledTrigger;
 use crate::id::{NodeId, TenantId, VersionId};
 use crate::runtime::scheduler::decide::{Backlog, Timetable, Turn, decide};
 use crate::schedule::Schedule;
-use crate::store::commit::tests::fixture::{Fixture, Writer};
 use crate::store::definition::{self, NewDefinition, Starts};
 use crate::store::schedule::{self, Fired, StartRow, TurnRow};
+use crate::testing::store::{Fixture, Writer};
 
 pub(super) struct Timers {
     pub(super) fixture: Fixture,

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::fixture::{Fixture, burst, journal, waiting};
 use crate::assert_outcome;
 use crate::id::{NodeId, StimulusHash, TenantId};
 use crate::store::commit::{CommitOutcome, WriterOptions};
 use crate::store::event::{self, NewEvent};
 use crate::store::node::removal::{self, RemovalCause};
 use crate::store::request::IdempotencyKey;
+use crate::testing::store::{Fixture, burst, journal, waiting};
 
 fn event(hash: u8, key: &str) -> NewEvent {
     NewEvent {

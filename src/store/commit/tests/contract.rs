@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::fixture::{Fixture, burst, journal, waiting};
-use super::proxy::Proxy;
 use crate::assert_outcome;
 use crate::id::{BookmarkId, ClaimNo, InstanceVersion, NodeId};
 use crate::store::commit::{Claim, Commit, CommitOutcome, SendMode, StimulusRow, WriterOptions};
 use crate::store::node::removal::{self, RemovalCause};
+use crate::testing::Proxy;
+use crate::testing::store::{Fixture, burst, journal, waiting};
 
 /// Runs each of these as two tests, one for each [`SendMode`].
 macro_rules! both_ways {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::fixture::{Fixture, burst, journal};
 use crate::assert_outcome;
 use crate::id::TenantId;
 use crate::store::commit::{CommitOutcome, StimulusHash};
 use crate::store::event::{self, NewEvent};
 use crate::store::request::IdempotencyKey;
+use crate::testing::store::{Fixture, burst, journal};
 
 /// From now on no row can be written to this table; how often it was tried is counted.
 async fn demote(fixture: &Fixture, table: &str) {

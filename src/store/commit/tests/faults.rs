@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::fixture::{Fixture, Writer, burst, execute, journal, occupy, spawn};
 use crate::assert_outcome;
 use crate::store::commit::{CommitOutcome, WriterOptions};
+use crate::testing::store::{Fixture, Writer, burst, execute, journal, occupy, spawn};
 
 /// From now on the server refuses a commit that writes a record of such an instance.
 async fn refuses(fixture: &Fixture, code: &str, which: &str) {

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::fixture::{Fixture, burst, execute, journal, occupy, spawn};
 use crate::assert_outcome;
 use crate::store::commit::{CommitOutcome, CommitRequest};
+use crate::testing::store::{Fixture, Writer, burst, execute, journal, occupy, spawn};
 
 /// Counts the statements that free what instances hold, whatever they find.
 const COUNTS: &str = "
@@ -20,7 +20,7 @@ async fn holds(fixture: &Fixture, instance: &str) {
 }
 
 /// A start that comes to its end in its first burst.
-async fn ends(fixture: &Fixture, writer: &super::fixture::Writer, instance: &str, strict: bool) -> CommitRequest {
+async fn ends(fixture: &Fixture, writer: &Writer, instance: &str, strict: bool) -> CommitRequest {
     let mut request = journal(burst(instance, None), 1);
     request.claims = vec![fixture.claimed_work(instance, writer.incarnation).await];
     if strict {

@@ -7,7 +7,6 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-use super::fixture::{Fixture, Writer, burst, waiting};
 use crate::assert_outcome;
 use crate::db::Session;
 use crate::id::{InstanceId, StimulusHash, TenantId};
@@ -17,6 +16,7 @@ use crate::store::dead_letter::{self, Which};
 use crate::store::event::{self, Fanout, NewEvent};
 use crate::store::maintenance;
 use crate::store::request::IdempotencyKey;
+use crate::testing::store::{Fixture, Writer, burst, waiting};
 
 const HASH: u8 = 9;
 const LIFETIME: Duration = Duration::from_secs(60);

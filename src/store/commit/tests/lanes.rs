@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::fixture::{Fixture, Writer, burst, journal, waiting};
 use crate::assert_outcome;
 use crate::id::ClaimNo;
 use crate::store::commit::{Claim, CommitOutcome, WriterOptions};
+use crate::testing::store::{Fixture, Writer, burst, journal, waiting};
 
 /// As a node has it.
 async fn two_lanes(fixture: &Fixture) -> Arc<Writer> {

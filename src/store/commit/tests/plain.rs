@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::fixture::{Fixture, Writer, burst, execute, journal, occupy, spawn, waiting};
 use crate::assert_outcome;
 use crate::id::{ClaimNo, NodeId};
 use crate::store::commit::{Claim, CommitOutcome, CommitRequest};
 use crate::store::node::removal::{self, RemovalCause};
+use crate::testing::store::{Fixture, Writer, burst, execute, journal, occupy, spawn, waiting};
 
 /// A burst of an instance that stands, and goes on to wait for what it waited for.
 fn plain(instance: &str, claim: &Claim) -> CommitRequest {

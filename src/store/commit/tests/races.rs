@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::fixture::{Fixture, burst, execute, journal, occupy, spawn, waiting};
 use crate::assert_outcome;
 use crate::id::{BookmarkId, ClaimNo, Incarnation, NodeId, StimulusHash};
 use crate::store::commit::{Claim, CommitOutcome, CommitRequest, StimulusRow};
 use crate::store::node::removal::{self, RemovalCause};
 use crate::store::work::{self, AcceptedCancel};
+use crate::testing::store::{Fixture, burst, execute, journal, occupy, spawn, waiting};
 
 fn stimulus(mut request: CommitRequest, hash: u8) -> CommitRequest {
     request.effects.stimuli.push(StimulusRow {

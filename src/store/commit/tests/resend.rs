@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::fixture::{Fixture, burst, journal, waiting};
-use super::proxy::Proxy;
 use crate::assert_outcome;
 use crate::id::{BookmarkId, ClaimNo, InstanceVersion, WorkId};
 use crate::store::commit::{Claim, Commit, CommitOutcome, CommitRequest, WriterOptions};
+use crate::testing::Proxy;
+use crate::testing::store::{Fixture, burst, journal, waiting};
 
 /// A burst that is one statement, and so committed before its session notices that nobody listens any more.
 fn last(bookmark: &str) -> CommitRequest {

@@ -10,14 +10,14 @@ use crate::db::{Connector, DatabaseUrl, Pool, SchemaName, Session, migrate};
 use crate::id::{
     BurstId, ClaimNo, DefinitionId, Incarnation, InstanceId, InstanceVersion, NodeId, TenantId, VersionId, WorkId,
 };
-use crate::store::commit::writer::WriterTasks;
+use crate::store::commit::WriterTasks;
 use crate::store::commit::{
     BookmarkRow, Claim, CommitOutcome, CommitReply, CommitRequest, CommitWriter, DefinitionRef, Effects, SendMode,
     WriterOptions,
 };
 use crate::store::record::{Entry, ExecutionRef, Record};
 use crate::store::{check, maintenance, node};
-use crate::test_database::TestDatabase;
+use crate::testing::TestDatabase;
 
 pub(crate) struct Fixture {
     pub(crate) base: Connector,
