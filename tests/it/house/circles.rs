@@ -11,7 +11,6 @@ use super::modules::{Import, imports};
 
 /// Circles that remain from before the rule. A circle within one of these sets passes; the list only ever shrinks.
 const KNOWN: &[&[&str]] = &[
-    &["src/api/gate.rs", "src/api/health.rs"],
     &["src/execution/burst.rs", "src/execution/state.rs"],
     &[
         "src/expression/accessor.rs",

@@ -177,12 +177,12 @@ mod tests {
             "use crate::store::Commit; use crate::{Error, Result, db, id::InstanceId};",
             "use super::api::x;",
             "// crate::api\nlet a = \"crate::api\";",
-            "#[cfg(test)]\nmod tests { use crate::api::Door; }",
+            "#[cfg(test)]\nmod tests { use crate::api::ApiKey; }",
             "use crate::runtime::request;",
         ] {
             assert_eq!(complaints("src/runtime/start.rs", code), 0, "{code}");
         }
-        assert_eq!(complaints("src/lib.rs", "pub use crate::api::Door;"), 0);
+        assert_eq!(complaints("src/lib.rs", "pub use crate::api::ApiKey;"), 0);
         assert_eq!(complaints("src/api/mod.rs", "use crate::{auth, runtime};"), 0);
     }
 
