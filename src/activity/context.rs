@@ -19,7 +19,7 @@ use crate::id::{ActivityExecutionId, InstanceId};
 
 /// The value of an evaluated input, and the changes that its script made.
 #[derive(Debug, Default)]
-pub(crate) struct Evaluated {
+pub(crate) struct EvaluatedInput {
     pub(crate) value: Value,
     pub(crate) changes: ScriptChanges,
 }
@@ -32,7 +32,7 @@ pub(crate) struct ScriptChanges {
     pub(crate) name: Option<Option<String>>,
 }
 
-pub(crate) type EvaluationFuture<'a> = Pin<Box<dyn Future<Output = Result<Evaluated, Fault>> + Send + 'a>>;
+pub(crate) type EvaluationFuture<'a> = Pin<Box<dyn Future<Output = Result<EvaluatedInput, Fault>> + Send + 'a>>;
 
 /// Evaluates inputs for a running activity; implemented by the interpreter.
 pub(crate) trait InputEvaluator: Sync {
@@ -256,13 +256,13 @@ impl<'a> ActivityContext<'a> {
     /// # Errors
     /// The fault of the expression.
     pub async fn evaluate(&mut self, input: &str) -> Result<Value, Fault> {
-        let value = self.evaluate_of(self.node, input).await?;
+        let value = self.evaluate_input_of(self.node, input).await?;
         self.commands.inputs.push((input.to_owned(), value.clone()));
         Ok(value)
     }
 
     /// Evaluates an input of another activity as seen from here.
-    pub(crate) async fn evaluate_of(&mut self, node: &ActivityNode, input: &str) -> Result<Value, Fault> {
+    pub(crate) async fn evaluate_input_of(&mut self, node: &ActivityNode, input: &str) -> Result<Value, Fault> {
         let evaluated = self.evaluator.evaluate(node, input).await?;
         self.commands.script.push(evaluated.changes);
         Ok(evaluated.value)

@@ -33,7 +33,7 @@ pub(crate) use catalogue::{ErasedActivity, RegisteredActivity, is_elsa_type, req
 pub(crate) use console::printable;
 pub use console::{Console, Stdout};
 pub(crate) use context::{
-    ActivityCommands, Evaluated, EvaluationFuture, InputEvaluator, ScheduledChild, ScriptChanges,
+    ActivityCommands, EvaluatedInput, EvaluationFuture, InputEvaluator, ScheduledChild, ScriptChanges,
 };
 pub use context::{ActivityContext, BookmarkRequest, Child, ChildStatus, EndedChild, Resumption};
 pub(crate) use control_flow::{WORKFLOW, Workflow};

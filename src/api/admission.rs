@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 
 use super::ApiOptions;
 use super::path;
-use crate::auth::{ApiKey, Hosts, cross_site};
+use crate::auth::{AllowedHosts, ApiKey, cross_site};
 use crate::http::ApiError;
 use crate::runtime::Engine;
 
@@ -25,7 +25,7 @@ const MIN_TOKEN_PERMITS: usize = 16;
 /// The checks of every request.
 #[derive(Debug)]
 pub(super) struct Admission {
-    hosts: Hosts,
+    hosts: AllowedHosts,
     key: Option<ApiKey>,
     permits: Semaphore,
     /// The permits of requests with a token and no key, which must not use up those of the others.
@@ -35,7 +35,7 @@ pub(super) struct Admission {
 impl Admission {
     pub(super) fn new(options: ApiOptions) -> Self {
         Self {
-            hosts: Hosts::new(options.listen, &options.allowed_hosts),
+            hosts: AllowedHosts::new(options.listen, &options.allowed_hosts),
             key: options.api_key,
             permits: Semaphore::new(options.requests.min(Semaphore::MAX_PERMITS)),
             token_permits: Semaphore::new((options.requests / TOKEN_PERMIT_DIVISOR).max(MIN_TOKEN_PERMITS)),

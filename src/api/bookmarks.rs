@@ -11,7 +11,7 @@ use super::Api;
 use super::PREFIX;
 use super::execute::execution_response;
 use super::fields::Fields;
-use super::path::{Id, RESUME_BY_QUERY, RESUME_BY_TOKEN};
+use super::path::{Id, RESUME_BY_QUERY, RESUME_PREFIX};
 use crate::http::{ApiError, ApiResult, RequestBody};
 use crate::id::{BookmarkId, InstanceId};
 use crate::runtime::ResumeRequest;
@@ -21,7 +21,7 @@ const MAX_TOKEN_BODY: usize = 256 * 1024;
 
 /// `GET`, `POST /bookmarks/resume?t=TOKEN`
 pub(super) async fn by_query(State(api): State<Api>, request: Request) -> ApiResult {
-    let mut query = Fields::of_query(request.uri())?;
+    let mut query = Fields::from_query(request.uri())?;
     let token = query.text("t")?;
     let Some(token) = token else {
         return Err(
@@ -48,10 +48,10 @@ async fn resume_by_token(api: &Api, token: &str, query: Option<Fields>, request:
         );
     }
     let token = api.engine.verify_token(token).await?;
-    let mut query = query.map_or_else(|| Fields::of_query(request.uri()), Ok)?;
+    let mut query = query.map_or_else(|| Fields::from_query(request.uri()), Ok)?;
     let body = RequestBody::read(request, &api.bodies, MAX_TOKEN_BODY).await?;
     let input = if method == Method::POST {
-        Fields::of_body(body.value)?.object("input")?
+        Fields::from_body(body.value)?.object("input")?
     } else {
         query.object("in")?
     };
@@ -67,7 +67,7 @@ async fn resume_by_token(api: &Api, token: &str, query: Option<Fields>, request:
 
 /// `POST /workflow-instances/{id}/resume-token`: creates a token for a bookmark.
 pub(super) async fn create_token(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
-    let mut fields = Fields::of_body(body.value)?;
+    let mut fields = Fields::from_body(body.value)?;
     let bookmark = fields.text("bookmarkId")?.filter(|id| !id.is_empty());
     let lifetime = fields.number("lifetimeSeconds", 1)?;
     let lifetime = lifetime.map(|seconds| Duration::from_secs(seconds.into()));
@@ -77,7 +77,7 @@ pub(super) async fn create_token(State(api): State<Api>, Id(id): Id, body: Reque
         .resume_token(&InstanceId::new(id), bookmark, lifetime)
         .await?;
     let body = json!({
-        "path": format!("{RESUME_BY_TOKEN}{token}"),
+        "path": format!("{RESUME_PREFIX}{token}"),
         "elsaPath": format!("{PREFIX}{RESUME_BY_QUERY}?t={token}"),
         "token": token,
     });
@@ -86,7 +86,7 @@ pub(super) async fn create_token(State(api): State<Api>, Id(id): Id, body: Reque
 
 /// `POST /workflow-instances/{id}/resume`: at the given bookmark, else at the only one.
 pub(super) async fn resume(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
-    let mut fields = Fields::of_body(body.value)?;
+    let mut fields = Fields::from_body(body.value)?;
     let request = ResumeRequest {
         instance_id: InstanceId::new(id),
         bookmark_id: fields

@@ -14,7 +14,7 @@ use crate::runtime::{InstanceSelection, VersionOptions};
 
 /// `POST /bulk-actions/delete/workflow-instances`: the instances that meet all given criteria.
 pub(super) async fn delete(State(api): State<Api>, body: RequestBody) -> ApiResult {
-    let mut fields = Fields::of_body(body.value)?;
+    let mut fields = Fields::from_body(body.value)?;
     let ids = optional_list(&mut fields, "ids")?;
     let one = fields.text("workflowDefinitionId")?;
     let many = optional_list(&mut fields, "workflowDefinitionIds")?;
@@ -34,7 +34,7 @@ pub(super) async fn delete(State(api): State<Api>, body: RequestBody) -> ApiResu
 
 /// `POST /bulk-actions/cancel/workflow-instances`: the instances that meet any of the given criteria.
 pub(super) async fn cancel(State(api): State<Api>, body: RequestBody) -> ApiResult {
-    let mut fields = Fields::of_body(body.value)?;
+    let mut fields = Fields::from_body(body.value)?;
     let ids = optional_list(&mut fields, "ids")?;
     let version_id = fields.text("definitionVersionId")?;
     let definition_id = fields.text("definitionId")?.map(DefinitionId::new);

@@ -17,19 +17,19 @@ use crate::runtime::{Page, ScheduleFilter, ScheduleState, ScheduleSummary};
 
 /// `GET /cluster/nodes`
 pub(super) async fn nodes(State(api): State<Api>, uri: Uri) -> ApiResult {
-    let page = paging::page(&mut Fields::of_query(&uri)?)?;
+    let page = paging::page(&mut Fields::from_query(&uri)?)?;
     Ok(Json(api.engine.cluster_nodes(page).await?).into_response())
 }
 
 /// `GET /cluster/queue`
 pub(super) async fn queue(State(api): State<Api>, uri: Uri) -> ApiResult {
-    let page = paging::page(&mut Fields::of_query(&uri)?)?;
+    let page = paging::page(&mut Fields::from_query(&uri)?)?;
     Ok(Json(api.engine.cluster_queue(page).await?).into_response())
 }
 
 /// `GET /cluster/locks`
 pub(super) async fn locks(State(api): State<Api>, uri: Uri) -> ApiResult {
-    let page = paging::page(&mut Fields::of_query(&uri)?)?;
+    let page = paging::page(&mut Fields::from_query(&uri)?)?;
     Ok(Json(api.engine.cluster_locks(page).await?).into_response())
 }
 
@@ -68,7 +68,7 @@ fn schedule_filter(fields: &mut Fields) -> Result<ScheduleFilter, ApiError> {
 
 /// `GET /cluster/timers`
 pub(super) async fn schedules(State(api): State<Api>, uri: Uri) -> ApiResult {
-    let mut fields = Fields::of_query(&uri)?;
+    let mut fields = Fields::from_query(&uri)?;
     let page = paging::page(&mut fields)?;
     let filter = schedule_filter(&mut fields)?;
     let listed = api.engine.schedules(&filter, page).await?;
@@ -117,7 +117,7 @@ mod tests {
         for name in SCHEDULE_STATES {
             assert_eq!(ScheduleState::named(name).unwrap().as_str(), name);
         }
-        let query = |text: &str| Fields::of_query(&format!("/x?{text}").parse().unwrap()).unwrap();
+        let query = |text: &str| Fields::from_query(&format!("/x?{text}").parse().unwrap()).unwrap();
         let found = schedule_filter(&mut query("state=PAUSED&definitionId=d")).unwrap();
         assert_eq!(found.state, Some(ScheduleState::Paused));
         assert_eq!(found.definition_id, Some(DefinitionId::new("d")));

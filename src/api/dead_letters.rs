@@ -52,7 +52,7 @@ fn filter(fields: &mut Fields) -> Result<DeadLetterFilter, ApiError> {
 /// `POST /cluster/dead-letters/replay`: those that meet all given criteria. An unknown field is an error, and so is a body
 /// without criteria and without `all`: a typing error must not replay everything.
 pub(super) async fn replay_many(State(api): State<Api>, body: RequestBody) -> ApiResult {
-    let mut fields = Fields::of_body(body.value)?;
+    let mut fields = Fields::from_body(body.value)?;
     let filter = filter(&mut fields)?;
     let batch = DeadLetterBatch {
         after: fields.text("after")?,
@@ -73,7 +73,7 @@ pub(super) async fn replay_many(State(api): State<Api>, body: RequestBody) -> Ap
 
 /// `GET /cluster/dead-letters`
 pub(super) async fn list(State(api): State<Api>, uri: Uri) -> ApiResult {
-    let mut fields = Fields::of_query(&uri)?;
+    let mut fields = Fields::from_query(&uri)?;
     let page = paging::page(&mut fields)?;
     let listed = api.engine.dead_letters(&filter(&mut fields)?, page).await?;
     Ok(Json(listed).into_response())
@@ -86,12 +86,12 @@ pub(super) async fn get(State(api): State<Api>, Id(id): Id) -> ApiResult {
 
 /// `GET /bookmark-queue/dead-letters`
 pub(super) async fn elsa_list(State(api): State<Api>, uri: Uri) -> ApiResult {
-    elsa_page(&api, Fields::of_query(&uri)?).await
+    elsa_page(&api, Fields::from_query(&uri)?).await
 }
 
 /// `POST /bookmark-queue/dead-letters`: the same with the fields in the body.
 pub(super) async fn elsa_list_by_post(State(api): State<Api>, body: RequestBody) -> ApiResult {
-    elsa_page(&api, Fields::of_body(body.value)?).await
+    elsa_page(&api, Fields::from_body(body.value)?).await
 }
 
 async fn elsa_page(api: &Api, mut fields: Fields) -> ApiResult {

@@ -21,7 +21,7 @@ pub(super) const DIRECTIONS: [&str; 2] = ["Ascending", "Descending"];
 
 /// `GET /workflow-definitions`
 pub(super) async fn list(State(api): State<Api>, uri: Uri) -> ApiResult {
-    let mut fields = Fields::of_query(&uri)?;
+    let mut fields = Fields::from_query(&uri)?;
     let page = paging::page(&mut fields)?;
     let filter = DefinitionFilter {
         // Without the option, Elsa lists every version of every definition.
@@ -71,7 +71,7 @@ fn list_item(item: Value) -> Value {
 
 /// `GET /workflow-definitions/by-definition-id/{id}` and `GET /workflow-definitions/{id}`
 pub(super) async fn by_definition_id(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResult {
-    let which = versions::take(&mut Fields::of_query(&uri)?)?.unwrap_or(VersionOptions::Latest);
+    let which = versions::take(&mut Fields::from_query(&uri)?)?.unwrap_or(VersionOptions::Latest);
     let definition = api.engine.definition(&DefinitionId::new(id), which).await?;
     definition_response(definition).await
 }
@@ -84,7 +84,7 @@ pub(super) async fn by_version_id(State(api): State<Api>, Id(id): Id) -> ApiResu
 
 /// `POST /workflow-definitions`: saves a draft, and publishes it if `publish` is true.
 pub(super) async fn save(State(api): State<Api>, body: RequestBody) -> ApiResult {
-    let mut fields = Fields::of_body(body.value)?;
+    let mut fields = Fields::from_body(body.value)?;
     let publish = fields.flag("publish")?.unwrap_or(false);
     let Some(model) = fields.object("model")? else {
         let message = "The body must have a `model`, the workflow definition.";
@@ -104,7 +104,7 @@ pub(super) async fn put(State(api): State<Api>, Id(id): Id, body: RequestBody) -
         ));
     };
     let (model, publish) = if is_envelope(&body) {
-        let mut fields = Fields::of_body(Some(body))?;
+        let mut fields = Fields::from_body(Some(body))?;
         let publish = fields.flag("publish")?;
         (fields.object("model")?.map(Value::Object).unwrap_or_default(), publish)
     } else {

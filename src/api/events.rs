@@ -18,7 +18,7 @@ const MODES: [&str; 2] = ["Asynchronous", "Synchronous"];
 ///
 /// `Synchronous` gets its response at the same point; a client that needs the results of the bursts polls the instances.
 pub(super) async fn trigger(State(api): State<Api>, Id(name): Id, body: RequestBody) -> ApiResult {
-    let mut fields = Fields::of_body(body.value)?;
+    let mut fields = Fields::from_body(body.value)?;
     fields.keyword("workflowExecutionMode", &MODES)?;
     let request = EventRequest {
         name,

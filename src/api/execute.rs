@@ -24,7 +24,7 @@ const ELSA_RESPONSE: HeaderName = HeaderName::from_static("x-elsa-response");
 
 /// `POST /workflow-definitions/{id}/execute`
 pub(super) async fn execute(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
-    let fields = Fields::of_body(body.value)?;
+    let fields = Fields::from_body(body.value)?;
     execute_now(&api, start_request(id, fields, body.idempotency)?).await
 }
 
@@ -48,12 +48,12 @@ pub(super) async fn execute_by_get(
     if api.is_open {
         cross_site::reject_forgeable_get(&headers)?;
     }
-    execute_now(&api, start_request(id, Fields::of_query(&uri)?, body.idempotency)?).await
+    execute_now(&api, start_request(id, Fields::from_query(&uri)?, body.idempotency)?).await
 }
 
 /// `POST /workflow-definitions/{id}/dispatch`
 pub(super) async fn dispatch(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
-    let mut fields = Fields::of_body(body.value)?;
+    let mut fields = Fields::from_body(body.value)?;
     let instance_id = fields.text("instanceId")?;
     let mut request = start_request(id, fields, body.idempotency)?;
     request.instance_id = instance_id.filter(|id| !id.is_empty()).map(InstanceId::new);
@@ -137,7 +137,7 @@ mod tests {
     use crate::runtime::ExecutedState;
 
     fn of(body: Value) -> Result<StartRequest, (u16, &'static str)> {
-        let fields = Fields::of_body(Some(body)).unwrap();
+        let fields = Fields::from_body(Some(body)).unwrap();
         start_request("d".to_owned(), fields, None).map_err(|error| error.status_and_code())
     }
 

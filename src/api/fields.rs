@@ -22,7 +22,7 @@ pub(super) struct Fields {
 
 impl Fields {
     /// The fields of a body; an empty body has none.
-    pub(super) fn of_body(value: Option<Value>) -> Result<Self, ApiError> {
+    pub(super) fn from_body(value: Option<Value>) -> Result<Self, ApiError> {
         match value {
             None | Some(Value::Null) => Ok(Self {
                 values: Map::new(),
@@ -37,7 +37,7 @@ impl Fields {
     }
 
     /// The fields of a query.
-    pub(super) fn of_query(uri: &Uri) -> Result<Self, ApiError> {
+    pub(super) fn from_query(uri: &Uri) -> Result<Self, ApiError> {
         let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri).map_err(|_| {
             ApiError::bad_request("invalid-query", "The query must consist of name=value pairs in UTF-8.")
         })?;
@@ -48,7 +48,7 @@ impl Fields {
         let mut values: Map<String, Value> = Map::new();
         for (name, text) in pairs {
             if name.contains('\0') || text.contains('\0') {
-                return Err(http::contains_nul("The query"));
+                return Err(http::nul_error("The query"));
             }
             let known = values.keys().find(|known| known.eq_ignore_ascii_case(&name)).cloned();
             match known.and_then(|known| values.get_mut(&known)) {
@@ -109,8 +109,11 @@ impl Fields {
             Some(Value::String(text)) if self.of_query => {
                 let value: Value = serde_json::from_str(&text)
                     .map_err(|error| ApiError::invalid_field(name, format!("{name} is not valid JSON: {error}.")))?;
-                match (crate::definition::inspect(&value, crate::definition::MAX_DEPTH), value) {
-                    (Err(_), _) => Err(http::contains_nul(name)),
+                match (
+                    crate::definition::check_json(&value, crate::definition::MAX_DEPTH),
+                    value,
+                ) {
+                    (Err(_), _) => Err(http::nul_error(name)),
                     (Ok(_), Value::Object(fields)) => Ok(Some(fields)),
                     (Ok(_), _) => Err(ApiError::invalid_field(name, format!("{name} must be a JSON object."))),
                 }
@@ -182,11 +185,11 @@ mod tests {
     use super::*;
 
     fn body(value: Value) -> Fields {
-        Fields::of_body(Some(value)).unwrap()
+        Fields::from_body(Some(value)).unwrap()
     }
 
     fn query(query: &str) -> Fields {
-        Fields::of_query(&format!("/x?{query}").parse().unwrap()).unwrap()
+        Fields::from_query(&format!("/x?{query}").parse().unwrap()).unwrap()
     }
 
     #[test]
@@ -208,7 +211,7 @@ mod tests {
         wrong(query("f=x").number("f", 0).unwrap_err());
         wrong(query("f=%7B").object("f").unwrap_err());
         assert_eq!(
-            Fields::of_body(Some(json!([]))).unwrap_err().status_and_code(),
+            Fields::from_body(Some(json!([]))).unwrap_err().status_and_code(),
             (400, "invalid-body")
         );
     }
@@ -229,7 +232,7 @@ mod tests {
         assert_eq!(fields.text("versionOptions").unwrap(), None);
         assert_eq!(fields.flag("isSystem").unwrap(), Some(false));
         assert_eq!(fields.object("input").unwrap().unwrap()["a"], 1);
-        let nul = Fields::of_query(&"/x?a=%00".parse().unwrap()).unwrap_err();
+        let nul = Fields::from_query(&"/x?a=%00".parse().unwrap()).unwrap_err();
         assert_eq!(nul.status_and_code(), (400, "invalid-text"));
         let no_text = query("input=%7B%22a%22%3A%22%5Cu0000%22%7D")
             .object("input")

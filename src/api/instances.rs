@@ -33,13 +33,13 @@ const START_KEYS: [&str; 7] = [
 
 /// `GET /workflow-instances`
 pub(super) async fn list(State(api): State<Api>, uri: Uri) -> ApiResult {
-    list_response(&api, Fields::of_query(&uri)?).await
+    list_response(&api, Fields::from_query(&uri)?).await
 }
 
 /// `POST /workflow-instances`: the list, as Elsa's clients use it; a start, if the body has only the keys of a start.
 pub(super) async fn list_or_start(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let start = body.value.as_ref().is_some_and(is_start_body);
-    let mut fields = Fields::of_body(body.value)?;
+    let mut fields = Fields::from_body(body.value)?;
     if start {
         let definition_id = fields.text("definitionId")?.unwrap_or_default();
         return execute::accept(&api, execute::start_request(definition_id, fields, body.idempotency)?).await;
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_single_value_and_a_list_must_both_hold() {
-        let read = |body: Value| filter(&mut Fields::of_body(Some(body)).unwrap());
+        let read = |body: Value| filter(&mut Fields::from_body(Some(body)).unwrap());
         let ids = |body| read(body).unwrap().map(|filter| filter.definition_ids.len());
         assert_eq!(ids(json!({"definitionIds": ["a", "b"]})), Some(2));
         assert_eq!(ids(json!({"definitionId": "a", "definitionIds": ["a", "b"]})), Some(1));

@@ -7,7 +7,7 @@ use axum::response::IntoResponse;
 
 use super::Api;
 use super::fields::Fields;
-use super::paging::{self, Pages, RowRange};
+use super::paging::{self, PagedList, RowRange};
 use super::path::Id;
 use crate::http::{ApiResult, RequestBody};
 use crate::id::InstanceId;
@@ -25,7 +25,7 @@ struct Journal {
     id: InstanceId,
 }
 
-impl Pages<JournalRecord> for Journal {
+impl PagedList<JournalRecord> for Journal {
     async fn page(&self, page: Page) -> Result<Listed<JournalRecord>> {
         self.engine.journal(&self.id, page).await
     }
@@ -42,13 +42,13 @@ struct JournalFilter {
 
 /// `GET /workflow-instances/{id}/journal`
 pub(super) async fn list(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResult {
-    let range = paging::row_range(&mut Fields::of_query(&uri)?)?;
+    let range = paging::row_range(&mut Fields::from_query(&uri)?)?;
     journal_response(api, id, range, &JournalFilter::default()).await
 }
 
 /// `POST /workflow-instances/{id}/journal`: the same with a filter. Elsa's client puts the paging into the query.
 pub(super) async fn filtered(State(api): State<Api>, Id(id): Id, uri: Uri, body: RequestBody) -> ApiResult {
-    let mut fields = Fields::of_body(body.value)?;
+    let mut fields = Fields::from_body(body.value)?;
     let paged = |fields: &Fields| {
         let names = ["page", "pageSize", "skip", "take"];
         fields
@@ -58,9 +58,9 @@ pub(super) async fn filtered(State(api): State<Api>, Id(id): Id, uri: Uri, body:
     let range = if paged(&fields) {
         paging::row_range(&mut fields)?
     } else {
-        paging::row_range(&mut Fields::of_query(&uri)?)?
+        paging::row_range(&mut Fields::from_query(&uri)?)?
     };
-    let mut filter = Fields::of_body(fields.object("filter")?.map(Into::into))?;
+    let mut filter = Fields::from_body(fields.object("filter")?.map(Into::into))?;
     let filter = JournalFilter {
         activity_ids: filter.texts("activityIds")?,
         node_ids: filter.texts("activityNodeIds")?,
@@ -99,7 +99,7 @@ impl JournalFilter {
     }
 
     /// Reads the whole journal page by page, because the total must be exact, and keeps the range of the matching records.
-    async fn read(&self, range: RowRange, list: &impl Pages<JournalRecord>) -> Result<Listed<JournalRecord>> {
+    async fn read(&self, range: RowRange, list: &impl PagedList<JournalRecord>) -> Result<Listed<JournalRecord>> {
         let mut kept = Listed {
             items: Vec::new(),
             total_count: 0,
@@ -142,7 +142,7 @@ mod tests {
 
     struct LongJournal;
 
-    impl Pages<JournalRecord> for LongJournal {
+    impl PagedList<JournalRecord> for LongJournal {
         async fn page(&self, page: Page) -> Result<Listed<JournalRecord>> {
             let from = page.page * page.page_size;
             let items = (from..(from + page.page_size).min(2500)).map(record).collect();

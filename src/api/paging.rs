@@ -1,4 +1,4 @@
-//! Pages: `page` (from 0) and `pageSize`, or `skip` and `take` where Elsa has them.
+//! PagedList: `page` (from 0) and `pageSize`, or `skip` and `take` where Elsa has them.
 
 use std::future::Future;
 
@@ -11,7 +11,7 @@ use crate::runtime::{Listed, Page};
 const MAX_PAGE_SIZE: u32 = 1000;
 
 /// A list that can be read by pages.
-pub(super) trait Pages<T>: Sync {
+pub(super) trait PagedList<T>: Sync {
     /// One page, and the total number of rows.
     fn page(&self, page: Page) -> impl Future<Output = Result<Listed<T>>> + Send;
 }
@@ -65,7 +65,7 @@ pub(super) fn size(fields: &mut Fields, name: &str) -> Result<Option<u32>, ApiEr
 
 impl RowRange {
     /// Reads the range from a list that only has pages: it lies in one page of its size, or across two.
-    pub(super) async fn read<T>(self, list: &impl Pages<T>) -> Result<Listed<T>> {
+    pub(super) async fn read<T>(self, list: &impl PagedList<T>) -> Result<Listed<T>> {
         let take = u64::from(self.take);
         let first = u32::try_from(self.skip / take).unwrap_or(u32::MAX);
         let inside = usize::try_from(self.skip % take).unwrap_or(usize::MAX);
@@ -95,7 +95,7 @@ mod tests {
 
     struct Numbers;
 
-    impl Pages<u32> for Numbers {
+    impl PagedList<u32> for Numbers {
         async fn page(&self, page: Page) -> Result<Listed<u32>> {
             let from = page.page * page.page_size;
             let items = (0..25).skip(from as usize).take(page.page_size as usize).collect();
@@ -104,7 +104,7 @@ mod tests {
     }
 
     fn query(query: &str) -> Fields {
-        Fields::of_query(&format!("/x?{query}").parse().unwrap()).unwrap()
+        Fields::from_query(&format!("/x?{query}").parse().unwrap()).unwrap()
     }
 
     #[test]

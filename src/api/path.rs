@@ -16,7 +16,7 @@ pub(super) const RESUME_BY_QUERY: &str = "/bookmarks/resume";
 /// The resume route with the token in the path.
 pub(super) const RESUME_BY_PATH: &str = "/workflows/resume/{token}";
 /// The same up to the token.
-pub(super) const RESUME_BY_TOKEN: &str = "/workflows/resume/";
+pub(super) const RESUME_PREFIX: &str = "/workflows/resume/";
 
 /// The longest id or name in a path, in bytes. The engine creates no longer ones.
 const MAX_ID_BYTES: usize = 1024;
@@ -32,7 +32,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
             .await
             .map_err(|_| ApiError::bad_request("invalid-path", "The path is not percent-encoded UTF-8."))?;
         if id.contains('\0') {
-            return Err(http::contains_nul("The path"));
+            return Err(http::nul_error("The path"));
         }
         // Ids are written to logs and terminals.
         if id.chars().any(char::is_control) {
@@ -59,7 +59,5 @@ pub(super) fn is_health(path: &str) -> bool {
 /// Whether the path authenticates by a resume token instead of the key.
 pub(super) fn takes_token(path: &str) -> bool {
     path.strip_prefix(PREFIX) == Some(RESUME_BY_QUERY)
-        || path
-            .strip_prefix(RESUME_BY_TOKEN)
-            .is_some_and(|token| !token.is_empty())
+        || path.strip_prefix(RESUME_PREFIX).is_some_and(|token| !token.is_empty())
 }

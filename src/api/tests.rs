@@ -355,16 +355,16 @@ async fn a_server_that_stops_completes_requests_in_flight() {
     assert!(idle.get(server.url("/echo")).send().await.is_err());
 }
 
-const HALF: &[u8] = b"GET /echo HTTP/1.1\r\nHost: loc";
-const WHOLE: &[u8] = b"GET /echo HTTP/1.1\r\nHost: localhost\r\n\r\n";
-const LONG: Duration = Duration::from_secs(3600);
+const PARTIAL_HEAD: &[u8] = b"GET /echo HTTP/1.1\r\nHost: loc";
+const ECHO_REQUEST: &[u8] = b"GET /echo HTTP/1.1\r\nHost: localhost\r\n\r\n";
+const NO_LIMIT: Duration = Duration::from_secs(3600);
 
-fn limits(most: usize) -> ConnectionLimits {
+fn limits(max_connections: usize) -> ConnectionLimits {
     ConnectionLimits {
-        most,
-        head: LONG,
-        idle: LONG,
-        stall: LONG,
+        max_connections,
+        head: NO_LIMIT,
+        idle: NO_LIMIT,
+        stall: NO_LIMIT,
     }
 }
 
@@ -405,21 +405,21 @@ async fn expect_closed(mut stream: TcpStream) {
 async fn an_incomplete_head_ends_its_connection_but_no_request() {
     let head = Duration::from_millis(100);
     let server = TestServer::within(ConnectionLimits { head, ..limits(100) }, |_| {}).await;
-    let mut idle = server.begin(WHOLE).await;
+    let mut idle = server.begin(ECHO_REQUEST).await;
     assert!(read_response(&mut idle).await.starts_with("HTTP/1.1 200 "));
     let mut slow = server
         .begin(b"GET /slow HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         .await;
     expect_closed(server.begin(b"").await).await;
-    expect_closed(server.begin(HALF).await).await;
+    expect_closed(server.begin(PARTIAL_HEAD).await).await;
     // The limit of a head does not apply to a response, nor to the time between two requests.
     let mut response = String::new();
     slow.read_to_string(&mut response).await.unwrap();
     assert!(response.ends_with("slow"), "{response}");
-    idle.write_all(WHOLE).await.unwrap();
+    idle.write_all(ECHO_REQUEST).await.unwrap();
     assert!(read_response(&mut idle).await.starts_with("HTTP/1.1 200 "));
     // The head of a later request has the same limit.
-    idle.write_all(HALF).await.unwrap();
+    idle.write_all(PARTIAL_HEAD).await.unwrap();
     expect_closed(idle).await;
 }
 
@@ -427,15 +427,15 @@ async fn an_incomplete_head_ends_its_connection_but_no_request() {
 async fn an_idle_connection_ends_after_its_limit() {
     let idle = Duration::from_millis(100);
     let server = TestServer::within(ConnectionLimits { idle, ..limits(100) }, |_| {}).await;
-    let head = server.begin(HALF).await;
-    let mut stream = server.begin(WHOLE).await;
+    let head = server.begin(PARTIAL_HEAD).await;
+    let mut stream = server.begin(ECHO_REQUEST).await;
     assert!(read_response(&mut stream).await.starts_with("HTTP/1.1 200 "));
     expect_closed(stream).await;
     drop(head);
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_is_cut_off() {
+async fn a_client_that_does_not_read_is_disconnected() {
     let stall = Duration::from_millis(200);
     let server = TestServer::within(ConnectionLimits { stall, ..limits(100) }, |_| {}).await;
     let (held, dropped) = oneshot::channel();
@@ -450,18 +450,18 @@ async fn without_room_incomplete_heads_end_first() {
     let server = TestServer::within(limits(6), |_| {}).await;
     let mut idle = Vec::new();
     for _ in 0..3 {
-        let mut stream = server.begin(WHOLE).await;
+        let mut stream = server.begin(ECHO_REQUEST).await;
         assert!(read_response(&mut stream).await.starts_with("HTTP/1.1 200 "));
         idle.push(stream);
     }
     let mut heads = Vec::new();
     for _ in 0..3 {
-        heads.push(server.begin(HALF).await);
+        heads.push(server.begin(PARTIAL_HEAD).await);
     }
     // Incomplete heads, however many, do not keep other connections out.
     for _ in 0..50 {
-        heads.push(server.begin(HALF).await);
-        let mut stream = server.begin(WHOLE).await;
+        heads.push(server.begin(PARTIAL_HEAD).await);
+        let mut stream = server.begin(ECHO_REQUEST).await;
         let response = read_response(&mut stream).await;
         assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
         let mut oldest = heads.remove(0);
@@ -471,7 +471,7 @@ async fn without_room_incomplete_heads_end_first() {
             .unwrap();
     }
     for stream in &mut idle {
-        stream.write_all(WHOLE).await.unwrap();
+        stream.write_all(ECHO_REQUEST).await.unwrap();
         assert!(read_response(stream).await.starts_with("HTTP/1.1 200 "));
     }
 }

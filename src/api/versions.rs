@@ -74,7 +74,7 @@ mod tests {
             (json!("3"), VersionOptions::Specific(3)),
             (json!(4), VersionOptions::Specific(4)),
         ] {
-            let mut fields = Fields::of_body(Some(json!({"versionOptions": value}))).unwrap();
+            let mut fields = Fields::from_body(Some(json!({"versionOptions": value}))).unwrap();
             assert_eq!(take(&mut fields).unwrap(), Some(which));
         }
         for bad in [
@@ -85,14 +85,14 @@ mod tests {
             json!("99999999999"),
             json!([]),
         ] {
-            let mut fields = Fields::of_body(Some(json!({"versionOptions": bad}))).unwrap();
+            let mut fields = Fields::from_body(Some(json!({"versionOptions": bad}))).unwrap();
             assert_eq!(take(&mut fields).unwrap_err().status_and_code(), (400, "invalid-field"));
         }
     }
 
     #[test]
     fn only_the_published_version_starts() {
-        let start = |value| take_published(&mut Fields::of_body(Some(json!({"versionOptions": value}))).unwrap());
+        let start = |value| take_published(&mut Fields::from_body(Some(json!({"versionOptions": value}))).unwrap());
         assert!(start(json!(null)).is_ok() && start(json!("Published")).is_ok());
         assert_eq!(
             start(json!("Draft")).unwrap_err().status_and_code(),

@@ -6,7 +6,7 @@
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 
-use super::hosts::Hosts;
+use super::hosts::AllowedHosts;
 use crate::http::ApiError;
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -27,7 +27,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
 }
 
 /// Rejects a request that a browser sends for a page of another origin, unless the operator allows that host by name.
-pub(crate) fn reject_cross_site(headers: &HeaderMap, hosts: &Hosts, host: &str) -> Result<(), ApiError> {
+pub(crate) fn reject_cross_site(headers: &HeaderMap, hosts: &AllowedHosts, host: &str) -> Result<(), ApiError> {
     let foreign = match text(headers, &header::ORIGIN) {
         Some(origin) => !hosts.admits_origin(origin, host),
         None => text(headers, &FETCH_SITE).is_some_and(|site| site != "same-origin" && site != "none"),
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn an_allowed_origin_takes_precedence_over_the_site() {
-        let hosts = Hosts::new("127.0.0.1:5001".parse().unwrap(), &["studio.example".to_owned()]);
+        let hosts = AllowedHosts::new("127.0.0.1:5001".parse().unwrap(), &["studio.example".to_owned()]);
         let foreign = |pairs: &[(&'static str, &'static str)]| {
             reject_cross_site(&headers(pairs), &hosts, "localhost:5001").is_err()
         };

@@ -11,13 +11,13 @@ use axum::http::uri::Authority;
 
 /// The names and addresses of this server.
 #[derive(Debug)]
-pub(crate) struct Hosts {
+pub(crate) struct AllowedHosts {
     listen: IpAddr,
     names: Vec<String>,
     any: bool,
 }
 
-impl Hosts {
+impl AllowedHosts {
     /// The loopback, the address that the server listens on, and the names that the operator allows.
     pub(crate) fn new(listen: SocketAddr, allowed: &[String]) -> Self {
         Self {
@@ -68,9 +68,9 @@ fn normalize(name: &str) -> String {
 mod tests {
     use super::*;
 
-    fn hosts(listen: &str, allowed: &[&str]) -> Hosts {
+    fn hosts(listen: &str, allowed: &[&str]) -> AllowedHosts {
         let allowed: Vec<String> = allowed.iter().map(|&name| name.to_owned()).collect();
-        Hosts::new(listen.parse().unwrap(), &allowed)
+        AllowedHosts::new(listen.parse().unwrap(), &allowed)
     }
 
     #[test]

@@ -6,4 +6,4 @@ pub(crate) mod cross_site;
 mod hosts;
 
 pub use api_key::ApiKey;
-pub(crate) use hosts::Hosts;
+pub(crate) use hosts::AllowedHosts;

@@ -39,7 +39,7 @@ impl HealthServer {
         let serve = async move {
             let listener = tokio::net::TcpListener::from_std(listener)?;
             let limits = ConnectionLimits {
-                most: CONNECTIONS,
+                max_connections: CONNECTIONS,
                 head: STEP,
                 idle: STEP * 2,
                 stall: STEP,

@@ -72,9 +72,9 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
     } else {
         api::health_router(engine.clone(), options)
     };
-    let limits = ConnectionLimits::beside(settings.pool_size + OTHER_FILES);
+    let limits = ConnectionLimits::with_reserved_files(settings.pool_size + OTHER_FILES);
     tracing::info!(
-        connections = limits.most,
+        connections = limits.max_connections,
         "connection limit, derived from the limit of open files"
     );
     serve_until_stopped(engine, listener, limits, router, &stop, drain).await

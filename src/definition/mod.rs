@@ -13,17 +13,17 @@
 mod activity;
 mod connection;
 mod input;
+mod json_limits;
 mod model;
 mod publication;
-mod text;
 mod variable;
 
 pub use activity::RawActivity;
 pub use connection::{Connection, Endpoint};
 pub use input::{Expression, InputBinding};
+pub use json_limits::MAX_DEPTH;
+pub(crate) use json_limits::{JsonLimitError, check_json};
 pub use model::WorkflowDefinition;
 pub(crate) use publication::unknown_strategy;
 pub use publication::{Trigger, ValidationError};
-pub use text::MAX_DEPTH;
-pub(crate) use text::{TextProblem, inspect};
 pub use variable::{Argument, Variable};

@@ -3,7 +3,7 @@
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Map, Value};
 
-use super::text::{MAX_DEPTH, TextProblem, inspect};
+use super::json_limits::{JsonLimitError, MAX_DEPTH, check_json};
 use super::variable::{Argument, Variable};
 use crate::id::{DefinitionId, VersionId};
 use crate::{Error, Result};
@@ -82,10 +82,10 @@ impl WorkflowDefinition {
     /// # Errors
     /// As [`WorkflowDefinition::from_json`].
     pub fn from_value(value: Value) -> Result<Self> {
-        match inspect(&value, MAX_DEPTH) {
+        match check_json(&value, MAX_DEPTH) {
             Ok(_) => {}
-            Err(TextProblem::TooDeep) => return Err(too_deep()),
-            Err(TextProblem::Nul) => {
+            Err(JsonLimitError::TooDeep) => return Err(too_deep()),
+            Err(JsonLimitError::Nul) => {
                 return Err(Error::invalid(
                     "invalid-text",
                     "The definition holds the character U+0000",

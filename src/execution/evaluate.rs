@@ -5,7 +5,9 @@ use serde_json::{Map, Value};
 use super::program::Program;
 use super::scope;
 use super::state::InstanceState;
-use crate::activity::{ActivityNode, Evaluated, EvaluationFuture, Fault, InputEvaluator, NodeInput, ScriptChanges};
+use crate::activity::{
+    ActivityNode, EvaluatedInput, EvaluationFuture, Fault, InputEvaluator, NodeInput, ScriptChanges,
+};
 use crate::definition::Expression;
 use crate::expression::{ScriptErrorKind, ScriptScope, ScriptSession, TypeName, WorkflowFacts, coerce};
 
@@ -33,7 +35,7 @@ impl InputEvaluator for Evaluator<'_> {
 
 impl Evaluator<'_> {
     /// Evaluates one input and converts it to its type.
-    pub(super) async fn input(&self, input: &NodeInput) -> Result<Evaluated, Fault> {
+    pub(super) async fn input(&self, input: &NodeInput) -> Result<EvaluatedInput, Fault> {
         let mut evaluated = match &input.expression {
             Some(expression) => self
                 .expression(expression, &input.convert_to)
@@ -45,7 +47,7 @@ impl Evaluator<'_> {
             None => {
                 let referred = input.memory_reference.as_deref();
                 let value = referred.and_then(|id| scope::read(self.program, self.state, self.context, id));
-                Evaluated {
+                EvaluatedInput {
                     value: value.or_else(|| input.default.clone()).unwrap_or_default(),
                     changes: ScriptChanges::default(),
                 }
@@ -63,7 +65,7 @@ impl Evaluator<'_> {
         Ok(evaluated)
     }
 
-    async fn expression(&self, expression: &Expression, to: &TypeName) -> Result<Evaluated, Fault> {
+    async fn expression(&self, expression: &Expression, to: &TypeName) -> Result<EvaluatedInput, Fault> {
         let value = match expression.kind.as_str() {
             "Literal" => expression.value.clone(),
             "Object" => object(&expression.value, to).map_err(Fault::new)?,
@@ -84,7 +86,7 @@ impl Evaluator<'_> {
                 )));
             }
         };
-        Ok(Evaluated {
+        Ok(EvaluatedInput {
             value,
             changes: ScriptChanges::default(),
         })
@@ -104,14 +106,14 @@ impl Evaluator<'_> {
             .unwrap_or_default()
     }
 
-    async fn script(&self, script: &Value) -> Result<Evaluated, Fault> {
+    async fn script(&self, script: &Value) -> Result<EvaluatedInput, Fault> {
         let script = match script {
             Value::String(script) => script.clone(),
-            Value::Null => return Ok(Evaluated::default()),
+            Value::Null => return Ok(EvaluatedInput::default()),
             other => other.to_string(),
         };
         if script.trim().is_empty() {
-            return Ok(Evaluated::default());
+            return Ok(EvaluatedInput::default());
         }
         let result = self
             .session
@@ -131,7 +133,7 @@ impl Evaluator<'_> {
                 };
                 Fault::new(error.message).code(code).category("Script")
             })?;
-        Ok(Evaluated {
+        Ok(EvaluatedInput {
             value: result.value,
             changes: ScriptChanges {
                 variables: result.variables_set,

@@ -10,7 +10,7 @@ use super::journal_level::JournalLevel;
 use super::program::Program;
 use super::state::{Context, InstanceState};
 use crate::activity::ActivityNode;
-use crate::definition::inspect;
+use crate::definition::check_json;
 use crate::id::{ActivityExecutionId, ActivityId};
 
 pub(super) struct Record {
@@ -64,7 +64,7 @@ impl Record {
         let weigh = |value: &Option<Value>| {
             value
                 .as_ref()
-                .and_then(|value| inspect(value, usize::MAX).ok())
+                .and_then(|value| check_json(value, usize::MAX).ok())
                 .unwrap_or(0)
         };
         self.weight += 200 + weigh(&note.activity_state) + weigh(&note.payload);

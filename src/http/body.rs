@@ -18,7 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::error::ApiError;
 use super::idempotency;
 use super::json_memory;
-use crate::definition::{MAX_DEPTH, TextProblem, inspect};
+use crate::definition::{JsonLimitError, MAX_DEPTH, check_json};
 use crate::runtime::Idempotency;
 
 /// The largest body that is accepted, in bytes (10 MiB).
@@ -294,15 +294,15 @@ fn parse(bytes: &[u8]) -> Result<Option<Value>, ApiError> {
             )
         }
     })?;
-    match inspect(&value, MAX_DEPTH) {
+    match check_json(&value, MAX_DEPTH) {
         Ok(_) => Ok(Some(value)),
-        Err(TextProblem::TooDeep) => Err(too_deep()),
-        Err(TextProblem::Nul) => Err(contains_nul("The body")),
+        Err(JsonLimitError::TooDeep) => Err(too_deep()),
+        Err(JsonLimitError::Nul) => Err(nul_error("The body")),
     }
 }
 
 /// The error for text with U+0000, which the database cannot store.
-pub(crate) fn contains_nul(what: &str) -> ApiError {
+pub(crate) fn nul_error(what: &str) -> ApiError {
     ApiError::bad_request(
         "invalid-text",
         format!("{what} holds the character U+0000, which cannot be stored."),

@@ -36,7 +36,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug)]
 pub struct ConnectionLimits {
     /// The number of connections that are open at the same time.
-    pub most: usize,
+    pub max_connections: usize,
     /// The time limit of a request's head, from the start of the connection or from its first byte.
     pub head: Duration,
     /// How long a connection may stay open between two requests.
@@ -46,15 +46,15 @@ pub struct ConnectionLimits {
 }
 
 impl ConnectionLimits {
-    /// As many connections as this process may have open files (`ulimit -n`) besides `others`, at most 8,192; 10 s for a
+    /// As many connections as this process may have open files (`ulimit -n`) besides `reserved` ones, at most 8,192; 10 s for a
     /// head, 60 s between two requests, 30 s without progress.
-    pub fn beside(others: usize) -> Self {
+    pub fn with_reserved_files(reserved: usize) -> Self {
         let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
-        let most = open_files(&limits).map_or(MAX_CONNECTIONS, |files| {
-            files.saturating_sub(others).clamp(MIN_CONNECTIONS, MAX_CONNECTIONS)
+        let max_connections = open_files(&limits).map_or(MAX_CONNECTIONS, |files| {
+            files.saturating_sub(reserved).clamp(MIN_CONNECTIONS, MAX_CONNECTIONS)
         });
         Self {
-            most,
+            max_connections,
             head: Duration::from_secs(10),
             idle: Duration::from_secs(60),
             stall: Duration::from_secs(30),
@@ -64,7 +64,7 @@ impl ConnectionLimits {
 
 impl Default for ConnectionLimits {
     fn default() -> Self {
-        Self::beside(64)
+        Self::with_reserved_files(64)
     }
 }
 
@@ -255,7 +255,7 @@ impl ConnectionTable {
 
     /// Returns when there is room for one more connection; closes others for it. Cancellation safe: nothing is reserved.
     pub(super) async fn wait_for_room(&self) {
-        while self.connections().by_id.len() >= self.limits.most {
+        while self.connections().by_id.len() >= self.limits.max_connections {
             let closed = self.closed.notified();
             self.shed();
             // A change of phase notifies nothing, so another attempt follows.
@@ -271,7 +271,9 @@ impl ConnectionTable {
             .values()
             .filter(|state| state.ending.load(Ordering::Relaxed))
             .count();
-        let count = (self.limits.most / SHED_DIVISOR).max(1).saturating_sub(ending);
+        let count = (self.limits.max_connections / SHED_DIVISOR)
+            .max(1)
+            .saturating_sub(ending);
         let candidates = connections
             .by_id
             .values()
@@ -373,15 +375,15 @@ mod tests {
         assert_eq!(open_files(table), Some(1024));
         assert_eq!(open_files(&table.replace("1024 ", "unlimited ")), None);
         assert_eq!(open_files(""), None);
-        let limits = ConnectionLimits::beside(usize::MAX);
-        assert_eq!(limits.most, MIN_CONNECTIONS);
-        assert!((MIN_CONNECTIONS..=MAX_CONNECTIONS).contains(&ConnectionLimits::default().most));
+        let limits = ConnectionLimits::with_reserved_files(usize::MAX);
+        assert_eq!(limits.max_connections, MIN_CONNECTIONS);
+        assert!((MIN_CONNECTIONS..=MAX_CONNECTIONS).contains(&ConnectionLimits::default().max_connections));
     }
 
     #[test]
     fn connections_are_shed_in_the_order_of_their_priority() {
         let mut table = ConnectionTable::new(ConnectionLimits {
-            most: 1,
+            max_connections: 1,
             ..ConnectionLimits::default()
         });
         // So that a stall of long ago has a time.

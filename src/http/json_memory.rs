@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_weight_is_no_less_than_what_a_value_takes() {
+    fn the_estimate_is_an_upper_bound_of_the_memory_of_a_value() {
         let objects = format!("[{}]", vec!["{\"\":0}"; 1000].join(","));
         let numbers = format!("[{}0]", "0,".repeat(1025));
         let lists = format!("[{}]", vec!["[0]"; 700].join(","));

@@ -10,7 +10,7 @@ mod json_memory;
 mod server;
 
 pub use body::MAX_BODY;
-pub(crate) use body::{BodyLimits, RequestBody, contains_nul};
+pub(crate) use body::{BodyLimits, RequestBody, nul_error};
 pub use connections::ConnectionLimits;
 pub(crate) use error::{ApiError, ApiResult, INSTANCE_HEADER};
 pub use server::{serve, serve_within};

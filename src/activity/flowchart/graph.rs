@@ -48,7 +48,7 @@ impl FlowGraph {
             outbound.entry(*source).or_default().push(position);
         }
         let forward = ForwardEdges::forward(&connections, &outbound, start);
-        let reachable = forward.reach(start, None);
+        let reachable = forward.reachable_from(start, None);
         let mut forward_inbound: HashMap<NodeIndex, Vec<usize>> = HashMap::new();
         let direct = |position: usize, source: NodeIndex, target: NodeIndex| {
             if forward.contains(source, target) {
@@ -56,7 +56,7 @@ impl FlowGraph {
                 Direction::Forward
             } else if !reachable.contains(&source) {
                 Direction::Unreachable
-            } else if forward.reach(start, Some(target)).contains(&source) {
+            } else if forward.reachable_from(start, Some(target)).contains(&source) {
                 Direction::InvalidBack
             } else {
                 Direction::Back
@@ -141,7 +141,7 @@ impl ForwardEdges {
         while let Some(source) = pending.pop_front() {
             let leaving = outbound.get(&source).map(Vec::as_slice).unwrap_or_default();
             for (_, _, target) in leaving.iter().filter_map(|position| connections.get(*position)) {
-                if edges.contains(source, *target) || edges.reach(*target, None).contains(&source) {
+                if edges.contains(source, *target) || edges.reachable_from(*target, None).contains(&source) {
                     continue;
                 }
                 edges.0.entry(source).or_default().push(*target);
@@ -158,7 +158,7 @@ impl ForwardEdges {
     }
 
     /// All activities that can be reached from one, including itself, on paths without a certain other one.
-    fn reach(&self, from: NodeIndex, without: Option<NodeIndex>) -> HashSet<NodeIndex> {
+    fn reachable_from(&self, from: NodeIndex, without: Option<NodeIndex>) -> HashSet<NodeIndex> {
         if Some(from) == without {
             return HashSet::new();
         }
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn ancestors_follow_forward_arrows_only() {
+    fn ancestors_follow_forward_connections_only() {
         let graph = graph(&[(0, 1), (1, 2), (2, 1), (2, 3)]);
         let mut ancestors: Vec<_> = graph.ancestors(NodeIndex(3)).into_iter().collect();
         ancestors.sort();

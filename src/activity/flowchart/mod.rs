@@ -174,7 +174,7 @@ async fn decide_join(
     target: NodeIndex,
 ) -> Result<JoinDecision, Fault> {
     let mode = match context.find(target) {
-        Some(node) if node.type_name == JOIN => JoinMode::read(&context.evaluate_of(node, "Mode").await?)?,
+        Some(node) if node.type_name == JOIN => JoinMode::read(&context.evaluate_input_of(node, "Mode").await?)?,
         _ => JoinMode::AllActive,
     };
     let decision = match mode {

@@ -77,7 +77,7 @@ impl FlowScope {
 
     /// Whether an inbound connection was followed in the newest round.
     pub(super) fn any_followed(&self, graph: &FlowGraph, activity: NodeIndex) -> bool {
-        self.newest(graph, activity).is_some_and(|newest| {
+        self.newest_round(graph, activity).is_some_and(|newest| {
             graph
                 .inbound(activity)
                 .iter()
@@ -87,7 +87,7 @@ impl FlowScope {
 
     /// Whether every inbound connection was followed in the newest round.
     pub(super) fn all_followed(&self, graph: &FlowGraph, activity: NodeIndex) -> bool {
-        self.newest(graph, activity).is_some_and(|newest| {
+        self.newest_round(graph, activity).is_some_and(|newest| {
             graph
                 .inbound(activity)
                 .iter()
@@ -96,7 +96,7 @@ impl FlowScope {
     }
 
     /// The newest round of an activity that has begun and in which it has not been visited.
-    fn newest(&self, graph: &FlowGraph, activity: NodeIndex) -> Option<u64> {
+    fn newest_round(&self, graph: &FlowGraph, activity: NodeIndex) -> Option<u64> {
         let most = graph
             .inbound(activity)
             .iter()

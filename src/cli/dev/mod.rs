@@ -87,7 +87,15 @@ async fn serve_on(
                     timeout: DRAIN,
                 };
                 let router = api::router(engine.clone(), options);
-                serve_until_stopped(engine, listener, ConnectionLimits::beside(128), router, stop, drain).await
+                serve_until_stopped(
+                    engine,
+                    listener,
+                    ConnectionLimits::with_reserved_files(128),
+                    router,
+                    stop,
+                    drain,
+                )
+                .await
             }
             Err(listeners) => {
                 engine.shutdown().await;

@@ -8,7 +8,7 @@ pub const MAX_DEPTH: usize = 128;
 
 /// Why a JSON value cannot be accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TextProblem {
+pub(crate) enum JsonLimitError {
     /// It nests deeper than the limit.
     TooDeep,
     /// A string or a key contains U+0000.
@@ -16,19 +16,19 @@ pub(crate) enum TextProblem {
 }
 
 /// Checks a value without recursion; returns its approximate length as JSON, in bytes.
-pub(crate) fn inspect(value: &Value, max_depth: usize) -> Result<usize, TextProblem> {
+pub(crate) fn check_json(value: &Value, max_depth: usize) -> Result<usize, JsonLimitError> {
     let mut length = 0usize;
     let mut pending = vec![(value, 1usize)];
     while let Some((value, depth)) = pending.pop() {
         if depth > max_depth {
-            return Err(TextProblem::TooDeep);
+            return Err(JsonLimitError::TooDeep);
         }
         match value {
             Value::Null | Value::Bool(_) => length += 5,
             Value::Number(_) => length += 8,
             Value::String(text) => {
                 if text.contains('\0') {
-                    return Err(TextProblem::Nul);
+                    return Err(JsonLimitError::Nul);
                 }
                 length += text.len() + 3;
             }
@@ -40,7 +40,7 @@ pub(crate) fn inspect(value: &Value, max_depth: usize) -> Result<usize, TextProb
                 length += 2;
                 for (key, field) in fields {
                     if key.contains('\0') {
-                        return Err(TextProblem::Nul);
+                        return Err(JsonLimitError::Nul);
                     }
                     length += key.len() + 4;
                     pending.push((field, depth + 1));
@@ -59,13 +59,13 @@ mod tests {
 
     #[test]
     fn depth_is_counted_in_levels() {
-        assert!(inspect(&json!([[1]]), 3).is_ok());
-        assert_eq!(inspect(&json!([[1]]), 2), Err(TextProblem::TooDeep));
+        assert!(check_json(&json!([[1]]), 3).is_ok());
+        assert_eq!(check_json(&json!([[1]]), 2), Err(JsonLimitError::TooDeep));
     }
 
     #[test]
     fn nul_is_found_in_keys_and_values() {
-        assert_eq!(inspect(&json!({"a": ["x\0"]}), 9), Err(TextProblem::Nul));
-        assert_eq!(inspect(&json!({"a\0": 1}), 9), Err(TextProblem::Nul));
+        assert_eq!(check_json(&json!({"a": ["x\0"]}), 9), Err(JsonLimitError::Nul));
+        assert_eq!(check_json(&json!({"a\0": 1}), 9), Err(JsonLimitError::Nul));
     }
 }
