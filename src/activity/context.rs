@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use super::console::Console;
 use super::fault::Fault;
-use super::node::{ActivityNode, NodeIndex, Tree};
+use super::tree::{ActivityNode, ActivityTree, NodeIndex};
 use crate::id::{ActivityExecutionId, InstanceId};
 
 /// The value of an evaluated input, and the changes that its script made.
@@ -157,7 +157,7 @@ pub(crate) struct ActivityCommands {
 /// An activity's view of its instance while it runs.
 pub struct ActivityContext<'a> {
     pub(crate) node: &'a ActivityNode,
-    pub(crate) tree: &'a Tree,
+    pub(crate) tree: &'a ActivityTree,
     pub(crate) evaluator: &'a dyn InputEvaluator,
     pub(crate) console: &'a dyn Console,
     pub(crate) inputs: &'a Map<String, Value>,

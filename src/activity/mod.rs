@@ -8,7 +8,7 @@
 //!
 //! # Layout
 //! - `descriptor`: the metadata of a type; `catalogue`: the registry.
-//! - `context`, `node`, `fault`: the input of an activity, its place in the definition, its failure.
+//! - `context`, `tree`, `fault`: the input of an activity, its place in the definition, its failure.
 //! - the catalogue, one file per family: `control_flow`, `flowchart/`, `primitives`, `scheduling`; `console` is the sink of
 //!   `Elsa.WriteLine`.
 
@@ -19,9 +19,9 @@ mod control_flow;
 mod descriptor;
 mod fault;
 mod flowchart;
-mod node;
 mod primitives;
 mod scheduling;
+mod tree;
 
 use std::future::{Future, ready};
 
@@ -40,9 +40,9 @@ pub(crate) use control_flow::{WORKFLOW, Workflow};
 pub(crate) use descriptor::camel_case;
 pub use descriptor::{ActivityKind, BreakBehavior, Descriptor, InputDescriptor, OutputDescriptor};
 pub use fault::Fault;
-pub(crate) use node::NodeInput;
-pub use node::{ActivityNode, NodeIndex, Tree};
 pub use primitives::EVENT_PAYLOAD_INPUT;
+pub(crate) use tree::NodeInput;
+pub use tree::{ActivityNode, ActivityTree, NodeIndex};
 
 /// The result of a call: whether the activity has completed.
 #[derive(Clone, Debug, PartialEq, Eq)]

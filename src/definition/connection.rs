@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// One end of a connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Endpoint {
+pub struct ConnectionEnd {
     /// The id of the activity.
     pub activity: String,
     /// The outcome (at the source) or the input port (at the target).
@@ -19,9 +19,9 @@ pub struct Endpoint {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Connection {
     /// The outcome that it starts at.
-    pub source: Endpoint,
+    pub source: ConnectionEnd,
     /// The activity that it leads to.
-    pub target: Endpoint,
+    pub target: ConnectionEnd,
 }
 
 impl Connection {
@@ -31,8 +31,8 @@ impl Connection {
         let mut connections: Vec<Self> = Vec::new();
         for entry in value.and_then(Value::as_array).into_iter().flatten() {
             let connection = Self {
-                source: Endpoint::read(entry, "source", "sourcePort", "Done"),
-                target: Endpoint::read(entry, "target", "targetPort", "In"),
+                source: ConnectionEnd::read(entry, "source", "sourcePort", "Done"),
+                target: ConnectionEnd::read(entry, "target", "targetPort", "In"),
             };
             if !connections.contains(&connection) {
                 connections.push(connection);
@@ -42,7 +42,7 @@ impl Connection {
     }
 }
 
-impl Endpoint {
+impl ConnectionEnd {
     fn read(entry: &Value, end: &str, flat_port: &str, default: &str) -> Self {
         let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
         let (activity, port) = match entry.get(end) {

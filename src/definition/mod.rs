@@ -10,20 +10,20 @@
 //!
 //! The module knows no activity types: the catalogue decides which properties are inputs, ports or children.
 
-mod activity;
 mod connection;
 mod input;
 mod json_limits;
 mod model;
 mod publication;
+mod raw_activity;
 mod variable;
 
-pub use activity::RawActivity;
-pub use connection::{Connection, Endpoint};
+pub use connection::{Connection, ConnectionEnd};
 pub use input::{Expression, InputBinding};
 pub use json_limits::MAX_DEPTH;
 pub(crate) use json_limits::{JsonLimitError, check_json};
 pub use model::WorkflowDefinition;
 pub(crate) use publication::unknown_strategy;
 pub use publication::{Trigger, ValidationError};
+pub use raw_activity::RawActivity;
 pub use variable::{Argument, Variable};

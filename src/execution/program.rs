@@ -13,8 +13,8 @@ use serde_json::{Map, Value};
 use super::commit_strategy::WorkflowStrategy;
 use super::journal_level::JournalLevel;
 use crate::activity::{
-    ActivityNode, BreakBehavior, Catalogue, Descriptor, ErasedActivity, NodeIndex, NodeInput, RegisteredActivity, Tree,
-    WORKFLOW, Workflow, camel_case, requirement,
+    ActivityNode, ActivityTree, BreakBehavior, Catalogue, Descriptor, ErasedActivity, NodeIndex, NodeInput,
+    RegisteredActivity, WORKFLOW, Workflow, camel_case, requirement,
 };
 use crate::definition::{Argument, Connection, InputBinding, RawActivity, Variable, WorkflowDefinition};
 use crate::expression::{TypeName, coerce};
@@ -28,7 +28,7 @@ pub struct Program {
     pub(super) definition_id: DefinitionId,
     pub(super) version_id: VersionId,
     pub(super) version: i32,
-    pub(super) tree: Tree,
+    pub(super) tree: ActivityTree,
     pub(super) inputs: Vec<Argument>,
     /// Elsa's `ContinueWithIncidentsStrategy`: other branches go on.
     pub(super) continues_with_incidents: bool,
@@ -93,7 +93,7 @@ impl Program {
     }
 
     /// All activities.
-    pub fn tree(&self) -> &Tree {
+    pub fn tree(&self) -> &ActivityTree {
         &self.tree
     }
 
@@ -144,7 +144,7 @@ pub(super) fn compile(catalogue: &Catalogue, definition: &WorkflowDefinition) ->
     collect_ids(root, &mut taken);
     let mut compiler = Compiler {
         catalogue,
-        tree: Tree::default(),
+        tree: ActivityTree::default(),
         registered: Vec::new(),
         taken,
         counters: HashMap::new(),
@@ -180,7 +180,7 @@ pub(super) fn compile(catalogue: &Catalogue, definition: &WorkflowDefinition) ->
 
 struct Compiler<'a> {
     catalogue: &'a Catalogue,
-    tree: Tree,
+    tree: ActivityTree,
     registered: Vec<Option<RegisteredActivity>>,
     taken: HashSet<String>,
     counters: HashMap<String, usize>,

@@ -15,7 +15,7 @@ use crate::definition::{Connection, Expression, Variable};
 use crate::expression::TypeName;
 use crate::weight;
 
-/// A node of a [`Tree`].
+/// A node of a [`ActivityTree`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeIndex(pub(crate) usize);
 
@@ -142,12 +142,12 @@ impl fmt::Debug for ActivityNode {
 
 /// All activities of a definition.
 #[derive(Debug, Default)]
-pub struct Tree {
+pub struct ActivityTree {
     nodes: Vec<ActivityNode>,
     by_node_id: HashMap<String, NodeIndex>,
 }
 
-impl Tree {
+impl ActivityTree {
     pub(crate) fn push(&mut self, node: ActivityNode) {
         // The first of two nodes with one path is found; such a definition cannot be published.
         self.by_node_id.entry(node.node_id.clone()).or_insert(node.index);
