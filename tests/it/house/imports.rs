@@ -27,6 +27,9 @@ const STRANGERS: [&str; 3] = ["lock", "signal", "wake"];
 const WITHOUT_DATABASE: [&str; 5] = ["execution", "activity", "expression", "schedule", "definition"];
 const DATABASE: [&str; 2] = ["store", "db"];
 
+/// What runs workflows, of which the cluster knows nothing, though it is below it.
+const INTERPRETER: [&str; 5] = ["execution", "activity", "expression", "schedule", "definition"];
+
 /// The rule over one file of `src`.
 pub(super) fn check(path: &str, source: &Source) -> Vec<String> {
     let Some(room) = room_of(path) else { return Vec::new() };
@@ -48,6 +51,8 @@ pub(super) fn check(path: &str, source: &Source) -> Vec<String> {
             "these services do not know each other"
         } else if WITHOUT_DATABASE.contains(&room) && DATABASE.contains(&other.as_str()) {
             "this room runs without any database"
+        } else if room == "cluster" && INTERPRETER.contains(&other.as_str()) {
+            "the cluster knows no activities"
         } else {
             continue;
         };
@@ -57,7 +62,7 @@ pub(super) fn check(path: &str, source: &Source) -> Vec<String> {
 }
 
 /// The room of `src/room.rs` or `src/room/…`; `lib.rs` is the house itself.
-fn room_of(path: &str) -> Option<&str> {
+pub(super) fn room_of(path: &str) -> Option<&str> {
     let inside = path.strip_prefix("src/")?;
     let room = inside.split('/').next()?;
     let room = room.strip_suffix(".rs").unwrap_or(room);
@@ -200,6 +205,7 @@ mod tests {
         assert_eq!(complaints("src/execution/state.rs", "use crate::store::Row;"), 1);
         assert_eq!(complaints("src/store/mod.rs", "use crate::definition::Trigger;"), 1);
         assert_eq!(complaints("src/definition/mod.rs", "use crate::db;"), 1);
+        assert_eq!(complaints("src/cluster/mod.rs", "use crate::activity::Catalogue;"), 1);
     }
 
     #[test]

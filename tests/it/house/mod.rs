@@ -8,6 +8,7 @@ mod dependencies;
 mod imports;
 mod modules;
 mod source;
+mod structure;
 
 use std::fs;
 use std::path::Path;
@@ -25,6 +26,15 @@ const HTTP_ROOMS: [&str; 5] = ["src/api", "src/http", "src/auth", "src/cli", "sr
 
 /// The rooms in which SQL may stand in Rust.
 const SQL_ROOMS: [&str; 3] = ["src/store", "src/db", "src/bench"];
+
+/// The rooms that may take a query in from `sql/`. `src/cluster/membership.rs` does until its queries are in the store.
+const QUERY_ROOMS: [&str; 5] = [
+    "src/store",
+    "src/db",
+    "src/bench",
+    "src/lock/provider/postgres",
+    "src/cluster/membership",
+];
 
 /// What each named query says about itself, in lines of comment before its text.
 const QUERY_HEADER: [&str; 4] = ["-- purpose:", "-- caller:", "-- index:", "-- locks:"];
@@ -130,7 +140,22 @@ fn sql(path: &str, source: &Source) -> Vec<String> {
         .iter()
         .filter(|string| !string.in_test && is_sql(&string.text));
     let place = "SQL lives in sql/, src/store and src/db (a query in a file of its own comes in by include_str!)";
-    found.map(|string| format!("{path}:{}: {place}", string.line)).collect()
+    let mut complaints: Vec<String> = found.map(|string| format!("{path}:{}: {place}", string.line)).collect();
+    complaints.extend(queries(path, source));
+    complaints
+}
+
+/// A query that comes in from a file.
+fn queries(path: &str, source: &Source) -> Vec<String> {
+    if within(path, &QUERY_ROOMS) {
+        return Vec::new();
+    }
+    let files = source.strings.iter();
+    let found = files.filter(|string| !string.in_test && string.text.ends_with(".sql"));
+    let rooms = QUERY_ROOMS.join(", ");
+    found
+        .map(|string| format!("{path}:{}: {} outside {rooms}", string.line, string.text))
+        .collect()
 }
 
 /// Whether a string literal is a statement. Capital verbs count anywhere, because that is how SQL is written;
@@ -288,6 +313,26 @@ fn sql_outside_its_rooms_is_seen() {
         1,
         "unit tests may, what follows them may not"
     );
+}
+
+#[test]
+fn a_query_outside_its_rooms_is_seen() {
+    let source = Source::read("const A: &str = include_str!(\"../../sql/queries/node/a.sql\");");
+    for path in [
+        "src/cluster/mod.rs",
+        "src/lock/local.rs",
+        "src/runtime/mod.rs",
+        "src/cli/serve.rs",
+    ] {
+        assert_eq!(sql(path, &source).len(), 1, "{path}");
+    }
+    for path in [
+        "src/store/node.rs",
+        "src/lock/provider/postgres/session.rs",
+        "src/bench/locks/mod.rs",
+    ] {
+        assert_eq!(sql(path, &source), [""; 0], "{path}");
+    }
 }
 
 #[test]

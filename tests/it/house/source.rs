@@ -82,9 +82,14 @@ impl Source {
 
     /// The tokens that are not under `#[cfg(test)]`.
     pub(super) fn production_tokens(&self) -> impl Iterator<Item = Token<'_>> {
+        self.tokens().filter(|token| !self.in_test(token.line))
+    }
+
+    /// All tokens.
+    pub(super) fn tokens(&self) -> impl Iterator<Item = Token<'_>> {
         let code = self.code.as_str();
         let (mut at, mut line) = (0, 1);
-        let tokens = std::iter::from_fn(move || {
+        std::iter::from_fn(move || {
             let start = at + code[at..].find(|c: char| !c.is_whitespace())?;
             line += code[at..start].matches('\n').count();
             let rest = &code[start..];
@@ -96,8 +101,7 @@ impl Source {
             at = start + length;
             let text = &code[start..at];
             Some(Token { text, line })
-        });
-        tokens.filter(|token| !self.in_test(token.line))
+        })
     }
 
     fn in_test(&self, line: usize) -> bool {

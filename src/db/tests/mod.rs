@@ -43,7 +43,7 @@ async fn processes_that_migrate_at_once_all_succeed() {
 async fn who_has_nothing_to_migrate_waits_for_nobody() {
     let (_database, base) = migrated().await;
     let other = base.open().await.unwrap();
-    let lock = include_str!("../../sql/queries/migrate/try_lock.sql");
+    let lock = include_str!("../../../sql/queries/migrate/try_lock.sql");
     let class = base.schema().lock_class();
     assert!(other.client.query_one(lock, &[&class]).await.unwrap().get::<_, bool>(0));
     let run = tokio::time::timeout(Duration::from_secs(20), migrate::run(&base));
