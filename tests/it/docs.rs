@@ -53,7 +53,7 @@ fn every_code_is_documented() {
 
 /// What two branches have both changed comes out twice of a merge, or beside its table.
 #[test]
-fn every_row_stands_once_and_in_a_table() {
+fn every_row_occurs_once_and_in_a_table() {
     let docs = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/api.md")).unwrap();
     let mut seen = BTreeSet::new();
     let lines: Vec<&str> = docs.lines().collect();

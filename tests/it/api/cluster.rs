@@ -29,7 +29,7 @@ async fn items(http: &Http, path: &str) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn any_node_shows_nodes_locks_and_what_waits() {
+async fn any_node_lists_nodes_locks_and_queued_work() {
     let database = TestDatabase::create().await;
     let gate = Gate::new();
     let (one, first) = start(&database, "one", "8", &gate.stalls("burst.before"));
@@ -129,7 +129,7 @@ async fn any_node_shows_nodes_locks_and_what_waits() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_given_up_is_listed_replayed_and_thrown_away() {
+async fn dead_letters_are_listed_replayed_and_deleted() {
     let database = TestDatabase::create().await;
     let client = database.connect().await;
     let (_quiet, quiet) = start(&database, "quiet", "0", "");

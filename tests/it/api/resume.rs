@@ -60,7 +60,7 @@ async fn put(http: &Http, path: &str, body: &Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_put_on_one_node_runs_on_the_other_at_once() {
+async fn a_definition_put_on_one_node_runs_on_the_other_at_once() {
     let pair = Pair::start(&[]).await;
     let path = "workflow-definitions/changing";
     for n in 1..=30 {
@@ -177,7 +177,7 @@ async fn a_resume_without_a_body_is_for_the_only_bookmark() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_has_a_token_resumes_one_bookmark_once() {
+async fn the_holder_of_a_token_resumes_one_bookmark_once() {
     let pair = Pair::start(&["--api-key", KEY]).await;
     let (one, two) = (pair.one.clone().with_key(KEY), pair.two.clone().with_key(KEY));
     put(&one, "workflow-definitions/waits", &waits()).await;

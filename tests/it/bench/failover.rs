@@ -98,7 +98,7 @@ async fn it_can_be_interrupted_and_leaves_no_schema() {
 }
 
 #[tokio::test]
-async fn nodes_that_do_not_start_are_told_and_leave_no_schema() {
+async fn nodes_that_do_not_start_are_reported_and_leave_no_schema() {
     let database = TestDatabase::empty().await;
     let url = database.url();
     // Less than two check-ins.
@@ -120,7 +120,7 @@ async fn nodes_that_do_not_start_are_told_and_leave_no_schema() {
 }
 
 #[tokio::test]
-async fn what_should_not_be_makes_it_fail() {
+async fn a_violated_invariant_makes_it_fail() {
     let database = TestDatabase::empty().await;
     let url = database.url();
     let small = ["--bursts", "2", "--rounds", "1", "--json"];

@@ -57,7 +57,7 @@ async fn report(what: &str, arguments: &[&str], more: &[&str]) -> (Value, Vec<St
 const OF_TIMERS: [&str; 7] = ["timers", "nodes", "at_once", "all_ms", "lost", "twice", "early"];
 
 #[tokio::test]
-async fn sleeping_instances_run_on_when_they_are_due() {
+async fn delayed_instances_continue_when_they_are_due() {
     let small = ["--timers", "20", "--seconds", "2"];
     let (report, progress) = report("timers", &small, &OF_TIMERS).await;
     assert_eq!(
@@ -89,7 +89,7 @@ async fn all_due_at_one_instant_run_on_two_nodes() {
 }
 
 #[tokio::test]
-async fn every_event_is_met_once() {
+async fn every_event_is_matched_once() {
     let more = [
         "nodes",
         "events",
@@ -111,7 +111,7 @@ async fn every_event_is_met_once() {
 }
 
 #[tokio::test]
-async fn an_instance_that_runs_early_is_told() {
+async fn an_instance_that_runs_early_is_reported() {
     let database = TestDatabase::empty().await;
     let url = database.url();
     let bench = ["bench", "timers", "--database-url", &url, "--json"];
@@ -135,7 +135,7 @@ async fn an_instance_that_runs_early_is_told() {
 }
 
 #[tokio::test]
-async fn workflows_by_each_door_finish_and_are_counted() {
+async fn workflows_of_each_start_mode_finish_and_are_counted() {
     let more = [
         "mode",
         "commit",
@@ -280,7 +280,7 @@ async fn a_thousand_tasks_of_three_processes_share_twenty_keys() {
 
 /// Sixteen seconds of as much as the server can take: not beside other tests.
 #[tokio::test]
-async fn the_plain_way_to_lock_is_measured_beside_it() {
+async fn the_unbatched_lock_is_measured_beside_it() {
     if !long() {
         return;
     }

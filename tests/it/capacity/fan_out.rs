@@ -9,7 +9,7 @@ use crate::support::{TIMEOUT, TestDatabase, long, poll_until};
 const WAITING: usize = 1500;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_event_that_thousands_wait_for_is_run_by_all_nodes() {
+async fn an_event_with_thousands_of_waiting_instances_is_run_by_all_nodes() {
     let database = TestDatabase::create().await;
     let nodes = ["one", "two", "three"].map(|name| Node::start_with(&database, name, &["--workers", "16"], ""));
     let http = nodes[0].http.clone().unwrap();

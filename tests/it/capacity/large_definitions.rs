@@ -28,7 +28,7 @@ fn many(activities: usize) -> Value {
 
 /// One thread serves all tasks here, as one of the program's would: it is never held for as long as compiling takes.
 #[tokio::test]
-async fn a_large_definition_holds_up_no_task() {
+async fn a_large_definition_blocks_no_task() {
     let bench = TestEngine::new().await;
     let body = many(20_000);
     let definition = WorkflowDefinition::from_value(body.clone()).unwrap();

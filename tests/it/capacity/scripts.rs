@@ -23,7 +23,7 @@ fn sets(definition: &str, script: &str) -> Value {
 /// One slow script at a time, and room for one that waits: the bursts of the others are given back, and each instance gets
 /// its own result.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_burst_whose_script_finds_no_room_is_tried_again() {
+async fn a_burst_whose_script_finds_no_free_slot_is_retried() {
     let database = TestDatabase::create().await;
     let script = ScriptOptions {
         threads: 1,

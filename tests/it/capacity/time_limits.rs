@@ -32,7 +32,7 @@ impl Activity for Slow {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_activity_that_hangs_faults_and_lets_go_of_its_worker_and_of_its_instance() {
+async fn an_activity_that_hangs_faults_and_releases_its_worker_and_its_instance() {
     let database = TestDatabase::create().await;
     let (called, may) = (Arc::<AtomicUsize>::default(), Arc::new(Semaphore::new(0)));
     let slow = Slow {
@@ -84,7 +84,7 @@ async fn an_activity_that_hangs_faults_and_lets_go_of_its_worker_and_of_its_inst
 }
 
 #[tokio::test]
-async fn no_time_at_all_is_refused() {
+async fn a_zero_time_limit_is_rejected() {
     let builder = Engine::builder("postgres://nowhere/x").activity_timeout(Duration::ZERO);
     assert_eq!(builder.start().await.err().unwrap().code(), "invalid-settings");
 }

@@ -16,7 +16,7 @@ const OLDEST: &str = "SELECT coalesce(max(age(backend_xmin)), 0), age($1::text::
      FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'mainspring/%'";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_that_watch_each_other_hold_nothing_back_where_much_is_written() {
+async fn liveness_watches_do_not_hold_back_the_vacuum_horizon() {
     let database = TestDatabase::create().await;
     let _nodes = start_three(&database, &["--tolerance", "20s"]);
     let client = database.connect().await;

@@ -103,7 +103,7 @@ async fn nodes_whose_clocks_are_hours_apart_and_jump_keep_the_time_of_the_databa
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn schedules_and_sleepers_keep_the_time_of_the_database_when_clocks_jump() {
+async fn schedules_and_delays_keep_the_time_of_the_database_when_clocks_jump() {
     let database = TestDatabase::create().await;
     let clocks = ["+1h", "-1h", "+0"].map(Clock::new);
     let mut nodes: Vec<Node> = clocks

@@ -28,7 +28,7 @@ async fn has_idle_session(client: &Client) -> Option<bool> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_whose_role_another_may_not_watch_is_not_taken_for_crashed() {
+async fn a_node_whose_sessions_are_not_visible_is_not_taken_for_crashed() {
     let server = Server::start().await;
     let database = TestDatabase::create_on(&server.url()).await;
     let admin = database.connect().await;

@@ -117,7 +117,7 @@ async fn answers_health_alone(http: &Http) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_shared_database_with_doors_and_workers_apart() {
+async fn a_shared_database_with_separate_api_and_worker_nodes() {
     let database = TestDatabase::create().await;
     let nodes = start(&database, "shared-database.md");
     let all: &[&str] = &["api", "worker", "scheduler"];
@@ -195,7 +195,7 @@ async fn active(http: &Http) -> (String, u64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_scheduler_is_active_at_a_time_and_another_at_once_when_it_is_gone() {
+async fn one_scheduler_is_active_at_a_time_and_another_replaces_it_at_once() {
     let database = TestDatabase::create().await;
     let mut nodes = start(&database, "single-scheduler.md");
     let (door, other) = (by(&nodes, "worker-1").clone(), by(&nodes, "worker-2").clone());

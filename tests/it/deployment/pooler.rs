@@ -108,7 +108,7 @@ async fn a_pooler_that_swallows_settings_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pooler_is_told_apart_by_its_sessions() {
+async fn a_pooler_is_recognized_by_its_sessions() {
     let database = TestDatabase::empty().await;
     // As if the settings had reached it.
     let client = database.connect().await;

@@ -179,7 +179,7 @@ async fn heard(client: &Connection, first: &str, second: &str) {
 
 /// What a node is asked while it says that it is not ready, and what it had in its hands and cannot finish.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_stops_still_serves_claims_nothing_and_hands_back_what_it_cannot_finish() {
+async fn a_draining_node_still_serves_claims_nothing_and_releases_what_it_cannot_finish() {
     let database = TestDatabase::create().await;
     let gate = Gate::new();
     // Whatever it runs of those it dies of.
@@ -256,7 +256,7 @@ async fn a_node_that_stops_still_serves_claims_nothing_and_hands_back_what_it_ca
 
 /// Whoever is the last to run anything goes on until the end, though others are there that only accept.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_last_node_with_workers_runs_what_it_is_asked_until_it_stops() {
+async fn the_last_node_with_workers_runs_new_work_until_it_stops() {
     let database = TestDatabase::create().await;
     let settings = ["--check-in", "200ms", "--drain-notice", "6s"];
     let mut one = Node::start_with(&database, "one", &settings, "");

@@ -16,7 +16,7 @@ const WAITS: &str = r#"{"model": {"definitionId": "waits", "name": "Waits", "roo
 /// An event and the burst that begins to wait for it each lock its key and then look for the other, which takes a new
 /// snapshot for each statement.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_event_misses_its_bookmark_under_an_isolation_that_others_chose() {
+async fn no_event_misses_its_bookmark_under_a_foreign_default_isolation_level() {
     const COUNT: usize = 400;
     const LANES: usize = 16;
     let database = TestDatabase::create().await;
@@ -84,7 +84,7 @@ async fn a_server_that_is_too_old_is_refused_by_name() {
 
 /// What puts data or the password at risk is said at the start, once.
 #[tokio::test]
-async fn risks_are_warned_of_at_the_start() {
+async fn risky_settings_are_warned_of_at_startup() {
     let database = TestDatabase::create().await;
     let fsync = database.connect().await.query_one("SHOW fsync", &[]).await.unwrap();
     let is_unsafe = fsync.get::<_, String>(0) == "off";

@@ -133,7 +133,7 @@ async fn what_a_node_cannot_run_it_leaves_to_one_that_can() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_nobody_can_run_waits_is_told_and_holds_nobody_up() {
+async fn what_no_node_can_run_waits_is_reported_and_blocks_no_node() {
     let database = TestDatabase::create().await;
     let new = Node::start_with(&database, "new", &NEW, "");
     let old = Node::start_with(&database, "old", &OLD, "");
@@ -201,7 +201,7 @@ async fn what_nobody_can_run_waits_is_told_and_holds_nobody_up() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_does_not_know_yet_claims_it_and_hands_it_back_unharmed() {
+async fn a_node_that_does_not_know_yet_claims_it_and_releases_it_unharmed() {
     let database = TestDatabase::create().await;
     let client = database.connect().await;
     let mut new = Node::start_with(&database, "new", &[&NEW[..], &["--workers", "0"]].concat(), "");

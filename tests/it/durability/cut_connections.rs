@@ -94,7 +94,7 @@ impl Case {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_connection_that_dies_at_any_step_makes_no_answer_a_lie() {
+async fn a_connection_cut_at_any_step_leaves_every_answer_true() {
     let points = if long() { &CALL[..] } else { &FEW };
     let database = TestDatabase::create().await;
     let settings = ["--check-in", "200ms"];

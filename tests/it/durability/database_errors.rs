@@ -90,7 +90,7 @@ impl Limited {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_right_that_was_revoked_is_no_starts_fault() {
+async fn a_revoked_privilege_fails_no_start() {
     const STARTS: usize = 20;
     let limited = Limited::new().await;
     let engine = &limited.bench.engine;
@@ -135,7 +135,7 @@ async fn a_right_that_was_revoked_is_no_starts_fault() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_accepted_is_unavailable_and_never_a_defect() {
+async fn an_instruction_that_cannot_be_accepted_is_unavailable_and_never_internal() {
     let limited = Limited::new().await;
     let engine = &limited.bench.engine;
     let id = engine.execute(start("waiter")).await.unwrap().instance_id;

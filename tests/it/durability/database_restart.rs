@@ -7,7 +7,7 @@ use crate::support::three_nodes::ThreeNodes;
 use crate::support::{Server, Stop, TIMEOUT, TestDatabase, long, poll_until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_that_restarts_and_crashes_under_load_loses_nothing_and_blames_nobody() {
+async fn a_database_that_restarts_and_crashes_under_load_loses_nothing_and_counts_no_failure() {
     let server = Server::start().await;
     let database = TestDatabase::create_on(&server.url()).await;
     let url = database.url();
@@ -50,7 +50,7 @@ async fn a_database_that_restarts_and_crashes_under_load_loses_nothing_and_blame
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_is_declared_dead_when_every_process_of_the_database_stalls() {
+async fn no_node_expires_when_every_process_of_the_database_stalls() {
     let server = Server::start().await;
     let database = TestDatabase::create_on(&server.url()).await;
     let url = database.url();

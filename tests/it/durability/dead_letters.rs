@@ -154,7 +154,7 @@ async fn dead_letters_are_replayed_by_filter_in_bounded_pages_and_each_once() {
 
 /// What a bulk replay cannot do in one statement, or does not need to do.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_bulk_replay_publishes_stimuli_anew_and_throws_away_what_no_instance_needs() {
+async fn a_bulk_replay_republishes_stimuli_and_discards_what_no_instance_needs() {
     let database = TestDatabase::create().await;
     let client = database.connect().await;
     let node = Node::start_with(&database, "one", &[], "");

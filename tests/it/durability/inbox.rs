@@ -63,7 +63,7 @@ async fn expire(client: &Connection) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_event_meets_who_is_correlated_later_and_what_expires_is_listed_replayed_and_deleted() {
+async fn an_event_matches_an_instance_correlated_later_and_expired_events_are_listed_replayed_and_deleted() {
     let database = TestDatabase::create().await;
     let client = database.connect().await;
     let (one, two) = (

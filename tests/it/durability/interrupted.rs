@@ -36,7 +36,7 @@ async fn is_its_last(node: &mut Node, method: Method, path: &str, body: Option<&
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_delete_whose_node_dies_is_done_by_the_next_one() {
+async fn a_delete_whose_node_dies_is_completed_by_the_next_delete() {
     let database = TestDatabase::create().await;
     let survivor = Node::start(&database, "survivor");
     let http = survivor.http.clone().unwrap();
@@ -104,7 +104,7 @@ async fn a_change_of_strategy_whose_node_dies_is_finished_by_the_cluster() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_dies_while_it_deals_with_a_failure_has_run_nothing_twice() {
+async fn a_node_that_dies_while_it_handles_a_failure_has_run_nothing_twice() {
     let database = TestDatabase::create().await;
     let door = Node::start_with(&database, "door", &["--check-in", "200ms", "--workers", "0"], "");
     let http = door.http.clone().unwrap();
@@ -148,7 +148,7 @@ async fn a_node_that_dies_while_it_deals_with_a_failure_has_run_nothing_twice() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_letter_whose_replay_kills_its_node_is_still_there() {
+async fn a_dead_letter_whose_replay_kills_its_node_is_kept() {
     let database = TestDatabase::create().await;
     let survivor = Node::start(&database, "survivor");
     let http = survivor.http.clone().unwrap();
@@ -178,7 +178,7 @@ async fn a_letter_whose_replay_kills_its_node_is_still_there() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_schedule_whose_node_dies_while_it_is_computed_again_is_computed_by_the_next_one() {
+async fn a_schedule_whose_node_dies_during_recomputation_is_recomputed_by_the_next_node() {
     let database = TestDatabase::create().await;
     let first = Node::start(&database, "first");
     let model = json!({"definitionId": "daily", "root": {"type": "Elsa.Cron", "id": "nine", "canStartWorkflow": true,

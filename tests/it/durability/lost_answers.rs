@@ -43,7 +43,7 @@ async fn finishes(http: &Http, id: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_start_that_a_crash_of_the_server_took_is_unknown_and_not_made_again() {
+async fn a_start_lost_in_a_server_crash_is_unknown_and_not_repeated() {
     let server = Server::start().await;
     let database = TestDatabase::create_on(&server.url()).await;
     // Nothing but a commit that is flushed writes its log.
@@ -105,7 +105,7 @@ async fn a_start_that_a_crash_of_the_server_took_is_unknown_and_not_made_again()
 
 /// The connection dies when the start is committed, and before that is heard.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_start_whose_answer_is_lost_runs_at_once_and_its_caller_hears_of_it() {
+async fn a_start_whose_reply_is_lost_runs_at_once_and_its_caller_is_answered() {
     let database = TestDatabase::create().await;
     let settings = ["--check-in", "200ms"];
     let mut nodes = Vec::new();

@@ -66,7 +66,7 @@ async fn given_up<T: Send + 'static>(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_door_whose_row_became_a_dead_letter_says_so_and_says_it_again() {
+async fn a_dead_lettered_row_is_reported_to_its_caller_and_to_every_retry() {
     let bench = idle().await;
     let engine = bench.engine.clone();
     let keyed = StartRequest {
@@ -146,7 +146,7 @@ async fn the_same_key_gets_the_same_answer_and_waits_for_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_meant_for_an_earlier_life_resumes_its_successor() {
+async fn a_resume_of_a_deleted_instance_does_not_resume_its_successor() {
     let bench = idle().await;
     let id = InstanceId::from("again");
     waiting(&bench, "again").await;
@@ -216,7 +216,7 @@ async fn a_forged_token_costs_no_statement() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn doors_answer_at_their_deadline_though_the_database_does_not() {
+async fn callers_are_answered_at_their_deadline_without_the_database() {
     let database = TestDatabase::create().await;
     let engine = Engine::builder(database.url()).answer_timeout(Duration::from_millis(500));
     let engine = engine.start().await.unwrap();

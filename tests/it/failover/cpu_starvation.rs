@@ -17,7 +17,7 @@ const STILL: Duration = Duration::from_millis(450);
 const RUNS: Duration = Duration::from_millis(50);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_gets_a_tenth_of_the_time_is_not_declared_dead_and_its_work_goes_on() {
+async fn a_node_with_a_tenth_of_a_processor_does_not_expire_and_goes_on() {
     let database = TestDatabase::create().await;
     let url = database.url();
     // With the settings that people have.

@@ -11,7 +11,7 @@ use crate::support::three_nodes::{TOLERANCE, ThreeNodes};
 use crate::support::{Gate, TIMEOUT, TestDatabase, long, poll_until};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_killed_node_had_in_its_hands_is_run_by_the_others() {
+async fn claims_of_a_killed_node_are_run_by_the_others() {
     let gate = Gate::new();
     // Not by expiry, which takes a minute and more here.
     let mut three = ThreeNodes::start(&gate.stalls("burst.before"), &["--tolerance", "60s"]).await;
@@ -57,7 +57,7 @@ async fn wakes_up_after_a_stop(point: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_was_stopped_with_bursts_in_its_hands_writes_nothing_and_comes_back() {
+async fn a_node_that_was_stopped_with_bursts_in_flight_writes_nothing_and_comes_back() {
     wakes_up_after_a_stop("commit.gathered").await;
 }
 
@@ -115,7 +115,7 @@ async fn whichever_connection_of_a_node_is_ended_its_work_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_is_declared_dead_when_the_whole_database_stalls() {
+async fn no_node_expires_when_the_whole_database_stalls() {
     let three = ThreeNodes::start("", &TOLERANCE).await;
     let members = "SELECT string_agg(incarnation::text, ' ' ORDER BY incarnation) FROM mainspring.node";
     let before: String = three.client.query_one(members, &[]).await.unwrap().get(0);
@@ -143,7 +143,7 @@ async fn nobody_is_declared_dead_when_the_whole_database_stalls() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_third_node_finishes_what_a_second_one_dies_of() {
+async fn a_third_node_completes_the_removal_that_a_second_one_dies_of() {
     for point in REMOVAL {
         let gate = Gate::new();
         // The last one of the ring watches the first one.
@@ -162,7 +162,7 @@ async fn a_third_node_finishes_what_a_second_one_dies_of() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_that_kills_every_process_is_given_up_alone() {
+async fn a_row_that_kills_every_process_is_dead_lettered_alone() {
     let database = TestDatabase::create().await;
     let poison = "burst.instance.poison=abort";
     // It may kill three.

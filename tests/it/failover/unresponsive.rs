@@ -76,7 +76,7 @@ async fn comes_back(three: &ThreeNodes, than: i64, count: i64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_whose_connections_are_all_silent_is_taken_over_and_writes_nothing_and_comes_back() {
+async fn a_node_with_unresponsive_connections_is_taken_over_writes_nothing_and_comes_back() {
     let gate = Gate::new();
     let settings = [&CHECK_IN[..], &TOLERANCE, &["--answer-timeout", "12s"]].concat();
     let (proxy, three) = with_a_proxy(&gate, &settings).await;
@@ -190,17 +190,17 @@ async fn one_is_silent(what: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_silent_connection_of_the_check_in_is_replaced() {
+async fn an_unresponsive_check_in_connection_is_replaced() {
     one_is_silent("purpose: check in").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_silent_lock_session_holds_nobody_up_for_long() {
+async fn an_unresponsive_lock_session_blocks_no_node_for_long() {
     one_is_silent("lock::provider::postgres::session").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_silent_connection_of_the_commit_writer_is_replaced() {
+async fn an_unresponsive_commit_connection_is_replaced() {
     if long() {
         one_is_silent("store::commit").await;
     };
@@ -208,7 +208,7 @@ async fn a_silent_connection_of_the_commit_writer_is_replaced() {
 
 /// Ten milliseconds each way, for all connections of all nodes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_slow_network_slows_and_breaks_nothing() {
+async fn a_slow_network_breaks_nothing() {
     let database = TestDatabase::create().await;
     let proxy = Proxy::with_delay(&database.url(), Duration::from_millis(10)).await;
     let url = proxy.url().to_owned();

@@ -110,7 +110,7 @@ async fn exactly(strategy: &str, ids: &[&str], correlations: &[Option<&str>], wa
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn always_refuses_nobody() {
+async fn always_allows_every_start() {
     exactly("AllowAlways", &["a"], &[None, Some("x")], STARTS).await;
 }
 
@@ -149,7 +149,7 @@ async fn a_correlation_runs_once_whatever_the_definition() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_singleton_whose_node_is_killed_keeps_its_key_until_it_ends_elsewhere() {
+async fn a_singleton_whose_node_is_killed_keeps_its_key_until_it_ends_on_another_node() {
     let database = TestDatabase::create().await;
     let gate = Gate::new();
     let mut one = Node::start_armed(&database, "one", &gate.stalls("burst.after")).await;

@@ -104,7 +104,7 @@ async fn a_cancel_wins_over_thousands_of_rows_before_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_caller_in_the_same_process_hears_that_its_resume_met_nothing() {
+async fn a_caller_in_the_same_process_learns_that_its_resume_matched_nothing() {
     let bench = idle().await;
     waiting(&bench).await;
     let id = InstanceId::from("i");
@@ -144,7 +144,7 @@ async fn a_caller_in_the_same_process_hears_that_its_resume_met_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cancel_takes_a_start_with_it_that_two_processes_died_with() {
+async fn a_cancel_includes_a_start_that_two_processes_died_with() {
     let bench = idle().await;
     let id = InstanceId::from("i");
     dispatch(&bench).await;

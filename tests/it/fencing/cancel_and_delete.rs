@@ -179,7 +179,7 @@ async fn a_first_burst_that_was_cancelled_elsewhere_is_refused_at_its_commit() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_delete_ends_a_running_burst_and_the_door_that_waits_for_it() {
+async fn a_delete_ends_a_running_burst_and_answers_its_caller() {
     for (passage, point) in [
         (1, "burst.after"),
         (2, "burst.after"),
@@ -238,7 +238,7 @@ async fn a_delete_ends_a_running_burst_and_the_door_that_waits_for_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_execute_on_another_node_hears_of_the_delete() {
+async fn an_execute_on_another_node_is_answered_after_the_delete() {
     let pair = Pair::new("burst.after", 1).await;
     let http = pair.at_runner.clone();
     let execute = tokio::spawn(async move { http.post("workflow-definitions/w/execute", &json!({})).await });
@@ -297,7 +297,7 @@ async fn a_node_killed_in_the_middle_of_a_delete_has_deleted_all_or_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bulk_actions_take_exactly_what_is_meant() {
+async fn bulk_actions_affect_exactly_the_selected_instances() {
     let pair = Pair::new("never", 1).await;
     let mut ids = Vec::new();
     for _ in 0..4 {

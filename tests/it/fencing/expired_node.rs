@@ -38,16 +38,16 @@ async fn wakes_up_dead(point: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_wakes_up_dead_with_a_finished_burst_writes_nothing() {
+async fn an_expired_node_that_goes_on_with_a_finished_burst_writes_nothing() {
     wakes_up_dead("commit.gathered").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_wakes_up_dead_in_the_middle_of_a_burst_writes_nothing() {
+async fn an_expired_node_that_goes_on_within_a_burst_writes_nothing() {
     wakes_up_dead("burst.before").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_wakes_up_dead_with_fresh_claims_runs_nothing_twice() {
+async fn an_expired_node_that_goes_on_with_fresh_claims_runs_nothing_twice() {
     wakes_up_dead("claim.after").await;
 }

@@ -126,7 +126,7 @@ async fn of_simultaneous_resumes_on_three_nodes_one_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_resumes_what_another_node_is_resuming_is_told_that_it_is_done() {
+async fn a_resume_of_what_another_node_is_resuming_gets_already_resumed() {
     let mut three = ThreeNodes::new(true, once()).await;
     let id = three.start().await;
     let first = {
@@ -206,7 +206,7 @@ async fn two_hundred(model: Value, bodies: Vec<Value>) -> Vec<Answer> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_hundred_resumes_of_one_instance_do_not_ping_pong() {
+async fn two_hundred_resumes_of_one_instance_do_not_pass_its_lock_around() {
     for answer in two_hundred(many(200), Vec::new()).await {
         answer.expect(200);
     }

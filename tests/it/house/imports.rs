@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_and_rooms_without_database_are_seen() {
+    fn independent_services_and_rooms_without_database_are_seen() {
         assert_eq!(
             complaints("src/lock/mod.rs", "use crate::signal::CacheNotification;"),
             1

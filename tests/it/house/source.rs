@@ -232,7 +232,7 @@ fn test_items(code: &str) -> Vec<(usize, usize)> {
 }
 
 #[test]
-fn code_strings_and_comments_are_told_apart() {
+fn code_strings_and_comments_are_distinguished() {
     let source = Source::read(
         "let a = \"in \\\" one\"; // not \"this\"\n/* nor /* nested */ \"that\" */ let c = '\"'; let b = br#\"raw \"x\" \"#;\nfn f<'a>(x: &'a str) {}",
     );
@@ -253,7 +253,7 @@ fn code_strings_and_comments_are_told_apart() {
 }
 
 #[test]
-fn items_for_tests_are_told_apart() {
+fn items_for_tests_are_distinguished() {
     let source =
         Source::read("#[cfg(test)]\nmod tests;\nfn a() {}\n#[cfg(test)]\nmod more {\n fn b() { }\n}\nfn c() {}");
     let words: Vec<&str> = source.production_words().map(|word| word.text).collect();

@@ -13,7 +13,7 @@ const FILES: usize = 400;
 const MANY: usize = 500;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn half_sent_heads_silence_no_one() {
+async fn half_sent_heads_block_no_client() {
     let database = TestDatabase::create().await;
     let limited = format!("ulimit -n {FILES}; exec \"$0\" \"$@\"");
     let program = env!("CARGO_BIN_EXE_mainspring");

@@ -19,7 +19,7 @@ fn names_it(said: &str, process: i32) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_squats_a_key_without_being_a_node_is_named() {
+async fn a_foreign_session_that_holds_a_lock_key_is_reported() {
     let server = Server::start().await;
     let database = TestDatabase::create_on(&server.url()).await;
     let node = Node::start(&database, "one");

@@ -12,7 +12,7 @@ use crate::support::{Http, LONG_TIMEOUT, poll_until};
 const MANY: usize = 1_030;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn stalled_bodies_without_a_good_token_keep_no_one_out() {
+async fn stalled_bodies_without_a_valid_token_block_no_client() {
     let node = SingleNode::with_key(&[]).await;
     let stalled = "POST /workflows/resume/x HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
                    Content-Length: 100\r\n\r\n{";
@@ -128,7 +128,7 @@ async fn tiny_values_are_weighed_before_they_are_built() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_holder_of_a_token_takes_no_key_of_a_client() {
+async fn the_holder_of_a_token_uses_no_idempotency_key_of_a_client() {
     let node = SingleNode::with_key(&[]).await;
     node.publish("waits", waits_for("Go")).await;
     let start = async || {

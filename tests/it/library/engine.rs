@@ -54,7 +54,7 @@ async fn until_seen(attempts: &Attempts, count: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_drain_that_hands_a_burst_back_counts_as_an_attempt() {
+async fn a_drain_that_releases_a_burst_counts_as_an_attempt() {
     let database = TestDatabase::create().await;
     let attempts = Attempts::new();
     let node = |name: &str| Engine::builder(database.url()).node_id(name).activity(attempts.clone());
@@ -198,7 +198,7 @@ async fn an_equal_definition_makes_no_new_version() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_meets_a_faulted_instance_says_so() {
+async fn a_call_to_a_faulted_instance_says_so() {
     let bench = TestEngine::new().await;
     let engine = &bench.engine;
     let waits = |id: &str, name: &str| json!({"type": "Elsa.Event", "id": id, "eventName": name});
@@ -255,7 +255,7 @@ async fn a_call_that_meets_a_faulted_instance_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_a_shutdown_no_call_says_try_again() {
+async fn after_a_shutdown_no_call_asks_for_a_retry() {
     let bench = TestEngine::new().await;
     bench.publish(waits_for("waits", "Go", false)).await;
     bench.engine.shutdown().await;

@@ -14,7 +14,7 @@ use crate::support::engine::{GateActivity, TestEngine, entered, gated, start};
 use crate::support::{TIMEOUT, TestDatabase, poll_until};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_door_that_goes_away_cancels_nothing() {
+async fn a_dropped_call_cancels_nothing() {
     let (bench, count, permits) = gated().await;
     let request = StartRequest {
         instance_id: Some("left".into()),
@@ -34,7 +34,7 @@ async fn a_door_that_goes_away_cancels_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cancel_wins_over_the_burst_that_runs() {
+async fn a_cancel_wins_over_a_running_burst() {
     let (bench, count, permits) = gated().await;
     let id = bench.engine.dispatch(start("gated")).await.unwrap();
     entered(&count, 1).await;
@@ -69,7 +69,7 @@ async fn a_cancel_wins_over_the_burst_that_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn when_the_database_is_gone_doors_say_so_and_all_recovers_by_itself() {
+async fn without_the_database_calls_fail_and_the_node_recovers() {
     let (bench, count, permits) = gated().await;
     let run = tokio::spawn({
         let engine = bench.engine.clone();
@@ -120,7 +120,7 @@ async fn when_the_database_is_gone_doors_say_so_and_all_recovers_by_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_shutdown_finishes_what_runs_and_a_late_one_hands_it_back() {
+async fn a_shutdown_finishes_running_bursts_and_releases_late_ones() {
     let (bench, count, permits) = gated().await;
     let id = bench.engine.dispatch(start("gated")).await.unwrap();
     entered(&count, 1).await;
@@ -187,7 +187,7 @@ async fn a_long_run_yields_and_goes_on() {
 
 /// Of a node whose word was lost, so that only the one that runs it can see it.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_comes_for_an_instance_that_yields_again_and_again_is_taken_along() {
+async fn work_for_an_instance_that_keeps_yielding_is_included() {
     let (bench, count, permits) = gated().await;
     permits.add_permits(Semaphore::MAX_PERMITS / 2);
     let turn = json!({"type": "Gate", "id": "turn", "customProperties": {"commitStrategyName": "Executed"}});
@@ -236,7 +236,7 @@ async fn a_node_id_is_used_by_one_process() {
 
 /// As where all the connections that a server has are taken.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_leaves_in_good_order_over_the_connections_that_it_has() {
+async fn a_node_leaves_over_its_existing_connections() {
     let (bench, ..) = gated().await;
     let server = bench.database.connect_to_server().await;
     let name = bench.database.name();

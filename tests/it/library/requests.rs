@@ -8,7 +8,7 @@ use crate::support::engine::{TestEngine, event, start, waits_for};
 use crate::support::{TIMEOUT, poll_until};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_meets_who_waits_and_who_begins_to_wait_later() {
+async fn an_event_matches_present_and_later_bookmarks() {
     let bench = TestEngine::new().await;
     bench.publish(waits_for("waiter", "Word", false)).await;
     let waiting = bench.engine.execute(start("waiter")).await.unwrap();
@@ -176,7 +176,7 @@ async fn one_idempotency_key_starts_one_instance() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn events_that_met_a_dying_bookmark_are_kept_for_their_instance() {
+async fn events_that_matched_a_consumed_bookmark_are_kept_for_their_instance() {
     let bench = TestEngine::new().await;
     bench.publish(waits_for("waiter", "Rush", false)).await;
     let waiting = bench.engine.execute(start("waiter")).await.unwrap();

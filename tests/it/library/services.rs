@@ -75,7 +75,7 @@ async fn engines_of_one_process_do_without_notify_and_advisory_locks() {
 
 /// However many it accepts at a time: a look that is under way has hands on permits, and has not used them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_engine_that_has_room_for_what_it_accepts_tells_nobody() {
+async fn an_engine_with_free_workers_notifies_no_node() {
     const COUNT: usize = 100;
     let database = TestDatabase::create().await;
     let hub = LocalWake::default();

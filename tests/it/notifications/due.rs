@@ -60,7 +60,7 @@ async fn are_in_time(database: &TestDatabase, client: &Connection, count: i64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn delays_are_over_in_time_elsewhere_when_their_node_is_dead() {
+async fn delays_of_a_crashed_node_end_in_time_on_another_node() {
     let database = TestDatabase::create().await;
     let mut setter = Node::start_with(&database, "setter", &NEVER, "");
     let _sleeper = Node::start_with(&database, "sleeper", &NEVER, "");
@@ -72,7 +72,7 @@ async fn delays_are_over_in_time_elsewhere_when_their_node_is_dead() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_delay_that_its_living_node_does_not_take_up_wakes_another() {
+async fn a_due_delay_that_its_node_does_not_claim_notifies_another_node() {
     let database = TestDatabase::create().await;
     // It looks for nothing: it runs what its own doors accept, and nothing else.
     let setter = Node::start_with(&database, "setter", &NEVER, "claim.poll=error");
@@ -84,7 +84,7 @@ async fn a_delay_that_its_living_node_does_not_take_up_wakes_another() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_schedule_that_one_node_sets_wakes_the_one_that_fires() {
+async fn a_schedule_published_on_one_node_notifies_the_node_that_fires() {
     let database = TestDatabase::create().await;
     let door = Node::start_with(&database, "door", &[&NEVER[..], &["--roles", "api"]].concat(), "");
     let _scheduler = Node::start_with(&database, "scheduler", &NEVER, "");

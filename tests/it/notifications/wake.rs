@@ -91,7 +91,7 @@ async fn without_any_hint_a_check_in_finds_the_work() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_lost_its_connection_for_hints_looks_when_it_has_a_new_one() {
+async fn a_node_that_lost_its_notification_connection_polls_after_reconnecting() {
     let database = TestDatabase::create().await;
     let door = doorman(&database, "wake.lost=error");
     let _runner = Node::start_with(&database, "runner", &NEVER, "");
@@ -134,7 +134,7 @@ async fn runs_and_shows(http: &Http, version: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_publish_is_heard_by_all_also_by_who_was_deaf_meanwhile() {
+async fn a_publish_reaches_all_nodes_also_those_that_were_disconnected() {
     let database = TestDatabase::create().await;
     let one = Node::start_with(&database, "one", &NEVER, "");
     let two = Node::start_with(&database, "two", &NEVER, "");

@@ -136,7 +136,7 @@ fn three_nodes_and_a_database_as_in_a_compose_file_of_elsas() {
 }
 
 #[test]
-fn the_image_runs_as_nobody_who_matters_and_says_how_it_is() {
+fn the_image_runs_without_privileges_and_reports_its_health() {
     let image = image(DOCKERFILE);
     assert_eq!(image.entrypoint, ["mainspring"]);
     assert_eq!(image.command, ["serve"]);

@@ -81,7 +81,7 @@ async fn a_demo_that_is_interrupted_says_so_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn what_a_killed_demo_leaves_behind_the_next_one_takes_away() {
+async fn the_next_demo_removes_what_a_killed_one_left_behind() {
     let place = Place::new();
     let mut demo = place.demo();
     poll_until(LONG_TIMEOUT, "the nodes", async || {

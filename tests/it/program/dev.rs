@@ -60,7 +60,7 @@ async fn three_nodes_are_three_processes_and_none_outlives_its_dev() {
 }
 
 #[test]
-fn a_taken_port_is_told_before_anything_is_started() {
+fn a_port_in_use_is_reported_before_anything_is_started() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let mut dev = Child::start(

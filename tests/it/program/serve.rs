@@ -20,7 +20,7 @@ fn run(arguments: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, String) 
 const NO_DATABASE: &str = "postgres://somebody:s3cret@127.0.0.1:1/nowhere";
 
 #[test]
-fn wrong_usage_is_told_with_exit_code_2() {
+fn wrong_usage_is_reported_with_exit_code_2() {
     for arguments in [
         &[][..],
         &["fly"],
@@ -96,7 +96,7 @@ async fn a_node_waits_for_a_database_that_is_started_with_it() {
 }
 
 #[test]
-fn help_tells_the_settings_and_no_secret() {
+fn help_lists_the_settings_and_no_secret() {
     let variables = [
         ("MAINSPRING_DATABASE_URL", NO_DATABASE),
         ("MAINSPRING_API_KEY", "s3cret"),
@@ -119,7 +119,7 @@ fn help_tells_the_settings_and_no_secret() {
 }
 
 #[test]
-fn a_taken_address_is_told() {
+fn an_address_in_use_is_reported() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let (code, said) = run(&["serve", "--database-url", NO_DATABASE, "--listen", &address], &[]);
@@ -259,7 +259,7 @@ fn cron(arguments: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn cron_tells_what_daylight_saving_does() {
+fn cron_shows_what_daylight_saving_does() {
     let berlin = ["30 2 * * *", "--zone", "europe/berlin", "--json", "--next", "2"];
     let said = cron(&[&berlin[..], &["--from", "2026-03-28T12:00:00Z"]].concat());
     assert_eq!(

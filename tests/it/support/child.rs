@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_tells_how_it_ended() {
+    fn a_child_reports_its_exit_status() {
         let mut child = Child::program(
             "sh",
             &[

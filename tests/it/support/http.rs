@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bodies_that_are_empty_or_no_json_are_told_apart() {
+    async fn bodies_that_are_empty_or_no_json_are_distinguished() {
         let (http, asked) = serve("").await;
         assert_eq!(http.get("/health/live").await.body, Value::Null);
         assert!(asked.await.unwrap().starts_with("GET /health/live "));

@@ -24,7 +24,7 @@ pub(crate) async fn end(pids: &[String]) {
 }
 
 #[test]
-fn a_process_that_lives_is_told_from_one_that_does_not() {
+fn a_live_process_is_distinguished_from_an_ended_one() {
     assert!(lives(&std::process::id().to_string()));
     let mut ended = std::process::Command::new("true").spawn().unwrap();
     let pid = ended.id().to_string();

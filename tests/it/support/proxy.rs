@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_proxy_is_silent_and_goes_on_and_is_cut() {
+    async fn a_proxy_stalls_goes_on_and_is_cut() {
         let database = TestDatabase::create().await;
         let proxy = Proxy::before(&database.url()).await;
         let (one, other) = (connect(proxy.url()).await, connect(proxy.url()).await);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_delay_is_paid_each_way() {
+    async fn a_delay_applies_each_way() {
         let database = TestDatabase::create().await;
         let proxy = Proxy::with_delay(&database.url(), Duration::from_millis(20)).await;
         let client = connect(proxy.url()).await;

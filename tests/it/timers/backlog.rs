@@ -85,7 +85,7 @@ fn is_in_turn(order: &[Option<usize>], news: usize) -> f64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sleepers_that_were_due_while_nobody_ran_wake_in_turn_and_new_ones_come_between() {
+async fn delays_due_during_a_downtime_end_in_order_interleaved_with_new_ones() {
     let database = TestDatabase::create().await;
     let client = database.connect().await;
     let (_door, http) = door(&database);
@@ -139,7 +139,7 @@ async fn sleepers_that_were_due_while_nobody_ran_wake_in_turn_and_new_ones_come_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn schedules_that_were_due_while_nobody_ran_fire_in_turn_and_new_ones_come_between() {
+async fn schedules_due_during_a_downtime_fire_in_order_interleaved_with_new_ones() {
     let database = TestDatabase::create().await;
     let client = database.connect().await;
     let (_door, http) = door(&database);

@@ -181,7 +181,7 @@ impl<'a> Victim<'a> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_occurrence_and_every_sleeper_comes_once_through_a_storm() {
+async fn every_occurrence_and_every_delay_fires_once_through_random_faults() {
     let Size {
         ticks,
         sleepers,

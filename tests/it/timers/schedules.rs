@@ -151,7 +151,7 @@ async fn a_schedule_starts_instances_that_know_when_they_were_due() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_that_is_wrong_with_a_schedule_is_told_at_the_publish() {
+async fn every_error_of_a_schedule_is_reported_at_the_publish() {
     let bench = TestEngine::new().await;
     let trigger = |id: &str, kind: &str, inputs: Value| {
         let mut activity = json!({"type": kind, "id": id, "canStartWorkflow": true});
@@ -308,7 +308,7 @@ async fn an_operator_pauses_resumes_and_triggers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_waited_for_an_instance_to_end_starts_then() {
+async fn a_queued_occurrence_starts_when_the_instance_ends() {
     let bench = TestEngine::new().await;
     let timer = json!({"type": "Elsa.Timer", "id": "t", "canStartWorkflow": true, "interval": literal("TimeSpan", "00:00:01"),
         "overlap": literal("String", "QueueOne")});
