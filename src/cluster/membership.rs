@@ -9,16 +9,13 @@ use super::check_in::{self, CheckInReport, CheckInThread, Timing};
 use super::jobs::Jobs;
 use super::liveness_watch::LivenessWatch;
 use super::take_over::{ExpiredNodes, SESSIONS_HIDDEN, TakeOver};
-use crate::db::{ANSWER_TIMEOUT, Connector, Pool, Session, within};
+use crate::db::{Connector, Pool, Session};
 use crate::id::{Incarnation, NodeId};
 use crate::lock::{LockKey, SessionLocks, SessionTask};
 use crate::store::lock::{self as store_lock, ForeignLock};
 use crate::store::node;
 use crate::store::node::removal::{self, RemovalCause};
 use crate::{Error, Result};
-
-const LOCK_TRY: &str = include_str!("../../sql/queries/lock/try.sql");
-const LOCK_RELEASE: &str = include_str!("../../sql/queries/lock/release.sql");
 
 /// How a node is registered.
 #[derive(Clone, Debug)]
@@ -150,7 +147,7 @@ async fn remove_previous(
     let key = LockKey::liveness(base.schema().as_str(), older);
     take(base, bootstrap, key, options).await?;
     let released = removal::remove(client, older, &options.node_id, cause).await?;
-    within(ANSWER_TIMEOUT, client.query(LOCK_RELEASE, &[&vec![key.0]])).await?;
+    store_lock::release_key(client, key.0).await?;
     tracing::info!(incarnation = %older, released, "an older incarnation of this node is removed and its claims are released");
     Ok(())
 }
@@ -172,8 +169,7 @@ fn foreign_holder(foreign: &ForeignLock) -> Error {
 async fn take(base: &Connector, session: &Session, key: LockKey, options: &MembershipOptions) -> Result<()> {
     let began = Instant::now();
     loop {
-        let rows = within(ANSWER_TIMEOUT, session.client.query(LOCK_TRY, &[&vec![key.0]])).await?;
-        if rows.first().is_some_and(|row| row.get(1)) {
+        if store_lock::try_key(&session.client, key.0).await? {
             return Ok(());
         }
         if began.elapsed() > options.tolerance {

@@ -158,7 +158,7 @@ async fn a_slowly_ending_predecessor_is_waited_for() {
         .until(
             1,
             "SELECT count(*) FROM pg_stat_activity
-             WHERE datname = current_database() AND query LIKE '%SELECT k, pg_try_advisory_lock(k)%'
+             WHERE datname = current_database() AND query LIKE '%SELECT k AS key, pg_try_advisory_lock(k)%'
                AND pid <> pg_backend_pid()",
         )
         .await;

@@ -54,12 +54,14 @@ impl Channel {
 
     /// What it is called: the same for all that use a schema, for good. A plain identifier of at most 48 bytes.
     pub(crate) async fn name(self, client: &Client, schema: &SchemaName) -> Result<String> {
-        let keyed: bool = within(ANSWER_TIMEOUT, client.query_one(KEYED, &[])).await?.get(0);
+        let keyed: bool = within(ANSWER_TIMEOUT, client.query_one(KEYED, &[]))
+            .await?
+            .get("is_keyed");
         if !keyed {
             return Ok(self.plain(schema));
         }
         Ok(within(ANSWER_TIMEOUT, client.query_one(NAME, &[&self.word()]))
             .await?
-            .get(0))
+            .get("name"))
     }
 }

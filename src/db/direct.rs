@@ -89,13 +89,13 @@ async fn probe(session: &Session) -> Result<Probe> {
         SimpleQueryMessage::Row(row) => Some(row),
         _ => None,
     });
-    let field = |place| row.and_then(|row| row.get(place)).unwrap_or_default().to_owned();
+    let field = |name: &str| row.and_then(|row| row.get(name)).unwrap_or_default().to_owned();
     Ok(Probe {
-        session: field(0),
-        search_path: field(1),
-        version_num: field(2).parse().unwrap_or(0),
-        version: field(3),
-        fsync: field(4),
+        session: field("session"),
+        search_path: field("search_path"),
+        version_num: field("version_num").parse().unwrap_or(0),
+        version: field("version"),
+        fsync: field("fsync"),
     })
 }
 

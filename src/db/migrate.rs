@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{ANSWER_TIMEOUT, Connector, SchemaName, within};
+use super::{ANSWER_TIMEOUT, Connector, SchemaName, columns, within};
 use crate::{Error, Result};
 
 mod embedded {
@@ -31,7 +31,7 @@ pub(crate) async fn run(connector: &Connector) -> Result<Vec<String>> {
             session.client.query_one(TRY_LOCK, &[&schema.lock_class()]),
         )
         .await?;
-        if got.get::<_, bool>(0) {
+        if got.get::<_, bool>("taken") {
             break;
         }
         if began.elapsed() > TIMEOUT {
@@ -54,7 +54,7 @@ pub(crate) async fn run(connector: &Connector) -> Result<Vec<String>> {
         session.client.query_one(SCHEMA_EXISTS, &[&schema.as_str()]),
     )
     .await?
-    .get(0);
+    .get("exists");
     let create = if exists {
         String::new()
     } else {
@@ -136,15 +136,18 @@ struct Applied {
 
 /// In the order of their numbers; none in a schema that is not there.
 async fn applied(client: &tokio_postgres::Client) -> Result<Vec<Applied>> {
-    let exists: bool = within(ANSWER_TIMEOUT, client.query_one(HISTORY, &[])).await?.get(0);
+    let exists: bool = within(ANSWER_TIMEOUT, client.query_one(HISTORY, &[]))
+        .await?
+        .get("exists");
     if !exists {
         return Ok(Vec::new());
     }
     let rows = within(ANSWER_TIMEOUT, client.query(APPLIED, &[])).await?;
+    let at = columns!(rows; version, name, checksum)?;
     let read = |row: &tokio_postgres::Row| Applied {
-        version: row.get("version"),
-        name: row.get("name"),
-        checksum: row.get("checksum"),
+        version: row.get(at.version),
+        name: row.get(at.name),
+        checksum: row.get(at.checksum),
     };
     Ok(rows.iter().map(read).collect())
 }

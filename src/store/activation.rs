@@ -20,7 +20,8 @@ use std::time::Duration;
 use deadpool_postgres::Object;
 use tokio::time::Instant;
 
-use crate::db::{Pool, within};
+use super::code::Seeding;
+use crate::db::{Pool, columns, within};
 use crate::failpoint;
 use crate::id::{DefinitionId, StimulusHash, TenantId};
 use crate::{Error, Result};
@@ -66,14 +67,15 @@ struct Stage {
 
 async fn stages(pool: &Pool, tenant: Option<&str>, definition: Option<&str>) -> Result<Vec<Stage>> {
     let rows = pool.query(STAGE, &[&tenant, &definition]).await?;
+    let at = columns!(rows; tenant_id, definition_id, version_id, activation_strategy, seeding)?;
     Ok(rows
         .iter()
         .map(|row| Stage {
-            tenant: row.get(0),
-            definition: row.get(1),
-            version: row.get(2),
-            activation: row.get(3),
-            seeding: row.get(4),
+            tenant: row.get(at.tenant_id),
+            definition: row.get(at.definition_id),
+            version: row.get(at.version_id),
+            activation: row.get(at.activation_strategy),
+            seeding: row.get(at.seeding),
         })
         .collect())
 }
@@ -122,7 +124,7 @@ async fn writers_end(pool: &Pool) -> Result<()> {
     let until = Instant::now() + PATIENCE;
     let mut left: Option<Vec<String>> = None;
     loop {
-        let still: Vec<String> = pool.query_one(WRITERS, &[&left]).await?.get(0);
+        let still: Vec<String> = pool.query_one(WRITERS, &[&left]).await?.get("writers");
         if still.is_empty() {
             return Ok(());
         }
@@ -146,7 +148,7 @@ async fn step(client: &Object, lock_class: i32, stage: &Stage) -> Result<()> {
         client.batch_execute("ROLLBACK").await?;
         return Ok(());
     }
-    if stage.seeding == 2 {
+    if stage.seeding == Seeding::Seed.number() {
         client.execute(SEED, &[tenant, definition, &stage.activation]).await?;
         matched(client, lock_class, stage).await?;
     } else {
@@ -160,16 +162,20 @@ async fn step(client: &Object, lock_class: i32, stage: &Stage) -> Result<()> {
 async fn matched(client: &Object, lock_class: i32, stage: &Stage) -> Result<()> {
     let (tenant, definition) = (&stage.tenant, &stage.definition);
     let rows = client.query(TRIGGERS, &[tenant, definition]).await?;
+    let at = columns!(rows; hash)?;
     let keys: Vec<i32> = rows
         .iter()
-        .filter_map(|row| <[u8; 32]>::try_from(row.get::<_, &[u8]>(0)).ok())
+        .filter_map(|row| <[u8; 32]>::try_from(row.get::<_, &[u8]>(at.hash)).ok())
         .map(|hash| StimulusHash(hash).lock_key())
         .collect();
     if keys.is_empty() {
         return Ok(());
     }
     client.execute(TRIGGER_LOCK, &[&lock_class, &keys]).await?;
-    let refused: i64 = client.query_one(TRIGGER_MATCH, &[tenant, definition]).await?.get(0);
+    let refused: i64 = client
+        .query_one(TRIGGER_MATCH, &[tenant, definition])
+        .await?
+        .get("refused");
     tell_refused(definition, refused);
     Ok(())
 }

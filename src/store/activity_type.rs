@@ -2,7 +2,7 @@
 
 use super::claim::VersionKey;
 use crate::Result;
-use crate::db::Pool;
+use crate::db::{Pool, column, columns};
 use crate::id::{Incarnation, TenantId, VersionId};
 
 const UNSURVEYED: &str = include_str!("../../sql/queries/activity_type/unsurveyed.sql");
@@ -16,13 +16,16 @@ pub(crate) async fn unsurveyed_versions(pool: &Pool, behind: &VersionKey) -> Res
     let rows = pool
         .query(UNSURVEYED, &[&behind.0.as_str(), &behind.1.as_str()])
         .await?;
-    Ok(rows.iter().map(version).collect())
+    let at = VersionColumns::of(&rows)?;
+    Ok(rows.iter().map(|row| version(at, row)).collect())
 }
 
-fn version(row: &tokio_postgres::Row) -> VersionKey {
+columns!(struct VersionColumns { tenant_id, version_id });
+
+fn version(at: VersionColumns, row: &tokio_postgres::Row) -> VersionKey {
     (
-        TenantId::new(row.get::<_, String>(0)),
-        VersionId::new(row.get::<_, String>(1)),
+        TenantId::new(row.get::<_, String>(at.tenant_id)),
+        VersionId::new(row.get::<_, String>(at.version_id)),
     )
 }
 
@@ -35,7 +38,8 @@ pub(crate) async fn record(pool: &Pool, key: &VersionKey, types: &[String]) -> R
 /// Versions that use other activity types than those that are known, with these.
 pub(crate) async fn unsupported_versions(pool: &Pool, known: &[String]) -> Result<Vec<(VersionKey, Vec<String>)>> {
     let rows = pool.query(LACKING, &[&known]).await?;
-    Ok(rows.iter().map(|row| (version(row), row.get(2))).collect())
+    let (at, types) = (VersionColumns::of(&rows)?, column(&rows, "missing")?);
+    Ok(rows.iter().map(|row| (version(at, row), row.get(types))).collect())
 }
 
 /// A node says what it lacks.
@@ -58,11 +62,12 @@ pub(crate) struct Stranded {
 /// What waits and no live node can do.
 pub(crate) async fn stranded(pool: &Pool) -> Result<Vec<Stranded>> {
     let rows = pool.query(STRANDED, &[]).await?;
+    let at = columns!(rows; definition_id, version, missing, waiting)?;
     let row = |row: &tokio_postgres::Row| Stranded {
-        definition: row.get(0),
-        version: row.get(1),
-        lacking: row.get(2),
-        waiting: row.get(3),
+        definition: row.get(at.definition_id),
+        version: row.get(at.version),
+        lacking: row.get(at.missing),
+        waiting: row.get(at.waiting),
     };
     Ok(rows.iter().map(row).collect())
 }

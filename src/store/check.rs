@@ -4,7 +4,7 @@ use serde::Serialize;
 use tokio_postgres::Client;
 
 use crate::Result;
-use crate::db::within;
+use crate::db::{columns, within};
 
 const CHECK: &str = include_str!("../../sql/queries/check/invariants.sql");
 
@@ -27,12 +27,13 @@ pub struct Violation {
 pub(crate) async fn check(client: &Client) -> Result<Vec<Violation>> {
     within(DEADLINE, client.batch_execute("SET statement_timeout = 0")).await?;
     let rows = within(DEADLINE, client.query(CHECK, &[])).await?;
+    let at = columns!(rows; invariant, count, sample)?;
     Ok(rows
         .iter()
         .map(|row| Violation {
-            invariant: row.get(0),
-            count: row.get(1),
-            sample: row.get(2),
+            invariant: row.get(at.invariant),
+            count: row.get(at.count),
+            sample: row.get(at.sample),
         })
         .collect())
 }

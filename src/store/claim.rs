@@ -15,10 +15,10 @@ use postgres_types::ToSql;
 use serde_json::Value;
 
 use super::clock::DatabaseClock;
+use super::code::{ReleaseCode, WorkKind};
 use super::commit::{Claim, DefinitionRef};
 use super::instance::Life;
-use super::work::WorkKind;
-use crate::db::{ANSWER_TIMEOUT, Pool, within};
+use crate::db::{ANSWER_TIMEOUT, Pool, columns, within};
 use crate::failpoint;
 use crate::id::{
     BookmarkId, ClaimNo, DefinitionId, Incarnation, InstanceId, InstanceVersion, TenantId, VersionId, WorkId,
@@ -195,13 +195,17 @@ async fn poll_rows(
         &shard.index,
     ];
     let rows = pool.query(PEEK, &params).await?;
+    let at = columns!(rows; next_due, tenant_id, instance_id, count, isolated, oldest)?;
     let mut seen = PolledWork::empty();
     for row in &rows {
-        seen.next_due = row.get::<_, Option<i64>>(0).map(micros);
-        if let (Some(tenant), Some(instance)) = (row.get::<_, Option<String>>(1), row.get::<_, Option<String>>(2)) {
-            seen.rows.push(row.get(3));
-            seen.isolated |= row.get::<_, bool>(4);
-            seen.last = row.get(5);
+        seen.next_due = row.get::<_, Option<i64>>(at.next_due).map(micros);
+        if let (Some(tenant), Some(instance)) = (
+            row.get::<_, Option<String>>(at.tenant_id),
+            row.get::<_, Option<String>>(at.instance_id),
+        ) {
+            seen.rows.push(row.get(at.count));
+            seen.isolated |= row.get::<_, bool>(at.isolated);
+            seen.last = row.get(at.oldest);
             seen.instances.push((TenantId::new(tenant), InstanceId::new(instance)));
         }
     }
@@ -246,18 +250,22 @@ pub(crate) async fn poll_supported_work(
         &since,
     ];
     let rows = pool.query(PEEK_PARTIAL, &params).await?;
+    let at = columns!(rows; polled_at, tenant_id, instance_id, count, isolated, oldest)?;
     let mut seen = PolledWork::empty();
     let mut oldest = since;
     for row in &rows {
-        let (Some(tenant), Some(instance)) = (row.get::<_, Option<String>>(1), row.get::<_, Option<String>>(2)) else {
-            oldest = row.get(0);
+        let (Some(tenant), Some(instance)) = (
+            row.get::<_, Option<String>>(at.tenant_id),
+            row.get::<_, Option<String>>(at.instance_id),
+        ) else {
+            oldest = row.get(at.polled_at);
             continue;
         };
         if seen.instances.is_empty() {
-            oldest = row.get(5);
+            oldest = row.get(at.oldest);
         }
-        seen.rows.push(row.get(3));
-        seen.isolated |= row.get::<_, bool>(4);
+        seen.rows.push(row.get(at.count));
+        seen.isolated |= row.get::<_, bool>(at.isolated);
         seen.instances.push((TenantId::new(tenant), InstanceId::new(instance)));
     }
     seen.full = seen.rows.iter().sum::<i64>() >= limit;
@@ -267,7 +275,10 @@ pub(crate) async fn poll_supported_work(
 /// How long a node that cannot run these versions need not look; none: until it is told.
 pub(crate) async fn next_supported_due(pool: &Pool, unsupported: &[VersionKey]) -> Result<Option<Duration>> {
     let (tenants, versions) = version_columns(unsupported);
-    let count: Option<i64> = pool.query_one(NEXT_PARTIAL, &[&tenants, &versions]).await?.get(0);
+    let count: Option<i64> = pool
+        .query_one(NEXT_PARTIAL, &[&tenants, &versions])
+        .await?
+        .get("next_due");
     Ok(count.map(micros))
 }
 
@@ -310,14 +321,15 @@ pub(crate) async fn claim(
     connection.give_back();
     failpoint::hit("claim.after").await?;
     let mut found: HashMap<InstanceKey, ClaimedInstance> = HashMap::new();
+    let (key_at, claim_at, row_at) = (
+        KeyColumns::of(&claimed)?,
+        ClaimColumns::of(&claimed)?,
+        RowColumns::of(&claimed)?,
+    );
     for row in &claimed {
-        let key = (
-            TenantId::new(row.get::<_, String>(0)),
-            InstanceId::new(row.get::<_, String>(1)),
-        );
-        let instance = found.entry(key).or_default();
-        let claim = claim_of(row)?;
-        match claimed_row(row, claim.clone()) {
+        let instance = found.entry(instance_key(key_at, row)).or_default();
+        let claim = claim_of(claim_at, row)?;
+        match claimed_row(row_at, row, claim.clone()) {
             Ok(row) => instance.rows.push(row),
             Err(error) => {
                 tracing::error!(?claim, %error, "a row of work cannot be read; it is tried again much later");
@@ -325,60 +337,89 @@ pub(crate) async fn claim(
             }
         }
     }
+    let at =
+        columns!(loaded; tenant_id, id, version, definition_id, version_id, definition_version, state, created_at)?;
     for row in &loaded {
         let key = (
-            TenantId::new(row.get::<_, String>(0)),
-            InstanceId::new(row.get::<_, String>(1)),
+            TenantId::new(row.get::<_, String>(at.tenant_id)),
+            InstanceId::new(row.get::<_, String>(at.id)),
         );
         found.entry(key).or_default().loaded = Some(LoadedRow {
-            version: InstanceVersion(row.get(2)),
+            version: InstanceVersion(row.get(at.version)),
             definition: DefinitionRef {
-                definition_id: DefinitionId::new(row.get::<_, String>(3)),
-                version_id: VersionId::new(row.get::<_, String>(4)),
-                version: row.get(5),
+                definition_id: DefinitionId::new(row.get::<_, String>(at.definition_id)),
+                version_id: VersionId::new(row.get::<_, String>(at.version_id)),
+                version: row.get(at.definition_version),
             },
-            state: row.get(6),
-            life: Life::begun(row.get(7)),
+            state: row.get(at.state),
+            life: Life::begun(row.get(at.created_at)),
         });
     }
     found.retain(|_, instance| !instance.rows.is_empty() || !instance.unreadable.is_empty());
     Ok(found)
 }
 
-fn claim_of(row: &tokio_postgres::Row) -> Result<Claim> {
-    let claim_no = ClaimNo(row.get(4));
-    match (row.get::<_, Option<i64>>(2), row.get::<_, Option<String>>(3)) {
+columns!(struct KeyColumns { tenant_id, instance_id });
+
+fn instance_key(at: KeyColumns, row: &tokio_postgres::Row) -> InstanceKey {
+    (
+        TenantId::new(row.get::<_, String>(at.tenant_id)),
+        InstanceId::new(row.get::<_, String>(at.instance_id)),
+    )
+}
+
+columns!(struct ClaimColumns { work_id, timer_id, claim_no });
+
+fn claim_of(at: ClaimColumns, row: &tokio_postgres::Row) -> Result<Claim> {
+    let claim_no = ClaimNo(row.get(at.claim_no));
+    match (
+        row.get::<_, Option<i64>>(at.work_id),
+        row.get::<_, Option<String>>(at.timer_id),
+    ) {
         (Some(id), _) => Ok(Claim::Work(WorkId(id), claim_no)),
         (None, Some(id)) => Ok(Claim::Timer(BookmarkId::new(id), claim_no)),
         (None, None) => Err(Error::internal("a claim names neither work nor timer")),
     }
 }
 
-fn claimed_row(row: &tokio_postgres::Row, claim: Claim) -> Result<ClaimedRow> {
-    let instruction = match row.get::<_, Option<i16>>(5) {
+columns!(struct RowColumns {
+    kind,
+    body,
+    definition_id,
+    version_id,
+    definition_version,
+    failures,
+    crashes,
+    claimed_at
+});
+
+fn claimed_row(at: RowColumns, row: &tokio_postgres::Row, claim: Claim) -> Result<ClaimedRow> {
+    let instruction = match row.get::<_, Option<i16>>(at.kind) {
         None => None,
         Some(number) => {
             let kind = WorkKind::from_number(number)
                 .ok_or_else(|| Error::internal(format!("work of the unknown kind {number}; a newer node wrote it")))?;
             // JSON that Postgres takes and we do not, as it nests too deep.
             let body: Option<Value> = row
-                .try_get(6)
+                .try_get(at.body)
                 .map_err(|error| Error::internal("its body cannot be read").caused_by(error))?;
             Some((kind, body.unwrap_or(Value::Null)))
         }
     };
-    let definition = row.get::<_, Option<String>>(8).map(|version_id| DefinitionRef {
-        definition_id: DefinitionId::new(row.get::<_, Option<String>>(7).unwrap_or_default()),
-        version_id: VersionId::new(version_id),
-        version: row.get::<_, Option<i32>>(9).unwrap_or_default(),
-    });
+    let definition = row
+        .get::<_, Option<String>>(at.version_id)
+        .map(|version_id| DefinitionRef {
+            definition_id: DefinitionId::new(row.get::<_, Option<String>>(at.definition_id).unwrap_or_default()),
+            version_id: VersionId::new(version_id),
+            version: row.get::<_, Option<i32>>(at.definition_version).unwrap_or_default(),
+        });
     Ok(ClaimedRow {
         claim,
         instruction,
         definition,
-        failures: row.get(10),
-        crashes: row.get(11),
-        clock: DatabaseClock::read(row.get(13)),
+        failures: row.get(at.failures),
+        crashes: row.get(at.crashes),
+        clock: DatabaseClock::read(row.get(at.claimed_at)),
     })
 }
 
@@ -439,10 +480,10 @@ pub(crate) async fn release(
     }
     let tenants = vec![key.0.as_str(); claims.len()];
     let instances = vec![key.1.as_str(); claims.len()];
-    let (cause, reason): (i16, &str) = match release.cause {
-        ReleaseCause::None => (0, ""),
-        ReleaseCause::Transient => (1, ""),
-        ReleaseCause::Row(reason) => (2, reason),
+    let (cause, reason) = match release.cause {
+        ReleaseCause::None => (ReleaseCode::None, ""),
+        ReleaseCause::Transient => (ReleaseCode::Transient, ""),
+        ReleaseCause::Row(reason) => (ReleaseCode::Row, reason),
     };
     let pause = i64::try_from(release.pause.as_micros()).unwrap_or(i64::MAX);
     let params: [&(dyn ToSql + Sync); 9] = [
@@ -452,11 +493,11 @@ pub(crate) async fn release(
         &works,
         &timers,
         &numbers,
-        &cause,
+        &cause.number(),
         &pause,
         &reason,
     ];
-    let dead: i64 = pool.query_one(RELEASE, &params).await?.get(0);
+    let dead: i64 = pool.query_one(RELEASE, &params).await?.get("dead");
     if dead > 0 {
         tracing::error!(instance = %key.1, dead, reason, "rows that failed again and again became dead letters");
     }
@@ -485,15 +526,12 @@ pub(crate) async fn discard_work(
 /// Every row that the database shows as claimed by this incarnation.
 pub(crate) async fn claimed_by(pool: &Pool, incarnation: Incarnation) -> Result<Vec<(InstanceKey, Claim)>> {
     let rows = pool.query(MINE, &[&incarnation.0]).await?;
+    let (key_at, claim_at) = (KeyColumns::of(&rows)?, ClaimColumns::of(&rows)?);
     Ok(rows
         .iter()
         .filter_map(|row| {
-            let key = (
-                TenantId::new(row.get::<_, String>(0)),
-                InstanceId::new(row.get::<_, String>(1)),
-            );
-            let claim = claim_of(row).ok()?;
-            Some((key, claim))
+            let claim = claim_of(claim_at, row).ok()?;
+            Some((instance_key(key_at, row), claim))
         })
         .collect())
 }

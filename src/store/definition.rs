@@ -13,8 +13,9 @@ use postgres_types::{FromSql, ToSql, Type};
 use serde_json::Value;
 
 use super::activation;
+use super::code::Seeding;
 use super::schedule::Planner;
-use crate::db::{ANSWER_TIMEOUT, Pool, within};
+use crate::db::{ANSWER_TIMEOUT, Pool, columns, within};
 use crate::failpoint;
 use crate::id::{DefinitionId, StimulusHash, TenantId, VersionId};
 use crate::{Error, Result, compute};
@@ -234,15 +235,15 @@ struct Head {
 async fn head(client: &Object, tenant: &TenantId, id: &DefinitionId) -> Result<Option<Head>> {
     let row = client.query_opt(HEAD, &[&tenant.as_str(), &id.as_str()]).await?;
     Ok(row.map(|row| Head {
-        version_id: VersionId::new(row.get::<_, String>(0)),
-        version: row.get(1),
-        is_published: row.get(2),
-        was_published: row.get(3),
-        is_system: row.get(8),
-        created_at: row.get(7),
-        body: row.get(4),
-        published_version: row.get(5),
-        max_version: row.get::<_, Option<i32>>(6).unwrap_or_default(),
+        version_id: VersionId::new(row.get::<_, String>("version_id")),
+        version: row.get("version"),
+        is_published: row.get("is_published"),
+        was_published: row.get("was_published"),
+        is_system: row.get("is_system"),
+        created_at: row.get("created_at"),
+        body: row.get("body"),
+        published_version: row.get("published_version"),
+        max_version: row.get::<_, Option<i32>>("max_version").unwrap_or_default(),
     }))
 }
 
@@ -307,7 +308,7 @@ async fn save_within(
                 &new.is_system,
             ];
             let row = client.query_one(UPDATE_DRAFT, &params).await?;
-            saved_row(new, head.version_id, head.version, row.get(0))
+            saved_row(new, head.version_id, head.version, row.get("created_at"))
         }
         head => {
             let version = head.map_or(new.version.max(1), |head| head.max_version + 1);
@@ -329,7 +330,12 @@ async fn save_within(
                 &new.is_system,
             ];
             let row = client.query_one(INSERT_DRAFT, &params).await?;
-            saved_row(new, VersionId::new(row.get::<_, String>(0)), version, row.get(1))
+            saved_row(
+                new,
+                VersionId::new(row.get::<_, String>("version_id")),
+                version,
+                row.get("created_at"),
+            )
         }
     };
     if let Some(starts) = publish {
@@ -349,7 +355,11 @@ async fn save_within(
 /// Whether what starts a definition is there already.
 async fn starts_stand(client: &Object, tenant: &TenantId, id: &DefinitionId, starts: Starts<'_>) -> Result<bool> {
     let rows = client.query(TRIGGER_LIST, &[&tenant.as_str(), &id.as_str()]).await?;
-    let standing: BTreeSet<(String, Vec<u8>)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+    let at = columns!(rows; activity_id, hash)?;
+    let standing: BTreeSet<(String, Vec<u8>)> = rows
+        .iter()
+        .map(|row| (row.get(at.activity_id), row.get(at.hash)))
+        .collect();
     let wanted = starts.triggers.iter();
     let wanted = wanted.map(|trigger| (trigger.activity_id.clone(), trigger.hash.0.to_vec()));
     Ok(standing == wanted.collect() && super::schedule::stand(client, tenant, id, starts.schedules).await?)
@@ -388,11 +398,11 @@ async fn mark_published(
         client.execute(TRIGGER_LOCK, &[&lock_class, &keys]).await?;
     }
     let before = client.query_one(PUBLISH, &[&tenant, &id, &version_id]).await?;
-    let (activation, left): (Option<i16>, Option<i16>) = (before.get(1), before.get(2));
+    let (activation, left): (Option<i16>, Option<i16>) = (before.get("activation_strategy"), before.get("seeding"));
     let marked = client
         .query_one(PUBLISH_MARK, &[&tenant, &version_id, &activation, &left])
         .await?;
-    let unseeded = marked.get::<_, i16>(0) == 2;
+    let unseeded = marked.get::<_, i16>("seeding") == Seeding::Seed.number();
     client.execute(TRIGGER_CLEAR, &[&tenant, &id]).await?;
     if !triggers.is_empty() {
         let activities: Vec<&str> = triggers.iter().map(|trigger| trigger.activity_id.as_str()).collect();
@@ -404,7 +414,7 @@ async fn mark_published(
             .await?;
         // Not before what counts is known.
         if !unseeded {
-            let refused: i64 = client.query_one(TRIGGER_MATCH, &[&tenant, &id]).await?.get(0);
+            let refused: i64 = client.query_one(TRIGGER_MATCH, &[&tenant, &id]).await?.get("refused");
             activation::tell_refused(id, refused);
         }
     }
@@ -437,22 +447,24 @@ pub(crate) async fn find(pool: &Pool, tenant: &TenantId, wanted: &Wanted) -> Res
     let Some(row) = pool.query_opt(FIND, &params).await? else {
         return Ok(None);
     };
-    let JsonText(text) = row.get(9);
+    let JsonText(text) = row.get("body");
     let body = compute::parse(text).await?;
-    Ok(Some(definition_row(&row, 0, Arc::new(body))))
+    Ok(Some(definition_row(DefinitionColumns::of(&row)?, &row, Arc::new(body))))
 }
 
-fn definition_row(row: &tokio_postgres::Row, from: usize, body: Arc<Value>) -> DefinitionRow {
+columns!(struct DefinitionColumns { version_id, definition_id, version, name, description, is_latest, is_published, is_readonly, created_at });
+
+fn definition_row(at: DefinitionColumns, row: &tokio_postgres::Row, body: Arc<Value>) -> DefinitionRow {
     DefinitionRow {
-        version_id: VersionId::new(row.get::<_, String>(from)),
-        definition_id: DefinitionId::new(row.get::<_, String>(from + 1)),
-        version: row.get(from + 2),
-        name: row.get(from + 3),
-        description: row.get(from + 4),
-        is_latest: row.get(from + 5),
-        is_published: row.get(from + 6),
-        is_readonly: row.get(from + 7),
-        created_at: row.get(from + 8),
+        version_id: VersionId::new(row.get::<_, String>(at.version_id)),
+        definition_id: DefinitionId::new(row.get::<_, String>(at.definition_id)),
+        version: row.get(at.version),
+        name: row.get(at.name),
+        description: row.get(at.description),
+        is_latest: row.get(at.is_latest),
+        is_published: row.get(at.is_published),
+        is_readonly: row.get(at.is_readonly),
+        created_at: row.get(at.created_at),
         body,
     }
 }
@@ -465,9 +477,13 @@ pub(crate) async fn body(
 ) -> Result<Option<(DefinitionId, i32, Value)>> {
     let row = pool.query_opt(BODY, &[&tenant.as_str(), &version.as_str()]).await?;
     let Some(row) = row else { return Ok(None) };
-    let JsonText(text) = row.get(2);
+    let JsonText(text) = row.get("body");
     let body = compute::parse(text).await?;
-    Ok(Some((DefinitionId::new(row.get::<_, String>(0)), row.get(1), body)))
+    Ok(Some((
+        DefinitionId::new(row.get::<_, String>("definition_id")),
+        row.get("version"),
+        body,
+    )))
 }
 
 /// Which versions to list.
@@ -499,7 +515,13 @@ pub(crate) async fn list(pool: &Pool, tenant: &TenantId, filter: &ListFilter<'_>
     let rows = pool.query(LIST, &params).await?;
     let total = rows
         .first()
-        .map_or(0, |row| u64::try_from(row.get::<_, i64>(0)).unwrap_or(0));
-    let items = rows.iter().filter(|row| row.get::<_, Option<String>>(1).is_some());
-    Ok((total, items.map(|row| definition_row(row, 1, Arc::default())).collect()))
+        .map_or(0, |row| u64::try_from(row.get::<_, i64>("total")).unwrap_or(0));
+    let at = DefinitionColumns::of(&rows)?;
+    let items = rows
+        .iter()
+        .filter(|row| row.get::<_, Option<String>>(at.version_id).is_some());
+    Ok((
+        total,
+        items.map(|row| definition_row(at, row, Arc::default())).collect(),
+    ))
 }

@@ -138,7 +138,7 @@ async fn publish_once(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<
         .map_err(|error| if is_in_doubt(&error) { unknown(error) } else { error })?;
     connection.give_back();
     let row = rows.first().ok_or_else(|| Error::internal("an event gave no row"))?;
-    if count(row, 0) == 0 {
+    if count(row, "remembered") == 0 {
         // Published before under this key; another fingerprint is refused.
         find_request(pool, &event.tenant, &event.request).await?;
     }
@@ -146,17 +146,17 @@ async fn publish_once(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<
     Ok(fanout(row))
 }
 
-fn count(row: &Row, place: usize) -> u64 {
-    u64::try_from(row.get::<_, i64>(place)).unwrap_or(0)
+fn count(row: &Row, name: &str) -> u64 {
+    u64::try_from(row.get::<_, i64>(name)).unwrap_or(0)
 }
 
 /// What the statement that publishes says.
 pub(super) fn fanout(row: &Row) -> Fanout {
     Fanout {
-        resumed: count(row, 1),
-        started: count(row, 2),
-        kept: count(row, 3) > 0,
-        refused: row.get(4),
+        resumed: count(row, "resumed"),
+        started: count(row, "started"),
+        kept: count(row, "kept") > 0,
+        refused: row.get("refused"),
         doubted: false,
     }
 }

@@ -15,9 +15,9 @@ const WORTH: &str = include_str!("../../sql/queries/maintenance/vacuum_candidate
 
 /// Without the lock that giving pages back takes, which whoever looks for work would wait for; and not where another vacuum is
 /// at work.
-const VACUUMS: [&str; 2] = [
-    "VACUUM (TRUNCATE false, SKIP_LOCKED) work",
-    "VACUUM (TRUNCATE false, SKIP_LOCKED) timer",
+const VACUUMS: [(&str, &str); 2] = [
+    ("work", "VACUUM (TRUNCATE false, SKIP_LOCKED) work"),
+    ("timer", "VACUUM (TRUNCATE false, SKIP_LOCKED) timer"),
 ];
 
 /// A table with more rows alive is left to the server's own vacuum.
@@ -46,13 +46,13 @@ pub(crate) const PURGE_BATCH: i64 = 1000;
 /// is kept that nothing has waited for.
 pub(crate) async fn purge_expired(pool: &Pool, letters: Duration) -> Result<i64> {
     let letters = i64::try_from(letters.as_micros()).unwrap_or(i64::MAX);
-    Ok(pool.query_one(PURGE_EXPIRED, &[&letters]).await?.get(0))
+    Ok(pool.query_one(PURGE_EXPIRED, &[&letters]).await?.get("purged"))
 }
 
 /// Makes due what was postponed before the server's clock was stepped back, a bounded batch at a time; returns how much.
 pub(crate) async fn advance_postponed(pool: &Pool) -> Result<i64> {
     let longest = i64::try_from(LONGEST_WAIT.as_micros()).unwrap_or(i64::MAX);
-    Ok(pool.query_one(ADVANCE_POSTPONED, &[&longest]).await?.get(0))
+    Ok(pool.query_one(ADVANCE_POSTPONED, &[&longest]).await?.get("advanced"))
 }
 
 /// Returns once everything that was committed before is flushed, also what did not wait for its flush.
@@ -67,8 +67,8 @@ pub(crate) async fn vacuum(connector: &Connector) -> Result<()> {
     let session = connector.open().await?;
     let client = &session.client;
     let worth = within(ANSWER_TIMEOUT, client.query_one(WORTH, &[&FEW, &SMALL])).await?;
-    for (place, vacuum) in VACUUMS.into_iter().enumerate() {
-        if worth.get(place) {
+    for (table, vacuum) in VACUUMS {
+        if worth.get(table) {
             within(ANSWER_TIMEOUT, client.batch_execute(vacuum)).await?;
         }
     }

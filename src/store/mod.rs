@@ -20,6 +20,7 @@ pub(crate) mod activity_type;
 pub(crate) mod check;
 pub(crate) mod claim;
 pub(crate) mod clock;
+pub(crate) mod code;
 pub(crate) mod commit;
 pub(crate) mod dead_letter;
 pub(crate) mod definition;

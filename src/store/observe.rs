@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use tokio_postgres::Client;
 
 use crate::Result;
-use crate::db::{ANSWER_TIMEOUT, within};
+use crate::db::{ANSWER_TIMEOUT, columns, within};
 use crate::id::{InstanceId, NodeId, TenantId};
 
 const DELAY_HOLDER: &str = include_str!("../../sql/queries/observe/timer_holder.sql");
@@ -31,28 +31,29 @@ pub(crate) async fn delay_holder(client: &Client, tenant: &TenantId, instance: &
         client.query(DELAY_HOLDER, &[&tenant.as_str(), &instance.as_str()]),
     )
     .await?;
-    Ok(rows.first().map(|row| row.get(0)))
+    Ok(rows.first().map(|row| row.get("node_id")))
 }
 
 /// The instances whose work a node has in its hands.
 pub(crate) async fn held(client: &Client, node: &NodeId) -> Result<Vec<InstanceId>> {
     let rows = within(ANSWER_TIMEOUT, client.query(HELD, &[&node.as_str()])).await?;
+    let at = columns!(rows; instance_id)?;
     Ok(rows
         .iter()
-        .map(|row| InstanceId::new(row.get::<_, String>(0)))
+        .map(|row| InstanceId::new(row.get::<_, String>(at.instance_id)))
         .collect())
 }
 
 /// What time it is for the database.
 pub(crate) async fn clock(client: &Client) -> Result<DateTime<Utc>> {
-    Ok(within(ANSWER_TIMEOUT, client.query_one(CLOCK, &[])).await?.get(0))
+    Ok(within(ANSWER_TIMEOUT, client.query_one(CLOCK, &[])).await?.get("now"))
 }
 
 /// How many of these instances have finished as they should.
 pub(crate) async fn finished(client: &Client, tenant: &TenantId, instances: &[InstanceId]) -> Result<usize> {
     let ids = ids(instances);
     let row = within(ANSWER_TIMEOUT, client.query_one(FINISHED, &[&tenant.as_str(), &ids])).await?;
-    Ok(usize::try_from(row.get::<_, i64>(0)).unwrap_or(0))
+    Ok(usize::try_from(row.get::<_, i64>("count")).unwrap_or(0))
 }
 
 /// How many milliseconds after a moment each of these instances began an activity, by what is committed and the
@@ -70,12 +71,13 @@ pub(crate) async fn begun(
         client.query(BEGUN, &[&tenant.as_str(), &ids, &activity, &since]),
     )
     .await?;
-    Ok(rows.iter().map(|row| row.get(1)).collect())
+    let at = columns!(rows; begun_ms)?;
+    Ok(rows.iter().map(|row| row.get(at.begun_ms)).collect())
 }
 
 /// How many instances have an activity twice in their journal.
 pub(crate) async fn twice(client: &Client) -> Result<i64> {
-    Ok(within(ANSWER_TIMEOUT, client.query_one(TWICE, &[])).await?.get(0))
+    Ok(within(ANSWER_TIMEOUT, client.query_one(TWICE, &[])).await?.get("count"))
 }
 
 /// How many delays nobody has in hands.
@@ -90,7 +92,7 @@ pub(crate) async fn waiting(client: &Client) -> Result<usize> {
 
 async fn count(client: &Client, query: &str) -> Result<usize> {
     let row = within(ANSWER_TIMEOUT, client.query_one(query, &[])).await?;
-    Ok(usize::try_from(row.get::<_, i64>(0)).unwrap_or(0))
+    Ok(usize::try_from(row.get::<_, i64>("count")).unwrap_or(0))
 }
 
 /// Sets when each delay is due: the first after `lead`, the others evenly over `span`; all at one instant if that is zero.
@@ -102,7 +104,11 @@ pub(crate) async fn set_due(
 ) -> Result<Vec<(InstanceId, DateTime<Utc>)>> {
     let [lead, span] = [lead, span].map(|time| i64::try_from(time.as_micros()).unwrap_or(i64::MAX));
     let rows = within(ANSWER_TIMEOUT, client.query(SET_DUE, &[&lead, &span])).await?;
-    let due = |row: &tokio_postgres::Row| (InstanceId::new(row.get::<_, String>(0)), row.get(1));
+    let at = columns!(rows; instance_id, due)?;
+    let due = |row: &tokio_postgres::Row| {
+        let instance = InstanceId::new(row.get::<_, String>(at.instance_id));
+        (instance, row.get(at.due))
+    };
     Ok(rows.iter().map(due).collect())
 }
 
@@ -131,10 +137,11 @@ pub(crate) async fn ran(
         client.query(RAN, &[&tenant.as_str(), &ids, &times, &activity]),
     )
     .await?;
+    let at = columns!(rows; due_us, lateness_us, ended_us)?;
     let ran = |row: &tokio_postgres::Row| Ran {
-        due_us: row.get(0),
-        lateness_us: row.get(1),
-        ended_us: row.get(2),
+        due_us: row.get(at.due_us),
+        lateness_us: row.get(at.lateness_us),
+        ended_us: row.get(at.ended_us),
     };
     Ok(rows.iter().map(ran).collect())
 }
@@ -151,13 +158,15 @@ pub(crate) struct Written {
 /// What the server has written so far, for all its databases.
 pub(crate) async fn written(client: &Client) -> Result<Written> {
     let row = within(ANSWER_TIMEOUT, client.query_one(COST, &[])).await?;
-    let flushes = match row.get(2) {
+    let flushes = match row.get("wal_flushes") {
         Some(flushes) => flushes,
-        None => within(ANSWER_TIMEOUT, client.query_one(FLUSHES, &[])).await?.get(0),
+        None => within(ANSWER_TIMEOUT, client.query_one(FLUSHES, &[]))
+            .await?
+            .get("wal_flushes"),
     };
     Ok(Written {
-        backend: row.get(0),
-        wal_bytes: row.get(1),
+        backend: row.get("backend"),
+        wal_bytes: row.get("wal_bytes"),
         flushes,
     })
 }
@@ -166,13 +175,17 @@ pub(crate) async fn written(client: &Client) -> Result<Written> {
 /// in microseconds; none if there is no such instance.
 pub(crate) async fn ended(client: &Client, since: DateTime<Utc>) -> Result<(u64, Vec<f64>)> {
     let row = within(ANSWER_TIMEOUT, client.query_one(ENDED, &[&since])).await?;
-    Ok((u64::try_from(row.get::<_, i64>(0)).unwrap_or(0), row.get(1)))
+    Ok((
+        u64::try_from(row.get::<_, i64>("count")).unwrap_or(0),
+        row.get("percentiles"),
+    ))
 }
 
 /// The settings of the server that decide how fast it is: names and values.
 pub(crate) async fn server(client: &Client) -> Result<Vec<(String, String)>> {
     let rows = within(ANSWER_TIMEOUT, client.query(SERVER, &[])).await?;
-    Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
+    let at = columns!(rows; name, value)?;
+    Ok(rows.iter().map(|row| (row.get(at.name), row.get(at.value))).collect())
 }
 
 fn ids(instances: &[InstanceId]) -> Vec<&str> {

@@ -9,7 +9,7 @@ use std::collections::hash_map::Entry as Place;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
-use crate::db::Pool;
+use crate::db::{Pool, columns};
 use crate::id::{InstanceId, TenantId};
 use crate::{Error, Result};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -246,13 +246,15 @@ pub(crate) async fn list_journal(
     let rows = pool
         .query(LIST, &[&tenant.as_str(), &id.as_str(), &limit, &offset])
         .await?;
+    let at = columns!(rows; total, earlier, first_entry, began_at, body)?;
     let total = rows
         .first()
-        .map_or(0, |row| u64::try_from(row.get::<_, i64>(0)).unwrap_or(0));
+        .map_or(0, |row| u64::try_from(row.get::<_, i64>(at.total)).unwrap_or(0));
     let mut entries = Vec::new();
     for row in rows {
-        let (earlier, first, began): (i64, i64, DateTime<Utc>) = (row.get(1), row.get(2), row.get(3));
-        let journal = Journal::read(row.get(4))?;
+        let (earlier, first, began): (i64, i64, DateTime<Utc>) =
+            (row.get(at.earlier), row.get(at.first_entry), row.get(at.began_at));
+        let journal = Journal::read(row.get(at.body))?;
         for (place, (who, entry)) in (0..).zip(journal.entries()) {
             if earlier + place < offset || earlier + place >= offset + limit {
                 continue;

@@ -35,14 +35,14 @@ pub(crate) async fn find_request(
     let Some(row) = pool.query_opt(READ, &params).await? else {
         return Ok(None);
     };
-    if row.get::<_, Vec<u8>>(0) != request.fingerprint {
+    if row.get::<_, Vec<u8>>("fingerprint") != request.fingerprint {
         return Err(Error::unprocessable(
             "idempotency-key-reused",
             "this Idempotency-Key was used with another request; use a new key",
         ));
     }
     Ok(Some(RequestRecord {
-        instance: row.get::<_, Option<String>>(1).map(InstanceId::from),
-        work: row.get::<_, Option<i64>>(2).map(WorkId),
+        instance: row.get::<_, Option<String>>("instance_id").map(InstanceId::from),
+        work: row.get::<_, Option<i64>>("work_id").map(WorkId),
     }))
 }

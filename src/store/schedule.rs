@@ -16,7 +16,7 @@ use deadpool_postgres::Object;
 use postgres_types::ToSql;
 use serde_json::Value;
 
-use crate::db::Pool;
+use crate::db::{Pool, column, columns};
 use crate::failpoint;
 use crate::id::{ActivityId, DefinitionId, InstanceId, NodeId, TenantId};
 use crate::{Error, Result};
@@ -99,7 +99,7 @@ pub(super) async fn publish(
     let standing = standing(&rows)?;
     client.execute(CLEAR, &[&tenant, &id, &ids]).await?;
     // Not the transaction's time: it may have waited for its locks, and what fired meanwhile was later than that.
-    let now: DateTime<Utc> = client.query_one(CLOCK, &[]).await?.get(0);
+    let now: DateTime<Utc> = client.query_one(CLOCK, &[]).await?.get("now");
     let plans = planner.plan(definition, &standing, now);
     if !plans.is_empty() {
         client.execute(PLAN, &[&tenant, &id, &plans]).await?;
@@ -108,12 +108,13 @@ pub(super) async fn publish(
 }
 
 fn standing(rows: &[tokio_postgres::Row]) -> Result<Vec<Standing>> {
+    let at = columns!(*rows; id, activity_type, spec, last_occurrence)?;
     let read = |row: &tokio_postgres::Row| {
         Ok(Standing {
-            id: row.get(0),
-            activity_type: row.get(1),
-            spec: json(row, 2)?,
-            last_occurrence: row.get(3),
+            id: row.get(at.id),
+            activity_type: row.get(at.activity_type),
+            spec: json(row, at.spec)?,
+            last_occurrence: row.get(at.last_occurrence),
         })
     };
     rows.iter().map(read).collect()
@@ -172,39 +173,45 @@ fn json(row: &tokio_postgres::Row, place: usize) -> Result<Value> {
         .map_err(|error| Error::internal("a schedule cannot be read").caused_by(error))
 }
 
-fn schedule_row(row: &tokio_postgres::Row) -> ScheduleRow {
+columns!(struct ScheduleColumns { tenant_id, id, definition_id, activity_id, spec, anchor, version, last_occurrence, next_occurrence, next_fire, queued, is_running, now });
+
+fn schedule_row(at: ScheduleColumns, row: &tokio_postgres::Row) -> ScheduleRow {
     ScheduleRow {
-        tenant: TenantId::new(row.get::<_, String>(0)),
-        id: row.get(1),
-        definition_id: DefinitionId::new(row.get::<_, String>(2)),
-        activity_id: ActivityId::new(row.get::<_, String>(3)),
-        spec: row.try_get(4).ok(),
-        anchor: row.get(5),
-        version: row.get(6),
-        last_occurrence: row.get(7),
-        next_occurrence: row.get(8),
-        next_fire: row.get(9),
-        queued: row.try_get(10).ok().flatten(),
-        is_running: row.get(11),
-        now: row.get(12),
+        tenant: TenantId::new(row.get::<_, String>(at.tenant_id)),
+        id: row.get(at.id),
+        definition_id: DefinitionId::new(row.get::<_, String>(at.definition_id)),
+        activity_id: ActivityId::new(row.get::<_, String>(at.activity_id)),
+        spec: row.try_get(at.spec).ok(),
+        anchor: row.get(at.anchor),
+        version: row.get(at.version),
+        last_occurrence: row.get(at.last_occurrence),
+        next_occurrence: row.get(at.next_occurrence),
+        next_fire: row.get(at.next_fire),
+        queued: row.try_get(at.queued).ok().flatten(),
+        is_running: row.get(at.is_running),
+        now: row.get(at.now),
     }
 }
 
 /// The schedules that are due, oldest first.
 pub(crate) async fn due(pool: &Pool, limit: i64) -> Result<Vec<ScheduleRow>> {
     failpoint::hit("fire.poll").await?;
-    Ok(pool.query(DUE, &[&limit]).await?.iter().map(schedule_row).collect())
+    let rows = pool.query(DUE, &[&limit]).await?;
+    let at = ScheduleColumns::of(&rows)?;
+    Ok(rows.iter().map(|row| schedule_row(at, row)).collect())
 }
 
 /// The schedules of which an occurrence waits and nothing runs any more.
 pub(crate) async fn queued(pool: &Pool, limit: i64) -> Result<Vec<ScheduleRow>> {
-    Ok(pool.query(QUEUED, &[&limit]).await?.iter().map(schedule_row).collect())
+    let rows = pool.query(QUEUED, &[&limit]).await?;
+    let at = ScheduleColumns::of(&rows)?;
+    Ok(rows.iter().map(|row| schedule_row(at, row)).collect())
 }
 
 /// Microseconds until the next schedule is due, below zero if it is late; and whether occurrences wait for what runs.
 pub(crate) async fn next(pool: &Pool) -> Result<(Option<i64>, bool)> {
     let row = pool.query_one(NEXT, &[]).await?;
-    Ok((row.get(0), row.get(1)))
+    Ok((row.get("next_due"), row.get("queued")))
 }
 
 /// What becomes of a schedule.
@@ -260,13 +267,14 @@ pub(crate) async fn fire(
     failpoint::hit("fire.decided").await?;
     let params: [&(dyn ToSql + Sync); 4] = [&turns, &starts, &forced, &node.as_str()];
     let rows = pool.query(FIRE, &params).await?;
+    let at = columns!(rows; no, asked, made)?;
     failpoint::hit("fire.fired").await?;
     Ok(rows
         .iter()
         .map(|row| Fired {
-            no: row.get(0),
-            asked: row.get(1),
-            made: row.get(2),
+            no: row.get(at.no),
+            asked: row.get(at.asked),
+            made: row.get(at.made),
         })
         .collect())
 }
@@ -274,7 +282,11 @@ pub(crate) async fn fire(
 /// One schedule, and whether it is paused.
 pub(crate) async fn find(pool: &Pool, tenant: &TenantId, id: &str) -> Result<Option<(ScheduleRow, bool)>> {
     let row = pool.query_opt(FIND, &[&tenant.as_str(), &id]).await?;
-    Ok(row.map(|row| (schedule_row(&row), row.get(13))))
+    let Some(row) = row else { return Ok(None) };
+    Ok(Some((
+        schedule_row(ScheduleColumns::of(&row)?, &row),
+        row.get("paused"),
+    )))
 }
 
 /// What is to be true of a schedule.
@@ -311,7 +323,11 @@ pub(crate) async fn stale(
     limit: i64,
 ) -> Result<Vec<(ScheduleRow, bool)>> {
     let rows = pool.query(STALE, &[&tz_version, &after.0, &after.1, &limit]).await?;
-    Ok(rows.iter().map(|row| (schedule_row(row), row.get(13))).collect())
+    let (at, paused) = (ScheduleColumns::of(&rows)?, column(&rows, "paused")?);
+    Ok(rows
+        .iter()
+        .map(|row| (schedule_row(at, row), row.get(paused)))
+        .collect())
 }
 
 /// Which schedules to list.
@@ -359,25 +375,26 @@ pub(crate) async fn list(pool: &Pool, tenant: &TenantId, filter: &ListFilter<'_>
         &filter.offset,
     ];
     let rows = pool.query(LIST, &params).await?;
-    let total = rows.first().map_or(0, |row| row.get::<_, i64>(0));
+    let at = columns!(rows; total, id, definition_id, activity_id, activity_type, spec, state, next_occurrence, next_fire, last_occurrence, queued, fired, misfired, skipped, last_fired_at, last_lateness, last_node, last_instance)?;
+    let total = rows.first().map_or(0, |row| row.get::<_, i64>(at.total));
     let listed = rows.iter().map(|row| Listed {
-        id: row.get(1),
-        definition_id: DefinitionId::new(row.get::<_, String>(2)),
-        activity_id: ActivityId::new(row.get::<_, String>(3)),
-        activity_type: row.get(4),
-        spec: row.try_get(5).unwrap_or_default(),
-        state: row.get(6),
-        next_occurrence: row.get(7),
-        next_fire: row.get(8),
-        last_occurrence: row.get(9),
-        queued: row.try_get(10).ok().flatten(),
-        fired: row.get(11),
-        misfired: row.get(12),
-        skipped: row.get(13),
-        last_fired_at: row.get(14),
-        last_lateness: row.get(15),
-        last_node: row.get::<_, Option<String>>(16).map(NodeId::new),
-        last_instance: row.get::<_, Option<String>>(17).map(InstanceId::new),
+        id: row.get(at.id),
+        definition_id: DefinitionId::new(row.get::<_, String>(at.definition_id)),
+        activity_id: ActivityId::new(row.get::<_, String>(at.activity_id)),
+        activity_type: row.get(at.activity_type),
+        spec: row.try_get(at.spec).unwrap_or_default(),
+        state: row.get(at.state),
+        next_occurrence: row.get(at.next_occurrence),
+        next_fire: row.get(at.next_fire),
+        last_occurrence: row.get(at.last_occurrence),
+        queued: row.try_get(at.queued).ok().flatten(),
+        fired: row.get(at.fired),
+        misfired: row.get(at.misfired),
+        skipped: row.get(at.skipped),
+        last_fired_at: row.get(at.last_fired_at),
+        last_lateness: row.get(at.last_lateness),
+        last_node: row.get::<_, Option<String>>(at.last_node).map(NodeId::new),
+        last_instance: row.get::<_, Option<String>>(at.last_instance).map(InstanceId::new),
     });
     Ok((u64::try_from(total).unwrap_or(0), listed.collect()))
 }

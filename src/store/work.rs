@@ -5,9 +5,10 @@ use postgres_types::ToSql;
 use serde_json::Value;
 use tokio_postgres::Row;
 
+use super::code::WorkKind;
 use super::dead_letter;
 use super::request::{IdempotencyKey, find_request};
-use crate::db::{ANSWER_TIMEOUT, Pool, is_in_doubt, within};
+use crate::db::{ANSWER_TIMEOUT, Pool, columns, is_in_doubt, within};
 use crate::failpoint;
 use crate::id::{Incarnation, InstanceId, TenantId, WorkId};
 use crate::{Error, Result};
@@ -21,24 +22,6 @@ const START_STATUS: &str = include_str!("../../sql/queries/start/status.sql");
 
 /// Rows that one statement deletes, so that none of them takes long, however much is left.
 const CANCELLED_PAGE: i64 = 1_000;
-
-/// What an instruction tells the burst to do; the numbers are those of `work.kind`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WorkKind {
-    Start = 0,
-    Resume = 1,
-    Stimulus = 2,
-    Cancel = 3,
-    Continue = 4,
-}
-
-impl WorkKind {
-    pub(crate) fn from_number(number: i16) -> Option<Self> {
-        [Self::Start, Self::Resume, Self::Stimulus, Self::Cancel, Self::Continue]
-            .into_iter()
-            .find(|kind| *kind as i16 == number)
-    }
-}
 
 /// What became of a wish to resume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +40,7 @@ pub(crate) async fn accept_resume(
     body: &Value,
     request: Option<&IdempotencyKey>,
 ) -> Result<AcceptedResume> {
-    let kind = WorkKind::Resume as i16;
+    let kind = WorkKind::Resume.number();
     let params: [&(dyn ToSql + Sync); 7] = [
         &tenant.as_str(),
         &instance.as_str(),
@@ -72,7 +55,7 @@ pub(crate) async fn accept_resume(
     let mut doubt = None;
     for _ in 0..3 {
         match send(pool, instance, ACCEPT, &params).await {
-            Ok(Some(row)) => return Ok(AcceptedResume::New(WorkId(row.get(0)))),
+            Ok(Some(row)) => return Ok(AcceptedResume::New(WorkId(row.get("id")))),
             Ok(None) => {}
             Err(error) if doubt.is_none() && request.is_some() && error.is_unknown_outcome() => {
                 doubt = Some(error);
@@ -139,11 +122,13 @@ pub(crate) async fn accept_cancel(pool: &Pool, tenant: &TenantId, instance: &Ins
     let params: [&(dyn ToSql + Sync); 2] = [&tenant.as_str(), &instance.as_str()];
     let row = send(pool, instance, CANCEL, &params).await?;
     let row = row.ok_or_else(|| Error::internal("a cancel gave no row"))?;
-    Ok(match (row.get::<_, Option<i64>>(0), row.get::<_, bool>(1)) {
-        (Some(work), _) => AcceptedCancel::Accepted(WorkId(work)),
-        (None, true) => AcceptedCancel::Finished,
-        (None, false) => AcceptedCancel::NotFound,
-    })
+    Ok(
+        match (row.get::<_, Option<i64>>("id"), row.get::<_, bool>("is_known")) {
+            (Some(work), _) => AcceptedCancel::Accepted(WorkId(work)),
+            (None, true) => AcceptedCancel::Finished,
+            (None, false) => AcceptedCancel::NotFound,
+        },
+    )
 }
 
 /// What became of a row of work.
@@ -169,12 +154,14 @@ pub(crate) async fn status(pool: &Pool, tenant: &TenantId, instance: &InstanceId
     let row = pool
         .query_one(STATUS, &[&tenant.as_str(), &work.0, &instance.as_str()])
         .await?;
-    Ok(match (row.get(0), row.get(1), row.get(2)) {
-        (true, _, _) => WorkStatus::Pending,
-        (_, true, _) => WorkStatus::Unmatched,
-        (_, _, true) => WorkStatus::DeadLettered,
-        (false, false, false) => WorkStatus::Consumed,
-    })
+    Ok(
+        match (row.get("waits"), row.get("unmatched"), row.get("dead_lettered")) {
+            (true, _, _) => WorkStatus::Pending,
+            (_, true, _) => WorkStatus::Unmatched,
+            (_, _, true) => WorkStatus::DeadLettered,
+            (false, false, false) => WorkStatus::Consumed,
+        },
+    )
 }
 
 /// What became of a start that `incarnation` accepted, or saw accepted, and of which neither row nor instance was found.
@@ -186,12 +173,14 @@ pub(crate) async fn start_status(
 ) -> Result<WorkStatus> {
     let params: [&(dyn ToSql + Sync); 3] = [&tenant.as_str(), &instance.as_str(), &incarnation.0];
     let row = pool.query_one(START_STATUS, &params).await?;
-    Ok(match (row.get(0), row.get(1), row.get(2)) {
-        (true, _, _) => WorkStatus::Pending,
-        (_, true, _) => WorkStatus::DeadLettered,
-        (_, _, true) => WorkStatus::Deleted,
-        (false, false, false) => WorkStatus::Unknown,
-    })
+    Ok(
+        match (row.get("there"), row.get("dead_lettered"), row.get("no_crash")) {
+            (true, _, _) => WorkStatus::Pending,
+            (_, true, _) => WorkStatus::DeadLettered,
+            (_, _, true) => WorkStatus::Deleted,
+            (false, false, false) => WorkStatus::Unknown,
+        },
+    )
 }
 
 /// So much waits.
@@ -207,12 +196,13 @@ pub(crate) struct QueueRow {
 /// What waits, by kind and state.
 pub(crate) async fn queue(pool: &Pool) -> Result<Vec<QueueRow>> {
     let rows = pool.query(QUEUE, &[]).await?;
+    let at = columns!(rows; kind, state, count, oldest_ms, next_at)?;
     let row = |row: &tokio_postgres::Row| QueueRow {
-        kind: dead_letter::word(row.get(0)),
-        state: row.get(1),
-        count: row.get(2),
-        oldest_ms: row.get(3),
-        next_at: row.get(4),
+        kind: dead_letter::word(row.get(at.kind)),
+        state: row.get(at.state),
+        count: row.get(at.count),
+        oldest_ms: row.get(at.oldest_ms),
+        next_at: row.get(at.next_at),
     };
     Ok(rows.iter().map(row).collect())
 }
@@ -227,5 +217,6 @@ pub(crate) async fn delete_cancelled_page(
 ) -> Result<Vec<WorkId>> {
     let params: [&(dyn ToSql + Sync); 4] = [&tenant.as_str(), &instance.as_str(), &after.0, &CANCELLED_PAGE];
     let rows = pool.query(DELETE_CANCELLED, &params).await?;
-    Ok(rows.iter().map(|row| WorkId(row.get(0))).collect())
+    let at = columns!(rows; id)?;
+    Ok(rows.iter().map(|row| WorkId(row.get(at.id))).collect())
 }

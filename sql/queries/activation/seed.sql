@@ -5,19 +5,19 @@
 WITH counted AS MATERIALIZED (
     SELECT i.id, i.definition_id, nullif(i.correlation_id, '') AS correlation_id
     FROM instance i
-    WHERE $3::smallint < 3 AND i.tenant_id = $1 AND i.definition_id = $2 AND i.status = 0
+    WHERE $3::smallint < 3 /* correlation */ AND i.tenant_id = $1 AND i.definition_id = $2 AND i.status = 0 /* running */
     UNION ALL
     SELECT i.id, i.definition_id, i.correlation_id
     FROM instance i
-    WHERE $3 = 3 AND i.tenant_id = $1 AND i.correlation_id <> '' AND i.status = 0
+    WHERE $3 = 3 /* correlation */ AND i.tenant_id = $1 AND i.correlation_id <> '' AND i.status = 0 /* running */
     UNION ALL
     SELECT w.instance_id, w.definition_id, nullif(w.body->>'correlationId', '')
     FROM work w
-    WHERE w.tenant_id = $1 AND w.kind = 0 AND w.definition_id IS NOT NULL AND ($3 = 3 OR w.definition_id = $2)
+    WHERE w.tenant_id = $1 AND w.kind = 0 /* start */ AND w.definition_id IS NOT NULL AND ($3 = 3 /* correlation */ OR w.definition_id = $2)
 )
 INSERT INTO activation (tenant_id, key, instance_id, exclusive, strategy, definition_id, correlation_id)
 SELECT $1, activation_key($3, c.definition_id, c.correlation_id), c.id, false, $3, c.definition_id,
-       CASE WHEN $3 > 1 THEN c.correlation_id END
+       CASE WHEN $3 > 1 /* singleton */ THEN c.correlation_id END
 FROM counted c
 WHERE activation_key($3, c.definition_id, c.correlation_id) IS NOT NULL
 ORDER BY c.id

@@ -4,6 +4,6 @@
 -- locks:   none
 SELECT d.tenant_id, d.definition_id, d.version_id, d.activation_strategy, d.seeding
 FROM definition d
-WHERE d.is_published AND d.seeding > 0
+WHERE d.is_published AND d.seeding > 0 /* done */
   AND ($1::text IS NULL OR d.tenant_id = $1) AND ($2::text IS NULL OR d.definition_id = $2)
 ORDER BY d.tenant_id, d.definition_id

@@ -1,13 +1,13 @@
 -- purpose: list published versions that no node with workers can run, with what waits to be done for them (counted up to
 --          a thousand) and what the nodes lack of them
--- caller:  store::capability, once a minute
+-- caller:  store::activity_type, once a minute
 -- index:   work_ready, timer_due, instance_pkey
 -- locks:   none
 WITH runner AS MATERIALIZED (
     SELECT n.missing_activity_types FROM node n WHERE 'worker' = ANY (n.roles) AND n.last_seen >= clock_timestamp() - n.tolerance
 ), nowhere AS MATERIALIZED (
     SELECT d.tenant_id, d.version_id, d.definition_id, d.version,
-           ARRAY(SELECT DISTINCT t FROM runner r, unnest(r.missing_activity_types) t WHERE t = ANY (d.activity_types) ORDER BY t) AS lacking
+           ARRAY(SELECT DISTINCT t FROM runner r, unnest(r.missing_activity_types) t WHERE t = ANY (d.activity_types) ORDER BY t) AS missing
     FROM definition d
     WHERE d.was_published
       AND EXISTS (SELECT 1 FROM runner)
@@ -24,8 +24,8 @@ WITH runner AS MATERIALIZED (
      WHERE EXISTS (SELECT 1 FROM nowhere) AND t.claimed_by IS NULL AND t.available_at <= now()
      ORDER BY t.available_at LIMIT 1000)
 )
-SELECT n.definition_id, n.version, n.lacking, count(*)
+SELECT n.definition_id, n.version, n.missing, count(*) AS waiting
 FROM nowhere n
 JOIN waiting w ON w.tenant_id = n.tenant_id AND w.version_id = n.version_id
-GROUP BY n.definition_id, n.version, n.lacking
+GROUP BY n.definition_id, n.version, n.missing
 ORDER BY n.definition_id, n.version

@@ -1,5 +1,5 @@
 -- purpose: write down the activity types of a version; they never change, so the first word counts
--- caller:  store::capability
+-- caller:  store::activity_type
 -- index:   definition_pkey
 -- locks:   definition
 UPDATE definition SET activity_types = $3

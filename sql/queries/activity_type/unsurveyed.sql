@@ -1,5 +1,5 @@
 -- purpose: list versions that were published and whose activity types nobody has written down yet, behind a given one
--- caller:  store::capability
+-- caller:  store::activity_type
 -- index:   definition_without_activity_types
 -- locks:   none
 SELECT d.tenant_id, d.version_id

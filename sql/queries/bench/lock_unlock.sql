@@ -2,4 +2,4 @@
 -- caller:  bench::locks::unbatched
 -- index:   none
 -- locks:   advisory (64-bit key), waits up to lock_timeout
-SELECT pg_advisory_lock($1), pg_advisory_unlock($1)
+SELECT pg_advisory_lock($1), pg_advisory_unlock($1) AS freed

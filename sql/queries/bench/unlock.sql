@@ -2,4 +2,4 @@
 -- caller:  bench::locks::unbatched
 -- index:   none
 -- locks:   none
-SELECT pg_advisory_unlock($1)
+SELECT pg_advisory_unlock($1) AS freed

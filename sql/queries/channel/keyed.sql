@@ -2,4 +2,4 @@
 -- caller:  db::channel
 -- index:   none
 -- locks:   none
-SELECT to_regprocedure('channel_name(text)') IS NOT NULL
+SELECT to_regprocedure('channel_name(text)') IS NOT NULL AS is_keyed

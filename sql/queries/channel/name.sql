@@ -2,4 +2,4 @@
 -- caller:  db::channel
 -- index:   none
 -- locks:   none
-SELECT channel_name($1)
+SELECT channel_name($1) AS name

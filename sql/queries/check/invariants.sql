@@ -6,7 +6,7 @@ SELECT v.invariant, v.count, v.sample
 FROM (
     SELECT 'bookmark-without-instance' AS invariant, count(*) AS count, min(b.instance_id || '/' || b.id) AS sample
     FROM bookmark b
-    WHERE NOT EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = b.tenant_id AND i.id = b.instance_id AND i.status = 0)
+    WHERE NOT EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = b.tenant_id AND i.id = b.instance_id AND i.status = 0 /* running */)
     UNION ALL
     SELECT 'timer-without-bookmark', count(*), min(t.instance_id || '/' || t.id)
     FROM timer t
@@ -21,14 +21,14 @@ FROM (
       -- Given up; or replayed, as a resume.
       AND NOT EXISTS (SELECT 1 FROM dead_letter l
                       WHERE l.tenant_id = b.tenant_id AND l.instance_id = b.instance_id
-                        AND (l.timer_id = b.id OR (l.kind = 1 AND l.body->>'bookmarkId' = b.id)))
+                        AND (l.timer_id = b.id OR (l.kind = 1 /* resume */ AND l.body->>'bookmarkId' = b.id)))
       AND NOT EXISTS (SELECT 1 FROM work w
-                      WHERE w.tenant_id = b.tenant_id AND w.instance_id = b.instance_id AND w.kind = 1
+                      WHERE w.tenant_id = b.tenant_id AND w.instance_id = b.instance_id AND w.kind = 1 /* resume */
                         AND w.body->>'bookmarkId' = b.id)
     UNION ALL
     SELECT 'running-without-reason', count(*), min(i.id)
     FROM instance i
-    WHERE i.status = 0
+    WHERE i.status = 0 /* running */
       AND NOT EXISTS (SELECT 1 FROM bookmark b WHERE b.tenant_id = i.tenant_id AND b.instance_id = i.id)
       AND NOT EXISTS (SELECT 1 FROM work w WHERE w.tenant_id = i.tenant_id AND w.instance_id = i.id)
       AND NOT EXISTS (SELECT 1 FROM dead_letter l WHERE l.tenant_id = i.tenant_id AND l.instance_id = i.id)
@@ -48,18 +48,18 @@ FROM (
     UNION ALL
     SELECT 'start-of-existing-instance', count(*), min(w.instance_id)
     FROM work w
-    WHERE w.kind = 0 AND w.claimed_by IS NULL
+    WHERE w.kind = 0 /* start */ AND w.claimed_by IS NULL
       AND EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = w.tenant_id AND i.id = w.instance_id)
     UNION ALL
     SELECT 'work-without-instance', count(*), min(w.instance_id || '/' || w.id)
     FROM work w
-    WHERE w.kind <> 0
+    WHERE w.kind <> 0 /* start */
       AND NOT EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = w.tenant_id AND i.id = w.instance_id)
-      AND NOT EXISTS (SELECT 1 FROM work s WHERE s.tenant_id = w.tenant_id AND s.instance_id = w.instance_id AND s.kind = 0)
-      AND NOT EXISTS (SELECT 1 FROM dead_letter l WHERE l.tenant_id = w.tenant_id AND l.instance_id = w.instance_id AND l.kind = 0)
+      AND NOT EXISTS (SELECT 1 FROM work s WHERE s.tenant_id = w.tenant_id AND s.instance_id = w.instance_id AND s.kind = 0 /* start */)
+      AND NOT EXISTS (SELECT 1 FROM dead_letter l WHERE l.tenant_id = w.tenant_id AND l.instance_id = w.instance_id AND l.kind = 0 /* start */)
     UNION ALL
     SELECT 'status-mismatch', count(*), min(i.id)
-    FROM instance i WHERE (i.status = 1) <> (i.sub_status >= 3) OR (i.status = 1) <> (i.finished_at IS NOT NULL)
+    FROM instance i WHERE (i.status = 1 /* finished */) <> (i.sub_status >= 3 /* finished */) OR (i.status = 1 /* finished */) <> (i.finished_at IS NOT NULL)
     UNION ALL
     SELECT 'journal-without-instance', count(*), min(j.instance_id)
     FROM (SELECT DISTINCT tenant_id, instance_id FROM burst_record) j
@@ -87,7 +87,7 @@ FROM (
     UNION ALL
     SELECT 'unfinished-in-finished-instance', count(*), min(t.instance_id)
     FROM timer t JOIN instance i ON i.tenant_id = t.tenant_id AND i.id = t.instance_id
-    WHERE i.status = 1
+    WHERE i.status = 1 /* finished */
     UNION ALL
     SELECT 'bookmark-missed-its-stimulus', count(*), min(b.instance_id || '/' || b.id)
     FROM bookmark b
@@ -99,7 +99,7 @@ FROM (
                     AND (x.correlation_id IS NULL OR x.correlation_id = i.correlation_id)
                     AND (x.activity_execution_id IS NULL OR x.activity_execution_id = b.activity_execution_id))
       AND NOT EXISTS (SELECT 1 FROM work w
-                      WHERE w.tenant_id = b.tenant_id AND w.instance_id = b.instance_id AND w.kind = 2
+                      WHERE w.tenant_id = b.tenant_id AND w.instance_id = b.instance_id AND w.kind = 2 /* stimulus */
                         AND w.body->>'bookmarkId' = b.id)
     UNION ALL
     SELECT 'trigger-missed-its-stimulus', count(*), min(t.definition_id || '/' || t.activity_id)
@@ -109,7 +109,7 @@ FROM (
                     AND x.instance_id IS NULL AND x.activity_execution_id IS NULL)
     UNION ALL
     SELECT 'goes-on-twice', count(*), min(g.instance_id)
-    FROM (SELECT w.tenant_id, w.instance_id FROM work w WHERE w.kind = 4 GROUP BY 1, 2 HAVING count(*) > 1) g
+    FROM (SELECT w.tenant_id, w.instance_id FROM work w WHERE w.kind = 4 /* continue */ GROUP BY 1, 2 HAVING count(*) > 1) g
     UNION ALL
     SELECT 'trigger-without-published-definition', count(*), min(t.definition_id)
     FROM trigger t
@@ -143,19 +143,19 @@ FROM (
     SELECT 'activation-without-instance', count(*), min(a.instance_id)
     FROM activation a
     WHERE a.exclusive
-      AND NOT EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = a.tenant_id AND i.id = a.instance_id AND i.status = 0)
-      AND NOT EXISTS (SELECT 1 FROM work w WHERE w.tenant_id = a.tenant_id AND w.instance_id = a.instance_id AND w.kind = 0)
+      AND NOT EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = a.tenant_id AND i.id = a.instance_id AND i.status = 0 /* running */)
+      AND NOT EXISTS (SELECT 1 FROM work w WHERE w.tenant_id = a.tenant_id AND w.instance_id = a.instance_id AND w.kind = 0 /* start */)
     UNION ALL
     SELECT 'activation-of-another-correlation', count(*), min(a.instance_id)
     FROM activation a
     JOIN instance i ON i.tenant_id = a.tenant_id AND i.id = a.instance_id
-    WHERE a.strategy >= 2 AND i.correlation_id IS NOT NULL
+    WHERE a.strategy >= 2 /* correlated singleton */ AND i.correlation_id IS NOT NULL
       AND a.correlation_id IS DISTINCT FROM nullif(i.correlation_id, '')
     UNION ALL
     SELECT 'start-without-activation', count(*), min(w.instance_id)
     FROM work w
     JOIN definition d ON d.tenant_id = w.tenant_id AND d.definition_id = w.definition_id AND d.is_published
-    WHERE w.kind = 0 AND d.seeding < 2
+    WHERE w.kind = 0 /* start */ AND d.seeding < 2 /* seed */
       AND activation_key(d.activation_strategy, d.definition_id, w.body->>'correlationId') IS NOT NULL
       AND NOT EXISTS (SELECT 1 FROM activation a
                       WHERE a.tenant_id = w.tenant_id AND a.instance_id = w.instance_id
@@ -164,26 +164,26 @@ FROM (
     SELECT 'singleton-without-activation', count(*), min(i.id)
     FROM instance i
     JOIN definition d ON d.tenant_id = i.tenant_id AND d.definition_id = i.definition_id AND d.is_published
-    WHERE i.status = 0 AND d.activation_strategy = 1 AND d.seeding < 2
+    WHERE i.status = 0 /* running */ AND d.activation_strategy = 1 /* singleton */ AND d.seeding < 2 /* seed */
       AND NOT EXISTS (SELECT 1 FROM activation a
                       WHERE a.tenant_id = i.tenant_id AND a.instance_id = i.id
-                        AND a.key = activation_key(1::smallint, i.definition_id, NULL))
+                        AND a.key = activation_key(1::smallint /* singleton */, i.definition_id, NULL))
     UNION ALL
     SELECT 'correlation-without-activation', count(*), min(i.id)
     FROM instance i
-    JOIN definition d ON d.tenant_id = i.tenant_id AND d.is_published AND d.seeding < 2
-        AND (d.activation_strategy = 3 OR (d.activation_strategy = 2 AND d.definition_id = i.definition_id))
-    WHERE i.status = 0 AND i.correlation_id <> ''
+    JOIN definition d ON d.tenant_id = i.tenant_id AND d.is_published AND d.seeding < 2 /* seed */
+        AND (d.activation_strategy = 3 /* correlation */ OR (d.activation_strategy = 2 /* correlated singleton */ AND d.definition_id = i.definition_id))
+    WHERE i.status = 0 /* running */ AND i.correlation_id <> ''
       AND NOT EXISTS (SELECT 1 FROM activation a
                       WHERE a.tenant_id = i.tenant_id AND a.instance_id = i.id
                         AND a.key = activation_key(d.activation_strategy, i.definition_id, i.correlation_id))
     UNION ALL
     SELECT 'singleton-twice', count(*), min(s.definition_id)
     FROM (SELECT u.tenant_id, u.definition_id
-          FROM (SELECT i.tenant_id, i.definition_id, i.version_id, i.id FROM instance i WHERE i.status = 0
+          FROM (SELECT i.tenant_id, i.definition_id, i.version_id, i.id FROM instance i WHERE i.status = 0 /* running */
                 UNION
-                SELECT w.tenant_id, w.definition_id, w.version_id, w.instance_id FROM work w WHERE w.kind = 0) u
-          JOIN definition d ON d.tenant_id = u.tenant_id AND d.version_id = u.version_id AND d.activation_strategy = 1
+                SELECT w.tenant_id, w.definition_id, w.version_id, w.instance_id FROM work w WHERE w.kind = 0 /* start */) u
+          JOIN definition d ON d.tenant_id = u.tenant_id AND d.version_id = u.version_id AND d.activation_strategy = 1 /* singleton */
               AND d.is_published
           GROUP BY 1, 2 HAVING count(DISTINCT u.id) > 1) s
     UNION ALL
@@ -198,11 +198,11 @@ FROM (
     UNION ALL
     SELECT 'occurrence-waits-without-reason', count(*), min(s.id)
     FROM schedule s
-    WHERE s.queued IS NOT NULL AND s.overlap = 0
+    WHERE s.queued IS NOT NULL AND s.overlap = 0 /* allow */
     UNION ALL
     SELECT 'schedule-runs-twice', count(*), min(encode(a.key, 'hex'))
     FROM (SELECT x.tenant_id, x.key FROM activation x
-          WHERE x.exclusive AND x.strategy = 0 GROUP BY 1, 2 HAVING count(*) > 1) a
+          WHERE x.exclusive AND x.strategy = 0 /* schedule */ GROUP BY 1, 2 HAVING count(*) > 1) a
     UNION ALL
     SELECT 'cluster-job-out-of-turn', count(*), min(j.name)
     FROM (VALUES ('release-orphaned', interval '10 seconds'), ('purge-expired', interval '10 seconds'),

@@ -1,5 +1,5 @@
 -- purpose: write every burst of a batch whose fences hold, each whole or not at all; returns the winners
--- caller:  store::commit::batch (the straggler lane runs the same text without SKIP LOCKED)
+-- caller:  store::commit::pipeline (the straggler lane runs the same text without SKIP LOCKED)
 -- index:   fence_pkey, work_pkey, timer_pkey, instance_pkey, bookmark_pkey, activation_instance, definition_published, definition_correlation
 -- locks:   fence (key share), then work by id, timer by id, instance, of plain ones burst by burst (a straggler is alone);
 --          then dependants of the winners only
@@ -131,10 +131,10 @@ WITH fence_held AS MATERIALIZED (
     --[no_lookup
       -- What an instance holds until its end is freed in another shape. Where any holds something, those that end are stepped
       -- over, and sent again in the shape that looks them up.
-      AND CASE WHEN e.status = 1 THEN (SELECT true FROM activation LIMIT 1) IS NULL ELSE true END
+      AND CASE WHEN e.status = 1 /* finished */ THEN (SELECT true FROM activation LIMIT 1) IS NULL ELSE true END
     --]
     --[lookup
-      AND CASE WHEN e.status = 1
+      AND CASE WHEN e.status = 1 /* finished */
                THEN (SELECT true FROM activation a
                      WHERE a.instance_id = e.instance_id AND a.tenant_id = e.tenant_id LIMIT 1) IS NULL
                ELSE true END
@@ -148,7 +148,7 @@ WITH fence_held AS MATERIALIZED (
     SET version = i.version + 1, last_burst = w.burst, status = w.status, sub_status = w.sub_status,
         correlation_id = w.correlation_id, name = w.name, incident_count = w.incident_count, state = w.state,
         updated_at = now(),
-        finished_at = CASE WHEN w.status = 1 THEN coalesce(i.finished_at, now()) END
+        finished_at = CASE WHEN w.status = 1 /* finished */ THEN coalesce(i.finished_at, now()) END
     FROM winner w
     WHERE i.ctid = w.place
 --]
@@ -156,7 +156,7 @@ WITH fence_held AS MATERIALIZED (
     INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status, version,
                           last_burst, correlation_id, name, incident_count, state, finished_at)
     SELECT w.tenant_id, w.instance_id, w.definition_id, w.version_id, w.definition_version, w.status, w.sub_status, 1,
-           w.burst, w.correlation_id, w.name, w.incident_count, w.state, CASE WHEN w.status = 1 THEN now() END
+           w.burst, w.correlation_id, w.name, w.incident_count, w.state, CASE WHEN w.status = 1 /* finished */ THEN now() END
     FROM winner w
     -- An id that is taken fails the batch; it is split until the one that is too late stands alone. With ON CONFLICT each
     -- row would be looked for, and written in two steps.
@@ -240,9 +240,9 @@ WITH fence_held AS MATERIALIZED (
     USING winner w
     -- Where no workflow has a strategy, nothing is looked for.
     WHERE (SELECT true FROM activation LIMIT 1)
-      AND (w.status = 1 OR w.correlation_id IS NOT NULL)
+      AND (w.status = 1 /* finished */ OR w.correlation_id IS NOT NULL)
       AND a.tenant_id = w.tenant_id AND a.instance_id = w.instance_id
-      AND (w.status = 1 OR (a.strategy >= 2 AND a.correlation_id IS DISTINCT FROM nullif(w.correlation_id, '')))
+      AND (w.status = 1 /* finished */ OR (a.strategy >= 2 /* correlated singleton */ AND a.correlation_id IS DISTINCT FROM nullif(w.correlation_id, '')))
     RETURNING a.tenant_id, a.instance_id, a.strategy
 --]
 --[rare
@@ -251,18 +251,18 @@ WITH fence_held AS MATERIALIZED (
     INSERT INTO activation (tenant_id, key, instance_id, exclusive, strategy, definition_id, correlation_id)
     SELECT s.tenant_id, activation_key(s.strategy, s.definition_id, s.correlation_id), s.instance_id, false, s.strategy,
            s.definition_id, nullif(s.correlation_id, '')
-    FROM (SELECT w.*, 2::smallint AS strategy
+    FROM (SELECT w.*, 2::smallint /* correlated singleton */ AS strategy
           FROM winner w
-          WHERE w.status = 0 AND w.correlation_id IS NOT NULL
+          WHERE w.status = 0 /* running */ AND w.correlation_id IS NOT NULL
             AND EXISTS (SELECT 1 FROM definition d
                         WHERE d.tenant_id = w.tenant_id AND d.definition_id = w.definition_id AND d.is_published
-                          AND d.activation_strategy = 2)
+                          AND d.activation_strategy = 2 /* correlated singleton */)
           UNION ALL
-          SELECT w.*, 3::smallint
+          SELECT w.*, 3::smallint /* correlation */
           FROM winner w
-          WHERE w.status = 0 AND w.correlation_id <> ''
+          WHERE w.status = 0 /* running */ AND w.correlation_id <> ''
             AND EXISTS (SELECT 1 FROM definition d
-                        WHERE d.tenant_id = w.tenant_id AND d.is_published AND d.activation_strategy = 3)) s
+                        WHERE d.tenant_id = w.tenant_id AND d.is_published AND d.activation_strategy = 3 /* correlation */)) s
     ORDER BY s.instance_id, s.strategy
     ON CONFLICT DO NOTHING
 ), unmatched_told AS (
@@ -282,7 +282,7 @@ WITH fence_held AS MATERIALIZED (
     -- A burst that yielded goes on under a row that it was born of, so that a crash now loses nothing. What it said has
     -- been done, and whoever died with it died before this. Nothing that stands in an index is changed, so the row stays
     -- on its page: a start keeps the name of its definition.
-    UPDATE work x SET kind = 4, body = '{}', version_id = NULL, definition_version = NULL, failures = 0, crashes = 0
+    UPDATE work x SET kind = 4 /* continue */, body = '{}', version_id = NULL, definition_version = NULL, failures = 0, crashes = 0
 --]
 --[single and continuing
     FROM winner w
@@ -295,13 +295,13 @@ WITH fence_held AS MATERIALIZED (
           THEN true ELSE false END
 --]
 --[continuing
-      AND (x.kind <> 4 OR x.failures > 0 OR x.crashes > 0)
+      AND (x.kind <> 4 /* continue */ OR x.failures > 0 OR x.crashes > 0)
 --]
 --[new_row
 ), continued AS (
     -- One that was born of a timer alone has a row made for it.
     INSERT INTO work (tenant_id, instance_id, kind, body, claimed_by, claim_no)
-    SELECT w.tenant_id, w.instance_id, 4, '{}', $1, 1
+    SELECT w.tenant_id, w.instance_id, 4 /* continue */, '{}', $1, 1
     FROM winner w
     WHERE w.continues AND w.work_id IS NULL
     RETURNING tenant_id, instance_id, id
@@ -314,7 +314,7 @@ SELECT w.no, w.expected + 1 AS version, now() AS committed_at
        --]
        --[multi
        -- It ran alone of its schedule: another occurrence may wait for that.
-       , (w.tenant_id, w.instance_id) IN (SELECT f.tenant_id, f.instance_id FROM activation_freed f WHERE f.strategy = 0)
+       , (w.tenant_id, w.instance_id) IN (SELECT f.tenant_id, f.instance_id FROM activation_freed f WHERE f.strategy = 0 /* schedule */)
          AS freed
        --]
        --[reports_pending

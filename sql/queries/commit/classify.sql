@@ -1,22 +1,22 @@
 -- purpose: tell why each loser of a batch lost; its snapshot is newer than the batch's, so that what beat it is seen
--- caller:  store::commit::batch
+-- caller:  store::commit::pipeline
 -- index:   fence_pkey, instance_pkey, work_pkey, timer_pkey, activation_instance
 -- locks:   none
 SELECT r.no,
-       EXISTS (SELECT 1 FROM fence f WHERE f.incarnation = $1 AND f.writer = $2) AS fence,
+       EXISTS (SELECT 1 FROM fence f WHERE f.incarnation = $1 AND f.writer = $2) AS is_registered,
        i.version,
-       i.last_burst IS NOT DISTINCT FROM r.burst AS mine,
+       i.last_burst IS NOT DISTINCT FROM r.burst AS is_committed,
        (SELECT count(*)
         FROM unnest($4::commit_claim[]) c
         WHERE c.no = r.no AND (
             EXISTS (SELECT 1 FROM work w WHERE w.tenant_id = r.tenant_id AND w.id = c.work_id
                     AND w.claimed_by = $1 AND w.claim_no = c.claim_no)
             OR EXISTS (SELECT 1 FROM timer t WHERE t.tenant_id = r.tenant_id AND t.instance_id = r.instance_id
-                       AND t.id = c.timer_id AND t.claimed_by = $1 AND t.claim_no = c.claim_no))) = r.claims AS claimed,
-       (SELECT w.id FROM work w WHERE w.tenant_id = r.tenant_id AND w.instance_id = r.instance_id AND w.kind = 4
+                       AND t.id = c.timer_id AND t.claimed_by = $1 AND t.claim_no = c.claim_no))) = r.claims AS is_claimed,
+       (SELECT w.id FROM work w WHERE w.tenant_id = r.tenant_id AND w.instance_id = r.instance_id AND w.kind = 4 /* continue */
         AND w.claimed_by = $1 ORDER BY w.id + 0 DESC LIMIT 1) AS continued,
        i.created_at, i.updated_at,
-       (SELECT true FROM activation a WHERE a.instance_id = r.instance_id AND a.tenant_id = r.tenant_id LIMIT 1) AS holds,
-       (SELECT true FROM activation LIMIT 1) AS strict
+       (SELECT true FROM activation a WHERE a.instance_id = r.instance_id AND a.tenant_id = r.tenant_id LIMIT 1) AS is_holder,
+       (SELECT true FROM activation LIMIT 1) AS has_holders
 FROM unnest($3::commit_request[]) r
 LEFT JOIN instance i ON i.tenant_id = r.tenant_id AND i.id = r.instance_id

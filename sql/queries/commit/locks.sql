@@ -1,6 +1,6 @@
 -- purpose: lock the stimulus keys of a batch, shared by who begins to wait, exclusive by who publishes; what cannot be
 --          had at once is left in mainspring.missed for the batch statement, which takes its requests out
--- caller:  store::commit::batch, an earlier statement of the same pipelined transaction
+-- caller:  store::commit::pipeline, an earlier statement of the same pipelined transaction
 -- index:   none
 -- locks:   advisory (schema key, stimulus key), one sorted pass, try only
 SELECT set_config('mainspring.missed', coalesce(string_agg(t.key::text, ',') FILTER (WHERE NOT t.got), ''), true)

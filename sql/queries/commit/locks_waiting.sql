@@ -1,5 +1,5 @@
 -- purpose: lock the stimulus keys of one straggler, waiting for them under the session's lock_timeout
--- caller:  store::commit::batch, the straggler lane
+-- caller:  store::commit::pipeline, the straggler lane
 -- index:   none
 -- locks:   advisory (schema key, stimulus key), one sorted pass
 SELECT set_config('mainspring.missed', '', true), count(t.got)

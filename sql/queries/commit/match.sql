@@ -1,5 +1,5 @@
 -- purpose: give the publishable bookmarks that the batch has just made to what the inbox keeps for them
--- caller:  store::commit::batch, the statement after the batch in the same transaction
+-- caller:  store::commit::pipeline, the statement after the batch in the same transaction
 -- index:   bookmark_pkey, inbox_hash
 -- locks:   inbox rows by stimulus hash, then bookmark; the stimulus keys are held
 SELECT match_inbox($1, $2, $3)

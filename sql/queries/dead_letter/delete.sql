@@ -8,9 +8,9 @@ WITH letter AS MATERIALIZED (
 ), gone AS (
     DELETE FROM dead_letter d USING letter l
     WHERE d.tenant_id = l.tenant_id AND d.id = l.id
-      AND NOT (l.kind = 4 AND EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = l.tenant_id
-                                      AND i.id = l.instance_id AND i.status = 0))
-      AND NOT (l.kind = 5 AND EXISTS (SELECT 1 FROM bookmark b WHERE b.tenant_id = l.tenant_id
+      AND NOT (l.kind = 4 /* continue */ AND EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = l.tenant_id
+                                      AND i.id = l.instance_id AND i.status = 0 /* running */))
+      AND NOT (l.kind = 5 /* timer */ AND EXISTS (SELECT 1 FROM bookmark b WHERE b.tenant_id = l.tenant_id
                                       AND b.instance_id = l.instance_id AND b.id = l.timer_id))
     RETURNING d.tenant_id, d.work_id
 ), told AS (

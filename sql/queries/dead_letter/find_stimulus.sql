@@ -1,5 +1,5 @@
 -- purpose: tell which stimulus a dead letter is, before its key is locked
--- caller:  store::stimulus_letter
+-- caller:  store::dead_letter::stimulus
 -- index:   dead_letter_pkey
 -- locks:   none
-SELECT d.hash FROM dead_letter d WHERE d.tenant_id = $1 AND d.id = $2 AND d.kind = 6
+SELECT d.hash FROM dead_letter d WHERE d.tenant_id = $1 AND d.id = $2 AND d.kind = 6 /* inbox */

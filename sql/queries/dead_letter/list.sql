@@ -10,12 +10,13 @@ WITH fits AS MATERIALIZED (
       AND ($4::text IS NULL OR coalesce(d.definition_id, (SELECT i.definition_id FROM instance i
                                                           WHERE i.tenant_id = d.tenant_id AND i.id = d.instance_id)) = $4)
       AND ($5::smallint[] IS NULL OR d.kind = ANY ($5))
-      AND ($6::smallint IS NULL OR CASE WHEN d.kind = 6 THEN 2 WHEN d.failures >= 20 THEN 0 ELSE 1 END = $6)
+      AND ($6::smallint IS NULL OR CASE WHEN d.kind = 6 /* inbox */ THEN 2 /* expired */
+                                     WHEN d.failures >= 20 THEN 0 /* failed */ ELSE 1 /* crashed */ END = $6)
       AND ($7::text IS NULL OR position(lower($7) IN lower(d.reason)) > 0)
       AND ($8::timestamptz IS NULL OR d.created_at >= $8) AND ($9::timestamptz IS NULL OR d.created_at < $9)
 ), page AS (
     SELECT d.id, d.instance_id, d.kind, d.reason, d.created_at, d.failures, d.crashes, d.body, d.work_id, d.timer_id,
-           coalesce(d.definition_id, i.definition_id) AS definition_id, CASE d.kind WHEN 6 THEN d.correlation_id ELSE i.correlation_id END AS correlation_id,
+           coalesce(d.definition_id, i.definition_id) AS definition_id, CASE d.kind WHEN 6 /* inbox */ THEN d.correlation_id ELSE i.correlation_id END AS correlation_id,
            d.accepted_at, encode(d.hash, 'hex') AS hash, d.activity_execution_id, d.name
     FROM (SELECT f.id FROM fits f ORDER BY f.id DESC LIMIT $10 OFFSET $11) f
     JOIN dead_letter d ON d.tenant_id = $1 AND d.id = f.id

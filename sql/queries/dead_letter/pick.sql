@@ -5,16 +5,17 @@
 -- index:   dead_letter_pkey, dead_letter_instance, instance_pkey, definition_published
 -- locks:   none
 SELECT d.id,
-       d.kind <> 6 AND (d.kind <> 0 OR (d.body->'payload'->>'scheduleId' IS NULL
+       d.kind <> 6 /* inbox */ AND (d.kind <> 0 /* start */ OR (d.body->'payload'->>'scheduleId' IS NULL
                                    AND (SELECT true FROM definition n
                                         WHERE n.tenant_id = d.tenant_id AND n.definition_id = d.definition_id
-                                          AND n.is_published AND n.activation_strategy > 0 LIMIT 1) IS NULL)) AS together
+                                          AND n.is_published AND n.activation_strategy > 0 /* always */ LIMIT 1) IS NULL)) AS together
 FROM dead_letter d
 WHERE d.tenant_id = $1 AND ($2::text IS NULL OR d.instance_id = $2) AND ($3::bigint IS NULL OR d.id = $3)
       AND ($4::text IS NULL OR coalesce(d.definition_id, (SELECT i.definition_id FROM instance i
                                                           WHERE i.tenant_id = d.tenant_id AND i.id = d.instance_id)) = $4)
       AND ($5::smallint[] IS NULL OR d.kind = ANY ($5))
-      AND ($6::smallint IS NULL OR CASE WHEN d.kind = 6 THEN 2 WHEN d.failures >= 20 THEN 0 ELSE 1 END = $6)
+      AND ($6::smallint IS NULL OR CASE WHEN d.kind = 6 /* inbox */ THEN 2 /* expired */
+                                     WHEN d.failures >= 20 THEN 0 /* failed */ ELSE 1 /* crashed */ END = $6)
       AND ($7::text IS NULL OR position(lower($7) IN lower(d.reason)) > 0)
       AND ($8::timestamptz IS NULL OR d.created_at >= $8) AND ($9::timestamptz IS NULL OR d.created_at < $9)
       AND d.id > $10

@@ -8,7 +8,7 @@
 -- Without NOT EXISTS: a join may be made a walk over all instances, while there seem to be none.
 WITH letter AS MATERIALIZED (
     -- A stimulus is published anew by its own statements.
-    SELECT d.* FROM dead_letter d WHERE d.tenant_id = $1 AND d.id = $2 AND d.kind <> 6 FOR UPDATE
+    SELECT d.* FROM dead_letter d WHERE d.tenant_id = $1 AND d.id = $2 AND d.kind <> 6 /* inbox */ FOR UPDATE
 ), alone AS MATERIALIZED (
     -- Its schedule, if that runs one at a time. Nobody fires it meanwhile, and what was decided about it before is void.
     SELECT s.tenant_id, s.id, s.definition_id, l.instance_id,
@@ -17,25 +17,25 @@ WITH letter AS MATERIALIZED (
     FROM letter l
     JOIN schedule s ON s.tenant_id = l.tenant_id AND s.id = l.body->'payload'->>'scheduleId'
          AND s.definition_id = l.definition_id AND s.activity_id = l.body->>'triggerActivityId'
-    WHERE l.kind = 0 AND s.overlap > 0
+    WHERE l.kind = 0 /* start */ AND s.overlap > 0 /* allow */
       AND (SELECT true FROM instance i WHERE i.tenant_id = l.tenant_id AND i.id = l.instance_id LIMIT 1) IS NULL
       AND (SELECT true FROM work w
-           WHERE w.tenant_id = l.tenant_id AND w.instance_id = l.instance_id AND w.kind = 0
+           WHERE w.tenant_id = l.tenant_id AND w.instance_id = l.instance_id AND w.kind = 0 /* start */
              AND w.definition_id IS NOT NULL LIMIT 1) IS NULL
     FOR NO KEY UPDATE OF s
 ), wanted AS MATERIALIZED (
     SELECT l.tenant_id, l.instance_id, l.definition_id, d.activation_strategy, l.body->>'correlationId' AS correlation_id,
            activation_key(d.activation_strategy, l.definition_id, l.body->>'correlationId') AS held,
-           CASE WHEN d.seeding = 2 THEN raise_activation_unseeded()
+           CASE WHEN d.seeding = 2 /* seed */ THEN raise_activation_unseeded()
                 ELSE activation_blocked(l.tenant_id, d.activation_strategy, l.definition_id, l.body->>'correlationId')
            END AS blocked
     FROM letter l
     JOIN definition d ON d.tenant_id = l.tenant_id AND d.definition_id = l.definition_id AND d.is_published
-         AND d.activation_strategy > 0
-    WHERE l.kind = 0
+         AND d.activation_strategy > 0 /* always */
+    WHERE l.kind = 0 /* start */
       AND (SELECT true FROM instance i WHERE i.tenant_id = l.tenant_id AND i.id = l.instance_id LIMIT 1) IS NULL
       AND (SELECT true FROM work w
-           WHERE w.tenant_id = l.tenant_id AND w.instance_id = l.instance_id AND w.kind = 0
+           WHERE w.tenant_id = l.tenant_id AND w.instance_id = l.instance_id AND w.kind = 0 /* start */
              AND w.definition_id IS NOT NULL LIMIT 1) IS NULL
       AND NOT EXISTS (SELECT 1 FROM alone a WHERE a.runs)
 ), activated AS (
@@ -53,20 +53,20 @@ WITH letter AS MATERIALIZED (
     INSERT INTO work (tenant_id, id, instance_id, kind, definition_id, version_id, definition_version, body)
         OVERRIDING SYSTEM VALUE
     -- Only a start names its definition, and stands alone by that. A cancel is claimed first, by its number.
-    SELECT l.tenant_id, nextval('work_id_seq') * CASE l.kind WHEN 3 THEN -1 ELSE 1 END, l.instance_id,
-           CASE l.kind WHEN 5 THEN 1 ELSE l.kind END,
-           CASE l.kind WHEN 0 THEN l.definition_id END, l.version_id, l.definition_version,
-           CASE l.kind WHEN 5 THEN json_build_object('bookmarkId', l.timer_id) ELSE l.body END
+    SELECT l.tenant_id, nextval('work_id_seq') * CASE l.kind WHEN 3 /* cancel */ THEN -1 ELSE 1 END, l.instance_id,
+           CASE l.kind WHEN 5 /* timer */ THEN 1 /* resume */ ELSE l.kind END,
+           CASE l.kind WHEN 0 /* start */ THEN l.definition_id END, l.version_id, l.definition_version,
+           CASE l.kind WHEN 5 /* timer */ THEN json_build_object('bookmarkId', l.timer_id) ELSE l.body END
     FROM letter l
     WHERE NOT EXISTS (SELECT 1 FROM refused)
-      AND (l.kind = 0 OR EXISTS (SELECT 1 FROM instance i
-                                 WHERE i.tenant_id = l.tenant_id AND i.id = l.instance_id AND i.status = 0))
+      AND (l.kind = 0 /* start */ OR EXISTS (SELECT 1 FROM instance i
+                                 WHERE i.tenant_id = l.tenant_id AND i.id = l.instance_id AND i.status = 0 /* running */))
     -- The start of an instance that somebody has started under the same id meanwhile.
     ON CONFLICT DO NOTHING
     RETURNING id
 ), busy AS (
     INSERT INTO activation (tenant_id, key, instance_id, exclusive, strategy, definition_id)
-    SELECT a.tenant_id, schedule_key(a.id), a.instance_id, true, 0, a.definition_id
+    SELECT a.tenant_id, schedule_key(a.id), a.instance_id, true, 0 /* schedule */, a.definition_id
     FROM alone a
     WHERE EXISTS (SELECT 1 FROM back)
     ON CONFLICT DO NOTHING
@@ -85,7 +85,8 @@ WITH letter AS MATERIALIZED (
     SELECT g.tenant_id, g.work_id, true FROM gone g WHERE g.work_id IS NOT NULL
     ON CONFLICT DO NOTHING
 )
-SELECT l.instance_id, (SELECT b.id FROM back b), EXISTS (SELECT 1 FROM refused), EXISTS (SELECT 1 FROM alone a WHERE a.runs),
+SELECT l.instance_id, (SELECT b.id FROM back b) AS work_id, EXISTS (SELECT 1 FROM refused) AS is_refused,
+       EXISTS (SELECT 1 FROM alone a WHERE a.runs) AS schedule_is_running,
        -- Fired between our look and our lock: all of this is undone, and tried again.
        CASE WHEN EXISTS (SELECT 1 FROM alone) AND EXISTS (SELECT 1 FROM back) AND NOT EXISTS (SELECT 1 FROM busy)
             THEN raise_activation_lost() END

@@ -8,10 +8,10 @@ WITH letter AS MATERIALIZED (
            d.definition_version, d.body
     FROM dead_letter d
     WHERE d.tenant_id = $1 AND d.id = ANY ($2::bigint[])
-      AND d.kind <> 6 AND (d.kind <> 0 OR (d.body->'payload'->>'scheduleId' IS NULL
+      AND d.kind <> 6 /* inbox */ AND (d.kind <> 0 /* start */ OR (d.body->'payload'->>'scheduleId' IS NULL
                                    AND (SELECT true FROM definition n
                                         WHERE n.tenant_id = d.tenant_id AND n.definition_id = d.definition_id
-                                          AND n.is_published AND n.activation_strategy > 0 LIMIT 1) IS NULL))
+                                          AND n.is_published AND n.activation_strategy > 0 /* always */ LIMIT 1) IS NULL))
     ORDER BY d.id
     FOR UPDATE OF d SKIP LOCKED
 ), back AS (
@@ -19,13 +19,13 @@ WITH letter AS MATERIALIZED (
         OVERRIDING SYSTEM VALUE
     -- As dead_letter_replay: only a start names its definition, a delay comes back as a resume of its bookmark, and a cancel
     -- is claimed first, by its number.
-    SELECT l.tenant_id, nextval('work_id_seq') * CASE l.kind WHEN 3 THEN -1 ELSE 1 END, l.instance_id,
-           CASE l.kind WHEN 5 THEN 1 ELSE l.kind END,
-           CASE l.kind WHEN 0 THEN l.definition_id END, l.version_id, l.definition_version,
-           CASE l.kind WHEN 5 THEN json_build_object('bookmarkId', l.timer_id) ELSE l.body END
+    SELECT l.tenant_id, nextval('work_id_seq') * CASE l.kind WHEN 3 /* cancel */ THEN -1 ELSE 1 END, l.instance_id,
+           CASE l.kind WHEN 5 /* timer */ THEN 1 /* resume */ ELSE l.kind END,
+           CASE l.kind WHEN 0 /* start */ THEN l.definition_id END, l.version_id, l.definition_version,
+           CASE l.kind WHEN 5 /* timer */ THEN json_build_object('bookmarkId', l.timer_id) ELSE l.body END
     FROM letter l
-    WHERE l.kind = 0 OR (SELECT true FROM instance i
-                         WHERE i.tenant_id = l.tenant_id AND i.id = l.instance_id AND i.status = 0 LIMIT 1)
+    WHERE l.kind = 0 /* start */ OR (SELECT true FROM instance i
+                         WHERE i.tenant_id = l.tenant_id AND i.id = l.instance_id AND i.status = 0 /* running */ LIMIT 1)
     ORDER BY l.id
     ON CONFLICT DO NOTHING
     RETURNING 1
@@ -39,4 +39,4 @@ WITH letter AS MATERIALIZED (
     SELECT g.tenant_id, g.work_id, true FROM gone g WHERE g.work_id IS NOT NULL
     ON CONFLICT DO NOTHING
 )
-SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM back)
+SELECT (SELECT count(*) FROM gone) AS taken, (SELECT count(*) FROM back) AS rows

@@ -1,11 +1,11 @@
 -- purpose: take the dead letter of a stimulus away, to publish it anew in the same transaction; and whether its instance
 --          has ended, so that nobody needs it
--- caller:  store::stimulus_letter, in the transaction that holds the stimulus key
+-- caller:  store::dead_letter::stimulus, in the transaction that holds the stimulus key
 -- index:   dead_letter_pkey, instance_pkey
 -- locks:   the letter
 DELETE FROM dead_letter d
-WHERE d.tenant_id = $1 AND d.id = $2 AND d.kind = 6
+WHERE d.tenant_id = $1 AND d.id = $2 AND d.kind = 6 /* inbox */
 RETURNING d.hash, d.name, d.body->'payload' AS payload, d.correlation_id, nullif(d.instance_id, '') AS instance_id,
           d.activity_execution_id,
           EXISTS (SELECT 1 FROM instance i
-                  WHERE i.tenant_id = d.tenant_id AND i.id = d.instance_id AND i.status = 1) AS ended
+                  WHERE i.tenant_id = d.tenant_id AND i.id = d.instance_id AND i.status = 1 /* finished */) AS ended

@@ -8,9 +8,9 @@ UPDATE definition d
 SET is_published = true, was_published = true, activation_strategy = n.activation_strategy,
     seeding = CASE WHEN d.is_published THEN d.seeding
                    WHEN n.activation_strategy = $3::smallint THEN $4::smallint
-                   WHEN n.activation_strategy > 0 THEN 2
-                   WHEN $3 > 0 THEN 1
-                   ELSE 0 END
+                   WHEN n.activation_strategy > 0 /* always */ THEN 2 /* seed */
+                   WHEN $3 > 0 /* always */ THEN 1 /* sweep */
+                   ELSE 0 /* done */ END
 FROM (SELECT activation_strategy_of(o.body) AS activation_strategy FROM definition o WHERE o.tenant_id = $1 AND o.version_id = $2) n
 WHERE d.tenant_id = $1 AND d.version_id = $2
 RETURNING d.seeding

@@ -26,9 +26,9 @@ WITH remembered AS (
     SELECT substr(encode(sha256(convert_to(concat_ws('|', $3, extract(epoch FROM r.expires_at), t.definition_id, t.activity_id),
                                            'UTF8')), 'hex'), 1, 32) AS instance_id,
            t.activity_id, d.definition_id, d.version_id, d.version, d.activation_strategy,
-           CASE WHEN d.activation_strategy > 0 THEN activation_key(d.activation_strategy, d.definition_id, $8) END AS held,
-           CASE WHEN d.seeding = 2 THEN raise_activation_unseeded()
-                WHEN d.activation_strategy > 0 THEN activation_blocked($1, d.activation_strategy, d.definition_id, $8)
+           CASE WHEN d.activation_strategy > 0 /* always */ THEN activation_key(d.activation_strategy, d.definition_id, $8) END AS held,
+           CASE WHEN d.seeding = 2 /* seed */ THEN raise_activation_unseeded()
+                WHEN d.activation_strategy > 0 /* always */ THEN activation_blocked($1, d.activation_strategy, d.definition_id, $8)
                 ELSE false END AS blocked
     FROM remembered r
     CROSS JOIN trigger t
@@ -36,7 +36,7 @@ WITH remembered AS (
     WHERE t.tenant_id = $1 AND t.hash = $5 AND $9::text IS NULL AND $10::text IS NULL
 ), resumed AS (
     INSERT INTO work (tenant_id, instance_id, kind, body)
-    SELECT $1, w.instance_id, 2, json_build_object('bookmarkId', w.id, 'hash', encode($5, 'hex'), 'name', $6::text,
+    SELECT $1, w.instance_id, 2 /* stimulus */, json_build_object('bookmarkId', w.id, 'hash', encode($5, 'hex'), 'name', $6::text,
                                                    'payload', $7::json)
     FROM waiting w
     RETURNING 1
@@ -50,7 +50,7 @@ WITH remembered AS (
     RETURNING instance_id
 ), started AS (
     INSERT INTO work (tenant_id, instance_id, kind, definition_id, version_id, definition_version, body)
-    SELECT $1, g.instance_id, 0, g.definition_id, g.version_id, g.version,
+    SELECT $1, g.instance_id, 0 /* start */, g.definition_id, g.version_id, g.version,
            json_build_object('triggerActivityId', g.activity_id, 'payload', $7::json, 'correlationId', $8::text)
     FROM triggered g
     WHERE g.held IS NULL OR EXISTS (SELECT 1 FROM activated a WHERE a.instance_id = g.instance_id)
@@ -63,7 +63,7 @@ WITH remembered AS (
     WHERE NOT EXISTS (SELECT 1 FROM waiting) AND NOT EXISTS (SELECT 1 FROM triggered)
     RETURNING 1
 )
-SELECT (SELECT count(*) FROM remembered), (SELECT count(*) FROM resumed), (SELECT count(*) FROM started),
-       (SELECT count(*) FROM kept),
+SELECT (SELECT count(*) FROM remembered) AS remembered, (SELECT count(*) FROM resumed) AS resumed,
+       (SELECT count(*) FROM started) AS started, (SELECT count(*) FROM kept) AS kept,
        ARRAY(SELECT g.definition_id FROM triggered g
              WHERE NOT EXISTS (SELECT 1 FROM started s WHERE s.instance_id = g.instance_id)) AS refused

@@ -4,5 +4,6 @@
 -- locks:   none; one snapshot
 SELECT i.created_at,
        ARRAY(SELECT b.id FROM bookmark b WHERE b.tenant_id = i.tenant_id AND b.instance_id = i.id ORDER BY b.id)
+           AS bookmarks
 FROM instance i
 WHERE i.tenant_id = $1 AND i.id = $2

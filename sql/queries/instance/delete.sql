@@ -1,7 +1,7 @@
 -- purpose: delete an instance with all that belongs to it, or the start that was to become one; whether there was
 --          either, the rows of work whose doors wait, and whether somebody holds a row that came after the others were
 --          locked: a straggler that waits for our instance, so that we must not wait for him, and begin anew
--- caller:  store::delete, in the transaction that holds its locks
+-- caller:  store::instance::delete, in the transaction that holds its locks
 -- index:   instance_pkey, bookmark_pkey, timer_pkey, work_instance, inbox_instance, dead_letter_instance, activation_instance, burst_record_pkey
 -- locks:   all of it; work and timers that somebody has locked are left, inbox by id
 -- What an idempotency key stands for stays: a retry of the start finds no instance, and starts none.
@@ -32,8 +32,8 @@ WITH gone AS (
     -- Partitions of days before the instance are left out.
     DELETE FROM burst_record r WHERE r.tenant_id = $1 AND r.instance_id = $2 AND r.at >= $3
 )
-SELECT EXISTS (SELECT 1 FROM gone) OR EXISTS (SELECT 1 FROM work_gone w WHERE w.kind = 0)
-       OR EXISTS (SELECT 1 FROM letter_gone d WHERE d.kind = 0) AS known,
+SELECT EXISTS (SELECT 1 FROM gone) OR EXISTS (SELECT 1 FROM work_gone w WHERE w.kind = 0 /* start */)
+       OR EXISTS (SELECT 1 FROM letter_gone d WHERE d.kind = 0 /* start */) AS known,
        ARRAY(SELECT w.id FROM work_gone w ORDER BY w.id) AS works,
        (SELECT count(*) FROM work w WHERE w.tenant_id = $1 AND w.instance_id = $2) > (SELECT count(*) FROM work_held)
        OR (SELECT count(*) FROM timer t WHERE t.tenant_id = $1 AND t.instance_id = $2)

@@ -1,6 +1,6 @@
 -- purpose: lock an instance that is about to be deleted, in a statement after its work, so that one is seen whose first
 --          commit that waited for; the next statement's snapshot is newer than the last commit that it can have
--- caller:  store::delete, in its transaction
+-- caller:  store::instance::delete, in its transaction
 -- index:   instance_pkey
 -- locks:   instance
 SELECT i.created_at FROM instance i WHERE i.tenant_id = $1 AND i.id = $2 FOR UPDATE

@@ -1,6 +1,6 @@
 -- purpose: lock what is to be done for an instance that is about to be deleted, and what was given up of it: a commit or
 --          a replay in flight ends first
--- caller:  store::delete, in its transaction
+-- caller:  store::instance::delete, in its transaction
 -- index:   dead_letter_instance, work_instance, timer_pkey
 -- locks:   dead letters by id, then work by id, then timer by id
 WITH letter_held AS MATERIALIZED (

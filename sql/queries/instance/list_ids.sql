@@ -1,17 +1,17 @@
 -- purpose: name the instances that a bulk action means: by ids, definitions, a version, or several of these at once;
 --          starts that have not run yet are named, too
--- caller:  store::delete
+-- caller:  store::instance::delete
 -- index:   instance_pkey, instance_by_definition, work_start
 -- locks:   none
 SELECT u.id
 FROM (SELECT i.id, i.definition_id, i.version_id, i.definition_version, i.status
       FROM instance i WHERE i.tenant_id = $1 AND ($2::text[] IS NULL OR i.id = ANY ($2))
       UNION ALL
-      SELECT w.instance_id, w.definition_id, w.version_id, w.definition_version, 0
-      FROM work w WHERE w.tenant_id = $1 AND w.kind = 0 AND w.definition_id IS NOT NULL
+      SELECT w.instance_id, w.definition_id, w.version_id, w.definition_version, 0 /* running */
+      FROM work w WHERE w.tenant_id = $1 AND w.kind = 0 /* start */ AND w.definition_id IS NOT NULL
         AND ($2::text[] IS NULL OR w.instance_id = ANY ($2))) u
 WHERE ($3::text[] IS NULL OR u.definition_id = ANY ($3))
   AND ($4::text IS NULL OR u.version_id = $4)
   AND ($5::integer IS NULL OR u.definition_version = $5)
-  AND (u.status = 0 OR NOT $6::boolean)
+  AND (u.status = 0 /* running */ OR NOT $6::boolean)
 ORDER BY u.id

@@ -4,4 +4,4 @@
 -- locks:   none
 SELECT w.definition_id, w.version_id, w.definition_version, w.created_at, w.body
 FROM work w
-WHERE w.tenant_id = $1 AND w.instance_id = $2 AND w.kind = 0 AND w.definition_id IS NOT NULL
+WHERE w.tenant_id = $1 AND w.instance_id = $2 AND w.kind = 0 /* start */ AND w.definition_id IS NOT NULL

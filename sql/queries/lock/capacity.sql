@@ -3,5 +3,5 @@
 -- index:   none
 -- locks:   none
 SELECT current_setting('max_locks_per_transaction')::bigint
-       * (current_setting('max_connections')::bigint + current_setting('max_prepared_transactions')::bigint),
-       pg_backend_pid()
+       * (current_setting('max_connections')::bigint + current_setting('max_prepared_transactions')::bigint) AS capacity,
+       pg_backend_pid() AS process_id

@@ -2,4 +2,4 @@
 -- caller:  lock::provider::postgres::session
 -- index:   none
 -- locks:   none
-SELECT k FROM unnest($1::bigint[]) k WHERE NOT pg_advisory_unlock(k)
+SELECT k AS key FROM unnest($1::bigint[]) k WHERE NOT pg_advisory_unlock(k)

@@ -1,10 +1,11 @@
 -- purpose: name the sessions that hold advisory keys of this schema ($2 and $3: the classes of its two-integer keys; $4:
 --          64-bit keys) and are no node's: by their application name, or as their role may not write what nodes write.
 --          Every role may read pg_locks, and who a session is in pg_stat_activity
--- caller:  store::foreign_lock
+-- caller:  store::lock
 -- index:   none: both are views of the server's memory
 -- locks:   none
-SELECT h.class, h.key, a.pid, coalesce(a.usename::text, ''), coalesce(a.application_name, '')
+SELECT h.class, h.key, a.pid AS process_id, coalesce(a.usename::text, '') AS user_name,
+       coalesce(a.application_name, '') AS application_name
 FROM (SELECT l.pid, CASE WHEN l.objsubid = 2 THEN l.classid::bigint END AS class,
              CASE WHEN l.objsubid = 2 THEN l.objid::bigint ELSE (l.classid::bigint << 32) | l.objid::bigint END AS key
       FROM pg_locks l

@@ -1,6 +1,6 @@
 -- purpose: list the named locks that nodes hold in the server, with how many sessions wait for each. Every role may read
 --          pg_locks, and application_name in pg_stat_activity
--- caller:  store::overview
+-- caller:  store::lock::report
 -- index:   none: both are views of the server's memory
 -- locks:   none
 WITH held AS MATERIALIZED (

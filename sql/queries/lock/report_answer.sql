@@ -1,5 +1,5 @@
 -- purpose: say what locks this node has, and forget what nodes said that are gone
--- caller:  store::overview
+-- caller:  store::lock::report
 -- index:   lock_report_pkey, node_pkey
 -- locks:   own row of lock_report, then rows of the gone; locked ones are skipped
 WITH gone AS (

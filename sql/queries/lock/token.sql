@@ -2,4 +2,4 @@
 -- caller:  lock::provider::postgres::session
 -- index:   none
 -- locks:   none
-SELECT pg_current_xact_id()::text::bigint
+SELECT pg_current_xact_id()::text::bigint AS token

@@ -1,6 +1,6 @@
 -- purpose: make due what waits for longer than any pause lasts: it was postponed, or accepted, before the clock was stepped
 --          back. Delays keep the time that they are due at
--- caller:  store::housekeeping
+-- caller:  store::maintenance
 -- index:   work_ready, timer_postponed
 -- locks:   work, then timer, in the order of their times; locked ones are skipped
 WITH work_far AS MATERIALIZED (
@@ -18,4 +18,4 @@ WITH work_far AS MATERIALIZED (
     UPDATE timer t SET available_at = greatest(t.due, now())
     FROM timer_far f WHERE t.instance_id = f.instance_id AND t.id = f.id AND t.tenant_id = f.tenant_id RETURNING 1
 )
-SELECT (SELECT count(*) FROM work_due) + (SELECT count(*) FROM timer_due)
+SELECT (SELECT count(*) FROM work_due) + (SELECT count(*) FROM timer_due) AS advanced

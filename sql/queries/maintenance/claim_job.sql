@@ -1,6 +1,6 @@
 -- purpose: take on a job of the cluster that is due: whoever moves its time on does it, everybody else finds it moved.
 --          One that is further ahead than two intervals is due, too: the clock was stepped back since
--- caller:  store::job
+-- caller:  store::maintenance
 -- index:   cluster_job_pkey
 -- locks:   the job's row; one that somebody has locked is his
 WITH due AS MATERIALIZED (

@@ -1,5 +1,5 @@
 -- purpose: make the partitions of today and the days ahead
--- caller:  store::housekeeping
+-- caller:  store::maintenance
 -- index:   none
 -- locks:   advisory (schema key, partitions); the parent tables, shared
 SELECT ensure_partitions($1)

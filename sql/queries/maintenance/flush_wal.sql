@@ -1,5 +1,5 @@
 -- purpose: write something to the log whose commit waits for its flush, and so for that of all before it
--- caller:  store::housekeeping
+-- caller:  store::maintenance
 -- index:   none
 -- locks:   none
 SELECT pg_logical_emit_message(true, 'mainspring', '')

@@ -1,7 +1,7 @@
 -- purpose: forget stimuli and idempotency keys whose time is over, and what nobody can wait for any more; stimuli that
 --          were meant for an instance, a correlation id or an activity become dead letters, which are forgotten when they
 --          are older than $1 microseconds. Other letters stay: what they are about waits for them
--- caller:  store::housekeeping
+-- caller:  store::maintenance
 -- index:   inbox_expiry, idempotency_key_expiry, unmatched_work_expiry, instance_pkey, dead_letter_expiry
 -- locks:   inbox rows, then request rows, then unmet ones, then letters; locked ones are skipped
 WITH stale AS MATERIALIZED (
@@ -16,7 +16,7 @@ WITH stale AS MATERIALIZED (
     ORDER BY ended_at LIMIT 1000 FOR UPDATE SKIP LOCKED
 ), letter_old AS MATERIALIZED (
     SELECT ctid AS place FROM dead_letter
-    WHERE kind = 6 AND created_at < now() - $1::bigint * interval '1 microsecond'
+    WHERE kind = 6 /* inbox */ AND created_at < now() - $1::bigint * interval '1 microsecond'
     ORDER BY created_at LIMIT 1000 FOR UPDATE SKIP LOCKED
 ), letter_gone AS (
     -- By place: a join would rather read the whole table.
@@ -30,9 +30,9 @@ WITH stale AS MATERIALIZED (
 ), letters AS (
     INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, inbox_id, hash, name, correlation_id,
                              activity_execution_id, body, failures, crashes, accepted_at)
-    SELECT x.tenant_id, coalesce(x.instance_id, ''), 6,
+    SELECT x.tenant_id, coalesce(x.instance_id, ''), 6 /* inbox */,
            CASE WHEN EXISTS (SELECT 1 FROM instance i
-                             WHERE i.tenant_id = x.tenant_id AND i.id = x.instance_id AND i.status = 1)
+                             WHERE i.tenant_id = x.tenant_id AND i.id = x.instance_id AND i.status = 1 /* finished */)
                 THEN 'it expired: its instance has ended, and had not waited for it'
                 ELSE 'it expired: nothing has waited for it in time' END,
            x.id, x.hash, x.name, x.correlation_id, x.activity_execution_id, json_build_object('payload', x.payload), 0, 0,
@@ -44,4 +44,4 @@ WITH stale AS MATERIALIZED (
     RETURNING 1
 )
 SELECT (SELECT count(*) FROM inbox_gone) + (SELECT count(*) FROM request_gone)
-       + (SELECT count(*) FROM unmatched_gone) + (SELECT count(*) FROM letter_gone)
+       + (SELECT count(*) FROM unmatched_gone) + (SELECT count(*) FROM letter_gone) AS purged

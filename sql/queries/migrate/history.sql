@@ -2,4 +2,4 @@
 -- caller:  db::migrate
 -- index:   none
 -- locks:   none
-SELECT to_regclass(quote_ident(current_schema()) || '.refinery_schema_history') IS NOT NULL
+SELECT to_regclass(quote_ident(current_schema()) || '.refinery_schema_history') IS NOT NULL AS exists

@@ -2,4 +2,4 @@
 -- caller:  db::migrate
 -- index:   none
 -- locks:   none
-SELECT to_regnamespace($1) IS NOT NULL
+SELECT to_regnamespace($1) IS NOT NULL AS exists

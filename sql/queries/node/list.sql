@@ -1,5 +1,5 @@
 -- purpose: list who is there, and who has died but is not forgotten yet, with how many instances each has in its hands
--- caller:  store::overview
+-- caller:  store::node
 -- index:   node_pkey, removed_node_pkey, work_claimed, timer_claimed
 -- locks:   none
 SELECT n.incarnation, n.node_id, n.started_at, n.last_seen,

@@ -2,4 +2,4 @@
 -- caller:  store::node
 -- index:   none
 -- locks:   none
-SELECT nextval('incarnation')
+SELECT nextval('incarnation') AS incarnation

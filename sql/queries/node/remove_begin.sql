@@ -1,5 +1,5 @@
 -- purpose: mark an incarnation as departing before its fence rows can be had: it holds them in a commit that does not end
--- caller:  store::depart
+-- caller:  store::node::removal
 -- index:   removed_node_pkey, work_claimed, timer_claimed
 -- locks:   none
 INSERT INTO removed_node (incarnation, node_id, crashed, had_isolated)

@@ -1,5 +1,5 @@
 -- purpose: forget a departed incarnation of which nothing is left
--- caller:  store::depart
+-- caller:  store::node::removal
 -- index:   removed_node_pkey
 -- locks:   departed, then old deaths
 WITH old AS (

@@ -1,5 +1,5 @@
 -- purpose: declare an incarnation dead: its fence rows go, which waits for its commit in flight and shuts out every later one
--- caller:  store::depart
+-- caller:  store::node::removal
 -- index:   fence_pkey, node_pkey, crash_pkey, work_claimed, timer_claimed
 -- locks:   fence, then node, then death, under lock_timeout
 WITH fences AS (

@@ -1,8 +1,8 @@
 -- purpose: find incarnations that hold claims but are known to nobody, and departures that somebody began and did not end
--- caller:  store::depart
+-- caller:  store::node::removal
 -- index:   work_claimed, timer_claimed
 -- locks:   none; the release is a statement of its own, or a node that registers meanwhile would be stripped
-SELECT c.claimed_by
+SELECT c.claimed_by AS incarnation
 FROM (SELECT w.claimed_by FROM work w WHERE w.claimed_by IS NOT NULL
       UNION SELECT t.claimed_by FROM timer t WHERE t.claimed_by IS NOT NULL) c
 WHERE NOT EXISTS (SELECT 1 FROM node n WHERE n.incarnation = c.claimed_by)

@@ -1,7 +1,7 @@
 -- purpose: release the claims of a departed incarnation, a batch at a time, with the blame for its death: if a row that
 --          had crashed twice was among them, that alone, else all. At its third crash a row becomes a dead letter, if it
 --          was there at half of the deaths within ten minutes or more; at its tenth in any case
--- caller:  store::depart
+-- caller:  store::node::removal
 -- index:   work_claimed, timer_claimed
 -- locks:   work by id, then timer by id; locked rows are skipped and found by the next sweep
 WITH verdict AS MATERIALIZED (
@@ -44,7 +44,7 @@ WITH verdict AS MATERIALIZED (
 ), freed AS (
     -- A start that is given up keeps nobody from starting; a replay asks again.
     DELETE FROM activation a USING work_dead d
-    WHERE d.kind = 0 AND a.tenant_id = d.tenant_id AND a.instance_id = d.instance_id
+    WHERE d.kind = 0 /* start */ AND a.tenant_id = d.tenant_id AND a.instance_id = d.instance_id
       AND NOT EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = a.tenant_id AND i.id = a.instance_id)
 ), letters AS (
     INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, timer_id, definition_id, version_id,
@@ -54,7 +54,7 @@ WITH verdict AS MATERIALIZED (
            d.created_at
     FROM work_dead d
     UNION ALL
-    SELECT d.tenant_id, d.instance_id, 5, 'the process that ran it died, ' || d.crashes || ' times', NULL, d.id,
+    SELECT d.tenant_id, d.instance_id, 5 /* timer */, 'the process that ran it died, ' || d.crashes || ' times', NULL, d.id,
            NULL, NULL, NULL, NULL, d.due, d.failures, d.crashes, NULL
     FROM timer_dead d
     RETURNING 1

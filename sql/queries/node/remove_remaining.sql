@@ -1,5 +1,6 @@
 -- purpose: tell whether anything is still claimed by an incarnation, locked rows included
--- caller:  store::depart
+-- caller:  store::node::removal
 -- index:   work_claimed, timer_claimed
 -- locks:   none
-SELECT EXISTS (SELECT 1 FROM work w WHERE w.claimed_by = $1) OR EXISTS (SELECT 1 FROM timer t WHERE t.claimed_by = $1)
+SELECT EXISTS (SELECT 1 FROM work w WHERE w.claimed_by = $1)
+       OR EXISTS (SELECT 1 FROM timer t WHERE t.claimed_by = $1) AS remains

@@ -1,10 +1,10 @@
 -- purpose: tell whether an incarnation still stands (or departs, unfinished), whether it is late, and shows life
--- caller:  store::depart
+-- caller:  store::node::removal
 -- index:   node_pkey, removed_node_pkey
 -- locks:   none
 SELECT EXISTS (SELECT 1 FROM node n WHERE n.incarnation = $1)
-           OR EXISTS (SELECT 1 FROM removed_node d WHERE d.incarnation = $1) AS stands,
+           OR EXISTS (SELECT 1 FROM removed_node d WHERE d.incarnation = $1) AS exists,
        EXISTS (SELECT 1 FROM node n
                WHERE n.incarnation = $1 AND (n.last_seen < clock_timestamp() - n.tolerance
-                                             OR n.last_seen > clock_timestamp() + n.tolerance)) AS late,
-       has_idle_session($1) AS lives
+                                             OR n.last_seen > clock_timestamp() + n.tolerance)) AS is_late,
+       has_idle_session($1) AS is_alive

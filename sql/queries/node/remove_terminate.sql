@@ -1,5 +1,5 @@
 -- purpose: end every session of a departed or expired incarnation
--- caller:  store::depart
+-- caller:  store::node::removal
 -- index:   none
 -- locks:   none
-SELECT terminate_incarnation($1)
+SELECT terminate_incarnation($1) AS ended

@@ -2,4 +2,4 @@
 -- caller:  store::observe, from `mainspring bench failover`
 -- index:   none
 -- locks:   none
-SELECT clock_timestamp()
+SELECT clock_timestamp() AS now

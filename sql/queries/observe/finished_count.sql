@@ -2,4 +2,4 @@
 -- caller:  store::observe, from `mainspring bench failover`
 -- index:   instance_pkey
 -- locks:   none
-SELECT count(*) FROM instance i WHERE i.tenant_id = $1 AND i.id = ANY($2) AND i.status = 1 AND i.sub_status = 3
+SELECT count(*) AS count FROM instance i WHERE i.tenant_id = $1 AND i.id = ANY($2) AND i.status = 1 /* finished */ AND i.sub_status = 3 /* finished */

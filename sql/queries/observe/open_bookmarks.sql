@@ -2,4 +2,4 @@
 -- caller:  store::observe, from `mainspring bench signals`
 -- index:   bookmark_hash
 -- locks:   none
-SELECT count(*) FROM bookmark b WHERE b.publishable
+SELECT count(*) AS count FROM bookmark b WHERE b.publishable

@@ -2,4 +2,4 @@
 -- caller:  store::observe, from `mainspring bench timers`
 -- index:   timer_due
 -- locks:   none
-SELECT count(*) FROM timer t WHERE t.claimed_by IS NULL
+SELECT count(*) AS count FROM timer t WHERE t.claimed_by IS NULL

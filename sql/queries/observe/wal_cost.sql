@@ -3,5 +3,6 @@
 -- caller:  store::observe, from `mainspring bench workflows`
 -- index:   none
 -- locks:   none
-SELECT pg_backend_pid(), pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint, (to_json(w)->>'wal_sync')::bigint
+SELECT pg_backend_pid() AS backend, pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint AS wal_bytes,
+       (to_json(w)->>'wal_sync')::bigint AS wal_flushes
 FROM pg_stat_wal w

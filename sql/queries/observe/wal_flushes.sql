@@ -2,4 +2,4 @@
 -- caller:  store::observe, from `mainspring bench workflows`
 -- index:   none
 -- locks:   none
-SELECT coalesce(sum(fsyncs), 0)::bigint FROM pg_stat_io WHERE object = 'wal' AND context = 'normal'
+SELECT coalesce(sum(fsyncs), 0)::bigint AS wal_flushes FROM pg_stat_io WHERE object = 'wal' AND context = 'normal'

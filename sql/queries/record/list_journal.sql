@@ -1,6 +1,6 @@
 -- purpose: read the records in which a page of an instance's journal stands, in order, each with how many entries come
 --          before it, and how many there are in all
--- caller:  store::journal
+-- caller:  store::record
 -- index:   burst_record_pkey
 -- locks:   none
 SELECT p.total, p.earlier, r.first_entry, r.began_at, r.body

@@ -1,5 +1,5 @@
 -- purpose: read what an idempotency key stands for
--- caller:  store::accept, store::event, store::work
+-- caller:  store::request
 -- index:   idempotency_key_pkey
 -- locks:   none
 SELECT q.fingerprint, q.instance_id, q.work_id FROM idempotency_key q

@@ -2,4 +2,4 @@
 -- caller:  store::schedule
 -- index:   none
 -- locks:   none
-SELECT clock_timestamp()
+SELECT clock_timestamp() AS now

@@ -5,9 +5,9 @@
 SELECT s.tenant_id, s.id, s.definition_id, s.activity_id, s.spec, s.anchor, s.version, s.last_occurrence, s.next_occurrence,
        s.next_fire, s.queued,
        -- No EXISTS: its plan may hash all of activation.
-       s.overlap > 0 AND coalesce((SELECT true FROM activation a
+       s.overlap > 0 /* allow */ AND coalesce((SELECT true FROM activation a
                                    WHERE a.tenant_id = s.tenant_id AND a.key = schedule_key(s.id) AND a.exclusive
-                                   LIMIT 1), false),
-       clock_timestamp(), s.paused
+                                   LIMIT 1), false) AS is_running,
+       clock_timestamp() AS now, s.paused
 FROM schedule s
 WHERE s.tenant_id = $1 AND s.id = $2

@@ -14,14 +14,14 @@ WITH turn AS MATERIALIZED (
       -- Its strategy was published a moment ago, and what counts is not known yet: not now.
       AND NOT EXISTS (SELECT 1 FROM definition d
                       WHERE d.tenant_id = s.tenant_id AND d.definition_id = s.definition_id AND d.is_published
-                        AND d.seeding = 2)
+                        AND d.seeding = 2 /* seed */)
     ORDER BY s.tenant_id, s.id
     FOR NO KEY UPDATE OF s SKIP LOCKED
 ), wanted AS MATERIALIZED (
     SELECT t.no, t.tenant_id, t.id, t.overlap, x.instance_id, x.activity_id, x.payload, x.delay, d.definition_id,
            d.version_id, d.version, d.activation_strategy,
-           CASE WHEN d.activation_strategy > 0 THEN activation_key(d.activation_strategy, d.definition_id, NULL) END AS held,
-           CASE WHEN d.activation_strategy > 0 THEN activation_blocked(t.tenant_id, d.activation_strategy, d.definition_id, NULL)
+           CASE WHEN d.activation_strategy > 0 /* always */ THEN activation_key(d.activation_strategy, d.definition_id, NULL) END AS held,
+           CASE WHEN d.activation_strategy > 0 /* always */ THEN activation_blocked(t.tenant_id, d.activation_strategy, d.definition_id, NULL)
                 ELSE false END AS blocked
     FROM turn t
     JOIN unnest($2::schedule_start[]) x ON x.no = t.no
@@ -38,7 +38,7 @@ WITH turn AS MATERIALIZED (
     RETURNING tenant_id, instance_id
 ), started AS (
     INSERT INTO work (tenant_id, instance_id, kind, definition_id, version_id, definition_version, body, available_at)
-    SELECT w.tenant_id, w.instance_id, 0, w.definition_id, w.version_id, w.version,
+    SELECT w.tenant_id, w.instance_id, 0 /* start */, w.definition_id, w.version_id, w.version,
            json_build_object('triggerActivityId', w.activity_id, 'payload', w.payload),
            now() + w.delay * interval '1 microsecond'
     FROM wanted w
@@ -50,10 +50,10 @@ WITH turn AS MATERIALIZED (
     RETURNING tenant_id, instance_id
 ), busy AS (
     INSERT INTO activation (tenant_id, key, instance_id, exclusive, strategy, definition_id)
-    SELECT w.tenant_id, schedule_key(w.id), w.instance_id, true, 0, w.definition_id
+    SELECT w.tenant_id, schedule_key(w.id), w.instance_id, true, 0 /* schedule */, w.definition_id
     FROM wanted w
     JOIN started s ON s.tenant_id = w.tenant_id AND s.instance_id = w.instance_id
-    WHERE w.overlap > 0
+    WHERE w.overlap > 0 /* allow */
     ORDER BY w.tenant_id, w.id
     ON CONFLICT DO NOTHING
 ), counted AS (

@@ -6,10 +6,10 @@
 SELECT s.tenant_id, s.id, s.definition_id, s.activity_id, s.spec, s.anchor, s.version, s.last_occurrence, s.next_occurrence,
        s.next_fire, s.queued,
        -- No EXISTS: its plan may hash all of activation.
-       s.overlap > 0 AND coalesce((SELECT true FROM activation a
+       s.overlap > 0 /* allow */ AND coalesce((SELECT true FROM activation a
                                    WHERE a.tenant_id = s.tenant_id AND a.key = schedule_key(s.id) AND a.exclusive
-                                   LIMIT 1), false),
-       now()
+                                   LIMIT 1), false) AS is_running,
+       now() AS now
 FROM schedule s
 WHERE s.next_fire <= now() AND s.next_fire IS NOT NULL AND NOT s.paused
 ORDER BY s.next_fire, s.id

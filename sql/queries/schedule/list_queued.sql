@@ -3,7 +3,7 @@
 -- index:   schedule_queued, activation_held
 -- locks:   none
 SELECT s.tenant_id, s.id, s.definition_id, s.activity_id, s.spec, s.anchor, s.version, s.last_occurrence, s.next_occurrence,
-       s.next_fire, s.queued, false, now()
+       s.next_fire, s.queued, false AS is_running, now() AS now
 FROM schedule s
 WHERE s.queued IS NOT NULL AND NOT s.paused
   AND NOT EXISTS (SELECT 1 FROM activation a

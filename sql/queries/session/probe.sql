@@ -2,5 +2,6 @@
 -- caller:  db::direct
 -- index:   none
 -- locks:   none
-SELECT pg_backend_pid(), current_setting('search_path'), current_setting('server_version_num'),
-       current_setting('server_version'), current_setting('fsync')
+SELECT pg_backend_pid() AS session, current_setting('search_path') AS search_path,
+       current_setting('server_version_num') AS version_num, current_setting('server_version') AS version,
+       current_setting('fsync') AS fsync

@@ -1,6 +1,6 @@
 -- purpose: settle what the start of a session cannot ask for: what only newer servers know is set where it is known, and
 --          synchronous_commit is raised to on, never lowered. On a standby it fails as read-only (25006)
--- caller:  db::connect, once for each connection
+-- caller:  db::pinned, once for each connection
 -- index:   none
 -- locks:   none
 SELECT CASE WHEN pg_is_in_recovery() THEN txid_current()::text END

@@ -1,7 +1,7 @@
 -- purpose: accept starts durably, resolving the version that is published at this moment; those that a worker of this
 --          node waits for are born claimed. A start that its version's activation strategy refuses writes nothing, nor
 --          does one under a strategy that was published so recently that what counts is not known yet
--- caller:  store::accept, in the forms that it names: a start of a workflow that has a strategy, or just had one, is told
+-- caller:  store::start, in the forms that it names: a start of a workflow that has a strategy, or just had one, is told
 --          apart where none is asked for, and not made
 -- index:   definition_published, instance_pkey, idempotency_key_pkey, work_start, activation_held
 -- locks:   request by key, then activation by key, then work
@@ -13,20 +13,20 @@ WITH wanted AS MATERIALIZED (
            NOT s.claimed AND
            coalesce((SELECT true FROM instance i WHERE i.tenant_id = s.tenant_id AND i.id = s.instance_id LIMIT 1),
                     (SELECT true FROM work w WHERE w.tenant_id = s.tenant_id AND w.instance_id = s.instance_id
-                     AND w.kind = 0 AND w.definition_id IS NOT NULL LIMIT 1),
+                     AND w.kind = 0 /* start */ AND w.definition_id IS NOT NULL LIMIT 1),
                     false) AS taken,
            s.route, s.key, s.fingerprint, d.activation_strategy,
-           CASE WHEN d.activation_strategy > 0 THEN activation_key(d.activation_strategy, s.definition_id, s.body->>'correlationId')
+           CASE WHEN d.activation_strategy > 0 /* always */ THEN activation_key(d.activation_strategy, s.definition_id, s.body->>'correlationId')
            END AS held,
-           d.seeding = 2 AS unseeded,
-           CASE WHEN d.seeding = 2 THEN true
-                WHEN d.activation_strategy > 0
+           d.seeding = 2 /* seed */ AS unseeded,
+           CASE WHEN d.seeding = 2 /* seed */ THEN true
+                WHEN d.activation_strategy > 0 /* always */
                 THEN activation_blocked(s.tenant_id, d.activation_strategy, s.definition_id, s.body->>'correlationId')
                 ELSE false END AS blocked,
            false AS strict
 --]
 --[unasked
-           CASE WHEN d.activation_strategy = 0 AND d.seeding = 0
+           CASE WHEN d.activation_strategy = 0 /* always */ AND d.seeding = 0 /* done */
 --]
 --[unasked and unclaimed
                  AND (s.claimed
@@ -34,13 +34,13 @@ WITH wanted AS MATERIALIZED (
                                    WHERE i.tenant_id = s.tenant_id AND i.id = s.instance_id LIMIT 1),
                                   (SELECT false FROM work w
                                    WHERE w.tenant_id = s.tenant_id AND w.instance_id = s.instance_id
-                                     AND w.kind = 0 AND w.definition_id IS NOT NULL LIMIT 1),
+                                     AND w.kind = 0 /* start */ AND w.definition_id IS NOT NULL LIMIT 1),
                                   true))
 --]
 --[unasked
                 -- The number of its row: so what was made need not be joined to what was asked for.
                 THEN nextval('work_id_seq') END AS id,
-           (d.activation_strategy > 0 OR d.seeding > 0) AS strict
+           (d.activation_strategy > 0 /* always */ OR d.seeding > 0 /* done */) AS strict
 --]
 --[own
     FROM unnest($2::start_request[]) s
@@ -82,7 +82,7 @@ WITH wanted AS MATERIALIZED (
 ), made AS (
     INSERT INTO work (tenant_id, instance_id, kind, definition_id, version_id, definition_version, body, claimed_by,
                       claim_no)
-    SELECT f.tenant_id, f.instance_id, 0, f.definition_id, f.version_id, f.version, f.body,
+    SELECT f.tenant_id, f.instance_id, 0 /* start */, f.definition_id, f.version_id, f.version, f.body,
            CASE WHEN f.claimed THEN $1::bigint END, CASE WHEN f.claimed THEN 1 ELSE 0 END
     FROM fresh f
     LEFT JOIN activated a ON a.tenant_id = f.tenant_id AND a.instance_id = f.instance_id
@@ -92,7 +92,7 @@ WITH wanted AS MATERIALIZED (
     -- start stands alone, and is told that its id is taken.
     RETURNING tenant_id, instance_id, id
 )
-SELECT w.no, w.version_id, w.version, m.id, now(), w.strict
+SELECT w.no, w.version_id, w.version, m.id, now() AS accepted_at, w.strict
        , w.blocked OR (f.no IS NOT NULL AND m.id IS NULL
                        -- Its idempotency key was just written, and would stand for a start that is none: it goes again.
                        AND (w.key IS NULL OR withdraw_idempotency_key(w.tenant_id, w.route, w.key))) AS cannot_start
@@ -111,7 +111,7 @@ LEFT JOIN made m ON m.tenant_id = w.tenant_id AND m.instance_id = w.instance_id
 ), made AS (
     INSERT INTO work (tenant_id, id, instance_id, kind, definition_id, version_id, definition_version, body, claimed_by,
                       claim_no) OVERRIDING SYSTEM VALUE
-    SELECT w.tenant_id, w.id, w.instance_id, 0, w.definition_id, w.version_id, w.version, w.body,
+    SELECT w.tenant_id, w.id, w.instance_id, 0 /* start */, w.definition_id, w.version_id, w.version, w.body,
            CASE WHEN w.claimed THEN $1::bigint END, CASE WHEN w.claimed THEN 1 ELSE 0 END
     FROM wanted w
     WHERE w.id IS NOT NULL
@@ -121,7 +121,7 @@ LEFT JOIN made m ON m.tenant_id = w.tenant_id AND m.instance_id = w.instance_id
 --]
 --[unasked
 )
-SELECT w.no, w.version_id, w.version, w.id, now(), coalesce(w.strict, false) AS strict
+SELECT w.no, w.version_id, w.version, w.id, now() AS accepted_at, coalesce(w.strict, false) AS strict
 FROM wanted w
 --]
 --[relaxed

@@ -1,10 +1,10 @@
 -- purpose: tell which of the starts are there whose acceptance is in doubt: as a row of work, with whether it still is as it
 --          was born, claimed by this incarnation; or as an instance by now
--- caller:  store::accept
+-- caller:  store::start::doubt
 -- index:   work_start, instance_pkey
 -- locks:   none
 SELECT s.no::integer, w.id, w.version_id, w.definition_version,
-       coalesce(w.claimed_by = $1 AND w.claim_no = 1, false) AS as_born, now()
+       coalesce(w.claimed_by = $1 AND w.claim_no = 1, false) AS as_born, now() AS asked_at
 FROM unnest($2::text[], $3::text[]) WITH ORDINALITY s(tenant_id, instance_id, no)
 LEFT JOIN LATERAL (SELECT w.id, w.version_id, w.definition_version, w.claimed_by, w.claim_no FROM work w
                    WHERE w.tenant_id = s.tenant_id AND w.instance_id = s.instance_id AND w.definition_id IS NOT NULL

@@ -20,8 +20,8 @@ WITH kept AS MATERIALIZED (
     SELECT x.id, substr(encode(sha256(convert_to('inbox|' || x.id || '|' || $2 || '|' || t.activity_id, 'UTF8')), 'hex'),
                         1, 32) AS instance_id,
            t.activity_id, x.payload, x.correlation_id, d.definition_id, d.version_id, d.version, d.activation_strategy,
-           CASE WHEN d.activation_strategy > 0 THEN activation_key(d.activation_strategy, d.definition_id, x.correlation_id) END AS held,
-           CASE WHEN d.activation_strategy > 0 THEN activation_blocked($1, d.activation_strategy, d.definition_id, x.correlation_id)
+           CASE WHEN d.activation_strategy > 0 /* always */ THEN activation_key(d.activation_strategy, d.definition_id, x.correlation_id) END AS held,
+           CASE WHEN d.activation_strategy > 0 /* always */ THEN activation_blocked($1, d.activation_strategy, d.definition_id, x.correlation_id)
                 ELSE false END AS blocked
     FROM taken x
     JOIN trigger t ON t.tenant_id = $1 AND t.definition_id = $2 AND t.hash = x.hash
@@ -36,11 +36,11 @@ WITH kept AS MATERIALIZED (
     RETURNING instance_id
 ), started AS (
     INSERT INTO work (tenant_id, instance_id, kind, definition_id, version_id, definition_version, body)
-    SELECT $1, g.instance_id, 0, g.definition_id, g.version_id, g.version,
+    SELECT $1, g.instance_id, 0 /* start */, g.definition_id, g.version_id, g.version,
            json_build_object('triggerActivityId', g.activity_id, 'payload', g.payload,
                              'correlationId', g.correlation_id)
     FROM triggered g
     WHERE g.held IS NULL OR EXISTS (SELECT 1 FROM activated a WHERE a.instance_id = g.instance_id)
     RETURNING 1
 )
-SELECT (SELECT count(*) FROM triggered) - (SELECT count(*) FROM started)
+SELECT (SELECT count(*) FROM triggered) - (SELECT count(*) FROM started) AS refused

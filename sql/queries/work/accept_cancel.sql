@@ -4,10 +4,10 @@
 -- index:   instance_pkey, work_start
 -- locks:   instance or the start, then work
 WITH bumped AS (
-    UPDATE instance SET version = version + 1 WHERE tenant_id = $1 AND id = $2 AND status = 0 RETURNING id
+    UPDATE instance SET version = version + 1 WHERE tenant_id = $1 AND id = $2 AND status = 0 /* running */ RETURNING id
 ), stripped AS (
     UPDATE work w SET claimed_by = NULL, claim_no = w.claim_no + 1, available_at = now()
-    WHERE w.tenant_id = $1 AND w.instance_id = $2 AND w.kind = 0 AND w.definition_id IS NOT NULL
+    WHERE w.tenant_id = $1 AND w.instance_id = $2 AND w.kind = 0 /* start */ AND w.definition_id IS NOT NULL
     RETURNING w.id
 ), known AS (
     SELECT 1 FROM bumped
@@ -17,7 +17,8 @@ WITH bumped AS (
     -- The number of a cancel is negative: a claim reads the rows of an instance in the order of work_instance, and takes
     -- the cancel first, however many rows were accepted before it.
     INSERT INTO work (tenant_id, id, instance_id, kind, body) OVERRIDING SYSTEM VALUE
-    SELECT $1, -nextval('work_id_seq'), $2, 3, '{}' WHERE EXISTS (SELECT 1 FROM known)
+    SELECT $1, -nextval('work_id_seq'), $2, 3 /* cancel */, '{}' WHERE EXISTS (SELECT 1 FROM known)
     RETURNING id
 )
-SELECT (SELECT id FROM made), EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = $1 AND i.id = $2)
+SELECT (SELECT id FROM made) AS id,
+       EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = $1 AND i.id = $2) AS is_known

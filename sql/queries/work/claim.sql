@@ -52,7 +52,7 @@ WITH target AS MATERIALIZED (
         WHERE w.tenant_id = t.tenant_id AND w.instance_id = t.instance_id AND coalesce(w.claimed_by, 0) = 0
           AND w.available_at <= now()
           AND (w.crashes < 2
-               OR w.kind = 0 AND (SELECT true FROM work c
+               OR w.kind = 0 /* start */ AND (SELECT true FROM work c
                                  WHERE c.instance_id = w.instance_id AND c.id + 0 < 0 AND c.tenant_id = w.tenant_id
                                    AND coalesce(c.claimed_by, 0) = 0 AND c.available_at <= now() AND c.crashes < 2 LIMIT 1))
         ORDER BY w.id + 0 LIMIT $4
@@ -80,7 +80,7 @@ WITH target AS MATERIALIZED (
 )
 SELECT tenant_id, instance_id, id AS work_id, NULL::text AS timer_id, claim_no, kind, body, definition_id, version_id,
        definition_version, failures, crashes, NULL::timestamptz AS due,
-       now()
+       now() AS claimed_at
 FROM work_taken
 UNION ALL
 SELECT tenant_id, instance_id, NULL, id, claim_no, NULL, NULL, NULL, NULL, NULL, failures, crashes, due, now()

@@ -1,17 +1,17 @@
 -- purpose: delete a page of what is left to do for an instance that was cancelled, behind the row $3; what a caller may wait
 --          for is noted as having met nothing
--- caller:  store::cancelled
+-- caller:  store::work
 -- index:   instance_pkey, work_instance
 -- locks:   work by id; rows that another session has locked are skipped, and meet nothing in a burst of their own
 -- An instance that was deleted meanwhile, and another one that began under its id, have not ended in this snapshot.
 WITH ended AS MATERIALIZED (
-    SELECT 1 FROM instance i WHERE i.tenant_id = $1 AND i.id = $2 AND i.status = 1
+    SELECT 1 FROM instance i WHERE i.tenant_id = $1 AND i.id = $2 AND i.status = 1 /* finished */
 ), page AS MATERIALIZED (
     SELECT w.ctid AS place
     FROM work w
     WHERE w.tenant_id = $1 AND w.instance_id = $2 AND w.id + 0 > $3 AND coalesce(w.claimed_by, 0) = 0
       -- A start has lost the race for its id; its burst gives back what it holds.
-      AND w.kind <> 0
+      AND w.kind <> 0 /* start */
       AND EXISTS (SELECT 1 FROM ended)
     ORDER BY w.id + 0 LIMIT $4
     FOR UPDATE SKIP LOCKED
@@ -19,6 +19,6 @@ WITH ended AS MATERIALIZED (
     DELETE FROM work w USING page p WHERE w.ctid = p.place RETURNING w.id, w.kind
 ), noted AS (
     INSERT INTO unmatched_work (tenant_id, work_id)
-    SELECT $1, g.id FROM gone g WHERE g.kind IN (1, 3)
+    SELECT $1, g.id FROM gone g WHERE g.kind IN (1 /* resume */, 3 /* cancel */)
 )
 SELECT g.id FROM gone g ORDER BY g.id

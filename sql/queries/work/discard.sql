@@ -11,8 +11,8 @@ WITH gone AS (
 -- What the start held, unless the instance that stands there has the same right to it.
 DELETE FROM activation a
 USING gone g
-WHERE g.kind = 0 AND a.tenant_id = g.tenant_id AND a.instance_id = g.instance_id
+WHERE g.kind = 0 /* start */ AND a.tenant_id = g.tenant_id AND a.instance_id = g.instance_id
   AND NOT EXISTS (SELECT 1 FROM instance i
-                  WHERE i.tenant_id = a.tenant_id AND i.id = a.instance_id AND i.status = 0
+                  WHERE i.tenant_id = a.tenant_id AND i.id = a.instance_id AND i.status = 0 /* running */
                     AND i.definition_id = a.definition_id
-                    AND (a.strategy = 1 OR a.correlation_id IS NOT DISTINCT FROM nullif(i.correlation_id, '')))
+                    AND (a.strategy = 1 /* singleton */ OR a.correlation_id IS NOT DISTINCT FROM nullif(i.correlation_id, '')))

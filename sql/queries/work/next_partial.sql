@@ -24,4 +24,4 @@ WITH ahead AS MATERIALIZED (
 )
 SELECT (extract(epoch FROM coalesce((SELECT min(o.available_at) FROM ours o),
                                     (SELECT max(a.available_at) FROM ahead a HAVING count(*) >= 1000)) - now())
-        * 1000000)::bigint
+        * 1000000)::bigint AS next_due

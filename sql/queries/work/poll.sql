@@ -13,7 +13,7 @@
 -- database holds an old snapshot.
 -- NOT IN is hashed; NOT EXISTS would compare every row of a busy instance that is left out with the whole list. What
 -- comes next is the next entry of each index, however many there are.
-SELECT (extract(epoch FROM n.at - clock_timestamp()) * 1000000)::bigint, f.tenant_id, f.instance_id, f.count, f.suspect,
+SELECT (extract(epoch FROM n.at - clock_timestamp()) * 1000000)::bigint AS next_due, f.tenant_id, f.instance_id, f.count, f.isolated,
        f.oldest
 FROM (SELECT least((SELECT w.available_at FROM work w
                     WHERE w.claimed_by IS NULL AND w.available_at > now()
@@ -22,10 +22,10 @@ FROM (SELECT least((SELECT w.available_at FROM work w
                     WHERE t.claimed_by IS NULL AND t.available_at > now()
                     ORDER BY t.available_at LIMIT 1))) n(at)
 LEFT JOIN LATERAL (
-    SELECT p.tenant_id, p.instance_id, count(*) AS count, bool_or(p.suspect) AS suspect, min(p.available_at) AS oldest
+    SELECT p.tenant_id, p.instance_id, count(*) AS count, bool_or(p.isolated) AS isolated, min(p.available_at) AS oldest
     FROM (
-        (SELECT x.tenant_id, x.instance_id, x.available_at, x.suspect
-         FROM (SELECT w.tenant_id, w.instance_id, w.available_at, w.id, w.crashes >= 2 AS suspect
+        (SELECT x.tenant_id, x.instance_id, x.available_at, x.isolated
+         FROM (SELECT w.tenant_id, w.instance_id, w.available_at, w.id, w.crashes >= 2 AS isolated
                FROM work w
                WHERE w.claimed_by IS NULL AND w.available_at <= now()
                  AND w.available_at >= greatest($5, now() - $6::bigint * interval '1 microsecond')
@@ -35,8 +35,8 @@ LEFT JOIN LATERAL (
          WHERE $7 = 1 OR (hashtext(x.instance_id) & 2147483647) % $7 = $8::integer
          ORDER BY x.available_at, x.id LIMIT $1)
         UNION ALL
-        (SELECT x.tenant_id, x.instance_id, x.available_at, x.suspect
-         FROM (SELECT t.tenant_id, t.instance_id, t.available_at, t.crashes >= 2 AS suspect
+        (SELECT x.tenant_id, x.instance_id, x.available_at, x.isolated
+         FROM (SELECT t.tenant_id, t.instance_id, t.available_at, t.crashes >= 2 AS isolated
                FROM timer t
                WHERE t.claimed_by IS NULL AND t.available_at <= now()
                  AND t.available_at >= greatest($5, now() - $6::bigint * interval '1 microsecond')

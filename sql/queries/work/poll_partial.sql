@@ -4,12 +4,12 @@
 -- index:   work_ready, timer_due, instance_pkey, work_start
 -- locks:   none
 -- The version is asked for row by row, in the order of the queue, so that the walk ends when enough is found.
-SELECT now(), f.tenant_id, f.instance_id, f.count, f.suspect, f.oldest
+SELECT now() AS polled_at, f.tenant_id, f.instance_id, f.count, f.isolated, f.oldest
 FROM (SELECT 1) one
 LEFT JOIN LATERAL (
-    SELECT p.tenant_id, p.instance_id, count(*) AS count, bool_or(p.suspect) AS suspect, min(p.available_at) AS oldest
+    SELECT p.tenant_id, p.instance_id, count(*) AS count, bool_or(p.isolated) AS isolated, min(p.available_at) AS oldest
     FROM (
-        (SELECT w.tenant_id, w.instance_id, w.available_at, w.crashes >= 2 AS suspect
+        (SELECT w.tenant_id, w.instance_id, w.available_at, w.crashes >= 2 AS isolated
          FROM work w
          WHERE w.claimed_by IS NULL AND w.available_at <= now() AND w.available_at >= $7 AND ($4::boolean OR w.crashes < 2)
            AND (w.tenant_id, w.instance_id) NOT IN (SELECT * FROM unnest($2::text[], $3::text[]))
@@ -17,7 +17,7 @@ LEFT JOIN LATERAL (
                     w.version_id,
                     (SELECT i.version_id FROM instance i WHERE i.tenant_id = w.tenant_id AND i.id = w.instance_id),
                     (SELECT s.version_id FROM work s
-                     WHERE s.tenant_id = w.tenant_id AND s.instance_id = w.instance_id AND s.kind = 0
+                     WHERE s.tenant_id = w.tenant_id AND s.instance_id = w.instance_id AND s.kind = 0 /* start */
                        AND s.definition_id IS NOT NULL), ''))
                NOT IN (SELECT * FROM unnest($5::text[], $6::text[]))
          ORDER BY w.available_at, w.id LIMIT $1)

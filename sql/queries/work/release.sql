@@ -1,6 +1,6 @@
 -- purpose: hand claimed rows back, with the blame and the back-off that the burst earned; at its twentieth failure a
---          row becomes a dead letter. Circumstances ($7 = 1) alone bring nobody past half of that, the row's own
---          failures ($7 = 2) do
+--          row becomes a dead letter. Circumstances ($7 = 1 /* transient */) alone bring nobody past half of that, the row's own
+--          failures ($7 = 2 /* row */) do
 -- caller:  store::claim
 -- index:   work_pkey, timer_pkey
 -- locks:   work by id, then timer by id
@@ -9,7 +9,7 @@ WITH returned AS MATERIALIZED (
         u(tenant_id, instance_id, work_id, timer_id, claim_no)
 ), work_held AS MATERIALIZED (
     SELECT w.tenant_id, w.id,
-           CASE $7::smallint WHEN 0 THEN w.failures WHEN 1 THEN greatest(w.failures, least(w.failures + 1, 10))
+           CASE $7::smallint WHEN 0 /* none */ THEN w.failures WHEN 1 /* transient */ THEN greatest(w.failures, least(w.failures + 1, 10))
                              ELSE w.failures + 1 END AS failures
     FROM returned r
     JOIN work w ON w.tenant_id = r.tenant_id AND w.id = r.work_id
@@ -18,7 +18,7 @@ WITH returned AS MATERIALIZED (
     FOR NO KEY UPDATE OF w
 ), timer_held AS MATERIALIZED (
     SELECT t.tenant_id, t.instance_id, t.id,
-           CASE $7::smallint WHEN 0 THEN t.failures WHEN 1 THEN greatest(t.failures, least(t.failures + 1, 10))
+           CASE $7::smallint WHEN 0 /* none */ THEN t.failures WHEN 1 /* transient */ THEN greatest(t.failures, least(t.failures + 1, 10))
                              ELSE t.failures + 1 END AS failures
     FROM returned r
     JOIN timer t ON t.tenant_id = r.tenant_id AND t.instance_id = r.instance_id AND t.id = r.timer_id
@@ -29,27 +29,27 @@ WITH returned AS MATERIALIZED (
     UPDATE work w
     SET claimed_by = NULL, failures = h.failures, available_at = now() + $8::bigint * interval '1 microsecond'
     FROM work_held h
-    WHERE w.tenant_id = h.tenant_id AND w.id = h.id AND NOT ($7::smallint = 2 AND h.failures >= 20)
+    WHERE w.tenant_id = h.tenant_id AND w.id = h.id AND NOT ($7::smallint = 2 /* row */ AND h.failures >= 20)
 ), timer_back AS (
     UPDATE timer t
     SET claimed_by = NULL, failures = h.failures, available_at = now() + $8::bigint * interval '1 microsecond'
     FROM timer_held h
     WHERE t.tenant_id = h.tenant_id AND t.instance_id = h.instance_id AND t.id = h.id
-      AND NOT ($7::smallint = 2 AND h.failures >= 20)
+      AND NOT ($7::smallint = 2 /* row */ AND h.failures >= 20)
 ), work_dead AS (
     DELETE FROM work w USING work_held h
-    WHERE w.tenant_id = h.tenant_id AND w.id = h.id AND $7::smallint = 2 AND h.failures >= 20
+    WHERE w.tenant_id = h.tenant_id AND w.id = h.id AND $7::smallint = 2 /* row */ AND h.failures >= 20
     RETURNING w.tenant_id, w.instance_id, w.id, w.kind, w.definition_id, w.version_id, w.definition_version, w.body,
               h.failures, w.crashes, w.created_at
 ), timer_dead AS (
     DELETE FROM timer t USING timer_held h
-    WHERE t.tenant_id = h.tenant_id AND t.instance_id = h.instance_id AND t.id = h.id AND $7::smallint = 2
+    WHERE t.tenant_id = h.tenant_id AND t.instance_id = h.instance_id AND t.id = h.id AND $7::smallint = 2 /* row */
       AND h.failures >= 20
     RETURNING t.tenant_id, t.instance_id, t.id, t.due, h.failures, t.crashes
 ), freed AS (
     -- A start that is given up keeps nobody from starting; a replay asks again.
     DELETE FROM activation a USING work_dead d
-    WHERE d.kind = 0 AND a.tenant_id = d.tenant_id AND a.instance_id = d.instance_id
+    WHERE d.kind = 0 /* start */ AND a.tenant_id = d.tenant_id AND a.instance_id = d.instance_id
       AND NOT EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = a.tenant_id AND i.id = a.instance_id)
 ), letters AS (
     INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, timer_id, definition_id, version_id,
@@ -58,9 +58,9 @@ WITH returned AS MATERIALIZED (
            d.body, NULL, d.failures, d.crashes, d.created_at
     FROM work_dead d
     UNION ALL
-    SELECT d.tenant_id, d.instance_id, 5, $9, NULL, d.id, NULL, NULL, NULL, NULL, d.due, d.failures, d.crashes,
+    SELECT d.tenant_id, d.instance_id, 5 /* timer */, $9, NULL, d.id, NULL, NULL, NULL, NULL, d.due, d.failures, d.crashes,
            NULL
     FROM timer_dead d
     RETURNING 1
 )
-SELECT count(*) FROM letters
+SELECT count(*) AS dead FROM letters

@@ -51,7 +51,7 @@ impl UnbatchedLocks {
             Ok::<_, tokio_postgres::Error>(match form {
                 UnbatchedForm::TwoTrips => {
                     client.query_one(&self.lock, &[&key]).await?;
-                    client.query_one(&self.unlock, &[&key]).await?.get(0)
+                    client.query_one(&self.unlock, &[&key]).await?.get("freed")
                 }
                 UnbatchedForm::Pipelined => {
                     let params: [&(dyn postgres_types::ToSql + Sync); 1] = [&key];
@@ -60,9 +60,9 @@ impl UnbatchedLocks {
                         client.query_one(&self.unlock, &params),
                     );
                     locked?;
-                    freed?.get(0)
+                    freed?.get("freed")
                 }
-                UnbatchedForm::OneStatement => client.query_one(&self.both, &[&key]).await?.get(1),
+                UnbatchedForm::OneStatement => client.query_one(&self.both, &[&key]).await?.get("freed"),
             })
         })
         .await?;

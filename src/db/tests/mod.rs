@@ -45,7 +45,14 @@ async fn who_has_nothing_to_migrate_waits_for_nobody() {
     let other = base.open().await.unwrap();
     let lock = include_str!("../../../sql/queries/migrate/try_lock.sql");
     let class = base.schema().lock_class();
-    assert!(other.client.query_one(lock, &[&class]).await.unwrap().get::<_, bool>(0));
+    assert!(
+        other
+            .client
+            .query_one(lock, &[&class])
+            .await
+            .unwrap()
+            .get::<_, bool>("taken")
+    );
     let run = tokio::time::timeout(Duration::from_secs(20), migrate::run(&base));
     assert!(run.await.expect("it waited").unwrap().is_empty());
 }

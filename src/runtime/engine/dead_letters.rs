@@ -10,6 +10,7 @@ use crate::id::{BookmarkId, DefinitionId, InstanceId, TenantId, WorkId};
 use crate::runtime::context::request::{EventAccepted, Listed, Page};
 use crate::runtime::engine::Engine;
 use crate::runtime::engine::instances::window;
+use crate::store::code;
 use crate::store::dead_letter::stimulus;
 use crate::store::dead_letter::{self, Picked, Which};
 use crate::{Error, Result};
@@ -129,9 +130,9 @@ impl DeadLetterFilter {
             definition: self.definition_id.as_ref().map(DefinitionId::as_str),
             kinds: Some(numbers).filter(|_| !self.kinds.is_empty()),
             cause: self.cause.map(|cause| match cause {
-                DeadLetterCause::Failed => 0,
-                DeadLetterCause::Crashed => 1,
-                DeadLetterCause::Expired => 2,
+                DeadLetterCause::Failed => code::DeadLetterCause::Failed.number(),
+                DeadLetterCause::Crashed => code::DeadLetterCause::Crashed.number(),
+                DeadLetterCause::Expired => code::DeadLetterCause::Expired.number(),
             }),
             reason: self.reason_contains.as_deref(),
             from: self.from,

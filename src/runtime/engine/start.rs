@@ -17,10 +17,10 @@ use crate::runtime::worker::execute;
 use crate::runtime::worker::instruction::StartBody;
 use crate::runtime::worker::steps::Locked;
 use crate::store::claim::ClaimedRow;
+use crate::store::code::WorkKind;
 use crate::store::commit::Claim;
 use crate::store::request::IdempotencyKey;
 use crate::store::start::{AcceptedStart, Acceptor, NewStart};
-use crate::store::work::WorkKind;
 use crate::{Error, Result};
 
 /// Elsa's column for an instance id is as long; ours has no bound, but a bound there must be.

@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 use crate::execution::ScheduledTrigger;
 use crate::id::{DefinitionId, InstanceId};
 use crate::schedule::{Fire, OverlapDecision, OverlapPolicy, PlannedFire, Progress, Schedule, time_zone_database};
+use crate::store::code::Overlap;
 use crate::store::schedule::{PlanRow, Planner, ScheduleRow, Standing, StartRow, TurnRow};
 
 /// How long a schedule is left alone that cannot be read, or whose rows the database refuses.
@@ -96,11 +97,12 @@ impl Planner for Timetable<'_> {
 }
 
 fn overlap_number(overlap: OverlapPolicy) -> i16 {
-    match overlap {
-        OverlapPolicy::Allow => 0,
-        OverlapPolicy::Skip => 1,
-        OverlapPolicy::QueueOne => 2,
-    }
+    let code = match overlap {
+        OverlapPolicy::Allow => Overlap::Allow,
+        OverlapPolicy::Skip => Overlap::Skip,
+        OverlapPolicy::QueueOne => Overlap::Queue,
+    };
+    code.number()
 }
 
 /// The schedule of a row; none if it cannot be read: a newer node wrote it, or a hand.

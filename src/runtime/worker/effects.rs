@@ -5,48 +5,53 @@ use std::time::Duration;
 use crate::Result;
 use crate::execution::{Bookmark, BurstResult, Status, SubStatus};
 use crate::id::ActivityExecutionId;
+use crate::store::code::{StatusCode, SubStatusCode};
 use crate::store::commit::{BookmarkRow, DueRow, Effects, StimulusRow, WaitingBookmark};
 use crate::store::record::{Entry, Execution, ExecutionRef, Record, RecordRow};
 
 /// The number of a status in the database.
 pub(crate) fn status_number(status: Status) -> i16 {
-    match status {
-        Status::Running => 0,
-        Status::Finished => 1,
-    }
+    let code = match status {
+        Status::Running => StatusCode::Running,
+        Status::Finished => StatusCode::Finished,
+    };
+    code.number()
 }
 
 /// The number of a sub-status in the database.
 pub(crate) fn sub_status_number(sub_status: SubStatus) -> i16 {
-    SUB_STATUSES
-        .iter()
-        .position(|known| *known == sub_status)
-        .map_or(0, |place| place as i16)
+    let code = match sub_status {
+        SubStatus::Pending => SubStatusCode::Pending,
+        SubStatus::Executing => SubStatusCode::Executing,
+        SubStatus::Suspended => SubStatusCode::Suspended,
+        SubStatus::Finished => SubStatusCode::Finished,
+        SubStatus::Cancelled => SubStatusCode::Cancelled,
+        SubStatus::Faulted => SubStatusCode::Faulted,
+    };
+    code.number()
 }
 
 /// The word for a number of the database.
 pub(crate) fn status_word(number: i16) -> &'static str {
-    if number == 0 {
-        Status::Running.as_str()
-    } else {
-        Status::Finished.as_str()
-    }
+    let status = match StatusCode::from_number(number) {
+        Some(StatusCode::Running) => Status::Running,
+        Some(StatusCode::Finished) | None => Status::Finished,
+    };
+    status.as_str()
 }
 
 /// The word for a number of the database.
 pub(crate) fn sub_status_word(number: i16) -> &'static str {
-    let place = usize::try_from(number).unwrap_or_default();
-    SUB_STATUSES.get(place).unwrap_or(&SubStatus::Pending).as_str()
+    let sub_status = match SubStatusCode::from_number(number) {
+        Some(SubStatusCode::Pending) | None => SubStatus::Pending,
+        Some(SubStatusCode::Executing) => SubStatus::Executing,
+        Some(SubStatusCode::Suspended) => SubStatus::Suspended,
+        Some(SubStatusCode::Finished) => SubStatus::Finished,
+        Some(SubStatusCode::Cancelled) => SubStatus::Cancelled,
+        Some(SubStatusCode::Faulted) => SubStatus::Faulted,
+    };
+    sub_status.as_str()
 }
-
-const SUB_STATUSES: [SubStatus; 6] = [
-    SubStatus::Pending,
-    SubStatus::Executing,
-    SubStatus::Suspended,
-    SubStatus::Finished,
-    SubStatus::Cancelled,
-    SubStatus::Faulted,
-];
 
 fn micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)

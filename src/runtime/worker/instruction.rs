@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 use crate::execution::Instruction;
 use crate::id::{ActivityId, BookmarkId, StimulusHash};
 use crate::store::claim::ClaimedRow;
+use crate::store::code::WorkKind;
 use crate::store::commit::{Claim, StimulusRow};
 use crate::store::instance::Life;
-use crate::store::work::WorkKind;
 use crate::{Error, Result};
 
 /// The body of a start. Statements of the store write it, too: see `event/publish.sql`.

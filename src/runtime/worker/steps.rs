@@ -24,9 +24,9 @@ use crate::runtime::worker::instruction;
 use crate::runtime::worker::unsupported;
 use crate::store::claim::{self, ClaimedRow, InstanceKey, LoadedRow, Release, ReleaseCause};
 use crate::store::clock::DatabaseClock;
+use crate::store::code::WorkKind;
 use crate::store::commit::{Claim, Commit, CommitOutcome, CommitReply, CommitRequest, DefinitionRef, Effects};
 use crate::store::instance;
-use crate::store::work::WorkKind;
 use crate::{Error, Result};
 
 /// How long a row waits for the start of its instance, which somebody else has claimed.

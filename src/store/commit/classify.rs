@@ -6,7 +6,7 @@ use super::pipeline::{CommitConnection, claim_rows, request_row};
 use super::row::RequestRow;
 use super::{Commit, CommitOutcome, CommitRequest, FINISHED};
 use crate::Result;
-use crate::db::{ANSWER_TIMEOUT, within};
+use crate::db::{ANSWER_TIMEOUT, columns, within};
 use crate::failpoint;
 use crate::id::{InstanceVersion, WorkId};
 
@@ -65,25 +65,26 @@ pub(super) async fn classify<'a>(
             .query(&connection.classify, &[&incarnation, &writer, &requests, &claims]),
     )
     .await?;
+    let at = columns!(answer; no, is_registered, version, is_committed, is_claimed, continued, created_at, updated_at, is_holder, has_holders)?;
     Ok(answer
         .iter()
         .filter_map(|row| {
-            let no = usize::try_from(row.get::<_, i32>(0)).ok()?;
+            let no = usize::try_from(row.get::<_, i32>(at.no)).ok()?;
             let evidence = LossEvidence {
-                is_registered: row.get(1),
-                instance: row.get::<_, Option<i64>>(2).map(|version| Commit {
+                is_registered: row.get(at.is_registered),
+                instance: row.get::<_, Option<i64>>(at.version).map(|version| Commit {
                     version: InstanceVersion(version),
-                    continued: row.get::<_, Option<i64>>(5).map(WorkId),
-                    created_at: row.get(6),
-                    committed_at: row.get(7),
+                    continued: row.get::<_, Option<i64>>(at.continued).map(WorkId),
+                    created_at: row.get(at.created_at),
+                    committed_at: row.get(at.updated_at),
                     // Neither is read here; another poll is always safe.
                     has_pending_work: true,
                     released_schedule: true,
                 }),
-                is_committed: row.get(3),
-                is_claimed: row.get(4),
-                is_holder: row.get::<_, Option<bool>>(8).unwrap_or(false),
-                has_holders: row.get::<_, Option<bool>>(9).unwrap_or(false),
+                is_committed: row.get(at.is_committed),
+                is_claimed: row.get(at.is_claimed),
+                is_holder: row.get::<_, Option<bool>>(at.is_holder).unwrap_or(false),
+                has_holders: row.get::<_, Option<bool>>(at.has_holders).unwrap_or(false),
             };
             Some((no, loss(losers.get(&no)?, evidence, in_doubt)))
         })

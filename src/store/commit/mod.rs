@@ -43,6 +43,7 @@ pub(crate) use row::{BookmarkRow, DueRow, StimulusRow};
 pub(crate) use statement::StatementShape;
 pub(crate) use writer::{CommitWriter, WRITERS, WriterTasks};
 
+use super::code::StatusCode;
 use super::record::RecordRow;
 use crate::Error;
 use crate::id::{
@@ -181,9 +182,9 @@ impl CommitOutcome {
 }
 
 /// `instance.status` of a running instance.
-const RUNNING: i16 = 0;
+const RUNNING: i16 = StatusCode::Running.number();
 /// `instance.status` of an instance that has ended, however.
-const FINISHED: i16 = 1;
+const FINISHED: i16 = StatusCode::Finished.number();
 
 /// The outcome of a commit, with the guard that was held until it was known.
 pub(crate) struct CommitReply<G> {

@@ -10,7 +10,7 @@ use tokio_postgres::{Client, Statement};
 use super::row::{BookmarkRow, BurnedRow, ClaimRow, DueRow, KeyRow, RequestRow, StimulusRow};
 use super::statement::StatementShape;
 use super::{Claim, Commit, CommitRequest};
-use crate::db::{ANSWER_TIMEOUT, Connector, Failure, Session, within};
+use crate::db::{ANSWER_TIMEOUT, Connector, Failure, Session, find_column, within};
 use crate::failpoint;
 use crate::id::{Incarnation, InstanceVersion, WorkId};
 use crate::{Error, Result};
@@ -304,17 +304,19 @@ impl CommitConnection {
 }
 
 fn winners(rows: &[tokio_postgres::Row]) -> Winners {
-    let columns = rows.first().map_or(&[][..], |row| row.columns());
-    // The columns depend on the shape.
-    let place = |name| columns.iter().position(|column| column.name() == name);
+    let place = |name| find_column(rows, name);
+    let (Some(no), Some(version), Some(committed)) = (place("no"), place("version"), place("committed_at")) else {
+        return Winners::default();
+    };
+    // The other columns depend on the shape.
     let (created, freed, more) = (place("created_at"), place("freed"), place("more"));
     let continued = place("continued");
     rows.iter()
         .filter_map(|row| {
-            let no = usize::try_from(row.get::<_, i32>(0)).ok()?;
-            let committed_at = row.get(2);
+            let no = usize::try_from(row.get::<_, i32>(no)).ok()?;
+            let committed_at = row.get(committed);
             let commit = Commit {
-                version: InstanceVersion(row.get(1)),
+                version: InstanceVersion(row.get(version)),
                 created_at: created.and_then(|place| row.get(place)).unwrap_or(committed_at),
                 committed_at,
                 released_schedule: freed.is_some_and(|place| row.get(place)),

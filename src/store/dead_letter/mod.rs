@@ -9,9 +9,10 @@ use chrono::{DateTime, Utc};
 use postgres_types::ToSql;
 use serde_json::Value;
 
+use super::code::DeadLetterKind;
 use super::schedule;
 use super::start::cannot_start;
-use crate::db::Pool;
+use crate::db::{Pool, columns};
 use crate::id::{InstanceId, TenantId, WorkId};
 use crate::{Error, Result};
 
@@ -108,27 +109,27 @@ pub(crate) struct Replayed {
 
 /// What a number in `kind` is called.
 pub(super) fn word(kind: i16) -> &'static str {
-    match kind {
-        0 => "start",
-        1 => "resume",
-        2 => "stimulus",
-        3 => "cancel",
-        4 => "continue",
-        5 => "delay",
-        6 => "event",
-        _ => "unknown",
+    match DeadLetterKind::from_number(kind) {
+        Some(DeadLetterKind::Start) => "start",
+        Some(DeadLetterKind::Resume) => "resume",
+        Some(DeadLetterKind::Stimulus) => "stimulus",
+        Some(DeadLetterKind::Cancel) => "cancel",
+        Some(DeadLetterKind::Continue) => "continue",
+        Some(DeadLetterKind::Timer) => "delay",
+        Some(DeadLetterKind::Inbox) => "event",
+        None => "unknown",
     }
 }
 
 /// The numbers of a kind, by its word; none if there is no such word. A stimulus is one on its way or one that expired.
 pub(crate) fn kinds(word: &str) -> &'static [i16] {
     match word {
-        "start" => &[0],
-        "resume" => &[1],
-        "stimulus" => &[2, 6],
-        "cancel" => &[3],
-        "continue" => &[4],
-        "delay" => &[5],
+        "start" => const { &[DeadLetterKind::Start.number()] },
+        "resume" => const { &[DeadLetterKind::Resume.number()] },
+        "stimulus" => const { &[DeadLetterKind::Stimulus.number(), DeadLetterKind::Inbox.number()] },
+        "cancel" => const { &[DeadLetterKind::Cancel.number()] },
+        "continue" => const { &[DeadLetterKind::Continue.number()] },
+        "delay" => const { &[DeadLetterKind::Timer.number()] },
         _ => &[],
     }
 }
@@ -147,8 +148,9 @@ pub(crate) async fn list(
     offset: i64,
 ) -> Result<(u64, Vec<DeadLetter>)> {
     let rows = query(pool, LIST, tenant, which, [limit, offset]).await?;
-    let total = rows.first().map_or(0, |row| row.get::<_, i64>(0));
-    let letters = rows.iter().filter_map(letter).collect();
+    let total = rows.first().map_or(0, |row| row.get::<_, i64>("total"));
+    let at = LetterColumns::of(&rows)?;
+    let letters = rows.iter().filter_map(|row| letter(at, row)).collect();
     Ok((u64::try_from(total).unwrap_or(0), letters))
 }
 
@@ -187,9 +189,10 @@ pub(crate) async fn pick(
     limit: i64,
 ) -> Result<Vec<Picked>> {
     let rows = query(pool, PICK, tenant, which, [behind, limit]).await?;
+    let at = columns!(rows; id, together)?;
     let picked = rows.iter().map(|row| Picked {
-        id: row.get(0),
-        together: row.get(1),
+        id: row.get(at.id),
+        together: row.get(at.together),
     });
     Ok(picked.collect())
 }
@@ -198,39 +201,45 @@ pub(crate) async fn pick(
 /// replay holds are left out.
 pub(crate) async fn replay_many(pool: &Pool, tenant: &TenantId, ids: &[i64]) -> Result<ManyReplayed> {
     let row = pool.query_one(REPLAY_MANY, &[&tenant.as_str(), &ids]).await?;
-    let count = |place: usize| u64::try_from(row.get::<_, i64>(place)).unwrap_or(0);
+    let count = |name: &str| u64::try_from(row.get::<_, i64>(name)).unwrap_or(0);
     Ok(ManyReplayed {
-        taken: count(0),
-        rows: count(1),
+        taken: count("taken"),
+        rows: count("rows"),
     })
 }
 
+columns!(struct LetterColumns { id, instance_id, kind, reason, created_at, failures, crashes, body, work_id, timer_id, definition_id, correlation_id, accepted_at, hash, activity_execution_id, name });
+
 /// None: the page is empty.
-fn letter(row: &tokio_postgres::Row) -> Option<DeadLetter> {
+fn letter(at: LetterColumns, row: &tokio_postgres::Row) -> Option<DeadLetter> {
     Some(DeadLetter {
-        id: row.get::<_, Option<i64>>(1)?,
-        instance: Some(row.get::<_, String>(2))
+        id: row.get::<_, Option<i64>>(at.id)?,
+        instance: Some(row.get::<_, String>(at.instance_id))
             .filter(|id| !id.is_empty())
             .map(InstanceId::new),
-        kind: match row.get(3) {
-            6 => "stimulus",
+        kind: match row.get(at.kind) {
+            kind if kind == DeadLetterKind::Inbox.number() => "stimulus",
             kind => word(kind),
         },
-        reason: row.get(4),
-        created_at: row.get(5),
-        failures: row.get(6),
-        crashes: row.get(7),
+        reason: row.get(at.reason),
+        created_at: row.get(at.created_at),
+        failures: row.get(at.failures),
+        crashes: row.get(at.crashes),
         // JSON that Postgres takes and we do not, as it nests too deep.
-        body: row.try_get::<_, Option<Value>>(8).ok().flatten().unwrap_or(Value::Null),
-        work: row.get(9),
-        timer: row.get(10),
-        definition: row.get(11),
-        correlation_id: row.get(12),
-        accepted_at: row.get(13),
-        stimulus: row.get::<_, Option<String>>(14).map(|hash| Stimulus {
+        body: row
+            .try_get::<_, Option<Value>>(at.body)
+            .ok()
+            .flatten()
+            .unwrap_or(Value::Null),
+        work: row.get(at.work_id),
+        timer: row.get(at.timer_id),
+        definition: row.get(at.definition_id),
+        correlation_id: row.get(at.correlation_id),
+        accepted_at: row.get(at.accepted_at),
+        stimulus: row.get::<_, Option<String>>(at.hash).map(|hash| Stimulus {
             hash,
-            name: row.get::<_, Option<String>>(16).unwrap_or_default(),
-            activity_execution_id: row.get(15),
+            name: row.get::<_, Option<String>>(at.name).unwrap_or_default(),
+            activity_execution_id: row.get(at.activity_execution_id),
         }),
     })
 }
@@ -251,22 +260,22 @@ pub(crate) async fn find(pool: &Pool, tenant: &TenantId, id: i64) -> Result<Dead
 pub(crate) async fn replay(pool: &Pool, tenant: &TenantId, id: i64) -> Result<Replayed> {
     let row = pool.query_opt(REPLAY, &[&tenant.as_str(), &id]).await?;
     let row = row.ok_or_else(|| not_found(&id.to_string()))?;
-    if row.get(3) {
+    if row.get("schedule_is_running") {
         return Err(schedule::is_running());
     }
-    if row.get(2) {
+    if row.get("is_refused") {
         return Err(cannot_start());
     }
     Ok(Replayed {
-        instance: InstanceId::new(row.get::<_, String>(0)),
-        work: row.get::<_, Option<i64>>(1).map(WorkId),
+        instance: InstanceId::new(row.get::<_, String>("instance_id")),
+        work: row.get::<_, Option<i64>>("work_id").map(WorkId),
     })
 }
 
 /// Throws a letter away. One without which a running instance would wait for ever: [`Error::is_conflict`].
 pub(crate) async fn delete(pool: &Pool, tenant: &TenantId, id: i64) -> Result<()> {
     let row = pool.query_one(DELETE, &[&tenant.as_str(), &id]).await?;
-    match (row.get(0), row.get(1)) {
+    match (row.get("known"), row.get("gone")) {
         (_, true) => Ok(()),
         (true, false) => Err(Error::conflict(
             "dead-letter-needed",

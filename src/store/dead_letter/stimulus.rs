@@ -37,7 +37,7 @@ pub(crate) async fn replay(
         return Ok(None);
     };
     let hash: [u8; 32] = row
-        .get::<_, Vec<u8>>(0)
+        .get::<_, Vec<u8>>("hash")
         .try_into()
         .map_err(|_| Error::internal("a dead letter has no stimulus"))?;
     let hash = StimulusHash(hash);
@@ -52,9 +52,9 @@ pub(crate) async fn replay(
             return Ok(None);
         };
         failpoint::hit("replay.taken").await?;
-        let instance: Option<String> = letter.get(4);
+        let instance: Option<String> = letter.get("instance_id");
         let mut went = None;
-        if !letter.get::<_, bool>(6) {
+        if !letter.get::<_, bool>("ended") {
             let key = format!("letter-{id}");
             let lifetime = i64::try_from(lifetime.as_micros()).unwrap_or(i64::MAX);
             let params: [&(dyn ToSql + Sync); 11] = [
@@ -63,11 +63,11 @@ pub(crate) async fn replay(
                 &key,
                 &[0u8; 32].as_slice(),
                 &hash.0.as_slice(),
-                &letter.get::<_, String>(1),
-                &letter.get::<_, Option<Value>>(2),
-                &letter.get::<_, Option<String>>(3),
+                &letter.get::<_, String>("name"),
+                &letter.get::<_, Option<Value>>("payload"),
+                &letter.get::<_, Option<String>>("correlation_id"),
                 &instance,
-                &letter.get::<_, Option<String>>(5),
+                &letter.get::<_, Option<String>>("activity_execution_id"),
                 &lifetime,
             ];
             went = Some(fanout(&client.query_one(PUBLISH, &params).await?));

@@ -14,7 +14,7 @@
 use chrono::{DateTime, Utc};
 use postgres_types::ToSql;
 
-use crate::db::{ANSWER_TIMEOUT, Pool, within};
+use crate::db::{ANSWER_TIMEOUT, Pool, columns, within};
 use crate::failpoint;
 use crate::id::{InstanceId, TenantId, WorkId};
 use crate::{Error, Result};
@@ -52,11 +52,11 @@ pub(crate) async fn delete(pool: &Pool, tenant: &TenantId, instance: &InstanceId
             let standing = client.query_opt(&lock, &key).await?;
             failpoint::hit("delete.fenced").await?;
             // Without an instance there is no journal of it.
-            let since: Option<DateTime<Utc>> = standing.map(|row| row.get(0));
+            let since: Option<DateTime<Utc>> = standing.map(|row| row.get("created_at"));
             let row = client
                 .query_one(&delete, &[&tenant.as_str(), &instance.as_str(), &since])
                 .await?;
-            if !row.get::<_, bool>(2) {
+            if !row.get::<_, bool>("missed") {
                 failpoint::hit("delete.written").await?;
                 return Ok::<_, Error>(row);
             }
@@ -83,8 +83,8 @@ pub(crate) async fn delete(pool: &Pool, tenant: &TenantId, instance: &InstanceId
         })?;
     failpoint::hit("delete.committed").await?;
     connection.give_back();
-    let known: bool = row.get(0);
-    let works = row.get::<_, Vec<i64>>(1).into_iter().map(WorkId).collect();
+    let known: bool = row.get("known");
+    let works = row.get::<_, Vec<i64>>("works").into_iter().map(WorkId).collect();
     Ok(known.then_some(Deleted { works }))
 }
 
@@ -109,8 +109,9 @@ pub(crate) async fn meant(pool: &Pool, tenant: &TenantId, meant: &Meant<'_>) -> 
         &meant.unfinished,
     ];
     let rows = pool.query(IDS, &params).await?;
+    let at = columns!(rows; id)?;
     Ok(rows
         .iter()
-        .map(|row| InstanceId::new(row.get::<_, String>(0)))
+        .map(|row| InstanceId::new(row.get::<_, String>(at.id)))
         .collect())
 }

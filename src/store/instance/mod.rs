@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_postgres::Row;
 
+use super::code::{StatusCode, SubStatusCode};
 use super::commit::DefinitionRef;
 use crate::Result;
-use crate::db::Pool;
+use crate::db::{Pool, columns};
 use crate::id::{BookmarkId, DefinitionId, InstanceId, InstanceVersion, TenantId, VersionId};
 
 const FIND: &str = include_str!("../../../sql/queries/instance/find.sql");
@@ -45,22 +46,24 @@ pub(crate) struct InstanceRow {
     pub(crate) finished_at: Option<DateTime<Utc>>,
 }
 
-fn instance_row(row: &Row, from: usize) -> InstanceRow {
+columns!(struct InstanceColumns { id, definition_id, version_id, definition_version, status, sub_status, correlation_id, name, incident_count, created_at, updated_at, finished_at });
+
+fn instance_row(at: InstanceColumns, row: &Row) -> InstanceRow {
     InstanceRow {
-        id: InstanceId::new(row.get::<_, String>(from)),
+        id: InstanceId::new(row.get::<_, String>(at.id)),
         definition: DefinitionRef {
-            definition_id: DefinitionId::new(row.get::<_, String>(from + 1)),
-            version_id: VersionId::new(row.get::<_, String>(from + 2)),
-            version: row.get(from + 3),
+            definition_id: DefinitionId::new(row.get::<_, String>(at.definition_id)),
+            version_id: VersionId::new(row.get::<_, String>(at.version_id)),
+            version: row.get(at.definition_version),
         },
-        status: row.get(from + 4),
-        sub_status: row.get(from + 5),
-        correlation_id: row.get(from + 6),
-        name: row.get(from + 7),
-        incident_count: row.get(from + 8),
-        created_at: row.get(from + 9),
-        updated_at: row.get(from + 10),
-        finished_at: row.get(from + 11),
+        status: row.get(at.status),
+        sub_status: row.get(at.sub_status),
+        correlation_id: row.get(at.correlation_id),
+        name: row.get(at.name),
+        incident_count: row.get(at.incident_count),
+        created_at: row.get(at.created_at),
+        updated_at: row.get(at.updated_at),
+        finished_at: row.get(at.finished_at),
     }
 }
 
@@ -71,25 +74,31 @@ pub(crate) async fn find(
     id: &InstanceId,
 ) -> Result<Option<(InstanceRow, Vec<u8>, InstanceVersion)>> {
     let row = pool.query_opt(FIND, &[&tenant.as_str(), &id.as_str()]).await?;
-    Ok(row.map(|row| (instance_row(&row, 0), row.get(12), InstanceVersion(row.get(13)))))
+    let Some(row) = row else { return Ok(None) };
+    let version = InstanceVersion(row.get("instance_version"));
+    Ok(Some((
+        instance_row(InstanceColumns::of(&row)?, &row),
+        row.get("state"),
+        version,
+    )))
 }
 
 /// Reads a start that was accepted and not yet committed by its first burst, as the instance that it will be.
 pub(crate) async fn pending(pool: &Pool, tenant: &TenantId, id: &InstanceId) -> Result<Option<InstanceRow>> {
     let row = pool.query_opt(PENDING, &[&tenant.as_str(), &id.as_str()]).await?;
     Ok(row.map(|row| {
-        let created_at: DateTime<Utc> = row.get(3);
-        let body: Value = row.get(4);
+        let created_at: DateTime<Utc> = row.get("created_at");
+        let body: Value = row.get("body");
         let text = |field: &str| body.get(field).and_then(Value::as_str).map(str::to_owned);
         InstanceRow {
             id: id.clone(),
             definition: DefinitionRef {
-                definition_id: DefinitionId::new(row.get::<_, Option<String>>(0).unwrap_or_default()),
-                version_id: VersionId::new(row.get::<_, Option<String>>(1).unwrap_or_default()),
-                version: row.get::<_, Option<i32>>(2).unwrap_or_default(),
+                definition_id: DefinitionId::new(row.get::<_, Option<String>>("definition_id").unwrap_or_default()),
+                version_id: VersionId::new(row.get::<_, Option<String>>("version_id").unwrap_or_default()),
+                version: row.get::<_, Option<i32>>("definition_version").unwrap_or_default(),
             },
-            status: 0,
-            sub_status: 0,
+            status: StatusCode::Running.number(),
+            sub_status: SubStatusCode::Pending.number(),
             correlation_id: text("correlationId"),
             name: text("name"),
             incident_count: 0,
@@ -133,9 +142,10 @@ pub(crate) async fn list(pool: &Pool, tenant: &TenantId, filter: &ListFilter<'_>
     let rows = pool.query(LIST, &params).await?;
     let total = rows
         .first()
-        .map_or(0, |row| u64::try_from(row.get::<_, i64>(0)).unwrap_or(0));
-    let items = rows.iter().filter(|row| row.get::<_, Option<String>>(1).is_some());
-    Ok((total, items.map(|row| instance_row(row, 1)).collect()))
+        .map_or(0, |row| u64::try_from(row.get::<_, i64>("total")).unwrap_or(0));
+    let at = InstanceColumns::of(&rows)?;
+    let items = rows.iter().filter(|row| row.get::<_, Option<String>>(at.id).is_some());
+    Ok((total, items.map(|row| instance_row(at, row)).collect()))
 }
 
 /// What an instance waits for.
@@ -150,7 +160,11 @@ pub(crate) struct Waiting {
 pub(crate) async fn bookmarks(pool: &Pool, tenant: &TenantId, id: &InstanceId) -> Result<Option<Waiting>> {
     let row = pool.query_opt(BOOKMARKS, &[&tenant.as_str(), &id.as_str()]).await?;
     Ok(row.map(|row| Waiting {
-        life: Life::begun(row.get(0)),
-        bookmarks: row.get::<_, Vec<String>>(1).into_iter().map(BookmarkId::new).collect(),
+        life: Life::begun(row.get("created_at")),
+        bookmarks: row
+            .get::<_, Vec<String>>("bookmarks")
+            .into_iter()
+            .map(BookmarkId::new)
+            .collect(),
     }))
 }

@@ -8,10 +8,12 @@ use std::time::{Duration, Instant};
 use tokio_postgres::Client;
 
 use crate::Result;
-use crate::db::{ANSWER_TIMEOUT, Pool, SchemaName, within};
+use crate::db::{ANSWER_TIMEOUT, Pool, SchemaName, columns, within};
 
 pub(crate) mod report;
 
+const TRY: &str = include_str!("../../../sql/queries/lock/try.sql");
+const RELEASE: &str = include_str!("../../../sql/queries/lock/release.sql");
 const WAIT: &str = include_str!("../../../sql/queries/lock/wait_until_free.sql");
 const FOREIGN: &str = include_str!("../../../sql/queries/lock/list_foreign.sql");
 
@@ -49,7 +51,8 @@ impl ForeignLock {
 pub(crate) async fn foreign_locks(pool: &Pool, schema: &SchemaName, keys: &[i64]) -> Result<Vec<ForeignLock>> {
     let (prefix, class) = (prefix(schema), schema.lock_class());
     let rows = pool.query(FOREIGN, &[&prefix, &class, &schema.as_str(), &keys]).await?;
-    Ok(rows.iter().map(foreign).collect())
+    let at = ForeignColumns::of(&rows)?;
+    Ok(rows.iter().map(|row| foreign(at, row)).collect())
 }
 
 /// Who holds this key of the 64-bit space and is no node, as a node sees that only registers.
@@ -60,20 +63,26 @@ pub(crate) async fn foreign_holder(client: &Client, schema: &SchemaName, key: i6
         client.query(FOREIGN, &[&prefix, &class, &schema.as_str(), &keys]),
     )
     .await?;
-    Ok(rows.iter().map(foreign).find(|held| held.class.is_none()))
+    let at = ForeignColumns::of(&rows)?;
+    Ok(rows
+        .iter()
+        .map(|row| foreign(at, row))
+        .find(|held| held.class.is_none()))
 }
 
 fn prefix(schema: &SchemaName) -> String {
     format!("mainspring/{}/", schema.key())
 }
 
-fn foreign(row: &tokio_postgres::Row) -> ForeignLock {
+columns!(struct ForeignColumns { class, key, process_id, user_name, application_name });
+
+fn foreign(at: ForeignColumns, row: &tokio_postgres::Row) -> ForeignLock {
     ForeignLock {
-        class: row.get(0),
-        key: row.get(1),
-        process_id: row.get(2),
-        user: row.get(3),
-        application: row.get(4),
+        class: row.get(at.class),
+        key: row.get(at.key),
+        process_id: row.get(at.process_id),
+        user: row.get(at.user_name),
+        application: row.get(at.application_name),
     }
 }
 
@@ -124,5 +133,17 @@ pub(crate) async fn wait_until_free(client: &Client, key: i64, timeout: Duration
     let deadline = timeout + ANSWER_TIMEOUT;
     Ok(within(deadline, client.query_one(WAIT, &[&key, &timeout_ms]))
         .await?
-        .get(0))
+        .get("is_free"))
+}
+
+/// Tries to take a lock of the 64-bit space for this session, alone; whether it has it.
+pub(crate) async fn try_key(client: &Client, key: i64) -> Result<bool> {
+    let row = within(ANSWER_TIMEOUT, client.query_one(TRY, &[&vec![key]])).await?;
+    Ok(row.get("taken"))
+}
+
+/// Gives a lock of this session back.
+pub(crate) async fn release_key(client: &Client, key: i64) -> Result<()> {
+    within(ANSWER_TIMEOUT, client.query(RELEASE, &[&vec![key]])).await?;
+    Ok(())
 }

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::db::Pool;
+use crate::db::{Pool, columns};
 use crate::id::Incarnation;
 use crate::{Error, Result};
 
@@ -30,11 +30,12 @@ pub(crate) struct LockRow {
 /// The locks that the nodes of a schema hold; `schema_key` is what their connections are named with.
 pub(crate) async fn held_locks(pool: &Pool, schema_key: &str) -> Result<Vec<LockRow>> {
     let rows = pool.query(LOCKS, &[&format!("mainspring/{schema_key}/")]).await?;
+    let at = columns!(rows; incarnation, key, shared, waiting)?;
     let row = |row: &tokio_postgres::Row| LockRow {
-        incarnation: Incarnation(row.get(0)),
-        key: row.get(1),
-        shared: row.get(2),
-        waiting: row.get(3),
+        incarnation: Incarnation(row.get(at.incarnation)),
+        key: row.get(at.key),
+        shared: row.get(at.shared),
+        waiting: row.get(at.waiting),
     };
     Ok(rows.iter().map(row).collect())
 }
@@ -60,7 +61,7 @@ pub(crate) struct LockReport {
 
 /// Asks all nodes to write down what they know; answers count from the moment that this gives.
 pub(crate) async fn request_reports(pool: &Pool, channel: &str) -> Result<DateTime<Utc>> {
-    Ok(pool.query_one(ASK, &[&channel]).await?.get(0))
+    Ok(pool.query_one(ASK, &[&channel]).await?.get("asked_at"))
 }
 
 /// Writes down what this node knows.
@@ -72,18 +73,19 @@ pub(crate) async fn write_report(pool: &Pool, incarnation: Incarnation, locks: &
 
 /// Whether all nodes that live have answered.
 pub(crate) async fn all_reported(pool: &Pool, since: DateTime<Utc>) -> Result<bool> {
-    Ok(pool.query_one(MISSING, &[&since]).await?.get::<_, i64>(0) == 0)
+    Ok(pool.query_one(MISSING, &[&since]).await?.get::<_, i64>("missing") == 0)
 }
 
 /// What was answered.
 pub(crate) async fn reports(pool: &Pool, since: DateTime<Utc>) -> Result<Vec<(Incarnation, Vec<LockReport>)>> {
     let rows = pool.query(READ, &[&since]).await?;
+    let at = columns!(rows; incarnation, locks)?;
     Ok(rows
         .iter()
         .map(|row| {
             // A newer node may say it in another way; then its locks are shown without.
-            let said = Vec::deserialize(row.get::<_, Value>(1)).unwrap_or_default();
-            (Incarnation(row.get(0)), said)
+            let said = Vec::deserialize(row.get::<_, Value>(at.locks)).unwrap_or_default();
+            (Incarnation(row.get(at.incarnation)), said)
         })
         .collect())
 }

@@ -9,7 +9,7 @@ use tokio_postgres::{Client, Statement};
 
 use super::commit::WRITERS;
 use crate::Result;
-use crate::db::{ANSWER_TIMEOUT, Pool, within};
+use crate::db::{ANSWER_TIMEOUT, Pool, columns, within};
 use crate::failpoint;
 use crate::id::{Incarnation, NodeId};
 
@@ -26,7 +26,9 @@ const LEAVE: &str = include_str!("../../../sql/queries/node/leave.sql");
 /// Takes the next incarnation: never used before in this database.
 pub(crate) async fn next_incarnation(client: &Client) -> Result<Incarnation> {
     Ok(Incarnation(
-        within(ANSWER_TIMEOUT, client.query_one(INCARNATION, &[])).await?.get(0),
+        within(ANSWER_TIMEOUT, client.query_one(INCARNATION, &[]))
+            .await?
+            .get("incarnation"),
     ))
 }
 
@@ -51,7 +53,8 @@ pub(crate) async fn register(
 /// The incarnations that are registered, or departing, under a node id; oldest first.
 pub(crate) async fn by_node_id(client: &Client, node: &NodeId) -> Result<Vec<Incarnation>> {
     let rows = within(ANSWER_TIMEOUT, client.query(BY_ID, &[&node.as_str()])).await?;
-    Ok(rows.iter().map(|row| Incarnation(row.get(0))).collect())
+    let at = columns!(rows; incarnation)?;
+    Ok(rows.iter().map(|row| Incarnation(row.get(at.incarnation))).collect())
 }
 
 /// Says that this incarnation is about to leave.
@@ -140,29 +143,29 @@ pub(crate) async fn check_in(
 ) -> Result<CheckIn> {
     let row = within(deadline, client.query_one(statement, &[&incarnation.0])).await?;
     Ok(CheckIn {
-        registered: row.get(0),
-        revision: row.get(1),
-        next_due: row.get::<_, Option<i64>>(2).map(micros),
-        head: row.get(11),
+        registered: row.get("registered"),
+        revision: row.get("revision"),
+        next_due: row.get::<_, Option<i64>>("next_due").map(micros),
+        head: row.get("head"),
         expired: row
-            .get::<_, Vec<i64>>(3)
+            .get::<_, Vec<i64>>("expired")
             .into_iter()
-            .zip(row.get::<_, Vec<i64>>(4))
+            .zip(row.get::<_, Vec<i64>>("tolerances"))
             .map(|(incarnation, tolerance)| ExpiredNode {
                 incarnation: Incarnation(incarnation),
                 tolerance: micros(tolerance),
             })
             .collect(),
-        members: row.get::<_, Vec<i64>>(5).into_iter().map(Incarnation).collect(),
-        jobs_due: row.get(6),
-        has_api_peers: row.get(7),
-        next_fire: row.get::<_, Option<i64>>(8).map(micros),
-        queued: row.get(9),
-        has_worker_peers: row.get(10),
-        worker_peers: row.get(12),
-        rank: row.get(13),
-        transactions: row.get(14),
-        clock: row.get(15),
+        members: row.get::<_, Vec<i64>>("members").into_iter().map(Incarnation).collect(),
+        jobs_due: row.get("jobs_due"),
+        has_api_peers: row.get("has_api_peers"),
+        next_fire: row.get::<_, Option<i64>>("next_fire").map(micros),
+        queued: row.get("queued"),
+        has_worker_peers: row.get("has_worker_peers"),
+        worker_peers: row.get("worker_peers"),
+        rank: row.get("rank"),
+        transactions: row.get("transactions"),
+        clock: row.get("clock"),
     })
 }
 
@@ -188,17 +191,18 @@ pub(crate) struct NodeRow {
 /// Who is there, oldest registration first.
 pub(crate) async fn list(pool: &Pool) -> Result<Vec<NodeRow>> {
     let rows = pool.query(LIST, &[]).await?;
+    let at = columns!(rows; incarnation, node_id, started_at, last_seen, state, running, age_ms, missing_activity_types, roles, scheduler_term)?;
     let row = |row: &tokio_postgres::Row| NodeRow {
-        incarnation: Incarnation(row.get(0)),
-        node: NodeId::new(row.get::<_, String>(1)),
-        started_at: row.get(2),
-        last_seen: row.get(3),
-        state: row.get(4),
-        running: row.get(5),
-        age_ms: row.get(6),
-        lacks: row.get(7),
-        roles: row.get(8),
-        scheduler_term: row.get(9),
+        incarnation: Incarnation(row.get(at.incarnation)),
+        node: NodeId::new(row.get::<_, String>(at.node_id)),
+        started_at: row.get(at.started_at),
+        last_seen: row.get(at.last_seen),
+        state: row.get(at.state),
+        running: row.get(at.running),
+        age_ms: row.get(at.age_ms),
+        lacks: row.get(at.missing_activity_types),
+        roles: row.get(at.roles),
+        scheduler_term: row.get(at.scheduler_term),
     };
     Ok(rows.iter().map(row).collect())
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use tokio_postgres::Client;
 
-use crate::db::{ANSWER_TIMEOUT, within};
+use crate::db::{ANSWER_TIMEOUT, columns, within};
 use crate::failpoint;
 use crate::id::{Incarnation, NodeId};
 use crate::{Error, Result};
@@ -73,7 +73,7 @@ pub(crate) async fn remove(
 pub(crate) async fn terminate(client: &Client, incarnation: Incarnation) -> Result<()> {
     match within(ANSWER_TIMEOUT, client.query_one(TERMINATE, &[&incarnation.0])).await {
         Ok(row) => {
-            let ended: i32 = row.get(0);
+            let ended: i32 = row.get("ended");
             if ended > 0 {
                 tracing::info!(%incarnation, ended, "ended the sessions of a departed incarnation");
             }
@@ -96,7 +96,7 @@ async fn release(client: &Client, incarnation: Incarnation) -> Result<u64> {
     let mut released = 0;
     loop {
         let row = within(ANSWER_TIMEOUT, client.query_one(RELEASE, &[&incarnation.0])).await?;
-        let (count, dead): (i64, i64) = (row.get(0), row.get(1));
+        let (count, dead): (i64, i64) = (row.get("released"), row.get("dead"));
         if dead > 0 {
             tracing::error!(%incarnation, dead, "rows that every process died of became dead letters");
         }
@@ -107,7 +107,7 @@ async fn release(client: &Client, incarnation: Incarnation) -> Result<u64> {
         }
         let remaining: bool = within(ANSWER_TIMEOUT, client.query_one(REMAINING, &[&incarnation.0]))
             .await?
-            .get(0);
+            .get("remains");
         if !remaining {
             return Ok(released);
         }
@@ -137,20 +137,22 @@ pub(crate) struct NodeState {
 pub(crate) async fn node_state(client: &Client, incarnation: Incarnation) -> Result<NodeState> {
     let row = within(ANSWER_TIMEOUT, client.query_one(STATE, &[&incarnation.0])).await?;
     Ok(NodeState {
-        exists: row.get(0),
-        is_late: row.get(1),
-        is_alive: row.get(2),
+        exists: row.get("exists"),
+        is_late: row.get("is_late"),
+        is_alive: row.get("is_alive"),
     })
 }
 
 /// Departures that somebody began; whether somebody is still at it nobody can know, and two do no harm.
 pub(crate) async fn unfinished(client: &Client) -> Result<Vec<Incarnation>> {
     let rows = within(ANSWER_TIMEOUT, client.query(UNFINISHED, &[])).await?;
-    Ok(rows.iter().map(|row| Incarnation(row.get(0))).collect())
+    let at = columns!(rows; incarnation)?;
+    Ok(rows.iter().map(|row| Incarnation(row.get(at.incarnation))).collect())
 }
 
 /// Incarnations that hold claims but are known to nobody, and departures that somebody began and did not end.
 pub(crate) async fn orphaned(client: &Client) -> Result<Vec<Incarnation>> {
     let rows = within(ANSWER_TIMEOUT, client.query(ORPHANS, &[])).await?;
-    Ok(rows.iter().map(|row| Incarnation(row.get(0))).collect())
+    let at = columns!(rows; incarnation)?;
+    Ok(rows.iter().map(|row| Incarnation(row.get(at.incarnation))).collect())
 }

@@ -14,7 +14,7 @@ use postgres_types::ToSql;
 use tokio_postgres::Row;
 
 use super::{AcceptTask, ConnectionSource, Pending, StartOutcome, no_connection};
-use crate::db::{ANSWER_TIMEOUT, within};
+use crate::db::{ANSWER_TIMEOUT, columns, within};
 use crate::id::{VersionId, WorkId};
 use crate::store::clock::DatabaseClock;
 use crate::store::commit::DefinitionRef;
@@ -120,21 +120,27 @@ impl AcceptTask {
 
 /// Answers those that the rows tell of, and gives back the others.
 fn answer(batch: Vec<Pending>, rows: &[Row]) -> Vec<Pending> {
+    let Ok(at) = columns!(*rows; no, id, version_id, definition_version, as_born, asked_at) else {
+        return batch;
+    };
     let mut batch: Vec<Option<Pending>> = batch.into_iter().map(Some).collect();
     for row in rows {
-        let place = usize::try_from(row.get::<_, i32>(0) - 1).ok();
+        let place = usize::try_from(row.get::<_, i32>(at.no) - 1).ok();
         let found = place.and_then(|place| batch.get_mut(place)).and_then(Option::take);
         let Some((start, reply)) = found else { continue };
-        let outcome = match (row.get::<_, Option<i64>>(1), row.get::<_, Option<String>>(2)) {
+        let outcome = match (
+            row.get::<_, Option<i64>>(at.id),
+            row.get::<_, Option<String>>(at.version_id),
+        ) {
             // What was not born claimed is whoever's comes by.
-            (Some(work), Some(version_id)) if row.get(4) || !start.claimed => StartOutcome::Made {
+            (Some(work), Some(version_id)) if row.get(at.as_born) || !start.claimed => StartOutcome::Made {
                 work: WorkId(work),
                 definition: DefinitionRef {
                     definition_id: start.definition_id,
                     version_id: VersionId::from(version_id),
-                    version: row.get(3),
+                    version: row.get(at.definition_version),
                 },
-                clock: DatabaseClock::read(row.get(5)),
+                clock: DatabaseClock::read(row.get(at.asked_at)),
             },
             _ => StartOutcome::Existing,
         };

@@ -27,7 +27,7 @@ use super::clock::DatabaseClock;
 use super::commit::DefinitionRef;
 use super::parts::with_parts;
 use super::request::{IdempotencyKey, find_request};
-use crate::db::{ANSWER_TIMEOUT, Connector, Exclusive, Pool, Session, within};
+use crate::db::{ANSWER_TIMEOUT, Connector, Exclusive, Pool, Session, columns, find_column, within};
 use crate::failpoint;
 use crate::id::{DefinitionId, Incarnation, InstanceId, TenantId, VersionId, WorkId};
 use crate::{Error, Result};
@@ -466,28 +466,34 @@ impl AcceptTask {
             .collect();
         let incarnation = self.incarnation.0;
         let params: [&(dyn ToSql + Sync); 2] = [&incarnation, &rows];
-        let asked = |row: &Row, place| row.len() > place && row.get(place);
         let answer = self.query(self.form(batch), &params).await?;
         failpoint::hit("accept.after").await?;
+        let at = columns!(answer; no, version_id, version, id, accepted_at, strict)?;
+        // Which of these there are is a matter of the form.
+        let (unseeded, refused) = (find_column(&answer, "unseeded"), find_column(&answer, "cannot_start"));
+        let asked = |row: &Row, place: Option<usize>| place.is_some_and(|place| row.get(place));
         Ok(answer
             .iter()
             .filter_map(|row| {
-                let no = usize::try_from(row.get::<_, i32>(0)).ok()?;
+                let no = usize::try_from(row.get::<_, i32>(at.no)).ok()?;
                 let start = &batch.get(no)?.0;
-                let outcome = match (row.get::<_, Option<String>>(1), row.get::<_, Option<i64>>(3)) {
+                let outcome = match (
+                    row.get::<_, Option<String>>(at.version_id),
+                    row.get::<_, Option<i64>>(at.id),
+                ) {
                     (None, _) => StartOutcome::NoDefinition,
-                    (Some(_), None) if row.get(5) => StartOutcome::StrategyUnchecked,
-                    (Some(_), None) if asked(row, 7) => StartOutcome::Unseeded,
-                    (Some(_), None) if asked(row, 6) => StartOutcome::CannotStart,
+                    (Some(_), None) if row.get(at.strict) => StartOutcome::StrategyUnchecked,
+                    (Some(_), None) if asked(row, unseeded) => StartOutcome::Unseeded,
+                    (Some(_), None) if asked(row, refused) => StartOutcome::CannotStart,
                     (Some(_), None) => StartOutcome::IdTaken,
                     (Some(version_id), Some(work)) => StartOutcome::Made {
                         work: WorkId(work),
                         definition: DefinitionRef {
                             definition_id: start.definition_id.clone(),
                             version_id: VersionId::from(version_id),
-                            version: row.get(2),
+                            version: row.get(at.version),
                         },
-                        clock: DatabaseClock::read(row.get(4)),
+                        clock: DatabaseClock::read(row.get(at.accepted_at)),
                     },
                 };
                 Some((no, outcome))

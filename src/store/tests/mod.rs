@@ -14,5 +14,6 @@ mod keys;
 mod partitions;
 mod plans;
 mod record;
+mod sql;
 mod starts;
 mod vacuum;

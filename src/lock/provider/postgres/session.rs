@@ -25,7 +25,7 @@ use tokio_postgres::{Client, Notification, Statement};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{Budget, message};
-use crate::db::{ANSWER_TIMEOUT, Channel, Connector, LastAnswer, Session, within};
+use crate::db::{ANSWER_TIMEOUT, Channel, Connector, LastAnswer, Session, find_column, within};
 use crate::lock::frontend::{BackendParts, FencingToken, Frontend, TokenRequest};
 use crate::lock::key::{KeyFunction, LockKey};
 use crate::lock::request::LockMode;
@@ -79,11 +79,11 @@ pub(super) async fn start(
     )
     .await?;
     let row = within(ANSWER_TIMEOUT, client.query_one(CAPACITY, &[])).await?;
-    let budget = budget.of(row.get(0));
-    let me: i32 = row.get(1);
+    let budget = budget.of(row.get("capacity"));
+    let me: i32 = row.get("process_id");
     if let Some(liveness) = liveness {
         let taken = within(ANSWER_TIMEOUT, client.query(TRY, &[&vec![liveness.0]])).await?;
-        if !taken.first().is_some_and(|row| row.get(1)) {
+        if !taken.first().is_some_and(|row| row.get("taken")) {
             return Err(Error::conflict(
                 "liveness-lock-taken",
                 "another session holds the liveness lock of this node",
@@ -269,7 +269,8 @@ impl Actor {
             return Ok(Vec::new());
         }
         let rows = self.session.client.query(statement, &[keys]).await?;
-        Ok(rows.iter().map(|row| LockKey(row.get(0))).collect())
+        let key = find_column(&rows, "key").unwrap_or_default();
+        Ok(rows.iter().map(|row| LockKey(row.get(key))).collect())
     }
 
     async fn notify(&self, payloads: &Vec<String>) -> Result<(), tokio_postgres::Error> {
@@ -289,7 +290,7 @@ impl Actor {
             self.session.client.query_one(&self.statements.token, &[]),
         )
         .await;
-        let token = row.map(|row| FencingToken(row.get::<_, i64>(0).cast_unsigned()));
+        let token = row.map(|row| FencingToken(row.get::<_, i64>("token").cast_unsigned()));
         // Fails for a dropped future; the number is skipped.
         let _ = request.send(token);
     }

@@ -1,0 +1,119 @@
+//! The numbers that columns hold for kinds, states and strategies, each with the name that it has in SQL.
+//!
+//! A literal in SQL carries its name, as in `kind = 0 /* start */`. A test reads all SQL, and compares name and number
+//! with the enums here.
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $number:literal $word:literal,)+ })+) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+            pub(crate) enum $name { $($(#[$variant_doc])* $variant = $number,)+ }
+
+            impl $name {
+                /// What the column holds.
+                #[allow(dead_code, reason = "some codes are only read")]
+                pub(crate) const fn number(self) -> i16 {
+                    self as i16
+                }
+
+                /// The code that a column holds; none: a newer program wrote it.
+                #[allow(dead_code, reason = "some codes are only written")]
+                pub(crate) fn from_number(number: i16) -> Option<Self> {
+                    match number {
+                        $($number => Some(Self::$variant),)+
+                        _ => None,
+                    }
+                }
+            }
+        )+
+
+        /// Each enum with its numbers and their names in SQL.
+        #[cfg(test)]
+        pub(super) const ALL: &[(&str, &[(i16, &str)])] =
+            &[$((stringify!($name), &[$(($name::$variant.number(), $word)),+])),+];
+    };
+}
+
+codes! {
+    /// `work.kind`: what an instruction tells the burst to do.
+    WorkKind {
+        Start = 0 "start",
+        Resume = 1 "resume",
+        Stimulus = 2 "stimulus",
+        Cancel = 3 "cancel",
+        Continue = 4 "continue",
+    }
+
+    /// `dead_letter.kind`: as [`WorkKind`], or the other table that the row was in.
+    DeadLetterKind {
+        Start = 0 "start",
+        Resume = 1 "resume",
+        Stimulus = 2 "stimulus",
+        Cancel = 3 "cancel",
+        Continue = 4 "continue",
+        Timer = 5 "timer",
+        /// An expired stimulus.
+        Inbox = 6 "inbox",
+    }
+
+    /// Why a row is a dead letter; computed, no column holds it.
+    DeadLetterCause {
+        Failed = 0 "failed",
+        Crashed = 1 "crashed",
+        Expired = 2 "expired",
+    }
+
+    /// `instance.status`.
+    StatusCode {
+        Running = 0 "running",
+        Finished = 1 "finished",
+    }
+
+    /// `instance.sub_status`.
+    SubStatusCode {
+        Pending = 0 "pending",
+        Executing = 1 "executing",
+        Suspended = 2 "suspended",
+        Finished = 3 "finished",
+        Cancelled = 4 "cancelled",
+        Faulted = 5 "faulted",
+    }
+
+    /// `definition.activation_strategy`.
+    ActivationStrategy {
+        Always = 0 "always",
+        Singleton = 1 "singleton",
+        CorrelatedSingleton = 2 "correlated singleton",
+        Correlation = 3 "correlation",
+    }
+
+    /// `activation.strategy`: what the key is held for.
+    ActivationHolder {
+        Schedule = 0 "schedule",
+        Singleton = 1 "singleton",
+        CorrelatedSingleton = 2 "correlated singleton",
+        Correlation = 3 "correlation",
+    }
+
+    /// `definition.seeding`: what is left to do after a publish changed the strategy.
+    Seeding {
+        Done = 0 "done",
+        Sweep = 1 "sweep",
+        Seed = 2 "seed",
+    }
+
+    /// `schedule.overlap`.
+    Overlap {
+        Allow = 0 "allow",
+        Skip = 1 "skip",
+        Queue = 2 "queue",
+    }
+
+    /// An argument of work/release.sql: what the failure that a release counts is due to.
+    ReleaseCode {
+        None = 0 "none",
+        Transient = 1 "transient",
+        Row = 2 "row",
+    }
+}

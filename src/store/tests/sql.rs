@@ -1,0 +1,232 @@
+//! What holds for all SQL: the queries, the schema, and what the store composes of them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::store::code;
+
+/// The columns that hold a code, each with its enums.
+const COLUMNS: [(&str, &[&str]); 7] = [
+    ("kind", &["WorkKind", "DeadLetterKind"]),
+    ("status", &["StatusCode"]),
+    ("sub_status", &["SubStatusCode"]),
+    ("activation_strategy", &["ActivationStrategy"]),
+    ("strategy", &["ActivationHolder", "ActivationStrategy"]),
+    ("seeding", &["Seeding"]),
+    ("overlap", &["Overlap"]),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
+}
+
+/// All files under `folder` that end in `ending`, with their text; paths are relative to the repository.
+fn files(folder: &str, ending: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.to_str().unwrap().ends_with(ending) {
+                let name = path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
+                found.push((name, fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn known(enums: &[&str], number: i16, word: &str) -> bool {
+    let all = code::ALL.iter().filter(|(name, _)| enums.contains(name));
+    all.flat_map(|(_, codes)| *codes).any(|code| *code == (number, word))
+}
+
+/// The number that a text begins with, and what follows it; a cast belongs to the number.
+fn number(text: &str) -> Option<(i16, &str)> {
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, rest) = text.split_at(digits);
+    let rest = rest.strip_prefix("::smallint").unwrap_or(rest);
+    let ends = !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '.');
+    number.parse().ok().filter(|_| ends).map(|number| (number, rest))
+}
+
+/// The name that follows a literal.
+fn word(rest: &str) -> Option<&str> {
+    rest.strip_prefix(" /* ")?.split_once(" */").map(|(word, _)| word)
+}
+
+/// The literals that a column is compared with, given, or matched against, as texts that begin with them.
+fn literals<'a>(line: &'a str, column: &str) -> Vec<&'a str> {
+    let mut found = Vec::new();
+    for (at, _) in line.match_indices(column) {
+        let before = line[..at].chars().next_back();
+        let mut rest = &line[at + column.len()..];
+        if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '\'') {
+            continue;
+        }
+        let operator = [" = ", " <> ", " >= ", " <= ", " > ", " < "]
+            .iter()
+            .find_map(|o| rest.strip_prefix(o));
+        if let Some(value) = operator {
+            found.push(value);
+        } else if let Some(list) = rest.strip_prefix(" IN (") {
+            let end = list.find(')').unwrap_or(list.len());
+            found.extend(list[..end].split(", "));
+        } else if line[..at].contains("CASE ") && rest.starts_with(" WHEN ") {
+            while let Some(at) = rest.find(" WHEN ") {
+                rest = &rest[at + 6..];
+                found.push(rest);
+            }
+        }
+    }
+    found
+}
+
+/// Without comments of whole lines and at their ends.
+fn statements(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines().enumerate().map(|(no, line)| {
+        let line = line.split_once("-- ").map_or(line, |(code, _)| code);
+        (no + 1, line)
+    })
+}
+
+#[test]
+fn each_number_of_a_kind_or_state_carries_its_name() {
+    let mut complaints = Vec::new();
+    let mut named = 0;
+    for (path, text) in files("sql", ".sql") {
+        for (no, line) in statements(&text) {
+            for (column, enums) in COLUMNS {
+                for literal in literals(line, column) {
+                    let Some((value, rest)) = number(literal) else { continue };
+                    match word(rest) {
+                        Some(word) if known(enums, value, word) => named += 1,
+                        Some(word) => complaints.push(format!("{path}:{no}: {column} has no {value} /* {word} */")),
+                        None => complaints.push(format!("{path}:{no}: {column} is compared with a bare {value}")),
+                    }
+                }
+            }
+            // Also where no column is near: in a list of values, in a cast.
+            for (at, _) in line.match_indices(" /* ") {
+                let digits = line[..at].trim_end_matches("::smallint");
+                let start = digits.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+                let (Ok(value), Some(word)) = (digits[start..].parse(), word(&line[at..])) else {
+                    continue;
+                };
+                let all: Vec<&str> = code::ALL.iter().map(|(name, _)| *name).collect();
+                if !known(&all, value, word) {
+                    complaints.push(format!("{path}:{no}: no enum has {value} /* {word} */"));
+                }
+            }
+        }
+        for bare in inserted_kinds(&text) {
+            complaints.push(format!("{path}: a bare {bare} is inserted as kind"));
+        }
+    }
+    assert!(named > 100, "only {named} literals were found");
+    assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
+}
+
+/// Bare numbers that `INSERT INTO work` and `INSERT INTO dead_letter` give for `kind`.
+fn inserted_kinds(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for table in ["INSERT INTO work (", "INSERT INTO dead_letter ("] {
+        for (at, _) in text.match_indices(table) {
+            let Some((columns, rest)) = text[at + table.len()..].split_once(')') else {
+                continue;
+            };
+            let Some(place) = columns.split(',').position(|column| column.trim() == "kind") else {
+                continue;
+            };
+            let begin = ["SELECT ", "VALUES ("]
+                .iter()
+                .filter_map(|word| Some(rest.find(word)? + word.len()))
+                .min();
+            let values = split_top(&rest[begin.unwrap_or(rest.len())..]);
+            found.extend(
+                values
+                    .into_iter()
+                    .nth(place)
+                    .filter(|value| value.parse::<i16>().is_ok()),
+            );
+        }
+    }
+    found
+}
+
+/// The parts between commas that are in no parentheses.
+fn split_top(text: &str) -> Vec<String> {
+    let (mut depth, mut parts) = (0_i32, vec![String::new()]);
+    for c in text.chars() {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        match c {
+            _ if depth < 0 => break,
+            ',' if depth == 0 => parts.push(String::new()),
+            c => parts.last_mut().unwrap().push(c),
+        }
+    }
+    parts.iter().map(|part| part.trim().to_owned()).collect()
+}
+
+/// A literal without a name, or with a wrong one, is found wherever it is written.
+#[test]
+fn a_bare_number_is_found() {
+    for (line, column, value) in [
+        ("w.kind = 0 AND w.x", "kind", "0 AND w.x"),
+        ("d.kind IN (1, 3)", "kind", "1"),
+        ("CASE l.kind WHEN 5 THEN 1 END", "kind", "5 THEN 1 END"),
+        ("UPDATE work SET kind = 4", "kind", "4"),
+        ("i.sub_status >= 3)", "sub_status", "3)"),
+    ] {
+        assert_eq!(literals(line, column)[0], value, "{line}");
+        let (_, rest) = number(literals(line, column)[0]).unwrap();
+        assert_eq!(word(rest), None, "{line}");
+    }
+    assert!(literals("i.sub_status = 3", "status").is_empty(), "another column");
+    assert!(!known(&["WorkKind"], 1, "start"));
+    let insert = "INSERT INTO work (tenant_id, kind) SELECT f(a, b), 2, c";
+    assert_eq!(inserted_kinds(insert), ["2"]);
+    assert!(inserted_kinds(&insert.replace("2,", "2 /* stimulus */,")).is_empty());
+}
+
+/// `-- caller:` names a module of the program, or a query that is part of it.
+#[test]
+fn each_query_names_a_caller_that_includes_it() {
+    let sources = files("src", ".rs");
+    let mut complaints = Vec::new();
+    for (path, text) in files("sql/queries", ".sql") {
+        let caller = text
+            .lines()
+            .find_map(|line| line.strip_prefix("-- caller:"))
+            .unwrap_or_default();
+        let name = path.trim_start_matches("sql/queries/");
+        for module in caller
+            .split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'))
+            .filter(|word| word.contains("::"))
+        {
+            let file = format!("src/{}", module.replace("::", "/"));
+            let candidates = [format!("{file}.rs"), format!("{file}/mod.rs")];
+            let source = sources.iter().find(|(path, _)| candidates.contains(path));
+            match source {
+                None => complaints.push(format!("{path}: there is no module {module}")),
+                Some((_, text)) if !text.contains(&format!("queries/{name}\"")) => {
+                    complaints.push(format!("{path}: {module} does not include it"));
+                }
+                Some(_) => {}
+            }
+        }
+        if !caller.contains("::") {
+            complaints.push(format!("{path}: names no module as its caller"));
+        }
+        let used = sources
+            .iter()
+            .any(|(path, text)| !path.contains("/tests") && text.contains(&format!("queries/{name}\"")));
+        if !used {
+            complaints.push(format!("{path}: no module includes it"));
+        }
+    }
+    assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
+}
