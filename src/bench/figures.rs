@@ -2,12 +2,17 @@
 
 use serde_json::{Value, json};
 
-/// The percentile by nearest rank, rounded to a tenth.
-pub(super) fn percentile(times: &[f64], percent: usize) -> f64 {
+/// The percentile by nearest rank.
+pub(super) fn nearest_rank(times: &[f64], percent: usize) -> f64 {
     let mut sorted = times.to_vec();
     sorted.sort_by(f64::total_cmp);
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
-    sorted.get(rank - 1).map_or(0.0, |time| (time * 10.0).round() / 10.0)
+    sorted.get(rank - 1).copied().unwrap_or_default()
+}
+
+/// The percentile by nearest rank, rounded to a tenth.
+pub(super) fn percentile(times: &[f64], percent: usize) -> f64 {
+    (nearest_rank(times, percent) * 10.0).round() / 10.0
 }
 
 /// Percentiles of latencies, in microseconds.

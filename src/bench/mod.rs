@@ -9,6 +9,7 @@ mod figures;
 mod locks;
 mod nodes;
 mod plot;
+mod rows;
 mod settings;
 mod signals;
 mod timers;
@@ -22,10 +23,17 @@ use settings::BenchCommand;
 /// Runs one benchmark on the given database.
 pub(crate) async fn run(target: &Target, settings: &Bench) -> Result<(), Failure> {
     match &settings.command {
+        BenchCommand::Churn(settings) => workflows::churn::run(target, settings).await,
+        BenchCommand::DeadRows(settings) => rows::dead_rows(target, settings).await,
+        BenchCommand::DueAtOnce(settings) => rows::due_at_once(target, settings).await,
         BenchCommand::Failover(settings) => failover::run(target, settings).await,
         BenchCommand::Locks(settings) => locks::run(target, settings).await,
+        BenchCommand::Loop(settings) => rows::loop_commits(target, settings).await,
+        BenchCommand::Memory(settings) => rows::memory(target, settings).await,
         BenchCommand::Plot(settings) => plot::run(settings),
         BenchCommand::Signals(settings) => signals::run(target, settings).await,
+        BenchCommand::Poll(settings) => rows::poll(target, settings).await,
+        BenchCommand::Snapshot(settings) => rows::snapshot(target, settings).await,
         BenchCommand::Timers(settings) => timers::run(target, settings).await,
         BenchCommand::Workflows(settings) => workflows::run(target, settings).await,
     }

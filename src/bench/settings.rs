@@ -27,6 +27,20 @@ pub(crate) enum BenchCommand {
     Workflows(BenchWorkflows),
     /// Measure the time from an event until the instance that waits for it has run
     Signals(BenchSignals),
+    /// Measure poll and claim among future timers, in time and buffers
+    Poll(BenchPoll),
+    /// Measure poll and claim while a snapshot of another session retains dead rows
+    DeadRows(BenchDeadRows),
+    /// Measure the resident memory of a node without and with sleeping instances
+    Memory(BenchMemory),
+    /// Measure how fast instances resume that are all due at one instant, and executes meanwhile
+    DueAtOnce(BenchDueAtOnce),
+    /// Measure the WAL of each commit of a long loop
+    Loop(BenchLoop),
+    /// Measure the size of the tables, and poll and claim, after many workflows
+    Churn(BenchChurn),
+    /// Measure executes over HTTP without and with a transaction that holds a snapshot
+    Snapshot(BenchSnapshot),
     /// Draw the results of several runs as an SVG
     Plot(BenchPlot),
 }
@@ -233,6 +247,74 @@ pub(crate) struct BenchWorkflows {
     /// Print the result as one JSON object, on the last line
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Settings of `bench poll`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct BenchPoll {
+    /// The number of future timers; first 10,000 are measured
+    #[arg(long, value_name = "COUNT", default_value = "10000000", value_parser = many)]
+    pub(crate) rows: usize,
+}
+
+/// Settings of `bench dead-rows`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct BenchDeadRows {
+    /// The number of due timers; enough to outlast the snapshot
+    #[arg(long, value_name = "COUNT", default_value = "1000000", value_parser = many)]
+    pub(crate) rows: usize,
+    /// How long the snapshot is held, in seconds
+    #[arg(long, value_name = "COUNT", default_value = "120", value_parser = count)]
+    pub(crate) seconds: usize,
+}
+
+/// Settings of `bench memory`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct BenchMemory {
+    /// The number of sleeping instances
+    #[arg(long, value_name = "COUNT", default_value = "100000", value_parser = many)]
+    pub(crate) rows: usize,
+}
+
+/// Settings of `bench due-at-once`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct BenchDueAtOnce {
+    /// The number of sleeping instances, of about 1 kB on disk each
+    #[arg(long, value_name = "COUNT", default_value = "10000000", value_parser = many)]
+    pub(crate) rows: usize,
+    /// The measured time, in seconds
+    #[arg(long, value_name = "COUNT", default_value = "60", value_parser = count)]
+    pub(crate) seconds: usize,
+}
+
+/// Settings of `bench loop`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct BenchLoop {
+    /// The number of iterations. The role must be able to create the extension pg_walinspect of PostgreSQL 15
+    #[arg(long, value_name = "COUNT", default_value = "10000", value_parser = many)]
+    pub(crate) iterations: usize,
+}
+
+/// Settings of `bench churn`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct BenchChurn {
+    /// The number of workflows
+    #[arg(long, value_name = "COUNT", default_value = "1000000", value_parser = many)]
+    pub(crate) workflows: usize,
+    /// How long a node idles before the measurement, in seconds
+    #[arg(long, value_name = "COUNT", default_value = "90", value_parser = count)]
+    pub(crate) seconds: usize,
+}
+
+/// Settings of `bench snapshot`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct BenchSnapshot {
+    /// The measured time without and with the snapshot, in seconds each
+    #[arg(long, value_name = "COUNT", default_value = "120", value_parser = count)]
+    pub(crate) seconds: usize,
+    /// The number of executes per second
+    #[arg(long, value_name = "COUNT", default_value = "300", value_parser = count)]
+    pub(crate) rate: usize,
 }
 
 /// Settings of `bench plot`.

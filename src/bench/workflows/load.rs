@@ -171,6 +171,26 @@ async fn backlog(scenario: &Scenario, instances: usize) -> Result<Outcome, Failu
     finished_since(scenario, &meter, since, Span { took, accepted, cost }, &shared).await
 }
 
+/// Clients dispatch until `count` instances have finished. Returns how many have, and the time until then.
+pub(super) async fn dispatch_until(scenario: &Scenario, count: u64) -> Result<(u64, Duration), Failure> {
+    let group = EngineGroup::engines(scenario, scenario.nodes, None).await?;
+    group.publish(scenario).await?;
+    let (shared, before) = (Shared::new(), scenario.finished());
+    let mut clients = JoinSet::new();
+    for (_, engine) in (0..scenario.clients).zip(group.all_engines().iter().cycle()) {
+        let (engine, shared, counter) = (engine.clone(), Arc::clone(&shared), Arc::clone(&scenario.counter));
+        clients.spawn(async move { dispatch_loop(&engine, &shared, &counter, before).await });
+    }
+    let began = Instant::now();
+    scenario.wait_for(before + count).await;
+    let took = began.elapsed();
+    shared.stop.store(true, Relaxed);
+    while clients.join_next().await.is_some() {}
+    scenario.wait_for(before + shared.accepted.load(Relaxed)).await;
+    group.end().await;
+    Ok((scenario.finished() - before, took))
+}
+
 /// Instances wait for one event, which is then sent.
 async fn event(scenario: &Scenario, instances: usize) -> Result<Outcome, Failure> {
     let group = EngineGroup::engines(scenario, scenario.nodes, None).await?;

@@ -4,6 +4,7 @@
 //! Statements and round trips are counted in a second, short run on the same schema, through a proxy; no times are measured
 //! there.
 
+pub(super) mod churn;
 mod cost;
 mod counting_proxy;
 mod engines;

@@ -1,5 +1,4 @@
-//! `mainspring bench locks`, `timers`, `signals` and `workflows`, small: that they measure and judge, not how fast anything
-//! is.
+//! `mainspring bench …`, small: that they measure and judge, not how fast anything is.
 
 use serde_json::Value;
 
@@ -290,5 +289,60 @@ async fn the_unbatched_lock_is_measured_beside_it() {
     assert!((report["ratio"].as_f64().unwrap() - ratio).abs() < 0.02, "{report}");
     for beside in ["pipelined_ops_per_s", "one_statement_ops_per_s", "lone_ratio"] {
         assert!(report[beside].as_f64().unwrap() > 0.0, "{beside}: {report}");
+    }
+}
+
+/// Runs a benchmark on rows to its end: what it printed.
+async fn lines_of(what: &str, arguments: &[&str]) -> Vec<String> {
+    let database = TestDatabase::empty().await;
+    let url = database.url();
+    let bench = ["bench", what, "--database-url", &url];
+    let mut bench = Child::start(&[&bench[..], arguments].concat(), &[]);
+    let code = bench.wait(PATIENCE).code();
+    assert_eq!(code, Some(0), "{:?}\n{}", bench.stdout(), bench.stderr().join("\n"));
+    no_schema(&database).await;
+    bench.stdout()
+}
+
+#[tokio::test]
+async fn poll_and_claim_are_measured_among_future_timers_and_dead_rows() {
+    let lines = lines_of("poll", &["--rows", "11000"]).await;
+    for line in [
+        "10000 future timers, poll: first ",
+        "10000 future timers, claim: first ",
+        "11000 future timers, poll: first ",
+        "11000 future timers, claim: first ",
+    ] {
+        assert!(lines.iter().any(|found| found.starts_with(line)), "{line}: {lines:?}");
+    }
+    let lines = lines_of("dead-rows", &["--rows", "3000", "--seconds", "1"]).await;
+    for line in ["before the snapshot, poll: ", "with the snapshot, claim: "] {
+        let found = lines.iter().find(|found| found.starts_with(line));
+        assert!(found.is_some_and(|found| !found.ends_with(", of 0")), "{line}: {lines:?}");
+    }
+}
+
+#[tokio::test]
+async fn instances_that_are_due_at_once_finish() {
+    let lines = lines_of("due-at-once", &["--rows", "40", "--seconds", "5"]).await;
+    let line = "40 instances due at once: 40 finished in 5 s";
+    assert!(lines.iter().any(|found| found.starts_with(line)), "{lines:?}");
+}
+
+#[tokio::test]
+async fn finished_workflows_leave_no_work() {
+    let lines = lines_of("churn", &["--workflows", "300", "--seconds", "1"]).await;
+    assert!(
+        lines.iter().any(|line| line.ends_with(" s, 0 rows of work left")),
+        "{lines:?}"
+    );
+}
+
+#[tokio::test]
+async fn executes_are_measured_without_and_with_a_snapshot() {
+    let lines = lines_of("snapshot", &["--seconds", "1", "--rate", "40"]).await;
+    for line in ["without an old snapshot: ", "with an old snapshot: "] {
+        let found = lines.iter().find(|found| found.starts_with(line));
+        assert!(found.is_some_and(|found| found.ends_with(", of 40")), "{line}: {lines:?}");
     }
 }

@@ -1,0 +1,107 @@
+//! Measurements on tables with more rows than nodes would write in a benchmark: `mainspring bench poll`, `dead-rows`,
+//! `memory`, `due-at-once`, `loop`, `snapshot`. Statements put the rows into a temporary schema.
+
+mod explain;
+mod loop_commits;
+mod poll;
+mod sleepers;
+mod snapshot;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_postgres::Client as Database;
+
+use super::environment;
+use crate::db::Session;
+use crate::harness::failure::Failure;
+use crate::harness::nodes::{Node, NodeOptions, Output};
+use crate::harness::scratch::ScratchDatabase;
+use crate::harness::target::Target;
+use crate::harness::{print_line, stop};
+pub(super) use explain::idle_buffers;
+pub(super) use loop_commits::run as loop_commits;
+pub(super) use poll::{dead_rows, poll};
+pub(super) use sleepers::{due_at_once, memory};
+pub(super) use snapshot::run as snapshot;
+
+/// Prints the environment, and runs `measure` in a temporary schema, which is dropped afterwards.
+pub(super) async fn with_schema(
+    target: &Target,
+    measure: impl AsyncFnOnce(&ScratchDatabase) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    for line in environment::describe(target.database_url()?).await? {
+        print_line(&line);
+    }
+    let stop = stop::on_signals()?;
+    let scratch = ScratchDatabase::create_schema(target.database_url()?, "bench").await?;
+    let measured = tokio::select! {
+        measured = measure(&scratch) => measured,
+        () = stop.cancelled() => Err(Failure::failed("stopped before the end")),
+    };
+    let removed = scratch.remove().await;
+    measured.and(removed)
+}
+
+/// A session with the settings of a node's, but without a statement timeout.
+async fn open(scratch: &ScratchDatabase) -> Result<Session, Failure> {
+    let session = scratch.open().await?;
+    execute(
+        &session.client,
+        "SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET synchronous_commit = off",
+    )
+    .await?;
+    Ok(session)
+}
+
+async fn execute(database: &Database, statements: &str) -> Result<(), Failure> {
+    database.batch_execute(statements).await.map_err(|error| failed(&error))
+}
+
+/// The value of a query with one row and one column of a count.
+async fn count(database: &Database, query: &str) -> Result<i64, Failure> {
+    let row = database.query_one(query, &[]).await.map_err(|error| failed(&error))?;
+    row.try_get(0).map_err(|error| failed(&error))
+}
+
+fn failed(error: &tokio_postgres::Error) -> Failure {
+    let message = error
+        .as_db_error()
+        .map_or_else(|| error.to_string(), |error| error.message().to_owned());
+    Failure::failed(format!("a statement of the benchmark failed: {message}"))
+}
+
+/// Inserts the timers `first` to `last`, due at an interval from now, a millisecond apart.
+async fn insert_timers(database: &Database, first: i64, last: i64, due_in: &str) -> Result<(), Failure> {
+    let insert = format!(
+        "INSERT INTO timer (tenant_id, instance_id, id, due, available_at)
+         SELECT '', 'i' || n, 'b', t.at, t.at
+         FROM generate_series({first}, {last}) n,
+              LATERAL (SELECT now() + interval '{due_in}' + n * interval '1 millisecond') t(at)"
+    );
+    execute(database, &insert).await?;
+    execute(database, "VACUUM ANALYZE timer").await
+}
+
+/// Starts a node and waits until it is ready.
+pub(super) async fn start_node(target: &Target, scratch: &ScratchDatabase) -> Result<Node, Failure> {
+    let options = NodeOptions {
+        database_url: scratch.url.clone(),
+        schema: scratch.schema.clone(),
+        log: target.child_log("warn"),
+        arguments: Vec::new(),
+        on_line: Arc::new(|name, output, line| {
+            if output == Output::Stderr {
+                eprintln!("{name} | {line}");
+            }
+        }),
+    };
+    let mut node = Node::start(&options, "node-1", SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+    node.ready().await?;
+    Ok(node)
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
