@@ -1,11 +1,10 @@
-//! What a lock, a commit and a whole hello-world take on a real server, from one caller and from eight at a time.
+//! The time of a lock, a commit and a whole hello-world on a real server, with one and with eight concurrent callers.
 //!
 //! `MAINSPRING_DATABASE_URL=postgres://user:password@host:port/database cargo bench --bench database [-- FILTER]`
 //!
-//! Everything is in a schema of its own, which is dropped at the end (not if the process is killed: it is called
-//! `mainspring_micro_` and the process id). How many workflows per second go through is no question for this program but
-//! for `mainspring bench workflows`.
-// A benchmark that cannot go on panics.
+//! It uses a temporary schema, `mainspring_micro_` and the process id, which it drops at the end unless it is killed.
+//! `mainspring bench workflows` measures the throughput.
+// A benchmark that fails panics.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -25,28 +24,28 @@ use tokio::runtime::Runtime;
 use tokio_postgres::{Client, NoTls};
 
 const VARIABLE: &str = "MAINSPRING_DATABASE_URL";
-/// Callers at the same time.
+/// The numbers of concurrent callers.
 const CALLERS: [usize; 2] = [1, 8];
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Made when the first benchmark needs it.
-static GROUND: OnceLock<Ground> = OnceLock::new();
+/// Created by the first benchmark that needs it.
+static ENVIRONMENT: OnceLock<Environment> = OnceLock::new();
 
 fn main() {
     if std::env::var_os(VARIABLE).is_none() {
-        eprintln!("nothing is measured: {VARIABLE} names no server");
+        eprintln!("nothing is measured: {VARIABLE} is not set");
         return;
     }
     let measured = catch_unwind(AssertUnwindSafe(divan::main));
-    if let Some(ground) = GROUND.get() {
-        ground.clear();
+    if let Some(environment) = ENVIRONMENT.get() {
+        environment.clear();
     }
     if let Err(panic) = measured {
         resume_unwind(panic);
     }
 }
 
-struct Ground {
+struct Environment {
     runtime: Runtime,
     schema: String,
     engine: Engine,
@@ -54,9 +53,9 @@ struct Ground {
     client: Client,
 }
 
-impl Ground {
+impl Environment {
     fn get() -> &'static Self {
-        GROUND.get_or_init(Self::prepare)
+        ENVIRONMENT.get_or_init(Self::prepare)
     }
 
     fn prepare() -> Self {
@@ -99,7 +98,7 @@ impl Ground {
     }
 }
 
-/// The levels of the journal, each a workflow of its own.
+/// The journal levels, with a workflow each.
 const JOURNALS: [&str; 2] = ["full", "off"];
 
 fn hello_world(journal: &'static str) -> WorkflowDefinition {
@@ -125,55 +124,55 @@ impl Console for Quiet {
     }
 }
 
-/// The floor: a row and its commit in one round trip, prepared before.
+/// The lower bound: one prepared insert and its commit in one round trip.
 #[divan::bench(sample_count = 1000, sample_size = 1)]
 fn lone_commit(bencher: Bencher) {
-    let ground = Ground::get();
-    let insert = format!("INSERT INTO {}.lone_commit VALUES ($1)", ground.schema);
-    let insert = ground.runtime.block_on(ground.client.prepare(&insert)).unwrap();
+    let environment = Environment::get();
+    let insert = format!("INSERT INTO {}.lone_commit VALUES ($1)", environment.schema);
+    let insert = environment.runtime.block_on(environment.client.prepare(&insert)).unwrap();
     bencher.bench_local(|| {
-        let done = ground.runtime.block_on(ground.client.execute(&insert, &[&1_i64]));
+        let done = environment.runtime.block_on(environment.client.execute(&insert, &[&1_i64]));
         assert_eq!(done.unwrap(), 1);
     });
 }
 
-/// Acquire and give back, each time another name.
+/// Acquire and release, each time another name.
 #[divan::bench(threads = CALLERS, sample_count = 1000, sample_size = 1)]
 fn lock_of_its_own(bencher: Bencher) {
     static NAMES: AtomicU64 = AtomicU64::new(0);
-    let ground = Ground::get();
+    let environment = Environment::get();
     bencher.bench(|| {
         let name = NAMES.fetch_add(1, Ordering::Relaxed).to_string();
-        drop(acquired(ground, name));
+        drop(acquired(environment, name));
     });
 }
 
-/// Acquire and give back, all of them the same name.
+/// Acquire and release, always the same name.
 #[divan::bench(threads = CALLERS, sample_count = 1000, sample_size = 1)]
 fn lock_shared_by_all(bencher: Bencher) {
-    let ground = Ground::get();
-    bencher.bench(|| drop(acquired(ground, "the one".to_owned())));
+    let environment = Environment::get();
+    bencher.bench(|| drop(acquired(environment, "the one".to_owned())));
 }
 
-fn acquired(ground: &Ground, name: String) -> mainspring::lock::LockHandle {
-    let acquire = ground.locks.acquire(LockRequest::exclusive(name), PATIENCE);
-    ground.runtime.block_on(acquire).unwrap()
+fn acquired(environment: &Environment, name: String) -> mainspring::lock::LockHandle {
+    let acquire = environment.locks.acquire(LockRequest::exclusive(name), TIMEOUT);
+    environment.runtime.block_on(acquire).unwrap()
 }
 
-/// Asked until answered that it has finished: the start, its burst, and the commit.
+/// From the call to the finished workflow: the start, its burst, and the commit.
 #[divan::bench(args = JOURNALS, threads = CALLERS, sample_count = 1000, sample_size = 1)]
 fn execute(bencher: Bencher, journal: &str) {
-    let ground = Ground::get();
+    let environment = Environment::get();
     bencher.with_inputs(|| start(journal)).bench_values(|request| {
-        let run = ground.runtime.block_on(ground.engine.execute(request)).unwrap();
+        let run = environment.runtime.block_on(environment.engine.execute(request)).unwrap();
         assert_eq!(run.sub_status(), Some("Finished"));
     });
 }
 
-/// Asked until answered that it is accepted, for good; the bursts run beside, on the same processors.
+/// From the call to its durable acceptance; the bursts run concurrently, on the same processors.
 #[divan::bench(args = JOURNALS, threads = CALLERS, sample_count = 1000, sample_size = 1)]
 fn dispatch(bencher: Bencher, journal: &str) {
-    let ground = Ground::get();
-    let dispatched = |request| ground.runtime.block_on(ground.engine.dispatch(request)).unwrap();
+    let environment = Environment::get();
+    let dispatched = |request| environment.runtime.block_on(environment.engine.dispatch(request)).unwrap();
     bencher.with_inputs(|| start(journal)).bench_values(dispatched);
 }

@@ -1,8 +1,8 @@
-//! What a workflow costs before any database: reading its definition, compiling it, a burst per kind of activity, a script,
-//! and the hashes by which stimuli find bookmarks.
+//! The cost of a workflow without the database: parsing and compiling its definition, a burst per kind of activity, a
+//! script, and the hashes of stimuli and bookmarks.
 //!
 //! `cargo bench --bench interpreter [-- FILTER]`
-// A benchmark that cannot go on panics.
+// A benchmark that fails panics.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::Arc;
@@ -25,7 +25,7 @@ fn main() {
     divan::main();
 }
 
-/// What stands in `samples/`.
+/// The files in `samples/`.
 const SAMPLES: [(&str, &[u8]); 7] = [
     ("countdown", include_bytes!("../samples/countdown.json")),
     ("delay", include_bytes!("../samples/delay.json")),
@@ -45,7 +45,7 @@ fn sample(name: &str) -> &'static [u8] {
     found.map_or(&[], |(_, bytes)| bytes)
 }
 
-/// From the bytes of a file to a definition.
+/// Parses a file into a definition.
 #[divan::bench(args = names())]
 fn parse(bencher: Bencher, name: &str) {
     let bytes = sample(name);
@@ -55,7 +55,7 @@ fn parse(bencher: Bencher, name: &str) {
         .bench(|| WorkflowDefinition::from_json(divan::black_box(bytes)));
 }
 
-/// From a definition to the program that all its instances share.
+/// Compiles a definition into the program that its instances share.
 #[divan::bench(args = names())]
 fn compile(bencher: Bencher, name: &str) {
     let interpreter = interpreter();
@@ -64,8 +64,7 @@ fn compile(bencher: Bencher, name: &str) {
     bencher.bench(|| interpreter.compile(divan::black_box(&definition)));
 }
 
-/// Workflows, each of which is one burst from its start to its end, by what they are made of, and the activities that the
-/// burst executes.
+/// Workflows that finish in one burst: the name, and the number of activities that the burst executes.
 fn bursts() -> [(&'static str, usize, Value); 11] {
     let many = |what: &dyn Fn(usize) -> Value| (0..10).map(what).collect::<Vec<_>>();
     let line = |at: usize| json!({"type": "Elsa.WriteLine", "id": format!("line{at}"), "text": "Hello"});
@@ -106,7 +105,7 @@ fn bursts() -> [(&'static str, usize, Value); 11] {
     ]
 }
 
-/// A new instance, run to its end in memory: state, journal and executions of activities, ready to be committed.
+/// Runs a new instance to its end in memory: state, journal and activity executions, ready to be committed.
 #[divan::bench(args = bursts().map(|(name, ..)| name))]
 fn burst(bencher: Bencher, name: &str) {
     let runtime = runtime();
@@ -117,7 +116,7 @@ fn burst(bencher: Bencher, name: &str) {
     let program = Arc::new(interpreter.compile(&definition.unwrap()).unwrap());
     let outcome = runtime.block_on(interpreter.run(&program, start()));
     finished(name, &outcome);
-    // The workflow itself is one, too.
+    // The workflow is an activity execution, too.
     assert_eq!(outcome.activity_executions.len(), executed + 1, "{name}");
     bencher
         .with_inputs(start)
@@ -125,7 +124,7 @@ fn burst(bencher: Bencher, name: &str) {
         .bench_local_values(|burst| runtime.block_on(interpreter.run(&program, burst)));
 }
 
-/// The same for samples that wait for nothing.
+/// The same for samples without bookmarks.
 #[divan::bench(args = ["hello-world", "countdown", "shopping-list", "fork-join"])]
 fn run_sample(bencher: Bencher, name: &str) {
     let runtime = runtime();
@@ -144,7 +143,7 @@ fn program(name: &str, interpreter: &Interpreter) -> Arc<Program> {
     Arc::new(interpreter.compile(&definition).unwrap())
 }
 
-/// A workflow that faulted would be quick, and no measure of anything.
+/// Asserts that the workflow has finished: a faulted one would be faster.
 fn finished(name: &str, outcome: &BurstResult) {
     assert_eq!(
         outcome.sub_status,
@@ -154,7 +153,7 @@ fn finished(name: &str, outcome: &BurstResult) {
     );
 }
 
-/// The state of an instance as it is written with each commit, and read again with each claim.
+/// Serializes the state of an instance, as each commit does.
 #[divan::bench]
 fn state_to_bytes(bencher: Bencher) {
     let state = state();
@@ -171,7 +170,7 @@ fn state_from_bytes(bencher: Bencher) {
         .bench(|| InstanceState::from_bytes(divan::black_box(&bytes)));
 }
 
-/// That of an order that waits for its approval.
+/// The state of an order that waits for its approval.
 fn state() -> InstanceState {
     let interpreter = interpreter();
     let program = program("order-approval", &interpreter);
@@ -185,8 +184,8 @@ fn state() -> InstanceState {
     outcome.state
 }
 
-/// An expression by itself: the hand-over to a thread that runs scripts and back, and what it computes. `first` makes
-/// the realm, as each burst does once; `next` finds it made.
+/// Evaluates one expression, with the hand-over to a script thread and back. `first` creates the realm, as each burst does
+/// once; `next` reuses it.
 mod script {
     use super::*;
 
@@ -225,13 +224,13 @@ mod script {
     }
 }
 
-/// What a published event is looked up by.
+/// The hash of an event.
 #[divan::bench]
 fn hash_of_event() -> StimulusHash {
     event_hash(divan::black_box("OrderApproved"))
 }
 
-/// That of a payload with keys to sort, for one execution of an activity.
+/// The hash of a payload whose keys need sorting, for one activity execution.
 #[divan::bench]
 fn hash_of_stimulus(bencher: Bencher) {
     let payload = json!({"zone": "north", "order": {"number": 4711, "lines": [1, 2, 3]}, "amount": 12.5});
@@ -239,7 +238,7 @@ fn hash_of_stimulus(bencher: Bencher) {
     bencher.bench(|| stimulus_hash("Shop.OrderPaid", divan::black_box(&payload), Some(&execution)));
 }
 
-/// Writes nothing: what a terminal takes is not what is measured.
+/// Discards all lines: the terminal is not measured.
 struct Quiet;
 
 impl Console for Quiet {
@@ -256,7 +255,7 @@ fn interpreter() -> Interpreter {
     Interpreter::new(Catalogue::standard(), options)
 }
 
-/// Bursts run on one thread; scripts have their own.
+/// A runtime with one thread for bursts; scripts have their own threads.
 fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
 }

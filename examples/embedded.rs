@@ -1,4 +1,4 @@
-//! An engine in your own program, with an activity of your own.
+//! An engine in your own program, with your own activity.
 //!
 //! `DATABASE_URL=postgres://user:password@localhost/name cargo run --example embedded`
 
@@ -12,8 +12,8 @@ impl Activity for Greet {
         Descriptor::new("Greet").input(InputDescriptor::new("Who", "String").required())
     }
 
-    /// Called again, completed or not, if the process dies before the commit of its burst: what has effects elsewhere hands
-    /// `context.idempotency_key()` along.
+    /// Executed again if the process dies before the commit of its burst. Pass `context.idempotency_key()` to external
+    /// services.
     async fn execute(&self, context: &mut ActivityContext<'_>) -> std::result::Result<Step, Fault> {
         context.write_line(&format!("Hello, {}!", context.text("Who").unwrap_or_default()));
         Ok(Step::Done)
@@ -33,7 +33,7 @@ async fn main() -> Result<()> {
             ..StartRequest::default()
         })
         .await?;
-    // Also what the workflow wrote has gone out when this is done.
+    // It also flushes the lines of workflows.
     engine.shutdown().await;
     println!("{} is {}", run.instance_id, run.sub_status().unwrap_or("unknown"));
     Ok(())

@@ -1,12 +1,12 @@
-//! How fast nodes tell each other, on this machine, and how little they ask of the database when there is nothing to tell.
+//! The latency of notifications between nodes, and the load of idle nodes on the database.
 //!
 //! `DATABASE_URL=postgres://user:password@localhost/name cargo run --release --example hints [ROUNDS [SECONDS]]`
 //!
-//! Three nodes in one process, each with connections of its own, the first without workers. `event`: from the answer
-//! to an event that the first accepts until the activity after it runs on one of the others; `publish`: from the answer
-//! to a publish on the first until the third has evicted the old version and shows the new one. Times are those of one
-//! clock, of this process; the cluster is idle but for what is measured. `idle`: transactions of the whole database per
-//! second (`xact_commit + xact_rollback`) while for SECONDS (60) nobody wants anything; use a database of its own.
+//! Three nodes run in one process, each with its own connections, the first without workers. `event`: from the acceptance
+//! of an event by the first node until the activity after it runs on another one. `publish`: from the end of a publish on
+//! the first node until the third one returns the new version. Times are those of this process's clock; the cluster is
+//! idle otherwise. `idle`: transactions of the whole database per second (`xact_commit + xact_rollback`) during SECONDS
+//! (60) without requests; use a separate database.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use mainspring::runtime::{EventRequest, StartRequest, VersionOptions};
 use mainspring::{Engine, Result, definition::WorkflowDefinition};
 use tokio::sync::mpsc;
 
-/// Tells when it ran.
+/// Reports when it ran.
 struct Mark(mpsc::UnboundedSender<Instant>);
 
 impl Activity for Mark {
@@ -49,7 +49,7 @@ async fn main() -> Result<()> {
     first.save(definition.clone(), true).await?;
     let mut times = Vec::new();
     for _ in 0..rounds {
-        // Answered when the instance waits.
+        // Returns when the instance waits for the event.
         let start = StartRequest {
             definition_id: "hints".into(),
             ..StartRequest::default()
@@ -85,7 +85,7 @@ async fn main() -> Result<()> {
     report("publish", times);
 
     let seconds: u32 = std::env::args().nth(2).and_then(|text| text.parse().ok()).unwrap_or(60);
-    // What was under way ends, and every session tells its counts: one that falls idle does so after ten seconds.
+    // Idle sessions report their statistics after ten seconds.
     tokio::time::sleep(Duration::from_secs(15)).await;
     let before = transactions(&url).await;
     tokio::time::sleep(Duration::from_secs(seconds.into())).await;
@@ -99,7 +99,7 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// What the database has counted so far.
+/// The number of transactions of the database so far.
 async fn transactions(url: &str) -> Option<i64> {
     let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.ok()?;
     let connection = tokio::spawn(connection);
@@ -110,7 +110,7 @@ async fn transactions(url: &str) -> Option<i64> {
     Some(count)
 }
 
-/// Between two rounds, and not always the same, so that no round rides on what another one left under way.
+/// A random pause between two rounds, so that they do not fall into step.
 async fn pause() {
     tokio::time::sleep(Duration::from_micros(rand::random_range(10_000..30_000))).await;
 }

@@ -1,8 +1,8 @@
-// No-op jobs on graphile-worker, all enqueued before the clock starts.
+// No-op jobs on graphile-worker, all enqueued before the measurement.
 //
 //     DATABASE_URL=… node graphile-worker.mjs default|tuned COUNT
 //
-// The clock runs from before the worker is made until the last job is gone from the table. Prints one JSON object.
+// Measures from before the start of the worker until the last job is deleted from the table. Prints one JSON object.
 import { Logger, makeWorkerUtils, run } from 'graphile-worker';
 import pg from 'pg';
 
@@ -10,7 +10,7 @@ import { Jobs, given, report, until } from './work.mjs';
 
 const { setting, count, url } = given();
 
-// `tuned` is what the performance page of its documentation gives its figures for.
+// `tuned` are the settings of the performance page in its documentation.
 const settings = {
   default: {},
   tuned: {
@@ -22,7 +22,7 @@ const settings = {
   },
 }[setting];
 
-// What it would say about each job costs the default settings time, too.
+// A log line per job would cost time.
 const logger = new Logger(() => (level, message) => {
   if (level === 'error' || level === 'warning') console.error(message);
 });

@@ -1,8 +1,8 @@
-// No-op jobs on pg-boss, all enqueued before the clock starts.
+// No-op jobs on pg-boss, all enqueued before the measurement.
 //
 //     DATABASE_URL=… node pg-boss.mjs default|tuned COUNT
 //
-// The clock runs from before the workers are made until the last job is written down as completed. Prints one JSON object.
+// Measures from before the start of the workers until the last job is completed in the table. Prints one JSON object.
 import pg from 'pg';
 import PgBoss from 'pg-boss';
 
@@ -30,11 +30,11 @@ await pool.query('ANALYZE');
 const jobs = new Jobs(count);
 const began = performance.now();
 if (setting === 'default') {
-  // One job, then two seconds of nothing.
+  // One job every two seconds.
   await boss.work(queue, async ([job]) => jobs.run(job.data.number));
 } else {
   for (let worker = 0; worker < WORKERS; worker++) {
-    // A worker sleeps after each batch, unless it is told that there is more.
+    // A worker sleeps after each batch unless it is notified.
     let id;
     const options = { batchSize: BATCH, priority: false, pollingIntervalSeconds: 0.5 };
     id = await boss.work(queue, options, async (batch) => {

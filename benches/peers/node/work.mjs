@@ -1,4 +1,4 @@
-// What the jobs of both peers do: nothing but say that they were there.
+// The jobs of both peers: they only count themselves.
 
 export class Jobs {
   constructor(count) {
@@ -15,7 +15,7 @@ export class Jobs {
   }
 }
 
-// Asks until the database says so; far below what is measured.
+// Polls the database until the query returns true; the interval is far below the measured times.
 export async function until(pool, question) {
   for (;;) {
     const { rows } = await pool.query(question);

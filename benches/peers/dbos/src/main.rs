@@ -1,9 +1,9 @@
-//! A workflow of two checkpointed steps on dbos, so many at once, for so many seconds after one to warm up.
+//! A workflow of two checkpointed steps on dbos, with CLIENTS concurrent ones, for SECONDS after one second to warm up.
 //!
 //!     DATABASE_URL=… peer-dbos CONNECTIONS CLIENTS SECONDS
 //!
-//! Prints one JSON object: `finished` workflows while the clock ran and `took_s`; in all `returned` workflows and how
-//! often the bodies of the two steps ran, which is what the caller then compares with the rows.
+//! Prints one JSON object: `finished` workflows in the measured time `took_s`, all `returned` workflows, and how often the
+//! bodies of the two steps ran, which the caller compares with the rows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -52,11 +52,11 @@ async fn main() {
     dbos.launch().await.expect("launched");
 
     let (returned, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
-    let lanes: Vec<_> = (0..clients)
-        .map(|lane| {
+    let tasks: Vec<_> = (0..clients)
+        .map(|client| {
             let (workflow, returned, stop) = (workflow.clone(), Arc::clone(&returned), Arc::clone(&stop));
             tokio::spawn(async move {
-                let mut number = u64::from(lane);
+                let mut number = u64::from(client);
                 while !stop.load(Relaxed) {
                     let outcome = workflow.run(number).await.expect("finished");
                     assert_eq!(outcome, number + 2);
@@ -71,8 +71,8 @@ async fn main() {
     tokio::time::sleep(Duration::from_secs(seconds.into())).await;
     let (finished, took) = (returned.load(Relaxed) - before, began.elapsed());
     stop.store(true, Relaxed);
-    for lane in lanes {
-        lane.await.expect("no lane failed");
+    for task in tasks {
+        task.await.expect("no client failed");
     }
     dbos.shutdown().await;
     println!(
