@@ -129,9 +129,14 @@ impl Console for Quiet {
 fn lone_commit(bencher: Bencher) {
     let environment = Environment::get();
     let insert = format!("INSERT INTO {}.lone_commit VALUES ($1)", environment.schema);
-    let insert = environment.runtime.block_on(environment.client.prepare(&insert)).unwrap();
+    let insert = environment
+        .runtime
+        .block_on(environment.client.prepare(&insert))
+        .unwrap();
     bencher.bench_local(|| {
-        let done = environment.runtime.block_on(environment.client.execute(&insert, &[&1_i64]));
+        let done = environment
+            .runtime
+            .block_on(environment.client.execute(&insert, &[&1_i64]));
         assert_eq!(done.unwrap(), 1);
     });
 }
@@ -164,7 +169,10 @@ fn acquired(environment: &Environment, name: String) -> mainspring::lock::LockHa
 fn execute(bencher: Bencher, journal: &str) {
     let environment = Environment::get();
     bencher.with_inputs(|| start(journal)).bench_values(|request| {
-        let run = environment.runtime.block_on(environment.engine.execute(request)).unwrap();
+        let run = environment
+            .runtime
+            .block_on(environment.engine.execute(request))
+            .unwrap();
         assert_eq!(run.sub_status(), Some("Finished"));
     });
 }
@@ -173,6 +181,11 @@ fn execute(bencher: Bencher, journal: &str) {
 #[divan::bench(args = JOURNALS, threads = CALLERS, sample_count = 1000, sample_size = 1)]
 fn dispatch(bencher: Bencher, journal: &str) {
     let environment = Environment::get();
-    let dispatched = |request| environment.runtime.block_on(environment.engine.dispatch(request)).unwrap();
+    let dispatched = |request| {
+        environment
+            .runtime
+            .block_on(environment.engine.dispatch(request))
+            .unwrap()
+    };
     bencher.with_inputs(|| start(journal)).bench_values(dispatched);
 }

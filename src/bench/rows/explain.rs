@@ -31,7 +31,16 @@ pub(super) async fn poll(database: &Database) -> Result<Cost, Failure> {
     explain(
         database,
         POLL,
-        &[&BATCH, &&none[..], &&none[..], &false, &head, &None::<i64>, &1i32, &0i32],
+        &[
+            &BATCH,
+            &&none[..],
+            &&none[..],
+            &false,
+            &head,
+            &None::<i64>,
+            &1i32,
+            &0i32,
+        ],
     )
     .await
 }

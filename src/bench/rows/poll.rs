@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio_postgres::Client as Database;
+use tokio_postgres::types::ToSql;
 
 use super::explain::{self, BATCH, CLAIM, Cost, POLL, ROWS_PER_INSTANCE};
 use super::{execute, failed, insert_timers, millis, open, with_schema};
@@ -126,31 +127,44 @@ async fn consume(scratch: &ScratchDatabase, settings: &BenchDeadRows) -> Result<
         }
         execute(client, "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan").await?;
         let began = Instant::now();
-        let found = client
-            .query(
-                &poll,
-                &[&BATCH, &&none[..], &&none[..], &false, &head, &None::<i64>, &1i32, &0i32],
-            )
-            .await
-            .map_err(|error| failed(&error))?;
+        let parameters: [&(dyn ToSql + Sync); 8] = [
+            &BATCH,
+            &&none[..],
+            &&none[..],
+            &false,
+            &head,
+            &None::<i64>,
+            &1i32,
+            &0i32,
+        ];
+        let found = client.query(&poll, &parameters).await.map_err(|error| failed(&error))?;
         let polled = Instant::now();
-        let keys = found
-            .iter()
-            .filter_map(|row| Some((row.get::<_, Option<String>>("tenant_id")?, row.get::<_, String>("instance_id"))));
+        let keys = found.iter().filter_map(|row| {
+            Some((
+                row.get::<_, Option<String>>("tenant_id")?,
+                row.get::<_, String>("instance_id"),
+            ))
+        });
         let (tenants, instances): (Vec<String>, Vec<String>) = keys.unzip();
         if instances.is_empty() {
             execute(client, "COMMIT").await?;
             break;
         }
-        let claimed = client.query(&claim, &[&1i64, &tenants, &instances, &ROWS_PER_INSTANCE, &false]);
-        claimed.await.map_err(|error| failed(&error))?;
+        let parameters: [&(dyn ToSql + Sync); 5] = [&1i64, &tenants, &instances, &ROWS_PER_INSTANCE, &false];
+        client
+            .query(&claim, &parameters)
+            .await
+            .map_err(|error| failed(&error))?;
         samples.push(Sample {
             phase: phase.load(Relaxed),
             poll: millis(polled - began),
             claim: millis(polled.elapsed()),
         });
-        let deleted = client.execute(&delete, &[&tenants, &instances]);
-        done += usize::try_from(deleted.await.map_err(|error| failed(&error))?).unwrap_or(0);
+        let deleted = client
+            .execute(&delete, &[&tenants, &instances])
+            .await
+            .map_err(|error| failed(&error))?;
+        done += usize::try_from(deleted).unwrap_or(0);
         execute(client, "COMMIT").await?;
     }
     if let Some(holder) = holder {

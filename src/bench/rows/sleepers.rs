@@ -33,8 +33,7 @@ const COLUMNS: &str = "SELECT string_agg(quote_ident(attname), ', ') FROM pg_att
                        WHERE attrelid = $1::text::regclass AND attnum > 0 AND NOT attisdropped
                          AND attname NOT IN ('id', 'instance_id', 'due', 'available_at')";
 
-const FINISHED: &str =
-    "SELECT count(*) FROM instance WHERE definition_id = 'sleeper' AND status = 1 /* finished */";
+const FINISHED: &str = "SELECT count(*) FROM instance WHERE definition_id = 'sleeper' AND status = 1 /* finished */";
 
 /// Measures the resident memory of a new node without and with sleeping instances.
 pub(in crate::bench) async fn memory(target: &Target, settings: &BenchMemory) -> Result<(), Failure> {
@@ -69,9 +68,7 @@ pub(in crate::bench) async fn due_at_once(target: &Target, settings: &BenchDueAt
         for second in 1..=settings.seconds {
             tokio::time::sleep_until((began + Duration::from_secs(second as u64)).into()).await;
             let called = Instant::now();
-            client
-                .post("workflow-definitions/fresh/execute", &json!({}))
-                .await?;
+            client.post("workflow-definitions/fresh/execute", &json!({})).await?;
             times.push(called.elapsed().as_secs_f64());
             eprintln!("{second} s: {} finished", count(&session.client, FINISHED).await?);
         }

@@ -23,7 +23,8 @@ pub(in crate::bench) async fn run(target: &Target, settings: &BenchSnapshot) -> 
     with_schema(target, async |scratch| {
         let mut node = start_node(target, scratch).await?;
         let client = Client::new(&node.url());
-        let definition = json!({"definitionId": "hello", "root": {"type": "Elsa.WriteLine", "id": "line", "text": "Hello"}});
+        let definition =
+            json!({"definitionId": "hello", "root": {"type": "Elsa.WriteLine", "id": "line", "text": "Hello"}});
         client
             .post("workflow-definitions", &json!({"model": definition, "publish": true}))
             .await?;
@@ -54,7 +55,10 @@ pub(in crate::bench) async fn run(target: &Target, settings: &BenchSnapshot) -> 
 /// The latencies in milliseconds, each from the time at which the request was due.
 async fn latencies(client: &Client, settings: &BenchSnapshot) -> Result<Vec<f64>, Failure> {
     let (next, total) = (Arc::new(AtomicUsize::new(0)), settings.seconds * settings.rate);
-    let (began, interval) = (Instant::now(), Duration::from_secs(1) / u32::try_from(settings.rate).unwrap_or(1));
+    let (began, interval) = (
+        Instant::now(),
+        Duration::from_secs(1) / u32::try_from(settings.rate).unwrap_or(1),
+    );
     let mut tasks = JoinSet::new();
     for _ in 0..CONNECTIONS {
         let (mut connection, next) = (PersistentConnection::open(client).await?, Arc::clone(&next));

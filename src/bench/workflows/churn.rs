@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use super::{FinishedCounter, Scenario, built_in, load};
-use crate::bench::settings::{BenchChurn, Mode};
 use crate::bench::rows;
+use crate::bench::settings::{BenchChurn, Mode};
 use crate::db::{ANSWER_TIMEOUT, within};
 use crate::definition::WorkflowDefinition;
 use crate::harness::failure::Failure;
+use crate::harness::print_line;
 use crate::harness::scratch::ScratchDatabase;
 use crate::harness::target::Target;
-use crate::harness::print_line;
 
 const SIZES: &str = "SELECT pg_total_relation_size('work') AS work, pg_total_relation_size('timer') AS timer,
                             (SELECT count(*) FROM work) AS left_over";

@@ -318,7 +318,10 @@ async fn poll_and_claim_are_measured_among_future_timers_and_dead_rows() {
     let lines = lines_of("dead-rows", &["--rows", "3000", "--seconds", "1"]).await;
     for line in ["before the snapshot, poll: ", "with the snapshot, claim: "] {
         let found = lines.iter().find(|found| found.starts_with(line));
-        assert!(found.is_some_and(|found| !found.ends_with(", of 0")), "{line}: {lines:?}");
+        assert!(
+            found.is_some_and(|found| !found.ends_with(", of 0")),
+            "{line}: {lines:?}"
+        );
     }
 }
 
@@ -343,6 +346,9 @@ async fn executes_are_measured_without_and_with_a_snapshot() {
     let lines = lines_of("snapshot", &["--seconds", "1", "--rate", "40"]).await;
     for line in ["without an old snapshot: ", "with an old snapshot: "] {
         let found = lines.iter().find(|found| found.starts_with(line));
-        assert!(found.is_some_and(|found| found.ends_with(", of 40")), "{line}: {lines:?}");
+        assert!(
+            found.is_some_and(|found| found.ends_with(", of 40")),
+            "{line}: {lines:?}"
+        );
     }
 }
