@@ -298,7 +298,7 @@ async fn lines_of(what: &str, arguments: &[&str]) -> Vec<String> {
     let url = database.url();
     let bench = ["bench", what, "--database-url", &url];
     let mut bench = Child::start(&[&bench[..], arguments].concat(), &[]);
-    let code = bench.wait(PATIENCE).code();
+    let code = bench.wait(LONG_TIMEOUT).code();
     assert_eq!(code, Some(0), "{:?}\n{}", bench.stdout(), bench.stderr().join("\n"));
     no_schema(&database).await;
     bench.stdout()
