@@ -37,8 +37,8 @@ impl Admission {
         Self {
             hosts: AllowedHosts::new(options.listen, &options.allowed_hosts),
             key: options.api_key,
-            permits: Semaphore::new(options.requests.min(Semaphore::MAX_PERMITS)),
-            token_permits: Semaphore::new((options.requests / TOKEN_PERMIT_DIVISOR).max(MIN_TOKEN_PERMITS)),
+            permits: Semaphore::new(options.max_requests.min(Semaphore::MAX_PERMITS)),
+            token_permits: Semaphore::new((options.max_requests / TOKEN_PERMIT_DIVISOR).max(MIN_TOKEN_PERMITS)),
         }
     }
 

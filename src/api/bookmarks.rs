@@ -49,7 +49,7 @@ async fn resume_by_token(api: &Api, token: &str, query: Option<Fields>, request:
     }
     let token = api.engine.verify_token(token).await?;
     let mut query = query.map_or_else(|| Fields::from_query(request.uri()), Ok)?;
-    let body = RequestBody::read(request, &api.bodies, MAX_TOKEN_BODY).await?;
+    let body = RequestBody::read(request, &api.body_limits, MAX_TOKEN_BODY).await?;
     let input = if method == Method::POST {
         Fields::from_body(body.value)?.object("input")?
     } else {

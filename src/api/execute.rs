@@ -45,7 +45,7 @@ pub(super) async fn execute_by_get(
                 .header(header::ALLOW, "GET,POST"),
         );
     }
-    if api.is_open {
+    if api.is_anonymous {
         cross_site::reject_forgeable_get(&headers)?;
     }
     execute_now(&api, start_request(id, Fields::from_query(&uri)?, body.idempotency)?).await

@@ -40,7 +40,6 @@ mod paging;
 mod path;
 mod versions;
 
-use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,7 +60,7 @@ use crate::runtime::Engine;
 const PREFIX: &str = "/elsa/api";
 
 /// The options of the REST API.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct ApiOptions {
     /// The address that the server listens on. It and the names of the loopback are admitted in `Host`.
     pub listen: SocketAddr,
@@ -70,11 +69,11 @@ pub struct ApiOptions {
     /// The key that every request needs, except for the health endpoints and the resume URLs.
     pub api_key: Option<ApiKey>,
     /// The limit of requests in flight; a further one gets 503. Default: 1,024.
-    pub requests: usize,
+    pub max_requests: usize,
     /// How long a client may take to send its body. Default: 30 s.
     pub body_timeout: Duration,
     /// The memory budget of the parsed bodies of all requests, in MiB. Default: 256.
-    pub body_memory: usize,
+    pub body_memory_mib: usize,
 }
 
 impl Default for ApiOptions {
@@ -83,23 +82,10 @@ impl Default for ApiOptions {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 5001)),
             allowed_hosts: Vec::new(),
             api_key: None,
-            requests: 1024,
+            max_requests: 1024,
             body_timeout: Duration::from_secs(30),
-            body_memory: 256,
+            body_memory_mib: 256,
         }
-    }
-}
-
-impl fmt::Debug for ApiOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ApiOptions")
-            .field("listen", &self.listen)
-            .field("allowed_hosts", &self.allowed_hosts)
-            .field("api_key", &self.api_key)
-            .field("requests", &self.requests)
-            .field("body_timeout", &self.body_timeout)
-            .field("body_memory", &self.body_memory)
-            .finish()
     }
 }
 
@@ -107,24 +93,24 @@ impl fmt::Debug for ApiOptions {
 #[derive(Clone)]
 struct Api {
     engine: Engine,
-    bodies: Arc<BodyLimits>,
+    body_limits: Arc<BodyLimits>,
     /// No API key is required.
-    is_open: bool,
+    is_anonymous: bool,
 }
 
 impl Api {
     fn new(engine: Engine, options: &ApiOptions) -> Self {
         Self {
             engine,
-            bodies: Arc::new(BodyLimits::new(options.body_timeout, options.body_memory)),
-            is_open: options.api_key.is_none(),
+            body_limits: Arc::new(BodyLimits::new(options.body_timeout, options.body_memory_mib)),
+            is_anonymous: options.api_key.is_none(),
         }
     }
 }
 
 impl FromRef<Api> for Arc<BodyLimits> {
     fn from_ref(api: &Api) -> Self {
-        Arc::clone(&api.bodies)
+        Arc::clone(&api.body_limits)
     }
 }
 

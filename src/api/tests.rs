@@ -53,7 +53,7 @@ impl TestServer {
             ..ApiOptions::default()
         };
         change(&mut options);
-        let body_limits = Arc::new(BodyLimits::new(options.body_timeout, options.body_memory));
+        let body_limits = Arc::new(BodyLimits::new(options.body_timeout, options.body_memory_mib));
         let routes = Router::new()
             .route("/echo", post(echo).get(echo))
             .route("/id/{id}", get(async |Id(id): Id| id))
@@ -327,7 +327,7 @@ async fn a_body_that_does_not_arrive_times_out() {
 
 #[tokio::test]
 async fn beyond_the_limit_of_requests_a_server_answers_503() {
-    let server = TestServer::open(|options| options.requests = 1).await;
+    let server = TestServer::open(|options| options.max_requests = 1).await;
     let first = tokio::spawn(server.get("/slow").send());
     let mut seen = 200;
     while seen == 200 && !first.is_finished() {

@@ -58,9 +58,9 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
         listen: address_of(&listener)?,
         allowed_hosts: settings.allowed_host.clone(),
         api_key: settings.api_key.as_ref().map(Secret::reveal).map(ApiKey::new),
-        requests: settings.max_requests,
+        max_requests: settings.max_requests,
         body_timeout: settings.body_timeout,
-        body_memory: settings.body_memory,
+        body_memory_mib: settings.body_memory,
     };
     print_line(&format!("ready {}", url_of(options.listen)));
     let drain = Drain {
