@@ -27,15 +27,15 @@ impl<T: Clone + Send + 'static> ChannelListener<T> {
     /// Starts the task. `decode` returns none for a payload that this node has sent itself. `drop_point` names a
     /// failpoint at which a received notification is lost.
     pub(crate) fn start(
-        notices: &Notifier,
+        notifier: &Notifier,
         channel: Channel,
         missed: T,
         drop_point: Option<&'static str>,
         mut decode: impl FnMut(&str) -> Result<Option<T>, Malformed> + Send + 'static,
     ) -> Self {
         let (sender, _) = broadcast::channel(SUBSCRIBER_QUEUE);
-        let (mut received, subscribers) = (notices.subscribe(), sender.clone());
-        let name = notices.name(channel).to_owned();
+        let (mut received, subscribers) = (notifier.subscribe(), sender.clone());
+        let name = notifier.name(channel).to_owned();
         let task = async move {
             loop {
                 let decoded = match received.recv().await {

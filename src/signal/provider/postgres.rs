@@ -24,24 +24,24 @@ impl PostgresSignal {
     /// Connects to a database, on a connection of its own. It must be a direct one: a pooler that lends a connection
     /// per transaction loses notifications. Errors: an invalid URL or schema name, an unreachable database.
     pub async fn connect(database_url: &str, schema: &str) -> Result<Self> {
-        let (notices, task) = listen_to(database_url, schema, Channel::Signals).await?;
-        Ok(Self::new(&notices, Some(task)))
+        let (notifier, task) = listen_to(database_url, schema, Channel::Signals).await?;
+        Ok(Self::new(&notifier, Some(task)))
     }
 
     /// Uses a connection that listens to [`Channel::Signals`].
-    pub(crate) fn new(notices: &Notifier, connection: Option<NotifierTask>) -> Self {
+    pub(crate) fn new(notifier: &Notifier, connection: Option<NotifierTask>) -> Self {
         let missed = CacheNotification::Invalidate;
         let failpoint = Some("signal.lost");
-        let listener = ChannelListener::start(notices, Channel::Signals, missed, failpoint, |payload| {
+        let listener = ChannelListener::start(notifier, Channel::Signals, missed, failpoint, |payload| {
             let change = serde_json::from_str(payload).map_err(|_| Malformed)?;
             Ok(Some(CacheNotification::Changed(change)))
         });
         let (outgoing, queue) = mpsc::channel(SUBSCRIBER_QUEUE);
-        let channel = notices.name(Channel::Signals).to_owned();
+        let channel = notifier.name(Channel::Signals).to_owned();
         Self {
             listener,
             outgoing,
-            _sender: AbortOnDropHandle::new(tokio::spawn(send(notices.clone(), queue, channel))),
+            _sender: AbortOnDropHandle::new(tokio::spawn(send(notifier.clone(), queue, channel))),
             _connection: connection,
         }
     }
@@ -63,12 +63,12 @@ impl CacheSignal for PostgresSignal {
     }
 }
 
-async fn send(notices: Notifier, mut queue: mpsc::Receiver<DefinitionChange>, channel: String) {
+async fn send(notifier: Notifier, mut queue: mpsc::Receiver<DefinitionChange>, channel: String) {
     while let Some(change) = queue.recv().await {
         let Some(payload) = serde_json::to_string(&change).ok().filter(|text| text.len() <= LONGEST) else {
             continue;
         };
-        if let Err(error) = notices.notify(&channel, &[payload]).await {
+        if let Err(error) = notifier.notify(&channel, &[payload]).await {
             tracing::debug!(%error, "a cache notification could not be sent; check-ins bring the revision");
         }
     }

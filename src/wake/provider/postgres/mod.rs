@@ -1,7 +1,7 @@
 //! Wake notifications over NOTIFY.
 //!
 //! The first notification is sent at once; those of the next few milliseconds share one message. A message carries its
-//! sender and a number, so that a receiver notices a gap.
+//! sender and a number, so that a receiver notifier a gap.
 //!
 //! - `message`: the payload. `outbox`: what is still to be sent.
 
@@ -38,16 +38,16 @@ impl PostgresWake {
     /// Connects to a database, on a connection of its own. It must be a direct one: a pooler that lends a connection
     /// per transaction loses notifications. Errors: an invalid URL or schema name, an unreachable database.
     pub async fn connect(database_url: &str, schema: &str) -> Result<Self> {
-        let (notices, task) = listen_to(database_url, schema, Channel::WakeUps).await?;
-        Ok(Self::new(&notices, "", Some(task)))
+        let (notifier, task) = listen_to(database_url, schema, Channel::WakeUps).await?;
+        Ok(Self::new(&notifier, "", Some(task)))
     }
 
     /// Uses a connection that listens to [`Channel::WakeUps`]. `name` identifies the sender for operators.
-    pub(crate) fn new(notices: &Notifier, name: &str, connection: Option<NotifierTask>) -> Self {
+    pub(crate) fn new(notifier: &Notifier, name: &str, connection: Option<NotifierTask>) -> Self {
         let from = format!("{name}-{}", uuid::Uuid::new_v4().simple());
         let outbox = Arc::new(Outbox::default());
         let (own, mut last) = (from.clone(), LastNumbers::default());
-        let listener = ChannelListener::start(notices, Channel::WakeUps, missed(), None, move |text| {
+        let listener = ChannelListener::start(notifier, Channel::WakeUps, missed(), None, move |text| {
             let payload = Payload::parse(text).ok_or(Malformed)?;
             if payload.from == own {
                 return Ok(None);
@@ -59,8 +59,8 @@ impl PostgresWake {
             }
             Ok(Some((0, Arc::from(notifications))))
         });
-        let channel = notices.name(Channel::WakeUps).to_owned();
-        let sender = send(notices.clone(), Arc::clone(&outbox), channel, from);
+        let channel = notifier.name(Channel::WakeUps).to_owned();
+        let sender = send(notifier.clone(), Arc::clone(&outbox), channel, from);
         Self {
             outbox,
             listener,
@@ -84,7 +84,7 @@ impl WakeTransport for PostgresWake {
     }
 }
 
-async fn send(notices: Notifier, outbox: Arc<Outbox>, channel: String, from: String) {
+async fn send(notifier: Notifier, outbox: Arc<Outbox>, channel: String, from: String) {
     let mut no = 0;
     let mut failing = false;
     loop {
@@ -96,7 +96,7 @@ async fn send(notices: Notifier, outbox: Arc<Outbox>, channel: String, from: Str
         if failpoint::hit("wake.lost").await.is_err() {
             continue;
         }
-        let sent = notices.notify(&channel, &payloads).await;
+        let sent = notifier.notify(&channel, &payloads).await;
         if let Err(error) = &sent {
             // The gap in the numbers shows it to the others with the next message.
             tracing::debug!(%error, "wake notifications could not be sent");
