@@ -16,7 +16,7 @@ pub const MOST_KEYS: usize = 256;
 pub enum LockMode {
     /// Together with others that hold it shared.
     Shared,
-    /// Alone.
+    /// By one holder at a time.
     Exclusive,
 }
 
@@ -41,7 +41,7 @@ pub struct LockRequest {
 }
 
 impl LockRequest {
-    /// One lock, held alone.
+    /// One lock, held exclusively.
     pub fn exclusive(name: impl Into<String>) -> Self {
         Self::one(name.into(), LockMode::Exclusive)
     }

@@ -33,7 +33,7 @@ pub(in crate::lock) const QUOTA: u32 = 32;
 /// The same without known remote waiters: their messages may be lost.
 const UNCONTENDED_QUOTA: u32 = 64;
 
-/// After the first miss, in microseconds, jittered: the key may have been released before our message arrived.
+/// After the first miss, in microseconds, jittered: the key may have been released before the message arrived.
 const FIRST_RETRY: (u64, u64) = (1_000, 3_000);
 /// After the next misses: makes up for lost messages.
 const RETRY: (u64, u64) = (100_000, 500_000);
@@ -177,13 +177,13 @@ impl Table {
             return;
         }
         // The sender's waiters come first; any others were announced in the meantime.
-        let mut ours = std::mem::take(&mut entry.remote);
+        let mut earlier = std::mem::take(&mut entry.remote);
         for (peer, mode) in handoff.then.iter().filter(|(peer, _)| *peer != me) {
             entry.add_waiter(*peer, *mode, now);
         }
-        ours.retain(|waiter| waiter.peer != from && !handoff.next.contains(&waiter.peer));
-        for waiter in ours {
-            if entry.remote.iter().all(|known| known.peer != waiter.peer) {
+        earlier.retain(|waiter| waiter.peer != from && !handoff.next.contains(&waiter.peer));
+        for waiter in earlier {
+            if entry.remote.iter().all(|listed| listed.peer != waiter.peer) {
                 entry.remote.push(waiter);
             }
         }

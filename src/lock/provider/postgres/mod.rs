@@ -28,9 +28,9 @@ pub(crate) use session::SessionTask;
 /// How many locks a node may hold at the same time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Budget {
-    /// This node's part of half of the server's lock table, when so many nodes share it.
+    /// This node's part of half of the server's lock table, which this number of nodes shares.
     Nodes(usize),
-    /// So many.
+    /// This number.
     Locks(usize),
 }
 
