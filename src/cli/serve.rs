@@ -110,7 +110,7 @@ fn builder(url: &str, common: &Common, settings: &Serve) -> EngineBuilder {
         .activity_timeout(settings.activity_timeout)
         .drain_timeout(settings.drain_timeout)
         .inbox_lifetime(settings.inbox_lifetime)
-        .letter_lifetime(settings.letter_lifetime)
+        .dead_letter_lifetime(settings.letter_lifetime)
         .roles(settings.roles.iter().copied().map(Role::from))
         .single_scheduler(settings.single_scheduler)
         .cache_bytes(settings.limits.cache_bytes())
@@ -186,7 +186,7 @@ pub(super) async fn serve_until_stopped(
         stop.cancelled().await;
         tracing::info!("stopping");
         stopping = Some(Instant::now());
-        if engine.retreat() {
+        if engine.begin_drain() {
             tokio::time::sleep(drain.notice.min(drain.timeout)).await;
         }
     };

@@ -21,7 +21,8 @@ pub use context::request::{
     InstanceFilter, InstanceSelection, InstanceSummary, JournalRecord, Listed, Page, Published, Readiness,
     ResumeRequest, StartRequest, VersionOptions,
 };
-pub use engine::builder::{EngineBuilder, Role};
+pub use context::settings::Role;
+pub use engine::builder::EngineBuilder;
 pub use engine::cluster_view::{ClusterLock, ClusterNode, ClusterNodeState, QueueItem};
 pub use engine::dead_letters::{
     DeadLetter, DeadLetterBatch, DeadLetterCause, DeadLetterFilter, DeadLetterReplayed, DeadLettersReplayed,

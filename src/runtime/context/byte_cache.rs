@@ -1,7 +1,7 @@
-//! A cache that holds so many bytes, and not so many entries.
+//! A cache that is bounded by bytes, not by entries.
 //!
-//! What was not asked for lately goes first: an entry that was asked for since it came to the front goes to the back once
-//! more. What is larger than all of the cache is not kept; those that use it hold it.
+//! Second chance: the oldest entry is evicted, but one that was used since goes to the back once more. A value larger than
+//! the whole cache is not kept.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -13,7 +13,7 @@ pub(crate) struct ByteCache<K, V> {
     used: usize,
     entries: HashMap<K, Entry<V>>,
     order: VecDeque<(K, u64)>,
-    /// Numbers entries, so that an old place in the order is not taken for the one of a successor.
+    /// Numbers entries, so that an old place in the order is not confused with that of a later entry.
     next: u64,
 }
 
@@ -21,7 +21,7 @@ struct Entry<V> {
     value: V,
     bytes: usize,
     number: u64,
-    asked_for: bool,
+    used_since: bool,
 }
 
 impl<K: Clone + Eq + Hash, V> ByteCache<K, V> {
@@ -38,11 +38,11 @@ impl<K: Clone + Eq + Hash, V> ByteCache<K, V> {
 
     pub(crate) fn get(&mut self, key: &K) -> Option<&V> {
         let entry = self.entries.get_mut(key)?;
-        entry.asked_for = true;
+        entry.used_since = true;
         Some(&entry.value)
     }
 
-    /// Keeps a value of that many bytes, its key included; gives what had to go, perhaps itself.
+    /// Keeps a value of that many bytes, its key included; returns what was evicted, perhaps the value itself.
     pub(crate) fn insert(&mut self, key: K, value: V, bytes: usize) -> Vec<(K, V)> {
         self.remove(&key);
         if bytes > self.budget {
@@ -55,7 +55,7 @@ impl<K: Clone + Eq + Hash, V> ByteCache<K, V> {
             let Some(entry) = self.entries.get_mut(&oldest).filter(|entry| entry.number == number) else {
                 continue;
             };
-            if std::mem::take(&mut entry.asked_for) {
+            if std::mem::take(&mut entry.used_since) {
                 self.order.push_back((oldest, number));
             } else if let Some(entry) = self.entries.remove(&oldest) {
                 self.used -= entry.bytes;
@@ -69,7 +69,7 @@ impl<K: Clone + Eq + Hash, V> ByteCache<K, V> {
             value,
             bytes,
             number,
-            asked_for: false,
+            used_since: false,
         };
         self.entries.insert(key, entry);
         self.used += bytes;
@@ -84,7 +84,7 @@ impl<K: Clone + Eq + Hash, V> ByteCache<K, V> {
     pub(crate) fn remove(&mut self, key: &K) {
         if let Some(entry) = self.entries.remove(key) {
             self.used -= entry.bytes;
-            // Keys that are put in and taken out again and again leave their places behind.
+            // Keys that are inserted and removed again and again leave entries in the order.
             if self.order.len() > self.entries.len() * 2 + 16 {
                 let entries = &self.entries;
                 self.order
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_bound_it_and_what_is_asked_for_stays() {
+    fn bytes_bound_it_and_what_is_used_stays() {
         let mut cache = ByteCache::new("test", 100);
         for key in 0..4 {
             assert!(cache.insert(key, "value", 25).is_empty());
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(keys(cache.insert(4, "value", 30)), [1, 2]);
         assert_eq!(cache.used(), 80);
         assert!(cache.get(&0).is_some() && cache.get(&3).is_some());
-        // All were asked for: each had its second chance.
+        // All were used: each had its second chance.
         assert!(!cache.insert(5, "value", 100).is_empty());
         assert_eq!((cache.used(), cache.entries.len()), (100, 1));
         cache.insert(5, "value", 10);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_larger_than_all_of_it_is_not_kept_and_evicts_nothing() {
+    fn a_value_larger_than_the_cache_is_not_kept_and_evicts_nothing() {
         let mut cache = ByteCache::new("test", 100);
         cache.insert(1, "value", 60);
         assert_eq!(keys(cache.insert(2, "large", 101)), [2]);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn it_forgets_the_places_of_what_was_removed() {
+    fn the_order_shrinks_with_removed_entries() {
         let mut cache = ByteCache::new("test", 100);
         for key in 0..1000 {
             cache.insert(key, "value", 10);

@@ -1,28 +1,27 @@
-//! Published definitions as the API shows them, kept under the revision.
+//! The cache of published definitions as the API shows them, consistent up to a revision.
 //!
 //! # Invariants
 //!
-//! - A fill that was begun before an eviction is not kept: what it has read may be what was evicted.
-//! - A revision that nobody announced empties the cache: a signal was lost.
-//! - Nothing survives a new connection for signals, nor a new registration, whose shift begins with an empty cache.
-//! - Whoever reads asks first whether the last check-in is recent: else nobody knows what is stale.
+//! - A fill that began before an eviction is not kept: what it has read may be what was evicted.
+//! - A revision without a notification empties the cache: a notification was lost.
+//! - Nothing survives a new connection for notifications, nor a new registration, which begins with an empty cache.
+//! - A reader checks first that the last check-in is recent: otherwise it is unknown what is stale.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
+use super::byte_cache::ByteCache;
 use crate::id::{DefinitionId, TenantId};
-use crate::runtime::context::byte_cache::ByteCache;
-use crate::runtime::context::node_context::Shift;
-use crate::signal::{CacheNotification, CacheSubscription};
+use crate::signal::CacheNotification;
 
-/// What a kept definition takes beside itself.
+/// The bytes of a kept definition beside its own.
 const OVERHEAD: usize = 512;
 
 type Key = (TenantId, DefinitionId);
 
-/// The cache of a shift.
-pub(crate) struct PublishedDefinitions(Mutex<State>);
+/// The cache of an incarnation.
+pub(crate) struct DefinitionCache(Mutex<State>);
 
 struct State {
     known: ByteCache<Key, Arc<Value>>,
@@ -46,7 +45,7 @@ impl State {
     }
 }
 
-impl PublishedDefinitions {
+impl DefinitionCache {
     /// Keeps definitions of so many bytes.
     pub(crate) fn new(budget: usize) -> Self {
         Self(Mutex::new(State {
@@ -60,14 +59,14 @@ impl PublishedDefinitions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is kept, or word that whoever asks may fill it.
+    /// What is kept, or the right to fill it.
     pub(crate) fn get(&self, key: &Key) -> Result<Arc<Value>, Fill> {
         let mut state = self.state();
         let evictions = state.evictions;
         state.known.get(key).cloned().ok_or(Fill(evictions))
     }
 
-    /// Keeps what was read after [`PublishedDefinitions::get`] found nothing.
+    /// Keeps what was read after [`DefinitionCache::get`] found nothing.
     pub(crate) fn keep(&self, fill: Fill, key: Key, definition: Arc<Value>, bytes: usize) {
         let mut state = self.state();
         if fill.0 == state.evictions {
@@ -80,16 +79,16 @@ impl PublishedDefinitions {
         self.state().evict(key);
     }
 
-    /// Evicts what a signal says.
-    pub(crate) fn hear(&self, heard: &CacheNotification) {
+    /// Evicts what a notification names.
+    pub(crate) fn invalidate(&self, notification: &CacheNotification) {
         let mut state = self.state();
-        match heard {
+        match notification {
             CacheNotification::Invalidate => state.evict_all(),
             CacheNotification::Changed(change) => {
                 state.evict(&(change.tenant.clone(), change.definition.clone()));
                 if let Some(revision) = change.revision {
                     if revision > state.revision + 1 {
-                        // One before this was lost.
+                        // An earlier one was lost.
                         state.evict_all();
                     }
                     state.revision = state.revision.max(revision);
@@ -98,7 +97,7 @@ impl PublishedDefinitions {
         }
     }
 
-    /// What a check-in says of the revision; true: signals were lost.
+    /// Compares with the revision of a check-in; true: notifications were lost.
     pub(crate) fn verify(&self, revision: i64) -> bool {
         let mut state = self.state();
         let missed = revision > state.revision;
@@ -107,40 +106,6 @@ impl PublishedDefinitions {
             state.evict_all();
         }
         missed
-    }
-}
-
-/// Evicts what others change, until the shift stops.
-pub(crate) async fn follow(shift: Arc<Shift>, mut signals: CacheSubscription) {
-    let mut reports = shift.reports.clone();
-    loop {
-        // All three are cancellation safe.
-        tokio::select! {
-            () = shift.stop.cancelled() => return,
-            heard = signals.recv() => {
-                let Some(heard) = heard else { return };
-                shift.published.hear(&heard);
-                shift.firing.alarm.now();
-                match heard {
-                    CacheNotification::Changed(change) => tracing::info!(
-                        definition = %change.definition,
-                        revision = change.revision,
-                        "Received cache invalidation event for workflow definition {}",
-                        change.definition
-                    ),
-                    CacheNotification::Invalidate => tracing::info!("cache invalidation events may have been missed; the cache is empty"),
-                }
-            }
-            changed = reports.changed() => {
-                if changed.is_err() {
-                    return;
-                }
-                let revision = reports.borrow_and_update().check_in.revision;
-                if shift.published.verify(revision) {
-                    tracing::debug!(revision, "a check-in shows a revision that nobody announced; the cache is empty");
-                }
-            }
-        }
     }
 }
 
@@ -155,8 +120,8 @@ mod tests {
         (TenantId::default(), DefinitionId::new(id))
     }
 
-    fn filled(ids: &[&str]) -> PublishedDefinitions {
-        let cache = PublishedDefinitions::new(BUDGET);
+    fn filled(ids: &[&str]) -> DefinitionCache {
+        let cache = DefinitionCache::new(BUDGET);
         cache.verify(5);
         for id in ids {
             let fill = cache.get(&key(id)).err().unwrap();
@@ -174,15 +139,15 @@ mod tests {
         })
     }
 
-    fn has(cache: &PublishedDefinitions, id: &str) -> bool {
+    fn has(cache: &DefinitionCache, id: &str) -> bool {
         cache.get(&key(id)).is_ok()
     }
 
     #[test]
     fn a_fill_begun_before_an_eviction_is_not_kept() {
-        let evictions: [&dyn Fn(&PublishedDefinitions); 4] = [
-            &|cache| cache.hear(&changed("a", Some(6))),
-            &|cache| cache.hear(&CacheNotification::Invalidate),
+        let evictions: [&dyn Fn(&DefinitionCache); 4] = [
+            &|cache| cache.invalidate(&changed("a", Some(6))),
+            &|cache| cache.invalidate(&CacheNotification::Invalidate),
             &|cache| cache.changed_here(&key("a")),
             &|cache| assert!(cache.verify(6)),
         ];
@@ -193,7 +158,7 @@ mod tests {
             cache.keep(fill, key("a"), Arc::default(), 1);
             assert!(!has(&cache, "a"));
         }
-        // A check-in that says nothing new is no eviction.
+        // A check-in with the same revision is no eviction.
         let cache = filled(&[]);
         let fill = cache.get(&key("a")).err().unwrap();
         assert!(!cache.verify(5));
@@ -202,19 +167,19 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_evicts_what_it_names_and_a_lost_one_everything() {
+    fn a_notification_evicts_what_it_names_and_a_lost_one_everything() {
         let cache = filled(&["a", "b"]);
-        cache.hear(&changed("a", Some(6)));
+        cache.invalidate(&changed("a", Some(6)));
         assert!(!has(&cache, "a") && has(&cache, "b"));
-        assert!(!cache.verify(6), "the signal has told of it");
+        assert!(!cache.verify(6), "the notification had it");
         // An old one, and one without a revision, evict what they name.
         for revision in [Some(3), None] {
             let cache = filled(&["a", "b"]);
-            cache.hear(&changed("a", revision));
+            cache.invalidate(&changed("a", revision));
             assert!(!has(&cache, "a") && has(&cache, "b"));
         }
         let cache = filled(&["a", "b"]);
-        cache.hear(&changed("a", Some(7)));
+        cache.invalidate(&changed("a", Some(7)));
         assert!(!has(&cache, "b"), "6 was lost");
         let cache = filled(&["a", "b"]);
         assert!(!cache.verify(5) && !cache.verify(4));

@@ -1,4 +1,4 @@
-//! What this node has in its hands.
+//! The claims of this node that are in flight: which rows its running bursts have claimed.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,14 +11,14 @@ use crate::id::InstanceId;
 use crate::store::claim::InstanceKey;
 use crate::store::commit::Claim;
 
-/// How long a lock must have been in other hands unmentioned, to be worth telling again.
-const TELL_AGAIN: Duration = Duration::from_secs(10);
+/// How long the log is silent about one lock that is held elsewhere.
+const LOG_AGAIN: Duration = Duration::from_secs(10);
 
-/// Fewer that were told are not swept.
+/// Fewer logged instances than this are not swept.
 const LEAST_SWEEP: usize = 256;
 
-/// The instances and claimed rows of the bursts of this node, and the instances that are better left alone for a
-/// moment. Bounded by the bursts that run, and by what looks can show in that moment, or tell of in ten seconds.
+/// The instances and claimed rows of the bursts of this node, and the instances that polls leave out for a moment. Bounded
+/// by the bursts that run, and by what polls show in that moment or log in ten seconds.
 #[derive(Default)]
 pub(crate) struct InFlight {
     state: Mutex<State>,
@@ -28,34 +28,34 @@ pub(crate) struct InFlight {
 
 #[derive(Default)]
 struct State {
-    holds: HashMap<InstanceKey, HashMap<u64, Held>>,
+    bursts: HashMap<InstanceKey, HashMap<u64, Burst>>,
     next: u64,
-    /// How often somebody was about to look for what is new.
-    looks: u64,
-    elsewhere: HashMap<InstanceKey, Instant>,
-    /// When it was told that somebody else has the lock.
-    told: HashMap<InstanceKey, Instant>,
+    /// How many polls for new work were about to begin.
+    polls: u64,
+    deferred: HashMap<InstanceKey, Instant>,
+    /// When the log last said that the lock of an instance is held elsewhere.
+    logged: HashMap<InstanceKey, Instant>,
     /// So many of these are swept.
-    told_sweep: usize,
+    logged_sweep: usize,
     /// Instances of which rows may be claimed, as the answer to the claim is lost.
     in_doubt: HashSet<InstanceKey>,
 }
 
-struct Held {
+struct Burst {
     claims: HashSet<Claim>,
-    /// The looks before it.
-    looks: u64,
-    /// A row came for its instance, as far as this node has heard.
-    called: bool,
-    lost: CancellationToken,
+    /// The polls before it.
+    polls: u64,
+    /// Work arrived for its instance, as far as this node was notified.
+    has_more: bool,
+    cancelled: CancellationToken,
 }
 
-/// The rows that one burst has in its hands. Dropping it forgets them, however the burst ends.
-pub(crate) struct Hold {
+/// The rows that one burst has claimed. Dropping it removes them, however the burst ends.
+pub(crate) struct BurstClaims {
     in_flight: Arc<InFlight>,
     key: InstanceKey,
     number: u64,
-    lost: CancellationToken,
+    cancelled: CancellationToken,
 }
 
 impl InFlight {
@@ -63,159 +63,159 @@ impl InFlight {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A burst takes these rows of an instance into its hands.
-    pub(crate) fn hold(self: &Arc<Self>, key: &InstanceKey, claims: impl IntoIterator<Item = Claim>) -> Hold {
+    /// A burst has claimed these rows of an instance.
+    pub(crate) fn add(self: &Arc<Self>, key: &InstanceKey, claims: impl IntoIterator<Item = Claim>) -> BurstClaims {
         let mut state = self.state();
         state.next += 1;
         let number = state.next;
-        let lost = CancellationToken::new();
-        let held = Held {
+        let cancelled = CancellationToken::new();
+        let burst = Burst {
             claims: claims.into_iter().collect(),
-            looks: state.looks,
-            called: false,
-            lost: lost.clone(),
+            polls: state.polls,
+            has_more: false,
+            cancelled: cancelled.clone(),
         };
-        state.holds.entry(key.clone()).or_default().insert(number, held);
-        Hold {
+        state.bursts.entry(key.clone()).or_default().insert(number, burst);
+        BurstClaims {
             in_flight: Arc::clone(self),
             key: key.clone(),
             number,
-            lost,
+            cancelled,
         }
     }
 
-    /// An instance was cancelled or deleted: whatever burst of this node runs it has lost.
-    pub(crate) fn lost(&self, instance: &InstanceId) {
+    /// An instance was cancelled or deleted: a running burst of it on this node stops.
+    pub(crate) fn cancel(&self, instance: &InstanceId) {
         let state = self.state();
-        let holds = state.holds.iter().filter(|((_, id), _)| id == instance);
-        for held in holds.flat_map(|(_, holds)| holds.values()) {
-            held.lost.cancel();
+        let of_instance = state.bursts.iter().filter(|((_, id), _)| id == instance);
+        for burst in of_instance.flat_map(|(_, bursts)| bursts.values()) {
+            burst.cancelled.cancel();
         }
     }
 
-    /// A row came for this instance. False: no burst of this node has it in its hands, and would look again at its end.
-    pub(crate) fn calls(&self, instance: &InstanceId) -> bool {
+    /// Work arrived for this instance. False: no burst of this node runs it, which would poll again at its end.
+    pub(crate) fn note_work(&self, instance: &InstanceId) -> bool {
         let mut state = self.state();
-        let holds = state.holds.iter_mut().filter(|((_, id), _)| id == instance);
-        let mut has = false;
-        for held in holds.flat_map(|(_, holds)| holds.values_mut()) {
-            held.called = true;
-            has = true;
+        let of_instance = state.bursts.iter_mut().filter(|((_, id), _)| id == instance);
+        let mut is_running = false;
+        for burst in of_instance.flat_map(|(_, bursts)| bursts.values_mut()) {
+            burst.has_more = true;
+            is_running = true;
         }
-        has
+        is_running
     }
 
-    /// Somebody is about to look for what is new, and is not shown what is in hands now.
-    pub(crate) fn looks(&self) {
-        self.state().looks += 1;
+    /// A poll for new work is about to begin, which leaves out what is in flight now.
+    pub(crate) fn note_poll(&self) {
+        self.state().polls += 1;
     }
 
-    /// Instances are left alone until then: somebody else has their locks, or a row of them. Whether there are any.
-    pub(crate) fn leave_alone(&self, keys: impl IntoIterator<Item = InstanceKey>, until: Instant) -> bool {
+    /// Polls leave these instances out until then: another session holds their locks, or a row of them. Whether there are
+    /// any.
+    pub(crate) fn defer(&self, keys: impl IntoIterator<Item = InstanceKey>, until: Instant) -> bool {
         let mut keys = keys.into_iter().map(|key| (key, until)).peekable();
         let are_any = keys.peek().is_some();
-        self.state().elsewhere.extend(keys);
+        self.state().deferred.extend(keys);
         are_any
     }
 
-    /// Whether it is worth telling that somebody else has the lock of an instance: not again and again.
-    pub(crate) fn is_news(&self, key: &InstanceKey) -> bool {
+    /// Whether to log that the lock of an instance is held elsewhere: once in [`LOG_AGAIN`].
+    pub(crate) fn should_log(&self, key: &InstanceKey) -> bool {
         let mut state = self.state();
         let now = Instant::now();
-        let is_recent = |at: &Instant| now.duration_since(*at) < TELL_AGAIN;
-        // Not each time: where many nodes work off one backlog they may be many thousands.
-        if state.told.len() >= state.told_sweep {
-            state.told.retain(|_, at| is_recent(at));
-            state.told_sweep = (state.told.len() * 2).max(LEAST_SWEEP);
+        let is_recent = |at: &Instant| now.duration_since(*at) < LOG_AGAIN;
+        // Not each time: where many nodes work off one backlog there may be many thousands.
+        if state.logged.len() >= state.logged_sweep {
+            state.logged.retain(|_, at| is_recent(at));
+            state.logged_sweep = (state.logged.len() * 2).max(LEAST_SWEEP);
         }
-        !state.told.insert(key.clone(), now).as_ref().is_some_and(is_recent)
+        !state.logged.insert(key.clone(), now).as_ref().is_some_and(is_recent)
     }
 
-    /// The instances whose locks were found elsewhere lately, so many at most.
-    pub(crate) fn missed(&self, most: usize) -> Vec<InstanceKey> {
+    /// The instances whose locks were recently found held elsewhere, so many at most.
+    pub(crate) fn locked_elsewhere(&self, most: usize) -> Vec<InstanceKey> {
         let state = self.state();
         let now = Instant::now();
         let recent = state
-            .told
+            .logged
             .iter()
-            .filter(|(_, at)| now.duration_since(**at) < TELL_AGAIN * 2);
+            .filter(|(_, at)| now.duration_since(**at) < LOG_AGAIN * 2);
         recent.map(|(key, _)| key.clone()).take(most).collect()
     }
 
-    /// The instances that a peek need not show.
-    pub(crate) fn hidden(&self) -> Vec<InstanceKey> {
+    /// The instances that a poll leaves out.
+    pub(crate) fn excluded(&self) -> Vec<InstanceKey> {
         let mut state = self.state();
         let now = Instant::now();
-        state.elsewhere.retain(|_, until| *until > now);
-        state.holds.keys().chain(state.elsewhere.keys()).cloned().collect()
+        state.deferred.retain(|_, until| *until > now);
+        state.bursts.keys().chain(state.deferred.keys()).cloned().collect()
     }
 
     /// The answer to a claim of rows of these instances is lost: they may be claimed, and no burst runs them.
-    pub(crate) fn doubts(&self, keys: Vec<InstanceKey>) {
+    pub(crate) fn add_in_doubt(&self, keys: Vec<InstanceKey>) {
         self.state().in_doubt.extend(keys);
         self.doubt.notify_one();
     }
 
-    /// The instances of which claims are in doubt, once there are any; each is given out once. Cancellation safe.
-    pub(crate) async fn in_doubt(&self) -> HashSet<InstanceKey> {
+    /// Waits for instances of which claims are in doubt; each is returned once. Cancellation safe.
+    pub(crate) async fn next_in_doubt(&self) -> HashSet<InstanceKey> {
         self.doubt.notified().await;
         std::mem::take(&mut self.state().in_doubt)
     }
 
-    /// Whether a row that the database shows as ours is in the hands of a burst.
-    pub(crate) fn holds(&self, key: &InstanceKey, claim: &Claim) -> bool {
+    /// Whether a burst of this node has the claim.
+    pub(crate) fn contains(&self, key: &InstanceKey, claim: &Claim) -> bool {
         let state = self.state();
         state
-            .holds
+            .bursts
             .get(key)
-            .is_some_and(|holds| holds.values().any(|held| held.claims.contains(claim)))
+            .is_some_and(|bursts| bursts.values().any(|burst| burst.claims.contains(claim)))
     }
 }
 
-impl Hold {
+impl BurstClaims {
     /// All of them.
     pub(crate) fn claims(&self) -> Vec<Claim> {
         let state = self.in_flight.state();
-        let held = state.holds.get(&self.key).and_then(|holds| holds.get(&self.number));
-        held.map(|held| held.claims.iter().cloned().collect())
+        let burst = state.bursts.get(&self.key).and_then(|bursts| bursts.get(&self.number));
+        burst
+            .map(|burst| burst.claims.iter().cloned().collect())
             .unwrap_or_default()
     }
 
-    /// One more row: the one under which a burst that yielded goes on.
+    /// Adds the row under which a burst that yielded goes on.
     pub(crate) fn add(&self, claim: Claim) {
         let mut state = self.in_flight.state();
-        if let Some(held) = state
-            .holds
+        if let Some(burst) = state
+            .bursts
             .get_mut(&self.key)
-            .and_then(|holds| holds.get_mut(&self.number))
+            .and_then(|bursts| bursts.get_mut(&self.number))
         {
-            held.claims.insert(claim);
+            burst.claims.insert(claim);
         }
     }
 
-    /// Ends when what the burst does can no longer count, as far as this node has heard.
-    pub(crate) fn lost(&self) -> WaitForCancellationFuture<'_> {
-        self.lost.cancelled()
+    /// Ends when the burst can no longer commit, as far as this node was notified.
+    pub(crate) fn cancelled(&self) -> WaitForCancellationFuture<'_> {
+        self.cancelled.cancelled()
     }
-}
 
-impl Hold {
-    /// Forgets them. True: a look may have passed over something that is to be done for the instance.
-    pub(crate) fn release(&self) -> bool {
+    /// Removes them. True: a poll may have left out work for the instance.
+    pub(crate) fn remove(&self) -> bool {
         let mut state = self.in_flight.state();
-        let Some(holds) = state.holds.get_mut(&self.key) else {
+        let Some(bursts) = state.bursts.get_mut(&self.key) else {
             return false;
         };
-        let held = holds.remove(&self.number);
-        if holds.is_empty() {
-            state.holds.remove(&self.key);
+        let burst = bursts.remove(&self.number);
+        if bursts.is_empty() {
+            state.bursts.remove(&self.key);
         }
-        held.is_some_and(|held| held.called || held.looks != state.looks)
+        burst.is_some_and(|burst| burst.has_more || burst.polls != state.polls)
     }
 }
 
-impl Drop for Hold {
+impl Drop for BurstClaims {
     fn drop(&mut self) {
-        self.release();
+        self.remove();
     }
 }

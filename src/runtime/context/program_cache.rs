@@ -1,7 +1,7 @@
-//! Compiled definitions by version id, within a budget of bytes. A version that was ever published never changes, so
-//! nothing here goes stale.
+//! The cache of compiled definitions by version id, bounded by bytes. A version that was ever published never changes, so
+//! no entry goes stale.
 //!
-//! What is evicted, or is larger than the budget, lives as long as a burst uses it, and others find it until then.
+//! A program that is evicted, or larger than the budget, lives as long as a burst uses it, and is found until then.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -9,31 +9,31 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 
+use super::byte_cache::ByteCache;
 use crate::db::Pool;
 use crate::definition::WorkflowDefinition;
 use crate::execution::{Interpreter, Program};
 use crate::id::{ActivityId, DefinitionId, TenantId, VersionId};
-use crate::runtime::context::byte_cache::ByteCache;
 use crate::store::definition::{self, Wanted};
 use crate::{Error, Result, compute};
 
 /// How many definitions' published versions are remembered: two short ids each.
 const CAPACITY: usize = 4096;
 
-/// How many entries of what is not kept are there before those are dropped that nothing uses.
+/// From so many entries of programs that are not kept, the unused ones are removed.
 const LEFTOVERS: usize = 64;
 
-/// What a kept program takes beside itself.
+/// The bytes of a kept program beside its own.
 const OVERHEAD: usize = 512;
 
 type Key = (TenantId, VersionId);
 
-/// Empty while one compiles, and the others wait.
+/// Empty while one caller compiles; the others wait.
 type Cell = Arc<OnceCell<Arc<Program>>>;
 
-pub(crate) struct Programs {
+pub(crate) struct ProgramCache {
     known: Mutex<Known>,
-    /// Which version was the published one at the last question. It may have been replaced since.
+    /// The published version at the last read. It may have been replaced since.
     published: Mutex<HashMap<(TenantId, DefinitionId), VersionId>>,
 }
 
@@ -62,15 +62,15 @@ impl Known {
 
     fn cell(&mut self, key: &Key) -> Cell {
         if self.compiling.len() >= LEFTOVERS {
-            // Of those that went away while it compiled.
+            // Of callers that were dropped while they compiled.
             self.compiling.retain(|_, cell| Arc::strong_count(cell) > 1);
         }
         Arc::clone(self.compiling.entry(key.clone()).or_default())
     }
 }
 
-impl Programs {
-    /// Keeps programs of so many bytes.
+impl ProgramCache {
+    /// Keeps programs of up to `budget` bytes.
     pub(crate) fn new(budget: usize) -> Self {
         Self {
             known: Mutex::new(Known {
@@ -86,9 +86,9 @@ impl Programs {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What keeps a start from this input: asked before it is accepted, so that nothing is changed. None of the
-    /// published version's business when there is none: the statement that accepts a start finds that out.
-    pub(crate) async fn refuse(
+    /// The problems of a start with this input, before it is accepted. None where no version is published: the statement
+    /// that accepts a start finds that out.
+    pub(crate) async fn input_problems(
         &self,
         pool: &Pool,
         interpreter: &Interpreter,
@@ -136,7 +136,7 @@ impl Programs {
             .start_errors(input, trigger))
     }
 
-    /// Whether this node knows all activities of the published version, as far as somebody has just looked.
+    /// Whether this node knows all activities of the published version, as far as it was read.
     pub(crate) fn can_run(&self, tenant: &TenantId, definition: &DefinitionId) -> bool {
         let published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(version) = published.get(&(tenant.clone(), definition.clone())).cloned() else {
@@ -147,7 +147,7 @@ impl Programs {
         program.is_none_or(|program| program.unknown_activity_types().is_empty())
     }
 
-    /// The program of a version, compiled once. Dropped while it compiles, the next who waits begins anew.
+    /// The program of a version, compiled once. Dropped while it compiles, the next caller begins again.
     pub(crate) async fn get(
         &self,
         pool: &Pool,
@@ -164,10 +164,10 @@ impl Programs {
             known.cell(&key)
         };
         let compiled = cell.get_or_try_init(|| compile(pool, interpreter, tenant, version));
-        // Seldom waited for, by a future that every burst has in itself.
+        // Boxed, as it is seldom awaited and part of the future of every burst.
         let compiled = Box::pin(compiled).await.map(Arc::clone);
         let mut known = self.known();
-        // The first that comes here; after an error the next one begins anew.
+        // The first caller that is done; after an error the next one begins again.
         if known
             .compiling
             .get(&key)
@@ -243,12 +243,12 @@ mod tests {
     fn bytes_bound_what_is_kept_and_not_what_runs() {
         let (small, large) = (program(1), program(200));
         let budget = large.bytes();
-        let programs = Programs::new(budget);
+        let programs = ProgramCache::new(budget);
         let mut known = programs.known();
         known.keep(key("large"), &large);
         assert!(
             known.kept.get(&key("large")).is_none(),
-            "larger than the budget with what is beside it"
+            "larger than the budget with its overhead"
         );
         assert!(known.find(&key("large")).is_some(), "it is in use");
         drop(large);

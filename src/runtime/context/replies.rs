@@ -1,102 +1,104 @@
-//! Doors that wait for what becomes of a row of work.
+//! Callers of this node that wait for what becomes of a row of work.
 //!
-//! A door is told by the burst that consumed its row, if that ran on this node. If another node ran it, that node may
-//! say so; in any case the door finds the row gone.
+//! A burst of this node that consumes the row sends the reply. A burst of another node may notify this one; in any case
+//! the caller reads the row from time to time and finds it consumed.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-use crate::Error;
 use crate::execution::{InstanceState, InstanceTimestamps};
 use crate::id::{InstanceId, WorkId};
 
-/// What a door is told.
+/// What became of a row of work, for the caller that waits for it.
 #[derive(Clone)]
-pub(crate) enum Tidings {
+pub(crate) enum Reply {
     /// The burst that consumed the row is committed.
     Committed {
         state: Box<InstanceState>,
-        meta: InstanceTimestamps,
+        timestamps: InstanceTimestamps,
         /// Whether the row met what it was meant for.
         matched: bool,
     },
-    /// Another node says that it has consumed the row: the door looks for itself.
+    /// Another node has consumed the row: the caller reads the row.
     Elsewhere,
     /// The row met nothing, and was deleted.
-    Unmet,
-    /// Nothing knows the instance.
+    Unmatched,
+    /// There is no such instance.
     NoInstance,
-    /// Nobody can say what became of the row.
+    /// The outcome of the commit is unknown.
     Unknown,
 }
 
-/// Who waits for which row, on this node. Bounded by the doors that are open.
+/// A reply that a caller waits for.
+pub(crate) struct PendingReply {
+    pub(crate) instance: InstanceId,
+    pub(crate) work: WorkId,
+    pub(crate) receiver: oneshot::Receiver<Reply>,
+}
+
+impl PendingReply {
+    /// For a row for which another caller is registered: this one reads the row at once.
+    pub(crate) fn elsewhere(instance: &InstanceId, work: WorkId) -> Self {
+        let (sender, receiver) = oneshot::channel();
+        let _ = sender.send(Reply::Elsewhere);
+        Self {
+            instance: instance.clone(),
+            work,
+            receiver,
+        }
+    }
+}
+
+/// The callers of this node by the row that each waits for. Bounded by the requests that are open.
 #[derive(Default)]
-pub(crate) struct Doors {
-    waiting: Mutex<HashMap<WorkId, Waiting>>,
+pub(crate) struct ReplyRegistry {
+    callers: Mutex<HashMap<WorkId, Caller>>,
 }
 
-/// A crash of the server may take a row that was not flushed, and give its number to a row of another instance.
-struct Waiting {
+/// With its instance: a crash of the server may lose a row that was not flushed, and give its number to another row.
+struct Caller {
     instance: InstanceId,
-    door: oneshot::Sender<Tidings>,
+    sender: oneshot::Sender<Reply>,
 }
 
-impl Doors {
-    /// Waits for tidings of a row of an instance. Dropping the receiver forgets it when tidings come.
-    pub(crate) fn open(&self, instance: &InstanceId, work: WorkId) -> oneshot::Receiver<Tidings> {
-        let (door, receiver) = oneshot::channel();
-        let mut waiting = self.waiting();
-        waiting.retain(|_, waiting| !waiting.door.is_closed());
-        let instance = instance.clone();
-        waiting.insert(work, Waiting { instance, door });
-        receiver
-    }
-
-    /// Who waits for this row of this instance; they are told by whoever asks.
-    pub(crate) fn take(&self, instance: &InstanceId, work: WorkId) -> Option<oneshot::Sender<Tidings>> {
-        let mut waiting = self.waiting();
-        waiting.get(&work).filter(|waiting| waiting.instance == *instance)?;
-        waiting.remove(&work).map(|waiting| waiting.door)
-    }
-
-    /// Sends whoever waits for the row of this number to look for themselves.
-    pub(crate) fn look(&self, work: WorkId) {
-        let waiting = self.waiting().remove(&work);
-        if let Some(Waiting { door, .. }) = waiting {
-            let _ = door.send(Tidings::Elsewhere);
+impl ReplyRegistry {
+    /// Registers a caller for a row of an instance. Dropping the pending reply unregisters it later.
+    pub(crate) fn register(&self, instance: &InstanceId, work: WorkId) -> PendingReply {
+        let (sender, receiver) = oneshot::channel();
+        let mut callers = self.callers();
+        callers.retain(|_, caller| !caller.sender.is_closed());
+        let caller = Caller {
+            instance: instance.clone(),
+            sender,
+        };
+        callers.insert(work, caller);
+        PendingReply {
+            instance: instance.clone(),
+            work,
+            receiver,
         }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, HashMap<WorkId, Waiting>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Removes the caller of this row of this instance, for a reply to it.
+    pub(crate) fn take(&self, instance: &InstanceId, work: WorkId) -> Option<oneshot::Sender<Reply>> {
+        let mut callers = self.callers();
+        callers.get(&work).filter(|caller| caller.instance == *instance)?;
+        callers.remove(&work).map(|caller| caller.sender)
     }
-}
 
-/// The error of a door whose outcome nobody knows.
-pub(crate) fn unknown(instance: &str) -> Error {
-    Error::unknown_outcome("the database went away while the workflow was committed; look the instance up")
-        .instance(instance)
-}
+    /// Another node has consumed the row of this number: its caller reads the row.
+    pub(crate) fn reply_elsewhere(&self, work: WorkId) {
+        let caller = self.callers().remove(&work);
+        if let Some(Caller { sender, .. }) = caller {
+            let _ = sender.send(Reply::Elsewhere);
+        }
+    }
 
-/// The error of a door whose start left no trace.
-pub(crate) fn lost(instance: &InstanceId) -> Error {
-    Error::unknown_outcome(
-        "nothing shows what became of the start: it was deleted, or the database crashed before it was flushed; look the \
-         instance up before trying again",
-    )
-    .instance(instance.as_str())
-}
-
-/// The error of a door whose row became a dead letter.
-pub(crate) fn given_up(instance: &InstanceId) -> Error {
-    Error::dead_lettered(
-        "it failed too often, or killed too many processes, and became a dead letter: look at the dead letters of the \
-         instance; replaying one tries it again",
-    )
-    .instance(instance.as_str())
+    fn callers(&self) -> MutexGuard<'_, HashMap<WorkId, Caller>> {
+        self.callers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[cfg(test)]
@@ -104,15 +106,15 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_number_that_is_given_out_again_answers_no_door_of_another_instance() {
-        let doors = Doors::default();
+    async fn a_reused_row_number_replies_to_no_caller_of_another_instance() {
+        let replies = ReplyRegistry::default();
         let (first, second) = (InstanceId::new("first"), InstanceId::new("second"));
-        let mut waits = doors.open(&first, WorkId(7));
-        assert!(doors.take(&second, WorkId(7)).is_none());
-        assert!(waits.try_recv().is_err(), "it still waits");
-        assert!(doors.take(&first, WorkId(7)).is_some());
-        let waits = doors.open(&first, WorkId(8));
-        doors.look(WorkId(8));
-        assert!(matches!(waits.await, Ok(Tidings::Elsewhere)));
+        let mut pending = replies.register(&first, WorkId(7));
+        assert!(replies.take(&second, WorkId(7)).is_none());
+        assert!(pending.receiver.try_recv().is_err(), "it still waits");
+        assert!(replies.take(&first, WorkId(7)).is_some());
+        let pending = replies.register(&first, WorkId(8));
+        replies.reply_elsewhere(WorkId(8));
+        assert!(matches!(pending.receiver.await, Ok(Reply::Elsewhere)));
     }
 }

@@ -1,5 +1,5 @@
-//! When a loop has to look again: at times that this node knows of, and when the next row is due that the database or a
-//! commit of this node told of. Each look asks the database anew what is due next, so one such time is enough.
+//! When a loop polls next: at times that this node knows of, and when the next row is due that the database or a commit
+//! of this node named. Each poll asks the database again what is due next, so one such time is enough.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,12 +7,12 @@ use std::time::Instant;
 
 use tokio::sync::Notify;
 
-/// How many other times are kept. What does not fit is found by the look at an earlier one, or at a check-in.
+/// How many other times are kept. The poll at an earlier one, or a check-in, finds what does not fit.
 const KEPT: usize = 1024;
 
 /// Times to wake at. One waiter.
 #[derive(Default)]
-pub(crate) struct Alarm {
+pub(crate) struct WakeTimer {
     times: Mutex<Times>,
     changed: Notify,
 }
@@ -20,7 +20,7 @@ pub(crate) struct Alarm {
 #[derive(Default)]
 struct Times {
     at: BTreeSet<Instant>,
-    /// Something let go of what an earlier wake-up may have passed over.
+    /// Something was released that an earlier poll may have left out.
     again: bool,
     /// When the next row is due, as far as is known.
     due: Option<Instant>,
@@ -32,18 +32,18 @@ impl Times {
     }
 }
 
-impl Alarm {
+impl WakeTimer {
     fn times(&self) -> MutexGuard<'_, Times> {
         self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes now. A wake that nobody waits for is kept.
-    pub(crate) fn now(&self) {
-        self.at(Instant::now());
+    /// Wakes now. A wake-up without a waiter is kept.
+    pub(crate) fn wake_now(&self) {
+        self.wake_at(Instant::now());
     }
 
     /// Wakes at `instant`.
-    pub(crate) fn at(&self, instant: Instant) {
+    pub(crate) fn wake_at(&self, instant: Instant) {
         let mut times = self.times();
         times.at.insert(instant);
         if times.at.len() > KEPT {
@@ -54,16 +54,16 @@ impl Alarm {
         }
     }
 
-    /// Wakes now, for what an earlier wake-up may have passed over: nothing is new.
-    pub(crate) fn again(&self) {
+    /// Wakes now, for what an earlier poll may have left out: nothing is new.
+    pub(crate) fn wake_again(&self) {
         let mut times = self.times();
         if !std::mem::replace(&mut times.again, true) {
             self.changed.notify_one();
         }
     }
 
-    /// A row is due at `instant`: wakes then, unless another one is due before. Gives when the next one was due before this.
-    pub(crate) fn due(&self, instant: Instant) -> Option<Instant> {
+    /// A row is due at `instant`: wakes then, unless another one is due before. Returns when the next one was due so far.
+    pub(crate) fn row_due(&self, instant: Instant) -> Option<Instant> {
         let mut times = self.times();
         let before = times.due;
         if before.is_none_or(|before| instant < before) {
@@ -75,23 +75,23 @@ impl Alarm {
         before
     }
 
-    /// Forgets what is due next: whoever is about to ask the database will tell. What is told meanwhile is kept.
-    pub(crate) fn ask_anew(&self) {
+    /// Forgets when the next row is due, before a poll that asks the database. What is reported meanwhile is kept.
+    pub(crate) fn clear_due(&self) {
         self.times().due = None;
     }
 
-    /// Waits until a time has come, and forgets it with all that are past; whether there may be anything new. Cancellation
+    /// Waits until a time has come, and removes it with all that are past; whether there may be anything new. Cancellation
     /// safe.
-    pub(crate) async fn rings(&self) -> bool {
+    pub(crate) async fn wait(&self) -> bool {
         loop {
             let next = {
                 let mut times = self.times();
                 let now = Instant::now();
                 let later = times.at.split_off(&now);
-                let mut rang = !std::mem::replace(&mut times.at, later).is_empty();
-                rang |= times.due.take_if(|due| *due <= now).is_some();
-                if std::mem::take(&mut times.again) || rang {
-                    return rang;
+                let mut is_new = !std::mem::replace(&mut times.at, later).is_empty();
+                is_new |= times.due.take_if(|due| *due <= now).is_some();
+                if std::mem::take(&mut times.again) || is_new {
+                    return is_new;
                 }
                 times.first()
             };
@@ -110,60 +110,60 @@ impl Alarm {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::Alarm;
+    use super::WakeTimer;
 
     const LATER: Duration = Duration::from_secs(3600);
 
-    async fn is_silent(alarm: &Alarm) -> bool {
-        let rings = tokio::time::timeout(Duration::from_millis(1), alarm.rings());
-        rings.await.is_err()
+    async fn is_waiting(timer: &WakeTimer) -> bool {
+        let woken = tokio::time::timeout(Duration::from_millis(1), timer.wait());
+        woken.await.is_err()
     }
 
     #[tokio::test]
-    async fn the_earliest_time_rings_once() {
-        let alarm = Alarm::default();
-        alarm.at(Instant::now() + LATER);
-        alarm.now();
-        alarm.rings().await;
-        assert!(is_silent(&alarm).await);
+    async fn the_earliest_time_wakes_once() {
+        let timer = WakeTimer::default();
+        timer.wake_at(Instant::now() + LATER);
+        timer.wake_now();
+        timer.wait().await;
+        assert!(is_waiting(&timer).await);
     }
 
     #[tokio::test]
     async fn what_wakes_again_is_nothing_new() {
-        let alarm = Alarm::default();
-        alarm.again();
-        alarm.again();
-        assert!(!alarm.rings().await);
-        assert!(is_silent(&alarm).await);
-        alarm.again();
-        alarm.now();
-        assert!(alarm.rings().await);
-        assert!(is_silent(&alarm).await);
-        let rings = async { tokio::time::timeout(Duration::from_secs(30), alarm.rings()).await };
-        let (rang, ()) = tokio::join!(rings, async { alarm.again() });
-        assert_eq!(rang, Ok(false));
+        let timer = WakeTimer::default();
+        timer.wake_again();
+        timer.wake_again();
+        assert!(!timer.wait().await);
+        assert!(is_waiting(&timer).await);
+        timer.wake_again();
+        timer.wake_now();
+        assert!(timer.wait().await);
+        assert!(is_waiting(&timer).await);
+        let woken = async { tokio::time::timeout(Duration::from_secs(30), timer.wait()).await };
+        let (woken, ()) = tokio::join!(woken, async { timer.wake_again() });
+        assert_eq!(woken, Ok(false));
     }
 
     #[tokio::test]
-    async fn what_is_due_first_rings_and_the_rest_is_asked_for() {
-        let alarm = Alarm::default();
+    async fn the_row_that_is_due_first_wakes_and_the_others_are_cleared() {
+        let timer = WakeTimer::default();
         let (now, later) = (Instant::now(), Instant::now() + LATER);
-        assert_eq!(alarm.due(later), None);
-        assert_eq!(alarm.due(now), Some(later));
-        assert_eq!(alarm.due(later), Some(now));
-        alarm.rings().await;
-        assert!(is_silent(&alarm).await);
-        alarm.due(now);
-        alarm.ask_anew();
-        assert!(is_silent(&alarm).await);
+        assert_eq!(timer.row_due(later), None);
+        assert_eq!(timer.row_due(now), Some(later));
+        assert_eq!(timer.row_due(later), Some(now));
+        timer.wait().await;
+        assert!(is_waiting(&timer).await);
+        timer.row_due(now);
+        timer.clear_due();
+        assert!(is_waiting(&timer).await);
     }
 
     #[tokio::test]
-    async fn an_earlier_row_wakes_who_waits_for_a_later_one() {
-        let alarm = Alarm::default();
-        alarm.due(Instant::now() + LATER);
-        let rings = async { tokio::time::timeout(Duration::from_secs(30), alarm.rings()).await };
-        let (rang, _) = tokio::join!(rings, async { alarm.due(Instant::now()) });
-        assert!(rang.is_ok());
+    async fn an_earlier_row_wakes_a_wait_for_a_later_one() {
+        let timer = WakeTimer::default();
+        timer.row_due(Instant::now() + LATER);
+        let woken = async { tokio::time::timeout(Duration::from_secs(30), timer.wait()).await };
+        let (woken, _) = tokio::join!(woken, async { timer.row_due(Instant::now()) });
+        assert!(woken.is_ok());
     }
 }

@@ -1,42 +1,41 @@
-//! Doors that wait for what becomes of their row, or of the instance that an earlier row became.
+//! Waits for what becomes of a row of work, or of the instance that an earlier start created.
 
 use std::time::Duration;
 
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::Engine;
+use super::instances::no_instance;
 use crate::execution::SubStatus;
 use crate::id::{Incarnation, InstanceId, WorkId};
-use crate::runtime::context::replies::{Tidings, given_up, lost, unknown};
+use crate::runtime::context::replies::{PendingReply, Reply};
 use crate::runtime::context::request::{Executed, ExecutedState};
-use crate::runtime::engine::Engine;
-use crate::runtime::engine::instances::no_instance;
-use crate::runtime::engine::start::Awaited;
 use crate::store::maintenance;
 use crate::store::work::{self, WorkStatus};
 use crate::{Error, Result};
 
-/// How soon, and then how often, a door looks whether another node has consumed its row. Bursts of this node tell.
-const LOOK: Duration = Duration::from_millis(100);
-const LONGEST_LOOK: Duration = Duration::from_secs(1);
+/// How soon, and then how often, a caller reads whether another node has consumed its row. Bursts of this node reply.
+const READ_INTERVAL: Duration = Duration::from_millis(100);
+const LONGEST_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long after its deadline a door may take to make sure that it promises nothing that is not kept. Beyond that its
-/// answer is that nobody can say.
-const LAST_WORD: Duration = Duration::from_secs(1);
+/// How long after its deadline a caller may take to make sure that a pending answer is durable. Beyond that the outcome is
+/// unknown.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Engine {
-    /// What became of a start.
-    pub(crate) async fn await_start(&self, awaited: Awaited, deadline: Instant) -> Result<Executed> {
-        let Awaited {
-            instance,
-            row,
-            accepted_by,
-        } = awaited;
-        if let Some((work, tidings)) = row {
-            match self.await_row(instance.clone(), work, tidings, deadline).await {
+    /// Waits for the first burst of a start that was accepted under a registration of this node.
+    pub(super) async fn await_start(
+        &self,
+        instance: InstanceId,
+        reply: Option<PendingReply>,
+        accepted_by: Incarnation,
+        deadline: Instant,
+    ) -> Result<Executed> {
+        if let Some(reply) = reply {
+            match self.await_row(reply, deadline).await {
                 Ok(Some(executed)) => return Ok(executed),
                 Ok(None) => {}
-                // A delete says so of the row that it took; who only finds nothing does not know why.
+                // The reply of a delete. A caller that only finds no row reads the instance for the reason.
                 Err(missing) if missing.is_not_found() => {}
                 Err(error) => return Err(error),
             }
@@ -44,39 +43,38 @@ impl Engine {
         self.await_first_commit(instance, accepted_by, deadline).await
     }
 
-    /// Waits until a row was consumed, by whichever node; none: it met nothing. A row that was given up:
+    /// Waits until any node has consumed a row; none: it met nothing. A row that became a dead letter:
     /// [`Error::is_dead_lettered`].
-    pub(crate) async fn await_row(
-        &self,
-        instance: InstanceId,
-        work: WorkId,
-        mut tidings: oneshot::Receiver<Tidings>,
-        deadline: Instant,
-    ) -> Result<Option<Executed>> {
-        let mut told = false;
-        let mut pause = LOOK;
+    pub(super) async fn await_row(&self, reply: PendingReply, deadline: Instant) -> Result<Option<Executed>> {
+        let PendingReply {
+            instance,
+            work,
+            mut receiver,
+        } = reply;
+        let mut received = false;
+        let mut pause = READ_INTERVAL;
         loop {
             tokio::select! {
-                heard = &mut tidings, if !told => match heard {
-                    Ok(Tidings::Elsewhere) => (told, pause) = (true, Duration::ZERO),
-                    Ok(tidings) => return answer(instance, tidings),
-                    Err(_) => told = true,
+                reply = &mut receiver, if !received => match reply {
+                    Ok(Reply::Elsewhere) => (received, pause) = (true, Duration::ZERO),
+                    Ok(reply) => return executed_of(instance, reply),
+                    Err(_) => received = true,
                 },
                 () = tokio::time::sleep(pause) => {
-                    pause = (pause * 3 / 2).clamp(LOOK, LONGEST_LOOK);
-                    // A look over a connection that has gone silent does not outlive the deadline.
-                    let look = tokio::time::timeout_at(deadline, self.fate(&instance, work)).await;
-                    match look.unwrap_or(WorkStatus::Pending) {
+                    pause = (pause * 3 / 2).clamp(READ_INTERVAL, LONGEST_INTERVAL);
+                    // A read over an unresponsive connection ends at the deadline.
+                    let status = tokio::time::timeout_at(deadline, self.work_status(&instance, work)).await;
+                    match status.unwrap_or(WorkStatus::Pending) {
                         WorkStatus::Pending => continue,
-                        WorkStatus::DeadLettered => return Err(given_up(&instance)),
+                        WorkStatus::DeadLettered => return Err(dead_lettered(&instance)),
                         WorkStatus::Unmatched => return Ok(None),
                         WorkStatus::Consumed | WorkStatus::Deleted | WorkStatus::Unknown => {}
                     }
-                    // A burst of this node that has just been committed tells more than the row does.
-                    if !told {
-                        match tokio::time::timeout(LOOK, &mut tidings).await {
-                            Ok(Ok(Tidings::Elsewhere) | Err(_)) => told = true,
-                            Ok(Ok(tidings)) => return answer(instance, tidings),
+                    // A burst of this node that has just been committed replies with more than the row shows.
+                    if !received {
+                        match tokio::time::timeout(READ_INTERVAL, &mut receiver).await {
+                            Ok(Ok(Reply::Elsewhere) | Err(_)) => received = true,
+                            Ok(Ok(reply)) => return executed_of(instance, reply),
                             Err(_) => {}
                         }
                     }
@@ -94,18 +92,18 @@ impl Engine {
         }
     }
 
-    /// What became of a row. Not being able to look is no tidings: the deadline decides.
-    async fn fate(&self, instance: &InstanceId, work: WorkId) -> WorkStatus {
-        let Ok(shift) = self.shift() else {
+    /// What became of a row; pending if it cannot be read: the deadline decides.
+    async fn work_status(&self, instance: &InstanceId, work: WorkId) -> WorkStatus {
+        let Ok(node) = self.node() else {
             return WorkStatus::Pending;
         };
-        work::status(&shift.pool, &self.inner.tenant, instance, work)
+        work::status(&node.database.pool, &self.inner.tenant, instance, work)
             .await
             .unwrap_or(WorkStatus::Pending)
     }
 
-    /// A start that was accepted before may still be on its way to its first commit. One that left no trace may have been
-    /// lost, and is not made again: whoever asked for it decides.
+    /// Waits for the first commit of a start that was accepted before. One that left no trace may be lost, and is not
+    /// repeated: that is for the client to decide.
     async fn await_first_commit(
         &self,
         instance: InstanceId,
@@ -115,10 +113,10 @@ impl Engine {
         loop {
             let shown = match self.executed_by(&instance, deadline).await {
                 Ok(Some(executed)) if !executed.pending => return Ok(executed),
-                // Promised only if it is still there once all was flushed.
+                // Pending only if it still exists once everything is flushed.
                 Ok(_) if Instant::now() >= deadline => self.still_running(instance.clone(), deadline).await,
                 Ok(_) => {
-                    tokio::time::sleep_until(deadline.min(Instant::now() + LOOK)).await;
+                    tokio::time::sleep_until(deadline.min(Instant::now() + READ_INTERVAL)).await;
                     continue;
                 }
                 Err(missing) => Err(missing),
@@ -127,44 +125,44 @@ impl Engine {
                 Err(missing) if missing.is_not_found() => {}
                 shown => return shown,
             }
-            // A row that became an instance between two looks is there now.
-            match self.start_fate(&instance, accepted_by, deadline).await {
+            // The row may have become an instance between two reads.
+            match self.start_status(&instance, accepted_by, deadline).await {
                 WorkStatus::Pending if Instant::now() < deadline => {}
                 WorkStatus::Pending => return Err(unknown(instance.as_str())),
-                WorkStatus::DeadLettered => return Err(given_up(&instance)),
+                WorkStatus::DeadLettered => return Err(dead_lettered(&instance)),
                 WorkStatus::Deleted => return Err(no_instance(&instance)),
                 WorkStatus::Consumed | WorkStatus::Unmatched | WorkStatus::Unknown => return Err(lost(&instance)),
             }
         }
     }
 
-    /// What became of a start that was not found. Not being able to look says nothing about it.
-    async fn start_fate(&self, instance: &InstanceId, accepted_by: Incarnation, deadline: Instant) -> WorkStatus {
-        let Ok(shift) = self.shift() else {
+    /// What became of a start without an instance; unknown if it cannot be read.
+    async fn start_status(&self, instance: &InstanceId, accepted_by: Incarnation, deadline: Instant) -> WorkStatus {
+        let Ok(node) = self.node() else {
             return WorkStatus::Unknown;
         };
-        let fate = work::start_status(&shift.pool, &self.inner.tenant, instance, accepted_by);
-        match tokio::time::timeout_at(deadline + LAST_WORD, fate).await {
-            Ok(Ok(fate)) => fate,
+        let status = work::start_status(&node.database.pool, &self.inner.tenant, instance, accepted_by);
+        match tokio::time::timeout_at(deadline + FLUSH_TIMEOUT, status).await {
+            Ok(Ok(status)) => status,
             Ok(Err(_)) | Err(_) => WorkStatus::Unknown,
         }
     }
 
-    /// The instance as it stands; none: nobody could say by the deadline. That there is no such instance is an answer.
+    /// The committed state of the instance; none if it could not be read by the deadline. Errors: not found.
     async fn executed_by(&self, instance: &InstanceId, deadline: Instant) -> Result<Option<Executed>> {
         match tokio::time::timeout_at(deadline, self.executed(instance)).await {
             Ok(Ok(executed)) => Ok(Some(executed)),
             Ok(Err(error)) if error.is_not_found() => Err(error),
             Ok(Err(error)) => {
-                tracing::debug!(%error, "a door could not read its instance; it tries again");
+                tracing::debug!(%error, "an instance could not be read for its caller; it is read again");
                 Ok(None)
             }
             Err(_) => Ok(None),
         }
     }
 
-    /// The instance as it stands.
-    pub(crate) async fn executed(&self, instance: &InstanceId) -> Result<Executed> {
+    /// The committed state of the instance.
+    pub(super) async fn executed(&self, instance: &InstanceId) -> Result<Executed> {
         let detail = self.instance(instance).await?;
         Ok(Executed {
             instance_id: instance.clone(),
@@ -176,19 +174,18 @@ impl Engine {
         })
     }
 
-    /// The answer at the deadline. A start may have been accepted without a flush, for the sake of a burst whose commit
-    /// has not come yet: the answer promises that it is kept, so everything written so far is flushed first. Both that
-    /// and the look at the instance share [`LAST_WORD`]. Only what that look shows is promised: a crash before the flush takes
-    /// the row with it.
+    /// The pending answer at the deadline. A direct start may have been accepted without a flush, so everything written so
+    /// far is flushed first, and then the instance is read, both within [`FLUSH_TIMEOUT`]: a crash before the flush loses the
+    /// row, and only what is read after it is durable.
     async fn still_running(&self, instance: InstanceId, deadline: Instant) -> Result<Executed> {
-        let until = deadline + LAST_WORD;
+        let until = deadline + FLUSH_TIMEOUT;
         let flush = async {
-            let shift = self.shift()?;
-            if !shift.reports.borrow().is_fresh() {
-                // The deadline of the door has passed: it does not wait for others on top of it.
+            let node = self.node()?;
+            if !node.lifecycle.reports.borrow().is_fresh() {
+                // The deadline has passed: this does not wait any longer for a connection.
                 return Err(Error::unavailable("cut-off", "this node is cut off from its database"));
             }
-            maintenance::flush(&shift.pool).await
+            maintenance::flush(&node.database.pool).await
         };
         tokio::time::timeout_at(until, flush)
             .await
@@ -208,20 +205,44 @@ impl Engine {
     }
 }
 
-/// What a door makes of its tidings.
-fn answer(instance: InstanceId, tidings: Tidings) -> Result<Option<Executed>> {
-    match tidings {
-        Tidings::Committed { matched: false, .. } | Tidings::Unmet => Ok(None),
-        Tidings::Committed { state, meta, .. } => {
+/// What a request returns for a reply; none: the row met nothing.
+fn executed_of(instance: InstanceId, reply: Reply) -> Result<Option<Executed>> {
+    match reply {
+        Reply::Committed { matched: false, .. } | Reply::Unmatched => Ok(None),
+        Reply::Committed { state, timestamps, .. } => {
             let executed = Executed {
                 faulted: state.sub_status() == SubStatus::Faulted,
-                state: ExecutedState::Committed(state, meta),
+                state: ExecutedState::Committed(state, timestamps),
                 instance_id: instance,
                 pending: false,
             };
             Ok(Some(executed))
         }
-        Tidings::Elsewhere | Tidings::Unknown => Err(unknown(instance.as_str())),
-        Tidings::NoInstance => Err(no_instance(&instance)),
+        Reply::Elsewhere | Reply::Unknown => Err(unknown(instance.as_str())),
+        Reply::NoInstance => Err(no_instance(&instance)),
     }
+}
+
+/// The error of a request whose outcome is unknown.
+fn unknown(instance: &str) -> Error {
+    Error::unknown_outcome("the database went away while the workflow was committed; look the instance up")
+        .instance(instance)
+}
+
+/// The error of a request whose start left no trace.
+fn lost(instance: &InstanceId) -> Error {
+    Error::unknown_outcome(
+        "nothing shows what became of the start: it was deleted, or the database crashed before it was flushed; look the \
+         instance up before trying again",
+    )
+    .instance(instance.as_str())
+}
+
+/// The error of a request whose row became a dead letter.
+fn dead_lettered(instance: &InstanceId) -> Error {
+    Error::dead_lettered(
+        "it failed too often, or killed too many processes, and became a dead letter: look at the dead letters of the \
+         instance; replaying one tries it again",
+    )
+    .instance(instance.as_str())
 }

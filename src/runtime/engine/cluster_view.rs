@@ -6,21 +6,21 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
+use super::Engine;
+use super::instances::window;
 use crate::Result;
 use crate::db::Channel;
 use crate::id::{Incarnation, NodeId};
 use crate::lock::{LockKey, LockMode};
-use crate::runtime::context::node_context::Shift;
+use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::request::{Listed, Page};
-use crate::runtime::engine::Engine;
-use crate::runtime::engine::instances::window;
 use crate::store::lock::report::{self as store_report, LockReport, LockRow};
 use crate::store::lock::{self as store_lock, ForeignLock};
 use crate::store::node::{self, NodeRow};
 use crate::store::work;
 
 /// How long the other nodes have to tell of their locks. A node that lives takes some milliseconds.
-const PATIENCE: Duration = Duration::from_millis(500);
+const REPORT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -130,14 +130,14 @@ fn paged<T>(all: Vec<T>, page: Page) -> Listed<T> {
 impl Engine {
     /// Who is there, oldest registration first. Cancellation safe.
     pub async fn cluster_nodes(&self, page: Page) -> Result<Listed<ClusterNode>> {
-        let rows = node::list(&self.shift()?.pool).await?;
+        let rows = node::list(&self.node()?.database.pool).await?;
         Ok(paged(rows.into_iter().map(node).collect(), page))
     }
 
     /// What waits to be done in the whole cluster, counted by kind and state; what there is none of is left out.
     /// Cancellation safe.
     pub async fn cluster_queue(&self, page: Page) -> Result<Listed<QueueItem>> {
-        let rows = work::queue(&self.shift()?.pool).await?;
+        let rows = work::queue(&self.node()?.database.pool).await?;
         let items = rows.into_iter().map(|row| QueueItem {
             kind: row.kind.to_owned(),
             state: row.state,
@@ -151,22 +151,22 @@ impl Engine {
     /// The named locks that nodes hold, those held longest first. The list is what the server says; names, times and
     /// waiters are what the nodes say, which are asked for it and have half a second. Cancellation safe.
     pub async fn cluster_locks(&self, page: Page) -> Result<Listed<ClusterLock>> {
-        let shift = self.shift()?;
-        let pool = &shift.pool;
+        let node = self.node()?;
+        let pool = &node.database.pool;
         // In this order: what the server shows and a node does not know any more was given back meanwhile.
-        let rows = store_report::held_locks(pool, &shift.schema.key()).await?;
-        let since = store_report::request_reports(pool, shift.notices.name(Channel::LockReports)).await?;
+        let rows = store_report::held_locks(pool, &node.database.schema.key()).await?;
+        let since = store_report::request_reports(pool, node.notifications.notifier.name(Channel::LockReports)).await?;
         let began = Instant::now();
         let mut pause = Duration::from_millis(8);
-        while !store_report::all_reported(pool, since).await? && began.elapsed() < PATIENCE {
+        while !store_report::all_reported(pool, since).await? && began.elapsed() < REPORT_TIMEOUT {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_millis(50));
         }
         let answers = store_report::reports(pool, since).await?;
         let nodes = node::list(pool).await?;
-        let foreign = foreign(&shift, &answers).await?;
+        let foreign = foreign(&node, &answers).await?;
         Ok(paged(
-            locks(shift.schema.as_str(), &rows, answers, &nodes, foreign),
+            locks(node.database.schema.as_str(), &rows, answers, &nodes, foreign),
             page,
         ))
     }
@@ -196,11 +196,11 @@ fn mode(shared: bool) -> LockMode {
 }
 
 /// What sessions hold that are no node's, of what nodes exclude each other with, and of what they say that they miss.
-async fn foreign(shift: &Shift, answers: &[(Incarnation, Vec<LockReport>)]) -> Result<Vec<ClusterLock>> {
+async fn foreign(node: &NodeContext, answers: &[(Incarnation, Vec<LockReport>)]) -> Result<Vec<ClusterLock>> {
     let reports = answers.iter().flat_map(|(_, reports)| reports);
     let missed: Vec<&LockReport> = reports.filter(|report| !report.held && report.key.is_some()).collect();
     let keys: Vec<i64> = missed.iter().filter_map(|report| report.key).collect();
-    let held = store_lock::foreign_locks(&shift.pool, &shift.schema, &keys).await?;
+    let held = store_lock::foreign_locks(&node.database.pool, &node.database.schema, &keys).await?;
     let lock = |held: ForeignLock| {
         let is_it = |report: &&&LockReport| held.class.is_none() && report.key == Some(held.key);
         let known: Vec<&&LockReport> = missed.iter().filter(is_it).collect();

@@ -6,10 +6,11 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::Engine;
+use super::events::event_published;
+use super::instances::window;
 use crate::id::{BookmarkId, DefinitionId, InstanceId, TenantId, WorkId};
 use crate::runtime::context::request::{EventAccepted, Listed, Page};
-use crate::runtime::engine::Engine;
-use crate::runtime::engine::instances::window;
 use crate::store::code;
 use crate::store::dead_letter::stimulus;
 use crate::store::dead_letter::{self, Picked, Which};
@@ -180,10 +181,10 @@ impl Engine {
     /// Work that was given up, newest first. Cancellation safe.
     pub async fn dead_letters(&self, filter: &DeadLetterFilter, page: Page) -> Result<Listed<DeadLetter>> {
         let (limit, offset) = window(page);
-        let (shift, tenant) = (self.shift()?, &self.inner.tenant);
+        let (node, tenant) = (self.node()?, &self.inner.tenant);
         let numbers = filter.numbers()?;
         let which = filter.which(&numbers);
-        let (total_count, rows) = dead_letter::list(&shift.pool, tenant, which, limit, offset).await?;
+        let (total_count, rows) = dead_letter::list(&node.database.pool, tenant, which, limit, offset).await?;
         Ok(Listed {
             items: rows.into_iter().map(shown).collect(),
             total_count,
@@ -194,7 +195,7 @@ impl Engine {
     /// safe.
     pub async fn dead_letter(&self, id: &str) -> Result<DeadLetter> {
         Ok(shown(
-            dead_letter::find(&self.shift()?.pool, self.tenant(), number(id)?).await?,
+            dead_letter::find(&self.node()?.database.pool, self.tenant(), number(id)?).await?,
         ))
     }
 
@@ -202,20 +203,27 @@ impl Engine {
     /// needs any more, as its instance has finished, is only thrown away. Cancellation safe: either all of it is done or
     /// nothing.
     pub async fn replay_dead_letter(&self, id: &str) -> Result<DeadLetterReplayed> {
-        let shift = self.accepting()?;
-        let lifetime = self.inner.options.inbox_lifetime;
-        let stimulus = stimulus::replay(&shift.pool, shift.lock_class, self.tenant(), number(id)?, lifetime).await?;
+        let node = self.accepting()?;
+        let lifetime = self.inner.settings.inbox_lifetime;
+        let stimulus = stimulus::replay(
+            &node.database.pool,
+            node.database.lock_class(),
+            self.tenant(),
+            number(id)?,
+            lifetime,
+        )
+        .await?;
         if let Some(replayed) = stimulus {
             tracing::info!(letter = id, fanout = ?replayed.fanout, "an event that had expired was published anew");
             return Ok(DeadLetterReplayed {
                 instance_id: replayed.instance,
                 work_id: None,
-                published: replayed.fanout.map(|fanout| shift.published_event(&fanout)),
+                published: replayed.fanout.map(|fanout| event_published(&node, &fanout)),
             });
         }
-        let replayed = dead_letter::replay(&shift.pool, self.tenant(), number(id)?).await?;
+        let replayed = dead_letter::replay(&node.database.pool, self.tenant(), number(id)?).await?;
         if replayed.work.is_some() {
-            shift.accepted(Some(&replayed.instance), None, 1);
+            node.work_accepted(Some(&replayed.instance), None, 1);
         }
         tracing::info!(letter = id, instance = %replayed.instance, "a dead letter was replayed");
         Ok(DeadLetterReplayed {
@@ -234,15 +242,15 @@ impl Engine {
         filter: &DeadLetterFilter,
         batch: &DeadLetterBatch,
     ) -> Result<DeadLettersReplayed> {
-        let deadline = Instant::now() + self.inner.options.answer_timeout;
-        let shift = self.accepting()?;
+        let deadline = Instant::now() + self.inner.settings.answer_timeout;
+        let node = self.accepting()?;
         let (numbers, tenant) = (filter.numbers()?, self.tenant());
         let behind = batch.after.as_deref().map(number).transpose()?.unwrap_or(0);
         let limit = match batch.limit {
             0 => DEFAULT_BATCH,
             limit => i64::from(limit).min(LARGEST_BATCH),
         };
-        let picked = dead_letter::pick(&shift.pool, tenant, filter.which(&numbers), behind, limit).await?;
+        let picked = dead_letter::pick(&node.database.pool, tenant, filter.which(&numbers), behind, limit).await?;
         let mut done = DeadLettersReplayed::default();
         if i64::try_from(picked.len()).unwrap_or(i64::MAX) == limit {
             done.next = picked.last().map(|last| last.id.to_string());
@@ -250,11 +258,11 @@ impl Engine {
         let (together, alone): (Vec<Picked>, Vec<Picked>) = picked.into_iter().partition(|letter| letter.together);
         let together: Vec<i64> = together.into_iter().map(|letter| letter.id).collect();
         for ids in together.chunks(AT_ONCE) {
-            let many = dead_letter::replay_many(&shift.pool, tenant, ids).await?;
+            let many = dead_letter::replay_many(&node.database.pool, tenant, ids).await?;
             done.replayed += many.rows;
             done.not_needed += many.taken.saturating_sub(many.rows);
             if many.rows > 0 {
-                shift.accepted(None, None, usize::try_from(many.rows).unwrap_or(usize::MAX));
+                node.work_accepted(None, None, usize::try_from(many.rows).unwrap_or(usize::MAX));
             }
         }
         for letter in alone {
@@ -283,7 +291,7 @@ impl Engine {
     /// Throws a dead letter away. [`Error::is_conflict`](crate::Error::is_conflict), code `dead-letter-needed`, if its
     /// instance would wait for ever without it. Cancellation safe.
     pub async fn delete_dead_letter(&self, id: &str) -> Result<()> {
-        dead_letter::delete(&self.shift()?.pool, self.tenant(), number(id)?).await?;
+        dead_letter::delete(&self.node()?.database.pool, self.tenant(), number(id)?).await?;
         tracing::info!(letter = id, "a dead letter was thrown away");
         Ok(())
     }

@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::Engine;
+use super::instances::window;
 use crate::definition::{ValidationError, WorkflowDefinition};
 use crate::execution::{Interpreter, Program, ScheduledTrigger};
 use crate::id::{DefinitionId, TenantId, VersionId};
+use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::request::{
     DefinitionFilter, DefinitionSummary, Listed, Page, Published, VersionOptions, is_plain,
 };
-use crate::runtime::engine::Engine;
-use crate::runtime::engine::instances::window;
-use crate::runtime::scheduler::decide::Timetable;
+use crate::runtime::scheduler::decide::PublishedSchedules;
+use crate::signal::DefinitionChange;
 use crate::store::definition::{
     self, DefinitionRow, ListFilter, NewDefinition, PublishOutcome, Starts, TriggerRow, Wanted,
 };
@@ -33,12 +35,12 @@ impl Engine {
     }
 
     async fn save_draft(&self, definition: WorkflowDefinition) -> Result<Published> {
-        let shift = self.shift()?;
+        let node = self.node()?;
         let tenant = self.inner.tenant.clone();
         let new = compute::run(is_large(&definition), move || new_definition(tenant, &definition)).await??;
-        let saved = definition::save(&shift.pool, shift.lock_class, &new, None).await?;
+        let saved = definition::save(&node.database.pool, node.database.lock_class(), &new, None).await?;
         if !saved.is_unchanged {
-            shift.definition_changed(&new.tenant, &new.definition_id);
+            announce_change(&node, &new.tenant, &new.definition_id);
         }
         Ok(Published {
             definition: shown(saved.row).await?,
@@ -53,7 +55,7 @@ impl Engine {
         if !publish {
             return self.save_draft(definition).await;
         }
-        let shift = self.shift()?;
+        let node = self.node()?;
         let (tenant, interpreter) = (self.inner.tenant.clone(), self.inner.interpreter.clone());
         let preparing = compute::run(is_large(&definition), move || {
             let new = new_definition(tenant, &definition)?;
@@ -61,13 +63,13 @@ impl Engine {
         });
         let (new, program) = preparing.await??;
         let validated = self.starts_of(program).await?;
-        let timetable = Timetable(&validated.schedules);
-        let starts = validated.starts(&timetable);
-        let saved = definition::save(&shift.pool, shift.lock_class, &new, Some(starts)).await?;
+        let schedules = PublishedSchedules(&validated.schedules);
+        let starts = validated.starts(&schedules);
+        let saved = definition::save(&node.database.pool, node.database.lock_class(), &new, Some(starts)).await?;
         if !saved.is_unchanged {
-            shift.definition_changed(&new.tenant, &new.definition_id);
+            announce_change(&node, &new.tenant, &new.definition_id);
             // Its triggers may have met events in the inbox.
-            shift.accepted(None, None, 1);
+            node.work_accepted(None, None, 1);
         }
         Ok(Published {
             definition: shown(saved.row).await?,
@@ -79,13 +81,13 @@ impl Engine {
     /// definition is refused with code `invalid-definition`, and [`Error::fields`] names activities and problems.
     pub async fn publish(&self, id: &DefinitionId) -> Result<Published> {
         for _ in 0..PUBLISH_ATTEMPTS {
-            let shift = self.shift()?;
+            let node = self.node()?;
             let wanted = Wanted {
                 definition_id: Some(id.clone()),
                 latest: true,
                 ..Wanted::default()
             };
-            let row = definition::find(&shift.pool, &self.inner.tenant, &wanted)
+            let row = definition::find(&node.database.pool, &self.inner.tenant, &wanted)
                 .await?
                 .ok_or_else(|| not_found(id))?;
             if row.is_published {
@@ -99,13 +101,20 @@ impl Engine {
                 compiled(&interpreter, &model(&draft)?)
             });
             let validated = self.starts_of(compiling.await??).await?;
-            let timetable = Timetable(&validated.schedules);
-            let starts = validated.starts(&timetable);
-            let outcome = definition::publish(&shift.pool, shift.lock_class, &self.inner.tenant, &row, starts).await?;
+            let schedules = PublishedSchedules(&validated.schedules);
+            let starts = validated.starts(&schedules);
+            let outcome = definition::publish(
+                &node.database.pool,
+                node.database.lock_class(),
+                &self.inner.tenant,
+                &row,
+                starts,
+            )
+            .await?;
             if outcome == PublishOutcome::Published {
-                shift.definition_changed(&self.inner.tenant, id);
+                announce_change(&node, &self.inner.tenant, id);
                 // Its triggers may have met events in the inbox.
-                shift.accepted(None, None, 1);
+                node.work_accepted(None, None, 1);
                 let row = DefinitionRow {
                     is_published: true,
                     ..row
@@ -125,14 +134,14 @@ impl Engine {
     /// Reads one version of a definition. The published one may be the one before, for as long as word of a publish on
     /// another node takes: some milliseconds, at most about one check-in.
     pub async fn definition(&self, id: &DefinitionId, which: VersionOptions) -> Result<Value> {
-        let shift = self.shift()?;
+        let node = self.node()?;
         // Without recent check-ins nobody could say what is stale.
-        let sure = shift.reports.borrow().sent.elapsed() < self.inner.options.check_in * 2;
+        let sure = node.lifecycle.reports.borrow().sent.elapsed() < self.inner.settings.check_in * 2;
         if which != VersionOptions::Published || !sure {
             return self.definition_now(id, which).await;
         }
         let key = (self.inner.tenant.clone(), id.clone());
-        match shift.published.get(&key) {
+        match node.caches.definitions.get(&key) {
             Ok(known) => compute::run(compute::is_large(&known), move || Value::clone(&known)).await,
             Err(fill) => {
                 let read = self.definition_now(id, which).await?;
@@ -140,7 +149,7 @@ impl Engine {
                     (weight::json(&read), read.clone(), read)
                 });
                 let (bytes, copy, read) = copying.await?;
-                shift.published.keep(fill, key, Arc::new(copy), bytes);
+                node.caches.definitions.keep(fill, key, Arc::new(copy), bytes);
                 Ok(read)
             }
         }
@@ -151,7 +160,7 @@ impl Engine {
             definition_id: Some(id.clone()),
             ..wanted(which)
         };
-        let row = definition::find(&self.shift()?.pool, &self.inner.tenant, &wanted).await?;
+        let row = definition::find(&self.node()?.database.pool, &self.inner.tenant, &wanted).await?;
         shown(row.ok_or_else(|| not_found(id))?).await
     }
 
@@ -161,7 +170,7 @@ impl Engine {
             version_id: Some(id.clone()),
             ..Wanted::default()
         };
-        let row = definition::find(&self.shift()?.pool, &self.inner.tenant, &wanted).await?;
+        let row = definition::find(&self.node()?.database.pool, &self.inner.tenant, &wanted).await?;
         let row = row.ok_or_else(|| {
             Error::not_found(
                 "definition-not-found",
@@ -190,7 +199,7 @@ impl Engine {
             limit,
             offset,
         };
-        let (total_count, rows) = definition::list(&self.shift()?.pool, &self.inner.tenant, &list).await?;
+        let (total_count, rows) = definition::list(&self.node()?.database.pool, &self.inner.tenant, &list).await?;
         let items = rows
             .into_iter()
             .map(|row| DefinitionSummary {
@@ -283,7 +292,7 @@ struct Validated {
 }
 
 impl Validated {
-    fn starts<'a>(&'a self, schedules: &'a Timetable<'a>) -> Starts<'a> {
+    fn starts<'a>(&'a self, schedules: &'a PublishedSchedules<'a>) -> Starts<'a> {
         Starts {
             triggers: &self.triggers,
             schedules,
@@ -296,6 +305,22 @@ fn invalid(problems: Vec<ValidationError>) -> Error {
     problems.into_iter().take(MOST_ERRORS).fold(error, |error, problem| {
         error.field(problem.activity_id, problem.message)
     })
+}
+
+/// This node has committed a change of a definition: its own cache is invalidated at once.
+fn announce_change(node: &NodeContext, tenant: &TenantId, definition: &DefinitionId) {
+    let key = (tenant.clone(), definition.clone());
+    node.caches.definitions.changed_here(&key);
+    // Its schedules may be due before the time of the timer.
+    node.schedules.timer.wake_now();
+    if !node.notifications.cache.sent_in_commit() {
+        let (tenant, definition) = key;
+        node.notifications.cache.notify(DefinitionChange {
+            revision: None,
+            tenant,
+            definition,
+        });
+    }
 }
 
 fn not_found(id: &DefinitionId) -> Error {

@@ -1,71 +1,72 @@
-//! Deleting instances, and ending many of them at once.
+//! Deletes of instances, and bulk deletes and cancels.
 
 use futures_util::{Stream, StreamExt};
 
+use super::Engine;
 use crate::id::{DefinitionId, InstanceId, VersionId};
-use crate::runtime::context::replies::Tidings;
+use crate::runtime::context::replies::Reply;
 use crate::runtime::context::request::InstanceSelection;
-use crate::runtime::engine::Engine;
 use crate::store::instance::delete::{self, Meant};
+use crate::wake::WakeNotification;
 use crate::{Error, Result};
 
-/// How many instances of a bulk action are worked on at once: fewer than there are pooled connections.
-const AT_ONCE: usize = 4;
+/// How many instances of a bulk action are processed at once: fewer than there are pooled connections.
+const CONCURRENCY: usize = 4;
 
 impl Engine {
     /// Deletes an instance with its state, bookmarks, timers, pending work, journal and all else that belongs to it, in
-    /// one transaction; or a start that has not run yet. A burst that runs it on any node has lost from this moment on:
-    /// it writes nothing, and stops when word of it comes. Doors that wait for the instance are told that it does not
-    /// exist. False: there was none, as when it was deleted before, so deleting again is safe.
+    /// one transaction; or a start that has not run yet. A running burst of it on any node cannot commit from now on, and
+    /// stops when it is notified. Callers that wait for the instance receive that it does not exist. False: there was none,
+    /// so deleting again is safe.
     ///
-    /// Dropping the future deletes it or not; [`Error::is_unknown_outcome`] if nobody can say.
+    /// Dropping the future deletes it or not; [`Error::is_unknown_outcome`] if the outcome is unknown.
     pub async fn delete(&self, id: &InstanceId) -> Result<bool> {
-        let shift = self.accepting()?;
-        let Some(deleted) = delete::delete(&shift.pool, &self.inner.tenant, id).await? else {
+        let node = self.accepting()?;
+        let Some(deleted) = delete::delete(&node.database.pool, &self.inner.tenant, id).await? else {
             return Ok(false);
         };
-        shift.lost(id);
-        // Whether it was alone of a schedule is not asked for: to look costs little.
-        shift.freed();
+        node.cancel_bursts(id);
+        // It may have kept other instances of its schedule from starting. A poll of the schedules costs little.
+        node.overlap_ended();
         for work in deleted.works {
-            match shift.doors.take(id, work) {
-                Some(door) => drop(door.send(Tidings::NoInstance)),
-                None => shift.wake.ended(work),
+            match node.notifications.replies.take(id, work) {
+                Some(caller) => drop(caller.send(Reply::NoInstance)),
+                None => node.notifications.wake.notify([WakeNotification::WorkDone(work)]),
             }
         }
         Ok(true)
     }
 
-    /// Deletes every instance that is meant, a few at a time and each in a transaction of its own; gives how many there
+    /// Deletes every selected instance, a few at a time and each in a transaction of its own; returns how many there
     /// were. An empty selection is refused (code `missing-field`). After an error, or when the future is dropped, some
     /// are deleted: try again.
     pub async fn delete_many(&self, which: &InstanceSelection) -> Result<u64> {
-        let ids = self.meant(which, false).await?;
+        let ids = self.selected(which, false).await?;
         let deletes = ids.into_iter().map(|id| {
             let engine = self.clone();
             async move { engine.delete(&id).await }
         });
-        counted(futures_util::stream::iter(deletes).buffer_unordered(AT_ONCE)).await
+        counted(futures_util::stream::iter(deletes).buffer_unordered(CONCURRENCY)).await
     }
 
-    /// Cancels every unfinished instance that is meant, as [`Engine::cancel`] does, a few at a time; gives how many it
-    /// has cancelled; a cancel that became a dead letter does not count. An empty selection is refused (code `missing-field`).
+    /// Cancels every selected instance that is unfinished, as [`Engine::cancel`] does, a few at a time; returns how many it
+    /// has cancelled, without cancels that became dead letters. An empty selection is refused (code `missing-field`).
     pub async fn cancel_many(&self, which: &InstanceSelection) -> Result<u64> {
-        let ids = self.meant(which, true).await?;
+        let ids = self.selected(which, true).await?;
         let cancels = ids.into_iter().map(|id| {
             let engine = self.clone();
             async move {
                 match engine.cancel(&id).await {
-                    // Deleted meanwhile, or nobody can cancel it just now; the others are cancelled all the same.
+                    // It was deleted meanwhile, or its cancel is a dead letter; the others are cancelled all the same.
                     Err(error) if error.is_not_found() || error.is_dead_lettered() => Ok(false),
                     outcome => outcome,
                 }
             }
         });
-        counted(futures_util::stream::iter(cancels).buffer_unordered(AT_ONCE)).await
+        counted(futures_util::stream::iter(cancels).buffer_unordered(CONCURRENCY)).await
     }
 
-    async fn meant(&self, which: &InstanceSelection, unfinished: bool) -> Result<Vec<InstanceId>> {
+    async fn selected(&self, which: &InstanceSelection, unfinished: bool) -> Result<Vec<InstanceId>> {
         let definitions = which.definition_ids.as_ref();
         let meant = Meant {
             ids: which
@@ -81,11 +82,11 @@ impl Engine {
             let message = "name the instances, by their ids or by definition: all of them are meant only by accident";
             return Err(Error::invalid("missing-field", message).field("ids", "must be given, or a definition"));
         }
-        delete::meant(&self.accepting()?.pool, &self.inner.tenant, &meant).await
+        delete::meant(&self.accepting()?.database.pool, &self.inner.tenant, &meant).await
     }
 }
 
-/// How many came out true; the first error ends it.
+/// Counts the results that are true; returns the first error.
 async fn counted(mut outcomes: impl Stream<Item = Result<bool>> + Unpin) -> Result<u64> {
     let mut count = 0;
     while let Some(outcome) = outcomes.next().await {

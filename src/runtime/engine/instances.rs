@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
+use super::Engine;
 use crate::definition::WorkflowDefinition;
 use crate::execution::{InstanceState, InstanceTimestamps, Status, SubStatus};
 use crate::id::{DefinitionId, InstanceId};
 use crate::runtime::context::request::{InstanceDetail, InstanceFilter, InstanceSummary, JournalRecord, Listed, Page};
-use crate::runtime::engine::Engine;
 use crate::runtime::worker::effects::{status_number, status_word, sub_status_number, sub_status_word};
 use crate::store::instance::{self, InstanceRow, ListFilter};
 use crate::store::record as store_record;
@@ -51,7 +51,7 @@ impl Engine {
             limit,
             offset,
         };
-        let (total_count, rows) = instance::list(&self.shift()?.pool, &self.inner.tenant, &filter).await?;
+        let (total_count, rows) = instance::list(&self.node()?.database.pool, &self.inner.tenant, &filter).await?;
         Ok(Listed {
             items: rows.into_iter().map(summary).collect(),
             total_count,
@@ -60,11 +60,11 @@ impl Engine {
 
     /// Reads an instance with its state. One that was accepted and has not yet run is `Pending`.
     pub async fn instance(&self, id: &InstanceId) -> Result<InstanceDetail> {
-        let shift = self.shift()?;
+        let node = self.node()?;
         let tenant = &self.inner.tenant;
         // Twice: between the two looks a pending start may have been committed.
         for _ in 0..2 {
-            if let Some((row, state, _)) = instance::find(&shift.pool, tenant, id).await? {
+            if let Some((row, state, _)) = instance::find(&node.database.pool, tenant, id).await? {
                 let state = InstanceState::from_bytes(&state)?;
                 let meta = InstanceTimestamps {
                     created_at: row.created_at,
@@ -76,7 +76,7 @@ impl Engine {
                     summary: summary(row),
                 });
             }
-            if let Some(row) = instance::pending(&shift.pool, tenant, id).await? {
+            if let Some(row) = instance::pending(&node.database.pool, tenant, id).await? {
                 return Ok(pending(row));
             }
         }
@@ -86,9 +86,9 @@ impl Engine {
     /// Reads an instance's journal in order.
     pub async fn journal(&self, id: &InstanceId, page: Page) -> Result<Listed<JournalRecord>> {
         let (limit, offset) = window(page);
-        let shift = self.shift()?;
+        let node = self.node()?;
         let (total_count, rows) =
-            store_record::list_journal(&shift.pool, &self.inner.tenant, id, limit, offset).await?;
+            store_record::list_journal(&node.database.pool, &self.inner.tenant, id, limit, offset).await?;
         if total_count == 0 {
             self.instance(id).await?;
         }

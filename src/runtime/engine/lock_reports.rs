@@ -13,7 +13,7 @@ use tokio::sync::broadcast;
 use crate::db::{Channel, Notification};
 use crate::id::InstanceId;
 use crate::lock::{HeldLock, KeyView, LockKey, LockMode};
-use crate::runtime::context::node_context::Shift;
+use crate::runtime::context::node_context::NodeContext;
 use crate::store::lock::report::{self as store_report, LockReport};
 
 /// A node that is asked by many answers once in this time.
@@ -23,14 +23,14 @@ const TOGETHER: Duration = Duration::from_millis(5);
 /// table), and one may wait for any number.
 const MOST: usize = 5_000;
 
-/// Answers until the shift stops.
-pub(crate) async fn answer(shift: Arc<Shift>) {
-    let channel = shift.notices.name(Channel::LockReports).to_owned();
-    let mut heard = shift.notices.subscribe();
+/// Answers until the node stops.
+pub(crate) async fn answer(node: Arc<NodeContext>) {
+    let channel = node.notifications.notifier.name(Channel::LockReports).to_owned();
+    let mut heard = node.notifications.notifier.subscribe();
     loop {
         // Both are cancellation safe.
         let notice = tokio::select! {
-            () = shift.stop.cancelled() => return,
+            () = node.lifecycle.stop.cancelled() => return,
             notice = heard.recv() => notice,
         };
         match notice {
@@ -38,25 +38,28 @@ pub(crate) async fn answer(shift: Arc<Shift>) {
             // Whoever asks does not wait for long, so what was missed is not made up for.
             Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => continue,
             Err(broadcast::error::RecvError::Closed) => {
-                // The owner of the connection ends this shift.
-                shift.stop.cancelled().await;
+                // The owner of the connection ends this node.
+                node.lifecycle.stop.cancelled().await;
                 return;
             }
         }
         tokio::time::sleep(TOGETHER).await;
         // All that was asked so far is answered by this.
         heard = heard.resubscribe();
-        let view = shift.session.view();
+        let view = node.locks.session.view();
         let seen: HashSet<i64> = view.iter().map(|of| of.key.0).collect();
         // In whose way another session stands: no node has it, perhaps.
-        let missed = shift.missed().into_iter().filter(|(key, _)| !seen.contains(&key.0));
+        let missed = node
+            .locked_elsewhere()
+            .into_iter()
+            .filter(|(key, _)| !seen.contains(&key.0));
         let missed = missed.map(of_missed).collect::<Vec<_>>();
         let session = view.into_iter().map(of_session).chain(missed);
-        let brought = shift.locks.brought().into_iter().map(of_provider);
+        let brought = node.locks.instances.held_by_provider().into_iter().map(of_provider);
         let mut reports: Vec<LockReport> = session.chain(brought).collect();
         reports.sort_by_key(|report| std::cmp::Reverse((report.waiters, report.held_ms)));
         reports.truncate(MOST);
-        if let Err(error) = store_report::write_report(&shift.pool, shift.incarnation, &reports).await {
+        if let Err(error) = store_report::write_report(&node.database.pool, node.database.incarnation, &reports).await {
             tracing::debug!(%error, "locks could not be reported");
         }
     }

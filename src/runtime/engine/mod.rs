@@ -2,18 +2,21 @@
 //!
 //! # Layout
 //!
-//! - `builder`: settings and start; `supervisor`: registers the node and keeps it registered.
-//! - `start`, `resume`, `delete`: requests that change instances; `await_reply`: waits for what becomes of one.
+//! - `builder`: settings and start; `supervisor`: keeps the node registered; `incarnation`: starts one registration.
+//! - `start`, `resume`, `events`, `delete`: requests that change instances; `await_reply`: waits for what becomes of one.
 //! - `resume_token`: resumes by a holder of a signed token.
 //! - `definitions`, `schedules`, `instances`, `dead_letters`, `cluster_view`: one subject each.
-//! - `lock_reports`: answers other nodes that ask for the locks of this one.
+//! - `lock_reports`, `cache_invalidation`: what other nodes ask for and change.
 
 mod await_reply;
 pub(crate) mod builder;
+mod cache_invalidation;
 pub(crate) mod cluster_view;
 pub(crate) mod dead_letters;
 mod definitions;
 mod delete;
+mod events;
+mod incarnation;
 mod instances;
 mod lock_reports;
 mod resume;
@@ -29,24 +32,27 @@ use std::time::Duration;
 use tokio::sync::{OnceCell, watch};
 use tokio_util::sync::CancellationToken;
 
+use builder::EngineBuilder;
+use incarnation::Shared;
+use resume_token::RefusedTokens;
+use supervisor::Supervisor;
+
 use crate::activity::Catalogue;
 use crate::db::{Connector, DatabaseUrl, SchemaName, direct, migrate};
 use crate::execution::{Interpreter, InterpreterOptions, check_value};
 use crate::id::{NodeId, TenantId};
-use crate::runtime::context::node_context::Shift;
-use crate::runtime::context::program_cache::Programs;
+use crate::runtime::context::node_context::NodeContext;
+use crate::runtime::context::program_cache::ProgramCache;
 use crate::runtime::context::request::Readiness;
-use crate::runtime::engine::builder::{EngineBuilder, Options, Role};
-use crate::runtime::engine::resume_token::RefusedTokens;
-use crate::runtime::engine::supervisor::Supervisor;
+use crate::runtime::context::settings::{Role, Settings};
 use crate::{Error, Result};
 
-/// How long the end of a node waits for whoever reads what its workflows wrote.
-const CONSOLE_PATIENCE: Duration = Duration::from_millis(200);
+/// How long a shutdown waits until the output of workflows is written.
+const CONSOLE_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// A node of the cluster, in this process. Cheap to clone; [`Engine::shutdown`] ends it in good order, and lets what its
-/// workflows wrote go out; dropping the last clone ends it as a crash would, which is safe and leaves its claims to the next
-/// start under its node id.
+/// A node of the cluster, in this process. Cheap to clone. [`Engine::shutdown`] ends it in good order, after the output of
+/// its workflows is written. Dropping the last clone ends it as a crash does: that is safe, and its claims are released by
+/// the other nodes or at the next start under its node id.
 ///
 /// All methods are cancellation safe: dropping a future cancels nothing that was accepted.
 #[derive(Clone)]
@@ -55,20 +61,20 @@ pub struct Engine {
 }
 
 pub(crate) struct Inner {
-    pub(crate) options: Options,
+    pub(super) settings: Settings,
     pub(crate) interpreter: Interpreter,
     pub(crate) tenant: TenantId,
-    current: watch::Receiver<Option<Arc<Shift>>>,
-    /// Nothing new is claimed any more; doors are still served.
+    current: watch::Receiver<Option<Arc<NodeContext>>>,
+    /// Nothing new is claimed; requests are still served.
     leaving: CancellationToken,
     closing: CancellationToken,
     /// The database refuses this node's credentials.
     refused: Arc<AtomicBool>,
-    /// How long bursts may go on once the engine is closing.
-    patience: Arc<OnceLock<Duration>>,
-    /// What signs tokens, once it was read.
+    /// How long bursts may go on during the shutdown.
+    drain_timeout: Arc<OnceLock<Duration>>,
+    /// The key that signs resume tokens, once it was read.
     pub(crate) token_key: OnceCell<Vec<u8>>,
-    /// Tokens that were refused.
+    /// Counts refused tokens.
     pub(crate) refused_tokens: RefusedTokens,
     supervisor: Mutex<Option<tokio::task::JoinHandle<()>>>,
 }
@@ -78,25 +84,24 @@ impl Drop for Inner {
         if let Some(task) = self.supervisor.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
             task.abort();
         }
-        if let Some(shift) = self.current.borrow().as_ref() {
-            shift.stop.cancel();
+        if let Some(node) = self.current.borrow().as_ref() {
+            node.lifecycle.stop.cancel();
         }
     }
 }
 
 impl Engine {
     /// Sets up an engine on a database: `postgres://user:password@host:port/name`, with `?sslmode=require` for TLS and
-    /// `?password_file=/path` for a password that is read anew for each connection. It
-    /// must lead to PostgreSQL itself: a pooler that lends a connection per transaction is refused at the start (code
-    /// `pooled-connection`).
+    /// `?password_file=/path` for a password that is read again for each connection. It must lead to PostgreSQL itself: a
+    /// transaction pooler is refused at the start (code `pooled-connection`).
     pub fn builder(database_url: impl Into<String>) -> EngineBuilder {
         EngineBuilder::new(database_url.into())
     }
 
-    pub(crate) async fn start(options: Options, catalogue: Catalogue, limits: InterpreterOptions) -> Result<Self> {
-        let base = connector(&options.database_url, &options.schema)?;
+    pub(crate) async fn start(settings: Settings, catalogue: Catalogue, limits: InterpreterOptions) -> Result<Self> {
+        let base = connector(&settings.database_url, &settings.schema)?;
         direct::verify(&base).await?;
-        if options.migrate {
+        if settings.migrate {
             migrate::run(&base).await?;
         } else {
             migrate::verify(&base).await?;
@@ -104,30 +109,33 @@ impl Engine {
         let interpreter = Interpreter::new(catalogue, limits);
         let (sender, current) = watch::channel(None);
         let (leaving, closing) = (CancellationToken::new(), CancellationToken::new());
-        let (patience, refused) = (Arc::<OnceLock<Duration>>::default(), Arc::<AtomicBool>::default());
+        let (drain_timeout, refused) = (Arc::<OnceLock<Duration>>::default(), Arc::<AtomicBool>::default());
+        let programs = ProgramCache::new(settings.cache_bytes / 4 * 3);
         let supervisor = Supervisor {
             base,
-            options: options.clone(),
-            interpreter: interpreter.clone(),
-            programs: Arc::new(Programs::new(options.cache_bytes / 4 * 3)),
-            doors: Arc::default(),
+            shared: Shared {
+                settings: settings.clone(),
+                interpreter: interpreter.clone(),
+                programs: Arc::new(programs),
+                replies: Arc::default(),
+            },
             current: sender,
             leaving: leaving.clone(),
             closing: closing.clone(),
-            patience: Arc::clone(&patience),
+            drain_timeout: Arc::clone(&drain_timeout),
             refused: Arc::clone(&refused),
         };
-        let duty = supervisor.register(None).await?;
-        let task = tokio::spawn(supervisor.run(duty));
+        let running = supervisor.register(None).await?;
+        let task = tokio::spawn(supervisor.run(running));
         let inner = Inner {
-            options,
+            settings,
             interpreter,
             tenant: TenantId::default(),
             current,
             leaving,
             closing,
             refused,
-            patience,
+            drain_timeout,
             token_key: OnceCell::new(),
             refused_tokens: RefusedTokens::default(),
             supervisor: Mutex::new(Some(task)),
@@ -135,8 +143,8 @@ impl Engine {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// The shift on duty.
-    pub(crate) fn shift(&self) -> Result<Arc<Shift>> {
+    /// The context of the current incarnation.
+    pub(super) fn node(&self) -> Result<Arc<NodeContext>> {
         self.inner.current.borrow().clone().ok_or_else(|| {
             if self.inner.closing.is_cancelled() {
                 return Error::stopped("this engine was shut down; start another one, or ask another node");
@@ -154,26 +162,26 @@ impl Engine {
         })
     }
 
-    /// The shift on duty, if it takes on anything new and knows that it lives.
-    pub(crate) fn accepting(&self) -> Result<Arc<Shift>> {
-        let shift = self.shift()?;
+    /// The same, if it accepts new work and its last check-in is recent.
+    pub(super) fn accepting(&self) -> Result<Arc<NodeContext>> {
+        let node = self.node()?;
         if self.inner.closing.is_cancelled() {
             return Err(Error::unavailable(
                 "draining",
                 "this node is about to stop; try another one",
             ));
         }
-        if !shift.reports.borrow().is_fresh() {
-            // Others may have declared it dead by now. Whoever asks can find them sooner than our deadlines end.
+        if !node.lifecycle.reports.borrow().is_fresh() {
+            // It may have expired. The caller can ask another node sooner than the request here would time out.
             return Err(Error::unavailable(
                 "cut-off",
-                "this node has not heard from its database for too long; try another one",
+                "this node has received nothing from its database for too long; try another one",
             ));
         }
-        Ok(shift)
+        Ok(node)
     }
 
-    /// Refuses a value from outside that no instance may hold.
+    /// Refuses a value from outside that an instance must not have.
     pub(crate) fn checked(&self, field: &str, value: &impl serde::Serialize) -> Result<()> {
         let value = serde_json::to_value(value).map_err(|error| {
             Error::invalid("invalid-json", format!("{field} cannot be written as JSON")).caused_by(error)
@@ -181,11 +189,11 @@ impl Engine {
         check_value(field, &value, self.inner.interpreter.options().max_value_bytes)
     }
 
-    /// Whether this node can take work: it is registered, not draining, its last check-in is recent, and the database does
-    /// not refuse what it does.
+    /// Whether this node accepts work: it is registered and not draining, its last check-in is recent, and the database does
+    /// not refuse its commits.
     pub fn readiness(&self) -> Readiness {
         let current = self.inner.current.borrow();
-        let Some(shift) = current.as_ref() else {
+        let Some(node) = current.as_ref() else {
             return Readiness {
                 database: false,
                 registered: false,
@@ -193,33 +201,32 @@ impl Engine {
             };
         };
         Readiness {
-            database: shift.reports.borrow().is_fresh(),
-            registered: !self.is_leaving() && !shift.stop.is_cancelled(),
-            reason: shift.writer.breaker().reason(),
+            database: node.lifecycle.reports.borrow().is_fresh(),
+            registered: !self.is_leaving() && !node.lifecycle.stop.is_cancelled(),
+            reason: node.commits.writer.breaker().reason(),
         }
     }
 
     /// The name of this node.
     pub fn node_id(&self) -> NodeId {
-        self.inner.options.node_id.clone()
+        self.inner.settings.node_id.clone()
     }
 
-    /// Announces that this node is about to stop: [`Engine::readiness`] says no and nothing new is claimed, while
-    /// requests are still served, for balancers that have not noticed yet. [`Engine::shutdown`] follows. True: there is
-    /// another node with the role [`Role::Api`](builder::Role::Api), as this one has, that does not stop itself, so that it is
-    /// worth waiting until clients have found it.
-    pub fn retreat(&self) -> bool {
+    /// Begins to drain before a shutdown: [`Engine::readiness`] reports that, and nothing new is claimed, while requests are
+    /// still served until load balancers have noticed. [`Engine::shutdown`] follows. True: this node and another one that
+    /// does not drain have the role [`Role::Api`], so that it is worth waiting until clients use that one.
+    pub fn begin_drain(&self) -> bool {
         self.inner.leaving.cancel();
-        let Ok(shift) = self.shift() else { return false };
+        let Ok(node) = self.node() else { return false };
         let (has_api_peers, has_worker_peers) = {
-            let report = shift.reports.borrow();
+            let report = node.lifecycle.reports.borrow();
             (report.check_in.has_api_peers, report.check_in.has_worker_peers)
         };
-        // Where nobody else would do what is asked of it meanwhile, it goes on until the shutdown.
+        // Without another worker it goes on until the shutdown.
         if has_worker_peers {
-            shift.drain();
+            node.begin_drain();
         }
-        has_api_peers && self.inner.options.roles.contains(&Role::Api)
+        has_api_peers && self.inner.settings.roles.contains(&Role::Api)
     }
 
     /// Whether this node is about to stop.
@@ -227,21 +234,21 @@ impl Engine {
         self.inner.leaving.is_cancelled()
     }
 
-    /// Claims nothing new, finishes what runs within the drain timeout, hands the rest back and leaves. Called twice,
-    /// or dropped half-way, the shutdown goes on all the same. While it goes on, calls that would begin something are
-    /// refused as `draining`; after it every call is, as `engine-stopped` ([`Error::is_stopped`], which is not transient).
+    /// Claims nothing new, finishes running bursts within the drain timeout, releases the other claims and leaves. Called
+    /// twice, or dropped half-way, the shutdown goes on all the same. Meanwhile calls that would begin something are refused
+    /// as `draining`; afterwards every call is refused as `engine-stopped` ([`Error::is_stopped`], which is not transient).
     pub async fn shutdown(&self) {
-        self.shutdown_within(self.inner.options.drain_timeout).await;
+        self.shutdown_within(self.inner.settings.drain_timeout).await;
     }
 
-    /// The same with another bound for what runs; the first call counts. Handing back and leaving come after it, and
-    /// take milliseconds, or up to some ten seconds while the database does not answer.
-    pub async fn shutdown_within(&self, patience: Duration) {
-        self.inner.patience.get_or_init(|| patience);
+    /// The same with another drain timeout; the first call counts. Releasing claims and leaving come after it, and take
+    /// milliseconds, or up to some ten seconds while the database does not answer.
+    pub async fn shutdown_within(&self, drain_timeout: Duration) {
+        self.inner.drain_timeout.get_or_init(|| drain_timeout);
         self.inner.leaving.cancel();
         self.inner.closing.cancel();
-        if let Ok(shift) = self.shift() {
-            shift.close();
+        if let Ok(node) = self.node() {
+            node.lifecycle.close();
         }
         let task = self
             .inner
@@ -255,8 +262,8 @@ impl Engine {
             tracing::error!(%error, "the supervisor failed");
         }
         let console = Arc::clone(&self.inner.interpreter.options().console);
-        // What workflows said last is heard.
-        let _ = tokio::task::spawn_blocking(move || console.flush(CONSOLE_PATIENCE)).await;
+        // The last output of workflows is written.
+        let _ = tokio::task::spawn_blocking(move || console.flush(CONSOLE_TIMEOUT)).await;
     }
 }
 
@@ -264,14 +271,14 @@ fn connector(database_url: &str, schema: &str) -> Result<Connector> {
     Connector::new(&DatabaseUrl::parse(database_url)?, &SchemaName::parse(schema)?)
 }
 
-/// Brings a schema up to what this library knows; returns what was applied. Any number of processes may do so at once.
+/// Migrates a schema to the version of this library; returns what was applied. Any number of processes may do so at once.
 pub async fn migrate(database_url: &str, schema: &str) -> Result<Vec<String>> {
     let connector = connector(database_url, schema)?;
     direct::verify(&connector).await?;
     migrate::run(&connector).await
 }
 
-/// Proves the invariants of a schema. An empty list is what everybody hopes for.
+/// Checks the invariants of a schema; returns the violations.
 pub async fn check(database_url: &str, schema: &str) -> Result<Vec<crate::Violation>> {
     let connector = connector(database_url, schema)?;
     migrate::verify(&connector).await?;

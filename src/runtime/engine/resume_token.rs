@@ -4,7 +4,6 @@
 //! Nothing is stored per token: it is good for as long as its bookmark waits, so for one resume, and until it expires by
 //! the database's clock, if it does at all. Every node of a cluster takes the tokens of every other one.
 
-use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -16,9 +15,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::Sha256;
 
+use super::Engine;
 use crate::id::{BookmarkId, InstanceId};
 use crate::runtime::context::request::{Executed, Idempotency, ResumeRequest};
-use crate::runtime::engine::Engine;
 use crate::store::instance::Life;
 use crate::store::token;
 use crate::{Error, Result};
@@ -31,22 +30,6 @@ const LONGEST: usize = 2_048;
 
 /// How often the log tells of tokens that were refused.
 const SAID_EVERY: Duration = Duration::from_secs(10);
-
-/// What the nodes of a cluster sign tokens with, in the place of the key that is in the database.
-#[derive(Clone)]
-pub(crate) struct TokenSecret(Vec<u8>);
-
-impl TokenSecret {
-    pub(crate) fn new(text: &str) -> Self {
-        Self(text.as_bytes().to_vec())
-    }
-}
-
-impl fmt::Debug for TokenSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TokenSecret(…)")
-    }
-}
 
 /// What a token says.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,7 +102,7 @@ impl Engine {
         let expires = match lifetime {
             Some(lifetime) => {
                 let lifetime = i64::try_from(lifetime.as_millis()).unwrap_or(i64::MAX);
-                let now = token::clock(&self.shift()?.pool).await?;
+                let now = token::clock(&self.node()?.database.pool).await?;
                 Some(now.timestamp_millis().saturating_add(lifetime))
             }
             None => None,
@@ -184,7 +167,7 @@ impl Engine {
         }
         if payload.expires.is_some() {
             payload
-                .good_at(token::clock(&self.shift()?.pool).await?)
+                .good_at(token::clock(&self.node()?.database.pool).await?)
                 .inspect_err(refused)?;
         }
         Ok(GoodToken(payload))
@@ -192,10 +175,10 @@ impl Engine {
 
     /// Read from the database once in the life of this engine, unless the nodes have a secret of their own.
     async fn token_key(&self) -> Result<&[u8]> {
-        if let Some(secret) = &self.inner.options.token_secret {
+        if let Some(secret) = &self.inner.settings.token_secret {
             return Ok(&secret.0);
         }
-        let read = async || token::key(&self.shift()?.pool).await;
+        let read = async || token::key(&self.node()?.database.pool).await;
         Ok(self.inner.token_key.get_or_try_init(read).await?)
     }
 }

@@ -4,16 +4,16 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::Engine;
+use super::instances::window;
 use crate::db::Pool;
 use crate::id::{ActivityId, DefinitionId, InstanceId, NodeId, TenantId};
 use crate::runtime::context::request::{Idempotency, Listed, Page};
-use crate::runtime::engine::Engine;
-use crate::runtime::engine::instances::window;
-use crate::runtime::scheduler::decide::{self, Tally, Turn};
-use crate::runtime::scheduler::fire::changing;
+use crate::runtime::scheduler::decide::{self, FireDecision, Tally};
 use crate::schedule::{Fire, time_zone_database};
 use crate::store::schedule::{self, ListFilter, NewPlan, ScheduleRow};
 use crate::store::{instance, start as store_start};
+use crate::wake::WakeNotification;
 use crate::{Error, Result};
 
 /// How often something is tried while nodes keep firing the schedule.
@@ -132,6 +132,10 @@ fn summary(row: schedule::Listed) -> ScheduleSummary {
     }
 }
 
+fn changing() -> Error {
+    Error::conflict("schedule-changing", "the schedule keeps changing; try again")
+}
+
 fn not_found(id: &str) -> Error {
     Error::not_found("schedule-not-found", format!("no schedule has the id {id:?}"))
 }
@@ -149,7 +153,7 @@ impl Engine {
             limit,
             offset,
         };
-        let (total_count, rows) = schedule::list(&self.shift()?.pool, &self.inner.tenant, &filter).await?;
+        let (total_count, rows) = schedule::list(&self.node()?.database.pool, &self.inner.tenant, &filter).await?;
         let items = rows.into_iter().map(summary).collect();
         Ok(Listed { items, total_count })
     }
@@ -161,7 +165,7 @@ impl Engine {
             limit: 1,
             ..ListFilter::default()
         };
-        let (_, rows) = schedule::list(&self.shift()?.pool, &self.inner.tenant, &filter).await?;
+        let (_, rows) = schedule::list(&self.node()?.database.pool, &self.inner.tenant, &filter).await?;
         rows.into_iter().next().map(summary).ok_or_else(|| not_found(id))
     }
 
@@ -198,10 +202,10 @@ impl Engine {
                 paused.then_some(plan)
             })
             .await?;
-        let shift = self.shift()?;
-        shift.firing.alarm.now();
+        let node = self.node()?;
+        node.schedules.timer.wake_now();
         // It may be due before what they sleep until.
-        shift.wake.schedules();
+        node.notifications.wake.notify([WakeNotification::Schedules]);
         Ok(resumed)
     }
 
@@ -211,11 +215,11 @@ impl Engine {
         change: impl for<'a> Fn(&'a ScheduleRow, bool) -> Option<NewPlan<'static>>,
     ) -> Result<ScheduleSummary> {
         for _ in 0..ATTEMPTS {
-            let shift = self.shift()?;
-            let found = schedule::find(&shift.pool, &self.inner.tenant, id).await?;
+            let node = self.node()?;
+            let found = schedule::find(&node.database.pool, &self.inner.tenant, id).await?;
             let (row, paused) = found.ok_or_else(|| not_found(id))?;
             let done = match change(&row, paused) {
-                Some(plan) => schedule::set(&shift.pool, &row, plan).await?,
+                Some(plan) => schedule::set(&node.database.pool, &row, plan).await?,
                 None => true,
             };
             if done {
@@ -232,8 +236,8 @@ impl Engine {
         let key = idempotency.map_or_else(|| InstanceId::random().into(), |given| given.key);
         let instance = decide::instance_id(id, &format!("triggered|{key}"));
         for _ in 0..ATTEMPTS {
-            let shift = self.accepting()?;
-            let (pool, tenant) = (&shift.pool, &self.inner.tenant);
+            let node = self.accepting()?;
+            let (pool, tenant) = (&node.database.pool, &self.inner.tenant);
             let (row, _) = schedule::find(pool, tenant, id).await?.ok_or_else(|| not_found(id))?;
             if started(pool, tenant, &instance).await? {
                 return Ok(instance);
@@ -246,15 +250,15 @@ impl Engine {
                 fire_at: row.now,
                 stands_for: 0,
             };
-            let mut turn = Turn {
-                row: decide::stay(&row, 0),
+            let mut decision = FireDecision {
+                row: decide::unchanged(&row, 0),
                 starts: Vec::new(),
                 tally: Tally::default(),
             };
-            turn.row.lateness = Some(0);
+            decision.row.lateness = Some(0);
             let payload = decide::payload(&row.id, &fire, row.now);
-            turn.start(&row, instance.clone(), payload, 0);
-            let fired = schedule::fire(pool, &shift.node_id, &[turn.row], &turn.starts, true).await?;
+            decision.start(&row, instance.clone(), payload, 0);
+            let fired = schedule::fire(pool, &node.database.node_id, &[decision.row], &decision.starts, true).await?;
             let Some(fired) = fired.first() else { continue };
             if fired.made == 0 {
                 // Refused; or somebody else has started this very one since we looked.
@@ -263,7 +267,7 @@ impl Engine {
                     false => Err(store_start::cannot_start()),
                 };
             }
-            shift.accepted(Some(&instance), None, 1);
+            node.work_accepted(Some(&instance), None, 1);
             return Ok(instance);
         }
         Err(changing())

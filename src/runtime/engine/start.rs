@@ -1,4 +1,4 @@
-//! Starts: execute runs at once and answers with the state, dispatch accepts and answers.
+//! Starts: execute runs the workflow and returns its state, dispatch accepts the start and returns its id.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -8,14 +8,14 @@ use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::Instant;
 
-use crate::id::{ClaimNo, Incarnation, InstanceId, WorkId};
-use crate::runtime::context::node_context::Shift;
-use crate::runtime::context::replies::Tidings;
+use super::Engine;
+use crate::id::{ClaimNo, InstanceId};
+use crate::runtime::context::node_context::NodeContext;
+use crate::runtime::context::replies::PendingReply;
 use crate::runtime::context::request::{Executed, Idempotency, StartRequest, is_plain, plain_correlation_id};
-use crate::runtime::engine::Engine;
+use crate::runtime::worker::claim::Loaded;
 use crate::runtime::worker::execute;
 use crate::runtime::worker::instruction::StartBody;
-use crate::runtime::worker::steps::Locked;
 use crate::store::claim::ClaimedRow;
 use crate::store::code::WorkKind;
 use crate::store::commit::Claim;
@@ -23,81 +23,78 @@ use crate::store::request::IdempotencyKey;
 use crate::store::start::{AcceptedStart, Acceptor, NewStart};
 use crate::{Error, Result};
 
-/// Elsa's column for an instance id is as long; ours has no bound, but a bound there must be.
+/// The length of Elsa's column for an instance id. The column here has no bound, but a request needs one.
 const LONGEST_ID: usize = 255;
 
-/// How long a dispatch waits for a worker of this node before it leaves its start to whoever looks for one.
-const SOON: Duration = Duration::from_millis(25);
+/// How long a dispatch waits for a free worker of this node before its start is queued for any node.
+const WORKER_TIMEOUT: Duration = Duration::from_millis(25);
 
-/// A start that was accepted, and where to hear of it.
-pub(crate) struct Awaited {
-    pub(crate) instance: InstanceId,
-    /// None: it was accepted before, under the same idempotency key.
-    pub(crate) row: Option<(WorkId, oneshot::Receiver<Tidings>)>,
-    /// Under which registration of this node.
-    pub(crate) accepted_by: Incarnation,
-}
+/// A start that was accepted: its instance, and the reply of its first burst. No reply: an earlier request with the same
+/// idempotency key was accepted.
+type StartAccepted = (InstanceId, Option<PendingReply>);
 
-/// Who asked for a start, and hears where to wait for it.
-type Asked = oneshot::Sender<Result<Awaited>>;
+/// Where the request waits until its start is accepted.
+type AcceptedSender = oneshot::Sender<Result<StartAccepted>>;
 
 impl Engine {
-    /// Starts a workflow, runs it until it waits or ends, and gives its state. The start is accepted durably and the
-    /// burst is committed before this returns; a run that takes longer than the answer timeout goes on, and the answer
-    /// says `pending`. No published version: [`Error::is_not_found`].
+    /// Starts a workflow, runs it until it waits or ends, and returns its state. The start is accepted durably and the
+    /// burst is committed before this returns; a run that takes longer than the answer timeout goes on, and the result is
+    /// `pending`. No published version: [`Error::is_not_found`].
     pub async fn execute(&self, request: StartRequest) -> Result<Executed> {
-        let deadline = Instant::now() + self.inner.options.answer_timeout;
-        let shift = self.accepting()?;
-        let ours = request.instance_id.is_none() && shift.workers > 0;
-        let start = self.new_start(&shift, request, "execute").await?;
-        // What this node cannot run it only accepts, and what comes while it drains; the door waits for whoever runs it.
+        let deadline = Instant::now() + self.inner.settings.answer_timeout;
+        let node = self.accepting()?;
+        let ours = request.instance_id.is_none() && node.claims.workers.count > 0;
+        let start = self.new_start(&node, request, "execute").await?;
+        // A start that this node cannot run, or that comes while it drains, is queued for any node.
         let ours = ours
-            && shift.takes_commits()
-            && !shift.is_draining()
-            && shift.programs.can_run(&start.tenant, &start.definition_id);
-        let (reply, accepted) = oneshot::channel();
-        // A task of the runtime's: a client that hangs up cancels nothing.
-        let owned = Arc::clone(&shift);
-        shift.tasks.spawn(async move {
+            && node.commits.are_accepted()
+            && !node.lifecycle.is_draining()
+            && node.caches.programs.can_run(&start.tenant, &start.definition_id);
+        let (sender, accepted) = oneshot::channel();
+        // A task of its own: a client that disconnects cancels nothing.
+        let owned = Arc::clone(&node);
+        node.lifecycle.tasks.spawn(async move {
             if ours {
-                begin_soon(&owned, start, deadline, reply).await;
+                start_direct(&owned, start, deadline, sender).await;
             } else {
-                // An id of the caller's may be that of an instance by the time we run it: it is loaded first, as
-                // everything is that was not born in our hands.
-                let _ = reply.send(accept(&owned, &owned.durable, start, deadline).await);
+                // With an id of the caller's there may be an instance by the time that the start runs: it is loaded first.
+                let _ = sender.send(accept(&owned, &owned.commits.queued_starts, start, deadline).await);
             }
         });
-        let awaited = accepted
+        let (instance, reply) = accepted
             .await
             .map_err(|_| Error::internal("accepting the start failed"))??;
-        self.await_start(awaited, deadline).await
+        self.await_start(instance, reply, node.database.incarnation, deadline)
+            .await
     }
 
-    /// Accepts a start durably and gives the id of the instance that it will be. A caller's own id that is taken:
+    /// Accepts a start durably and returns the id of its instance. A caller's own id that is taken:
     /// [`Error::is_conflict`].
     pub async fn dispatch(&self, request: StartRequest) -> Result<InstanceId> {
-        let deadline = Instant::now() + self.inner.options.answer_timeout;
-        let shift = self.accepting()?;
-        let ours = request.instance_id.is_none() && shift.workers > 0;
-        let start = self.new_start(&shift, request, "dispatch").await?;
-        let ours = ours && shift.takes_commits() && shift.programs.can_run(&start.tenant, &start.definition_id);
-        let permit = if ours { worker_soon(&shift).await } else { None };
+        let deadline = Instant::now() + self.inner.settings.answer_timeout;
+        let node = self.accepting()?;
+        let ours = request.instance_id.is_none() && node.claims.workers.count > 0;
+        let start = self.new_start(&node, request, "dispatch").await?;
+        let ours =
+            ours && node.commits.are_accepted() && node.caches.programs.can_run(&start.tenant, &start.definition_id);
+        let permit = if ours { free_worker(&node).await } else { None };
         let Some(permit) = permit else {
-            return Ok(accept(&shift, &shift.durable, start, deadline).await?.instance);
+            return Ok(accept(&node, &node.commits.queued_starts, start, deadline).await?.0);
         };
-        let (reply, accepted) = oneshot::channel();
-        // A task of the runtime's: what is claimed is run, also if nobody waits any more for it to be accepted.
-        let owned = Arc::clone(&shift);
-        shift.tasks.spawn(async move {
-            begin(&owned, &owned.durable, start, permit, deadline, reply).await;
+        let (sender, accepted) = oneshot::channel();
+        // A task of its own: a claimed start is run even if its request was dropped.
+        let owned = Arc::clone(&node);
+        node.lifecycle.tasks.spawn(async move {
+            let acceptor = &owned.commits.queued_starts;
+            accept_and_spawn(&owned, acceptor, start, permit, deadline, sender).await;
         });
-        let awaited = accepted
+        let (instance, _) = accepted
             .await
             .map_err(|_| Error::internal("accepting the start failed"))??;
-        Ok(awaited.instance)
+        Ok(instance)
     }
 
-    async fn new_start(&self, shift: &Shift, request: StartRequest, route: &'static str) -> Result<NewStart> {
+    async fn new_start(&self, node: &NodeContext, request: StartRequest, route: &'static str) -> Result<NewStart> {
         let chosen = request.instance_id.is_some();
         let instance = match request.instance_id {
             None => InstanceId::random(),
@@ -113,13 +110,19 @@ impl Engine {
         self.checked("name", &request.name)?;
         self.checked("input", &request.input)?;
         self.checked("variables", &request.variables)?;
-        let programs = &shift.programs;
+        let programs = &node.caches.programs;
         let (what, trigger) = (
             (&self.inner.tenant, &request.definition_id),
             request.trigger_activity_id.as_ref(),
         );
         let problems = programs
-            .refuse(&shift.pool, &self.inner.interpreter, what, &request.input, trigger)
+            .input_problems(
+                &node.database.pool,
+                &self.inner.interpreter,
+                what,
+                &request.input,
+                trigger,
+            )
             .await?;
         if !problems.is_empty() {
             let error = Error::invalid("invalid-input", "the workflow cannot be started with this input");
@@ -156,89 +159,92 @@ pub(crate) fn request_key(route: &'static str, given: Idempotency) -> Idempotenc
     }
 }
 
-/// A worker that is free now, or in a moment. What waits in line for a look costs more than what is run as it comes. But
-/// who drains leaves it to others, and while more waits than a look has shown, nobody stands in the look's way.
-async fn worker_soon(shift: &Shift) -> Option<OwnedSemaphorePermit> {
-    let permits = Arc::clone(&shift.permits);
-    let permit = if shift.is_draining() {
+/// The permit of a worker that is free now, or in a moment: a queued start costs more than a direct one. None on a node
+/// that drains. While there is a backlog the start does not compete with the poll.
+async fn free_worker(node: &NodeContext) -> Option<OwnedSemaphorePermit> {
+    let permits = Arc::clone(&node.claims.workers.permits);
+    let permit = if node.lifecycle.is_draining() {
         None
-    } else if shift.crowded.load(Relaxed) {
+    } else if node.claims.workers.has_backlog.load(Relaxed) {
         permits.try_acquire_owned().ok()
     } else {
-        tokio::time::timeout(SOON, permits.acquire_owned()).await.ok()?.ok()
+        tokio::time::timeout(WORKER_TIMEOUT, permits.acquire_owned())
+            .await
+            .ok()?
+            .ok()
     };
-    permit.filter(|_| !shift.is_draining())
+    permit.filter(|_| !node.lifecycle.is_draining())
 }
 
-/// Accepts a start; nobody has claimed it yet, unless the acceptor does so.
-async fn accept(shift: &Arc<Shift>, acceptor: &Acceptor, start: NewStart, deadline: Instant) -> Result<Awaited> {
+/// Accepts a start, unclaimed.
+async fn accept(
+    node: &Arc<NodeContext>,
+    acceptor: &Acceptor,
+    start: NewStart,
+    deadline: Instant,
+) -> Result<StartAccepted> {
     let instance = start.instance.clone();
-    // Whoever stops waiting cannot know what became of the start.
+    // A request that stops waiting cannot know what became of the start.
     let accepted = tokio::select! {
         accepted = acceptor.accept(start) => accepted?,
-        () = shift.stop.cancelled() => return Err(unanswered(&instance, SHIFT_ENDED)),
-        () = tokio::time::sleep_until(deadline) => return Err(unanswered(&instance, SILENT)),
+        () = node.lifecycle.stop.cancelled() => return Err(unknown_start(&instance, REGISTRATION_ENDED)),
+        () = tokio::time::sleep_until(deadline) => return Err(unknown_start(&instance, NO_ANSWER)),
     };
-    let (instance, row) = match accepted {
+    match accepted {
         AcceptedStart::New { work, .. } => {
-            let row = Some((work, shift.doors.open(&instance, work)));
-            shift.accepted(Some(&instance), Some(work), 1);
-            (instance, row)
+            let reply = node.notifications.replies.register(&instance, work);
+            node.work_accepted(Some(&instance), Some(work), 1);
+            Ok((instance, Some(reply)))
         }
-        AcceptedStart::Existing { instance } => (instance, None),
-    };
-    Ok(Awaited {
-        instance,
-        row,
-        accepted_by: shift.incarnation,
-    })
+        AcceptedStart::Existing { instance } => Ok((instance, None)),
+    }
 }
 
-/// Why it is unknown what became of a start.
-const SHIFT_ENDED: &str = "this registration of the node ended";
-const SILENT: &str = "the database did not answer";
+/// Why the outcome of a start is unknown.
+const REGISTRATION_ENDED: &str = "this registration of the node ended";
+const NO_ANSWER: &str = "the database did not answer";
 
-fn unanswered(instance: &InstanceId, why: &str) -> Error {
+fn unknown_start(instance: &InstanceId, why: &str) -> Error {
     Error::unknown_outcome(format!(
         "{why} while the start was accepted; look the instance up, or try again with the same Idempotency-Key"
     ))
     .instance(instance.as_str())
 }
 
-/// Waits for a worker, and begins.
-async fn begin_soon(shift: &Arc<Shift>, start: NewStart, deadline: Instant, reply: Asked) {
+/// Waits for a free worker of this node, and starts.
+async fn start_direct(node: &Arc<NodeContext>, start: NewStart, deadline: Instant, sender: AcceptedSender) {
     let permit = tokio::select! {
-        permit = tokio::time::timeout_at(deadline, Arc::clone(&shift.permits).acquire_owned()) => permit,
-        () = shift.stop.cancelled() => {
-            let _ = reply.send(Err(Error::fenced("this registration of the node is over; try again")));
+        permit = tokio::time::timeout_at(deadline, Arc::clone(&node.claims.workers.permits).acquire_owned()) => permit,
+        () = node.lifecycle.stop.cancelled() => {
+            let _ = sender.send(Err(Error::fenced("this registration of the node is over; try again")));
             return;
         }
     };
     match permit {
-        Ok(Ok(permit)) => begin(shift, &shift.express, start, permit, deadline, reply).await,
+        Ok(Ok(permit)) => accept_and_spawn(node, &node.commits.direct_starts, start, permit, deadline, sender).await,
         _ => {
             let busy = Error::unavailable("busy", "all workers of this node are busy; try again");
-            let _ = reply.send(Err(busy));
+            let _ = sender.send(Err(busy));
         }
     }
 }
 
-/// Accepts a start as claimed, and gives its burst a task. Whoever asked is answered by the deadline; what is accepted later is
-/// run all the same, as its claim would lie otherwise.
-async fn begin(
-    shift: &Arc<Shift>,
+/// Accepts a start as claimed, and spawns its burst. The request is answered by the deadline; a start that is accepted
+/// later is run all the same, as its claim would be orphaned otherwise.
+async fn accept_and_spawn(
+    node: &Arc<NodeContext>,
     acceptor: &Acceptor,
     start: NewStart,
     permit: OwnedSemaphorePermit,
     deadline: Instant,
-    reply: Asked,
+    sender: AcceptedSender,
 ) {
     let start = NewStart { claimed: true, ..start };
     let (key, body) = ((start.tenant.clone(), start.instance.clone()), start.body.clone());
-    let mut reply = Some(reply);
-    let mut answer = |outcome: Result<Awaited>| {
-        if let Some(reply) = reply.take() {
-            let _ = reply.send(outcome);
+    let mut sender = Some(sender);
+    let mut answer = |accepted: Result<StartAccepted>| {
+        if let Some(sender) = sender.take() {
+            let _ = sender.send(accepted);
         }
     };
     let accepting = acceptor.accept(start);
@@ -247,11 +253,11 @@ async fn begin(
     let accepted = loop {
         tokio::select! {
             accepted = &mut accepting => break accepted,
-            // The registration that comes after this one releases what it had claimed.
-            () = shift.stop.cancelled() => return answer(Err(unanswered(&key.1, SHIFT_ENDED))),
+            // The next registration of this node releases its claim.
+            () = node.lifecycle.stop.cancelled() => return answer(Err(unknown_start(&key.1, REGISTRATION_ENDED))),
             () = tokio::time::sleep_until(deadline), if !is_late => {
                 is_late = true;
-                answer(Err(unanswered(&key.1, SILENT)));
+                answer(Err(unknown_start(&key.1, NO_ANSWER)));
             }
         }
     };
@@ -262,19 +268,12 @@ async fn begin(
             clock,
         }) => (work, definition, clock),
         Ok(AcceptedStart::Existing { instance }) => {
-            return answer(Ok(Awaited {
-                instance,
-                row: None,
-                accepted_by: shift.incarnation,
-            }));
+            return answer(Ok((instance, None)));
         }
         Err(error) => return answer(Err(error)),
     };
-    let awaited = Awaited {
-        row: Some((work, shift.doors.open(&key.1, work))),
-        instance: key.1.clone(),
-        accepted_by: shift.incarnation,
-    };
+    let reply = node.notifications.replies.register(&key.1, work);
+    let instance = key.1.clone();
     let row = ClaimedRow {
         claim: Claim::Work(work, ClaimNo(1)),
         instruction: Some((WorkKind::Start, body)),
@@ -283,9 +282,8 @@ async fn begin(
         crashes: 0,
         clock,
     };
-    let hold = shift.hold(&key, std::slice::from_ref(&row));
-    execute::spawn(shift, Locked::unborn(key).begin(row, hold), permit);
-    answer(Ok(awaited));
+    execute::spawn(node, Loaded::direct_start(node, key, row), permit);
+    answer(Ok((instance, Some(reply))));
 }
 
 /// The body of a resume and the like, as JSON.

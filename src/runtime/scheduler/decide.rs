@@ -1,4 +1,4 @@
-//! Schedules between rows and decisions: what a publish makes of them, and what fires. Pure.
+//! What a publish makes of the schedules of a definition, and what fires. Pure: rows in, rows out.
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use serde_json::{Value, json};
@@ -10,16 +10,16 @@ use crate::schedule::{Fire, OverlapDecision, OverlapPolicy, PlannedFire, Progres
 use crate::store::code::Overlap;
 use crate::store::schedule::{PlanRow, Planner, ScheduleRow, Standing, StartRow, TurnRow};
 
-/// How long a schedule is left alone that cannot be read, or whose rows the database refuses.
-const LEFT_ALONE: TimeDelta = TimeDelta::seconds(60);
+/// How long a schedule is postponed that cannot be read, or whose rows the database refuses.
+const POSTPONED: TimeDelta = TimeDelta::seconds(60);
 
-/// From this lateness on a start is one of a backlog: it is spread, so that what is due now comes in between.
+/// From this lateness on a start is part of a backlog: those are spread, so that starts that are due now come in between.
 const BACKLOG: TimeDelta = TimeDelta::seconds(5);
 
-/// From this lateness on a fire is counted as late.
+/// From this lateness on a fire counts as late.
 const LATE: TimeDelta = TimeDelta::seconds(1);
 
-/// The microseconds between two starts of a backlog: a millisecond. A guess; nothing was measured.
+/// The microseconds between two starts of a backlog: a millisecond, chosen without a measurement.
 const SPREAD: i64 = 1_000;
 
 /// The longest delay of a start in a backlog, in microseconds.
@@ -31,7 +31,7 @@ pub(crate) fn schedule_id(definition: &DefinitionId, activity: &str) -> String {
     short_hash(&format!("schedule|{}|{definition}|{activity}", definition.len()))
 }
 
-/// The id of the instance that an occurrence starts: whoever fires it, and however often, it is this one.
+/// The id of the instance that an occurrence starts: the same whichever node fires it, and however often.
 pub(crate) fn instance_id(schedule: &str, occurrence: &str) -> InstanceId {
     InstanceId::new(short_hash(&format!("{schedule}|{occurrence}")))
 }
@@ -41,36 +41,36 @@ fn short_hash(text: &str) -> String {
     digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn written(at: DateTime<Utc>) -> String {
+fn rfc3339(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::AutoSi, true)
 }
 
-/// What an instance is told of the occurrence that started it.
+/// The payload of the start of an occurrence, for its instance.
 pub(crate) fn payload(schedule: &str, fire: &Fire, now: DateTime<Utc>) -> Value {
     json!({
         "scheduleId": schedule,
-        "occurrence": written(fire.occurrence),
-        "fireAt": written(fire.fire_at),
-        "firedAt": written(now),
+        "occurrence": rfc3339(fire.occurrence),
+        "fireAt": rfc3339(fire.fire_at),
+        "firedAt": rfc3339(now),
         "standsFor": fire.stands_for,
     })
 }
 
 /// The schedules of a version that is published.
-pub(crate) struct Timetable<'a>(pub(crate) &'a [ScheduledTrigger]);
+pub(crate) struct PublishedSchedules<'a>(pub(crate) &'a [ScheduledTrigger]);
 
-impl Planner for Timetable<'_> {
+impl Planner for PublishedSchedules<'_> {
     fn ids(&self, definition: &DefinitionId) -> Vec<String> {
         let ids = self.0.iter();
         ids.map(|start| schedule_id(definition, start.activity_id.as_str()))
             .collect()
     }
 
-    fn plan(&self, definition: &DefinitionId, standing: &[Standing], now: DateTime<Utc>) -> Vec<PlanRow> {
+    fn plan(&self, definition: &DefinitionId, existing: &[Standing], now: DateTime<Utc>) -> Vec<PlanRow> {
         let plans = self.0.iter().filter_map(|start| {
             let id = schedule_id(definition, start.activity_id.as_str());
             let spec = Value::Object(start.schedule.to_inputs());
-            let before = standing.iter().find(|standing| standing.id == id);
+            let before = existing.iter().find(|existing| existing.id == id);
             if before.is_some_and(|before| before.spec == spec && before.activity_type == start.activity_type) {
                 return None;
             }
@@ -105,7 +105,7 @@ fn overlap_number(overlap: OverlapPolicy) -> i16 {
     code.number()
 }
 
-/// The schedule of a row; none if it cannot be read: a newer node wrote it, or a hand.
+/// The schedule of a row; none if this node cannot read it.
 pub(crate) fn schedule_of(row: &ScheduleRow) -> Option<Schedule> {
     let spec = row.spec.as_ref()?.as_object()?;
     Schedule::from_inputs(spec)
@@ -113,7 +113,7 @@ pub(crate) fn schedule_of(row: &ScheduleRow) -> Option<Schedule> {
         .ok()
 }
 
-/// What is next of a row by the rules that this node knows.
+/// The next fire of a row, by the time zone data of this node.
 pub(crate) fn next_of(row: &ScheduleRow, schedule: &Schedule, last: Option<DateTime<Utc>>) -> Option<PlannedFire> {
     schedule.next(&Progress {
         id: &row.id,
@@ -122,7 +122,7 @@ pub(crate) fn next_of(row: &ScheduleRow, schedule: &Schedule, last: Option<DateT
     })
 }
 
-/// What a turn is in the metrics, once it was ours.
+/// What a decision adds to the metrics, once this node has fired it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) due: u64,
@@ -133,13 +133,13 @@ pub(crate) struct Tally {
 
 /// What becomes of a schedule, and what it starts.
 #[derive(Clone, Debug)]
-pub(crate) struct Turn {
+pub(crate) struct FireDecision {
     pub(crate) row: TurnRow,
     pub(crate) starts: Vec<StartRow>,
     pub(crate) tally: Tally,
 }
 
-/// How many starts of a backlog there were before.
+/// The number of starts of the backlog so far.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog(i64);
 
@@ -154,8 +154,8 @@ impl Backlog {
     }
 }
 
-/// A turn that changes nothing but the version.
-pub(crate) fn stay(row: &ScheduleRow, no: usize) -> TurnRow {
+/// A row that changes nothing but the version.
+pub(crate) fn unchanged(row: &ScheduleRow, no: usize) -> TurnRow {
     TurnRow {
         no: i32::try_from(no).unwrap_or(i32::MAX),
         tenant_id: row.tenant.as_str().to_owned(),
@@ -172,18 +172,18 @@ pub(crate) fn stay(row: &ScheduleRow, no: usize) -> TurnRow {
     }
 }
 
-/// Leaves a schedule alone for a while, with all that is due of it.
+/// Postpones a schedule, with all that is due of it.
 pub(crate) fn postpone(row: &ScheduleRow, no: usize) -> TurnRow {
     TurnRow {
-        next_fire: row.next_fire.and(row.now.checked_add_signed(LEFT_ALONE)),
-        ..stay(row, no)
+        next_fire: row.next_fire.and(row.now.checked_add_signed(POSTPONED)),
+        ..unchanged(row, no)
     }
 }
 
-/// Decides about a schedule that is due, or of which an occurrence waits.
-pub(crate) fn decide(row: &ScheduleRow, no: usize, backlog: &mut Backlog) -> Turn {
+/// Decides about a schedule that is due, or of which an occurrence is queued.
+pub(crate) fn decide(row: &ScheduleRow, no: usize, backlog: &mut Backlog) -> FireDecision {
     let Some(schedule) = schedule_of(row) else {
-        return Turn {
+        return FireDecision {
             row: postpone(row, no),
             starts: Vec::new(),
             tally: Tally::default(),
@@ -194,53 +194,53 @@ pub(crate) fn decide(row: &ScheduleRow, no: usize, backlog: &mut Backlog) -> Tur
         anchor: row.anchor,
         last_occurrence: row.last_occurrence,
     };
-    let decision = schedule.due(&progress, row.now);
-    let mut turn = Turn {
+    let due = schedule.due(&progress, row.now);
+    let mut decision = FireDecision {
         row: TurnRow {
-            last_occurrence: decision.last_occurrence,
-            next_occurrence: decision.next.map(|next| next.occurrence),
-            next_fire: decision.next.map(|next| next.fire_at),
-            misfired: i64::try_from(decision.misfired).unwrap_or(i64::MAX),
-            ..stay(row, no)
+            last_occurrence: due.last_occurrence,
+            next_occurrence: due.next.map(|next| next.occurrence),
+            next_fire: due.next.map(|next| next.fire_at),
+            misfired: i64::try_from(due.misfired).unwrap_or(i64::MAX),
+            ..unchanged(row, no)
         },
         starts: Vec::new(),
         tally: Tally {
-            due: decision.fire.len() as u64 + decision.skipped,
+            due: due.fire.len() as u64 + due.skipped,
             late: 0,
-            misfired: decision.misfired,
-            skipped: decision.skipped,
+            misfired: due.misfired,
+            skipped: due.skipped,
         },
     };
     let mut running = u64::from(row.is_running);
-    // What waited comes before what is due now.
+    // A queued occurrence starts before those that are due now.
     if running == 0
-        && let Some(payload) = turn.row.queued.take()
+        && let Some(payload) = decision.row.queued.take()
     {
         let occurrence = payload.get("occurrence").and_then(Value::as_str);
         let instance = instance_id(&row.id, occurrence.unwrap_or_default());
-        turn.start(row, instance, payload, 0);
+        decision.start(row, instance, payload, 0);
         running = 1;
     }
-    for fire in &decision.fire {
-        let waiting = u64::from(turn.row.queued.is_some());
+    for fire in &due.fire {
+        let waiting = u64::from(decision.row.queued.is_some());
         let lateness = row.now - fire.fire_at;
         match schedule.overlap().decide(running, waiting) {
             OverlapDecision::Start => {
                 running += 1;
-                turn.tally.late += u64::from(lateness >= LATE);
-                turn.row.lateness = lateness.num_microseconds();
-                let instance = instance_id(&row.id, &written(fire.occurrence));
-                turn.start(row, instance, payload(&row.id, fire, row.now), backlog.delay(lateness));
+                decision.tally.late += u64::from(lateness >= LATE);
+                decision.row.lateness = lateness.num_microseconds();
+                let instance = instance_id(&row.id, &rfc3339(fire.occurrence));
+                decision.start(row, instance, payload(&row.id, fire, row.now), backlog.delay(lateness));
             }
-            OverlapDecision::Queue => turn.row.queued = Some(payload(&row.id, fire, row.now)),
-            OverlapDecision::Drop => turn.tally.skipped += 1,
+            OverlapDecision::Queue => decision.row.queued = Some(payload(&row.id, fire, row.now)),
+            OverlapDecision::Drop => decision.tally.skipped += 1,
         }
     }
-    turn.row.skipped = i64::try_from(turn.tally.skipped).unwrap_or(i64::MAX);
-    turn
+    decision.row.skipped = i64::try_from(decision.tally.skipped).unwrap_or(i64::MAX);
+    decision
 }
 
-impl Turn {
+impl FireDecision {
     pub(crate) fn start(&mut self, row: &ScheduleRow, instance: InstanceId, payload: Value, delay: i64) {
         self.starts.push(StartRow {
             no: self.row.no,

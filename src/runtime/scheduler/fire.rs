@@ -1,17 +1,18 @@
-//! The loop that fires schedules: see what is due, decide, and move it on with its starts in one statement.
+//! The loop that fires schedules: it polls for schedules that are due, decides, and advances each with its starts in one
+//! statement.
 //!
-//! Every node with the role of scheduler fires, whether it has workers or not, and there is no leader: all see the same
-//! rows, decide the same by the database's clock, and one of them wins. (Where one shall fire at a time, the others look at
-//! nothing until they are elected.) It looks when the next one is due, when a definition changed, when an
-//! instance ended while an occurrence waits for that, and whenever a check-in says that it should.
+//! Every node with the role of scheduler fires, whether it has workers or not. No leader is needed: all nodes read the same
+//! rows and decide the same by the database's clock, and one of them wins. (Where one node at a time is elected, the others
+//! do not poll.) It polls when the next schedule is due, when a definition changed, when an instance ended for which an
+//! occurrence is queued, and whenever a check-in reports one.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::runtime::context::node_context::Shift;
-use crate::runtime::context::wake_timer::Alarm;
-use crate::runtime::scheduler::decide::{self, Backlog, Tally, Turn};
+use super::decide::{self, Backlog, FireDecision, Tally};
+use crate::runtime::context::connections::Database;
+use crate::runtime::context::node_context::NodeContext;
 use crate::schedule::time_zone_database;
 use crate::store::schedule::{self, Fired, NewPlan, ScheduleRow};
 use crate::{Error, Result, failpoint};
@@ -19,77 +20,46 @@ use crate::{Error, Result, failpoint};
 /// The most schedules in one statement.
 const PAGE: i64 = 500;
 
-/// The most starts in one statement, but for a schedule that has more of its own.
+/// The most starts in one statement, except for a schedule that has more of its own.
 const STARTS: usize = 2_000;
 
-/// How long a node waits that found everything in other hands; twice as long each time, as somebody may keep it.
-const ELSEWHERE: Duration = Duration::from_millis(5);
-const LONGEST_ELSEWHERE: Duration = Duration::from_secs(1);
+/// The backoff of a node that found every schedule fired by another one; doubled each time, as another transaction may hold
+/// one.
+const BACKOFF: Duration = Duration::from_millis(5);
+const LONGEST_BACKOFF: Duration = Duration::from_secs(1);
 
-/// How long a node waits before it looks again for schedules of older time zone data, if it could not.
-const AGAIN: Duration = Duration::from_secs(10);
+/// The pause before schedules of older time zone data are read again after an error.
+const TIME_ZONE_RETRY: Duration = Duration::from_secs(10);
 
-/// So many schedules are tried one by one that the database refuses for reasons of its own, before the rest waits, too.
+/// So many schedules are fired one by one that fail by a fault of the database, before the rest is postponed as well.
 const FAULTS: usize = 3;
 
-/// How long a node waits after an error.
-const AFTER_ERROR: Duration = Duration::from_millis(500);
+/// The pause after an error.
+const RETRY: Duration = Duration::from_millis(500);
 
-/// When to fire next.
-#[derive(Default)]
-pub(crate) struct Firing {
-    pub(crate) alarm: Alarm,
-    /// Occurrences wait until an instance of their schedule has ended.
-    queued: AtomicBool,
-}
-
-impl Firing {
-    /// An instance has ended that kept others of its schedule from starting: an occurrence may wait for that, also one
-    /// that this node has not heard of.
-    pub(crate) fn freed(&self) {
-        self.queued.store(true, Ordering::Relaxed);
-        self.alarm.now();
-    }
-}
-
-impl Shift {
-    /// The same; a node that does not fire tells those that do.
-    pub(crate) fn freed(&self) {
-        self.firing.freed();
-        if self.is_draining() || self.election.may_fire().is_none() {
-            self.wake.freed();
-        }
-    }
-}
-
-/// Fires until the shift drains or stops; returns when it closes or stops.
-pub(crate) async fn run(shift: Arc<Shift>) {
+/// Fires until the incarnation drains or stops; returns when it closes or stops.
+pub(crate) async fn run(node: Arc<NodeContext>) {
     // Dropped half-way, the other one has written each schedule or not.
     tokio::select! {
-        () = rounds(&shift) => {}
-        () = keep_zones(&shift) => {}
+        () = fire_when_due(&node) => {}
+        () = update_time_zones(&node) => {}
     }
-    if shift.is_draining() {
-        tokio::select! {
-            () = shift.stop.cancelled() => {}
-            () = shift.closed() => {}
-        }
-    }
+    node.lifecycle.drained().await;
 }
 
-async fn rounds(shift: &Arc<Shift>) {
-    let mut reports = shift.reports.clone();
-    let mut elections = shift.election.changes();
-    let firing = &shift.firing;
-    firing.alarm.now();
-    let mut memory = Memory::default();
-    while !shift.is_draining() && !shift.stop.is_cancelled() {
+async fn fire_when_due(node: &NodeContext) {
+    let (lifecycle, schedules) = (&node.lifecycle, &node.schedules);
+    let mut reports = lifecycle.reports.clone();
+    let mut elections = schedules.election.changes();
+    schedules.timer.wake_now();
+    let mut state = FireState::default();
+    while !lifecycle.is_draining() && !lifecycle.stop.is_cancelled() {
         // All five are cancellation safe.
         tokio::select! {
-            () = shift.stop.cancelled() => return,
-            () = shift.draining.cancelled() => return,
-            _ = firing.alarm.rings() => {}
-            // Elected, or no more. None without an election: its task has ended, which ends this registration.
+            () = lifecycle.stop.cancelled() => return,
+            () = lifecycle.draining.cancelled() => return,
+            _ = schedules.timer.wait() => {}
+            // Elected, or no longer. None without an election: its task has ended, which ends this registration.
             Ok(()) = elections.changed() => {}
             changed = reports.changed() => {
                 if changed.is_err() {
@@ -97,100 +67,103 @@ async fn rounds(shift: &Arc<Shift>) {
                 }
                 let report = reports.borrow_and_update().clone();
                 if let Some(due) = report.check_in.next_fire {
-                    firing.alarm.due(report.received + due);
+                    schedules.timer.row_due(report.received + due);
                 }
-                firing.queued.store(report.check_in.queued, Ordering::Relaxed);
+                schedules.queued.store(report.check_in.queued, Ordering::Relaxed);
                 if report.check_in.queued {
-                    firing.alarm.now();
+                    schedules.timer.wake_now();
                 }
                 continue;
             }
         }
-        if let Err(error) = round(shift, &mut memory).await {
+        if let Err(error) = fire_page(node, &mut state).await {
             tracing::warn!(%error, "schedules could not be fired");
-            firing.alarm.at(Instant::now() + AFTER_ERROR);
+            schedules.timer.wake_at(Instant::now() + RETRY);
         }
     }
 }
 
-/// What a node remembers from one look to the next.
+/// What is kept from one poll to the next.
 #[derive(Default)]
-struct Memory {
+struct FireState {
     backlog: Backlog,
-    /// How often everything was in other hands.
+    /// How many polls in a row found every schedule fired by another node.
     misses: u32,
 }
 
-/// One look: fires a page of what is due, and sets the alarm for what comes next.
-async fn round(shift: &Shift, memory: &mut Memory) -> Result<()> {
-    if shift.election.may_fire().is_none() {
-        // The next check-in rings again.
+/// One poll: fires a page of what is due, and sets the timer for what comes next.
+async fn fire_page(node: &NodeContext, state: &mut FireState) -> Result<()> {
+    let (pool, schedules) = (&node.database.pool, &node.schedules);
+    if schedules.election.may_fire().is_none() {
+        // The next check-in wakes again.
         return Ok(());
     }
-    shift.firing.alarm.ask_anew();
-    let due = schedule::due(&shift.pool, PAGE).await?;
+    schedules.timer.clear_due();
+    let due = schedule::due(pool, PAGE).await?;
     let full = i64::try_from(due.len()).unwrap_or(i64::MAX) >= PAGE;
     let found = !due.is_empty();
-    let mut won = fire(shift, &due, &mut memory.backlog).await?;
-    let looks = shift.firing.queued.load(Ordering::Relaxed);
-    if looks {
-        let queued = schedule::queued(&shift.pool, PAGE).await?;
-        won += fire(shift, &queued, &mut memory.backlog).await?;
+    let mut won = fire(node, &due, &mut state.backlog).await?;
+    let reads_queued = schedules.queued.load(Ordering::Relaxed);
+    if reads_queued {
+        let queued = schedule::queued(pool, PAGE).await?;
+        won += fire(node, &queued, &mut state.backlog).await?;
     }
     if !full {
-        memory.backlog = Backlog::default();
+        state.backlog = Backlog::default();
     }
-    let (next, queued) = schedule::next(&shift.pool).await?;
-    shift.firing.queued.store(queued, Ordering::Relaxed);
-    if queued && !looks {
-        // What it waits for may have ended since we saw that it runs, and has told of that before anything waited.
-        shift.firing.alarm.now();
+    let (next, queued) = schedule::next(pool).await?;
+    schedules.queued.store(queued, Ordering::Relaxed);
+    if queued && !reads_queued {
+        // The instance that it waits for may have ended, and notified, before the occurrence was queued.
+        schedules.timer.wake_now();
     }
-    memory.misses = if found && won == 0 { memory.misses + 1 } else { 0 };
+    state.misses = if found && won == 0 { state.misses + 1 } else { 0 };
     if let Some(next) = next {
         let mut at = Instant::now() + Duration::from_micros(u64::try_from(next).unwrap_or(0));
-        if memory.misses > 0 {
-            let pause = ELSEWHERE * 2u32.saturating_pow((memory.misses - 1).min(16));
-            at += pause.min(LONGEST_ELSEWHERE).mul_f64(rand::random_range(0.2..1.0));
+        if state.misses > 0 {
+            let pause = BACKOFF * 2u32.saturating_pow((state.misses - 1).min(16));
+            at += pause.min(LONGEST_BACKOFF).mul_f64(rand::random_range(0.2..1.0));
         }
-        shift.firing.alarm.due(at);
+        schedules.timer.row_due(at);
     }
     Ok(())
 }
 
-/// Fires as many of these as fit into a statement; how many schedules were ours.
-async fn fire(shift: &Shift, rows: &[ScheduleRow], backlog: &mut Backlog) -> Result<usize> {
-    let mut turns: Vec<Turn> = Vec::new();
+/// Fires as many of these as fit into a statement; returns how many schedules this node has fired.
+async fn fire(node: &NodeContext, rows: &[ScheduleRow], backlog: &mut Backlog) -> Result<usize> {
+    let database = &node.database;
+    let mut decisions: Vec<FireDecision> = Vec::new();
     let mut starts = 0;
     for (no, row) in rows.iter().enumerate() {
-        let turn = decide::decide(row, no, backlog);
-        starts += turn.starts.len();
-        if starts > STARTS && !turns.is_empty() {
+        let decision = decide::decide(row, no, backlog);
+        starts += decision.starts.len();
+        if starts > STARTS && !decisions.is_empty() {
             break;
         }
-        turns.push(turn);
+        decisions.push(decision);
     }
-    if turns.is_empty() {
+    if decisions.is_empty() {
         return Ok(0);
     }
-    match send(shift, &turns).await {
-        Ok(fired) => Ok(settle(shift, rows, &turns, &fired)),
+    match send(database, &decisions).await {
+        Ok(fired) => Ok(record(node, rows, &decisions, &fired)),
         Err(error) if error.is_unavailable() && error.code() != "database-busy" && !error.is_database_fault() => {
             Err(error)
         }
-        // A rival start took an activation key in the same moment, or one of them is poisoned: it hurts only itself.
+        // A competing start took an activation key in the same moment, or the database refuses one of them: each is fired
+        // alone, so that one affects no other.
         Err(_) => {
             let (mut won, mut faults) = (0, Vec::new());
-            for (turn, row) in turns.iter().zip(rows) {
-                match send(shift, std::slice::from_ref(turn)).await {
-                    Ok(fired) => won += settle(shift, rows, std::slice::from_ref(turn), &fired),
+            for (decision, row) in decisions.iter().zip(rows) {
+                match send(database, std::slice::from_ref(decision)).await {
+                    Ok(fired) => won += record(node, rows, std::slice::from_ref(decision), &fired),
                     Err(error) if error.code() == "database-busy" => {}
-                    // Of the database, unless others are fired.
+                    // A fault of the database, unless others are fired.
                     Err(error) if error.is_database_fault() && (won > 0 || faults.len() < FAULTS) => {
                         faults.push((row, error));
                     }
                     Err(error) if error.is_unavailable() => return Err(error),
-                    Err(error) => postpone(shift, row, &error).await?,
+                    Err(error) => postpone(database, row, &error).await?,
                 }
             }
             if won == 0
@@ -199,38 +172,39 @@ async fn fire(shift: &Shift, rows: &[ScheduleRow], backlog: &mut Backlog) -> Res
                 return Err(error);
             }
             for (row, error) in faults {
-                postpone(shift, row, &error).await?;
+                postpone(database, row, &error).await?;
             }
             Ok(won)
         }
     }
 }
 
-/// A schedule that fails alone is left alone for a while.
-async fn postpone(shift: &Shift, row: &ScheduleRow, error: &Error) -> Result<()> {
-    tracing::error!(schedule = row.id, %error, "a schedule cannot be fired; it is tried again later");
+/// Postpones a schedule that fails alone.
+async fn postpone(database: &Database, row: &ScheduleRow, error: &Error) -> Result<()> {
+    tracing::error!(schedule = row.id, %error, "a schedule cannot be fired; it is postponed");
     let later = [decide::postpone(row, 0)];
-    schedule::fire(&shift.pool, &shift.node_id, &later, &[], false).await?;
+    schedule::fire(&database.pool, &database.node_id, &later, &[], false).await?;
     Ok(())
 }
 
-async fn send(shift: &Shift, turns: &[Turn]) -> Result<Vec<Fired>> {
-    let rows: Vec<_> = turns.iter().map(|turn| turn.row.clone()).collect();
-    let starts: Vec<_> = turns.iter().flat_map(|turn| turn.starts.iter().cloned()).collect();
-    schedule::fire(&shift.pool, &shift.node_id, &rows, &starts, false).await
+async fn send(database: &Database, decisions: &[FireDecision]) -> Result<Vec<Fired>> {
+    let rows: Vec<_> = decisions.iter().map(|decision| decision.row.clone()).collect();
+    let starts = decisions.iter().flat_map(|decision| decision.starts.iter().cloned());
+    let starts: Vec<_> = starts.collect();
+    schedule::fire(&database.pool, &database.node_id, &rows, &starts, false).await
 }
 
-/// Counts what was ours, and rings for what it started.
-fn settle(shift: &Shift, rows: &[ScheduleRow], turns: &[Turn], fired: &[Fired]) -> usize {
+/// Counts and logs what this node has fired, and wakes pollers for its starts.
+fn record(node: &NodeContext, rows: &[ScheduleRow], decisions: &[FireDecision], fired: &[Fired]) -> usize {
     let mut made = 0;
     for fired in fired {
-        let Some(turn) = turns.iter().find(|turn| turn.row.no == fired.no) else {
+        let Some(decision) = decisions.iter().find(|decision| decision.row.no == fired.no) else {
             continue;
         };
         let count = |count: i64| u64::try_from(count).unwrap_or(0);
         made += count(fired.made);
         let refused = count(fired.asked - fired.made);
-        meter(&turn.tally, count(fired.made), refused, turn.row.lateness);
+        meter(&decision.tally, count(fired.made), refused, decision.row.lateness);
         let row = usize::try_from(fired.no).ok().and_then(|no| rows.get(no));
         if let Some(row) = row {
             tracing::debug!(
@@ -239,13 +213,13 @@ fn settle(shift: &Shift, rows: &[ScheduleRow], turns: &[Turn], fired: &[Fired]) 
                 occurrence = ?row.next_occurrence,
                 made = fired.made,
                 refused,
-                skipped = turn.tally.skipped,
+                skipped = decision.tally.skipped,
                 "a schedule has fired"
             );
         }
     }
     if made > 0 {
-        shift.accepted(None, None, usize::try_from(made).unwrap_or(usize::MAX));
+        node.work_accepted(None, None, usize::try_from(made).unwrap_or(usize::MAX));
     }
     fired.len()
 }
@@ -262,21 +236,22 @@ fn meter(tally: &Tally, made: u64, refused: u64, lateness: Option<i64>) {
     }
 }
 
-/// Takes up the time zone data of this node, once. Never returns.
-async fn keep_zones(shift: &Shift) {
-    while let Err(error) = compute_again(shift).await {
-        tracing::warn!(%error, "schedules could not be looked at for new time zone data");
-        tokio::time::sleep(AGAIN).await;
+/// Recomputes schedules with the time zone data of this node, once. Never returns.
+async fn update_time_zones(node: &NodeContext) {
+    while let Err(error) = recompute_stale(node).await {
+        tracing::warn!(%error, "schedules could not be recomputed with new time zone data");
+        tokio::time::sleep(TIME_ZONE_RETRY).await;
     }
     std::future::pending().await
 }
 
-/// Schedules that were computed with an older time zone database than ours are computed again.
-async fn compute_again(shift: &Shift) -> Result<()> {
+/// Recomputes schedules that were computed with a time zone database older than that of this node.
+async fn recompute_stale(node: &NodeContext) -> Result<()> {
+    let pool = &node.database.pool;
     let ours = time_zone_database();
     let mut after = (String::new(), String::new());
     loop {
-        let page = schedule::stale(&shift.pool, ours, (&after.0, &after.1), PAGE).await?;
+        let page = schedule::stale(pool, ours, (&after.0, &after.1), PAGE).await?;
         let Some((last, _)) = page.last() else { return Ok(()) };
         after = (last.tenant.as_str().to_owned(), last.id.clone());
         for (row, paused) in &page {
@@ -292,17 +267,12 @@ async fn compute_again(shift: &Shift) -> Result<()> {
                 next_occurrence: next.map(|next| next.occurrence),
                 next_fire: next.map(|next| next.fire_at),
             };
-            // Who changed it meanwhile computed it, too.
-            if schedule::set(&shift.pool, row, plan).await? {
-                shift.firing.alarm.now();
+            // A node that changed it meanwhile has computed it with its data.
+            if schedule::set(pool, row, plan).await? {
+                node.schedules.timer.wake_now();
             }
         }
     }
-}
-
-/// The error for a schedule that keeps changing while somebody asks for something.
-pub(crate) fn changing() -> Error {
-    Error::conflict("schedule-changing", "the schedule keeps changing; try again")
 }
 
 #[cfg(test)]
@@ -316,7 +286,7 @@ mod tests {
     use super::{Tally, meter};
 
     #[derive(Default)]
-    struct Noted {
+    struct Recorded {
         counters: Mutex<BTreeMap<String, Arc<AtomicU64>>>,
         lateness: Arc<Values>,
     }
@@ -330,7 +300,7 @@ mod tests {
         }
     }
 
-    impl Recorder for Noted {
+    impl Recorder for Recorded {
         fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
         fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
         fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
@@ -351,19 +321,19 @@ mod tests {
     }
 
     #[test]
-    fn what_became_of_schedules_is_counted_by_name() {
-        let noted = Noted::default();
+    fn fired_late_misfired_and_skipped_schedules_are_counted() {
+        let recorded = Recorded::default();
         let tally = Tally {
             due: 7,
             late: 5,
             misfired: 3,
             skipped: 2,
         };
-        metrics::with_local_recorder(&noted, || {
+        metrics::with_local_recorder(&recorded, || {
             meter(&tally, 4, 1, Some(2_500_000));
             meter(&Tally::default(), 1, 0, None);
         });
-        let counters = noted.counters.lock().unwrap();
+        let counters = recorded.counters.lock().unwrap();
         let counted: Vec<(&str, u64)> = counters
             .iter()
             .map(|(name, count)| (name.as_str(), count.load(Relaxed)))
@@ -378,6 +348,6 @@ mod tests {
                 ("mainspring_schedules_skipped_total", 3),
             ]
         );
-        assert_eq!(*noted.lateness.0.lock().unwrap(), [2.5]);
+        assert_eq!(*recorded.lateness.0.lock().unwrap(), [2.5]);
     }
 }

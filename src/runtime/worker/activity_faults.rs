@@ -48,7 +48,7 @@ impl Throttle {
 }
 
 /// Tells what a committed burst added to the incidents of its instance.
-pub(crate) fn tell(state: &InstanceState, before: usize) {
+pub(super) fn report(state: &InstanceState, before: usize) {
     let new = state.incidents().get(before..).unwrap_or_default();
     if new.is_empty() {
         return;
@@ -145,8 +145,8 @@ mod tests {
         let state = interpreter.run(&program, burst).await.state;
         let counted = Counted::default();
         metrics::with_local_recorder(&counted, || {
-            tell(&state, 0);
-            tell(&state, 1);
+            report(&state, 0);
+            report(&state, 1);
         });
         let counters = counted.0.lock().unwrap();
         let counts: Vec<(&str, u64)> = counters

@@ -2,20 +2,25 @@
 //!
 //! # Layout
 //!
-//! - `poll`: finds work that is due, with `backlog` for where the next poll goes on.
-//! - `steps`: one consuming type for each step of a burst, from the lock to the commit.
-//! - `execute`: drives the steps of one burst and completes it.
-//! - `instruction`, `effects`: rows as the interpreter's instructions, and its outcome as rows.
-//! - `unsupported`: the versions that this node leaves to other nodes.
-//! - `activity_faults`: logs and counts activities that failed.
-//! - `vacuum`: vacuums the tables that all work passes through.
+//! - `poll`: the loop that finds work that is due; `poll_state`: how far it has come.
+//! - `claim`, `prepare`, `commit`: the steps of a burst, one consuming type each.
+//! - `execute`: drives the steps; `complete`: what follows a commit; `release`: gives up claims.
+//! - `instruction`, `effects`: rows as the interpreter's instructions, and its result as rows.
+//! - `wake_ups`: notifications of other nodes; `unsupported`: versions that are left to them.
+//! - `reconcile`: releases orphaned claims; `vacuum`; `activity_faults`: reports activities that failed.
 
-pub(crate) mod activity_faults;
-pub(crate) mod backlog;
+mod activity_faults;
+pub(crate) mod claim;
+mod commit;
+mod complete;
 pub(crate) mod effects;
 pub(crate) mod execute;
 pub(crate) mod instruction;
 pub(crate) mod poll;
-pub(crate) mod steps;
+mod poll_state;
+mod prepare;
+pub(crate) mod reconcile;
+mod release;
 pub(crate) mod unsupported;
 pub(crate) mod vacuum;
+pub(crate) mod wake_ups;

@@ -1,143 +1,70 @@
-//! What this node can run. In a rolling deployment two versions of the program share a cluster, and the older one lacks
-//! activities: it leaves what uses them to the others.
+//! Keeps the list of versions that this node cannot run, and leaves their instances to the other nodes.
 //!
 //! # Invariants
 //!
-//! - Whoever has claimed work asks its compiled program, which alone is sure; what lacks an activity is handed back
-//!   unharmed, and others are told. So a list that is a moment old costs a round trip, never a fault.
-//! - The list of versions that this node cannot run is read when the revision has changed, and not per look: a look for
-//!   work leaves those out. A node that knows everything pays for none of this.
-//! - The types of a version are written down once, by whichever node knows all of them. A version of which nobody has
-//!   done so yet is tried by everybody.
+//! - A burst asks its compiled program, which alone is authoritative; claims that need an unknown activity are released
+//!   without a failure, and other nodes are notified. A stale list costs a round trip, never a fault.
+//! - The list is read when the revision has changed, not per poll; polls leave its versions out. A node that knows all
+//!   activities pays for none of this.
+//! - The types of a version are recorded once, by any node that knows all of them. Until then every node tries it.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Notify;
-
+use super::release::release_claims;
 use crate::Result;
-use crate::activity::Catalogue;
-use crate::id::{TenantId, VersionId, WorkId};
-use crate::runtime::context::node_context::Shift;
+use crate::id::{TenantId, VersionId};
+use crate::runtime::context::node_context::NodeContext;
 use crate::signal::CacheSubscription;
 use crate::store::activity_type;
-use crate::store::claim::{ClaimedRow, InstanceKey, Release, VersionKey};
+use crate::store::claim::{ClaimedRow, InstanceKey, Release};
 use crate::store::commit::Claim;
 use crate::wake::WakeNotification;
 
-/// The least time from one reading of the list to the next: publishes may come in swarms.
-const AT_MOST: Duration = Duration::from_millis(100);
+/// The least time from one read of the list to the next: publishes may come in bulk.
+const LEAST_PAUSE: Duration = Duration::from_millis(100);
 
-/// After a reading that failed.
-const AGAIN: Duration = Duration::from_secs(1);
+/// The pause after a read that failed.
+const RETRY: Duration = Duration::from_secs(1);
 
-/// What a node knows, and which versions need more.
-pub(crate) struct Capability {
-    /// The activity types and their versions, as definitions may require them, sorted.
-    known: Vec<String>,
-    state: Mutex<State>,
-    /// A version was found that the list did not have.
-    surprised: Notify,
-}
-
-#[derive(Default)]
-struct State {
-    /// With what it lacks of each.
-    beyond: HashMap<VersionKey, Vec<String>>,
-    /// Those among them that a claim has shown, and no list yet.
-    found: HashMap<VersionKey, Vec<String>>,
-    /// What the node row says.
-    told: Vec<String>,
-}
-
-impl Capability {
-    pub(crate) fn new(catalogue: &Catalogue) -> Self {
-        Self {
-            known: catalogue.requirements(),
-            state: Mutex::default(),
-            surprised: Notify::new(),
-        }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The versions that this node leaves to others.
-    pub(crate) fn beyond(&self) -> Vec<VersionKey> {
-        let state = self.state();
-        state.beyond.keys().chain(state.found.keys()).cloned().collect()
-    }
-
-    /// Whether there are such versions.
-    pub(crate) fn is_partial(&self) -> bool {
-        let state = self.state();
-        !state.beyond.is_empty() || !state.found.is_empty()
-    }
-
-    /// A program turned out to need what this node does not know.
-    fn found(&self, key: VersionKey, lacking: Vec<String>) {
-        let mut state = self.state();
-        let is_news = !state.beyond.contains_key(&key) && state.found.insert(key, lacking).is_none();
-        drop(state);
-        if is_news {
-            self.surprised.notify_one();
-        }
-    }
-
-    /// Takes over what was read; the types that the node row should list, if it lists others.
-    fn learn(&self, read: Vec<(VersionKey, Vec<String>)>) -> Option<Vec<String>> {
-        let mut state = self.state();
-        state.beyond = read.into_iter().collect();
-        let State { beyond, found, told } = &mut *state;
-        found.retain(|key, _| !beyond.contains_key(key));
-        let lacks: BTreeSet<&String> = beyond.values().chain(found.values()).flatten().collect();
-        let lacks: Vec<String> = lacks.into_iter().cloned().collect();
-        (lacks != *told).then_some(lacks)
-    }
-}
-
-/// Reads anew which versions are beyond this node, and says so in its row.
-pub(crate) async fn refresh(shift: &Shift) -> Result<()> {
-    let capability = &shift.capability;
-    let read = activity_type::unsupported_versions(&shift.pool, &capability.known).await?;
-    if let Some(lacks) = capability.learn(read) {
-        activity_type::report_missing(&shift.pool, shift.incarnation, &lacks).await?;
-        if lacks.is_empty() {
-            tracing::info!("this node knows all activities of what is published");
+/// Reads which versions this node does not support, and reports the missing activity types in its row.
+pub(crate) async fn refresh(node: &NodeContext) -> Result<()> {
+    let (pool, unsupported) = (&node.database.pool, &node.claims.unsupported);
+    let listed = activity_type::unsupported_versions(pool, unsupported.known_types()).await?;
+    if let Some(missing) = unsupported.set_listed(listed) {
+        activity_type::report_missing(pool, node.database.incarnation, &missing).await?;
+        if missing.is_empty() {
+            tracing::info!("this node knows all activities of published versions");
         } else {
             tracing::warn!(
-                ?lacks,
-                "this node lacks activities of what is published; it leaves that to the others"
+                ?missing,
+                "this node lacks activities of published versions; it leaves those to other nodes"
             );
         }
-        capability.state().told = lacks;
-        // What was left to others may be ours by now.
-        shift.alarm.now();
+        unsupported.set_reported(missing);
+        // This node may support more than before.
+        node.claims.wake_timer.wake_now();
     }
     Ok(())
 }
 
-/// Writes down the activity types of versions that nobody has looked at yet, as far as this node knows them all.
-pub(crate) async fn survey(shift: &Shift) -> Result<()> {
+/// Records the activity types of versions that no node has recorded yet, where this node knows them all.
+async fn survey(node: &NodeContext) -> Result<()> {
+    let pool = &node.database.pool;
     let mut behind = (TenantId::default(), VersionId::default());
     loop {
-        let page = activity_type::unsurveyed_versions(&shift.pool, &behind).await?;
+        let page = activity_type::unsurveyed_versions(pool, &behind).await?;
         let Some(last) = page.last().cloned() else {
             return Ok(());
         };
         for key in page {
-            let program = shift
-                .programs
-                .get(&shift.pool, &shift.interpreter, &key.0, &key.1)
-                .await;
-            let types = match program {
+            let programs = &node.caches.programs;
+            let types = match programs.get(pool, &node.interpreter, &key.0, &key.1).await {
                 Ok(program) => {
-                    let lacking = program.unknown_activity_types();
-                    if !lacking.is_empty() {
-                        // What is in an activity that nobody here knows, nobody here can tell.
-                        shift.capability.found(key, lacking);
+                    let missing = program.unknown_activity_types();
+                    if !missing.is_empty() {
+                        // Which types an unknown activity contains is unknown as well.
+                        node.claims.unsupported.add_found(key, missing);
                         continue;
                     }
                     program.activity_types()
@@ -148,67 +75,66 @@ pub(crate) async fn survey(shift: &Shift) -> Result<()> {
                     Vec::new()
                 }
             };
-            activity_type::record(&shift.pool, &key, &types).await?;
+            activity_type::record(pool, &key, &types).await?;
         }
         behind = last;
     }
 }
 
-/// Hands back what needs an activity that this node lacks, and tells the others, also of the doors that wait here.
-pub(crate) async fn leave_to_others(
-    shift: &Shift,
+/// Releases the claims of an instance whose version this node does not support, and notifies the others, which also receive
+/// for which rows callers of this node wait.
+pub(super) async fn leave_to_others(
+    node: &NodeContext,
     key: &InstanceKey,
     version: &VersionId,
-    lacking: Vec<String>,
+    missing: Vec<String>,
     rows: &[ClaimedRow],
 ) {
-    tracing::info!(instance = %key.1, %version, ?lacking, "this node lacks activities; the instance is left to others");
-    shift.capability.found((key.0.clone(), version.clone()), lacking);
+    tracing::info!(instance = %key.1, %version, ?missing, "this node lacks activities; the instance is left to other nodes");
+    let version = (key.0.clone(), version.clone());
+    node.claims.unsupported.add_found(version, missing);
     let claims: Vec<Claim> = rows.iter().map(|row| row.claim.clone()).collect();
-    shift.leave_alone([key.clone()]);
-    shift.give_back(key, &claims, Release::IMMEDIATE).await;
-    let works: Vec<WorkId> = claims
-        .iter()
-        .filter_map(|claim| match claim {
-            Claim::Work(work, _) => Some(*work),
-            Claim::Timer(..) => None,
-        })
-        .collect();
-    shift
-        .wake
-        .hand_over(&key.1, works.into_iter().map(WakeNotification::ReplyAwaited));
+    node.claims.defer([key.clone()]);
+    release_claims(node, key, &claims, Release::IMMEDIATE).await;
+    let ready = WakeNotification::WorkReady(key.1.clone());
+    let awaited = claims.iter().filter_map(|claim| match claim {
+        Claim::Work(work, _) => Some(WakeNotification::ReplyAwaited(*work)),
+        Claim::Timer(..) => None,
+    });
+    node.notifications.wake.notify(std::iter::once(ready).chain(awaited));
 }
 
-/// Keeps the list, until the shift stops.
-pub(crate) async fn follow(shift: Arc<Shift>, mut signals: CacheSubscription) {
-    let mut reports = shift.reports.clone();
+/// Keeps the list, until the incarnation stops.
+pub(crate) async fn keep_list(node: Arc<NodeContext>, mut signals: CacheSubscription) {
+    let lifecycle = &node.lifecycle;
+    let mut reports = lifecycle.reports.clone();
     let mut revision = None;
     loop {
         let read = async {
-            survey(&shift).await?;
-            refresh(&shift).await
+            survey(&node).await?;
+            refresh(&node).await
         };
         let pause = match read.await {
-            Ok(()) => AT_MOST,
+            Ok(()) => LEAST_PAUSE,
             Err(error) => {
-                tracing::warn!(%error, "what this node can run could not be read");
+                tracing::warn!(%error, "the versions that this node does not support could not be read");
                 revision = None;
-                AGAIN
+                RETRY
             }
         };
         tokio::select! {
-            () = shift.stop.cancelled() => return,
+            () = lifecycle.stop.cancelled() => return,
             () = tokio::time::sleep(pause) => {}
         }
-        if pause == AGAIN {
+        if pause == RETRY {
             continue;
         }
         // All are cancellation safe.
         loop {
             tokio::select! {
-                () = shift.stop.cancelled() => return,
-                () = shift.capability.surprised.notified() => break,
-                heard = signals.recv() => match heard {
+                () = lifecycle.stop.cancelled() => return,
+                () = node.claims.unsupported.next_found() => break,
+                notification = signals.recv() => match notification {
                     Some(_) => break,
                     None => return,
                 },
@@ -223,29 +149,5 @@ pub(crate) async fn follow(shift: Arc<Shift>, mut signals: CacheSubscription) {
                 }
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn key(version: &str) -> VersionKey {
-        (TenantId::default(), VersionId::new(version))
-    }
-
-    #[test]
-    fn what_a_claim_has_shown_stays_until_a_list_has_it() {
-        let capability = Capability::new(&Catalogue::empty());
-        assert!(!capability.is_partial());
-        capability.found(key("a"), vec!["T".to_owned()]);
-        assert_eq!(capability.beyond(), [key("a")]);
-        assert_eq!(capability.learn(Vec::new()), Some(vec!["T".to_owned()]));
-        assert_eq!(capability.beyond(), [key("a")], "no list has it");
-        let read = vec![(key("a"), vec!["T".to_owned(), "U".to_owned()])];
-        assert_eq!(capability.learn(read), Some(vec!["T".to_owned(), "U".to_owned()]));
-        capability.state().told = vec!["T".to_owned(), "U".to_owned()];
-        assert_eq!(capability.learn(Vec::new()), Some(Vec::new()));
-        assert!(!capability.is_partial());
     }
 }

@@ -28,7 +28,7 @@ const CALLS: [&str; 7] = [
 ];
 
 /// What a node says that hands back what lay claimed for eight seconds and more.
-const LAY_ABOUT: &str = "a claimed row was in nobody's hands";
+const LAY_ABOUT: &str = "a claim was orphaned";
 
 fn model() -> Value {
     let event = json!({"typeName": "String", "expression": {"type": "JavaScript", "value": "getCorrelationId()"}});

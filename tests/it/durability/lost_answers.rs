@@ -11,7 +11,7 @@ use crate::support::{Answer, Connection, Gate, Http, Server, TIMEOUT, TestDataba
 const ROUNDS: usize = 20;
 
 /// What a node says that hands back what it had claimed and does not run.
-const LAY_ABOUT: &str = "a claimed row was in nobody's hands";
+const LAY_ABOUT: &str = "a claim was orphaned";
 
 async fn publish(http: &Http) {
     let model = json!({"definitionId": "says", "root": {"type": "Elsa.WriteLine", "id": "say", "text": "here"}});

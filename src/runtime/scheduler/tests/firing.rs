@@ -6,12 +6,12 @@ use serde_json::json;
 use tokio_postgres::Client;
 
 use super::timers::{Timers, parts};
-use crate::runtime::scheduler::decide::Turn;
+use crate::runtime::scheduler::decide::FireDecision;
 
 const FIRE: &str = include_str!("../../../../sql/queries/schedule/fire.sql");
 
 /// Fires in a session of somebody else.
-async fn fire_in(client: &Client, sql: &str, turns: &[Turn]) -> u64 {
+async fn fire_in(client: &Client, sql: &str, turns: &[FireDecision]) -> u64 {
     let (rows, starts) = parts(turns);
     let params: [&(dyn ToSql + Sync); 4] = [&rows, &starts, &false, &"other"];
     client.execute(sql, &params).await.unwrap()

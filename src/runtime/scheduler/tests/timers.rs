@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::execution::ScheduledTrigger;
 use crate::id::{NodeId, TenantId, VersionId};
-use crate::runtime::scheduler::decide::{Backlog, Timetable, Turn, decide};
+use crate::runtime::scheduler::decide::{Backlog, FireDecision, PublishedSchedules, decide};
 use crate::schedule::Schedule;
 use crate::store::definition::{self, NewDefinition, Starts};
 use crate::store::schedule::{self, Fired, StartRow, TurnRow};
@@ -65,7 +65,7 @@ impl Timers {
         let class = self.fixture.base.schema().lock_class();
         let starts = Starts {
             triggers: &[],
-            schedules: &Timetable(&starts),
+            schedules: &PublishedSchedules(&starts),
         };
         definition::save(&self.writer.pool, class, &new, Some(starts))
             .await
@@ -73,14 +73,14 @@ impl Timers {
     }
 
     /// What a node would do now.
-    pub(super) async fn decisions(&self) -> Vec<Turn> {
+    pub(super) async fn decisions(&self) -> Vec<FireDecision> {
         let mut backlog = Backlog::default();
         let due = schedule::due(&self.writer.pool, 500).await.unwrap();
         let turns = due.iter().enumerate().map(|(no, row)| decide(row, no, &mut backlog));
         turns.collect()
     }
 
-    pub(super) async fn fire(&self, turns: &[Turn]) -> Vec<Fired> {
+    pub(super) async fn fire(&self, turns: &[FireDecision]) -> Vec<Fired> {
         let (rows, starts) = parts(turns);
         schedule::fire(&self.writer.pool, &NodeId::new("test"), &rows, &starts, false)
             .await
@@ -98,7 +98,7 @@ impl Timers {
         let queued = schedule::queued(&self.writer.pool, 500).await.unwrap();
         let mut backlog = Backlog::default();
         let turns = queued.iter().enumerate();
-        let turns: Vec<Turn> = turns.map(|(no, row)| decide(row, no, &mut backlog)).collect();
+        let turns: Vec<FireDecision> = turns.map(|(no, row)| decide(row, no, &mut backlog)).collect();
         if turns.is_empty() {
             return (0, 0);
         }
@@ -143,7 +143,7 @@ impl Timers {
     }
 }
 
-pub(super) fn parts(turns: &[Turn]) -> (Vec<TurnRow>, Vec<StartRow>) {
+pub(super) fn parts(turns: &[FireDecision]) -> (Vec<TurnRow>, Vec<StartRow>) {
     let rows = turns.iter().map(|turn| turn.row.clone()).collect();
     let starts = turns.iter().flat_map(|turn| turn.starts.iter().cloned()).collect();
     (rows, starts)

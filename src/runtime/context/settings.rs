@@ -1,0 +1,84 @@
+//! The settings of a node.
+
+use std::time::Duration;
+
+use super::services::Services;
+use crate::cluster::election::FiringMode;
+use crate::id::NodeId;
+
+/// What a node does in the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// It answers requests.
+    Api,
+    /// It runs workflows.
+    Worker,
+    /// It fires schedules.
+    Scheduler,
+}
+
+impl Role {
+    /// Its name in settings and lists.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Api => "api",
+            Self::Worker => "worker",
+            Self::Scheduler => "scheduler",
+        }
+    }
+}
+
+/// What a program has set; see the methods of [`EngineBuilder`](crate::EngineBuilder).
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) database_url: String,
+    pub(crate) schema: String,
+    pub(crate) node_id: NodeId,
+    pub(crate) migrate: bool,
+    pub(crate) workers: usize,
+    pub(crate) pool_size: usize,
+    pub(crate) check_in: Duration,
+    pub(crate) tolerance: Duration,
+    pub(crate) answer_timeout: Duration,
+    pub(crate) drain_timeout: Duration,
+    pub(crate) inbox_lifetime: Duration,
+    pub(crate) dead_letter_lifetime: Duration,
+    pub(crate) roles: Vec<Role>,
+    pub(crate) single_scheduler: bool,
+    pub(crate) cache_bytes: usize,
+    pub(crate) services: Services,
+    pub(crate) token_secret: Option<TokenSecret>,
+}
+
+impl Settings {
+    /// The roles that this node really has, for its row: without workers it is no worker.
+    pub(crate) fn effective_roles(&self) -> Vec<&'static str> {
+        let all = [Role::Api, Role::Worker, Role::Scheduler].into_iter();
+        let has = |role: &Role| self.roles.contains(role) && (*role != Role::Worker || self.workers > 0);
+        all.filter(has).map(Role::as_str).collect()
+    }
+
+    pub(crate) fn firing_mode(&self) -> FiringMode {
+        match (self.roles.contains(&Role::Scheduler), self.single_scheduler) {
+            (false, _) => FiringMode::Off,
+            (true, false) => FiringMode::EveryNode,
+            (true, true) => FiringMode::Leader,
+        }
+    }
+}
+
+/// The program's own secret that signs resume tokens, in the place of the key in the database.
+#[derive(Clone)]
+pub(crate) struct TokenSecret(pub(crate) Vec<u8>);
+
+impl TokenSecret {
+    pub(crate) fn new(text: &str) -> Self {
+        Self(text.as_bytes().to_vec())
+    }
+}
+
+impl std::fmt::Debug for TokenSecret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TokenSecret(…)")
+    }
+}

@@ -1,0 +1,96 @@
+//! Events.
+
+use super::Engine;
+use super::start::request_key;
+use crate::execution::{SubStatus, event_hash};
+use crate::id::InstanceId;
+use crate::runtime::context::node_context::NodeContext;
+use crate::runtime::context::request::{EventAccepted, EventRequest, NO_CONTROLS, is_plain, plain_correlation_id};
+use crate::store::event::{self, Fanout, NewEvent};
+use crate::store::request::{IdempotencyKey, find_request};
+use crate::{Error, Result};
+
+impl Engine {
+    /// Publishes an event, once: to every bookmark that waits for it and to every published trigger, otherwise into the
+    /// inbox, where the first bookmark that begins to wait for it finds it. Returns when that is durable; the bursts follow.
+    pub async fn trigger_event(&self, request: EventRequest) -> Result<EventAccepted> {
+        let node = self.accepting()?;
+        if request.name.is_empty() {
+            let message = "an event has a name";
+            return Err(Error::invalid("invalid-event", message).field("eventName", "must not be empty"));
+        }
+        if !is_plain(&request.name) {
+            let message = "the name of an event has no control characters";
+            return Err(Error::invalid("invalid-event", message).field("eventName", NO_CONTROLS));
+        }
+        plain_correlation_id(request.correlation_id.as_deref())?;
+        self.checked("eventName", &request.name)?;
+        self.checked("correlationId", &request.correlation_id)?;
+        self.checked("input", &request.input)?;
+        let given = request.idempotency.map(|given| request_key("event", given));
+        if let Some(id) = &request.instance_id {
+            self.check_target(&node, id, given.as_ref()).await?;
+        }
+        let request_key = match given {
+            Some(given) => given,
+            None => IdempotencyKey {
+                route: "event",
+                key: format!("~{}", uuid::Uuid::new_v4().simple()),
+                fingerprint: vec![0; 32],
+            },
+        };
+        let event = NewEvent {
+            tenant: self.inner.tenant.clone(),
+            request: request_key,
+            hash: event_hash(&request.name),
+            name: "Elsa.Event".to_owned(),
+            payload: request.input,
+            correlation_id: request.correlation_id,
+            instance: request.instance_id,
+            activity_execution_id: request.activity_execution_id,
+            lifetime: self.inner.settings.inbox_lifetime,
+        };
+        let fanout = event::publish(&node.database.pool, node.database.lock_class(), &event).await?;
+        for workflow in &fanout.refused {
+            tracing::info!(
+                workflow,
+                event = request.name,
+                "the activation strategy of the workflow refused a start by an event"
+            );
+        }
+        Ok(event_published(&node, &fanout))
+    }
+
+    /// Refuses an event for an instance that has faulted. A repetition under an idempotency key gets its first answer all
+    /// the same: the event may have caused the fault.
+    async fn check_target(&self, node: &NodeContext, id: &InstanceId, key: Option<&IdempotencyKey>) -> Result<()> {
+        let detail = self.instance(id).await?;
+        if detail.summary.sub_status != SubStatus::Faulted.as_str() {
+            return Ok(());
+        }
+        if let Some(key) = key
+            && find_request(&node.database.pool, &self.inner.tenant, key)
+                .await?
+                .is_some()
+        {
+            return Ok(());
+        }
+        Err(self.not_waiting(id).await?)
+    }
+}
+
+/// An event became rows: pollers are woken for them. Returns what became of it.
+pub(super) fn event_published(node: &NodeContext, fanout: &Fanout) -> EventAccepted {
+    // Of an event in doubt there may be any number of rows.
+    let rows = fanout.resumed + fanout.started + u64::from(fanout.doubted);
+    let rows = usize::try_from(rows).unwrap_or(usize::MAX);
+    if rows > 0 {
+        node.work_accepted(None, None, rows);
+    }
+    EventAccepted {
+        resumed: fanout.resumed,
+        started: fanout.started,
+        kept: fanout.kept,
+        refused: fanout.refused.len() as u64,
+    }
+}

@@ -1,0 +1,230 @@
+//! The start of an incarnation: joins the cluster, opens the connections, and spawns the loops.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{cache_invalidation, lock_reports};
+use crate::Result;
+use crate::cluster::{Membership, MembershipOptions, election};
+use crate::db::{Connector, NotifierTask, Pool};
+use crate::execution::Interpreter;
+use crate::id::Incarnation;
+use crate::runtime::context::claim_state::ClaimState;
+use crate::runtime::context::connections::{Commits, Database};
+use crate::runtime::context::definition_cache::DefinitionCache;
+use crate::runtime::context::lifecycle::Lifecycle;
+use crate::runtime::context::locks::NodeLocks;
+use crate::runtime::context::node_context::{Caches, NodeContext, Notifications};
+use crate::runtime::context::program_cache::ProgramCache;
+use crate::runtime::context::replies::ReplyRegistry;
+use crate::runtime::context::schedule_state::ScheduleState;
+use crate::runtime::context::services::OpenServices;
+use crate::runtime::context::settings::Settings;
+use crate::runtime::context::wake_sender::WakeSender;
+use crate::runtime::scheduler::fire;
+use crate::runtime::worker::{poll, reconcile, unsupported, vacuum, wake_ups};
+use crate::store::commit::{CommitWriter, WriterOptions, WriterTasks};
+use crate::store::start::Acceptor;
+use crate::store::{lock as store_lock, maintenance, node as store_node};
+
+/// What outlives an incarnation.
+pub(super) struct Shared {
+    pub(super) settings: Settings,
+    pub(super) interpreter: Interpreter,
+    pub(super) programs: Arc<ProgramCache>,
+    pub(super) replies: Arc<ReplyRegistry>,
+}
+
+/// A registration with its context and its tasks.
+pub(super) struct RunningNode {
+    pub(super) membership: Membership,
+    pub(super) context: Arc<NodeContext>,
+    pub(super) connections: ConnectionTasks,
+    pub(super) loops: Loops,
+}
+
+/// The tasks that own the connections.
+pub(super) struct ConnectionTasks {
+    writer: WriterTasks,
+    direct_starts: AbortOnDropHandle<()>,
+    queued_starts: AbortOnDropHandle<()>,
+    notifier: NotifierTask,
+    candidate: AbortOnDropHandle<()>,
+}
+
+/// The loops of an incarnation.
+pub(super) struct Loops {
+    pub(super) poller: AbortOnDropHandle<()>,
+    pub(super) scheduler: AbortOnDropHandle<()>,
+    pub(super) others: OtherLoops,
+}
+
+pub(super) struct OtherLoops {
+    maintenance: AbortOnDropHandle<()>,
+    lock_reports: AbortOnDropHandle<()>,
+    wake_ups: AbortOnDropHandle<()>,
+    cache_signals: AbortOnDropHandle<()>,
+    unsupported: AbortOnDropHandle<()>,
+}
+
+fn spawn(task: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<()> {
+    AbortOnDropHandle::new(tokio::spawn(task))
+}
+
+/// Registers the node and starts its loops. `publish` makes the context known before the first poll; with `drains` it
+/// claims nothing.
+pub(super) async fn start(
+    base: &Connector,
+    shared: &Shared,
+    previous: Option<Incarnation>,
+    drains: bool,
+    publish: impl FnOnce(Arc<NodeContext>) + Send,
+) -> Result<RunningNode> {
+    let options = MembershipOptions {
+        node_id: shared.settings.node_id.clone(),
+        check_in: shared.settings.check_in,
+        tolerance: shared.settings.tolerance,
+        dead_letter_lifetime: shared.settings.dead_letter_lifetime,
+    };
+    let membership = Membership::join(base, &options, previous).await?;
+    let (node, connections) = open(&membership, shared).await?;
+    if drains {
+        node.begin_drain();
+    }
+    // Before the first poll, so that no notification is missed in between.
+    let received = node.notifications.wake.subscribe();
+    let wake_ups = spawn(wake_ups::receive(Arc::clone(&node), received));
+    let received = node.notifications.cache.subscribe();
+    let cache_signals = spawn(cache_invalidation::receive(Arc::clone(&node), received));
+    let received = node.notifications.cache.subscribe();
+    // The first poll must leave out what other nodes must run; the rest of the list can wait.
+    unsupported::refresh(&node).await?;
+    let unsupported = spawn(unsupported::keep_list(Arc::clone(&node), received));
+    publish(Arc::clone(&node));
+    let poller = spawn(poll::run(Arc::clone(&node)));
+    let scheduler = spawn(fire::run(Arc::clone(&node)));
+    let (reconciling, vacuuming) = (reconcile::run(Arc::clone(&node)), Arc::clone(&node));
+    let maintenance = spawn(async move {
+        let node = vacuuming;
+        let vacuuming = vacuum::run(&node.database.connector, &node.claims.vacuum, &node.lifecycle);
+        tokio::join!(reconciling, vacuuming);
+    });
+    let lock_reports = spawn(lock_reports::answer(Arc::clone(&node)));
+    Ok(RunningNode {
+        membership,
+        context: node,
+        connections,
+        loops: Loops {
+            poller,
+            scheduler,
+            others: OtherLoops {
+                maintenance,
+                lock_reports,
+                wake_ups,
+                cache_signals,
+                unsupported,
+            },
+        },
+    })
+}
+
+/// Opens the connections of an incarnation.
+async fn open(membership: &Membership, shared: &Shared) -> Result<(Arc<NodeContext>, ConnectionTasks)> {
+    let (connector, incarnation, settings) = (&membership.connector, membership.incarnation, &shared.settings);
+    let pool = Pool::new(connector, settings.pool_size)?;
+    if let Err(error) = maintenance::ensure_partitions(&pool).await {
+        store_lock::log_foreign_locks(&pool, connector.schema(), &[]).await;
+        return Err(error);
+    }
+    let mut writing = WriterOptions::default();
+    if pool.is_single() {
+        // With so few connections there is no second one for commits.
+        writing.second_lane_min = None;
+    }
+    let (writer, writer_tasks) = CommitWriter::start(connector, incarnation, writing).await?;
+    let (direct_starts, direct_task) = Acceptor::start(connector, &pool, incarnation, false);
+    let (queued_starts, queued_task) = Acceptor::start(connector, &pool, incarnation, true);
+    let OpenServices {
+        wake,
+        signal,
+        notifier,
+        notifier_task,
+    } = settings.services.open(connector, incarnation).await?;
+    store_node::report_roles(&pool, incarnation, &settings.effective_roles()).await?;
+    let draining = CancellationToken::new();
+    // A node that drains gives up the election at once, not when its last burst has ended.
+    let (election, candidate) = election::start(membership, &pool, settings.firing_mode(), draining.clone());
+    let (reports, taken_over) = (membership.reports(), membership.taken_over());
+    let node = Arc::new(NodeContext {
+        database: Database {
+            incarnation,
+            node_id: settings.node_id.clone(),
+            pool,
+            connector: connector.clone(),
+            schema: connector.schema().clone(),
+        },
+        commits: Commits {
+            writer,
+            direct_starts,
+            queued_starts,
+        },
+        locks: NodeLocks {
+            instances: settings.services.instance_locks(&membership.locks),
+            session: membership.locks.clone(),
+        },
+        caches: Caches {
+            programs: Arc::clone(&shared.programs),
+            definitions: DefinitionCache::new(settings.cache_bytes / 4),
+        },
+        claims: ClaimState::new(settings.workers, shared.interpreter.catalogue()),
+        interpreter: shared.interpreter.clone(),
+        notifications: Notifications {
+            wake: WakeSender::new(wake),
+            cache: signal,
+            notifier,
+            replies: Arc::clone(&shared.replies),
+        },
+        schedules: ScheduleState::new(election),
+        lifecycle: Lifecycle::new(reports, taken_over, settings.check_in, draining),
+        inbox_lifetime: i64::try_from(settings.inbox_lifetime.as_micros()).unwrap_or(i64::MAX),
+    });
+    let tasks = ConnectionTasks {
+        writer: writer_tasks,
+        direct_starts: direct_task,
+        queued_starts: queued_task,
+        notifier: notifier_task,
+        candidate,
+    };
+    Ok((node, tasks))
+}
+
+impl RunningNode {
+    /// Returns when the incarnation must end, and why. Cancellation safe.
+    pub(super) async fn ended(&mut self) -> &'static str {
+        let (connections, loops) = (&mut self.connections, &mut self.loops);
+        let others = &mut loops.others;
+        // Waiting for a task is cancellation safe, and a task that ended by itself has failed. In this order, as a cause
+        // comes before its consequences.
+        tokio::select! {
+            biased;
+            reason = self.membership.ended() => reason,
+            () = self.context.lifecycle.stop.cancelled() => "one of its commits was fenced",
+            _ = &mut connections.writer.first => "its commit writer ended",
+            _ = &mut connections.writer.second => "its second commit writer ended",
+            _ = &mut connections.writer.contended => "its commit writer for contended commits ended",
+            _ = &mut connections.direct_starts => "its acceptor of direct starts ended",
+            _ = &mut connections.queued_starts => "its acceptor of queued starts ended",
+            _ = &mut loops.poller => "its poller ended",
+            _ = &mut loops.scheduler => "its scheduler ended",
+            _ = &mut others.maintenance => "its maintenance ended",
+            _ = &mut others.lock_reports => "its lock reports ended",
+            _ = &mut others.cache_signals => "its subscription to cache invalidations ended",
+            _ = &mut others.unsupported => "its list of unsupported versions ended",
+            _ = &mut connections.candidate => "its candidate in the election ended",
+            _ = &mut others.wake_ups => "its subscription to wake notifications ended",
+            _ = &mut connections.notifier => "its connection for notifications ended",
+        }
+    }
+}

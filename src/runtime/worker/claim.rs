@@ -1,0 +1,107 @@
+//! The first steps of a burst: an instance is locked, then its work is claimed and loaded.
+
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::release::{LONGEST_BACKOFF, release_claims};
+use crate::Result;
+use crate::db::is_in_doubt;
+use crate::lock::LockHandle;
+use crate::runtime::context::in_flight::BurstClaims;
+use crate::runtime::context::locks::InstanceLock;
+use crate::runtime::context::node_context::NodeContext;
+use crate::store::claim::{self, ClaimedRow, InstanceKey, LoadedRow, Release, ReleaseCause};
+
+/// An instance whose lock this node holds.
+pub(crate) struct Locked {
+    pub(crate) key: InstanceKey,
+    pub(super) lock: InstanceLock,
+}
+
+/// An instance with its work, all of it claimed.
+pub(crate) struct Loaded {
+    pub(crate) locked: Locked,
+    pub(super) rows: Vec<ClaimedRow>,
+    /// The committed state; none for an instance that its start creates.
+    pub(super) state: Option<LoadedRow>,
+    pub(super) claims: BurstClaims,
+    /// The permit to run an isolated row, which two processes died with.
+    pub(super) isolation: Option<OwnedSemaphorePermit>,
+}
+
+impl Locked {
+    pub(crate) fn new(key: InstanceKey, guard: LockHandle) -> Self {
+        let lock = InstanceLock::new(&key.1, guard);
+        Self { key, lock }
+    }
+}
+
+impl Loaded {
+    /// A start that was accepted as claimed by this node: there is no state to load, and no lock to take.
+    pub(crate) fn direct_start(node: &NodeContext, key: InstanceKey, start: ClaimedRow) -> Self {
+        let claims = node.claims.in_flight.add(&key, [start.claim.clone()]);
+        let lock = InstanceLock::not_needed(&key.1);
+        Self {
+            locked: Locked { key, lock },
+            rows: vec![start],
+            state: None,
+            claims,
+            isolation: None,
+        }
+    }
+}
+
+/// Claims the work of these instances and loads them. Instances without work are dropped, which releases their locks. With
+/// `isolation`, the permit to run a row that two processes died with, one such row is claimed as well, if there is any,
+/// and keeps the permit.
+pub(super) async fn load(
+    node: &NodeContext,
+    locked: Vec<Locked>,
+    mut isolation: Option<OwnedSemaphorePermit>,
+) -> Result<Vec<Loaded>> {
+    let keys: Vec<InstanceKey> = locked.iter().map(|locked| locked.key.clone()).collect();
+    let claimed = claim::claim(
+        &node.database.pool,
+        node.database.incarnation,
+        &keys,
+        isolation.is_some(),
+    )
+    .await;
+    let mut found = match claimed {
+        Ok(found) => found,
+        Err(error) => {
+            if is_in_doubt(&error) {
+                node.claims.in_flight.add_in_doubt(keys);
+            }
+            return Err(error);
+        }
+    };
+    let (mut all, mut elsewhere) = (Vec::with_capacity(found.len()), Vec::new());
+    for locked in locked {
+        let Some(claimed) = found.remove(&locked.key) else {
+            // The poll has shown work: another session holds its row for now.
+            elsewhere.push(locked.key);
+            continue;
+        };
+        if !claimed.unreadable.is_empty() {
+            let how = Release {
+                cause: ReleaseCause::Row("it cannot be read"),
+                pause: LONGEST_BACKOFF,
+            };
+            release_claims(node, &locked.key, &claimed.unreadable, how).await;
+        }
+        if !claimed.rows.is_empty() {
+            let claims = claimed.rows.iter().map(|row| row.claim.clone());
+            let claims = node.claims.in_flight.add(&locked.key, claims);
+            let is_isolated = claimed.rows.iter().any(ClaimedRow::is_isolated);
+            all.push(Loaded {
+                isolation: if is_isolated { isolation.take() } else { None },
+                locked,
+                rows: claimed.rows,
+                state: claimed.loaded,
+                claims,
+            });
+        }
+    }
+    node.claims.defer(elsewhere);
+    Ok(all)
+}

@@ -1,0 +1,263 @@
+//! The last steps of a burst: it runs in memory, and its result is committed. Only [`Finished`] reaches the writer.
+//!
+//! Any of the futures here may be dropped at any await: before the commit nothing was written, after it the writer goes on
+//! by itself. The lock travels with the request, and comes back with the outcome.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::claim::Locked;
+use super::prepare::Prepared;
+use super::{activity_faults, effects, instruction};
+use crate::execution::{Burst, BurstResult, InstanceState, Instruction, Program, SubStatus};
+use crate::id::{BurstId, ClaimNo, WorkId};
+use crate::runtime::context::in_flight::BurstClaims;
+use crate::runtime::context::locks::InstanceLock;
+use crate::runtime::context::node_context::NodeContext;
+use crate::store::claim::ClaimedRow;
+use crate::store::clock::DatabaseClock;
+use crate::store::code::WorkKind;
+use crate::store::commit::{Claim, Commit, CommitOutcome, CommitReply, CommitRequest, DefinitionRef, Effects};
+use crate::{Error, Result};
+
+/// How often a burst that yields again and again checks whether more work for its instance is ready (a resume from another
+/// node, say; a cancel makes the next commit fail by itself). A check costs the server a tenth of a commit.
+const CHECK_MORE: Duration = Duration::from_millis(50);
+
+/// How a burst ended, in memory.
+pub(super) enum RunResult {
+    Finished(Box<Finished>),
+    /// There was no capacity for its script. Nothing of it is kept, and it is retried after that time.
+    Deferred(Duration),
+}
+
+/// A burst that came to its end, in memory.
+pub(super) struct Finished {
+    rows: Vec<ClaimedRow>,
+    unmatched: Vec<usize>,
+    program: Arc<Program>,
+    definition: DefinitionRef,
+    state: Box<InstanceState>,
+    yielded: bool,
+    next_timer: NextTimer,
+    clock: DatabaseClock,
+    checked: Instant,
+    /// Incidents of the instance before this burst.
+    incidents: usize,
+    request: Box<CommitRequest>,
+    lock: InstanceLock,
+}
+
+/// When the first timer of the bookmarks that the burst has created is due.
+#[derive(Clone, Copy, Debug)]
+struct NextTimer {
+    /// From the commit on.
+    delay: Option<Duration>,
+    /// At a point in time.
+    due: Option<DateTime<Utc>>,
+}
+
+impl NextTimer {
+    fn due_at(self, committed: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        // Later than the calendar can express: never.
+        let delay = self.delay.and_then(|delay| TimeDelta::from_std(delay).ok());
+        let delayed = delay.and_then(|delay| committed.checked_add_signed(delay));
+        delayed.into_iter().chain(self.due).min()
+    }
+}
+
+/// What a commit leaves to do. `consumed`: the rows of work that it consumed, each with whether it met what it was for.
+pub(super) enum Committed {
+    /// The instance waits or has ended.
+    Done {
+        lock: InstanceLock,
+        consumed: Vec<(WorkId, bool)>,
+        state: Box<InstanceState>,
+        commit: Commit,
+    },
+    /// The burst yielded and goes on.
+    Yielded {
+        next: Box<Prepared>,
+        consumed: Vec<(WorkId, bool)>,
+        has_more: bool,
+    },
+    /// Nothing was written.
+    Lost {
+        outcome: CommitOutcome,
+        rows: Vec<ClaimedRow>,
+    },
+}
+
+/// Runs the burst in memory.
+pub(super) async fn run(node: &NodeContext, prepared: Prepared) -> Result<RunResult> {
+    let Prepared {
+        locked,
+        rows,
+        instructions,
+        program,
+        definition,
+        expected,
+        state,
+        attempt,
+        clock,
+        checked,
+    } = prepared;
+    let correlated = state.as_ref().map(|state| state.correlation_id().map(str::to_owned));
+    let incidents = state.as_ref().map_or(0, |state| state.incidents().len());
+    let burst = Burst {
+        instance_id: locked.key.1.clone(),
+        state: state.map(|state| *state),
+        instructions,
+        attempt,
+        now: clock.now(),
+    };
+    let result = node.interpreter.run(&program, burst).await;
+    if let Some(pause) = result.deferred {
+        return Ok(RunResult::Deferred(pause));
+    }
+    let BurstResult {
+        yielded, ref unmatched, ..
+    } = result;
+    let mut stimuli = Vec::new();
+    // Also when the instance has ended: a stimulus that was accepted for it is not discarded here. A cancelled instance
+    // waits for nothing.
+    if result.state.sub_status() != SubStatus::Cancelled {
+        for row in unmatched.iter().filter_map(|place| rows.get(*place)) {
+            stimuli.extend(instruction::for_inbox(row, node.inbox_lifetime)?);
+        }
+    }
+    let unmet = unmatched
+        .iter()
+        .filter_map(|place| rows.get(*place))
+        .filter_map(ClaimedRow::awaited_work);
+    let asks = result.yielded && checked.elapsed() >= CHECK_MORE;
+    let effects = Effects {
+        reads_pending_work: asks,
+        unmet: unmet.collect(),
+        rematched: match correlated {
+            Some(before) if before != result.correlation_id => effects::rematched(&result),
+            _ => Vec::new(),
+        },
+        ..effects::of(&result, stimuli)?
+    };
+    let created = &result.bookmarks_created;
+    let next_timer = NextTimer {
+        delay: created.iter().filter_map(|bookmark| bookmark.delay).min(),
+        due: created.iter().filter_map(|bookmark| bookmark.due).min(),
+    };
+    let request = Box::new(CommitRequest {
+        tenant: locked.key.0,
+        instance: locked.key.1,
+        expected,
+        burst: BurstId::random(),
+        definition: definition.clone(),
+        claims: rows.iter().map(|row| row.claim.clone()).collect(),
+        effects,
+        holds: false,
+    });
+    let BurstResult { state, unmatched, .. } = result;
+    Ok(RunResult::Finished(Box::new(Finished {
+        rows,
+        unmatched,
+        program,
+        definition,
+        state: Box::new(state),
+        yielded,
+        next_timer,
+        clock,
+        checked: if asks { Instant::now() } else { checked },
+        incidents,
+        request,
+        lock: locked.lock,
+    })))
+}
+
+impl Finished {
+    /// Commits the burst and waits for the outcome. Dropped half-way, the writer goes on by itself.
+    pub(super) async fn commit(self, node: &NodeContext, claims: &BurstClaims) -> Result<Committed> {
+        let Self {
+            rows,
+            unmatched,
+            program,
+            definition,
+            state,
+            yielded,
+            next_timer,
+            clock,
+            checked,
+            incidents,
+            request,
+            lock,
+        } = self;
+        let key = (request.tenant.clone(), request.instance.clone());
+        if lock.is_lost() {
+            // The fences might let it pass; the current holder of the lock takes precedence.
+            return Ok(Committed::Lost {
+                outcome: CommitOutcome::ClaimLost,
+                rows,
+            });
+        }
+        let kept = request.continuation();
+        let CommitReply { outcome, guard: lock } = node.commits.writer.commit(request, lock).await?;
+        let commit = match outcome {
+            CommitOutcome::Committed(commit) => commit,
+            outcome => return Ok(Committed::Lost { outcome, rows }),
+        };
+        activity_faults::report(&state, incidents);
+        if let Some(due) = next_timer.due_at(commit.committed_at) {
+            // By the database's clock, which this node's estimate never exceeds.
+            let from_now = (due - clock.now()).to_std().unwrap_or_default();
+            node.row_due(Instant::now() + from_now);
+        }
+        let consumed = rows
+            .iter()
+            .enumerate()
+            .filter_map(|(place, row)| match row.claim {
+                Claim::Work(work, _) => Some((work, !unmatched.contains(&place))),
+                Claim::Timer(..) => None,
+            })
+            .collect();
+        if !yielded {
+            return Ok(Committed::Done {
+                lock,
+                consumed,
+                state,
+                commit,
+            });
+        }
+        let made = commit.continued.map(|work| (work, ClaimNo(1)));
+        let (work, claim_no) = kept
+            .or(made)
+            .ok_or_else(|| Error::internal("a burst that yielded has no row to go on under"))?;
+        let claim = Claim::Work(work, claim_no);
+        claims.add(claim.clone());
+        let clock = DatabaseClock::read(commit.committed_at);
+        let row = ClaimedRow {
+            claim,
+            instruction: Some((WorkKind::Continue, serde_json::Value::Null)),
+            definition: None,
+            failures: 0,
+            crashes: 0,
+            clock,
+        };
+        let next = Prepared {
+            locked: Locked { key, lock },
+            rows: vec![row],
+            instructions: vec![Instruction::Continue],
+            program,
+            definition,
+            expected: Some(commit.version),
+            state: Some(state),
+            attempt: 1,
+            clock,
+            checked,
+        };
+        Ok(Committed::Yielded {
+            next: Box::new(next),
+            consumed,
+            has_more: commit.has_pending_work,
+        })
+    }
+}

@@ -1,0 +1,126 @@
+//! What follows a commit: replies to callers, the end of a cancelled instance, and the release of a lost burst's claims.
+
+use super::release::{backoff, release_claims};
+use crate::execution::{InstanceState, InstanceTimestamps, Status};
+use crate::id::WorkId;
+use crate::runtime::context::node_context::NodeContext;
+use crate::runtime::context::replies::Reply;
+use crate::store::claim::{ClaimedRow, InstanceKey, Release, ReleaseCause};
+use crate::store::commit::{Claim, Commit, CommitOutcome};
+use crate::store::work;
+
+/// Replies to the callers of all rows that a burst has consumed, each with whether it met what it was for.
+pub(super) fn reply_committed(
+    node: &NodeContext,
+    consumed: Vec<(WorkId, bool)>,
+    state: Box<InstanceState>,
+    commit: Commit,
+) {
+    let finished_at = (state.status() == Status::Finished).then_some(commit.committed_at);
+    let timestamps = InstanceTimestamps {
+        created_at: commit.created_at,
+        updated_at: commit.committed_at,
+        finished_at,
+    };
+    let mut callers = Vec::new();
+    for (work, matched) in consumed {
+        match node.notifications.replies.take(state.instance_id(), work) {
+            Some(caller) => callers.push((caller, matched)),
+            None => node.notifications.wake.work_done(work),
+        }
+    }
+    let last = callers.pop();
+    let reply = |state, matched| Reply::Committed {
+        state,
+        timestamps,
+        matched,
+    };
+    for (caller, matched) in callers {
+        let _ = caller.send(reply(state.clone(), matched));
+    }
+    if let Some((caller, matched)) = last {
+        let _ = caller.send(reply(state, matched));
+    }
+}
+
+/// Deletes the work that is left for a cancelled instance, page by page. Bursts of their own consume what a failure leaves.
+pub(super) async fn delete_cancelled_work(node: &NodeContext, key: &InstanceKey) {
+    let mut after = WorkId(i64::MIN);
+    loop {
+        match work::delete_cancelled_page(&node.database.pool, &key.0, &key.1, after).await {
+            Ok(page) => {
+                let Some(last) = page.last() else { return };
+                after = *last;
+                metrics::counter!("mainspring_cancelled_work_deleted_total").increment(page.len() as u64);
+                for work in page {
+                    match node.notifications.replies.take(&key.1, work) {
+                        Some(caller) => drop(caller.send(Reply::Unmatched)),
+                        None => node.notifications.wake.work_done(work),
+                    }
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the work of a cancelled instance could not be deleted; bursts consume it");
+                return;
+            }
+        }
+    }
+}
+
+/// How claims are released after a fault of the database: without a failure of theirs while the circuit breaker is open.
+pub(super) fn after_database_fault(node: &NodeContext, failures: i32) -> Release<'static> {
+    let breaker = node.commits.writer.breaker();
+    if breaker.is_open() {
+        return Release {
+            cause: ReleaseCause::None,
+            pause: breaker.pause(),
+        };
+    }
+    transient(failures)
+}
+
+fn transient(failures: i32) -> Release<'static> {
+    Release {
+        cause: ReleaseCause::Transient,
+        pause: backoff(failures),
+    }
+}
+
+/// Releases the claims of a burst that wrote nothing, with the cause that its commit showed.
+pub(super) async fn release_lost(node: &NodeContext, key: &InstanceKey, outcome: CommitOutcome, rows: Vec<ClaimedRow>) {
+    let claims: Vec<Claim> = rows.iter().map(|row| row.claim.clone()).collect();
+    let failures = rows.iter().map(|row| row.failures).max().unwrap_or(0);
+    match outcome {
+        CommitOutcome::Committed(_) => {}
+        CommitOutcome::ClaimLost | CommitOutcome::VersionConflict => {
+            tracing::debug!(instance = %key.1, ?outcome, "a burst lost to another commit; nothing was written");
+            release_claims(node, key, &claims, Release::IMMEDIATE).await;
+        }
+        CommitOutcome::Busy => release_claims(node, key, &claims, transient(failures)).await,
+        CommitOutcome::Refused(error) => {
+            tracing::error!(instance = %key.1, %error, "the database refuses the commit of a burst");
+            let reason = error.to_string();
+            let how = Release::after(&error, &reason, backoff(failures));
+            release_claims(node, key, &claims, how).await;
+        }
+        CommitOutcome::DatabaseFault(error) => {
+            tracing::debug!(instance = %key.1, %error, "the database does not take a commit; its burst is retried later");
+            release_claims(node, key, &claims, after_database_fault(node, failures)).await;
+        }
+        CommitOutcome::Fenced => {
+            tracing::warn!(instance = %key.1, "this incarnation was declared dead; the commit of a burst was fenced");
+            node.lifecycle.stop.cancel();
+        }
+        CommitOutcome::Unknown => {
+            for work in rows.iter().filter_map(|row| match row.claim {
+                Claim::Work(work, _) => Some(work),
+                Claim::Timer(..) => None,
+            }) {
+                if let Some(caller) = node.notifications.replies.take(&key.1, work) {
+                    let _ = caller.send(Reply::Unknown);
+                }
+            }
+            release_claims(node, key, &claims, transient(failures)).await;
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The step before a burst runs: rows without effect are discarded, and the program is found.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::claim::Locked;
+use super::instruction;
+use super::release::release_claims;
+use super::unsupported;
+use crate::execution::{InstanceState, Instruction, Program};
+use crate::id::InstanceVersion;
+use crate::runtime::context::locks::InstanceLock;
+use crate::runtime::context::node_context::NodeContext;
+use crate::runtime::context::replies::Reply;
+use crate::store::claim::{self, ClaimedRow, InstanceKey, LoadedRow, Release, ReleaseCause};
+use crate::store::clock::DatabaseClock;
+use crate::store::code::WorkKind;
+use crate::store::commit::{Claim, DefinitionRef};
+use crate::store::instance;
+use crate::{Error, Result};
+
+/// How long a row waits for the start of its instance, which another burst has claimed.
+const BEHIND_START: Duration = Duration::from_millis(200);
+
+/// How long a burst that yielded tries to take its first lock, while it keeps its claims.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What to run.
+pub(super) struct Prepared {
+    pub(super) locked: Locked,
+    pub(super) rows: Vec<ClaimedRow>,
+    pub(super) instructions: Vec<Instruction>,
+    pub(super) program: Arc<Program>,
+    pub(super) definition: DefinitionRef,
+    pub(super) expected: Option<InstanceVersion>,
+    pub(super) state: Option<Box<InstanceState>>,
+    pub(super) attempt: u32,
+    pub(super) clock: DatabaseClock,
+    /// When it was last checked whether more work for the instance is ready, or all of it was claimed.
+    pub(super) checked: Instant,
+}
+
+impl Prepared {
+    /// Takes the lock of an instance that now exists. False: another session holds it, or the attempt timed out; the next
+    /// poll that finds the row goes on with it.
+    pub(super) async fn lock(&mut self, node: &NodeContext) -> bool {
+        if self.locked.lock.is_held() {
+            return true;
+        }
+        let key = &self.locked.key;
+        let trying = node.locks.instances.try_instances(std::slice::from_ref(key));
+        let tried = tokio::select! {
+            () = node.lifecycle.stop.cancelled() => return false,
+            tried = tokio::time::timeout(LOCK_TIMEOUT, trying) => tried,
+        };
+        let guards = tried.ok().and_then(Result::ok);
+        let Some(guard) = guards.and_then(|mut guards| guards.pop().flatten()) else {
+            return false;
+        };
+        self.locked.lock = InstanceLock::new(&key.1, guard);
+        true
+    }
+}
+
+/// Discards or releases rows that can have no effect, and finds what to run. None: nothing is left to run.
+pub(super) async fn prepare(
+    node: &NodeContext,
+    locked: Locked,
+    rows: Vec<ClaimedRow>,
+    loaded: Option<LoadedRow>,
+) -> Result<Option<Prepared>> {
+    let is_start = |row: &ClaimedRow| matches!(row.instruction, Some((WorkKind::Start, _)));
+    let (starts, others): (Vec<_>, Vec<_>) = rows.into_iter().partition(is_start);
+    let (rows, definition, state) = match (&loaded, starts.first()) {
+        (Some(loaded), _) => {
+            // An instance starts once: another start with the same id was committed first.
+            Box::pin(discard(node, &locked.key, &starts)).await?;
+            (
+                others,
+                loaded.definition.clone(),
+                Some(Box::new(InstanceState::from_bytes(&loaded.state)?)),
+            )
+        }
+        (None, Some(start)) => {
+            let definition = start
+                .definition
+                .clone()
+                .ok_or_else(|| Error::internal("a start names no definition"))?;
+            (starts.into_iter().chain(others).collect(), definition, None)
+        }
+        (None, None) => {
+            Box::pin(release_orphaned(node, &locked.key, &others)).await?;
+            return Ok(None);
+        }
+    };
+    if rows.is_empty() {
+        return Ok(None);
+    }
+    let life = loaded.as_ref().map(|loaded| loaded.life);
+    let instructions = rows.iter().map(|row| instruction::of(row, life));
+    let instructions = instructions.collect::<Result<Vec<_>>>()?;
+    let tenant = &locked.key.0;
+    let program = node
+        .caches
+        .programs
+        .get(&node.database.pool, &node.interpreter, tenant, &definition.version_id)
+        .await?;
+    let missing = program.unknown_activity_types();
+    if !missing.is_empty() {
+        let left = unsupported::leave_to_others(node, &locked.key, &definition.version_id, missing, &rows);
+        Box::pin(left).await;
+        return Ok(None);
+    }
+    let version = &definition.version_id;
+    if !instructions.contains(&Instruction::Cancel)
+        && let Some(pause) = node.interpreter.deferral(version, &locked.key.1)
+    {
+        let claims: Vec<Claim> = rows.iter().map(|row| row.claim.clone()).collect();
+        let cause = ReleaseCause::None;
+        Box::pin(release_claims(node, &locked.key, &claims, Release { cause, pause })).await;
+        return Ok(None);
+    }
+    let clock = rows
+        .first()
+        .map(|row| row.clock)
+        .ok_or_else(|| Error::internal("there is nothing to run"))?;
+    // Each claim counts, even one without a failure: a burst that was drained or lost its lock has run as well.
+    let attempt = rows.iter().map(|row| row.claim.number().0).max().unwrap_or(1);
+    Ok(Some(Prepared {
+        attempt: u32::try_from(attempt).unwrap_or(u32::MAX).max(1),
+        clock,
+        checked: Instant::now(),
+        expected: loaded.map(|loaded| loaded.version),
+        locked,
+        rows,
+        instructions,
+        program,
+        definition,
+        state,
+    }))
+}
+
+async fn discard(node: &NodeContext, key: &InstanceKey, rows: &[ClaimedRow]) -> Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let claims: Vec<Claim> = rows.iter().map(|row| row.claim.clone()).collect();
+    claim::discard_work(&node.database.pool, node.database.incarnation, &key.0, &claims).await
+}
+
+/// Rows of an instance that does not exist. They are released if its start is still in flight, or if its first commit came
+/// after the load; otherwise they are orphaned and discarded.
+async fn release_orphaned(node: &NodeContext, key: &InstanceKey, rows: &[ClaimedRow]) -> Result<()> {
+    let (tenant, id) = (&key.0, &key.1);
+    let starts = instance::pending(&node.database.pool, tenant, id).await?.is_some();
+    if starts || instance::find(&node.database.pool, tenant, id).await?.is_some() {
+        let claims: Vec<Claim> = rows.iter().map(|row| row.claim.clone()).collect();
+        let how = Release {
+            cause: ReleaseCause::None,
+            pause: BEHIND_START,
+        };
+        release_claims(node, key, &claims, how).await;
+        return Ok(());
+    }
+    discard(node, key, rows).await?;
+    for row in rows {
+        if let Claim::Work(work, _) = row.claim
+            && let Some(caller) = node.notifications.replies.take(id, work)
+        {
+            let _ = caller.send(Reply::NoInstance);
+        }
+    }
+    Ok(())
+}
