@@ -138,7 +138,7 @@ async fn publish_once(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<
         .map_err(|error| if is_in_doubt(&error) { unknown(error) } else { error })?;
     connection.give_back();
     let row = rows.first().ok_or_else(|| Error::internal("an event gave no row"))?;
-    if count(row, "remembered") == 0 {
+    if count(row, "accepted") == 0 {
         // Published before under this key; another fingerprint is refused.
         find_request(pool, &event.tenant, &event.request).await?;
     }

@@ -2,17 +2,17 @@
 //!
 //! # Layout
 //!
-//! - `commit`: how the outcome of a burst is written; see there for the contract. `record`: what it did, as one row.
-//! - `accept`: starts become durable; `work`: so do resumes and cancels; `event`: so do events.
-//! - `schedule`: what starts when it is time.
-//! - `claim`: what is to be done, taken by one node at a time.
-//! - `cancelled`: what is left to do for an instance that was cancelled.
-//! - `dead_letter`: what was given up, `stimulus_letter`: events among it; `delete`: what a user wants gone. `overview`: what an operator sees of the cluster.
-//! - `node`, `watch`, `depart`: who is there, who notices that somebody is not, and what becomes of its claims.
-//! - `capability`: what a node cannot run. `definition`, `instance`, `journal`: what the API reads and saves; `token`: what signs resume URLs.
-//! - `job`: what the cluster does once; `housekeeping`: partitions and expiry. `check`: the invariants; `observe`: what
-//!   the programs that put a cluster to the test see of it. `parts`: statements without what a batch has no rows for.
+//! - `start`, `work`, `event`: accept starts, resumes, cancels and events. `request`: their idempotency keys.
+//! - `claim`: polls for work, claims, loads and releases it. `commit`: writes what a burst did; the contract is there.
+//!   `record`: the journal entries and activity executions of a burst, as one row.
+//! - `schedule`: what starts when it is time. `activation`: the steps after a publish changed an activation strategy.
+//! - `definition`, `instance`: what the API reads, saves and deletes. `dead_letter`: rows that are not tried again.
+//! - `node`: registration, check-in and removal. `lock`: the locks of the server. `activity_type`: what a node cannot run.
+//! - `maintenance`: jobs of the cluster, purges, partitions, vacuum. `check`: the invariants. `observe`: what benchmarks and
+//!   the demo read of a cluster. `token`: the key of resume tokens. `clock`: the clock of the database.
+//! - `code`: the numbers of kinds and states. `parts`: statements without the parts that a batch has no rows for.
 //!
+//! SQL is in `sql/queries`, in folders named like these modules; the data model is `sql/migrations/V1__schema.sql`.
 //! Nothing here knows an activity: rows go in and out as text, JSON and bytes.
 
 pub(crate) mod activation;

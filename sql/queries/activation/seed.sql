@@ -1,5 +1,6 @@
--- purpose: let what runs and what is about to start count against the strategy that was published over it
--- caller:  store::activation, in a transaction that began when nobody was left who could not see the publish
+-- purpose: add the activation keys of running instances and accepted starts to a strategy that was published after
+--          them
+-- caller:  store::activation, in a transaction that begins after all that cannot see the publish have ended
 -- index:   instance_by_definition, work_start, activation_key
 -- locks:   activation rows that are not exclusive, by instance; waits for commits that write the same one
 WITH counted AS MATERIALIZED (

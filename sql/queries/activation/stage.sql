@@ -1,4 +1,4 @@
--- purpose: what is left to do after a publish of a definition, or of all of them
+-- purpose: list what is left to do after publishes that changed an activation strategy, of one definition or of all
 -- caller:  store::activation
 -- index:   definition_seeding
 -- locks:   none

@@ -1,4 +1,4 @@
--- purpose: one of the steps that are left after a publish is done, if nobody else did it or published anew
+-- purpose: mark one step after a publish as done, unless it is done already or the definition was published again
 -- caller:  store::activation, in the transaction that holds the definition's lock
 -- index:   definition_pkey
 -- locks:   definition

@@ -1,7 +1,7 @@
--- purpose: throw away the notes of what had ended, or had taken another correlation id, before it could see them
--- caller:  store::activation, in a transaction that began when nobody was left who could not see the notes
+-- purpose: delete keys that are not exclusive and no longer true: the instance ended or took another correlation id
+-- caller:  store::activation, in a transaction that begins after all that cannot see the keys have ended
 -- index:   none: rare, and the table holds only what runs
--- locks:   activation rows that are not exclusive; one that somebody has locked is his
+-- locks:   activation rows that are not exclusive; locked ones are skipped
 DELETE FROM activation a
 USING (SELECT o.tenant_id, o.key, o.instance_id FROM activation o
        WHERE o.tenant_id = $1 AND NOT o.exclusive AND (o.definition_id = $2 OR o.strategy = 3 /* correlation */)

@@ -1,4 +1,4 @@
--- purpose: the stimuli that start a definition
+-- purpose: list the stimuli that start a definition
 -- caller:  store::activation, in the transaction that holds the definition's lock
 -- index:   trigger_pkey
 -- locks:   none

@@ -1,8 +1,8 @@
--- purpose: the transactions that have locked the table of work to write it; with $1, which of these are left
+-- purpose: list the transactions that hold the table of work locked for writing; with $1, which of those still do
 -- caller:  store::activation
 -- index:   none
--- locks:   none; whoever accepts a start or commits a burst has that lock before his statement takes its snapshot, so that
---          whoever is not among them sees all that was committed before this look
+-- locks:   none. A statement that accepts a start or commits a burst takes that lock before its snapshot, so a transaction
+--          that is not in the list sees all that was committed before
 SELECT coalesce(array_agg(DISTINCT l.virtualtransaction), '{}') AS writers
 FROM pg_locks l
 WHERE l.locktype = 'relation' AND l.relation = 'work'::regclass AND l.mode = 'RowExclusiveLock' AND l.granted

@@ -1,5 +1,5 @@
--- purpose: list published versions that no node with workers can run, with what waits to be done for them (counted up to
---          a thousand) and what the nodes lack of them
+-- purpose: list published versions that no node with workers can run, with the number of rows that wait for them (up
+--          to a thousand) and the activity types that the nodes miss
 -- caller:  store::activity_type, once a minute
 -- index:   work_ready, timer_due, instance_pkey
 -- locks:   none

@@ -1,4 +1,4 @@
--- purpose: list versions that were published and use an activity type that is not among $1, with those types
+-- purpose: list versions that were published and use an activity type that is not in $1, with those types
 -- caller:  store::activity_type, when the revision has changed
 -- index:   none (reads every version, but not its body)
 -- locks:   none

@@ -1,4 +1,4 @@
--- purpose: a node says which activity types it does not know that published versions use
+-- purpose: set the activity types that published versions use and a node does not know
 -- caller:  store::activity_type
 -- index:   node_pkey
 -- locks:   own node row

@@ -1,4 +1,4 @@
--- purpose: write down the activity types of a version; they never change, so the first word counts
+-- purpose: set the activity types of a version, once: they never change
 -- caller:  store::activity_type
 -- index:   definition_pkey
 -- locks:   definition

@@ -1,4 +1,4 @@
--- purpose: list versions that were published and whose activity types nobody has written down yet, behind a given one
+-- purpose: list versions that were published and whose activity types are not known yet, after a given one
 -- caller:  store::activity_type
 -- index:   definition_without_activity_types
 -- locks:   none

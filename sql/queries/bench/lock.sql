@@ -1,4 +1,4 @@
--- purpose: half of the plain way to lock, for comparison
+-- purpose: lock with one statement per key, for comparison
 -- caller:  bench::locks::unbatched
 -- index:   none
 -- locks:   advisory (64-bit key), waits up to lock_timeout

@@ -1,4 +1,4 @@
--- purpose: both in one statement, which protects nothing, as the fastest that could be
+-- purpose: lock and unlock in one statement, which protects nothing: the lower bound of a comparison
 -- caller:  bench::locks::unbatched
 -- index:   none
 -- locks:   advisory (64-bit key), waits up to lock_timeout

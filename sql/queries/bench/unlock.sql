@@ -1,4 +1,4 @@
--- purpose: the other half
+-- purpose: unlock with one statement per key, for comparison
 -- caller:  bench::locks::unbatched
 -- index:   none
 -- locks:   none

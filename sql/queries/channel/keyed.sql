@@ -1,4 +1,4 @@
--- purpose: tell whether the schema has names of channels that are keyed; hints can be used without any schema
+-- purpose: read whether the schema has keyed channel names; wake-ups can be used without a schema
 -- caller:  db::channel
 -- index:   none
 -- locks:   none

@@ -1,4 +1,4 @@
--- purpose: tell what a channel is called, which only those can tell who may read the schema's secret
+-- purpose: compute the name of a channel; needs the right to read the secret of the schema
 -- caller:  db::channel
 -- index:   none
 -- locks:   none

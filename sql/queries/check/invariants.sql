@@ -1,4 +1,4 @@
--- purpose: prove the invariants: each row is one that is broken, with how often and one example
+-- purpose: check the invariants: one row for each that is broken, with the number of cases and one example
 -- caller:  store::check
 -- index:   scans everything; for tests and for an operator's rare look
 -- locks:   none
@@ -18,7 +18,7 @@ FROM (
     WHERE NOT b.publishable AND b.name IN ('Elsa.Delay', 'Elsa.Timer', 'Elsa.Cron', 'Elsa.StartAt')
       AND NOT EXISTS (SELECT 1 FROM timer t
                       WHERE t.tenant_id = b.tenant_id AND t.instance_id = b.instance_id AND t.id = b.id)
-      -- Given up; or replayed, as a resume.
+      -- Dead-lettered; or replayed, as a resume.
       AND NOT EXISTS (SELECT 1 FROM dead_letter l
                       WHERE l.tenant_id = b.tenant_id AND l.instance_id = b.instance_id
                         AND (l.timer_id = b.id OR (l.kind = 1 /* resume */ AND l.body->>'bookmarkId' = b.id)))
@@ -43,7 +43,7 @@ FROM (
     SELECT 'fence-without-node', count(*), min(f.incarnation::text)
     FROM fence f WHERE NOT EXISTS (SELECT 1 FROM node n WHERE n.incarnation = f.incarnation)
     UNION ALL
-    SELECT 'node-departed-and-alive', count(*), min(n.incarnation::text)
+    SELECT 'removed-node-still-registered', count(*), min(n.incarnation::text)
     FROM node n WHERE EXISTS (SELECT 1 FROM removed_node d WHERE d.incarnation = n.incarnation)
     UNION ALL
     SELECT 'start-of-existing-instance', count(*), min(w.instance_id)
@@ -77,7 +77,7 @@ FROM (
     WHERE j.entries <> j.span
     UNION ALL
     SELECT 'activity-ended-twice', count(*), min(e.instance_id || '/' || e.activity_execution_id)
-    -- By jsonb, which is eight times as fast as the view; what it cannot hold is left out.
+    -- By jsonb, which is faster than the view; bodies that it cannot hold are left out.
     FROM (SELECT r.tenant_id, r.instance_id, r.body->'activities'->((j.entry->>0)::integer)->>0 AS activity_execution_id
           FROM (SELECT c.tenant_id, c.instance_id, CASE WHEN strpos(c.body, '\u0000') = 0 THEN c.body::jsonb END AS body
                 FROM burst_record c OFFSET 0) r
@@ -85,7 +85,7 @@ FROM (
           WHERE j.entry->>2 IN ('Completed', 'Faulted', 'Canceled')
           GROUP BY 1, 2, 3, j.entry->>2 HAVING count(*) > 1) e
     UNION ALL
-    SELECT 'unfinished-in-finished-instance', count(*), min(t.instance_id)
+    SELECT 'timer-of-finished-instance', count(*), min(t.instance_id)
     FROM timer t JOIN instance i ON i.tenant_id = t.tenant_id AND i.id = t.instance_id
     WHERE i.status = 1 /* finished */
     UNION ALL
@@ -108,7 +108,7 @@ FROM (
                   WHERE x.tenant_id = t.tenant_id AND x.hash = t.hash AND x.expires_at > now()
                     AND x.instance_id IS NULL AND x.activity_execution_id IS NULL)
     UNION ALL
-    SELECT 'goes-on-twice', count(*), min(g.instance_id)
+    SELECT 'continued-twice', count(*), min(g.instance_id)
     FROM (SELECT w.tenant_id, w.instance_id FROM work w WHERE w.kind = 4 /* continue */ GROUP BY 1, 2 HAVING count(*) > 1) g
     UNION ALL
     SELECT 'trigger-without-published-definition', count(*), min(t.definition_id)
@@ -120,20 +120,20 @@ FROM (
     FROM (SELECT tenant_id, definition_id, bool_or(is_latest) AS latest FROM definition GROUP BY 1, 2) d
     WHERE NOT d.latest
     UNION ALL
-    SELECT 'dead-letter-of-living-row', count(*), min(l.instance_id || '/' || l.id)
+    SELECT 'dead-letter-of-existing-row', count(*), min(l.instance_id || '/' || l.id)
     FROM dead_letter l
     WHERE EXISTS (SELECT 1 FROM work w WHERE w.tenant_id = l.tenant_id AND w.id = l.work_id)
        OR EXISTS (SELECT 1 FROM inbox x WHERE x.tenant_id = l.tenant_id AND x.id = l.inbox_id)
        OR EXISTS (SELECT 1 FROM timer t
                   WHERE t.tenant_id = l.tenant_id AND t.instance_id = l.instance_id AND t.id = l.timer_id)
     UNION ALL
-    SELECT 'past-its-last-crash', count(*), min(c.what)
+    SELECT 'crashes-past-the-limit', count(*), min(c.what)
     FROM (SELECT w.crashes, 'work ' || w.id AS what FROM work w
           UNION ALL
           SELECT t.crashes, 'timer ' || t.instance_id || '/' || t.id FROM timer t) c
     WHERE c.crashes >= 5
     UNION ALL
-    SELECT 'suspects-in-the-same-hands', count(*), min(s.claimed_by::text)
+    SELECT 'isolated-rows-claimed-together', count(*), min(s.claimed_by::text)
     FROM (SELECT c.claimed_by
           FROM (SELECT w.claimed_by FROM work w WHERE w.claimed_by IS NOT NULL AND w.crashes >= 2
                 UNION ALL
@@ -196,7 +196,7 @@ FROM (
     FROM schedule s
     WHERE s.next_occurrence <= s.last_occurrence
     UNION ALL
-    SELECT 'occurrence-waits-without-reason', count(*), min(s.id)
+    SELECT 'queued-without-overlap-policy', count(*), min(s.id)
     FROM schedule s
     WHERE s.queued IS NOT NULL AND s.overlap = 0 /* allow */
     UNION ALL
@@ -204,7 +204,7 @@ FROM (
     FROM (SELECT x.tenant_id, x.key FROM activation x
           WHERE x.exclusive AND x.strategy = 0 /* schedule */ GROUP BY 1, 2 HAVING count(*) > 1) a
     UNION ALL
-    SELECT 'cluster-job-out-of-turn', count(*), min(j.name)
+    SELECT 'cluster-job-out-of-schedule', count(*), min(j.name)
     FROM (VALUES ('release-orphaned', interval '10 seconds'), ('purge-expired', interval '10 seconds'),
                  ('create-partitions', interval '1 hour'), ('report-unrunnable', interval '1 minute')) j(name, period)
     LEFT JOIN cluster_job c ON c.name = j.name

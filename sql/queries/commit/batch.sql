@@ -1,23 +1,24 @@
 -- purpose: write every burst of a batch whose fences hold, each whole or not at all; returns the winners
--- caller:  store::commit::pipeline (the straggler lane runs the same text without SKIP LOCKED)
+-- caller:  store::commit::pipeline (the contended lane runs the same text without SKIP LOCKED)
 -- index:   fence_pkey, work_pkey, timer_pkey, instance_pkey, bookmark_pkey, activation_instance, definition_published, definition_correlation
--- locks:   fence (key share), then work by id, timer by id, instance, of plain ones burst by burst (a straggler is alone);
+-- locks:   fence (key share), then work by id, timer by id, then instance; of a single-claim batch burst by
+--          burst (the contended lane sends one at a time);
 --          then dependants of the winners only
--- What stands in a table is looked up row by row, in subqueries that nothing can be taken out of, and is changed by its
--- place: a plan that is made while a table is empty would join it by a walk over a whole index. A row that somebody has
--- changed since our snapshot is not seen at the place where it is locked, and counts as one that is not to be had now.
--- Whoever joins two of these parts by number does so with `CASE WHEN … IN (…)`, which is hashed; the planner believes that
--- each has one row, and would compare every row of one with every row of the other.
--- A batch leaves out the parts between --[name and --] that it has no rows for; see store::commit::statement. Most are plain:
--- each burst was born of one row of work, and nothing else is to be looked up. Their parts stand beside those of the others.
--- Whose rows are claimed is asked so (no incarnation is 0) that no plan walks over all that is claimed or due.
+-- Rows of tables are looked up one by one, in subqueries that the planner cannot flatten, and are updated by ctid: a plan
+-- that is made while a table is empty would join it by a walk over a whole index. A row that another transaction changed
+-- after the snapshot is not found at the ctid where it is locked, and counts as locked.
+-- Two parts are joined by number with `CASE WHEN … IN (…)`, which is hashed; the planner estimates one row for each, and a
+-- join would compare every row of one with every row of the other.
+-- A batch leaves out the parts between --[name and --] that it has no rows for; see store::commit::statement. Most
+-- batches are single-claim: each burst consumes one row of work and nothing else is looked up. Both forms are in this file.
+-- coalesce(claimed_by, 0) keeps a plan from walking over all rows that are claimed or due; no incarnation is 0.
 WITH fence_held AS MATERIALIZED (
     SELECT 1 FROM fence f
     WHERE f.incarnation = $1 AND f.writer = $2
     FOR KEY SHARE
 --[waiting
 ), missed AS MATERIALIZED (
-    -- What the lock statement before could not get; the requests concerned go to the straggler lane.
+    -- The keys that the lock statement before did not get; their requests go to the contended lane.
     SELECT DISTINCT k.no
     FROM unnest($8::commit_key[]) k
     WHERE k.key = ANY (string_to_array(nullif(current_setting('mainspring.missed', true), ''), ',')::integer[])
@@ -63,7 +64,7 @@ WITH fence_held AS MATERIALIZED (
     SELECT b.no,
            (SELECT x.ctid FROM bookmark x
             WHERE x.instance_id = r.instance_id AND x.id = b.id AND x.tenant_id = r.tenant_id LIMIT 1) AS place,
-           -- One that the burst was born of is held already, or the burst loses.
+           -- A timer that the burst claims is held already, or the burst loses.
            CASE WHEN (b.no, b.id) IN (SELECT c.no, c.timer_id FROM unnest($4::commit_claim[]) c WHERE c.timer_id IS NOT NULL)
                 THEN NULL
                 ELSE (SELECT x.ctid FROM timer x
@@ -73,7 +74,7 @@ WITH fence_held AS MATERIALIZED (
     JOIN request r ON r.no = b.no
     ORDER BY r.tenant_id, r.instance_id, b.id
 ), timer_burned AS MATERIALIZED (
-    -- The delay of a bookmark that something else ended may be in other hands, as when its claim is just being released.
+    -- The timer of a burned bookmark may be locked elsewhere, as when its claim is being released.
     SELECT b.no, b.timer_place AS place,
            (SELECT t.ctid FROM timer t WHERE t.ctid = b.timer_place FOR UPDATE SKIP LOCKED) = b.timer_place AS held
     FROM burned b
@@ -108,7 +109,7 @@ WITH fence_held AS MATERIALIZED (
            , l.place, l.created_at
            --]
     --[single
-    -- In no order: what is locked is stepped over, and a straggler travels alone.
+    -- In no order: locked rows are skipped, and a contended request is alone.
     FROM request e
     CROSS JOIN LATERAL (
         SELECT w.ctid AS place FROM work w
@@ -129,8 +130,8 @@ WITH fence_held AS MATERIALIZED (
       AND (SELECT true FROM work s WHERE s.ctid = h.place)
     --]
     --[no_lookup
-      -- What an instance holds until its end is freed in another shape. Where any holds something, those that end are stepped
-      -- over, and sent again in the shape that looks them up.
+      -- Activation keys are deleted in another shape. While any instance holds one, requests that end an instance are
+      -- skipped, and sent again in the shape with a lookup.
       AND CASE WHEN e.status = 1 /* finished */ THEN (SELECT true FROM activation LIMIT 1) IS NULL ELSE true END
     --]
     --[lookup
@@ -158,11 +159,11 @@ WITH fence_held AS MATERIALIZED (
     SELECT w.tenant_id, w.instance_id, w.definition_id, w.version_id, w.definition_version, w.status, w.sub_status, 1,
            w.burst, w.correlation_id, w.name, w.incident_count, w.state, CASE WHEN w.status = 1 /* finished */ THEN now() END
     FROM winner w
-    -- An id that is taken fails the batch; it is split until the one that is too late stands alone. With ON CONFLICT each
-    -- row would be looked for, and written in two steps.
+    -- An id that is taken fails the batch, which is split until that request is alone. ON CONFLICT would look each row up,
+    -- and write it in two steps.
     WHERE w.expected = 0
 --[multi
-    -- In plain ones nobody else has an id that we hold the start of.
+    -- In a single-claim batch the claim on the start keeps other transactions from the id.
     ORDER BY w.tenant_id, w.instance_id
 --]
 ), work_done AS (
@@ -223,7 +224,7 @@ WITH fence_held AS MATERIALIZED (
     JOIN winner w ON w.no = b.no
     WHERE b.delay IS NOT NULL
     UNION ALL
-    -- What has passed takes its turn from now on, not before all that waits.
+    -- A time that has passed is due from now on, and not before older work.
     SELECT w.tenant_id, w.instance_id, d.id, d.due, greatest(d.due, now())
     FROM unnest($10::commit_due[]) d
     JOIN winner w ON w.no = d.no
@@ -235,10 +236,10 @@ WITH fence_held AS MATERIALIZED (
 --]
 --[multi
 ), activation_freed AS (
-    -- The end of the instance, or another correlation id, frees what it held.
+    -- The end of an instance, or another correlation id, deletes its keys.
     DELETE FROM activation a
     USING winner w
-    -- Where no workflow has a strategy, nothing is looked for.
+    -- Without any key there is no lookup.
     WHERE (SELECT true FROM activation LIMIT 1)
       AND (w.status = 1 /* finished */ OR w.correlation_id IS NOT NULL)
       AND a.tenant_id = w.tenant_id AND a.instance_id = w.instance_id
@@ -247,7 +248,7 @@ WITH fence_held AS MATERIALIZED (
 --]
 --[rare
 ), activation_shared AS (
-    -- Who has a correlation id counts, while somebody asks for it.
+    -- An instance with a correlation id counts for published strategies that compare it.
     INSERT INTO activation (tenant_id, key, instance_id, exclusive, strategy, definition_id, correlation_id)
     SELECT s.tenant_id, activation_key(s.strategy, s.definition_id, s.correlation_id), s.instance_id, false, s.strategy,
            s.definition_id, nullif(s.correlation_id, '')
@@ -265,7 +266,7 @@ WITH fence_held AS MATERIALIZED (
                         WHERE d.tenant_id = w.tenant_id AND d.is_published AND d.activation_strategy = 3 /* correlation */)) s
     ORDER BY s.instance_id, s.strategy
     ON CONFLICT DO NOTHING
-), unmatched_told AS (
+), unmatched_noted AS (
     INSERT INTO unmatched_work (tenant_id, work_id)
     SELECT w.tenant_id, u.work_id
     FROM unnest($9::commit_claim[]) u
@@ -279,9 +280,8 @@ WITH fence_held AS MATERIALIZED (
     WHERE w.record IS NOT NULL
 --[continuing
 ), kept_on AS (
-    -- A burst that yielded goes on under a row that it was born of, so that a crash now loses nothing. What it said has
-    -- been done, and whoever died with it died before this. Nothing that stands in an index is changed, so the row stays
-    -- on its page: a start keeps the name of its definition.
+    -- A burst that yielded continues under a row that it claimed, so that a crash loses nothing. Its counters begin anew.
+    -- No indexed column changes, so the row stays on its page: a start keeps its definition_id.
     UPDATE work x SET kind = 4 /* continue */, body = '{}', version_id = NULL, definition_version = NULL, failures = 0, crashes = 0
 --]
 --[single and continuing
@@ -299,7 +299,7 @@ WITH fence_held AS MATERIALIZED (
 --]
 --[new_row
 ), continued AS (
-    -- One that was born of a timer alone has a row made for it.
+    -- A burst that claimed only a timer gets a new row.
     INSERT INTO work (tenant_id, instance_id, kind, body, claimed_by, claim_no)
     SELECT w.tenant_id, w.instance_id, 4 /* continue */, '{}', $1, 1
     FROM winner w
@@ -309,16 +309,16 @@ WITH fence_held AS MATERIALIZED (
 )
 SELECT w.no, w.expected + 1 AS version, now() AS committed_at
        --[existing
-       -- Null: with this commit.
+       -- Null: created by this commit.
        , w.created_at
        --]
        --[multi
-       -- It ran alone of its schedule: another occurrence may wait for that.
+       -- The instance held the key of its schedule: a queued occurrence may start now.
        , (w.tenant_id, w.instance_id) IN (SELECT f.tenant_id, f.instance_id FROM activation_freed f WHERE f.strategy = 0 /* schedule */)
          AS freed
        --]
        --[reports_pending
-       -- Whether something else waits to be done for an instance that goes on.
+       -- Whether other work waits for an instance that continues.
        , CASE WHEN w.continues
               THEN EXISTS (SELECT 1 FROM work x
                            WHERE x.tenant_id = w.tenant_id AND x.instance_id = w.instance_id

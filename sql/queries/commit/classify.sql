@@ -1,4 +1,4 @@
--- purpose: tell why each loser of a batch lost; its snapshot is newer than the batch's, so that what beat it is seen
+-- purpose: read why each loser of a batch lost, in a snapshot that is newer than that of the batch
 -- caller:  store::commit::pipeline
 -- index:   fence_pkey, instance_pkey, work_pkey, timer_pkey, activation_instance
 -- locks:   none

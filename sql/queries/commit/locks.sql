@@ -1,5 +1,5 @@
--- purpose: lock the stimulus keys of a batch, shared by who begins to wait, exclusive by who publishes; what cannot be
---          had at once is left in mainspring.missed for the batch statement, which takes its requests out
+-- purpose: lock the stimulus keys of a batch, shared for new bookmarks and exclusive for published stimuli; keys that
+--          are locked elsewhere go to mainspring.missed, and the batch statement leaves their requests out
 -- caller:  store::commit::pipeline, an earlier statement of the same pipelined transaction
 -- index:   none
 -- locks:   advisory (schema key, stimulus key), one sorted pass, try only

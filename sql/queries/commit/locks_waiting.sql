@@ -1,5 +1,5 @@
--- purpose: lock the stimulus keys of one straggler, waiting for them under the session's lock_timeout
--- caller:  store::commit::pipeline, the straggler lane
+-- purpose: lock the stimulus keys of one contended request, and wait for them under the lock_timeout of the session
+-- caller:  store::commit::pipeline, the contended lane
 -- index:   none
 -- locks:   advisory (schema key, stimulus key), one sorted pass
 SELECT set_config('mainspring.missed', '', true), count(t.got)

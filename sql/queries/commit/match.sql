@@ -1,4 +1,4 @@
--- purpose: give the publishable bookmarks that the batch has just made to what the inbox keeps for them
+-- purpose: give the new bookmarks of the batch the stimuli that the inbox keeps for them
 -- caller:  store::commit::pipeline, the statement after the batch in the same transaction
 -- index:   bookmark_pkey, inbox_hash
 -- locks:   inbox rows by stimulus hash, then bookmark; the stimulus keys are held

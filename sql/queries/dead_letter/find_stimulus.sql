@@ -1,4 +1,4 @@
--- purpose: tell which stimulus a dead letter is, before its key is locked
+-- purpose: read the stimulus hash of a dead letter, before its key is locked
 -- caller:  store::dead_letter::stimulus
 -- index:   dead_letter_pkey
 -- locks:   none

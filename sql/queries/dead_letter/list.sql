@@ -1,5 +1,5 @@
--- purpose: list what was given up and fits a filter, newest first, with how many there are: by instance, id, definition, kinds,
---          cause (0 failed, 1 crashed, 2 expired), a part of the reason, and time
+-- purpose: list dead letters that match a filter, newest first, with their number: by instance, id, definition,
+--          kinds, cause (0 failed, 1 crashed, 2 expired), a part of the reason, and time
 -- caller:  store::dead_letter
 -- index:   dead_letter_pkey, dead_letter_instance, instance_pkey
 -- locks:   none

@@ -1,6 +1,6 @@
--- purpose: tell which dead letters fit a filter (as dead_letter_list), oldest first, behind one, and which of them can be
---          replayed together: no stimuli, and of starts only those without a schedule, whose workflow has no activation
---          strategy now
+-- purpose: list dead letters that match a filter (as dead_letter/list), oldest first, after a given one, and whether
+--          each can be replayed in one statement with others: no stimulus, and no start with a schedule or an
+--          activation strategy
 -- caller:  store::dead_letter
 -- index:   dead_letter_pkey, dead_letter_instance, instance_pkey, definition_published
 -- locks:   none

@@ -1,20 +1,20 @@
--- purpose: make work of a dead letter again, as if nothing had happened; a delay comes back as a resume of its bookmark,
---          as only work may be added to an instance without its fence. A start asks the activation strategy that is
---          published now, and one of a schedule whether another one of that schedule runs that allows none beside it; one
---          that is refused stays a letter
+-- purpose: replay a dead letter as a new row of work with its counters at zero. A timer becomes a resume of its
+--          bookmark, as only work may be added to an instance without its fence. A start is checked against the
+--          activation strategy that is published now and against the overlap policy of its schedule; if refused, it
+--          stays a dead letter
 -- caller:  store::dead_letter
 -- index:   dead_letter_pkey, schedule_pkey, definition_published, work_start, activation_held
--- locks:   the letter, then its schedule, then activation, then work, then the schedule's own activation row
--- Without NOT EXISTS: a join may be made a walk over all instances, while there seem to be none.
-WITH letter AS MATERIALIZED (
-    -- A stimulus is published anew by its own statements.
+-- locks:   the dead letter, then its schedule, then activation, then work, then the schedule's own activation row
+-- Without NOT EXISTS, whose plan may walk over all instances while the table seems empty.
+WITH target AS MATERIALIZED (
+    -- A stimulus is published again by other statements.
     SELECT d.* FROM dead_letter d WHERE d.tenant_id = $1 AND d.id = $2 AND d.kind <> 6 /* inbox */ FOR UPDATE
 ), alone AS MATERIALIZED (
-    -- Its schedule, if that runs one at a time. Nobody fires it meanwhile, and what was decided about it before is void.
+    -- Its schedule, if that allows no overlap. The lock keeps it from firing, and the new version voids earlier decisions.
     SELECT s.tenant_id, s.id, s.definition_id, l.instance_id,
            coalesce((SELECT true FROM activation a
                      WHERE a.tenant_id = s.tenant_id AND a.key = schedule_key(s.id) AND a.exclusive LIMIT 1), false) AS runs
-    FROM letter l
+    FROM target l
     JOIN schedule s ON s.tenant_id = l.tenant_id AND s.id = l.body->'payload'->>'scheduleId'
          AND s.definition_id = l.definition_id AND s.activity_id = l.body->>'triggerActivityId'
     WHERE l.kind = 0 /* start */ AND s.overlap > 0 /* allow */
@@ -29,7 +29,7 @@ WITH letter AS MATERIALIZED (
            CASE WHEN d.seeding = 2 /* seed */ THEN raise_activation_unseeded()
                 ELSE activation_blocked(l.tenant_id, d.activation_strategy, l.definition_id, l.body->>'correlationId')
            END AS blocked
-    FROM letter l
+    FROM target l
     JOIN definition d ON d.tenant_id = l.tenant_id AND d.definition_id = l.definition_id AND d.is_published
          AND d.activation_strategy > 0 /* always */
     WHERE l.kind = 0 /* start */
@@ -52,16 +52,16 @@ WITH letter AS MATERIALIZED (
 ), back AS (
     INSERT INTO work (tenant_id, id, instance_id, kind, definition_id, version_id, definition_version, body)
         OVERRIDING SYSTEM VALUE
-    -- Only a start names its definition, and stands alone by that. A cancel is claimed first, by its number.
+    -- Only a start has a definition_id, by which it is unique. The id of a cancel is negative.
     SELECT l.tenant_id, nextval('work_id_seq') * CASE l.kind WHEN 3 /* cancel */ THEN -1 ELSE 1 END, l.instance_id,
            CASE l.kind WHEN 5 /* timer */ THEN 1 /* resume */ ELSE l.kind END,
            CASE l.kind WHEN 0 /* start */ THEN l.definition_id END, l.version_id, l.definition_version,
            CASE l.kind WHEN 5 /* timer */ THEN json_build_object('bookmarkId', l.timer_id) ELSE l.body END
-    FROM letter l
+    FROM target l
     WHERE NOT EXISTS (SELECT 1 FROM refused)
       AND (l.kind = 0 /* start */ OR EXISTS (SELECT 1 FROM instance i
                                  WHERE i.tenant_id = l.tenant_id AND i.id = l.instance_id AND i.status = 0 /* running */))
-    -- The start of an instance that somebody has started under the same id meanwhile.
+    -- Another start took the id meanwhile.
     ON CONFLICT DO NOTHING
     RETURNING id
 ), busy AS (
@@ -76,18 +76,18 @@ WITH letter AS MATERIALIZED (
     FROM alone a
     WHERE s.tenant_id = a.tenant_id AND s.id = a.id AND EXISTS (SELECT 1 FROM back)
 ), gone AS (
-    DELETE FROM dead_letter d USING letter l
+    DELETE FROM dead_letter d USING target l
     WHERE d.tenant_id = l.tenant_id AND d.id = l.id AND NOT EXISTS (SELECT 1 FROM refused)
     RETURNING d.tenant_id, d.work_id
-), told AS (
-    -- Whoever waits for the row that it was does not mistake it for one that was done.
+), noted AS (
+    -- A caller that waits for the row must not take it for one that took effect.
     INSERT INTO unmatched_work (tenant_id, work_id, dead_lettered)
     SELECT g.tenant_id, g.work_id, true FROM gone g WHERE g.work_id IS NOT NULL
     ON CONFLICT DO NOTHING
 )
 SELECT l.instance_id, (SELECT b.id FROM back b) AS work_id, EXISTS (SELECT 1 FROM refused) AS is_refused,
        EXISTS (SELECT 1 FROM alone a WHERE a.runs) AS schedule_is_running,
-       -- Fired between our look and our lock: all of this is undone, and tried again.
+       -- The schedule fired between the snapshot and the lock: the statement is rolled back, and tried again.
        CASE WHEN EXISTS (SELECT 1 FROM alone) AND EXISTS (SELECT 1 FROM back) AND NOT EXISTS (SELECT 1 FROM busy)
             THEN raise_activation_lost() END
-FROM letter l
+FROM target l

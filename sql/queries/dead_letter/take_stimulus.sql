@@ -1,8 +1,8 @@
--- purpose: take the dead letter of a stimulus away, to publish it anew in the same transaction; and whether its instance
---          has ended, so that nobody needs it
+-- purpose: delete the dead letter of a stimulus, to publish it again in the same transaction; with whether its
+--          instance has ended and does not need it
 -- caller:  store::dead_letter::stimulus, in the transaction that holds the stimulus key
 -- index:   dead_letter_pkey, instance_pkey
--- locks:   the letter
+-- locks:   the dead letter
 DELETE FROM dead_letter d
 WHERE d.tenant_id = $1 AND d.id = $2 AND d.kind = 6 /* inbox */
 RETURNING d.hash, d.name, d.body->'payload' AS payload, d.correlation_id, nullif(d.instance_id, '') AS instance_id,

@@ -1,4 +1,4 @@
--- purpose: let one save or publish of a definition happen at a time
+-- purpose: serialize saves and publishes of a definition
 -- caller:  store::definition
 -- index:   none
 -- locks:   advisory (schema key, hash of the definition id), under lock_timeout

@@ -1,4 +1,4 @@
--- purpose: publish a version: it alone is published, the revision counts one more, and all nodes hear of it
+-- purpose: unpublish the other version, increase the revision, and notify all nodes of it
 -- caller:  store::definition, in the transaction that holds the definition's lock
 -- index:   definition_published, definition_pkey, revision_pkey
 -- locks:   definition, then revision; at the commit, the global lock of NOTIFY

@@ -1,6 +1,6 @@
--- purpose: mark the version as published, in a statement after the old one was unmarked: one statement would meet the unique
---          index. Under another strategy than the one before ($3, whose steps left are $4), what was started before is to
---          be noted; without one, notes are to be swept
+-- purpose: mark the version as published, in a statement after the other one was unpublished, because of the unique
+--          index. If the strategy differs from the one before ($3, with the steps $4 left), set the steps that are
+--          left to do
 -- caller:  store::definition, in the transaction that holds the definition's lock
 -- index:   definition_pkey
 -- locks:   definition

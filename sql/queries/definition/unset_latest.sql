@@ -1,5 +1,5 @@
--- purpose: the version that was the newest is so no longer; if it is the published one and stays it ($3), what is shown
---          of that has changed: the revision counts one more, and all nodes hear of it
+-- purpose: unset is_latest of the newest version; if that is the published one and stays published ($3), increase the
+--          revision and notify all nodes
 -- caller:  store::definition, in the transaction that holds the definition's lock
 -- index:   definition_latest, revision_pkey
 -- locks:   definition, then revision; at the commit, the global lock of NOTIFY

@@ -1,4 +1,4 @@
--- purpose: change the body of a draft that was never published
+-- purpose: update a draft that was never published
 -- caller:  store::definition, in the transaction that holds the definition's lock
 -- index:   definition_pkey
 -- locks:   definition

@@ -1,4 +1,4 @@
--- purpose: wait for the right to publish one stimulus: nobody may begin to wait for it meanwhile
+-- purpose: lock one stimulus key: no bookmark that waits for it may be created meanwhile
 -- caller:  store::event
 -- index:   none
 -- locks:   advisory (schema key, stimulus key) exclusive, under lock_timeout

@@ -1,22 +1,22 @@
--- purpose: publish an event once: to every bookmark that waits for it, to every published trigger, else into the inbox.
---          A start that the activation strategy refuses is not made, and told; while what counts is not known yet, it
---          fails and is tried again
+-- purpose: publish an event once: to every bookmark that waits for it, to every published trigger, else into the
+--          inbox. A start that the activation strategy refuses is not made, and reported; while the strategy is being
+--          seeded the statement fails, to be tried again
 -- caller:  store::event, in the transaction that holds the stimulus key
 -- index:   idempotency_key_pkey, bookmark_hash, instance_pkey, trigger_hash, definition_published, activation_held
--- locks:   request by key, then activation by key, then work, then inbox
-WITH remembered AS (
+-- locks:   idempotency_key by key, then activation by key, then work, then inbox
+WITH accepted AS (
     INSERT INTO idempotency_key (tenant_id, route, key, fingerprint) VALUES ($1, $2, $3, $4)
     ON CONFLICT (tenant_id, route, key) DO UPDATE
         SET fingerprint = excluded.fingerprint, instance_id = excluded.instance_id,
             expires_at = excluded.expires_at
-        -- A key whose time is over stands for nothing, also before it is swept.
+        -- An expired key is replaced, also before it is purged.
         WHERE idempotency_key.expires_at <= now()
     RETURNING expires_at
 ), waiting AS MATERIALIZED (
     SELECT b.instance_id, b.id
     FROM bookmark b
     JOIN instance i ON i.tenant_id = b.tenant_id AND i.id = b.instance_id
-    WHERE EXISTS (SELECT 1 FROM remembered)
+    WHERE EXISTS (SELECT 1 FROM accepted)
       AND b.tenant_id = $1 AND b.hash = $5 AND b.publishable
       AND ($8::text IS NULL OR i.correlation_id = $8)
       AND ($9::text IS NULL OR b.instance_id = $9)
@@ -30,7 +30,7 @@ WITH remembered AS (
            CASE WHEN d.seeding = 2 /* seed */ THEN raise_activation_unseeded()
                 WHEN d.activation_strategy > 0 /* always */ THEN activation_blocked($1, d.activation_strategy, d.definition_id, $8)
                 ELSE false END AS blocked
-    FROM remembered r
+    FROM accepted r
     CROSS JOIN trigger t
     JOIN definition d ON d.tenant_id = t.tenant_id AND d.definition_id = t.definition_id AND d.is_published
     WHERE t.tenant_id = $1 AND t.hash = $5 AND $9::text IS NULL AND $10::text IS NULL
@@ -58,12 +58,12 @@ WITH remembered AS (
 ), kept AS (
     INSERT INTO inbox (tenant_id, hash, name, payload, correlation_id, instance_id, activity_execution_id, expires_at)
     SELECT $1, $5, $6, $7, $8, $9, $10, now() + $11::bigint * interval '1 microsecond'
-    FROM remembered
-    -- A refused start has met the event all the same.
+    FROM accepted
+    -- An event whose start is refused has matched its trigger.
     WHERE NOT EXISTS (SELECT 1 FROM waiting) AND NOT EXISTS (SELECT 1 FROM triggered)
     RETURNING 1
 )
-SELECT (SELECT count(*) FROM remembered) AS remembered, (SELECT count(*) FROM resumed) AS resumed,
+SELECT (SELECT count(*) FROM accepted) AS accepted, (SELECT count(*) FROM resumed) AS resumed,
        (SELECT count(*) FROM started) AS started, (SELECT count(*) FROM kept) AS kept,
        ARRAY(SELECT g.definition_id FROM triggered g
              WHERE NOT EXISTS (SELECT 1 FROM started s WHERE s.instance_id = g.instance_id)) AS refused

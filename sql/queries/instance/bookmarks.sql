@@ -1,4 +1,4 @@
--- purpose: list the bookmarks of an instance, with when it was made, which tells it from one that had its id before
+-- purpose: list the bookmarks of an instance, with its creation time, which distinguishes instances of one id
 -- caller:  store::instance
 -- index:   instance_pkey, bookmark_pkey
 -- locks:   none; one snapshot

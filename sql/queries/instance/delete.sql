@@ -1,10 +1,10 @@
--- purpose: delete an instance with all that belongs to it, or the start that was to become one; whether there was
---          either, the rows of work whose doors wait, and whether somebody holds a row that came after the others were
---          locked: a straggler that waits for our instance, so that we must not wait for him, and begin anew
+-- purpose: delete an instance with all that belongs to it, or a start that is not committed yet; returns whether
+--          there was one, its rows of work, and whether rows were missed that other sessions hold: those may wait for
+--          our locks, so the caller begins anew instead of waiting
 -- caller:  store::instance::delete, in the transaction that holds its locks
 -- index:   instance_pkey, bookmark_pkey, timer_pkey, work_instance, inbox_instance, dead_letter_instance, activation_instance, burst_record_pkey
--- locks:   all of it; work and timers that somebody has locked are left, inbox by id
--- What an idempotency key stands for stays: a retry of the start finds no instance, and starts none.
+-- locks:   all of its rows; locked work and timers are skipped, inbox by id
+-- Idempotency keys stay: a retry of the start finds no instance, and starts none.
 WITH gone AS (
     DELETE FROM instance i WHERE i.tenant_id = $1 AND i.id = $2 RETURNING 1
 ), work_held AS MATERIALIZED (
@@ -14,7 +14,7 @@ WITH gone AS (
     SELECT t.id FROM timer t WHERE t.tenant_id = $1 AND t.instance_id = $2
     ORDER BY t.tenant_id, t.instance_id, t.id FOR UPDATE SKIP LOCKED
 ), inbox_held AS MATERIALIZED (
-    -- Such a row is written once, so that it is seen where it is locked.
+    -- A row of the inbox is never updated, so that it is found where it is locked.
     SELECT x.ctid AS place FROM inbox x WHERE x.tenant_id = $1 AND x.instance_id = $2 ORDER BY x.tenant_id, x.id FOR UPDATE
 ), work_gone AS (
     DELETE FROM work w USING work_held h WHERE w.tenant_id = h.tenant_id AND w.id = h.id RETURNING w.id, w.kind
@@ -26,14 +26,14 @@ WITH gone AS (
     DELETE FROM activation a WHERE a.tenant_id = $1 AND a.instance_id = $2
 ), inbox_gone AS (
     DELETE FROM inbox x USING inbox_held h WHERE x.ctid = h.place
-), letter_gone AS (
+), dead_letter_gone AS (
     DELETE FROM dead_letter d WHERE d.tenant_id = $1 AND d.instance_id = $2 RETURNING d.kind
 ), record_gone AS (
     -- Partitions of days before the instance are left out.
     DELETE FROM burst_record r WHERE r.tenant_id = $1 AND r.instance_id = $2 AND r.at >= $3
 )
 SELECT EXISTS (SELECT 1 FROM gone) OR EXISTS (SELECT 1 FROM work_gone w WHERE w.kind = 0 /* start */)
-       OR EXISTS (SELECT 1 FROM letter_gone d WHERE d.kind = 0 /* start */) AS known,
+       OR EXISTS (SELECT 1 FROM dead_letter_gone d WHERE d.kind = 0 /* start */) AS known,
        ARRAY(SELECT w.id FROM work_gone w ORDER BY w.id) AS works,
        (SELECT count(*) FROM work w WHERE w.tenant_id = $1 AND w.instance_id = $2) > (SELECT count(*) FROM work_held)
        OR (SELECT count(*) FROM timer t WHERE t.tenant_id = $1 AND t.instance_id = $2)

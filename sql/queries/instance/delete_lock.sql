@@ -1,5 +1,5 @@
--- purpose: lock an instance that is about to be deleted, in a statement after its work, so that one is seen whose first
---          commit that waited for; the next statement's snapshot is newer than the last commit that it can have
+-- purpose: lock an instance that is about to be deleted, in a statement after its work, so that it sees a first
+--          commit that ended meanwhile
 -- caller:  store::instance::delete, in its transaction
 -- index:   instance_pkey
 -- locks:   instance

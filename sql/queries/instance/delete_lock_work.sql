@@ -1,13 +1,13 @@
--- purpose: lock what is to be done for an instance that is about to be deleted, and what was given up of it: a commit or
---          a replay in flight ends first
+-- purpose: lock the dead letters, work and timers of an instance that is about to be deleted; waits for a commit or a
+--          replay in flight
 -- caller:  store::instance::delete, in its transaction
 -- index:   dead_letter_instance, work_instance, timer_pkey
 -- locks:   dead letters by id, then work by id, then timer by id
-WITH letter_held AS MATERIALIZED (
+WITH dead_letter_held AS MATERIALIZED (
     SELECT d.id FROM dead_letter d WHERE d.tenant_id = $1 AND d.instance_id = $2 ORDER BY d.tenant_id, d.id FOR UPDATE
 ), work_held AS MATERIALIZED (
     SELECT w.id FROM work w
-    WHERE w.tenant_id = $1 AND w.instance_id = $2 AND (SELECT count(*) FROM letter_held) >= 0
+    WHERE w.tenant_id = $1 AND w.instance_id = $2 AND (SELECT count(*) FROM dead_letter_held) >= 0
     ORDER BY w.tenant_id, w.id FOR UPDATE
 ), timer_held AS MATERIALIZED (
     SELECT t.id FROM timer t

@@ -1,5 +1,5 @@
--- purpose: name the instances that a bulk action means: by ids, definitions, a version, or several of these at once;
---          starts that have not run yet are named, too
+-- purpose: list the instances of a bulk operation: by ids, definitions, a version, or several of these; with starts
+--          that have not run yet
 -- caller:  store::instance::delete
 -- index:   instance_pkey, instance_by_definition, work_start
 -- locks:   none

@@ -1,4 +1,4 @@
--- purpose: load instances that we hold the locks of, in a statement after the claim, so that its snapshot is newer
+-- purpose: load instances whose locks the caller holds, in a statement after the claim, so that its snapshot is newer
 -- caller:  store::claim
 -- index:   instance_pkey
 -- locks:   none

@@ -1,4 +1,4 @@
--- purpose: how many locks the server's table is made for, and who we are to the other sessions
+-- purpose: read how many locks the server's table is made for, and the process of this session
 -- caller:  lock::provider::postgres::session
 -- index:   none
 -- locks:   none

@@ -1,4 +1,4 @@
--- purpose: give back each key that is held alone; the answer names those that were not held, of which there are none
+-- purpose: release keys that are held exclusively; returns those that were not held, of which there are none
 -- caller:  lock::provider::postgres::session
 -- index:   none
 -- locks:   none

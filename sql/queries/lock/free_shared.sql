@@ -1,4 +1,4 @@
--- purpose: the same as lock_free, of keys that are held shared
+-- purpose: release keys that are held shared; returns those that were not held, of which there are none
 -- caller:  lock::provider::postgres::session
 -- index:   none
 -- locks:   none

@@ -1,6 +1,6 @@
--- purpose: name the sessions that hold advisory keys of this schema ($2 and $3: the classes of its two-integer keys; $4:
---          64-bit keys) and are no node's: by their application name, or as their role may not write what nodes write.
---          Every role may read pg_locks, and who a session is in pg_stat_activity
+-- purpose: list the sessions that hold advisory keys of this schema ($2 and $3: the classes of its two-integer keys;
+--          $4: 64-bit keys) and belong to no node: by application name, or as their role may not write what nodes
+--          write. Every role may read pg_locks, and the role and application of a session in pg_stat_activity
 -- caller:  store::lock
 -- index:   none: both are views of the server's memory
 -- locks:   none

@@ -1,5 +1,5 @@
--- purpose: list the named locks that nodes hold in the server, with how many sessions wait for each. Every role may read
---          pg_locks, and application_name in pg_stat_activity
+-- purpose: list the locks that nodes hold in the server, with the number of sessions that wait for each. Every role
+--          may read pg_locks, and application_name in pg_stat_activity
 -- caller:  store::lock::report
 -- index:   none: both are views of the server's memory
 -- locks:   none

@@ -1,4 +1,4 @@
--- purpose: give keys back
+-- purpose: release keys
 -- caller:  store::lock
 -- index:   none
 -- locks:   none

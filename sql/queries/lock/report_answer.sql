@@ -1,7 +1,7 @@
--- purpose: say what locks this node has, and forget what nodes said that are gone
+-- purpose: write the lock report of this node, and delete those of nodes that are gone
 -- caller:  store::lock::report
 -- index:   lock_report_pkey, node_pkey
--- locks:   own row of lock_report, then rows of the gone; locked ones are skipped
+-- locks:   own row of lock_report, then those of nodes that are gone; locked ones are skipped
 WITH gone AS (
     DELETE FROM lock_report r
     WHERE r.incarnation IN (SELECT g.incarnation FROM lock_report g

@@ -1,4 +1,4 @@
--- purpose: ask every node for its locks, and tell since when an answer counts
+-- purpose: request a lock report of every node; returns the time from which a report counts
 -- caller:  store::lock::report
 -- index:   none
 -- locks:   none

@@ -1,4 +1,4 @@
--- purpose: count the nodes that live and have not answered since they were asked
+-- purpose: count the live nodes that have not reported since a time
 -- caller:  store::lock::report
 -- index:   node_pkey, lock_report_pkey
 -- locks:   none

@@ -1,4 +1,4 @@
--- purpose: read what the nodes said of their locks since they were asked
+-- purpose: read the lock reports since a time
 -- caller:  store::lock::report
 -- index:   lock_report_pkey
 -- locks:   none

@@ -1,5 +1,5 @@
--- purpose: try to take each key alone; the answer names those that could not be had, so that success costs no row. The filter is
---          evaluated once for each key: no LIMIT, ORDER BY or further condition here
+-- purpose: try to take each key exclusively; returns those that are locked elsewhere, so that success costs no row.
+--          The filter is evaluated once for each key: no LIMIT, ORDER BY or further condition here
 -- caller:  lock::provider::postgres::session
 -- index:   none
 -- locks:   advisory (64-bit key), try only, held by the session

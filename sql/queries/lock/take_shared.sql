@@ -1,4 +1,4 @@
--- purpose: the same as lock_take, shared
+-- purpose: try to take each key shared, as lock/take
 -- caller:  lock::provider::postgres::session
 -- index:   none
 -- locks:   advisory (64-bit key), try only, held by the session

@@ -1,4 +1,4 @@
--- purpose: a fencing token: a transaction id is logged, and grows across restarts of the server
+-- purpose: draw a fencing token: a transaction id is logged, and grows across restarts of the server
 -- caller:  lock::provider::postgres::session
 -- index:   none
 -- locks:   none

@@ -1,4 +1,4 @@
--- purpose: try to take each key; no WHERE, LIMIT or ORDER here: they could lock what they do not return
+-- purpose: try to take each key; no WHERE, LIMIT or ORDER BY here: they could lock what they do not return
 -- caller:  lock::provider::postgres::session, store::lock
 -- index:   none
 -- locks:   advisory (64-bit key), try only, held by the session

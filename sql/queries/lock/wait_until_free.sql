@@ -1,5 +1,5 @@
--- purpose: wait, bounded, until the liveness lock of a neighbour is free: its process is gone then
+-- purpose: wait, with a timeout, until the liveness lock of another node is free: its process is gone then
 -- caller:  store::lock
 -- index:   none
--- locks:   advisory (liveness of the neighbour), for as long as the statement runs
+-- locks:   advisory (liveness lock of the other node), for as long as the statement runs
 SELECT wait_for_lock($1, $2) AS is_free

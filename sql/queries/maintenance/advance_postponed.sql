@@ -1,5 +1,5 @@
--- purpose: make due what waits for longer than any pause lasts: it was postponed, or accepted, before the clock was stepped
---          back. Delays keep the time that they are due at
+-- purpose: make rows due that wait for longer than any backoff: they were postponed, or accepted, before the clock
+--          was stepped back. Timers keep the time that they are due at
 -- caller:  store::maintenance
 -- index:   work_ready, timer_postponed
 -- locks:   work, then timer, in the order of their times; locked ones are skipped

@@ -1,8 +1,8 @@
--- purpose: take on a job of the cluster that is due: whoever moves its time on does it, everybody else finds it moved.
---          One that is further ahead than two intervals is due, too: the clock was stepped back since
+-- purpose: claim a job of the cluster that is due, by moving its next run forward. A job that is further ahead than
+--          two periods is due, too: the clock was stepped back
 -- caller:  store::maintenance
 -- index:   cluster_job_pkey
--- locks:   the job's row; one that somebody has locked is his
+-- locks:   the row of the job; a locked one is skipped
 WITH due AS MATERIALIZED (
     SELECT j.name FROM cluster_job j
     WHERE j.name = $1

@@ -1,4 +1,4 @@
--- purpose: make the partitions of today and the days ahead
+-- purpose: create the partitions of today and the days ahead
 -- caller:  store::maintenance
 -- index:   none
 -- locks:   advisory (schema key, partitions); the parent tables, shared

@@ -1,4 +1,4 @@
--- purpose: write something to the log whose commit waits for its flush, and so for that of all before it
+-- purpose: write to the WAL; the commit waits for its flush, and so for that of all commits before it
 -- caller:  store::maintenance
 -- index:   none
 -- locks:   none

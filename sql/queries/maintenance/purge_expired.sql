@@ -1,9 +1,9 @@
--- purpose: forget stimuli and idempotency keys whose time is over, and what nobody can wait for any more; stimuli that
---          were meant for an instance, a correlation id or an activity become dead letters, which are forgotten when they
---          are older than $1 microseconds. Other letters stay: what they are about waits for them
+-- purpose: delete expired stimuli, idempotency keys and results of work. Stimuli for an instance, a correlation id or
+--          an activity execution become dead letters, which are deleted when they are older than $1 microseconds.
+--          Other dead letters stay
 -- caller:  store::maintenance
 -- index:   inbox_expiry, idempotency_key_expiry, unmatched_work_expiry, instance_pkey, dead_letter_expiry
--- locks:   inbox rows, then request rows, then unmet ones, then letters; locked ones are skipped
+-- locks:   inbox, then idempotency_key, then unmatched_work, then dead_letter; locked ones are skipped
 WITH stale AS MATERIALIZED (
     SELECT tenant_id, id FROM inbox WHERE expires_at <= now()
     ORDER BY expires_at LIMIT 1000 FOR UPDATE SKIP LOCKED
@@ -11,23 +11,23 @@ WITH stale AS MATERIALIZED (
     SELECT tenant_id, route, key FROM idempotency_key WHERE expires_at <= now()
     ORDER BY expires_at LIMIT 1000 FOR UPDATE SKIP LOCKED
 ), unmatched_old AS MATERIALIZED (
-    -- Longer than the idempotency key lives that may ask for it.
+    -- Longer than the idempotency keys that may refer to it.
     SELECT tenant_id, work_id FROM unmatched_work WHERE ended_at < now() - interval '25 hours'
     ORDER BY ended_at LIMIT 1000 FOR UPDATE SKIP LOCKED
-), letter_old AS MATERIALIZED (
+), dead_letter_old AS MATERIALIZED (
     SELECT ctid AS place FROM dead_letter
     WHERE kind = 6 /* inbox */ AND created_at < now() - $1::bigint * interval '1 microsecond'
     ORDER BY created_at LIMIT 1000 FOR UPDATE SKIP LOCKED
-), letter_gone AS (
-    -- By place: a join would rather read the whole table.
-    DELETE FROM dead_letter d WHERE d.ctid = ANY (ARRAY(SELECT o.place FROM letter_old o)) RETURNING 1
+), dead_letter_gone AS (
+    -- By ctid: the plan of a join would read the whole table.
+    DELETE FROM dead_letter d WHERE d.ctid = ANY (ARRAY(SELECT o.place FROM dead_letter_old o)) RETURNING 1
 ), unmatched_gone AS (
     DELETE FROM unmatched_work u USING unmatched_old o WHERE u.tenant_id = o.tenant_id AND u.work_id = o.work_id RETURNING 1
 ), inbox_gone AS (
     DELETE FROM inbox x USING stale s WHERE x.tenant_id = s.tenant_id AND x.id = s.id
     RETURNING x.tenant_id, x.id, x.hash, x.name, x.payload, x.correlation_id, x.instance_id, x.activity_execution_id,
               x.created_at
-), letters AS (
+), dead_letters AS (
     INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, inbox_id, hash, name, correlation_id,
                              activity_execution_id, body, failures, crashes, accepted_at)
     SELECT x.tenant_id, coalesce(x.instance_id, ''), 6 /* inbox */,
@@ -44,4 +44,4 @@ WITH stale AS MATERIALIZED (
     RETURNING 1
 )
 SELECT (SELECT count(*) FROM inbox_gone) + (SELECT count(*) FROM request_gone)
-       + (SELECT count(*) FROM unmatched_gone) + (SELECT count(*) FROM letter_gone) AS purged
+       + (SELECT count(*) FROM unmatched_gone) + (SELECT count(*) FROM dead_letter_gone) AS purged

@@ -1,6 +1,5 @@
--- purpose: tell which of the tables that all work goes through are worth a vacuum: little in them is alive, as far as is
---          known ($1 rows), and they are small ($2 bytes), as what is dead and cannot go yet for an old snapshot is walked over
---          in vain. The others are left to the server's own
+-- purpose: read which of the two hot tables are worth a vacuum: few live rows (under $1, as far as is known) and
+--          small (under $2 bytes). Larger ones are left to autovacuum
 -- caller:  store::maintenance
 -- index:   none: lookups by name in the catalog
 -- locks:   none

@@ -1,4 +1,4 @@
--- purpose: tell which migrations were applied, and what they were then
+-- purpose: list the migrations that were applied, with name and checksum
 -- caller:  db::migrate
 -- index:   refinery_schema_history_pkey
 -- locks:   none

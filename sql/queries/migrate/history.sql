@@ -1,4 +1,4 @@
--- purpose: tell whether the schema has ever been migrated
+-- purpose: read whether the schema was ever migrated
 -- caller:  db::migrate
 -- index:   none
 -- locks:   none

@@ -1,4 +1,4 @@
--- purpose: tell whether the schema is there
+-- purpose: read whether the schema exists
 -- caller:  db::migrate
 -- index:   none
 -- locks:   none

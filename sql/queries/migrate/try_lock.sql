@@ -1,4 +1,4 @@
--- purpose: let one process migrate at a time
+-- purpose: try to take the lock of migrations
 -- caller:  db::migrate
 -- index:   none
 -- locks:   advisory (schema key, 1), held until the session ends, try only

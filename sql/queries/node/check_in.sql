@@ -1,4 +1,4 @@
--- purpose: check in, and learn in the same round trip what there is to do, who is there and who is late
+-- purpose: check in, and read in the same round trip what is due, which nodes are registered and which are late
 -- caller:  store::node, from the check-in thread
 -- index:   node_pkey, timer_due, work_ready, schedule_due, schedule_queued
 -- locks:   own node row
@@ -7,7 +7,7 @@ WITH checked_in AS (
 ), late AS (
     SELECT n.incarnation, (extract(epoch FROM n.tolerance) * 1000000)::bigint AS tolerance
     FROM node n
-    -- Further ahead: it has not checked in since the clock was stepped back.
+    -- Further ahead: no check-in since the clock was stepped back.
     WHERE (n.last_seen < clock_timestamp() - n.tolerance OR n.last_seen > clock_timestamp() + n.tolerance)
       AND n.incarnation <> $1
 ), others AS (
@@ -31,17 +31,17 @@ SELECT EXISTS (SELECT 1 FROM checked_in)
         ORDER BY s.next_fire, s.id LIMIT 1) AS next_fire,
        EXISTS (SELECT 1 FROM schedule s WHERE s.queued IS NOT NULL AND NOT s.paused) AS queued,
        EXISTS (SELECT 1 FROM others o WHERE 'worker' = ANY (o.roles)) AS has_worker_peers,
-       -- Nothing that is not claimed was due before.
+       -- No unclaimed row is due before it.
        least(h.at, now()) AS head,
        p.worker_peers,
        p.rank,
-       -- Of the whole server: one number, whose growth tells how many transactions write.
+       -- Of the whole server; its growth is the number of transactions that write.
        pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS transactions,
        clock_timestamp() AS clock
 FROM (SELECT least((SELECT t.available_at FROM timer t WHERE t.claimed_by IS NULL ORDER BY t.available_at LIMIT 1),
                    (SELECT w.available_at FROM work w WHERE w.claimed_by IS NULL
                     ORDER BY w.available_at, w.id LIMIT 1))) h(at),
-     -- Whoever cannot run every version looks for itself, and has no share of a backlog.
+     -- A node that cannot run every version polls for itself, and has no shard of a backlog.
      (SELECT count(*) AS worker_peers, count(*) FILTER (WHERE o.incarnation < $1) AS rank
       FROM others o
       WHERE 'worker' = ANY (o.roles) AND o.missing_activity_types = '{}') p

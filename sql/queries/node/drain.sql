@@ -1,4 +1,4 @@
--- purpose: say that this node is about to stop
+-- purpose: mark a node as about to stop
 -- caller:  store::node
 -- index:   node_pkey
 -- locks:   own node row

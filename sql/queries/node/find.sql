@@ -1,4 +1,4 @@
--- purpose: find the incarnations that are registered, or departing, under a node id
+-- purpose: list the incarnations that are registered, or being removed, under a node id
 -- caller:  store::node
 -- index:   none (a handful of rows)
 -- locks:   none

@@ -1,4 +1,4 @@
--- purpose: leave in good order: nothing is claimed any more
+-- purpose: delete a node that stops in good order and holds no claims
 -- caller:  store::node
 -- index:   node_pkey, fence_pkey
 -- locks:   fence, then node

@@ -1,4 +1,4 @@
--- purpose: list who is there, and who has died but is not forgotten yet, with how many instances each has in its hands
+-- purpose: list the registered nodes and those that are being removed, each with the number of instances that it runs
 -- caller:  store::node
 -- index:   node_pkey, removed_node_pkey, work_claimed, timer_claimed
 -- locks:   none
@@ -12,7 +12,7 @@ SELECT n.incarnation, n.node_id, n.started_at, n.last_seen,
         FROM (SELECT w.tenant_id, w.instance_id FROM work w WHERE w.claimed_by = n.incarnation
               UNION SELECT t.tenant_id, t.instance_id FROM timer t WHERE t.claimed_by = n.incarnation) h) AS running,
        (extract(epoch FROM clock_timestamp() - n.started_at) * 1000)::bigint AS age_ms, n.missing_activity_types, n.roles,
-       -- Who was killed cannot take its term back: it is over while there is a greater one.
+       -- A killed leader does not reset its term: the term has ended if there is a greater one.
        CASE WHEN n.scheduler_term = max(n.scheduler_term) OVER () THEN n.scheduler_term END AS scheduler_term
 FROM (SELECT incarnation, node_id, started_at, last_seen, tolerance, draining, NULL::timestamptz AS departed_at, missing_activity_types,
              roles, scheduler_term

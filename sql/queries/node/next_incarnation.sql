@@ -1,4 +1,4 @@
--- purpose: take the next incarnation
+-- purpose: draw the next incarnation
 -- caller:  store::node
 -- index:   none
 -- locks:   none

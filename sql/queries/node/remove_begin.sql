@@ -1,4 +1,4 @@
--- purpose: mark an incarnation as departing before its fence rows can be had: it holds them in a commit that does not end
+-- purpose: record the removal of a node before its fence rows are deleted: a commit that does not end may hold them
 -- caller:  store::node::removal
 -- index:   removed_node_pkey, work_claimed, timer_claimed
 -- locks:   none

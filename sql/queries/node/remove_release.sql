@@ -1,10 +1,10 @@
--- purpose: release the claims of a departed incarnation, a batch at a time, with the blame for its death: if a row that
---          had crashed twice was among them, that alone, else all. At its third crash a row becomes a dead letter, if it
---          was there at half of the deaths within ten minutes or more; at its tenth in any case
+-- purpose: release the claims of a removed node, a batch at a time. A crash is counted for its isolated rows (crashes
+--          >= 2) if it had any, else for all. At its third crash a row becomes a dead letter if it was claimed at
+--          half of the crashes within ten minutes or more; at its tenth in any case
 -- caller:  store::node::removal
 -- index:   work_claimed, timer_claimed
--- locks:   work by id, then timer by id; locked rows are skipped and found by the next sweep
-WITH verdict AS MATERIALIZED (
+-- locks:   work by id, then timer by id; locked rows are skipped and found by the next run
+WITH cause AS MATERIALIZED (
     SELECT coalesce(bool_or(d.crashed), false) AS crashed, coalesce(bool_or(d.had_isolated), false) AS had_isolated,
            greatest(3, least(10, ((SELECT count(*) FROM crash x
                                    WHERE x.crashed_at > clock_timestamp() - interval '10 minutes') + 1) / 2)) AS last_crash
@@ -15,38 +15,38 @@ WITH verdict AS MATERIALIZED (
 ), timer_held AS MATERIALIZED (
     SELECT t.tenant_id, t.instance_id, t.id, t.crashes FROM timer t WHERE t.claimed_by = $1
     ORDER BY t.tenant_id, t.instance_id, t.id LIMIT 500 FOR NO KEY UPDATE SKIP LOCKED
-), work_judged AS MATERIALIZED (
+), work_counted AS MATERIALIZED (
     SELECT h.tenant_id, h.id, h.crashes + (v.crashed AND (h.crashes >= 2 OR NOT v.had_isolated))::integer AS crashes,
            v.last_crash
-    FROM work_held h, verdict v
-), timer_judged AS MATERIALIZED (
+    FROM work_held h, cause v
+), timer_counted AS MATERIALIZED (
     SELECT h.tenant_id, h.instance_id, h.id,
            h.crashes + (v.crashed AND (h.crashes >= 2 OR NOT v.had_isolated))::integer AS crashes,
            v.last_crash
-    FROM timer_held h, verdict v
+    FROM timer_held h, cause v
 ), work_back AS (
     UPDATE work w SET claimed_by = NULL, available_at = now(), crashes = j.crashes
-    FROM work_judged j WHERE w.tenant_id = j.tenant_id AND w.id = j.id AND j.crashes < j.last_crash
+    FROM work_counted j WHERE w.tenant_id = j.tenant_id AND w.id = j.id AND j.crashes < j.last_crash
     RETURNING 1
 ), timer_back AS (
     UPDATE timer t SET claimed_by = NULL, available_at = now(), crashes = j.crashes
-    FROM timer_judged j WHERE t.tenant_id = j.tenant_id AND t.instance_id = j.instance_id AND t.id = j.id
+    FROM timer_counted j WHERE t.tenant_id = j.tenant_id AND t.instance_id = j.instance_id AND t.id = j.id
       AND j.crashes < j.last_crash
     RETURNING 1
 ), work_dead AS (
-    DELETE FROM work w USING work_judged j WHERE w.tenant_id = j.tenant_id AND w.id = j.id AND j.crashes >= j.last_crash
+    DELETE FROM work w USING work_counted j WHERE w.tenant_id = j.tenant_id AND w.id = j.id AND j.crashes >= j.last_crash
     RETURNING w.tenant_id, w.instance_id, w.id, w.kind, w.definition_id, w.version_id, w.definition_version, w.body,
               w.failures, j.crashes, w.created_at
 ), timer_dead AS (
-    DELETE FROM timer t USING timer_judged j
+    DELETE FROM timer t USING timer_counted j
     WHERE t.tenant_id = j.tenant_id AND t.instance_id = j.instance_id AND t.id = j.id AND j.crashes >= j.last_crash
     RETURNING t.tenant_id, t.instance_id, t.id, t.due, t.failures, j.crashes
 ), freed AS (
-    -- A start that is given up keeps nobody from starting; a replay asks again.
+    -- A dead-lettered start holds no activation key; a replay takes it again.
     DELETE FROM activation a USING work_dead d
     WHERE d.kind = 0 /* start */ AND a.tenant_id = d.tenant_id AND a.instance_id = d.instance_id
       AND NOT EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = a.tenant_id AND i.id = a.instance_id)
-), letters AS (
+), dead_letters AS (
     INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, timer_id, definition_id, version_id,
                              definition_version, body, due, failures, crashes, accepted_at)
     SELECT d.tenant_id, d.instance_id, d.kind, 'the process that ran it died, ' || d.crashes || ' times', d.id, NULL,
@@ -59,5 +59,5 @@ WITH verdict AS MATERIALIZED (
     FROM timer_dead d
     RETURNING 1
 )
-SELECT (SELECT count(*) FROM work_back) + (SELECT count(*) FROM timer_back) + (SELECT count(*) FROM letters) AS released,
-       (SELECT count(*) FROM letters) AS dead
+SELECT (SELECT count(*) FROM work_back) + (SELECT count(*) FROM timer_back) + (SELECT count(*) FROM dead_letters) AS released,
+       (SELECT count(*) FROM dead_letters) AS dead

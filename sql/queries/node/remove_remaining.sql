@@ -1,4 +1,4 @@
--- purpose: tell whether anything is still claimed by an incarnation, locked rows included
+-- purpose: read whether anything is still claimed by an incarnation, locked rows included
 -- caller:  store::node::removal
 -- index:   work_claimed, timer_claimed
 -- locks:   none

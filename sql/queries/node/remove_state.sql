@@ -1,4 +1,5 @@
--- purpose: tell whether an incarnation still stands (or departs, unfinished), whether it is late, and shows life
+-- purpose: read whether an incarnation is registered or being removed, whether its check-in is late, and whether it
+--          has an idle session
 -- caller:  store::node::removal
 -- index:   node_pkey, removed_node_pkey
 -- locks:   none

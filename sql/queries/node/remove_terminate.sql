@@ -1,4 +1,4 @@
--- purpose: end every session of a departed or expired incarnation
+-- purpose: terminate every session of a removed or expired incarnation
 -- caller:  store::node::removal
 -- index:   none
 -- locks:   none

@@ -1,4 +1,4 @@
--- purpose: find the departures that somebody began and did not end; whoever began one may have died of it
+-- purpose: list removals that were not completed: the node that began one may have died
 -- caller:  store::node::removal
 -- index:   removed_node_pkey
 -- locks:   none

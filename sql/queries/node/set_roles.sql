@@ -1,4 +1,4 @@
--- purpose: a node says what it does in the cluster
+-- purpose: set the roles of a node
 -- caller:  store::node
 -- index:   node_pkey
 -- locks:   own node row

@@ -1,4 +1,4 @@
--- purpose: a node says that it is the active scheduler, in which term, or that it is no more
+-- purpose: set the term in which a node is the leader of the schedulers; null: it is not
 -- caller:  store::node
 -- index:   node_pkey
 -- locks:   own node row

@@ -1,4 +1,4 @@
--- purpose: tell how long after a moment each of some instances has begun an activity, in milliseconds
+-- purpose: read how long after a time each of some instances began an activity, in milliseconds
 -- caller:  store::observe, from `mainspring bench failover`
 -- index:   burst_record_pkey
 -- locks:   none

@@ -1,4 +1,4 @@
--- purpose: list the instances whose work a node has in its hands
+-- purpose: list the instances whose work a node has claimed
 -- caller:  store::observe, from `mainspring bench failover`
 -- index:   work_claimed
 -- locks:   none

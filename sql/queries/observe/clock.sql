@@ -1,4 +1,4 @@
--- purpose: read the database's clock
+-- purpose: read the clock of the database
 -- caller:  store::observe, from `mainspring bench failover`
 -- index:   none
 -- locks:   none

@@ -1,4 +1,4 @@
--- purpose: count those of some instances that have finished as they should
+-- purpose: count those of some instances that finished normally
 -- caller:  store::observe, from `mainspring bench failover`
 -- index:   instance_pkey
 -- locks:   none

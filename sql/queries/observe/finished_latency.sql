@@ -1,5 +1,5 @@
--- purpose: tell how many instances have finished as they should since a moment, and how long after it: percentiles 50, 95,
---          99 and 100 in microseconds
+-- purpose: count the instances that finished normally since a time, with percentiles 50, 95, 99 and 100 of how long
+--          after it, in microseconds
 -- caller:  store::observe, from `mainspring bench workflows`
 -- index:   none: it reads all instances once, when all is over
 -- locks:   none

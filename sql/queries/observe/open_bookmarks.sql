@@ -1,4 +1,4 @@
--- purpose: count the bookmarks that an event can meet
+-- purpose: count the bookmarks that a stimulus can match
 -- caller:  store::observe, from `mainspring bench signals`
 -- index:   bookmark_hash
 -- locks:   none

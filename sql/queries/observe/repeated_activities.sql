@@ -1,4 +1,4 @@
--- purpose: count the instances in whose journal an activity has begun or ended more than once
+-- purpose: count the instances in whose journal an activity began or ended more than once
 -- caller:  store::observe, from `mainspring bench failover`, whose workflows have no loops
 -- index:   scans the journal of a schema that the benchmark has made for itself
 -- locks:   none

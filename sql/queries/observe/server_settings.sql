@@ -1,4 +1,4 @@
--- purpose: tell which settings of the server decide how fast it is
+-- purpose: read the settings of the server that decide its speed
 -- caller:  store::observe, from `mainspring bench`
 -- index:   none
 -- locks:   none

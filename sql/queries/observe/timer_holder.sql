@@ -1,4 +1,4 @@
--- purpose: tell which node has the delay of an instance in its hands: it runs what comes after it
+-- purpose: read which node holds the claim on the timer of an instance
 -- caller:  store::observe, from `mainspring demo`
 -- index:   timer_pkey
 -- locks:   none

@@ -1,5 +1,5 @@
--- purpose: tell when instances that were due ran on: how long after the first was due each was, how long after that it
---          began an activity, and how long after that it finished as it should, in microseconds
+-- purpose: read, for instances that were due: how long after the first one each was due, how long after that it began
+--          an activity, and how long after that it finished normally, in microseconds
 -- caller:  store::observe, from `mainspring bench timers`
 -- index:   burst_record_pkey, instance_pkey
 -- locks:   none

@@ -1,4 +1,4 @@
--- purpose: count the delays that nobody has in hands
+-- purpose: count the timers that no node holds a claim on
 -- caller:  store::observe, from `mainspring bench timers`
 -- index:   timer_due
 -- locks:   none

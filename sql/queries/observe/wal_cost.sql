@@ -1,5 +1,5 @@
--- purpose: tell what the server has written so far: bytes of WAL, and how often it was flushed (the server counts these
---          with up to a second's delay; null: from 18 on it counts them elsewhere); and which process serves this session
+-- purpose: read the bytes of WAL that the server has written, the flushes (counted with up to a second's delay; null
+--          from version 18 on) and the process of this session
 -- caller:  store::observe, from `mainspring bench workflows`
 -- index:   none
 -- locks:   none

@@ -1,4 +1,4 @@
--- purpose: tell how often the WAL was flushed so far, where pg_stat_wal does not know it: PostgreSQL 18 and newer
+-- purpose: read the flushes of the WAL on PostgreSQL 18 and newer, where pg_stat_wal does not have them
 -- caller:  store::observe, from `mainspring bench workflows`
 -- index:   none
 -- locks:   none

@@ -1,5 +1,5 @@
--- purpose: read the records in which a page of an instance's journal stands, in order, each with how many entries come
---          before it, and how many there are in all
+-- purpose: read the records with the entries of a page of an instance's journal, in order, each with the number of
+--          entries before it, and the number in all
 -- caller:  store::record
 -- index:   burst_record_pkey
 -- locks:   none

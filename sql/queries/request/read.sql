@@ -1,4 +1,4 @@
--- purpose: read what an idempotency key stands for
+-- purpose: read the request that was accepted under an idempotency key
 -- caller:  store::request
 -- index:   idempotency_key_pkey
 -- locks:   none

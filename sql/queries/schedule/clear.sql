@@ -1,4 +1,4 @@
--- purpose: forget the schedules that the published version no longer has
+-- purpose: delete the schedules that the published version no longer has
 -- caller:  store::schedule, in the publishing transaction
 -- index:   schedule_tenant_id_definition_id_activity_id_key
 -- locks:   schedule, locked before

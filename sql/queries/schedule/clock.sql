@@ -1,4 +1,4 @@
--- purpose: what time it is, once the schedules are locked
+-- purpose: read the clock, after the schedules are locked
 -- caller:  store::schedule
 -- index:   none
 -- locks:   none

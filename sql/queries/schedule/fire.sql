@@ -1,17 +1,17 @@
--- purpose: fire: move on the schedules that still are as they were when it was decided, and with each start what is due
---          of it, in the version that is published now, as its activation strategy allows. Whoever comes second, or
---          meets a schedule in somebody else's hands, does nothing; $3 also fires what is paused
+-- purpose: fire: update the schedules that are unchanged since the decision, and insert the starts that are due, in
+--          the version that is published now and as its activation strategy allows. A schedule that changed, or that
+--          another session has locked, is skipped; $3 also fires paused ones
 -- caller:  store::schedule
 -- index:   schedule_pkey, definition_published, instance_pkey, work_start, activation_held
--- locks:   schedule by id (those that another session has are skipped), then activation by key, then work
-WITH turn AS MATERIALIZED (
+-- locks:   schedule by id (locked ones are skipped), then activation by key, then work
+WITH firing AS MATERIALIZED (
     SELECT t.*, s.definition_id, s.overlap
     FROM unnest($1::schedule_firing[]) t
     JOIN schedule s ON s.tenant_id = t.tenant_id AND s.id = t.id
     WHERE s.version = t.version AND (NOT s.paused OR $3::boolean)
-      -- Never back, whatever was decided.
+      -- The last occurrence never goes back.
       AND (s.last_occurrence IS NULL OR t.last_occurrence >= s.last_occurrence)
-      -- Its strategy was published a moment ago, and what counts is not known yet: not now.
+      -- Not while the activation strategy is being seeded.
       AND NOT EXISTS (SELECT 1 FROM definition d
                       WHERE d.tenant_id = s.tenant_id AND d.definition_id = s.definition_id AND d.is_published
                         AND d.seeding = 2 /* seed */)
@@ -23,10 +23,10 @@ WITH turn AS MATERIALIZED (
            CASE WHEN d.activation_strategy > 0 /* always */ THEN activation_key(d.activation_strategy, d.definition_id, NULL) END AS held,
            CASE WHEN d.activation_strategy > 0 /* always */ THEN activation_blocked(t.tenant_id, d.activation_strategy, d.definition_id, NULL)
                 ELSE false END AS blocked
-    FROM turn t
+    FROM firing t
     JOIN unnest($2::schedule_start[]) x ON x.no = t.no
     JOIN definition d ON d.tenant_id = t.tenant_id AND d.definition_id = t.definition_id AND d.is_published
-    -- A join may be made a walk over all instances, while there seem to be none.
+    -- Without a join, whose plan may walk over all instances while the table seems empty.
     WHERE (SELECT true FROM instance i WHERE i.tenant_id = t.tenant_id AND i.id = x.instance_id LIMIT 1) IS NULL
 ), activated AS (
     INSERT INTO activation (tenant_id, key, instance_id, exclusive, strategy, definition_id)
@@ -45,7 +45,7 @@ WITH turn AS MATERIALIZED (
     WHERE w.held IS NULL
        OR EXISTS (SELECT 1 FROM activated a WHERE a.tenant_id = w.tenant_id AND a.instance_id = w.instance_id)
     ORDER BY w.tenant_id, w.instance_id
-    -- An occurrence starts once, whatever became of its schedule.
+    -- An occurrence starts once.
     ON CONFLICT (tenant_id, instance_id) WHERE definition_id IS NOT NULL DO NOTHING
     RETURNING tenant_id, instance_id
 ), busy AS (
@@ -58,7 +58,7 @@ WITH turn AS MATERIALIZED (
     ON CONFLICT DO NOTHING
 ), counted AS (
     SELECT t.no, count(x.no) AS asked, count(s.instance_id) AS made, max(s.instance_id) AS instance_id
-    FROM turn t
+    FROM firing t
     LEFT JOIN unnest($2::schedule_start[]) x ON x.no = t.no
     LEFT JOIN started s ON s.tenant_id = t.tenant_id AND s.instance_id = x.instance_id
     GROUP BY t.no
@@ -71,7 +71,7 @@ WITH turn AS MATERIALIZED (
         last_lateness = CASE WHEN c.made > 0 THEN t.lateness ELSE s.last_lateness END,
         last_node = CASE WHEN c.made > 0 THEN $4::text ELSE s.last_node END,
         last_instance = coalesce(c.instance_id, s.last_instance)
-    FROM turn t
+    FROM firing t
     JOIN counted c ON c.no = t.no
     WHERE s.tenant_id = t.tenant_id AND s.id = t.id
 )

@@ -1,4 +1,4 @@
--- purpose: list schedules for an operator: those that are due next come first, those that are over or paused last
+-- purpose: list schedules for an operator: the next due first, ended and paused ones last
 -- caller:  store::schedule
 -- index:   scans those of the tenant; an operator's rare look
 -- locks:   none

@@ -1,11 +1,11 @@
--- purpose: list the schedules that are due, oldest first, without locking anything; with whether an instance of them
---          still runs, where that matters
+-- purpose: list the schedules that are due, oldest first, without locking; with whether an instance of each still
+--          runs, where its overlap policy needs that
 -- caller:  store::schedule
 -- index:   schedule_due, activation_held
 -- locks:   none
 SELECT s.tenant_id, s.id, s.definition_id, s.activity_id, s.spec, s.anchor, s.version, s.last_occurrence, s.next_occurrence,
        s.next_fire, s.queued,
-       -- No EXISTS: its plan may hash all of activation.
+       -- Without EXISTS, whose plan may hash all of activation.
        s.overlap > 0 /* allow */ AND coalesce((SELECT true FROM activation a
                                    WHERE a.tenant_id = s.tenant_id AND a.key = schedule_key(s.id) AND a.exclusive
                                    LIMIT 1), false) AS is_running,

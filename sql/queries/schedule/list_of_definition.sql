@@ -1,4 +1,4 @@
--- purpose: tell which schedules a definition has, to see whether those of an equal definition are others
+-- purpose: list the schedules of a definition, to compare them with those of an equal definition
 -- caller:  store::schedule, in the transaction that holds the definition's lock
 -- index:   schedule_tenant_id_definition_id_activity_id_key
 -- locks:   none

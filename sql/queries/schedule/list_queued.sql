@@ -1,4 +1,4 @@
--- purpose: list the schedules of which an occurrence waits and nothing runs any more
+-- purpose: list the schedules with a queued occurrence and no running instance
 -- caller:  store::schedule
 -- index:   schedule_queued, activation_held
 -- locks:   none

@@ -1,4 +1,4 @@
--- purpose: take the schedules of a definition, so that nobody fires them while they are changed
+-- purpose: lock the schedules of a definition, so that none fires while they change
 -- caller:  store::schedule, in the publishing transaction, before anything of activation is touched
 -- index:   schedule_tenant_id_definition_id_activity_id_key
 -- locks:   schedule by id

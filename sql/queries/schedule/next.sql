@@ -1,4 +1,4 @@
--- purpose: microseconds until the next schedule is due, and whether occurrences wait for what runs
+-- purpose: read the microseconds until the next schedule is due, and whether an occurrence is queued
 -- caller:  store::schedule
 -- index:   schedule_due, schedule_queued
 -- locks:   none

@@ -1,4 +1,5 @@
--- purpose: write the schedules that are new or changed; what has fired, and whether it is paused, stays
+-- purpose: insert the schedules that are new, and update those that changed; what has fired, and whether it is
+--          paused, stays
 -- caller:  store::schedule, in the publishing transaction
 -- index:   schedule_pkey
 -- locks:   schedule, locked before

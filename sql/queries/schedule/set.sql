@@ -1,5 +1,4 @@
--- purpose: pause a schedule, let it go on, or write what another time zone database makes of it, if it still is at that
---          version; whether it was
+-- purpose: pause or resume a schedule, or update it for another time zone database, if it is still at that version
 -- caller:  store::schedule
 -- index:   schedule_pkey
 -- locks:   schedule

@@ -1,4 +1,5 @@
--- purpose: tell which session answers, whether what was asked for at its start has reached it, and what server it is
+-- purpose: read the process of the session, whether the settings of its start have reached it, and the server's
+--          version
 -- caller:  db::direct
 -- index:   none
 -- locks:   none

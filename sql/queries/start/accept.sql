@@ -1,15 +1,15 @@
--- purpose: accept starts durably, resolving the version that is published at this moment; those that a worker of this
---          node waits for are born claimed. A start that its version's activation strategy refuses writes nothing, nor
---          does one under a strategy that was published so recently that what counts is not known yet
--- caller:  store::start, in the forms that it names: a start of a workflow that has a strategy, or just had one, is told
---          apart where none is asked for, and not made
+-- purpose: accept starts, in the version that is published now; those that a worker of this node runs at once are
+--          inserted with a claim. A start that the activation strategy refuses writes nothing, nor does one whose
+--          strategy is still being seeded
+-- caller:  store::start, in the forms of StartForm: in the shorter ones a start of a workflow with a strategy, or whose
+--          strategy is being seeded, is reported as strict and not accepted
 -- index:   definition_published, instance_pkey, idempotency_key_pkey, work_start, activation_held
--- locks:   request by key, then activation by key, then work
--- Without EXISTS: that may be made a hash of all starts there are, dead ones with them.
+-- locks:   idempotency_key by key, then activation by key, then work
+-- Without EXISTS, whose plan may hash all starts, dead ones included.
 WITH wanted AS MATERIALIZED (
     SELECT s.no, s.tenant_id, s.instance_id, s.definition_id, s.body, s.claimed, d.version_id, d.version,
 --[asked
-           -- What is born claimed has an id that was made for it.
+           -- The id of a start that is inserted with a claim was generated for it.
            NOT s.claimed AND
            coalesce((SELECT true FROM instance i WHERE i.tenant_id = s.tenant_id AND i.id = s.instance_id LIMIT 1),
                     (SELECT true FROM work w WHERE w.tenant_id = s.tenant_id AND w.instance_id = s.instance_id
@@ -38,7 +38,7 @@ WITH wanted AS MATERIALIZED (
                                   true))
 --]
 --[unasked
-                -- The number of its row: so what was made need not be joined to what was asked for.
+                -- The id of its row, drawn here: the inserted rows need not be joined to the wanted ones.
                 THEN nextval('work_id_seq') END AS id,
            (d.activation_strategy > 0 /* always */ OR d.seeding > 0 /* done */) AS strict
 --]
@@ -46,13 +46,13 @@ WITH wanted AS MATERIALIZED (
     FROM unnest($2::start_request[]) s
 --]
 --[lent
-    -- As a subquery no plan counts them, and the server makes one for all batches where the connection was not told to.
+    -- As a subquery it has the same estimate for each batch, so that a pooled connection gets a generic plan, too.
     FROM unnest((SELECT $2::start_request[])) s
 --]
     LEFT JOIN definition d
         ON d.tenant_id = s.tenant_id AND d.definition_id = s.definition_id AND d.is_published
 --[asked
-), remembered AS (
+), kept_key AS (
     INSERT INTO idempotency_key (tenant_id, route, key, fingerprint, instance_id)
     SELECT w.tenant_id, w.route, w.key, w.fingerprint, w.instance_id
     FROM wanted w
@@ -61,13 +61,13 @@ WITH wanted AS MATERIALIZED (
     ON CONFLICT (tenant_id, route, key) DO UPDATE
         SET fingerprint = excluded.fingerprint, instance_id = excluded.instance_id,
             expires_at = excluded.expires_at
-        -- A key whose time is over stands for nothing, also before it is swept.
+        -- An expired key is replaced, also before it is purged.
         WHERE idempotency_key.expires_at <= now()
     RETURNING tenant_id, route, key
 ), fresh AS (
     SELECT w.*
     FROM wanted w
-    LEFT JOIN remembered r ON r.tenant_id = w.tenant_id AND r.route = w.route AND r.key = w.key
+    LEFT JOIN kept_key r ON r.tenant_id = w.tenant_id AND r.route = w.route AND r.key = w.key
     WHERE w.version_id IS NOT NULL AND NOT w.taken AND NOT w.blocked AND (w.key IS NULL OR r.key IS NOT NULL)
 ), activated AS (
     INSERT INTO activation (tenant_id, key, instance_id, exclusive, strategy, definition_id, correlation_id)
@@ -76,7 +76,7 @@ WITH wanted AS MATERIALIZED (
     FROM fresh f
     WHERE f.held IS NOT NULL
     ORDER BY f.tenant_id, f.held, f.no
-    -- A rival that holds the key since our snapshot, or a start before us in this batch.
+    -- A competing start holds the key since the snapshot, or an earlier start of this batch does.
     ON CONFLICT DO NOTHING
     RETURNING tenant_id, instance_id
 ), made AS (
@@ -88,18 +88,18 @@ WITH wanted AS MATERIALIZED (
     LEFT JOIN activated a ON a.tenant_id = f.tenant_id AND a.instance_id = f.instance_id
     WHERE f.held IS NULL OR a.instance_id IS NOT NULL
     ORDER BY f.tenant_id, f.instance_id
-    -- A rival that took the id since our snapshot fails the statement, and our key with it: the batch is halved until this
-    -- start stands alone, and is told that its id is taken.
+    -- A competing start that took the id since the snapshot fails the statement, and with it the idempotency key: the
+    -- batch is halved until this start is alone, and its caller gets the error.
     RETURNING tenant_id, instance_id, id
 )
 SELECT w.no, w.version_id, w.version, m.id, now() AS accepted_at, w.strict
        , w.blocked OR (f.no IS NOT NULL AND m.id IS NULL
-                       -- Its idempotency key was just written, and would stand for a start that is none: it goes again.
+                       -- Its idempotency key was just written, and is withdrawn: there is no start.
                        AND (w.key IS NULL OR withdraw_idempotency_key(w.tenant_id, w.route, w.key))) AS cannot_start
        , coalesce(w.unseeded, false) AS unseeded
 --]
 --[chosen
-       -- In a newer snapshot, as the row is in: an instance that came and went on since ours fails the statement.
+       -- In a newer snapshot, after the insert: an instance that was committed since ours fails the statement.
        , CASE WHEN m.id IS NOT NULL AND NOT w.claimed THEN raise_if_instance_exists(w.tenant_id, w.instance_id) END AS late
 --]
 --[asked
@@ -125,6 +125,6 @@ SELECT w.no, w.version_id, w.version, w.id, now() AS accepted_at, coalesce(w.str
 FROM wanted w
 --]
 --[relaxed
--- Whoever asked is answered after a later commit, which is flushed, and this with it.
+-- The caller gets its reply after a later commit, whose flush covers this one.
 WHERE (SELECT set_config('synchronous_commit', 'off', true)) IS NOT NULL
 --]

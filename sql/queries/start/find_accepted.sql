@@ -1,5 +1,5 @@
--- purpose: tell which of the starts are there whose acceptance is in doubt: as a row of work, with whether it still is as it
---          was born, claimed by this incarnation; or as an instance by now
+-- purpose: list the starts, of those whose acceptance is in doubt, that were accepted: as a row of work, with whether
+--          it is still claimed by this incarnation as at its insert; or as an instance
 -- caller:  store::start::doubt
 -- index:   work_start, instance_pkey
 -- locks:   none

@@ -1,9 +1,10 @@
--- purpose: tell what became of a start that neither a row nor an instance shows: it is there after all, it is a dead letter,
---          or the server has not crashed since it was accepted, so that it was deleted; else nobody can say
+-- purpose: read the result of a start without a row of work or an instance: it exists after all, it is a dead letter,
+--          or the server has not crashed since it was accepted, so that it was deleted; otherwise the result is
+--          unknown
 -- caller:  store::work
 -- index:   work_start, instance_pkey, dead_letter_instance, node_pkey
--- locks:   none; one snapshot. A crash of the server empties the unlogged table of nodes, so the row of the node that has
---          accepted it shows that there was none
+-- locks:   none; one snapshot. A crash of the server empties the unlogged table of nodes, so the row of the node that
+--          accepted the start proves that there was none
 SELECT EXISTS (SELECT 1 FROM work w
                WHERE w.tenant_id = $1 AND w.instance_id = $2 AND w.definition_id IS NOT NULL)
        OR EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = $1 AND i.id = $2) AS there,

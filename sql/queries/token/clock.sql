@@ -1,4 +1,4 @@
--- purpose: read the time by which tokens expire
+-- purpose: read the clock by which tokens expire
 -- caller:  store::token
 -- index:   none
 -- locks:   none

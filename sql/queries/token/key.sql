@@ -1,4 +1,4 @@
--- purpose: read what signs tokens
+-- purpose: read the key that signs tokens
 -- caller:  store::token
 -- index:   token_key_pkey
 -- locks:   none

@@ -1,4 +1,4 @@
--- purpose: the triggers of a definition are those of its published version
+-- purpose: delete the triggers of a definition
 -- caller:  store::definition, in the publishing transaction
 -- index:   trigger_pkey
 -- locks:   trigger

@@ -1,4 +1,4 @@
--- purpose: tell which triggers a definition has, to see whether those of an equal definition are others
+-- purpose: list the triggers of a definition, to compare them with those of an equal definition
 -- caller:  store::definition, in the transaction that holds the definition's lock
 -- index:   trigger_pkey
 -- locks:   none

@@ -1,4 +1,4 @@
--- purpose: publishing a trigger counts as beginning to wait: its stimulus keys are shared with other waiters, not with publishers
+-- purpose: lock the stimulus keys of triggers, shared with new bookmarks and not with publishers of a stimulus
 -- caller:  store::definition, an earlier statement of the publishing transaction
 -- index:   none
 -- locks:   advisory (schema key, stimulus key) shared, one sorted pass, under lock_timeout

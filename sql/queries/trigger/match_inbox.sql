@@ -1,5 +1,5 @@
 -- purpose: start what the inbox keeps for the triggers just published; each stimulus starts each trigger of its hash
---          once, unless the activation strategy refuses it; how many were refused
+--          once, unless the activation strategy refuses it; returns how many were refused
 -- caller:  store::definition, in the publishing transaction, after the triggers were written
 -- index:   trigger_pkey, inbox_hash, activation_held
 -- locks:   inbox rows, then activation by key, then work

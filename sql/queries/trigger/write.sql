@@ -1,4 +1,4 @@
--- purpose: write the triggers of the published version
+-- purpose: insert the triggers of the published version
 -- caller:  store::definition, in the publishing transaction
 -- index:   trigger_pkey
 -- locks:   trigger

@@ -1,4 +1,4 @@
--- purpose: throw away claimed instructions that can have no effect: a start whose instance exists
+-- purpose: delete claimed work that can have no effect: a start whose instance exists
 -- caller:  store::claim
 -- index:   work_pkey, activation_instance, instance_pkey
 -- locks:   work by id, then activation
@@ -8,7 +8,7 @@ WITH gone AS (
     WHERE w.tenant_id = r.tenant_id AND w.id = r.id AND w.claimed_by = $1 AND w.claim_no = r.claim_no
     RETURNING w.tenant_id, w.instance_id, w.kind
 )
--- What the start held, unless the instance that stands there has the same right to it.
+-- The key that the start held, unless the existing instance may hold the same.
 DELETE FROM activation a
 USING gone g
 WHERE g.kind = 0 /* start */ AND a.tenant_id = g.tenant_id AND a.instance_id = g.instance_id

@@ -1,4 +1,4 @@
--- purpose: tell which rows this incarnation has claimed, for the comparison with what its memory knows
+-- purpose: list the rows that this incarnation has claimed, to reconcile them with those in flight
 -- caller:  store::claim
 -- index:   work_claimed, timer_claimed
 -- locks:   none

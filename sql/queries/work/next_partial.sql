@@ -1,5 +1,5 @@
--- purpose: in how many microseconds a node that cannot run the versions $1, $2 has something to do again that is not due
---          yet. Behind a thousand rows of such versions it says when the last of those is due: it is asked again then
+-- purpose: read in how many microseconds the next row is due for a node that cannot run the versions $1, $2. After a
+--          thousand rows of such versions: when the last of those is due; the node asks again then
 -- caller:  store::claim
 -- index:   work_ready, timer_due, instance_pkey
 -- locks:   none
@@ -16,7 +16,7 @@ WITH ahead AS MATERIALIZED (
 ), ours AS (
     SELECT a.available_at
     FROM ahead a
-    -- No join: its plan may hash all instances.
+    -- Without a join, whose plan may hash all instances.
     WHERE (a.tenant_id, coalesce(
                a.version_id,
                (SELECT i.version_id FROM instance i WHERE i.tenant_id = a.tenant_id AND i.id = a.instance_id), ''))

@@ -1,18 +1,14 @@
--- purpose: list instances that have something to do now, oldest first, without locking or claiming anything; with how
---          many of the oldest rows each has: $1 in all mean that there may be more instances. What has been in the
---          hands of two processes that died is shown only if $4; and since when the oldest row of each waits. Also,
---          without any instance too: in how many microseconds the next row is due that is not due yet. Rows older than $5
---          are not looked at,
---          nor what has been due for longer than $6 microseconds, unless that is null; of a backlog only part $8 of $7,
---          so that nodes which look at the same moment do not all try to get the same
+-- purpose: list instances with work that is ready, oldest first, without locks or claims, each with how many of the
+--          oldest $1 rows are its own, whether one is isolated (crashes >= 2; only if $4), and since when its oldest
+--          waits. Also in how many microseconds the next row is due. Rows due before $5 are left out, and rows due
+--          for longer than $6 microseconds unless that is null; of a backlog only shard $8 of $7, so that nodes that
+--          poll at the same moment try different instances
 -- caller:  store::claim
 -- index:   work_ready, timer_due
 -- locks:   none
--- A part is looked for among four times as many rows as it may have: one instance may have any number of them, of another part.
--- $5 spares the walk over what was claimed and is gone, which stands in the indexes for as long as anybody in the
--- database holds an old snapshot.
--- NOT IN is hashed; NOT EXISTS would compare every row of a busy instance that is left out with the whole list. What
--- comes next is the next entry of each index, however many there are.
+-- A shard is read from four times as many rows as it may return: one instance may have any number of them, in another shard.
+-- $5 spares the walk over consumed rows, which stay in the indexes while an old snapshot exists in the database.
+-- NOT IN is hashed; NOT EXISTS would compare every row of a busy instance that is left out with the whole list.
 SELECT (extract(epoch FROM n.at - clock_timestamp()) * 1000000)::bigint AS next_due, f.tenant_id, f.instance_id, f.count, f.isolated,
        f.oldest
 FROM (SELECT least((SELECT w.available_at FROM work w

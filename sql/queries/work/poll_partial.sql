@@ -1,9 +1,9 @@
--- purpose: as work/poll, for a node that cannot run every version: without instances of the versions $5, $6. Rows older
---          than $7 are not looked at: those before the oldest that an earlier look has found. With the time of the look
+-- purpose: as work/poll, for a node that cannot run every version: without instances of the versions $5, $6. Rows due
+--          before $7, the oldest that an earlier poll found, are left out. With the time of the poll
 -- caller:  store::claim
 -- index:   work_ready, timer_due, instance_pkey, work_start
 -- locks:   none
--- The version is asked for row by row, in the order of the queue, so that the walk ends when enough is found.
+-- The version is looked up row by row, in the order of the queue, so that the walk ends when enough rows are found.
 SELECT now() AS polled_at, f.tenant_id, f.instance_id, f.count, f.isolated, f.oldest
 FROM (SELECT 1) one
 LEFT JOIN LATERAL (

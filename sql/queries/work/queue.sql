@@ -1,6 +1,6 @@
--- purpose: count what waits to be done, by kind and state, with the oldest of each and when the next one is tried. Of
---          delays that are not due only the index is read: there may be millions. `nowhere`: what is ready and uses an
---          activity that no live node with workers knows
+-- purpose: count work and timers by kind and state, with the oldest of each and when the next one is tried. Of timers
+--          that are not due only the index is read. `nowhere`: ready, and uses an activity type that no live node
+--          with workers knows
 -- caller:  store::work
 -- index:   work_ready, work_claimed, timer_due, timer_claimed, inbox_expiry, instance_pkey
 -- locks:   none

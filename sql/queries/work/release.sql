@@ -1,6 +1,6 @@
--- purpose: hand claimed rows back, with the blame and the back-off that the burst earned; at its twentieth failure a
---          row becomes a dead letter. Circumstances ($7 = 1 /* transient */) alone bring nobody past half of that, the row's own
---          failures ($7 = 2 /* row */) do
+-- purpose: release claimed rows, with the failure that the burst counts and its backoff; at its twentieth failure a
+--          row becomes a dead letter. Transient failures ($7 = 1) count only up to half of that, the row's own ($7 =
+--          2) to the end
 -- caller:  store::claim
 -- index:   work_pkey, timer_pkey
 -- locks:   work by id, then timer by id
@@ -47,11 +47,11 @@ WITH returned AS MATERIALIZED (
       AND h.failures >= 20
     RETURNING t.tenant_id, t.instance_id, t.id, t.due, h.failures, t.crashes
 ), freed AS (
-    -- A start that is given up keeps nobody from starting; a replay asks again.
+    -- A dead-lettered start holds no activation key; a replay takes it again.
     DELETE FROM activation a USING work_dead d
     WHERE d.kind = 0 /* start */ AND a.tenant_id = d.tenant_id AND a.instance_id = d.instance_id
       AND NOT EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = a.tenant_id AND i.id = a.instance_id)
-), letters AS (
+), dead_letters AS (
     INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, timer_id, definition_id, version_id,
                              definition_version, body, due, failures, crashes, accepted_at)
     SELECT d.tenant_id, d.instance_id, d.kind, $9, d.id, NULL, d.definition_id, d.version_id, d.definition_version,
@@ -63,4 +63,4 @@ WITH returned AS MATERIALIZED (
     FROM timer_dead d
     RETURNING 1
 )
-SELECT count(*) AS dead FROM letters
+SELECT count(*) AS dead FROM dead_letters

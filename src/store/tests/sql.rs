@@ -230,3 +230,39 @@ fn each_query_names_a_caller_that_includes_it() {
     }
     assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
 }
+
+/// Names are looked up once for each result: `db::columns`.
+#[test]
+fn no_row_is_read_by_position() {
+    let mut complaints = Vec::new();
+    for (path, text) in files("src", ".rs") {
+        let rooms = [
+            "src/store/",
+            "src/db/",
+            "src/lock/",
+            "src/cluster/",
+            "src/bench/",
+            "src/signal/",
+            "src/wake/",
+        ];
+        if path.contains("/tests") || !rooms.iter().any(|room| path.starts_with(room)) {
+            continue;
+        }
+        let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        for (no, line) in text.lines().enumerate() {
+            let reads = line.match_indices("get").any(|(at, _)| {
+                let rest = &line[at + 3..];
+                let rest = if rest.starts_with("::<") {
+                    rest.split_once(">(").map(|(_, rest)| rest)
+                } else {
+                    rest.strip_prefix('(')
+                };
+                rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()) || rest.starts_with("from + "))
+            });
+            if reads && (line.contains("row") || line.contains(".await")) {
+                complaints.push(format!("{path}:{}: {}", no + 1, line.trim()));
+            }
+        }
+    }
+    assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
+}

@@ -27,14 +27,8 @@ const HTTP_ROOMS: [&str; 5] = ["src/api", "src/http", "src/auth", "src/cli", "sr
 /// The rooms in which SQL may stand in Rust.
 const SQL_ROOMS: [&str; 3] = ["src/store", "src/db", "src/bench"];
 
-/// The rooms that may take a query in from `sql/`. `src/cluster/membership.rs` does until its queries are in the store.
-const QUERY_ROOMS: [&str; 5] = [
-    "src/store",
-    "src/db",
-    "src/bench",
-    "src/lock/provider/postgres",
-    "src/cluster/membership",
-];
+/// The rooms that may take a query in from `sql/`.
+const QUERY_ROOMS: [&str; 4] = ["src/store", "src/db", "src/bench", "src/lock/provider/postgres"];
 
 /// What each named query says about itself, in lines of comment before its text.
 const QUERY_HEADER: [&str; 4] = ["-- purpose:", "-- caller:", "-- index:", "-- locks:"];

@@ -10,3 +10,4 @@ mod lanes;
 mod plain;
 mod races;
 mod resend;
+mod shapes;

@@ -1,0 +1,112 @@
+//! Every shape that the batch statement can take is prepared on a server, and its plans are looked at.
+
+use std::collections::HashSet;
+
+use crate::id::{BookmarkId, ClaimNo, WorkId};
+use crate::store::commit::statement::StatementShape;
+use crate::store::commit::{Claim, CommitRequest, RUNNING};
+use crate::testing::store::{Fixture, burst, waiting};
+
+const BATCH: &str = include_str!("../../../../sql/queries/commit/batch.sql");
+
+/// A request with each of these, or without.
+fn request(bits: u32) -> CommitRequest {
+    let is = |bit: u32| bits & (1 << bit) > 0;
+    let mut request = burst("i", is(0).then_some(1));
+    if is(1) {
+        request = waiting(request, "made", 1);
+    }
+    if is(2) {
+        request.claims.push(Claim::Work(WorkId(1), ClaimNo(1)));
+    }
+    if is(3) {
+        request.claims.push(Claim::Timer(BookmarkId::new("timer"), ClaimNo(1)));
+    }
+    if is(4) {
+        request.effects.bookmarks_burned.push(BookmarkId::new("burned"));
+    }
+    if is(5) {
+        request.effects.status = RUNNING;
+        request.effects.correlation_id = Some("c".to_owned());
+    }
+    if is(6) {
+        request.effects.unmet.push(WorkId(1));
+    }
+    request.effects.continues = is(7);
+    request.effects.reads_pending_work = is(8);
+    request.holds = is(9);
+    request
+}
+
+fn union(a: StatementShape, b: StatementShape) -> StatementShape {
+    StatementShape {
+        multi: a.multi || b.multi,
+        lookup: a.lookup || b.lookup,
+        existing: a.existing || b.existing,
+        timed: a.timed || b.timed,
+        burned: a.burned || b.burned,
+        waiting: a.waiting || b.waiting,
+        continuing: a.continuing || b.continuing,
+        reports_pending: a.reports_pending || b.reports_pending,
+        new_row: a.new_row || b.new_row,
+        rare: a.rare || b.rare,
+    }
+}
+
+/// The texts of all batches of such requests, before and while holders are looked up.
+fn formed() -> HashSet<String> {
+    let single: HashSet<StatementShape> = (0..1 << 10)
+        .map(|bits| StatementShape::of_one(&request(bits)))
+        .collect();
+    let mut shapes = single.clone();
+    loop {
+        let pairs = shapes.iter().flat_map(|a| single.iter().map(|b| union(*a, *b)));
+        let more: HashSet<StatementShape> = pairs.filter(|shape| !shapes.contains(shape)).collect();
+        if more.is_empty() {
+            break;
+        }
+        shapes.extend(more);
+    }
+    let looked_up: Vec<StatementShape> = shapes
+        .iter()
+        .filter(|shape| !shape.multi)
+        .map(|shape| StatementShape { lookup: true, ..*shape })
+        .collect();
+    shapes
+        .into_iter()
+        .chain(looked_up)
+        .map(|shape| shape.text(BATCH))
+        .collect()
+}
+
+#[tokio::test]
+async fn every_shape_that_a_batch_can_take_is_one_of_those_whose_plans_are_tested() {
+    let known: HashSet<String> = StatementShape::all().map(|shape| shape.text(BATCH)).collect();
+    let formed = formed();
+    assert!(formed.len() > 50, "only {} shapes", formed.len());
+    let missing = formed.difference(&known).next();
+    assert!(
+        missing.is_none(),
+        "StatementShape::all has no\n{}",
+        missing.map_or("", String::as_str)
+    );
+}
+
+#[tokio::test]
+async fn every_shape_that_a_batch_can_take_is_prepared() {
+    let fixture = Fixture::new().await;
+    let session = fixture.session().await;
+    let whole = session
+        .client
+        .prepare(&StatementShape::WHOLE.text(BATCH))
+        .await
+        .unwrap();
+    for text in formed() {
+        let prepared = session.client.prepare_typed(&text, whole.params()).await;
+        let statement = prepared.unwrap_or_else(|error| panic!("{error:?}\n{text}"));
+        let names: Vec<&str> = statement.columns().iter().map(|column| column.name()).collect();
+        for name in ["no", "version", "committed_at"] {
+            assert!(names.contains(&name), "{names:?}");
+        }
+    }
+}
