@@ -1,22 +1,23 @@
-//! A cron expression with the meaning that Cronos, Elsa's parser, gives to it.
+//! A cron expression with the semantics of Cronos, Elsa's parser.
 //!
-//! Five fields (minute, hour, day of month, month, day of week) or six (seconds first), each of which must match: also
-//! day of month *and* day of week, so that `0 0 13 * 5` is a Friday the thirteenth. Ranges may go round (`22-2`), `?`
-//! is `*`, 0 and 7 are Sunday. An expression that could never match is refused when it is read.
+//! Five fields (minute, hour, day of month, month, day of week) or six (seconds first), all of which must match: also
+//! day of month *and* day of week, so that `0 0 13 * 5` is a Friday the thirteenth. Ranges may wrap around (`22-2`), `?`
+//! is `*`, 0 and 7 are Sunday. An expression that can never match is refused by the parser.
 
 use std::fmt;
 use std::str::FromStr;
 
 use chrono::{DateTime, Datelike, NaiveDate};
 
-use super::cron_field::{self as field, Days, Field, Weekdays, quoted};
+use super::cron_field::{self as field, CronField, MonthDays, Weekdays};
+use super::parse::quoted;
 use crate::{Error, Result};
 
-/// No honest expression is longer; `0,1,…,59` has 169 characters.
-const LONGEST: usize = 1_000;
+/// The longest expression in bytes; `0,1,…,59` has 169.
+const MAX_LENGTH: usize = 1_000;
 /// The calendar repeats after 400 years, which are a whole number of weeks.
 const CYCLE_MONTHS: usize = 400 * 12;
-/// The last year that is served.
+/// The last year with occurrences.
 const LAST_YEAR: i32 = 9999;
 const DAY: i64 = 86_400;
 
@@ -32,14 +33,14 @@ const MACROS: [(&str, &str); 9] = [
     ("@annually", "0 0 1 1 *"),
 ];
 
-/// A cron expression. It knows local times only; [`super::ClockChangeRules`] and [`super::Zone`] make instants of them.
+/// A cron expression over local times; with a [`super::Zone`] and [`super::ClockChangeRules`] they become instants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cron {
     text: String,
     seconds: u64,
     minutes: u64,
     hours: u64,
-    days: Days,
+    days: MonthDays,
     months: u64,
     weekdays: Weekdays,
     is_interval: bool,
@@ -49,20 +50,19 @@ impl Cron {
     /// Reads an expression.
     ///
     /// # Errors
-    /// `invalid-cron`, naming the field, what is wrong in it and what is allowed; also for an expression that can never
-    /// fire.
+    /// `invalid-cron`, with the field, its error and what is allowed; also for an expression that can never fire.
     pub fn parse(text: &str) -> Result<Self> {
-        Self::read(text).map_err(|wrong| {
+        Self::read(text).map_err(|error| {
             Error::invalid(
                 "invalid-cron",
-                format!("the cron expression {} is wrong: {wrong}", quoted(text)),
+                format!("the cron expression {} is invalid: {error}", quoted(text)),
             )
         })
     }
 
     fn read(text: &str) -> Result<Self, String> {
-        if text.len() > LONGEST {
-            return Err(format!("it is longer than {LONGEST} bytes"));
+        if text.len() > MAX_LENGTH {
+            return Err(format!("it is longer than {MAX_LENGTH} bytes"));
         }
         let blank = [' ', '\t'];
         let trimmed = text.trim_matches(blank);
@@ -83,8 +83,8 @@ impl Cron {
                 ));
             }
         };
-        fn of<T>(field: &Field, read: Result<T, String>) -> Result<T, String> {
-            read.map_err(|wrong| field.complain(&wrong))
+        fn of<T>(field: &CronField, read: Result<T, String>) -> Result<T, String> {
+            read.map_err(|error| field.describe_error(&error))
         }
         let seconds = of(&field::SECOND, field::SECOND.set(second))?;
         let minutes = of(&field::MINUTE, field::MINUTE.set(minute))?;
@@ -109,14 +109,14 @@ impl Cron {
         Err("it never fires: no year has a day that day of month, month and day of week allow together".to_owned())
     }
 
-    /// Whether seconds, minutes or hours have `*`, a range or a step. Such an expression walks real time: it fires in
-    /// both passes of a repeated hour, and not for local times that a clock change leaves out.
+    /// Whether seconds, minutes or hours have `*`, a range or a step. Such an expression follows real time: it fires in
+    /// both passes of a repeated hour, and not for local times that a clock change skips.
     pub fn is_interval(&self) -> bool {
         self.is_interval
     }
 
-    /// The first matching local time at or after the given one, both as seconds since 1970-01-01T00:00:00 of the same
-    /// wall clock; nothing after the year 9999.
+    /// The first matching local time at or after the given one, both in seconds since 1970-01-01T00:00:00 local time;
+    /// none after the year 9999.
     pub(super) fn next_local(&self, from: i64) -> Option<i64> {
         let (day, second) = (from.div_euclid(DAY), from.rem_euclid(DAY));
         let today = DateTime::from_timestamp(day * DAY, 0)?.date_naive();
@@ -134,7 +134,7 @@ impl Cron {
         {
             return Some(day * DAY + second);
         }
-        // This day is over.
+        // No match is left on this day.
         days &= !(this_day | (this_day - 1));
         for _ in 0..=CYCLE_MONTHS {
             if days != 0 {
@@ -180,7 +180,7 @@ impl Cron {
         let first_weekday = first.weekday().num_days_from_sunday();
         let weekday_of = |day: u32| (first_weekday + day - 1) % 7;
         let bit = |day: u32| if (1..=length).contains(&day) { 1u32 << day } else { 0 };
-        // The weekday nearest to a day, without leaving the month.
+        // The weekday nearest to a day within the month.
         let nearest = |day: u32| match weekday_of(day) {
             6 if day == 1 => 3,
             6 => day - 1,
@@ -189,18 +189,18 @@ impl Cron {
             _ => day,
         };
         let days = match self.days {
-            Days::Set(days) => days & u32::try_from((2u64 << length) - 2).unwrap_or_default(),
-            Days::NearestWeekday(day) if day <= length => bit(nearest(day)),
-            Days::Last { before, weekday } if before < length => {
+            MonthDays::Set(days) => days & u32::try_from((2u64 << length) - 2).unwrap_or_default(),
+            MonthDays::NearestWeekday(day) if day <= length => bit(nearest(day)),
+            MonthDays::Last { before, weekday } if before < length => {
                 let day = length - before;
                 bit(if weekday { nearest(day) } else { day })
             }
-            Days::NearestWeekday(_) | Days::Last { .. } => 0,
+            MonthDays::NearestWeekday(_) | MonthDays::Last { .. } => 0,
         };
         let first_of = |weekday: u32| (weekday + 7 - first_weekday) % 7 + 1;
         let weekdays = match self.weekdays {
             Weekdays::Set(weekdays) => {
-                // The week as this month begins it, five times over.
+                // The week from the weekday of the first day on, five times.
                 let two_weeks = u64::from(weekdays) << 7 | u64::from(weekdays);
                 let week = two_weeks >> first_weekday & 0x7f;
                 let month = week << 1 | week << 8 | week << 15 | week << 22 | week << 29;
@@ -224,7 +224,7 @@ impl FromStr for Cron {
     }
 }
 
-/// As it was written.
+/// The text as parsed, without blanks around it.
 impl fmt::Display for Cron {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)

@@ -1,15 +1,17 @@
 //! One field of a cron expression: which values it allows.
 
-/// What a field is called, and what may stand in it.
+use super::parse::quoted;
+
+/// A field: its name, and the values that it may have.
 #[derive(Debug)]
-pub(super) struct Field {
+pub(super) struct CronField {
     pub(super) name: &'static str,
     low: u32,
     high: u32,
-    /// Where the values go round: weekdays have seven, though eight numbers.
-    round: u32,
+    /// How many values there are before they wrap around: weekdays have seven, though eight numbers.
+    modulus: u32,
     names: &'static [&'static str],
-    /// For people: what is allowed.
+    /// What is allowed, for messages.
     allowed: &'static str,
 }
 
@@ -18,65 +20,65 @@ const MONTHS: [&str; 12] = [
 ];
 const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
-pub(super) const SECOND: Field = Field {
+pub(super) const SECOND: CronField = CronField {
     name: "second",
     low: 0,
     high: 59,
-    round: 60,
+    modulus: 60,
     names: &[],
     allowed: "0-59 and * , - / ?",
 };
-pub(super) const MINUTE: Field = Field {
+pub(super) const MINUTE: CronField = CronField {
     name: "minute",
     ..SECOND
 };
-pub(super) const HOUR: Field = Field {
+pub(super) const HOUR: CronField = CronField {
     name: "hour",
     high: 23,
-    round: 24,
+    modulus: 24,
     allowed: "0-23 and * , - / ?",
     ..SECOND
 };
-pub(super) const DAY: Field = Field {
+pub(super) const DAY: CronField = CronField {
     name: "day of month",
     low: 1,
     high: 31,
-    round: 31,
+    modulus: 31,
     names: &[],
     allowed: "1-31 and * , - / ?, L (last day), L-3 (three days before), 15W (nearest weekday to the 15th), LW",
 };
-pub(super) const MONTH: Field = Field {
+pub(super) const MONTH: CronField = CronField {
     name: "month",
     low: 1,
     high: 12,
-    round: 12,
+    modulus: 12,
     names: &MONTHS,
     allowed: "1-12 or JAN-DEC and * , - / ?",
 };
-pub(super) const WEEKDAY: Field = Field {
+pub(super) const WEEKDAY: CronField = CronField {
     name: "day of week",
     low: 0,
     high: 7,
-    round: 7,
+    modulus: 7,
     names: &WEEKDAYS,
     allowed: "0-7 (0 and 7 are Sunday) or SUN-SAT and * , - / ?, 5L (last Friday), MON#2 (second Monday)",
 };
 
-/// The values of a field, and whether it makes the expression walk real time.
+/// The values of a field, and whether it makes the expression interval-like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Set {
+pub(super) struct ValueSet {
     pub(super) bits: u64,
     pub(super) has_steps: bool,
 }
 
 /// Which days of a month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Days {
+pub(super) enum MonthDays {
     /// Bits 1 to 31.
     Set(u32),
-    /// The weekday that is nearest to this day, in the same month.
+    /// The weekday nearest to this day, in the same month.
     NearestWeekday(u32),
-    /// So many days before the last one, or the weekday nearest to that.
+    /// The day this many days before the last one, or the weekday nearest to it.
     Last { before: u32, weekday: bool },
 }
 
@@ -91,33 +93,33 @@ pub(super) enum Weekdays {
     Nth(u32, u32),
 }
 
-/// What is wrong, without the name of the field.
-pub(super) type Wrong = String;
+/// The error of a field, without its name.
+pub(super) type ParseError = String;
 
-impl Field {
-    /// What is wrong, with what would be right.
-    pub(super) fn complain(&self, wrong: &str) -> String {
-        format!("field {:?}: {wrong}; allowed are {}", self.name, self.allowed)
+impl CronField {
+    /// An error with the name of the field and what is allowed.
+    pub(super) fn describe_error(&self, error: &str) -> String {
+        format!("field {:?}: {error}; allowed are {}", self.name, self.allowed)
     }
 
     /// `*`, `*/5`, or a list of values, ranges and steps.
-    pub(super) fn set(&self, text: &str) -> Result<Set, Wrong> {
+    pub(super) fn set(&self, text: &str) -> Result<ValueSet, ParseError> {
         if let Some(rest) = text.strip_prefix(['*', '?']) {
             let step = match rest.strip_prefix('/') {
                 Some(step) => self.step(step)?,
                 None if rest.is_empty() => 1,
                 None => {
                     return Err(format!(
-                        "{} follows {}, which stands alone or with a step",
+                        "{} follows {}, after which only a step is allowed",
                         quoted(rest),
                         if text.starts_with('*') { '*' } else { '?' }
                     ));
                 }
             };
             let bits = self.range(self.low, self.high, step);
-            return Ok(Set { bits, has_steps: true });
+            return Ok(ValueSet { bits, has_steps: true });
         }
-        let mut all = Set {
+        let mut all = ValueSet {
             bits: 0,
             has_steps: false,
         };
@@ -129,7 +131,7 @@ impl Field {
         Ok(all)
     }
 
-    fn item(&self, text: &str) -> Result<Set, Wrong> {
+    fn item(&self, text: &str) -> Result<ValueSet, ParseError> {
         if text.is_empty() {
             return Err("a value is missing beside a comma".to_owned());
         }
@@ -147,19 +149,19 @@ impl Field {
             (None, None) => (low, false),
         };
         let bits = self.range(low, high, step.unwrap_or(1));
-        Ok(Set { bits, has_steps })
+        Ok(ValueSet { bits, has_steps })
     }
 
-    /// From `low` in steps up to `high`; past the largest value and round again if `high` is smaller.
+    /// From `low` in steps up to `high`; wraps around after the largest value if `high` is smaller.
     fn range(&self, low: u32, high: u32, step: u32) -> u64 {
-        // Only in a range that goes round the number of Sunday matters: 7-2 begins where 0-2 does.
-        let low = if high < low && low == self.round && self.low == 0 {
+        // In a range that wraps around, Sunday is 0: 7-2 is 0-2.
+        let low = if high < low && low == self.modulus && self.low == 0 {
             0
         } else {
             low
         };
         let length = if high < low {
-            high + self.round - low
+            high + self.modulus - low
         } else {
             high - low
         };
@@ -167,18 +169,18 @@ impl Field {
             .step_by(step as usize)
             .map(|distance| low + distance)
             .map(|value| {
-                let has_gone_round = high < low && value >= self.low + self.round;
-                if has_gone_round { value - self.round } else { value }
+                let wraps = high < low && value >= self.low + self.modulus;
+                if wraps { value - self.modulus } else { value }
             })
             .fold(0, |bits, value| bits | 1 << value)
     }
 
-    fn step(&self, text: &str) -> Result<u32, Wrong> {
+    fn step(&self, text: &str) -> Result<u32, ParseError> {
         let step = number(text).filter(|step| (1..=self.high).contains(step));
-        step.ok_or_else(|| format!("{} is no step from 1 to {}", quoted(text), self.high))
+        step.ok_or_else(|| format!("{} is not a step from 1 to {}", quoted(text), self.high))
     }
 
-    fn value(&self, text: &str) -> Result<u32, Wrong> {
+    fn value(&self, text: &str) -> Result<u32, ParseError> {
         let named = || {
             let at = self.names.iter().position(|name| name.eq_ignore_ascii_case(text))?;
             Some(u32::try_from(at).ok()? + self.low)
@@ -186,14 +188,14 @@ impl Field {
         let value = number(text).filter(|value| (self.low..=self.high).contains(value));
         value.or_else(named).ok_or_else(|| {
             if text.eq_ignore_ascii_case("H") {
-                return "H (a value that the parser chooses) is not known here, use jitterSeconds".to_owned();
+                return "H (a value that the parser chooses) is not supported, use jitterSeconds".to_owned();
             }
             let or_name = match (self.names.first(), self.names.last()) {
                 (Some(first), Some(last)) => format!(", nor a name from {first} to {last}"),
                 _ => String::new(),
             };
             format!(
-                "{} is no number from {} to {}{or_name}",
+                "{} is not a number from {} to {}{or_name}",
                 quoted(text),
                 self.low,
                 self.high
@@ -203,46 +205,46 @@ impl Field {
 }
 
 /// The field of the days of a month.
-pub(super) fn days(text: &str) -> Result<Days, Wrong> {
+pub(super) fn days(text: &str) -> Result<MonthDays, ParseError> {
     let upper = text.to_ascii_uppercase();
     if let Some(rest) = upper.strip_prefix('L') {
         let (rest, weekday) = rest.strip_suffix('W').map_or((rest, false), |rest| (rest, true));
         let before = match rest.strip_prefix('-') {
             Some(before) => number(before)
                 .filter(|before| *before < DAY.high)
-                .ok_or_else(|| format!("{} after L- is no number from 0 to 30", quoted(before)))?,
+                .ok_or_else(|| format!("{} after L- is not a number from 0 to 30", quoted(before)))?,
             None if rest.is_empty() => 0,
             None => {
                 return Err(format!(
-                    "{} follows L, after which comes W, or - and a number",
+                    "{} follows L, after which only W, or - and a number, is allowed",
                     quoted(rest)
                 ));
             }
         };
-        return Ok(Days::Last { before, weekday });
+        return Ok(MonthDays::Last { before, weekday });
     }
     if let Some(day) = upper.strip_suffix('W') {
         let day = DAY.value(day);
         return day
-            .map(Days::NearestWeekday)
-            .map_err(|wrong| format!("{wrong}, and W goes with a single day"));
+            .map(MonthDays::NearestWeekday)
+            .map_err(|error| format!("{error}, and W requires a single day"));
     }
     let set = DAY.set(text)?;
     // Bits 1 to 31.
-    Ok(Days::Set(u32::try_from(set.bits).unwrap_or(u32::MAX)))
+    Ok(MonthDays::Set(u32::try_from(set.bits).unwrap_or(u32::MAX)))
 }
 
 /// The field of the days of a week.
-pub(super) fn weekdays(text: &str) -> Result<Weekdays, Wrong> {
+pub(super) fn weekdays(text: &str) -> Result<Weekdays, ParseError> {
     if let Some((day, nth)) = text.split_once('#') {
         let day = WEEKDAY.value(day)? % 7;
         let nth_number = number(nth).filter(|nth| (1..=5).contains(nth));
-        let nth = nth_number.ok_or_else(|| format!("{} after # is no number from 1 to 5", quoted(nth)))?;
+        let nth = nth_number.ok_or_else(|| format!("{} after # is not a number from 1 to 5", quoted(nth)))?;
         return Ok(Weekdays::Nth(day, nth));
     }
     if let Some(day) = text.strip_suffix(['L', 'l']) {
         if day.is_empty() {
-            return Err("L stands alone only in the day of month; here it follows a day".to_owned());
+            return Err("L alone is allowed only in the day of month; here it must follow a day".to_owned());
         }
         return Ok(Weekdays::Last(WEEKDAY.value(day)? % 7));
     }
@@ -253,16 +255,6 @@ pub(super) fn weekdays(text: &str) -> Result<Weekdays, Wrong> {
 
 /// One or two digits.
 fn number(text: &str) -> Option<u32> {
-    let is_plain = (1..=2).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
-    is_plain.then(|| text.parse().ok()).flatten()
-}
-
-/// What was written, cut to a length that a message can bear.
-pub(super) fn quoted(text: &str) -> String {
-    const LONGEST: usize = 40;
-    if text.chars().count() <= LONGEST {
-        return format!("{text:?}");
-    }
-    let start: String = text.chars().take(LONGEST).collect();
-    format!("{start:?}…")
+    let is_number = (1..=2).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().ok()).flatten()
 }

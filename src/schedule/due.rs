@@ -1,86 +1,62 @@
-//! What fires now, and when to look again.
+//! What fires now, and what is due next.
 //!
-//! Whoever fires stores two things per schedule: the last occurrence that is settled (fired, or skipped by a policy),
-//! and the next one with its time. Occurrences are decided in order, and none at or before the settled one is ever
-//! decided again: so a schedule may be published again, changed, or computed with another time zone database between
-//! any two decisions.
+//! The scheduler stores two values per schedule: the last occurrence that was decided (fired, or skipped by a policy),
+//! and the next one with its time. Occurrences are decided in order, and none at or before the last decided one is
+//! decided again: so a schedule may be published again, changed, or computed with another time zone database between any
+//! two decisions.
 //!
-//! When the oldest occurrence that is due is a misfire, the policy decides about all that is due; else all of it fires.
+//! When the oldest due occurrence is a misfire, the policy decides about all due occurrences; otherwise all of them fire.
 
 use std::collections::VecDeque;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::misfire::{MisfirePolicy, micros};
-use super::plan::{Schedule, ScheduleKind};
+use super::policy::{MAX_FIRES, MisfirePolicy, micros};
+use super::recurrence::{PlannedFire, Progress, Schedule, ScheduleKind};
 
-/// At most so many fires come of one decision. If more are due, `next` lies in the past and asks to be decided.
-pub(super) const MOST_FIRES: usize = 1_000;
-/// So many occurrences are counted one by one: more than a day of minutes. What is beyond is counted as one.
-const MOST_COUNTED: usize = 2_000;
-
-/// How far a schedule has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress<'a> {
-    /// The schedule's id, from which its jitter is derived.
-    pub id: &'a str,
-    /// When the schedule began to hold: first published, or changed since. Its occurrences are later, and an interval
-    /// is counted from here. Published again unchanged, it keeps this time.
-    pub anchor: DateTime<Utc>,
-    /// The last occurrence that is settled. A schedule that was paused settles what it missed by setting this to when
-    /// it goes on.
-    pub last_occurrence: Option<DateTime<Utc>>,
-}
-
-/// An occurrence, and when it fires: the same but for jitter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PlannedFire {
-    /// Names the occurrence.
-    pub occurrence: DateTime<Utc>,
-    /// Not before this.
-    pub fire_at: DateTime<Utc>,
-}
+/// How many occurrences are counted one by one: more than a day of minutes. Further ones are counted as one.
+const MAX_COUNTED: usize = 2_000;
 
 /// An occurrence that fires now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fire {
-    /// The planned time, which the workflow is told.
+    /// The planned time, which is passed to the workflow.
     pub occurrence: DateTime<Utc>,
     /// When it should have fired.
     pub fire_at: DateTime<Utc>,
-    /// How many earlier occurrences it stands for, that were due and do not fire.
+    /// How many earlier due occurrences do not fire because this one does.
     pub stands_for: u64,
 }
 
-/// What to do now.
+/// What fires now, and what is due next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FireDecision {
     /// What fires, the oldest first; at most 1,000.
     pub fire: Vec<Fire>,
-    /// What is due next. Nothing: the schedule is over.
+    /// What is due next. None: the schedule has ended.
     pub next: Option<PlannedFire>,
-    /// To be stored as [`Progress::last_occurrence`].
+    /// The new [`Progress::last_occurrence`].
     pub last_occurrence: Option<DateTime<Utc>>,
-    /// How many were due too late.
+    /// How many due occurrences are misfires.
     pub misfired: u64,
-    /// How many were due and do not fire.
+    /// How many due occurrences do not fire.
     pub skipped: u64,
-    /// Whether the two numbers are exact; if not they are at least that.
+    /// Whether the two numbers are exact; if not, they are lower bounds.
     pub is_counted: bool,
 }
 
-/// What is due, the latest 1,000 at most.
+/// The due occurrences, of which at most the latest 1,000 are listed.
 #[derive(Default)]
-struct Due {
+struct DueOccurrences {
     latest: VecDeque<PlannedFire>,
-    /// How many more there are, before those.
+    /// How many there are before those.
     earlier: u64,
     is_counted: bool,
 }
 
 impl Schedule {
-    /// What fires at `now`, which is the database's time. Pure: the same question gets the same answer. The time that
-    /// passed since the last decision does not matter for how long this takes, but for a bounded count.
+    /// What fires at `now`, the database's time. Pure: the same input gives the same decision. Takes bounded time,
+    /// however long the last decision is ago.
     pub fn due(&self, progress: &Progress<'_>, now: DateTime<Utc>) -> FireDecision {
         let none = FireDecision {
             last_occurrence: progress.last_occurrence,
@@ -101,7 +77,7 @@ impl Schedule {
         let Some(latest) = due.latest.back().copied() else {
             return none;
         };
-        let fire = self.choose(&due, now);
+        let fire = self.apply_policy(&due, now);
         let all = due.earlier + due.latest.len() as u64;
         let threshold = self.misfire.threshold();
         let in_time = due.latest.iter().rev();
@@ -116,14 +92,14 @@ impl Schedule {
         }
     }
 
-    /// Nothing is late: all fires, page by page.
+    /// No occurrence is late: all fire, at most [`MAX_FIRES`] per decision.
     fn all_in_time(&self, oldest: PlannedFire, progress: &Progress<'_>, now: DateTime<Utc>) -> FireDecision {
         let mut decision = FireDecision {
             is_counted: true,
             ..FireDecision::default()
         };
         let mut next = Some(oldest);
-        while let Some(planned) = next.filter(|planned| planned.fire_at <= now && decision.fire.len() < MOST_FIRES) {
+        while let Some(planned) = next.filter(|planned| planned.fire_at <= now && decision.fire.len() < MAX_FIRES) {
             decision.fire.push(fire(planned, 0));
             decision.last_occurrence = Some(planned.occurrence);
             next = self.plan_after(planned.occurrence, progress);
@@ -131,8 +107,8 @@ impl Schedule {
         FireDecision { next, ..decision }
     }
 
-    /// What the policy makes of it.
-    fn choose(&self, due: &Due, now: DateTime<Utc>) -> Vec<Fire> {
+    /// Which of the due occurrences fire by the policy.
+    fn apply_policy(&self, due: &DueOccurrences, now: DateTime<Utc>) -> Vec<Fire> {
         let all = due.earlier + due.latest.len() as u64;
         let latest = due.latest.back().copied();
         let once = |planned| vec![fire(planned, all - 1)];
@@ -148,28 +124,28 @@ impl Schedule {
                 in_time.map(|planned| fire(*planned, 0)).collect()
             }
             MisfirePolicy::FireAll { up_to } => {
-                let left_out = due.latest.len().saturating_sub(up_to);
+                let excess = due.latest.len().saturating_sub(up_to);
                 due.latest
                     .iter()
-                    .skip(left_out)
+                    .skip(excess)
                     .map(|planned| fire(*planned, 0))
                     .collect()
             }
         }
     }
 
-    /// All that is due, the oldest of it being known.
-    fn all_due(&self, oldest: PlannedFire, progress: &Progress<'_>, now: DateTime<Utc>) -> Due {
-        let mut due = Due {
+    /// All due occurrences, from the oldest on.
+    fn all_due(&self, oldest: PlannedFire, progress: &Progress<'_>, now: DateTime<Utc>) -> DueOccurrences {
+        let mut due = DueOccurrences {
             is_counted: true,
-            ..Due::default()
+            ..DueOccurrences::default()
         };
         let mut next = Some(oldest);
-        for _ in 0..MOST_COUNTED {
+        for _ in 0..MAX_COUNTED {
             let Some(planned) = next.filter(|planned| planned.fire_at <= now) else {
                 return due;
             };
-            if due.latest.len() == MOST_FIRES {
+            if due.latest.len() == MAX_FIRES {
                 due.latest.pop_front();
                 due.earlier += 1;
             }
@@ -182,17 +158,17 @@ impl Schedule {
         self.latest_due(oldest, progress, now)
     }
 
-    /// The latest ones, where there are too many to walk over.
-    fn latest_due(&self, oldest: PlannedFire, progress: &Progress<'_>, now: DateTime<Utc>) -> Due {
+    /// The latest due occurrences, where there are too many to list one by one.
+    fn latest_due(&self, oldest: PlannedFire, progress: &Progress<'_>, now: DateTime<Utc>) -> DueOccurrences {
         let floor = oldest.occurrence - TimeDelta::microseconds(1);
         let mut latest = VecDeque::new();
         let mut before = now.checked_add_signed(TimeDelta::microseconds(1)).unwrap_or(now);
         let mut hint = TimeDelta::seconds(1);
-        while latest.len() < MOST_FIRES {
+        while latest.len() < MAX_FIRES {
             let Some(occurrence) = self.previous(before, floor, hint, progress) else {
                 break;
             };
-            // The usual distance between two, from which the next search begins.
+            // The distance of the last two, with which the next search begins.
             if before <= now {
                 hint = before - occurrence;
             }
@@ -207,17 +183,17 @@ impl Schedule {
                 let span = micros(first.occurrence - oldest.occurrence);
                 (span.unsigned_abs() / interval.as_micros().unsigned_abs(), true)
             }
-            (_, _) => ((MOST_COUNTED + 1 - MOST_FIRES) as u64, false),
+            (_, _) => ((MAX_COUNTED + 1 - MAX_FIRES) as u64, false),
         };
-        Due {
+        DueOccurrences {
             latest,
             earlier,
             is_counted,
         }
     }
 
-    /// The last occurrence before an instant and later than another, found by asking for the next one of earlier and
-    /// earlier instants, and then by halving. `hint` is a first guess at how far it lies back.
+    /// The last occurrence before `before` and later than `floor`, by asking for the next one of ever earlier instants,
+    /// and then by bisection. `hint` is a first estimate of how far it lies back.
     fn previous(
         &self,
         before: DateTime<Utc>,
@@ -235,7 +211,7 @@ impl Schedule {
                 None => back = back.checked_mul(2).unwrap_or(TimeDelta::MAX),
             }
         };
-        // Nothing is found after `high`.
+        // No occurrence lies between `high` and `before`.
         let mut high = before;
         while let Some(later) = next(found) {
             let middle = found + (high - found) / 2;

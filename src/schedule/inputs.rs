@@ -1,8 +1,8 @@
-//! A schedule as JSON: the inputs of Elsa's Cron, Timer, StartAt and Delay, and the optional ones of every timer.
+//! A schedule as JSON: the inputs of Elsa's Cron, Timer, StartAt and Delay, and the optional ones of every schedule.
 //!
 //! `cronExpression`, `interval`, `dateTime` or `timeSpan`, exactly one; `timeZone`, `gap`, `overlapTime`, `misfire`, `overlap`,
 //! `jitterSeconds`, `startAt`, `endAt`, `belowASecond`. The case of names and of choices does not matter; null and empty
-//! text are as good as absent.
+//! text count as absent.
 
 use std::fmt;
 
@@ -10,13 +10,13 @@ use chrono::{DateTime, NaiveDateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value, json};
 
+use super::clock_change::{ClockChangeRules, Gap, OverlapTime};
 use super::cron::Cron;
-use super::cron_field::quoted;
 use super::interval::Interval;
-use super::misfire_value;
-use super::occurrence::{ClockChangeRules, Gap, OverlapTime};
-use super::overlap::OverlapPolicy;
-use super::plan::{EARLIEST, LATEST, Schedule, ScheduleKind};
+use super::misfire_json;
+use super::parse::{parse_choice, quoted, whole_number};
+use super::policy::OverlapPolicy;
+use super::recurrence::{EARLIEST, LATEST, Schedule, ScheduleKind};
 use super::zone::Zone;
 use crate::{Error, Result};
 
@@ -46,19 +46,19 @@ const OVERLAPS: [(&str, OverlapPolicy); 3] = [
     ("Skip", OverlapPolicy::Skip),
     ("QueueOne", OverlapPolicy::QueueOne),
 ];
-/// A day: more would be another schedule.
-const MOST_JITTER: u32 = 86_400;
+/// A day.
+const MAX_JITTER_SECONDS: u32 = 86_400;
 
 impl Schedule {
-    /// Reads a schedule. Names that it does not know are left alone: they belong to other inputs of the activity.
+    /// Reads a schedule. Unknown names are ignored: they belong to other inputs of the activity.
     ///
     /// # Errors
-    /// `invalid-schedule`, with all that is wrong by the name of its input ([`Error::fields`]).
+    /// `invalid-schedule`, with every error by the name of its input ([`Error::fields`]).
     pub fn from_inputs(inputs: &Map<String, Value>) -> Result<Self> {
-        let mut reader = Reader::of(inputs);
-        let zone = reader.with("timeZone", text, |name| Zone::named(name).map_err(message));
-        let gap = reader.with("gap", text, |choice| choose(choice, &GAPS));
-        let overlap_time = reader.with("overlapTime", text, |choice| choose(choice, &OVERLAP_TIMES));
+        let mut reader = InputReader::of(inputs);
+        let zone = reader.read("timeZone", text, |name| Zone::named(name).map_err(message));
+        let gap = reader.read("gap", text, |choice| parse_choice(choice, &GAPS));
+        let overlap_time = reader.read("overlapTime", text, |choice| parse_choice(choice, &OVERLAP_TIMES));
         let rules = ClockChangeRules {
             gap: gap.unwrap_or_default(),
             overlap: overlap_time.unwrap_or_default(),
@@ -66,37 +66,37 @@ impl Schedule {
         let zone = zone.unwrap_or(Zone::UTC);
         let instant = |text: &str| instant(text, &zone, rules);
         let kind = reader.kind(instant);
-        let start_at = reader.with("startAt", text, instant);
-        let end_at = reader.with("endAt", text, instant);
-        let misfire = reader.with("misfire", Some, misfire_value::read).unwrap_or_default();
-        let overlap = reader.with("overlap", text, |choice| choose(choice, &OVERLAPS));
-        let jitter_seconds = reader.with("jitterSeconds", Some, jitter_seconds).unwrap_or_default();
-        let below_a_second = reader.with("belowASecond", Some, flag).unwrap_or_default();
+        let start_at = reader.read("startAt", text, instant);
+        let end_at = reader.read("endAt", text, instant);
+        let misfire = reader.read("misfire", Some, misfire_json::read).unwrap_or_default();
+        let overlap = reader.read("overlap", text, |choice| parse_choice(choice, &OVERLAPS));
+        let jitter_seconds = reader.read("jitterSeconds", Some, jitter_seconds).unwrap_or_default();
+        let below_a_second = reader.read("belowASecond", Some, flag).unwrap_or_default();
         if let (Some(start), Some(end)) = (start_at, end_at)
             && start > end
         {
-            reader.complain(
+            reader.add_error(
                 "startAt",
-                format!("{} is after endAt, {}", written(start), written(end)),
+                format!("{} is after endAt, {}", rfc3339(start), rfc3339(end)),
             );
         }
         if let Some(ScheduleKind::Interval(interval)) = &kind
             && interval.is_below_a_second()
             && !below_a_second
         {
-            let wrong = "makes more than one occurrence a second; set belowASecond to true if that is meant";
-            reader.complain("interval", format!("{interval} {wrong}"));
+            let error = "makes more than one occurrence a second; set belowASecond to true if that is intended";
+            reader.add_error("interval", format!("{interval} {error}"));
         }
         if let (Some(ScheduleKind::Once(at)), Some(end)) = (&kind, end_at)
             && *at > end
         {
-            reader.complain("dateTime", format!("{} is after endAt, {}", written(*at), written(end)));
+            reader.add_error("dateTime", format!("{} is after endAt, {}", rfc3339(*at), rfc3339(end)));
         }
         if let (Some(ScheduleKind::Once(at)), Some(start)) = (&kind, start_at)
             && *at < start
         {
-            let wrong = format!("{} is before startAt, {}", written(*at), written(start));
-            reader.complain("dateTime", wrong);
+            let error = format!("{} is before startAt, {}", rfc3339(*at), rfc3339(start));
+            reader.add_error("dateTime", error);
         }
         let schedule = kind.map(|kind| Self {
             kind,
@@ -110,40 +110,40 @@ impl Schedule {
             below_a_second,
         });
         if let Some(schedule) = &schedule
-            && reader.wrong.is_empty()
+            && reader.errors.is_empty()
             && schedule.next_after(DateTime::<Utc>::MIN_UTC, EARLIEST).is_none()
         {
             let name = schedule.kind_name();
-            reader.complain(
+            reader.add_error(
                 name,
-                "never fires: nothing of it lies between startAt and endAt".to_owned(),
+                "never fires: no occurrence lies between startAt and endAt".to_owned(),
             );
         }
         reader.finish(schedule)
     }
 
-    /// The same as inputs, everything written out.
+    /// The schedule as inputs, with all defaults.
     pub fn to_inputs(&self) -> Map<String, Value> {
         let what = match &self.kind {
             ScheduleKind::Cron(cron) => json!(cron.to_string()),
             ScheduleKind::Interval(interval) => json!(interval.to_string()),
-            ScheduleKind::Once(at) => json!(written(*at)),
+            ScheduleKind::Once(at) => json!(rfc3339(*at)),
             ScheduleKind::After(span) => json!(span.to_string()),
         };
         let mut inputs = Map::new();
         let mut put = |name: &str, value: Value| inputs.insert(name.to_owned(), value);
         put(self.kind_name(), what);
         put("timeZone", json!(self.zone.name()));
-        put("gap", json!(chosen(self.rules.gap, &GAPS)));
-        put("overlapTime", json!(chosen(self.rules.overlap, &OVERLAP_TIMES)));
-        put("misfire", misfire_value::write(self.misfire));
-        put("overlap", json!(chosen(self.overlap, &OVERLAPS)));
+        put("gap", json!(choice_name(self.rules.gap, &GAPS)));
+        put("overlapTime", json!(choice_name(self.rules.overlap, &OVERLAP_TIMES)));
+        put("misfire", misfire_json::write(self.misfire));
+        put("overlap", json!(choice_name(self.overlap, &OVERLAPS)));
         put("jitterSeconds", json!(self.jitter_seconds));
         if let Some(start) = self.start_at {
-            put("startAt", json!(written(start)));
+            put("startAt", json!(rfc3339(start)));
         }
         if let Some(end) = self.end_at {
-            put("endAt", json!(written(end)));
+            put("endAt", json!(rfc3339(end)));
         }
         if self.below_a_second {
             put("belowASecond", json!(true));
@@ -173,18 +173,18 @@ impl<'de> Deserialize<'de> for Schedule {
     }
 }
 
-/// The known inputs, and what is wrong with them.
-struct Reader<'a> {
+/// Reads the known inputs, and collects their errors.
+struct InputReader<'a> {
     given: Vec<(&'static str, &'a Value)>,
-    wrong: Vec<(&'static str, String)>,
-    /// The input that there is a place for, though nothing in it: of an activity that has one kind of schedule.
+    errors: Vec<(&'static str, String)>,
+    /// The input of an activity with one kind of schedule, if it is present but empty.
     empty: Option<&'static str>,
 }
 
-/// The inputs of which there is one.
+/// The inputs of which exactly one must be given.
 const KINDS: [&str; 4] = ["cronExpression", "interval", "dateTime", "timeSpan"];
 
-impl<'a> Reader<'a> {
+impl<'a> InputReader<'a> {
     fn of(inputs: &'a Map<String, Value>) -> Self {
         let known = |name: &str| NAMES.into_iter().find(|known| known.eq_ignore_ascii_case(name));
         let is_given = |value: &Value| !value.is_null() && value.as_str().is_none_or(|text| !text.trim().is_empty());
@@ -192,17 +192,17 @@ impl<'a> Reader<'a> {
         let mut places = inputs.keys().filter_map(|name| known(name));
         Self {
             given: given.filter_map(|(name, value)| Some((known(name)?, value))).collect(),
-            wrong: Vec::new(),
+            errors: Vec::new(),
             empty: places.find(|name| KINDS.contains(name)),
         }
     }
 
-    fn complain(&mut self, name: &'static str, what: String) {
-        self.wrong.push((name, what));
+    fn add_error(&mut self, name: &'static str, what: String) {
+        self.errors.push((name, what));
     }
 
     /// The input, if it is given and can be read.
-    fn with<F, T>(
+    fn read<F, T>(
         &mut self,
         name: &'static str,
         form: impl Fn(&'a Value) -> Option<F>,
@@ -210,10 +210,10 @@ impl<'a> Reader<'a> {
     ) -> Option<T> {
         let (_, value) = self.given.iter().find(|(given, _)| *given == name)?;
         let Some(formed) = form(value) else {
-            self.complain(name, format!("must be text, not {}", quoted(&value.to_string())));
+            self.add_error(name, format!("must be text, not {}", quoted(&value.to_string())));
             return None;
         };
-        read(formed).map_err(|wrong| self.complain(name, wrong)).ok()
+        read(formed).map_err(|wrong| self.add_error(name, wrong)).ok()
     }
 
     fn kind(&mut self, instant: impl Fn(&str) -> Result<DateTime<Utc>, String>) -> Option<ScheduleKind> {
@@ -223,18 +223,18 @@ impl<'a> Reader<'a> {
         let given: Vec<&'static str> = given.collect();
         if given.is_empty() {
             match self.empty {
-                Some(empty) => self.complain(empty, "it is needed, and must not depend on an instance".to_owned()),
-                None => self.complain("cronExpression", format!("one of {} is needed", KINDS.join(", "))),
+                Some(empty) => self.add_error(empty, "is required, and must not depend on an instance".to_owned()),
+                None => self.add_error("cronExpression", format!("one of {} is required", KINDS.join(", "))),
             }
         }
         if let [_, second, ..] = given.as_slice() {
             let what = format!("only one of {} can be given", given.join(", "));
-            self.complain(second, what);
+            self.add_error(second, what);
         }
-        let cron = self.with("cronExpression", text, |text| Cron::parse(text).map_err(message));
-        let interval = self.with("interval", text, |text| Interval::parse(text).map_err(message));
-        let once = self.with("dateTime", text, instant);
-        let after = self.with("timeSpan", text, |text| Interval::parse(text).map_err(message));
+        let cron = self.read("cronExpression", text, |text| Cron::parse(text).map_err(message));
+        let interval = self.read("interval", text, |text| Interval::parse(text).map_err(message));
+        let once = self.read("dateTime", text, instant);
+        let after = self.read("timeSpan", text, |text| Interval::parse(text).map_err(message));
         cron.map(ScheduleKind::Cron)
             .or(interval.map(ScheduleKind::Interval))
             .or(once.map(ScheduleKind::Once))
@@ -243,16 +243,19 @@ impl<'a> Reader<'a> {
 
     fn finish<T>(self, read: Option<T>) -> Result<T> {
         match read {
-            Some(read) if self.wrong.is_empty() => Ok(read),
+            Some(read) if self.errors.is_empty() => Ok(read),
             _ => {
                 let all: Vec<String> = self
-                    .wrong
+                    .errors
                     .iter()
                     .map(|(name, what)| format!("{name}: {what}"))
                     .collect();
-                let error = Error::invalid("invalid-schedule", format!("the schedule is wrong: {}", all.join("; ")));
+                let error = Error::invalid(
+                    "invalid-schedule",
+                    format!("the schedule is invalid: {}", all.join("; ")),
+                );
                 Err(self
-                    .wrong
+                    .errors
                     .into_iter()
                     .fold(error, |error, (name, what)| error.field(name, what)))
             }
@@ -268,22 +271,14 @@ fn message(error: Error) -> String {
     error.message().to_owned()
 }
 
-pub(super) fn choose<T: Copy>(given: &str, choices: &[(&str, T)]) -> Result<T, String> {
-    let found = choices.iter().find(|(name, _)| name.eq_ignore_ascii_case(given));
-    found.map(|(_, choice)| *choice).ok_or_else(|| {
-        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-        format!("{} is none of {}", quoted(given), names.join(", "))
-    })
-}
-
-fn chosen<T: PartialEq>(choice: T, choices: &[(&'static str, T)]) -> &'static str {
+fn choice_name<T: PartialEq>(choice: T, choices: &[(&'static str, T)]) -> &'static str {
     choices
         .iter()
         .find(|(_, known)| *known == choice)
         .map_or("", |(name, _)| name)
 }
 
-/// With an offset it is an instant; without one it is a local time of the schedule's zone.
+/// A text with an offset is an instant; without one it is a local time of the schedule's zone.
 fn instant(text: &str, zone: &Zone, rules: ClockChangeRules) -> Result<DateTime<Utc>, String> {
     let with_offset = DateTime::parse_from_rfc3339(text).map(|at| at.with_timezone(&Utc)).ok();
     let read = match with_offset {
@@ -298,8 +293,12 @@ fn instant(text: &str, zone: &Zone, rules: ClockChangeRules) -> Result<DateTime<
             let local = forms
                 .iter()
                 .find_map(|form| NaiveDateTime::parse_from_str(text, form).ok());
-            let local = local
-                .ok_or_else(|| format!("{} is no point in time; write it as 2030-01-31T09:00:00Z", quoted(text)))?;
+            let local = local.ok_or_else(|| {
+                format!(
+                    "{} is not a point in time; write it as 2030-01-31T09:00:00Z",
+                    quoted(text)
+                )
+            })?;
             let bounded = bounded(local.and_utc())?;
             let second = zone.instant_of(bounded.naive_utc(), rules.gap, rules.overlap);
             let second = second.ok_or_else(|| format!("{} does not exist in {zone}", quoted(text)))?;
@@ -313,32 +312,21 @@ fn instant(text: &str, zone: &Zone, rules: ClockChangeRules) -> Result<DateTime<
 
 fn bounded(at: DateTime<Utc>) -> Result<DateTime<Utc>, String> {
     if at < EARLIEST || at > *LATEST {
-        return Err(format!("{} is not in the years 1970 to 9999", written(at)));
+        return Err(format!("{} is not in the years 1970 to 9999", rfc3339(at)));
     }
     Ok(at)
 }
 
-fn written(at: DateTime<Utc>) -> String {
+fn rfc3339(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::AutoSi, true)
 }
 
-/// A whole number, also as text: that is what an editor makes of it.
-pub(super) fn whole(value: &Value) -> Option<u64> {
-    let number = value.as_u64().or_else(|| {
-        value
-            .as_f64()
-            .filter(|n| n.fract() == 0.0 && *n >= 0.0)
-            .map(|n| n as u64)
-    });
-    number.or_else(|| value.as_str()?.trim().parse().ok())
-}
-
 fn jitter_seconds(value: &Value) -> Result<u32, String> {
-    let seconds = whole(value).and_then(|seconds| u32::try_from(seconds).ok());
-    let seconds = seconds.filter(|seconds| *seconds <= MOST_JITTER);
+    let seconds = whole_number(value).and_then(|seconds| u32::try_from(seconds).ok());
+    let seconds = seconds.filter(|seconds| *seconds <= MAX_JITTER_SECONDS);
     seconds.ok_or_else(|| {
         let given = quoted(&value.to_string());
-        format!("{given} is no whole number of seconds from 0 to {MOST_JITTER}")
+        format!("{given} is not a whole number of seconds from 0 to {MAX_JITTER_SECONDS}")
     })
 }
 
@@ -357,7 +345,7 @@ impl fmt::Display for Schedule {
         match &self.kind {
             ScheduleKind::Cron(cron) => write!(f, "{cron} ({})", self.zone),
             ScheduleKind::Interval(interval) => write!(f, "every {interval}"),
-            ScheduleKind::Once(at) => write!(f, "at {}", written(*at)),
+            ScheduleKind::Once(at) => write!(f, "at {}", rfc3339(*at)),
             ScheduleKind::After(span) => write!(f, "once, after {span}"),
         }
     }

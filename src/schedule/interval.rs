@@ -1,4 +1,4 @@
-//! Every so often, in real time.
+//! Intervals in real time.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use crate::expression::TimeSpan;
 use crate::{Error, Result};
 
 const SECOND: i64 = 1_000_000;
-/// A thousandth of a second: below it the database's microseconds would show in the rhythm.
-const SHORTEST: i64 = SECOND / 1_000;
+/// A millisecond: below it the rounding of the database's microseconds would matter.
+const MIN_LENGTH: i64 = SECOND / 1_000;
 /// A hundred years.
-const LONGEST: i64 = 36_525 * 86_400 * SECOND;
+const MAX_LENGTH: i64 = 36_525 * 86_400 * SECOND;
 
-/// A length of time between two occurrences: 1 ms to 100 years, in microseconds; what is finer is cut off.
+/// A length of time between two occurrences: 1 ms to 100 years, in microseconds, rounded down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval(i64);
 
@@ -21,7 +21,7 @@ impl Interval {
     /// # Errors
     /// `invalid-interval`: no length of time, zero or below, or out of bounds.
     pub fn parse(text: &str) -> Result<Self> {
-        let quoted = super::cron_field::quoted(text);
+        let quoted = super::parse::quoted(text);
         let wrong = |what: &str| {
             Err(Error::invalid(
                 "invalid-interval",
@@ -36,8 +36,8 @@ impl Interval {
             .and_then(|length| i64::try_from(length.as_micros()).ok());
         match micros {
             None | Some(0) if span <= TimeSpan::default() => wrong("is not above zero"),
-            Some(micros) if micros < SHORTEST => wrong("is shorter than a millisecond"),
-            Some(micros) if micros <= LONGEST => Ok(Self(micros)),
+            Some(micros) if micros < MIN_LENGTH => wrong("is shorter than a millisecond"),
+            Some(micros) if micros <= MAX_LENGTH => Ok(Self(micros)),
             _ => wrong("is longer than 100 years (36525 days)"),
         }
     }
@@ -47,13 +47,13 @@ impl Interval {
         self.0
     }
 
-    /// Whether there is more than an occurrence in a second.
+    /// Whether there is more than one occurrence in a second.
     pub fn is_below_a_second(self) -> bool {
         self.0 < SECOND
     }
 
-    /// The first of `base + interval`, `base + 2 * interval`, … (with `base` itself, if wanted) that is later than
-    /// `after`; all in microseconds. Nothing where the numbers end.
+    /// The first of `base + interval`, `base + 2 * interval`, … (and `base` itself `with_base`) that is later than
+    /// `after`; all in microseconds. None beyond the range of the numbers.
     pub(super) fn next(self, base: i64, with_base: bool, after: i64) -> Option<i64> {
         let first = i64::from(!with_base);
         let passed = after.checked_sub(base)?.div_euclid(self.0);
@@ -62,7 +62,7 @@ impl Interval {
     }
 }
 
-/// As .NET writes it.
+/// In .NET's format.
 impl fmt::Display for Interval {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (seconds, micros) = (self.0 / SECOND, self.0 % SECOND);
@@ -94,7 +94,7 @@ mod tests {
             ("PT1H", 3600 * SECOND, "01:00:00"),
             ("1.00:00:00", 86_400 * SECOND, "1.00:00:00"),
             ("00:00:00.2500000", SECOND / 4, "00:00:00.2500000"),
-            ("36525", LONGEST, "36525.00:00:00"),
+            ("36525", MAX_LENGTH, "36525.00:00:00"),
         ] {
             let interval = Interval::parse(text).unwrap();
             assert_eq!(interval.as_micros(), micros, "{text}");
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn occurrences_keep_their_rhythm() {
+    fn occurrences_are_multiples_of_the_interval() {
         let minute = Interval::parse("00:01:00").unwrap();
         let next = |with_base, after| minute.next(1_000, with_base, after).unwrap();
         assert_eq!(next(false, 0), 60_001_000);

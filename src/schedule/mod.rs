@@ -1,44 +1,44 @@
-//! When something is due: cron, intervals, points in time, time zones, and what to do about what was missed.
+//! When something is due: cron, intervals, points in time, time zones, and misfires.
 //!
-//! Everything here is pure: it knows no clock, no database and no node. Whoever fires asks [`Schedule::due`] with the
-//! database's time and stores what the [`FireDecision`] says; the same question gets the same answer on every node.
+//! This module is pure: it has no clock, no database and no node. The caller passes the database's time to
+//! [`Schedule::due`] and stores the [`FireDecision`]; the same input gives the same decision on every node.
 //!
 //! # Layout
-//! - [`Schedule`] is what one timer has; `inputs` (and `misfire_value`) read and write its JSON;
-//! - [`Cron`] is an expression over local times, `cron_field` reads its fields;
-//! - [`Zone`] is a time zone as stretches of one offset; `occurrence` walks an expression over them, and is where
-//!   daylight saving is decided ([`Gap`], [`OverlapTime`]);
-//! - [`Interval`], `jitter`, [`Misfire`], [`OverlapPolicy`] are what their names say;
-//! - `due` decides.
+//! - `recurrence`: [`Schedule`], how its occurrences are planned, and jitter; `inputs` and `misfire_json`: its JSON;
+//!   `parse`: what both share.
+//! - `cron`: [`Cron`], an expression over local times; `cron_field`: its fields; `interval`: [`Interval`].
+//! - `zone`: [`Zone`], a time zone as periods of one offset; `clock_change`: gaps, overlaps and the rules for them;
+//!   `occurrence`: the search for the occurrences of an expression in a zone, where daylight saving is decided.
+//! - `policy`: [`Misfire`] and [`OverlapPolicy`]; `due`: what fires now.
+//! - `similar_names`: the names that a misspelt one may mean.
 //!
-//! # What holds
-//! - An occurrence is a planned instant. The next one is always later than the last, whatever changed meanwhile:
-//!   expression, zone, time zone database.
+//! # Invariants
+//! - An occurrence is a planned instant. The next one is always later than the last, also when the expression, the zone
+//!   or the time zone database have changed in between.
 //! - Every search is bounded: by the 400 years after which the calendar repeats, and by the year 9999.
 
+mod clock_change;
 mod cron;
 mod cron_field;
 mod due;
 mod inputs;
 mod interval;
-mod jitter;
-mod misfire;
-mod misfire_value;
-mod nearest_name;
+mod misfire_json;
 mod occurrence;
-mod overlap;
-mod plan;
-mod zone;
-
-pub use cron::Cron;
-pub use due::{Fire, FireDecision, PlannedFire, Progress};
-pub use interval::Interval;
-pub use misfire::{Misfire, MisfirePolicy};
-pub(crate) use nearest_name::similar_names;
-pub use occurrence::{ClockAdjustment, ClockChangeRules, Gap, Occurrence, OverlapTime};
-pub use overlap::{OverlapDecision, OverlapPolicy};
-pub use plan::{Schedule, ScheduleKind};
-pub use zone::{Zone, time_zone_database};
-
+mod parse;
+mod policy;
+mod recurrence;
+mod similar_names;
 #[cfg(test)]
 mod tests;
+mod zone;
+
+pub use clock_change::{ClockAdjustment, ClockChangeRules, Gap, OverlapTime};
+pub use cron::Cron;
+pub use due::{Fire, FireDecision};
+pub use interval::Interval;
+pub use occurrence::Occurrence;
+pub use policy::{Misfire, MisfirePolicy, OverlapDecision, OverlapPolicy};
+pub use recurrence::{PlannedFire, Progress, Schedule, ScheduleKind};
+pub(crate) use similar_names::similar_names;
+pub use zone::{Zone, time_zone_database};

@@ -1,89 +1,42 @@
 //! The occurrences of a cron expression in a time zone: where daylight saving is decided.
 //!
 //! A clock change makes local times that no instant has (a *gap*, when the clock goes forward) or that two instants
-//! have (an *overlap*, when it goes back). An expression with fixed times of day is meant once a day, so for each local
-//! time that matches a [`ClockChangeRules`] says which instants it becomes. An expression that walks real time
-//! ([`Cron::is_interval`]) fires at each instant whose local time matches, and at no other.
+//! have (an *overlap*, when it goes back). An expression with fixed times of day fires once a day, so for each matching
+//! local time the [`ClockChangeRules`] give the instants. An interval-like expression ([`Cron::is_interval`]) fires at
+//! each instant whose local time matches, and at no other.
 //!
-//! The search walks the stretches of a zone between two clock changes. In each, local time runs evenly, and what a rule
-//! leaves out is a piece at its beginning or end.
+//! The search goes through the periods of a zone between two clock changes. Within one, local time is continuous, and a
+//! rule excludes a part at its beginning or end.
 
 use chrono::{DateTime, FixedOffset, NaiveDateTime, Utc};
 
+use super::clock_change::{ClockAdjustment, ClockChangeRules, Gap, OverlapTime};
 use super::cron::Cron;
-use super::zone::{Stretch, Zone};
+use super::zone::{OffsetPeriod, Zone};
 
-/// What becomes of a local time that a clock change leaves out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Gap {
-    /// It fires when the gap is over, once for all that lie in it; what Cronos does.
-    #[default]
-    EndOfGap,
-    /// It fires as much later as the gap is long: 02:30 becomes 03:30.
-    Shift,
-    /// It does not fire on this day.
-    Skip,
-}
-
-/// Which of two equal local times is meant.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OverlapTime {
-    /// The earlier one; what Cronos does.
-    #[default]
-    First,
-    /// The later one.
-    Second,
-    /// It fires twice on this day.
-    Both,
-}
-
-/// What clock changes do to an expression of fixed times.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ClockChangeRules {
-    /// For local times that are left out.
-    pub gap: Gap,
-    /// For local times that come twice.
-    pub overlap: OverlapTime,
-}
-
-/// When an expression fires, and what a clock change had to do with it.
+/// When an expression fires, and what a clock change did to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occurrence {
     /// The instant, in the offset of the zone.
     pub at: DateTime<FixedOffset>,
-    /// Nothing on most days.
+    /// None on most days.
     pub adjustment: Option<ClockAdjustment>,
-}
-
-/// What a clock change did to an occurrence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClockAdjustment {
-    /// This local time is left out, and fires at the end of the gap.
-    EndOfGap(NaiveDateTime),
-    /// This local time is left out, and fires later by the length of the gap.
-    Shifted(NaiveDateTime),
-    /// This local time was left out, and did not fire before this occurrence.
-    Skipped(NaiveDateTime),
-    /// The first of two equal local times.
-    FirstOfTwo,
-    /// The second of two equal local times.
-    SecondOfTwo,
 }
 
 /// An occurrence in seconds since 1970-01-01T00:00:00Z.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Found {
+struct CronMatch {
     at: i64,
     adjustment: Option<ClockAdjustment>,
 }
 
-/// More than any two offsets lie apart: they go from -12 to +14 hours today, and went to 16.
-const WIDEST: i64 = 32 * 3600;
+/// More than the difference of any two offsets, in seconds: today's are from -12 to +14 hours, historic ones up to 16.
+const MAX_OFFSET_DIFFERENCE: i64 = 32 * 3600;
 
 impl Cron {
-    /// The first occurrence that is later than an instant; nothing after the year 9999. Before 1970 there is none.
+    /// The first occurrence that is later than an instant, in the years 1970 to 9999.
     pub fn next_after(&self, after: DateTime<Utc>, zone: &Zone, rules: ClockChangeRules) -> Option<DateTime<Utc>> {
-        let found = Walk::new(self, zone, rules, after).next_found()?;
+        let found = OccurrenceCursor::new(self, zone, rules, after).next_match()?;
         DateTime::from_timestamp(found.at, 0)
     }
 
@@ -94,9 +47,9 @@ impl Cron {
         zone: &'a Zone,
         rules: ClockChangeRules,
     ) -> impl Iterator<Item = Occurrence> + use<'a> {
-        let mut walk = Walk::new(self, zone, rules, after);
+        let mut cursor = OccurrenceCursor::new(self, zone, rules, after);
         std::iter::from_fn(move || {
-            let found = walk.next_found()?;
+            let found = cursor.next_match()?;
             let offset = FixedOffset::east_opt(i32::try_from(zone.offset_at(found.at)).ok()?)?;
             let at = DateTime::from_timestamp(found.at, 0)?.with_timezone(&offset);
             Some(Occurrence {
@@ -108,16 +61,16 @@ impl Cron {
 }
 
 /// A search that goes on where it found the last one.
-struct Walk<'a> {
+struct OccurrenceCursor<'a> {
     cron: &'a Cron,
     zone: &'a Zone,
     rules: ClockChangeRules,
     from: i64,
-    /// The stretch that was looked at last: most often it is also the next one.
-    known: Option<Stretch>,
+    /// The period that was used last: most often it is also the next one.
+    known: Option<OffsetPeriod>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> OccurrenceCursor<'a> {
     fn new(cron: &'a Cron, zone: &'a Zone, rules: ClockChangeRules, after: DateTime<Utc>) -> Self {
         Self {
             cron,
@@ -128,64 +81,64 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn next_found(&mut self) -> Option<Found> {
+    fn next_match(&mut self) -> Option<CronMatch> {
         let found = self.first()?;
         self.from = found.at + 1;
         Some(found)
     }
 
-    fn stretch(&mut self, at: i64) -> Stretch {
-        let known = self.known.filter(|known| known.holds(at));
-        *self.known.insert(known.unwrap_or_else(|| self.zone.stretch(at)))
+    fn period_at(&mut self, at: i64) -> OffsetPeriod {
+        let known = self.known.filter(|known| known.contains(at));
+        *self.known.insert(known.unwrap_or_else(|| self.zone.period_at(at)))
     }
 
-    fn first(&mut self) -> Option<Found> {
+    fn first(&mut self) -> Option<CronMatch> {
         let (cron, rules) = (self.cron, self.rules);
         let mut at = self.from;
-        let mut left_out = None;
+        let mut skipped = None;
         loop {
-            let stretch = self.stretch(at);
-            let opening = opening(cron, stretch, rules, at);
-            if let Some(Opening::LeftOut(local)) = opening {
-                left_out = left_out.or(naive(local));
+            let period = self.period_at(at);
+            let gap_effect = gap_effect(cron, period, rules, at);
+            if let Some(GapEffect::Skipped(local)) = gap_effect {
+                skipped = skipped.or(naive(local));
             }
-            let at_opening = match opening {
-                Some(Opening::Fires(found)) => Some(found),
+            let at_start = match gap_effect {
+                Some(GapEffect::Fires(found)) => Some(found),
                 _ => None,
             };
-            let within = within(cron, stretch, rules, at + stretch.offset);
-            let first = at_opening.into_iter().chain(within.found);
+            let search = search_period(cron, period, rules, at + period.offset);
+            let first = at_start.into_iter().chain(search.found);
             if let Some(found) = first.min_by_key(|found| found.at) {
-                let adjustment = found.adjustment.or(left_out.map(ClockAdjustment::Skipped));
-                return Some(Found { adjustment, ..found });
+                let adjustment = found.adjustment.or(skipped.map(ClockAdjustment::Skipped));
+                return Some(CronMatch { adjustment, ..found });
             }
-            let (end, offset) = stretch.end?;
+            let (end, offset) = period.end?;
             at = end;
-            // Rare expressions match decades ahead: no need to look at every clock change on the way. A local time that
-            // comes again may lie before where this search began.
-            if end + offset >= within.searched_from {
-                at = at.max(within.next_match? - WIDEST);
+            // A rare expression matches decades ahead: the clock changes before are not visited. A local time that occurs
+            // again may lie before the beginning of this search.
+            if end + offset >= search.searched_from {
+                at = at.max(search.next_match? - MAX_OFFSET_DIFFERENCE);
             }
         }
     }
 }
 
-/// What the gap at the beginning of a stretch does.
-enum Opening {
-    Fires(Found),
-    LeftOut(i64),
+/// What the gap at the beginning of a period does to a match in it.
+enum GapEffect {
+    Fires(CronMatch),
+    Skipped(i64),
 }
 
-fn opening(cron: &Cron, stretch: Stretch, rules: ClockChangeRules, at: i64) -> Option<Opening> {
-    let (start, before) = stretch.start?;
-    let (gap_start, gap_end) = (start + before, start + stretch.offset);
+fn gap_effect(cron: &Cron, period: OffsetPeriod, rules: ClockChangeRules, at: i64) -> Option<GapEffect> {
+    let (start, before) = period.start?;
+    let (gap_start, gap_end) = (start + before, start + period.offset);
     let in_gap = |from: i64| cron.next_local(from).filter(|local| *local < gap_end);
-    let fires = |at, adjustment: Option<ClockAdjustment>| Some(Opening::Fires(Found { at, adjustment }));
+    let fires = |at, adjustment: Option<ClockAdjustment>| Some(GapEffect::Fires(CronMatch { at, adjustment }));
     let gap = if cron.is_interval() { Gap::Skip } else { rules.gap };
     match gap {
         Gap::EndOfGap if at == start => fires(start, naive(in_gap(gap_start)?).map(ClockAdjustment::EndOfGap)),
-        Gap::Skip if at == start => Some(Opening::LeftOut(in_gap(gap_start)?)),
-        // What lies in the gap is read with the offset before it.
+        Gap::Skip if at == start => Some(GapEffect::Skipped(in_gap(gap_start)?)),
+        // A local time in the gap is read with the offset before it.
         Gap::Shift => {
             let local = in_gap(at + before)?;
             fires(local - before, naive(local).map(ClockAdjustment::Shifted))
@@ -194,21 +147,22 @@ fn opening(cron: &Cron, stretch: Stretch, rules: ClockChangeRules, at: i64) -> O
     }
 }
 
-struct Within {
-    found: Option<Found>,
-    /// The first match of the expression from here on, in this stretch or not.
+/// The result of a search within a period.
+struct PeriodSearch {
+    found: Option<CronMatch>,
+    /// The first match of the expression from `searched_from` on, in this period or a later one.
     next_match: Option<i64>,
     searched_from: i64,
 }
 
-/// The first match in a stretch from a local time on.
-fn within(cron: &Cron, stretch: Stretch, rules: ClockChangeRules, local_from: i64) -> Within {
-    // Local times of the stretch below this one came before, too.
-    let repeats_until = stretch.start.map_or(i64::MIN, |(start, before)| start + before);
-    // Those from this one on come again.
-    let repeated_from = stretch.end.map_or(i64::MAX, |(end, after)| end + after);
+/// The first match in a period from a local time on.
+fn search_period(cron: &Cron, period: OffsetPeriod, rules: ClockChangeRules, local_from: i64) -> PeriodSearch {
+    // Earlier local times of the period also occur before it.
+    let repeats_until = period.start.map_or(i64::MIN, |(start, before)| start + before);
+    // Local times of the period from here on also occur after it.
+    let repeated_from = period.end.map_or(i64::MAX, |(end, after)| end + after);
     let mut from = local_from;
-    let mut until = stretch.end.map_or(i64::MAX, |(end, _)| end + stretch.offset);
+    let mut until = period.end.map_or(i64::MAX, |(end, _)| end + period.offset);
     if !cron.is_interval() {
         match rules.overlap {
             OverlapTime::First => from = from.max(repeats_until),
@@ -217,8 +171,8 @@ fn within(cron: &Cron, stretch: Stretch, rules: ClockChangeRules, local_from: i6
         }
     }
     let next_match = cron.next_local(from);
-    let found = next_match.filter(|local| *local < until).map(|local| Found {
-        at: local - stretch.offset,
+    let found = next_match.filter(|local| *local < until).map(|local| CronMatch {
+        at: local - period.offset,
         adjustment: if local < repeats_until {
             Some(ClockAdjustment::SecondOfTwo)
         } else if local >= repeated_from {
@@ -227,7 +181,7 @@ fn within(cron: &Cron, stretch: Stretch, rules: ClockChangeRules, local_from: i6
             None
         },
     });
-    Within {
+    PeriodSearch {
         found,
         next_match,
         searched_from: from,

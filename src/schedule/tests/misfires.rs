@@ -26,7 +26,7 @@ fn fired(decision: &FireDecision) -> Vec<DateTime<Utc>> {
     decision.fire.iter().map(|fire| fire.occurrence).collect()
 }
 
-/// All occurrences after one and up to another instant, by asking for one after the other.
+/// All occurrences after one and up to another instant, one by one.
 fn occurrences(schedule: &Schedule, after: DateTime<Utc>, until: DateTime<Utc>) -> Vec<DateTime<Utc>> {
     let mut all = Vec::new();
     let mut from = after;
@@ -91,7 +91,7 @@ fn every_kind_policy_and_downtime() {
                 let decision = schedule.due(&progress(last), now);
                 let due = occurrences(&schedule, up, now);
                 let context = format!("{kind} {policy} down for {downtime} s: {decision:?}");
-                expect(&schedule, &due, now, &decision, &context);
+                check_decision(&schedule, &due, now, &decision, &context);
                 cases += 1;
             }
         }
@@ -99,8 +99,14 @@ fn every_kind_policy_and_downtime() {
     assert_eq!(cases, 5 * 6 * 11);
 }
 
-/// The policies in plain words, over the list of all that is due.
-fn expect(schedule: &Schedule, due: &[DateTime<Utc>], now: DateTime<Utc>, decision: &FireDecision, context: &str) {
+/// A reference implementation of the policies over the list of all due occurrences.
+fn check_decision(
+    schedule: &Schedule,
+    due: &[DateTime<Utc>],
+    now: DateTime<Utc>,
+    decision: &FireDecision,
+    context: &str,
+) {
     let late_by = |seconds: i64| move |at: &DateTime<Utc>| now - *at >= TimeDelta::seconds(seconds);
     let threshold = match schedule.misfire().policy {
         MisfirePolicy::OnlyIfLateBy { less_than } => less_than.num_seconds().min(60),
@@ -171,7 +177,7 @@ fn downtimes_of_years_are_decided_at_once() {
         assert_eq!(fired(&latest_fifty), expected, "{kind}");
         assert_eq!(expected.len(), 50);
     }
-    // An interval is counted by division, however many there were.
+    // Occurrences of an interval are counted by division.
     let counted =
         with_policy(json!({"interval": "00:00:07"}), &json!("Skip")).due(&progress(None), at("2126-01-02T00:00:00Z"));
     let all = (at("2126-01-02T00:00:00Z") - at(ANCHOR)).num_seconds() / 7;
@@ -179,31 +185,31 @@ fn downtimes_of_years_are_decided_at_once() {
 }
 
 #[test]
-fn what_is_in_time_fires_page_by_page() {
+fn occurrences_in_time_fire_in_batches() {
     let often = schedule(json!({"interval": "00:00:00.01", "belowASecond": true}));
     let now = at("2026-01-01T00:00:25Z");
-    let mut settled = None;
+    let mut decided = None;
     let mut all = Vec::new();
-    let mut pages = 0;
+    let mut batches = 0;
     loop {
-        let decision = often.due(&progress(settled), now);
-        assert!(decision.last_occurrence > settled || decision.fire.is_empty());
-        settled = decision.last_occurrence;
+        let decision = often.due(&progress(decided), now);
+        assert!(decision.last_occurrence > decided || decision.fire.is_empty());
+        decided = decision.last_occurrence;
         all.extend(fired(&decision));
-        pages += 1;
+        batches += 1;
         let next = decision.next.unwrap();
         assert_eq!(next.fire_at <= now, decision.fire.len() == 1_000 && all.len() < 2_500);
         if next.fire_at > now {
             break;
         }
     }
-    assert_eq!((pages, all.len()), (3, 2_500));
+    assert_eq!((batches, all.len()), (3, 2_500));
     assert_eq!(all, occurrences(&often, at(ANCHOR), now));
 }
 
 #[test]
-fn no_occurrence_is_decided_again_whatever_changes() {
-    let mut dice = Dice(99);
+fn no_occurrence_is_decided_twice_when_the_schedule_changes() {
+    let mut rng = TestRng(99);
     let kinds = [
         json!({"cronExpression": "*/5 * * * *"}),
         json!({"cronExpression": "0 */2 * * *", "timeZone": "America/Santiago"}),
@@ -215,25 +221,25 @@ fn no_occurrence_is_decided_again_whatever_changes() {
     let policies = ["FireOnceNow", "Skip", "FireAll:5", "OnlyIfLateBy:01:00:00"];
     for _ in 0..60 {
         let mut now = at(ANCHOR);
-        let mut settled: Option<DateTime<Utc>> = None;
+        let mut decided: Option<DateTime<Utc>> = None;
         let mut last_fired = None;
         for _ in 0..30 {
-            // Changed at random, as by publishing again; and clocks may go back.
-            let schedule = with_policy(kinds[dice.below(6)].clone(), &json!(dice.one_of(&policies)));
-            now += TimeDelta::seconds(dice.below(20_000) as i64 - 2_000);
-            let decision = schedule.due(&progress(settled), now);
+            // The schedule changes at random, as by a new version; the clock may go back.
+            let schedule = with_policy(kinds[rng.below(6)].clone(), &json!(rng.one_of(&policies)));
+            now += TimeDelta::seconds(rng.below(20_000) as i64 - 2_000);
+            let decision = schedule.due(&progress(decided), now);
             for occurrence in fired(&decision) {
                 assert!(
-                    Some(occurrence) > settled && Some(occurrence) > last_fired,
+                    Some(occurrence) > decided && Some(occurrence) > last_fired,
                     "{schedule} {occurrence}"
                 );
                 last_fired = Some(occurrence);
             }
-            assert!(decision.last_occurrence >= settled);
-            assert!(decision.last_occurrence.is_none_or(|last| last <= now) || decision.last_occurrence == settled);
-            settled = decision.last_occurrence;
+            assert!(decision.last_occurrence >= decided);
+            assert!(decision.last_occurrence.is_none_or(|last| last <= now) || decision.last_occurrence == decided);
+            decided = decision.last_occurrence;
             let after = decision.next.map(|next| next.occurrence);
-            assert!(after.is_none() || after > settled);
+            assert!(after.is_none() || after > decided);
         }
     }
 }
@@ -251,7 +257,7 @@ fn a_point_in_time_fires_once_and_also_when_it_has_passed() {
 }
 
 #[test]
-fn a_schedule_keeps_to_its_dates() {
+fn a_schedule_fires_within_its_dates() {
     let bounded = schedule(json!({
         "interval": "1.00:00:00", "startAt": "2026-03-01T09:00:00Z", "endAt": "2026-03-03T09:00:00Z", "misfire": "FireAll",
     }));
@@ -263,7 +269,7 @@ fn a_schedule_keeps_to_its_dates() {
     let days = ["2026-03-01T09:00:00Z", "2026-03-02T09:00:00Z", "2026-03-03T09:00:00Z"];
     assert_eq!(fired(&decision), days.map(at));
     assert_eq!(decision.next, None);
-    // What lies before the schedule itself was nobody's.
+    // No occurrence is earlier than the anchor.
     let late = Progress {
         anchor: at("2026-03-02T10:00:00Z"),
         ..progress(None)
@@ -295,7 +301,7 @@ fn jitter_delays_and_keeps_the_order() {
             if let Some(last) = last {
                 assert!(last.fire_at < next.occurrence, "{inputs}");
             }
-            // Not a moment earlier.
+            // It does not fire earlier.
             let early = jittered.due(&progress, next.fire_at - TimeDelta::microseconds(1));
             assert!(early.fire.is_empty() && early.next == Some(next));
             let due = jittered.due(&progress, next.fire_at);

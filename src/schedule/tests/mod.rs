@@ -1,11 +1,11 @@
-//! The room against Cronos's documented meaning, a naive reference, and a second implementation.
+//! Schedules compared with Cronos's documentation, a simple reference implementation, and the `croner` crate.
 
+mod croner_comparison;
 mod cronos;
-mod daylight;
-mod hostile;
+mod daylight_saving;
 mod inputs;
 mod misfires;
-mod second_opinion;
+mod random_text;
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -32,10 +32,10 @@ fn all_rules() -> impl Iterator<Item = ClockChangeRules> {
     })
 }
 
-/// Numbers that are the same in every run.
-struct Dice(u64);
+/// A generator of pseudo-random numbers with a fixed seed.
+struct TestRng(u64);
 
-impl Dice {
+impl TestRng {
     fn next(&mut self) -> u64 {
         // xorshift64*
         self.0 ^= self.0 >> 12;
@@ -44,7 +44,7 @@ impl Dice {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
     }
 
-    /// From nothing up to, but never, the bound.
+    /// From 0 to below the bound.
     fn below(&mut self, bound: usize) -> usize {
         usize::try_from(self.next() % bound as u64).unwrap()
     }

@@ -1,4 +1,4 @@
-//! The daylight-saving grid: a year of minutes in six zones, compared with a reference that looks at each minute.
+//! A year of minutes in six zones with daylight saving, compared with a reference that evaluates each minute.
 
 use std::collections::BTreeSet;
 
@@ -8,12 +8,12 @@ use super::*;
 use crate::schedule::{ClockAdjustment, Cron, Zone};
 
 const MINUTE: i64 = 60;
-/// Summer time begins and ends in each zone that has any in this year.
+/// In this year every zone with daylight saving has both clock changes.
 const YEAR: i32 = 2026;
 
-/// A minute on the wall.
+/// A minute of local time.
 #[derive(Clone, Copy)]
-struct Wall {
+struct LocalMinute {
     month: u32,
     day: u32,
     weekday: u32,
@@ -21,9 +21,9 @@ struct Wall {
     minute: u32,
 }
 
-type Matches = fn(Wall) -> bool;
+type Matches = fn(LocalMinute) -> bool;
 
-/// Times of day that are fixed, at the hours of all those clock changes.
+/// Fixed times of day at the hours of the clock changes.
 const FIXED: [(&str, Matches); 9] = [
     ("30 2 * * *", |w| (w.hour, w.minute) == (2, 30)),
     ("0 2 * * *", |w| (w.hour, w.minute) == (2, 0)),
@@ -45,7 +45,7 @@ const FIXED: [(&str, Matches); 9] = [
     }),
 ];
 
-/// What walks real time.
+/// Interval-like expressions.
 const INTERVALS: [(&str, Matches); 7] = [
     ("* * * * *", |_| true),
     ("*/15 * * * *", |w| w.minute % 15 == 0),
@@ -56,12 +56,12 @@ const INTERVALS: [(&str, Matches); 7] = [
     ("45 */2 * * MON-SUN", |w| w.hour % 2 == 0 && w.minute == 45),
 ];
 
-/// Every minute of the year in a zone, and some days around it, by asking for the offset of each quarter of an hour.
+/// Every minute of the year in a zone, and some days around it, computed from the offset of each quarter of an hour.
 struct Reference {
-    /// Of the first entry of `walls`, in minutes of local time.
+    /// The time of the first entry of `local_minutes`, in minutes of local time.
     first_local: i64,
-    /// By local minute: what stands on the wall, and the instants in seconds at which it does.
-    walls: Vec<(Wall, Vec<i64>)>,
+    /// Each local minute, with the instants in seconds at which it occurs.
+    local_minutes: Vec<(LocalMinute, Vec<i64>)>,
     zone: Zone,
 }
 
@@ -74,7 +74,7 @@ impl Reference {
         let last_local = (until + zone.offset_at(until)) / MINUTE;
         let wall = |local: i64| {
             let time = DateTime::from_timestamp(local * MINUTE, 0).unwrap();
-            Wall {
+            LocalMinute {
                 month: time.month(),
                 day: time.day(),
                 weekday: time.weekday().num_days_from_sunday(),
@@ -82,47 +82,51 @@ impl Reference {
                 minute: time.minute(),
             }
         };
-        let mut walls: Vec<_> = (first_local..=last_local)
+        let mut local_minutes: Vec<_> = (first_local..=last_local)
             .map(|local| (wall(local), Vec::new()))
             .collect();
         let mut offset = 0;
         for instant in (from..=until).step_by(MINUTE as usize) {
-            // No clock in the world is changed in between, in this year.
+            // In this year no clock change lies between.
             if instant % (15 * MINUTE) == 0 {
                 offset = zone.offset_at(instant);
             }
             let local = (instant + offset) / MINUTE;
-            walls[usize::try_from(local - first_local).unwrap()].1.push(instant);
+            local_minutes[usize::try_from(local - first_local).unwrap()]
+                .1
+                .push(instant);
         }
         Self {
             first_local,
-            walls,
+            local_minutes,
             zone,
         }
     }
 
     fn matching(&self, matches: Matches) -> Vec<usize> {
-        let walls = self.walls.iter().enumerate();
-        walls
+        let local_minutes = self.local_minutes.iter().enumerate();
+        local_minutes
             .filter(|(_, (wall, _))| matches(*wall))
             .map(|(index, _)| index)
             .collect()
     }
 
-    /// The instants of the year at which an expression fires that matches these walls.
+    /// The instants of the year at which an expression fires that matches these local_minutes.
     fn fires(&self, matching: &[usize], is_interval: bool, rules: ClockChangeRules) -> Vec<i64> {
         let mut fires = BTreeSet::new();
         for index in matching.iter().copied() {
-            let (_, instants) = &self.walls[index];
+            let (_, instants) = &self.local_minutes[index];
             match (instants.as_slice(), rules) {
                 ([], _) if is_interval => {}
                 ([], ClockChangeRules { gap: Gap::Skip, .. }) => {}
                 ([], ClockChangeRules { gap: Gap::EndOfGap, .. }) => {
-                    let after = self.walls[index..].iter().find_map(|(_, instants)| instants.first());
+                    let after = self.local_minutes[index..]
+                        .iter()
+                        .find_map(|(_, instants)| instants.first());
                     fires.extend(after);
                 }
                 ([], ClockChangeRules { gap: Gap::Shift, .. }) => {
-                    let before = self.walls[..index]
+                    let before = self.local_minutes[..index]
                         .iter()
                         .rev()
                         .find_map(|(_, instants)| instants.last());
@@ -164,7 +168,7 @@ fn year() -> (i64, i64) {
 }
 
 /// All occurrences of the year, one after the other.
-fn walk(cron: &Cron, zone: &Zone, rules: ClockChangeRules) -> Vec<i64> {
+fn year_of_occurrences(cron: &Cron, zone: &Zone, rules: ClockChangeRules) -> Vec<i64> {
     let (from, until) = year();
     let start = DateTime::from_timestamp(from - 1, 0).unwrap();
     let mut after = from - 1;
@@ -180,10 +184,13 @@ fn walk(cron: &Cron, zone: &Zone, rules: ClockChangeRules) -> Vec<i64> {
     fires
 }
 
-/// Fixed times fire as each rule says; interval-like expressions walk real time, whatever the rules.
+/// Fixed times fire by the rules; interval-like expressions follow real time whatever the rules.
 fn compare(zone: &str) {
     let reference = Reference::of(zone);
-    let odd = reference.walls.iter().filter(|(_, instants)| instants.len() != 1);
+    let odd = reference
+        .local_minutes
+        .iter()
+        .filter(|(_, instants)| instants.len() != 1);
     assert!(
         zone == "Asia/Kathmandu" || odd.count() >= 60,
         "{zone} has no clock changes"
@@ -194,16 +201,16 @@ fn compare(zone: &str) {
         assert_eq!(cron.is_interval(), is_interval, "{text}");
         let matching = reference.matching(*matches);
         for rules in all_rules() {
-            // Much to walk; these must not matter, and one set that differs from the usual in both shows it.
+            // The rules do not apply; to save time, one set is tested that differs from the default in both.
             if is_interval && (rules.gap, rules.overlap) != (Gap::Shift, OverlapTime::Second) {
                 continue;
             }
-            // Every minute of a year is half a million: where the clock is the oddest.
+            // Half a million minutes a year: only in the zone with the most unusual clock change.
             if *text == "* * * * *" && zone != "Australia/Lord_Howe" {
                 continue;
             }
             let expected = reference.fires(&matching, is_interval, rules);
-            let fires = walk(&cron, &reference.zone, rules);
+            let fires = year_of_occurrences(&cron, &reference.zone, rules);
             let differs = fires.iter().zip(&expected).find(|(fire, expected)| fire != expected);
             assert_eq!(differs, None, "{text} {zone} {rules:?}");
             assert_eq!(fires.len(), expected.len(), "{text} {zone} {rules:?}");
@@ -232,7 +239,7 @@ fn a_year_of_minutes_in_santiago() {
     compare("America/Santiago");
 }
 
-/// By half an hour.
+/// The clock changes by half an hour.
 #[test]
 fn a_year_of_minutes_on_lord_howe_island() {
     compare("Australia/Lord_Howe");
@@ -245,8 +252,8 @@ fn a_year_of_minutes_in_kathmandu() {
 }
 
 #[test]
-fn just_before_an_occurrence_it_is_the_next_one() {
-    let mut dice = Dice(4);
+fn the_next_occurrence_is_the_same_from_any_earlier_instant() {
+    let mut rng = TestRng(4);
     let all: Vec<&str> = FIXED.iter().chain(&INTERVALS).map(|(text, _)| *text).collect();
     for zone in [
         "UTC",
@@ -265,11 +272,11 @@ fn just_before_an_occurrence_it_is_the_next_one() {
             let cron = Cron::parse(text).unwrap();
             for rules in all_rules() {
                 let mut after =
-                    at("2009-12-25T00:00:00Z") + TimeDelta::milliseconds(dice.next() as i64 % 1_000_000_000_000);
+                    at("2009-12-25T00:00:00Z") + TimeDelta::milliseconds(rng.next() as i64 % 1_000_000_000_000);
                 for _ in 0..4 {
                     let next = cron.next_after(after, &zone, rules).unwrap();
                     assert!(next > after);
-                    for before in [1, 999_999, 1_000_000, dice.next() as i64 % 60_000_000] {
+                    for before in [1, 999_999, 1_000_000, rng.next() as i64 % 60_000_000] {
                         let before = (next - TimeDelta::microseconds(before)).max(after);
                         assert_eq!(
                             cron.next_after(before, &zone, rules),
@@ -284,9 +291,9 @@ fn just_before_an_occurrence_it_is_the_next_one() {
     }
 }
 
-/// What is written down in the papers of each zone, without any code of ours in it.
+/// The expected times are from the official documentation of each zone, not computed.
 #[test]
-fn known_clock_changes_are_known() {
+fn documented_clock_changes_are_found() {
     let end = (Gap::EndOfGap, OverlapTime::First);
     for (zone, text, (gap, overlap), after, next) in [
         // From 02:00 to 03:00 on 8 March, from 02:00 to 01:00 on 1 November.
@@ -433,7 +440,7 @@ fn known_clock_changes_are_known() {
 }
 
 #[test]
-fn what_a_clock_change_did_is_told() {
+fn an_occurrence_has_its_clock_adjustment() {
     let berlin = Zone::named("Europe/Berlin").unwrap();
     let adjustment = |text: &str, gap, overlap, after: &str| {
         let cron = Cron::parse(text).unwrap();

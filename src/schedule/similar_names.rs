@@ -1,33 +1,33 @@
-//! The names that somebody may have meant.
+//! The names that a misspelt one may mean.
 
-/// No name of a zone is longer; what is longer is nobody's slip.
-const LONGEST: usize = 64;
+/// Longer than any name of a zone; a longer text is not compared.
+const MAX_LENGTH: usize = 64;
 
-/// Up to three of the names, the likeliest first. Case does not matter, nor whether a space or an underscore is
-/// written, and the part after the last `/` may stand for the whole.
+/// Up to three of the names, the most similar first. Case does not matter, nor whether a space or an underscore is
+/// written, and the part after the last `/` is compared, too.
 pub(crate) fn similar_names(wanted: &str, names: impl Iterator<Item = String>) -> Vec<String> {
-    if wanted.is_empty() || wanted.len() > LONGEST {
+    if wanted.is_empty() || wanted.len() > MAX_LENGTH {
         return Vec::new();
     }
-    let wanted = plain(wanted);
+    let wanted = normalised(wanted);
     let mut near: Vec<(usize, String)> = names
         .filter_map(|name| {
-            let whole = plain(&name);
+            let whole = normalised(&name);
             let city = whole.rsplit('/').next().unwrap_or(&whole);
-            let away = distance(&wanted, &whole).min(distance(&wanted, city));
+            let edits = distance(&wanted, &whole).min(distance(&wanted, city));
             // A third of the letters may be wrong.
-            (away * 3 <= wanted.len()).then_some((away, name))
+            (edits * 3 <= wanted.len()).then_some((edits, name))
         })
         .collect();
     near.sort_unstable();
     near.into_iter().map(|(_, name)| name).take(3).collect()
 }
 
-fn plain(name: &str) -> String {
+fn normalised(name: &str) -> String {
     name.to_lowercase().replace(' ', "_")
 }
 
-/// How many letters must be put in, left out, changed, or swapped with their neighbour (optimal string alignment).
+/// The edit distance: insertions, deletions, replacements, and swaps of neighbours (optimal string alignment).
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let at = |row: &[usize], place: usize| row.get(place).copied().unwrap_or(usize::MAX - 1);
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn the_likeliest_comes_first() {
+    fn the_most_similar_name_is_first() {
         let names = ["Europe/Berlin", "Europe/Bern", "Europe/Dublin", "America/New_York"];
         let near = |wanted| similar_names(wanted, names.iter().map(|name| (*name).to_owned()));
         assert_eq!(near("berlin").first().unwrap(), "Europe/Berlin");

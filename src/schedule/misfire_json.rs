@@ -3,9 +3,8 @@
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 
-use super::cron_field::quoted;
-use super::inputs::{choose, whole};
-use super::misfire::{Misfire, MisfirePolicy};
+use super::parse::{parse_choice, quoted, whole_number};
+use super::policy::{Misfire, MisfirePolicy};
 use crate::expression::TimeSpan;
 
 /// `"FireAll"`, `"FireAll:10"`, or `{"policy": "FireAll", "upTo": 10, "lateFrom": "00:01:00"}`.
@@ -30,7 +29,7 @@ pub(super) fn read(value: &Value) -> Result<Misfire, String> {
                 .keys()
                 .find(|name| !known.iter().any(|known| known.eq_ignore_ascii_case(name)));
             if let Some(unknown) = unknown {
-                return Err(format!("{} is none of {}", quoted(unknown), known.join(", ")));
+                return Err(format!("{} is not one of {}", quoted(unknown), known.join(", ")));
             }
             let policy = of("policy").unwrap_or_else(|| json!("FireOnceNow"));
             let policy = policy.as_str().ok_or("policy must be text")?.to_owned();
@@ -54,16 +53,16 @@ pub(super) fn read(value: &Value) -> Result<Misfire, String> {
 
 fn policy_of(name: &str, argument: Option<&Value>) -> Result<MisfirePolicy, String> {
     let names = ["FireOnceNow", "Skip", "FireAll", "OnlyIfLateBy"].map(|name| (name, name));
-    match (choose(name, &names)?, argument) {
+    match (parse_choice(name, &names)?, argument) {
         ("FireAll", None) => Ok(MisfirePolicy::FIRE_ALL),
         ("FireAll", Some(value)) => {
-            let up_to = whole(value).and_then(|number| usize::try_from(number).ok());
-            let up_to = up_to.filter(|number| (1..=MisfirePolicy::MOST).contains(number));
+            let up_to = whole_number(value).and_then(|number| usize::try_from(number).ok());
+            let up_to = up_to.filter(|number| (1..=MisfirePolicy::MAX_FIRES).contains(number));
             let up_to = up_to.ok_or_else(|| {
                 let given = quoted(&value.to_string());
                 format!(
                     "FireAll goes up to 1 to {} occurrences, not {given}",
-                    MisfirePolicy::MOST
+                    MisfirePolicy::MAX_FIRES
                 )
             })?;
             Ok(MisfirePolicy::FireAll { up_to })
@@ -71,7 +70,7 @@ fn policy_of(name: &str, argument: Option<&Value>) -> Result<MisfirePolicy, Stri
         ("OnlyIfLateBy", Some(value)) => Ok(MisfirePolicy::OnlyIfLateBy {
             less_than: length(value, "OnlyIfLateBy")?,
         }),
-        ("OnlyIfLateBy", None) => Err("OnlyIfLateBy needs a length of time, as OnlyIfLateBy:00:10:00".to_owned()),
+        ("OnlyIfLateBy", None) => Err("OnlyIfLateBy requires a length of time, as OnlyIfLateBy:00:10:00".to_owned()),
         ("Skip", None) => Ok(MisfirePolicy::Skip),
         (_, None) => Ok(MisfirePolicy::FireOnceNow),
         (name, Some(_)) => Err(format!("{name} takes no value")),
@@ -84,7 +83,7 @@ fn length(value: &Value, of: &str) -> Result<TimeDelta, String> {
     let span = span.filter(|span| (TimeDelta::seconds(1)..=TimeDelta::days(36_525)).contains(span));
     span.ok_or_else(|| {
         let given = quoted(&value.to_string());
-        format!("{of} is a length of time from 00:00:01 to 36525 days, not {given}")
+        format!("{of} must be a length of time from 00:00:01 to 36525 days, not {given}")
     })
 }
 
@@ -101,7 +100,7 @@ pub(super) fn write(misfire: Misfire) -> Value {
     }
 }
 
-/// As .NET writes it, to the microsecond.
+/// In .NET's format, to the microsecond.
 fn span(length: TimeDelta) -> String {
     let (seconds, nanos) = (length.num_seconds(), length.subsec_nanos());
     let mut text = format!(
