@@ -1,4 +1,4 @@
-//! Evaluates the inputs of an activity.
+//! The evaluation of an activity's inputs.
 
 use serde_json::{Map, Value};
 
@@ -11,10 +11,10 @@ use crate::activity::{
 use crate::definition::Expression;
 use crate::expression::{ScriptErrorKind, ScriptScope, ScriptSession, TypeName, WorkflowFacts, coerce};
 
-/// The expression types that run here.
+/// The supported expression types.
 pub(super) const RUNNABLE: [&str; 6] = ["Literal", "Object", "Variable", "Input", "Output", "JavaScript"];
 
-/// A look at an instance from one of its executions. Nothing changes while it lasts.
+/// Evaluates inputs as one execution of an instance sees them.
 pub(super) struct Evaluator<'a> {
     pub(super) program: &'a Program,
     pub(super) state: &'a InstanceState,
@@ -54,12 +54,9 @@ impl Evaluator<'_> {
             }
         };
         evaluated.value = coerce(evaluated.value, &input.convert_to)
-            .map_err(|mismatch| Fault::new(format!("The input {} is wrong: {mismatch}", input.name)))?;
+            .map_err(|mismatch| Fault::new(format!("The input {} is invalid: {mismatch}", input.name)))?;
         if input.is_required && evaluated.value.is_null() {
-            let message = format!(
-                "The input {} is required, and what the definition gives is null",
-                input.name
-            );
+            let message = format!("The input {} is required, and its value is null", input.name);
             return Err(Fault::new(message).code("input-missing"));
         }
         Ok(evaluated)
@@ -82,7 +79,7 @@ impl Evaluator<'_> {
             "JavaScript" => return self.script(&expression.value).await,
             other => {
                 return Err(Fault::new(format!(
-                    "expressions of type {other} cannot run here; use JavaScript instead"
+                    "expressions of type {other} are not supported; use JavaScript instead"
                 )));
             }
         };
@@ -127,7 +124,7 @@ impl Evaluator<'_> {
                     ScriptErrorKind::Memory => "script-memory",
                     ScriptErrorKind::InvalidText => "invalid-text",
                     ScriptErrorKind::TooLarge => "value-too-large",
-                    // The burst is deferred, so that this is not seen.
+                    // Not visible, as the burst is deferred.
                     ScriptErrorKind::Busy => "script-busy",
                     ScriptErrorKind::Closed => "script-closed",
                 };
@@ -155,7 +152,7 @@ impl Evaluator<'_> {
                     outputs.insert(name.clone(), values.clone());
                 }
             }
-            // Ids are unique, names need not be: an id wins over a name that reads the same.
+            // Ids are unique, names need not be: an id takes precedence over an equal name.
             outputs.extend(
                 state
                     .activity_outputs
@@ -180,7 +177,7 @@ impl Evaluator<'_> {
     }
 }
 
-/// An `Object` expression: JSON as text, or JSON as it stands.
+/// An `Object` expression: JSON as text, or a JSON value.
 pub(super) fn object(value: &Value, to: &TypeName) -> Result<Value, String> {
     match value {
         Value::String(text) if *to == TypeName::Text => Ok(Value::String(text.clone())),
@@ -192,7 +189,7 @@ pub(super) fn object(value: &Value, to: &TypeName) -> Result<Value, String> {
     }
 }
 
-/// A reference is the thing's name, or the thing.
+/// A reference: a name, or an object with one of the keys.
 fn reference<'v>(value: &'v Value, keys: &[&str]) -> Option<&'v str> {
     match value {
         Value::String(name) => Some(name),

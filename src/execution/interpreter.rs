@@ -1,4 +1,4 @@
-//! The interpreter: definitions in, bursts out.
+//! The interpreter: compiles and validates definitions, and runs bursts.
 
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use serde_json::Map;
 
-use super::burst::{Burst, BurstResult, Instruction};
+use super::bookmark::stimulus_hash;
+use super::bounds::InterpreterOptions;
+use super::burst_contract::{Burst, BurstResult, Instruction};
 use super::evaluate::Evaluator;
-use super::options::InterpreterOptions;
+use super::journal::Recorder;
 use super::program::{self, Program};
-use super::record::Record;
-use super::run::Run;
+use super::run::BurstRun;
 use super::state::InstanceState;
-use super::stimulus::stimulus_hash;
 use super::validate;
 use crate::activity::{ActivityKind, Catalogue, NodeInput};
 use crate::definition::{Trigger, ValidationError, WorkflowDefinition};
@@ -23,28 +23,28 @@ use crate::id::{ActivityId, BookmarkId, InstanceId, VersionId};
 use crate::schedule::Schedule;
 use crate::{Error, Result};
 
-/// What starts a definition by itself.
+/// The triggers of a definition.
 #[derive(Clone, Debug, Default)]
 pub struct WorkflowTriggers {
-    /// What waits for a stimulus.
+    /// Triggers that start an instance on a stimulus.
     pub triggers: Vec<Trigger>,
-    /// What waits for time.
+    /// Triggers that start an instance on a schedule.
     pub schedules: Vec<ScheduledTrigger>,
 }
 
-/// An activity that starts an instance when it is time.
+/// A trigger with a schedule.
 #[derive(Clone, Debug)]
 pub struct ScheduledTrigger {
-    /// The activity at which an instance then begins.
+    /// The activity at which the instance begins.
     pub activity_id: ActivityId,
     /// Its type.
     pub activity_type: String,
-    /// When.
+    /// When it fires.
     pub schedule: Schedule,
 }
 
-/// Runs definitions. It knows no database: what a burst did is in its [`BurstResult`], and becomes true by being committed.
-/// Clones are cheap and share the threads that run scripts.
+/// Runs definitions. It knows no database: the effects of a burst are in its [`BurstResult`], and take effect when it is
+/// committed. Clones are cheap and share the threads that run scripts.
 #[derive(Clone)]
 pub struct Interpreter {
     catalogue: Arc<Catalogue>,
@@ -72,7 +72,7 @@ impl Interpreter {
         &self.options
     }
 
-    /// Everything that keeps a definition from being published; empty when nothing does.
+    /// Every error that keeps a definition from being published; empty if it can be published.
     pub fn validate(&self, definition: &WorkflowDefinition) -> Vec<ValidationError> {
         validate::validate(&self.catalogue, definition)
     }
@@ -85,13 +85,13 @@ impl Interpreter {
         program::compile(&self.catalogue, definition)
     }
 
-    /// What starts a definition by itself: activities that can start a workflow and are of a kind that waits for a
-    /// stimulus, or for time. Their inputs are evaluated as they would be in an instance in which nothing has happened
-    /// yet. Schedules that only wait inside a workflow are looked at, too, where all their inputs are literals.
+    /// The triggers of a definition: activities that can start a workflow, and wait for a stimulus or a time. Their
+    /// inputs are evaluated as in a new instance. Schedules inside a workflow are validated, too, where all their inputs
+    /// are literals.
     ///
     /// # Errors
-    /// `invalid-trigger`, with all that is wrong by activity: an input cannot be evaluated, names nothing to wait for, or
-    /// is no part of a schedule. `scripts-busy` when there was no room for a script.
+    /// `invalid-trigger`, with every error by activity: an input that cannot be evaluated, no stimulus to wait for, or an
+    /// invalid schedule. `scripts-busy` when no slot for a script was free.
     ///
     /// Cancellation safe.
     pub async fn triggers(&self, program: &Program) -> Result<WorkflowTriggers> {
@@ -109,7 +109,7 @@ impl Interpreter {
             context: 0,
         };
         let mut triggers = WorkflowTriggers::default();
-        let mut wrong: Vec<(String, String)> = Vec::new();
+        let mut errors: Vec<(String, String)> = Vec::new();
         for node in program.tree.iter() {
             let is_trigger = program
                 .descriptor(node.index)
@@ -125,7 +125,7 @@ impl Interpreter {
             for input in &node.inputs {
                 let evaluated = evaluator.input(input).await;
                 if session.deferral().is_some() {
-                    let message = "there is no room for another script now; try again in a moment";
+                    let message = "no slot for scripts is free now; try again later";
                     return Err(Error::unavailable("scripts-busy", message));
                 }
                 match evaluated {
@@ -141,11 +141,11 @@ impl Interpreter {
                         schedule,
                     }),
                     Some(Ok(_)) => {}
-                    // A delay of no length is over at once; only as a trigger it must be one.
+                    // A delay without a length ends at once; only as a trigger it is an error.
                     Some(Err(_)) if !node.can_start && node.type_name == "Elsa.Delay" => {}
                     Some(Err(error)) => {
                         let fields = error.fields().iter();
-                        problems.extend(fields.map(|(input, what)| format!("the input {input} is wrong: {what}")));
+                        problems.extend(fields.map(|(input, error)| format!("the input {input} is invalid: {error}")));
                     }
                     None if node.can_start => match activity.trigger_payload(&inputs) {
                         Some(payload) => triggers.triggers.push(Trigger {
@@ -154,7 +154,7 @@ impl Interpreter {
                             hash: stimulus_hash(&node.type_name, &payload, None),
                             payload,
                         }),
-                        None => problems.push("it names nothing to wait for".to_owned()),
+                        None => problems.push("it names no stimulus to wait for".to_owned()),
                     },
                     None => {}
                 }
@@ -162,32 +162,31 @@ impl Interpreter {
                 continue;
             }
             let what = if node.can_start { "trigger" } else { "activity" };
-            let told = problems.into_iter();
-            wrong.extend(told.map(|problem| {
+            errors.extend(problems.into_iter().map(|problem| {
                 let message = format!("The {what} {} cannot be used: {problem}", node.id);
                 (node.id.clone(), message)
             }));
         }
-        match wrong.first() {
+        match errors.first() {
             None => Ok(triggers),
             Some((_, first)) => {
                 let error = Error::invalid("invalid-trigger", first.clone());
-                Err(wrong
+                Err(errors
                     .into_iter()
                     .fold(error, |error, (activity, message)| error.field(activity, message)))
             }
         }
     }
 
-    /// For how long a burst of that version and instance must not begin: its scripts keep timing out, and one of them was
-    /// deferred for that. None: it may begin.
+    /// For how long a burst of this version and instance must not begin: scripts of the version keep timing out, and the
+    /// burst was deferred before. None: it may begin.
     pub(crate) fn deferral(&self, version: &VersionId, instance: &InstanceId) -> Option<Duration> {
         self.scripts.deferral(version, instance)
     }
 
-    /// Runs one burst. It never panics and never fails: what goes wrong is an incident in the outcome.
+    /// Runs one burst. It never panics and never fails: failures are incidents in the result.
     ///
-    /// Dropping the future leaves nothing behind, except for what activities have done outside.
+    /// Cancellation safe: a dropped future has no effects but those of its activities on the outside.
     pub async fn run(&self, program: &Arc<Program>, burst: Burst) -> BurstResult {
         let is_new = burst.state.is_none();
         let state = burst.state.unwrap_or_else(|| {
@@ -199,55 +198,55 @@ impl Interpreter {
             )
         });
         let loaded: Vec<BookmarkId> = state.bookmarks.iter().map(|bookmark| bookmark.id.clone()).collect();
-        let mut run = Run {
+        let mut run = BurstRun {
             program,
             options: &self.options,
             session: self.scripts.session(),
             state,
             attempt: burst.attempt,
             began_at: burst.now,
-            notices: VecDeque::new(),
-            record: Record::new(program.journal),
+            notifications: VecDeque::new(),
+            recorder: Recorder::new(program.journal),
             executed: 0,
             is_dirty: false,
             commits_now: false,
             yielded: false,
-            doomed: burst.instructions.contains(&Instruction::Cancel),
-            refused: None,
+            has_cancel: burst.instructions.contains(&Instruction::Cancel),
+            invalid_values: None,
         };
         let mut unmatched = Vec::new();
-        // What an earlier burst left undone comes first.
+        // Work items that an earlier burst has left run first.
         if !is_new && !run.state.queue.is_empty() && burst.instructions.first() != Some(&Instruction::Continue) {
-            run.instruct(Instruction::Continue, false).await;
+            run.apply(Instruction::Continue, false).await;
         }
         for (position, instruction) in burst.instructions.into_iter().enumerate() {
             let is_continue = instruction == Instruction::Continue;
-            if !run.instruct(instruction, is_new).await && !is_continue {
+            if !run.apply(instruction, is_new).await && !is_continue {
                 unmatched.push(position);
             }
         }
-        run.settle();
-        outcome(run, loaded, unmatched)
+        run.end_burst();
+        burst_result(run, loaded, unmatched)
     }
 }
 
-/// Whether an input says itself what it is.
+/// Whether the value of an input does not depend on an instance.
 fn is_literal(input: &NodeInput) -> bool {
     let expression = input.expression.as_ref();
     input.memory_reference.is_none() && expression.is_none_or(|expression| expression.kind == "Literal")
 }
 
-fn outcome(run: Run<'_>, loaded: Vec<BookmarkId>, unmatched: Vec<usize>) -> BurstResult {
-    let Run {
+fn burst_result(run: BurstRun<'_>, loaded: Vec<BookmarkId>, unmatched: Vec<usize>) -> BurstResult {
+    let BurstRun {
         state,
-        record,
+        recorder,
         program,
         yielded,
         session,
         ..
     } = run;
-    let elapsed = record.began.elapsed();
-    let (journal, activity_executions) = record.into_executions(program, &state);
+    let elapsed = recorder.began.elapsed();
+    let (journal, activity_executions) = recorder.finish(program, &state);
     let before: HashSet<&BookmarkId> = loaded.iter().collect();
     let bookmarks_created = state
         .bookmarks

@@ -1,48 +1,41 @@
-//! The interpreter: runs an instance until nothing is left to do but wait.
+//! The interpreter: runs an instance until it waits or ends.
 //!
-//! It is a function from state and instructions to state and effects. It knows no database, no network and no clock
-//! (of time it only measures how long a burst takes, and bounds each call of an activity), and between the results of activities it is deterministic: the
-//! same burst on the same state gives the same executions under the same ids. That is what lets the rest of the house
-//! throw a burst away and run it again.
+//! It is a function from state and instructions to state and effects. It knows no database, no network and no clock (it
+//! only measures how long a burst takes, and bounds each call of an activity), and between the results of activities it
+//! is deterministic: the same burst on the same state gives the same executions under the same ids. That is what allows
+//! the engine to discard a burst and run it again.
 //!
 //! # Layout
-//! - `interpreter`: the public face; `burst`: what goes in and comes out; `options`: bounds.
-//! - `program`: a definition made ready; `validate`: what keeps one from being published.
-//! - `state`, `workflow_state`: what is kept of an instance, and how Elsa's API shows it; `scope`: its variables.
-//! - `instruct`, `run`, `commands`, `transitions`: a burst in progress; `evaluate`: its expressions; `record`: its journal.
-//! - `stimulus`: hashes; `value`: what may enter state; `time_limit`: how long a call may take.
+//! - `interpreter`: the public interface; `burst_contract`: input and result of a burst; `bounds`: its limits.
+//! - `program`: a compiled definition; `workflow_options`: its options for commits and journal; `validate`: the errors
+//!   that keep a definition from being published.
+//! - `state`: what is kept of an instance between bursts; `status`, `bookmark`: parts of it; `workflow_state`: how Elsa's
+//!   API shows it; `scope`: its variables.
+//! - `run`: a burst in progress; `evaluate`: the inputs of its activities; `journal`: its journal and executions.
 
-mod burst;
-mod commands;
-mod commit_strategy;
+mod bookmark;
+mod bounds;
+mod burst_contract;
 mod evaluate;
-mod instruct;
 mod interpreter;
-mod journal_level;
-mod misspelt;
-mod options;
+mod journal;
 mod program;
-mod record;
 mod run;
 mod scope;
-mod shape;
 mod state;
 mod status;
-mod stimulus;
 #[cfg(test)]
 mod tests;
-mod time_limit;
-mod transitions;
 mod validate;
-mod value;
+mod workflow_options;
 mod workflow_state;
 
-pub use burst::{ActivityExecution, Bookmark, Burst, BurstResult, Instruction, JournalEntry};
+pub use bookmark::{Bookmark, event_hash, stimulus_hash};
+pub use bounds::{InterpreterOptions, check_value};
+pub use burst_contract::{Burst, BurstResult, Instruction};
 pub use interpreter::{Interpreter, ScheduledTrigger, WorkflowTriggers};
-pub use options::InterpreterOptions;
+pub use journal::{ActivityExecution, JournalEntry};
 pub use program::Program;
 pub use state::{Incident, InstanceState};
 pub use status::{Status, SubStatus};
-pub use stimulus::{event_hash, stimulus_hash};
-pub use value::check_value;
 pub use workflow_state::InstanceTimestamps;

@@ -1,8 +1,7 @@
-//! A definition made ready to run.
+//! A compiled definition.
 //!
-//! The tree's first node is the workflow itself, `Workflow1`, as in Elsa; the definition's root hangs below it. A type
-//! that the catalogue does not know becomes a leaf that faults when it is reached: on a node that does not know it yet
-//! the rest of the workflow still runs.
+//! The tree's first node is the workflow itself, `Workflow1`, as in Elsa; the definition's root is its child. A type that
+//! the catalogue does not have becomes a leaf that faults when it is executed: the rest of the workflow still runs.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
@@ -10,8 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
 
-use super::commit_strategy::WorkflowStrategy;
-use super::journal_level::JournalLevel;
+use super::workflow_options::{JournalLevel, WorkflowStrategy};
 use crate::activity::{
     ActivityNode, ActivityTree, BreakBehavior, Catalogue, Descriptor, ErasedActivity, NodeIndex, NodeInput,
     RegisteredActivity, WORKFLOW, Workflow, camel_case, requirement,
@@ -30,18 +28,19 @@ pub struct Program {
     pub(super) version: i32,
     pub(super) tree: ActivityTree,
     pub(super) inputs: Vec<Argument>,
-    /// Elsa's `ContinueWithIncidentsStrategy`: other branches go on.
+    /// Elsa's `ContinueWithIncidentsStrategy`: other branches go on after a fault.
     pub(super) continues_with_incidents: bool,
     /// When its bursts commit before their end.
     pub(super) commits: WorkflowStrategy,
-    /// What its bursts write down.
+    /// What its bursts record.
     pub(super) journal: JournalLevel,
-    /// Some expression asks for outputs of activities.
+    /// Whether an expression reads outputs of activities.
     pub(super) needs_outputs: bool,
     registered: Vec<Option<RegisteredActivity>>,
-    /// The activity types that it uses, with the versions that it names, and those of them that are not known here.
-    requires: BTreeSet<String>,
-    lacks: BTreeSet<String>,
+    /// The activity types that it uses, with the versions that it names.
+    required_types: BTreeSet<String>,
+    /// Those of them that the catalogue does not have.
+    unknown_types: BTreeSet<String>,
 }
 
 impl Program {
@@ -50,17 +49,17 @@ impl Program {
         &self.definition_id
     }
 
-    /// The version of it.
+    /// The id of its version.
     pub fn version_id(&self) -> &VersionId {
         &self.version_id
     }
 
-    /// The number of the version.
+    /// The number of its version.
     pub fn version(&self) -> i32 {
         self.version
     }
 
-    /// What keeps a start from this input and trigger: the fields concerned, each with what is wrong.
+    /// The errors of a start with this input and trigger: the fields, each with its message.
     pub fn start_errors(&self, input: &Map<String, Value>, trigger: Option<&ActivityId>) -> Vec<(String, String)> {
         let mut problems = Vec::new();
         for argument in &self.inputs {
@@ -80,16 +79,16 @@ impl Program {
         problems
     }
 
-    /// The activity types that it uses, sorted: all of them if it lacks none. One of a program's own of which the
-    /// definition names a version is `Type@version`.
+    /// The activity types that it uses, sorted; complete if none is unknown. A custom type of which the definition names a
+    /// version is `Type@version`.
     pub fn activity_types(&self) -> Vec<String> {
-        self.requires.iter().cloned().collect()
+        self.required_types.iter().cloned().collect()
     }
 
-    /// The activity types that it uses and that are not known here, or not in the version that it names, sorted. What is
-    /// inside an activity that is not known here is not known either.
+    /// The activity types that it uses and the catalogue does not have, or not in the version that it names; sorted. The
+    /// children of an unknown activity are not included.
     pub fn unknown_activity_types(&self) -> Vec<String> {
-        self.lacks.iter().cloned().collect()
+        self.unknown_types.iter().cloned().collect()
     }
 
     /// All activities.
@@ -97,11 +96,11 @@ impl Program {
         &self.tree
     }
 
-    /// The memory that it takes; an estimate.
+    /// An estimate of its memory in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        // Beside a node: what is registered for it, and its place in the index of paths.
-        let beside = size_of::<Option<RegisteredActivity>>() + 40;
-        let nodes = self.tree.iter().map(|node| node.bytes() + beside);
+        // For each node also its registration, and its entry in the index of paths.
+        let overhead = size_of::<Option<RegisteredActivity>>() + 40;
+        let nodes = self.tree.iter().map(|node| node.bytes() + overhead);
         size_of::<Self>() + nodes.sum::<usize>()
     }
 
@@ -149,8 +148,8 @@ pub(super) fn compile(catalogue: &Catalogue, definition: &WorkflowDefinition) ->
         taken,
         counters: HashMap::new(),
         needs_outputs: false,
-        requires: BTreeSet::new(),
-        lacks: BTreeSet::new(),
+        required_types: BTreeSet::new(),
+        unknown_types: BTreeSet::new(),
     };
     let workflow = compiler.push_workflow(definition);
     let root = compiler.push(root, workflow);
@@ -173,8 +172,8 @@ pub(super) fn compile(catalogue: &Catalogue, definition: &WorkflowDefinition) ->
         needs_outputs: compiler.needs_outputs,
         tree: compiler.tree,
         registered: compiler.registered,
-        requires: compiler.requires,
-        lacks: compiler.lacks,
+        required_types: compiler.required_types,
+        unknown_types: compiler.unknown_types,
     })
 }
 
@@ -185,8 +184,8 @@ struct Compiler<'a> {
     taken: HashSet<String>,
     counters: HashMap<String, usize>,
     needs_outputs: bool,
-    requires: BTreeSet<String>,
-    lacks: BTreeSet<String>,
+    required_types: BTreeSet<String>,
+    unknown_types: BTreeSet<String>,
 }
 
 impl Compiler<'_> {
@@ -195,7 +194,7 @@ impl Compiler<'_> {
         own.register(Workflow);
         let index = self.tree.next_index();
         self.registered.push(own.find(WORKFLOW, 1).cloned());
-        self.requires.insert(WORKFLOW.to_owned());
+        self.required_types.insert(WORKFLOW.to_owned());
         self.tree.push(ActivityNode {
             index,
             id: WORKFLOW_ID.to_owned(),
@@ -219,16 +218,16 @@ impl Compiler<'_> {
         index
     }
 
-    /// Adds an activity and what is in it. The recursion is as deep as the JSON, which the model bounds.
+    /// Adds an activity and its children. The recursion is as deep as the JSON, which the model bounds.
     fn push(&mut self, value: &Value, parent: NodeIndex) -> Option<NodeIndex> {
         let raw = RawActivity::new(value)?;
         let version = raw.named_version().unwrap_or(0);
         let registered = self.catalogue.find(raw.type_name(), version).cloned();
         let required = requirement(raw.type_name(), version);
         if registered.is_none() {
-            self.lacks.insert(required.clone());
+            self.unknown_types.insert(required.clone());
         }
-        self.requires.insert(required);
+        self.required_types.insert(required);
         let descriptor = registered.as_ref().map(|registered| Arc::clone(&registered.descriptor));
         let descriptor = descriptor.as_deref();
         let id = if raw.id().is_empty() {
@@ -257,7 +256,7 @@ impl Compiler<'_> {
         let inputs = descriptor
             .map(|descriptor| inputs(descriptor, &properties))
             .unwrap_or_default();
-        self.needs_outputs |= inputs.iter().any(asks_for_outputs);
+        self.needs_outputs |= inputs.iter().any(may_read_outputs);
         let outputs = descriptor
             .map(|descriptor| outputs(descriptor, &properties))
             .unwrap_or_default();
@@ -303,7 +302,7 @@ impl Compiler<'_> {
         Some(index)
     }
 
-    /// `WriteLine1`, `WriteLine2`, … as Elsa names activities without an id.
+    /// An id for an activity without one: `WriteLine1`, `WriteLine2`, …, as in Elsa.
     fn make_id(&mut self, type_name: &str) -> String {
         let short = type_name.rsplit('.').next().unwrap_or_default().to_owned();
         loop {
@@ -322,7 +321,7 @@ fn inputs(descriptor: &Descriptor, properties: &Map<String, Value>) -> Vec<NodeI
     expressions
         .map(|input| {
             let binding = InputBinding::parse(property(properties, &input.name)).unwrap_or_default();
-            // What the activity type says counts; only where it takes anything, the definition may narrow it.
+            // The activity type decides; the definition only where the activity type accepts anything.
             let convert_to = match TypeName::parse(&input.type_name, false) {
                 _ if input.is_as_given => TypeName::Any,
                 TypeName::Any => TypeName::parse(&binding.type_name, false),
@@ -353,8 +352,9 @@ pub(super) fn property<'a>(properties: &'a Map<String, Value>, name: &str) -> Op
     properties.get(&camel_case(name)).or_else(|| properties.get(name))
 }
 
-/// `getOutputFrom(…)`, `getLastResult()`, `getTextFromWriteLine1()`. Too much is kept rather than too little.
-fn asks_for_outputs(input: &NodeInput) -> bool {
+/// Whether an input may read outputs: `getOutputFrom(…)`, `getLastResult()`, `getTextFromWriteLine1()`. May be true for
+/// other scripts, too.
+fn may_read_outputs(input: &NodeInput) -> bool {
     input
         .expression
         .as_ref()

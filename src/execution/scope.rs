@@ -1,4 +1,4 @@
-//! Variables as an execution sees them: its own, then those of what it is a part of.
+//! The variables that an execution sees: its own, then those of its ancestors.
 
 use serde_json::{Map, Value};
 
@@ -7,25 +7,30 @@ use super::state::InstanceState;
 use crate::definition::Variable;
 use crate::expression::{TypeName, coerce};
 
-/// Where a variable lives.
+/// Where a variable is stored.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Place<'p> {
+pub(super) struct VariableLocation<'p> {
     /// The execution that holds it.
     pub(super) context: u64,
     pub(super) name: String,
-    /// How it was declared; those of loops are not.
+    /// Its declaration; variables of loops have none.
     pub(super) declared: Option<&'p Variable>,
 }
 
-/// Finds a variable by its id or, failing that, its name; the innermost wins.
-pub(super) fn find<'p>(program: &'p Program, state: &InstanceState, from: u64, key: &str) -> Option<Place<'p>> {
+/// Finds the innermost variable with this id or, if there is none, with this name.
+pub(super) fn find<'p>(
+    program: &'p Program,
+    state: &InstanceState,
+    from: u64,
+    key: &str,
+) -> Option<VariableLocation<'p>> {
     let chain = state.chain(from);
     for number in &chain {
         if let Some(declared) = declared(program, state, *number)
             .iter()
             .find(|variable| variable.id == key)
         {
-            return Some(Place {
+            return Some(VariableLocation {
                 context: *number,
                 name: declared.name.clone(),
                 declared: Some(declared),
@@ -38,7 +43,7 @@ pub(super) fn find<'p>(program: &'p Program, state: &InstanceState, from: u64, k
             .get(number)
             .is_some_and(|context| context.variables.contains_key(key))
     })?;
-    Some(Place {
+    Some(VariableLocation {
         context: number,
         name: key.to_owned(),
         declared: declared(program, state, number)
@@ -57,8 +62,13 @@ fn declared<'p>(program: &'p Program, state: &InstanceState, number: u64) -> &'p
 
 /// The value of a variable.
 pub(super) fn read(program: &Program, state: &InstanceState, from: u64, key: &str) -> Option<Value> {
-    let place = find(program, state, from, key)?;
-    state.contexts.get(&place.context)?.variables.get(&place.name).cloned()
+    let location = find(program, state, from, key)?;
+    state
+        .contexts
+        .get(&location.context)?
+        .variables
+        .get(&location.name)
+        .cloned()
 }
 
 /// All visible variables by name.
@@ -77,18 +87,18 @@ pub(super) fn visible(state: &InstanceState, from: u64) -> Map<String, Value> {
     all
 }
 
-/// The values that declared variables begin with.
+/// The initial values of declared variables.
 pub(super) fn defaults(variables: &[Variable]) -> Map<String, Value> {
     let begin = |variable: &Variable| {
         let value = variable.default.clone().unwrap_or_default();
-        (variable.name.clone(), fit(value, Some(variable)))
+        (variable.name.clone(), convert(value, Some(variable)))
     };
     variables.iter().map(begin).collect()
 }
 
-/// Converts a value to the declared type of its variable. One that does not fit is kept as it is: Elsa's variables
-/// take what they are given, and definitions rely on it.
-pub(super) fn fit(value: Value, declared: Option<&Variable>) -> Value {
+/// Converts a value to the declared type of its variable. A value that does not fit is kept unchanged: Elsa's variables
+/// accept any value, and definitions rely on it.
+pub(super) fn convert(value: Value, declared: Option<&Variable>) -> Value {
     let Some(variable) = declared else { return value };
     let to = TypeName::parse(&variable.type_name, variable.is_array);
     coerce(value.clone(), &to).unwrap_or(value)

@@ -1,9 +1,9 @@
-//! The state of an instance: all that a burst needs to go on where the last one ended.
+//! The state of an instance: what a burst needs to go on where the last one ended.
 //!
-//! It stays bounded in loops: an execution that has ended leaves the state at once (its record is in the journal), of
-//! outputs only the newest per activity is kept, and only if the definition can ask for it. Everything in it comes from
-//! instructions, definitions and activity results; ids and sequence numbers come from counters in it. No clock and no
-//! chance takes part, so a burst that is run again on the same state does the same.
+//! It stays bounded in loops: an execution that has ended is removed at once (it is in the journal), and of outputs only
+//! the newest per activity is kept, if the definition can read it. Its content comes from instructions, definitions and
+//! activity results; ids and sequence numbers come from counters in it. It depends on no clock and no random number, so
+//! a burst that runs again on the same state has the same effects.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use super::burst::Bookmark;
+use super::bookmark::Bookmark;
 use super::status::{Status, SubStatus};
 use crate::activity::Resumption;
 use crate::id::{ActivityExecutionId, ActivityId, BookmarkId, DefinitionId, InstanceId, VersionId};
 use crate::{Error, Result};
 
-/// The form of the bytes. A newer binary reads older forms; an older one refuses newer forms.
+/// The format of the bytes. A newer binary reads older formats; an older one refuses newer formats.
 const FORMAT: u32 = 1;
 
 /// What is kept of an instance between two bursts.
@@ -35,9 +35,9 @@ pub struct InstanceState {
     pub(super) correlation_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) name: Option<String>,
-    /// Feeds ids; grows by one with each execution and each bookmark.
+    /// The source of ids; grows by one with each execution and each bookmark.
     pub(super) counter: u64,
-    /// The next journal entry.
+    /// The sequence number of the next journal entry.
     pub(super) sequence: i64,
     /// Executions since the instance last waited.
     pub(super) since_wait: u64,
@@ -63,7 +63,7 @@ pub struct InstanceState {
     pub(super) incidents: Vec<Incident>,
 }
 
-/// The trigger that an instance began with.
+/// The trigger that started an instance.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct StartTrigger {
@@ -72,7 +72,7 @@ pub(super) struct StartTrigger {
     pub(super) is_consumed: bool,
 }
 
-/// How far an execution is. Ended ones stay in state only if they failed, or are the workflow itself.
+/// The status of an execution. Ended ones stay in state only if they faulted, or are the workflow itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum ContextStatus {
     Running,
@@ -123,10 +123,10 @@ pub(super) struct Context {
 #[serde(rename_all = "camelCase")]
 pub(super) struct WorkItem {
     pub(super) node_id: String,
-    /// The execution that asked for it.
+    /// The execution that scheduled it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) owner: Option<u64>,
-    /// The execution to resume; none: a new one begins.
+    /// The execution to resume; none: a new one starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) context: Option<u64>,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
@@ -148,19 +148,19 @@ impl WorkItem {
     }
 }
 
-/// A failure of an activity or, with the workflow's ids, of the instance as a whole.
+/// A fault of an activity or, with the workflow's ids, of the instance as a whole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Incident {
     /// The activity.
     pub activity_id: ActivityId,
-    /// Its place in the tree.
+    /// Its path in the tree.
     pub activity_node_id: String,
     /// Its type.
     pub activity_type: String,
-    /// The execution that failed.
+    /// The execution that faulted.
     pub activity_instance_id: ActivityExecutionId,
-    /// For people.
+    /// A message for people.
     pub message: String,
     /// `{type, message, code, category, faultType}`.
     pub exception: Value,
@@ -202,7 +202,7 @@ impl InstanceState {
     /// The state as bytes for the database.
     ///
     /// # Errors
-    /// `internal-error` if it cannot be written, which would be a defect.
+    /// `internal-error` if it cannot be serialized, which would be a defect.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         serde_json::to_vec(self).map_err(|error| Error::internal("The state cannot be written").caused_by(error))
     }
@@ -210,13 +210,13 @@ impl InstanceState {
     /// The state from the database.
     ///
     /// # Errors
-    /// `internal-error` if the bytes are damaged or of a newer form.
+    /// `internal-error` if the bytes are invalid or of a newer format.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let state: Self = serde_json::from_slice(bytes)
             .map_err(|error| Error::internal("The state of the instance cannot be read").caused_by(error))?;
         if state.format > FORMAT {
             return Err(Error::internal(format!(
-                "The state of the instance has form {}, this binary knows forms up to {FORMAT}",
+                "The state of the instance has format {}, this binary reads formats up to {FORMAT}",
                 state.format
             )));
         }
@@ -238,32 +238,32 @@ impl InstanceState {
         self.version
     }
 
-    /// The version of the definition on which the instance stays.
+    /// The id of the version that it runs.
     pub fn version_id(&self) -> &VersionId {
         &self.version_id
     }
 
-    /// Whether there is anything left to happen.
+    /// Elsa's status.
     pub fn status(&self) -> Status {
         self.status
     }
 
-    /// More precisely.
+    /// Elsa's sub-status.
     pub fn sub_status(&self) -> SubStatus {
         self.sub_status
     }
 
-    /// What it is about, in the words of whoever has started or correlated it.
+    /// Its correlation id.
     pub fn correlation_id(&self) -> Option<&str> {
         self.correlation_id.as_deref()
     }
 
-    /// Where the instance waits.
+    /// The bookmarks at which it waits.
     pub fn bookmarks(&self) -> &[Bookmark] {
         &self.bookmarks
     }
 
-    /// What went wrong so far.
+    /// Its incidents so far.
     pub fn incidents(&self) -> &[Incident] {
         &self.incidents
     }
@@ -284,7 +284,7 @@ impl InstanceState {
         root.map(|root| root.variables.clone()).unwrap_or_default()
     }
 
-    /// The next number and the id made of it.
+    /// The next number of the counter, and an id derived from it.
     fn next_id(&mut self) -> (u64, String) {
         self.counter += 1;
         let mut hasher = Sha256::new();
@@ -308,7 +308,7 @@ impl InstanceState {
         BookmarkId::new(self.next_id().1)
     }
 
-    /// The number of the workflow's own execution, once it has begun.
+    /// The number of the workflow's own execution, once it has started.
     pub(super) fn root(&self) -> Option<u64> {
         self.contexts
             .iter()
@@ -316,7 +316,7 @@ impl InstanceState {
             .map(|(number, _)| *number)
     }
 
-    /// An execution and all that it is a part of, innermost first.
+    /// An execution and its ancestors, innermost first.
     pub(super) fn chain(&self, number: u64) -> Vec<u64> {
         let mut chain = Vec::new();
         let mut next = Some(number);
@@ -330,7 +330,7 @@ impl InstanceState {
         chain
     }
 
-    /// The executions that are part of another, and of those in turn; parents first.
+    /// The descendants of an execution, parents first.
     pub(super) fn descendants(&self, number: u64) -> Vec<u64> {
         let mut found = vec![];
         let mut pending = VecDeque::from([number]);

@@ -1,4 +1,4 @@
-//! Where an instance stands, in Elsa's two words.
+//! Elsa's status and sub-status of an instance.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ macro_rules! words {
         pub enum $name { $($(#[$variant_doc])* $variant,)* }
 
         impl $name {
-            /// Elsa's word.
+            /// Elsa's name.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => stringify!($variant),)* }
             }
@@ -27,39 +27,39 @@ macro_rules! words {
         impl FromStr for $name {
             type Err = String;
 
-            /// Reads Elsa's word, in any case.
+            /// Reads Elsa's name, in any case.
             fn from_str(text: &str) -> Result<Self, String> {
                 $(if text.eq_ignore_ascii_case(stringify!($variant)) {
                     return Ok(Self::$variant);
                 })*
-                Err(format!("{text} is no {}", stringify!($name)))
+                Err(format!("{text} is not a {}", stringify!($name)))
             }
         }
     )*};
 }
 
 words! {
-    /// Whether there is anything left to happen.
+    /// Whether the instance has ended.
     Status {
-        /// There is.
+        /// It has not.
         Running,
-        /// There is not.
+        /// It has.
         Finished,
     }
 
-    /// More precisely.
+    /// The status in detail.
     SubStatus {
-        /// Nothing has happened yet.
+        /// No activity was executed yet.
         Pending,
-        /// In the middle of it.
+        /// Activities are executed.
         Executing,
         /// It waits.
         Suspended,
-        /// It came to its end.
+        /// It has completed.
         Finished,
         /// It was cancelled.
         Cancelled,
-        /// An activity failed.
+        /// An activity has faulted.
         Faulted,
     }
 }

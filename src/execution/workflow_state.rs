@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::state::{Context, InstanceState};
 
-/// What the database knows about an instance beside its state.
+/// The times of an instance, which the database keeps outside its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstanceTimestamps {
     /// When the instance was first committed.

@@ -1,10 +1,10 @@
-//! Commit strategies: where a burst commits before its end.
+//! Commit strategies: when a burst commits before its end.
 
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::driver::{Driver, definition, start};
+use super::in_memory::{InMemoryInstance, definition, start};
 use crate::activity::Catalogue;
 use crate::execution::Instruction;
 
@@ -24,20 +24,20 @@ type Case<'a> = (&'a str, Option<&'a str>, &'a [&'a [&'a str]]);
 /// The activities begun in each commit.
 async fn commits(workflow: &str, first: Option<&str>, period: Duration) -> Vec<Vec<String>> {
     let change = |options: &mut crate::execution::InterpreterOptions| options.commit_period = period;
-    let mut driver = Driver::with(&definition(lines(workflow, first)), Catalogue::standard(), change);
+    let mut instance = InMemoryInstance::with(&definition(lines(workflow, first)), Catalogue::standard(), change);
     let mut commits = Vec::new();
     let mut instruction = start(Map::new());
     loop {
-        let outcome = driver.burst(vec![instruction]).await;
-        let begun = outcome.journal.iter().filter(|entry| entry.event_name == "Started");
+        let result = instance.burst(vec![instruction]).await;
+        let begun = result.journal.iter().filter(|entry| entry.event_name == "Started");
         commits.push(
             begun
                 .map(|entry| entry.activity_id.to_string())
                 .filter(|id| id != "Workflow1")
                 .collect(),
         );
-        if !outcome.yielded {
-            assert_eq!(driver.completed(), ["a", "b", "root"], "{workflow} {first:?}");
+        if !result.yielded {
+            assert_eq!(instance.completed(), ["a", "b", "root"], "{workflow} {first:?}");
             return commits;
         }
         instruction = Instruction::Continue;
@@ -50,18 +50,18 @@ async fn without_a_journal_the_state_is_the_same() {
     for (level, rows) in [("full", true), ("Off", false), ("loud", true)] {
         let mut value = lines("", None);
         value["options"]["journal"] = level.into();
-        let mut driver = Driver::new(&definition(value));
-        let outcome = driver.burst(vec![start(Map::new())]).await;
-        assert_eq!(outcome.sub_status.as_str(), "Finished", "{level}");
-        assert_eq!(!outcome.journal.is_empty(), rows, "{level}");
-        assert_eq!(!outcome.activity_executions.is_empty(), rows, "{level}");
-        states.push((outcome.bookmarks_created.len(), outcome.incident_count));
+        let mut instance = InMemoryInstance::new(&definition(value));
+        let result = instance.burst(vec![start(Map::new())]).await;
+        assert_eq!(result.sub_status.as_str(), "Finished", "{level}");
+        assert_eq!(!result.journal.is_empty(), rows, "{level}");
+        assert_eq!(!result.activity_executions.is_empty(), rows, "{level}");
+        states.push((result.bookmarks_created.len(), result.incident_count));
     }
     assert_eq!(states[0], states[1]);
 }
 
 #[tokio::test]
-async fn a_burst_commits_where_its_strategy_says() {
+async fn a_burst_commits_as_its_strategy_says() {
     let long = Duration::from_secs(3600);
     let none: &[&str] = &[];
     let cases: [Case<'_>; 9] = [

@@ -1,8 +1,8 @@
-//! What goes wrong becomes an incident, and nothing else is harmed.
+//! Faults become incidents, and affect nothing else.
 
 use serde_json::{Value, json};
 
-use super::driver::{Driver, definition};
+use super::in_memory::{InMemoryInstance, definition};
 use crate::activity::{Activity, ActivityContext, Catalogue, Descriptor, Fault, InputDescriptor, Step};
 use crate::execution::{BurstResult, Status, SubStatus};
 
@@ -17,7 +17,7 @@ impl Activity for Greet {
 
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
         let name: String = context.read("Name")?;
-        assert_ne!(name, "panic", "as the test wants it");
+        assert_ne!(name, "panic", "panics on request");
         if name == "err" {
             "x".parse::<i32>()?;
         }
@@ -34,29 +34,29 @@ impl Activity for Greet {
     }
 }
 
-async fn greet(name: Value) -> (Driver, BurstResult) {
+async fn run_greet(name: Value) -> (InMemoryInstance, BurstResult) {
     let mut catalogue = Catalogue::standard();
     catalogue.register(Greet);
     let wait = json!({"id": "e", "type": "Elsa.Event", "eventName": "E"});
     let greet = json!({"id": "g", "type": "Greet", "name": name});
     let root = json!({"id": "f", "type": "Elsa.Flowchart", "activities": [{"id": "s", "type": "Elsa.Start"}, wait, greet],
         "connections": [{"source": "s", "target": "e"}, {"source": "s", "target": "g"}]});
-    let mut driver = Driver::with(&definition(json!({"root": root})), catalogue, |_| {});
-    let outcome = driver.start().await;
-    (driver, outcome)
+    let mut instance = InMemoryInstance::with(&definition(json!({"root": root})), catalogue, |_| {});
+    let result = instance.start().await;
+    (instance, result)
 }
 
 #[tokio::test]
-async fn a_users_activity_is_one_as_any_other() {
-    let (driver, outcome) = greet(json!("Ada")).await;
+async fn a_custom_activity_runs_as_any_other() {
+    let (instance, result) = run_greet(json!("Ada")).await;
     assert_eq!(
-        outcome.sub_status,
+        result.sub_status,
         SubStatus::Suspended,
         "{:?}",
-        outcome.state.incidents()
+        result.state.incidents()
     );
-    assert_eq!(driver.lines(), ["Hello Ada"]);
-    let done = driver
+    assert_eq!(instance.lines(), ["Hello Ada"]);
+    let done = instance
         .journal
         .iter()
         .rfind(|entry| entry.activity_id.as_str() == "g")
@@ -66,24 +66,24 @@ async fn a_users_activity_is_one_as_any_other() {
 
 #[tokio::test]
 async fn errors_and_panics_become_incidents() {
-    for (name, message) in [("err", "invalid digit"), ("panic", "as the test wants it")] {
-        let (driver, outcome) = greet(json!(name)).await;
+    for (name, message) in [("err", "invalid digit"), ("panic", "panics on request")] {
+        let (instance, result) = run_greet(json!(name)).await;
         assert_eq!(
-            (outcome.status, outcome.sub_status),
+            (result.status, result.sub_status),
             (Status::Finished, SubStatus::Faulted)
         );
-        assert_eq!(outcome.incident_count, 1);
+        assert_eq!(result.incident_count, 1);
         assert!(
-            outcome.state.incidents()[0].message.contains(message),
+            result.state.incidents()[0].message.contains(message),
             "{:?}",
-            outcome.state.incidents()
+            result.state.incidents()
         );
         assert!(
-            outcome.bookmarks_created.is_empty(),
+            result.bookmarks_created.is_empty(),
             "the bookmark of the other branch is burned"
         );
-        assert_eq!(driver.events("Faulted"), ["g"]);
-        let failed = outcome
+        assert_eq!(instance.events("Faulted"), ["g"]);
+        let failed = result
             .activity_executions
             .iter()
             .find(|execution| execution.status == "Faulted")
@@ -92,12 +92,12 @@ async fn errors_and_panics_become_incidents() {
     }
 }
 
-async fn fails(root: Value) -> String {
-    let mut driver = Driver::new(&definition(json!({"root": root})));
-    let outcome = driver.start().await;
-    assert_eq!(outcome.sub_status, SubStatus::Faulted);
-    assert!(outcome.state.to_bytes().unwrap().len() < 100_000);
-    outcome.state.incidents()[0].message.clone()
+async fn fault_message(root: Value) -> String {
+    let mut instance = InMemoryInstance::new(&definition(json!({"root": root})));
+    let result = instance.start().await;
+    assert_eq!(result.sub_status, SubStatus::Faulted);
+    assert!(result.state.to_bytes().unwrap().len() < 100_000);
+    result.state.incidents()[0].message.clone()
 }
 
 fn script(script: &str) -> Value {
@@ -105,26 +105,35 @@ fn script(script: &str) -> Value {
 }
 
 #[tokio::test]
-async fn messages_say_what_is_wrong() {
-    assert!(fails(json!({"id": "x", "type": "Acme.Fly"})).await.contains("Acme.Fly"));
-    assert!(fails(script("nowhere.to.be")).await.contains("Text"));
-    assert!(fails(script("'a\\u0000b'")).await.contains("0000"));
-    assert!(fails(script("'a\\ud800b'")).await.to_lowercase().contains("surrogate"));
-    assert!(fails(script("'x'.repeat(2 << 20)")).await.contains("large"));
+async fn fault_messages_name_the_cause() {
+    assert!(
+        fault_message(json!({"id": "x", "type": "Acme.Fly"}))
+            .await
+            .contains("Acme.Fly")
+    );
+    assert!(fault_message(script("nowhere.to.be")).await.contains("Text"));
+    assert!(fault_message(script("'a\\u0000b'")).await.contains("0000"));
+    assert!(
+        fault_message(script("'a\\ud800b'"))
+            .await
+            .to_lowercase()
+            .contains("surrogate")
+    );
+    assert!(fault_message(script("'x'.repeat(2 << 20)")).await.contains("large"));
     let fault = json!({"id": "f", "type": "Elsa.Fault", "message": "no stock", "code": "17"});
-    assert_eq!(fails(fault).await, "no stock");
+    assert_eq!(fault_message(fault).await, "no stock");
     let set = json!({"id": "v", "type": "Elsa.SetVariable", "variable": {"id": "gone"}, "value": 1});
-    assert!(fails(set).await.contains("gone"));
+    assert!(fault_message(set).await.contains("gone"));
 }
 
 #[tokio::test]
-async fn other_branches_go_on_if_the_definition_says_so() {
+async fn other_branches_go_on_with_the_continue_strategy() {
     let root = json!({"id": "f", "type": "Elsa.Flowchart",
         "activities": [{"id": "s", "type": "Elsa.Start"}, {"id": "x", "type": "Elsa.Fault"}, {"id": "w", "type": "Elsa.WriteLine", "text": "on"}],
         "connections": [{"source": "s", "target": "x"}, {"source": "s", "target": "w"}]});
     let options = json!({"incidentStrategyType": "Elsa.Workflows.IncidentStrategies.ContinueWithIncidentsStrategy, Elsa.Workflows.Core"});
-    let mut driver = Driver::new(&definition(json!({"root": root, "options": options})));
-    let outcome = driver.start().await;
-    assert_eq!((outcome.status, outcome.incident_count), (Status::Running, 1));
-    assert_eq!(driver.lines(), ["on"]);
+    let mut instance = InMemoryInstance::new(&definition(json!({"root": root, "options": options})));
+    let result = instance.start().await;
+    assert_eq!((result.status, result.incident_count), (Status::Running, 1));
+    assert_eq!(instance.lines(), ["on"]);
 }

@@ -1,11 +1,11 @@
-//! Flowcharts at random: without a loop no activity runs twice, and every run ends or waits.
+//! Random flowcharts: without a loop no activity runs twice, and every run ends or waits.
 
 use std::collections::HashMap;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::driver::{Driver, definition};
+use super::in_memory::{InMemoryInstance, definition};
 use crate::activity::Catalogue;
 use crate::definition::WorkflowDefinition;
 use crate::execution::{BurstResult, Status, SubStatus};
@@ -69,29 +69,29 @@ fn flowchart(kinds: &[Kind], edges: &[(usize, usize, u8)]) -> WorkflowDefinition
     )
 }
 
-/// Starts it and meets its bookmarks until it ends, in an order that depends on `choice`.
-async fn play(driver: &mut Driver, choice: usize) -> BurstResult {
-    let mut outcome = driver.start().await;
+/// Starts an instance and resumes its bookmarks until it ends, in an order that depends on `choice`.
+async fn run_to_end(instance: &mut InMemoryInstance, choice: usize) -> BurstResult {
+    let mut result = instance.start().await;
     for round in 0..40 {
-        check(&outcome);
-        if outcome.status == Status::Finished {
+        check_ended_or_waiting(&result);
+        if result.status == Status::Finished {
             break;
         }
-        let bookmarks = outcome.state.bookmarks();
+        let bookmarks = result.state.bookmarks();
         let bookmark = &bookmarks[(choice + round) % bookmarks.len()];
         let name = bookmark.payload["eventName"].as_str().unwrap().to_owned();
-        outcome = driver.event(&name, json!(null)).await;
+        result = instance.event(&name, json!(null)).await;
     }
-    outcome
+    result
 }
 
-/// It ended, or it waits for something.
-fn check(outcome: &BurstResult) {
-    match outcome.sub_status {
-        SubStatus::Suspended => assert!(!outcome.state.bookmarks().is_empty()),
-        SubStatus::Finished => assert_eq!(outcome.incident_count, 0),
+/// The instance has ended, or waits at a bookmark.
+fn check_ended_or_waiting(result: &BurstResult) {
+    match result.sub_status {
+        SubStatus::Suspended => assert!(!result.state.bookmarks().is_empty()),
+        SubStatus::Finished => assert_eq!(result.incident_count, 0),
         SubStatus::Faulted => {
-            let code = &outcome.state.incidents()[0].exception["code"];
+            let code = &result.state.incidents()[0].exception["code"];
             assert_ne!(code, "nothing-to-wait-for");
         }
         other => panic!("a burst ended {other}"),
@@ -114,49 +114,49 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn without_a_loop_nothing_runs_twice((kinds, edges) in graph(14), choice in 0..7usize) {
+    fn without_a_loop_no_activity_runs_twice((kinds, edges) in graph(14), choice in 0..7usize) {
         let forward: Vec<_> = edges.into_iter().filter(|(a, b, _)| a != b).map(|(a, b, p)| (a.min(b), a.max(b), p)).collect();
-        let mut driver = Driver::new(&flowchart(&kinds, &forward));
-        let outcome = runtime().block_on(play(&mut driver, choice));
-        prop_assert_eq!(outcome.sub_status, SubStatus::Finished, "{:?}", outcome.state.incidents());
+        let mut instance = InMemoryInstance::new(&flowchart(&kinds, &forward));
+        let result = runtime().block_on(run_to_end(&mut instance, choice));
+        prop_assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
         let mut runs: HashMap<String, usize> = HashMap::new();
-        for id in driver.events("Started") {
+        for id in instance.events("Started") {
             *runs.entry(id).or_default() += 1;
         }
         prop_assert!(runs.values().all(|count| *count == 1), "{:?}", runs);
-        // Whatever began has come to an end.
-        prop_assert_eq!(runs.len(), driver.events("Completed").len() + driver.events("Canceled").len());
+        // Every execution that started has ended.
+        prop_assert_eq!(runs.len(), instance.events("Completed").len() + instance.events("Canceled").len());
     }
 
     #[test]
     fn every_run_ends_or_waits((kinds, edges) in graph(10), choice in 0..7usize) {
-        let mut driver = Driver::with(&flowchart(&kinds, &edges), Catalogue::standard(), |options| {
+        let mut instance = InMemoryInstance::with(&flowchart(&kinds, &edges), Catalogue::standard(), |options| {
             options.executions_without_wait = 300;
         });
-        let outcome = runtime().block_on(play(&mut driver, choice));
-        check(&outcome);
+        let result = runtime().block_on(run_to_end(&mut instance, choice));
+        check_ended_or_waiting(&result);
     }
 }
 
 proptest! {
-    // Fewer: each has a burst for every activity.
+    // Fewer cases: each has a burst for every activity.
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn where_a_burst_yields_does_not_matter((kinds, edges) in graph(10), choice in 0..7usize) {
+    fn the_result_does_not_depend_on_where_a_burst_yields((kinds, edges) in graph(10), choice in 0..7usize) {
         let definition = flowchart(&kinds, &edges);
         let run = |per_burst: usize| {
-            let mut driver = Driver::with(&definition, Catalogue::standard(), |options| {
+            let mut instance = InMemoryInstance::with(&definition, Catalogue::standard(), |options| {
                 options.executions_without_wait = 100;
                 options.activities_per_burst = per_burst;
             });
-            let outcome = runtime().block_on(play(&mut driver, choice));
-            let journal: Vec<_> = driver
+            let result = runtime().block_on(run_to_end(&mut instance, choice));
+            let journal: Vec<_> = instance
                 .journal
                 .iter()
                 .map(|entry| (entry.sequence, entry.event_name, entry.activity_execution_id.clone()))
                 .collect();
-            (journal, outcome.state.to_bytes().unwrap())
+            (journal, result.state.to_bytes().unwrap())
         };
         prop_assert_eq!(run(1000), run(1));
     }

@@ -1,12 +1,12 @@
-//! The interpreter in memory: no database, and time passes when the test says so.
+//! The interpreter without a database, with a simulated clock.
 
+mod activity_timeout;
+mod bounds;
 mod commits;
-mod driver;
+mod elsa_definitions;
 mod faults;
 mod flowchart;
-mod limits;
-mod real;
-mod samples;
-mod time_limit;
+mod in_memory;
+mod sample_definitions;
+mod suspension;
 mod validation;
-mod waiting;

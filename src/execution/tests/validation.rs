@@ -1,16 +1,16 @@
-//! What a publish refuses.
+//! The errors that keep a definition from being published.
 
 use serde_json::{Value, json};
 
-use super::driver::{Driver, definition, options};
+use super::in_memory::{InMemoryInstance, definition, options};
 use crate::activity::{Activity, ActivityContext, Catalogue, Descriptor, Fault, InputDescriptor, Step};
 use crate::execution::Interpreter;
 
-fn complaints(value: Value) -> Vec<(String, String)> {
-    complaints_with(Catalogue::standard(), value)
+fn validation_errors(value: Value) -> Vec<(String, String)> {
+    errors_with(Catalogue::standard(), value)
 }
 
-fn complaints_with(catalogue: Catalogue, value: Value) -> Vec<(String, String)> {
+fn errors_with(catalogue: Catalogue, value: Value) -> Vec<(String, String)> {
     let (options, _) = options();
     let interpreter = Interpreter::new(catalogue, options);
     let errors = interpreter.validate(&definition(value));
@@ -21,7 +21,7 @@ fn complaints_with(catalogue: Catalogue, value: Value) -> Vec<(String, String)> 
 }
 
 fn one(value: Value) -> (String, String) {
-    let mut all = complaints(value);
+    let mut all = validation_errors(value);
     assert_eq!(all.len(), 1, "{all:?}");
     all.remove(0)
 }
@@ -31,7 +31,7 @@ fn write(id: &str) -> Value {
 }
 
 #[test]
-fn a_missing_root() {
+fn a_missing_root_is_refused() {
     assert!(one(json!({"definitionId": "d"})).1.contains("root"));
 }
 
@@ -43,13 +43,13 @@ fn an_unknown_type_is_named() {
 }
 
 #[test]
-fn ids_are_unique() {
+fn a_duplicate_id_is_refused() {
     let root = json!({"id": "s", "type": "Elsa.Sequence", "activities": [write("a"), write("a"), write("a")]});
     assert_eq!(one(json!({"root": root})).0, "a");
 }
 
 #[test]
-fn a_connection_leads_somewhere() {
+fn a_connection_to_an_unknown_activity_is_refused() {
     let root = json!({"id": "f", "type": "Elsa.Flowchart", "activities": [write("a")],
         "connections": [{"source": {"activity": "a", "port": "Done"}, "target": {"activity": "b", "port": "In"}}]});
     let (activity, message) = one(json!({"root": root}));
@@ -58,7 +58,7 @@ fn a_connection_leads_somewhere() {
 }
 
 #[test]
-fn a_literal_has_the_right_type() {
+fn a_literal_of_the_wrong_type_is_refused() {
     let root = json!({"id": "d", "type": "Elsa.Delay", "timeSpan": {"typeName": "TimeSpan", "expression": {"type": "Literal", "value": "soon"}}});
     let (activity, message) = one(json!({"root": root}));
     assert_eq!(activity, "d");
@@ -66,7 +66,7 @@ fn a_literal_has_the_right_type() {
 }
 
 #[test]
-fn an_expression_runs_here() {
+fn an_unsupported_expression_type_is_refused() {
     for kind in ["CSharp", "C#", "Python", "Liquid"] {
         let root = json!({"id": "w", "type": "Elsa.WriteLine", "text": {"typeName": "String", "expression": {"type": kind, "value": "1"}}});
         let (activity, message) = one(json!({"root": root}));
@@ -79,17 +79,17 @@ fn an_expression_runs_here() {
 }
 
 #[test]
-fn token_mode_is_not_there_yet() {
+fn the_token_based_mode_is_refused() {
     let value = json!({"root": write("a"), "customProperties": {"Flowchart:ExecutionMode": "TokenBased"}});
     assert!(one(value).1.contains("TokenBased"));
 }
 
 #[test]
-fn ids_are_made_up_as_elsa_does() {
+fn missing_ids_are_generated_as_in_elsa() {
     let root =
         json!({"type": "Elsa.Sequence", "activities": [write("WriteLine1"), {"type": "Elsa.WriteLine", "text": null}]});
-    let driver = Driver::new(&definition(json!({"root": root})));
-    let paths: Vec<&str> = driver.program.tree().iter().map(|node| node.node_id()).collect();
+    let instance = InMemoryInstance::new(&definition(json!({"root": root})));
+    let paths: Vec<&str> = instance.program.tree().iter().map(|node| node.node_id()).collect();
     assert_eq!(
         paths,
         [
@@ -101,7 +101,7 @@ fn ids_are_made_up_as_elsa_does() {
     );
 }
 
-/// A type of a program's own, in a version.
+/// A custom type in a version.
 struct Greet(i32);
 
 impl Activity for Greet {
@@ -137,24 +137,24 @@ fn text(value: &str) -> Value {
 }
 
 #[test]
-fn a_misspelt_input_is_refused_with_what_may_be_meant() {
-    let complaints = |root: Value| complaints_with(greets(&[1]), json!({"root": root}));
-    let all = complaints(json!({"id": "g", "type": "Greet", "whom": text("me")}));
+fn a_misspelt_input_is_refused_with_a_similar_name() {
+    let validation_errors = |root: Value| errors_with(greets(&[1]), json!({"root": root}));
+    let all = validation_errors(json!({"id": "g", "type": "Greet", "whom": text("me")}));
     assert!(all.iter().all(|(activity, _)| activity == "g"), "{all:?}");
-    let said: Vec<&str> = all.iter().map(|(_, message)| message.as_str()).collect();
+    let messages: Vec<&str> = all.iter().map(|(_, message)| message.as_str()).collect();
     assert_eq!(
-        said,
+        messages,
         [
             "The activity g (Greet) has no input whom; did you mean who?",
-            "The activity g (Greet) needs the input who, which the definition does not give"
+            "The activity g (Greet) requires the input who, which is missing"
         ]
     );
-    let all = complaints(json!({"id": "g", "type": "Greet", "who": text("me"), "volume": text("loud")}));
+    let all = validation_errors(json!({"id": "g", "type": "Greet", "who": text("me"), "volume": text("loud")}));
     assert_eq!(
         all[0].1,
         "The activity g (Greet) has no input volume; it has who, salutation"
     );
-    // As the designer and other releases of Elsa write activities, and by the names of the descriptor.
+    // In the form of the designer, of other releases of Elsa, and by the names of the descriptor.
     for root in [
         json!({"id": "g", "nodeId": "w:g", "name": "n", "type": "Greet", "version": 1, "Who": text("me"), "greeting": null,
                "customProperties": {}, "metadata": {}, "canStartWorkflow": false, "runAsynchronously": false,
@@ -162,12 +162,12 @@ fn a_misspelt_input_is_refused_with_what_may_be_meant() {
         json!({"id": "g", "type": "Greet", "who": "me", "salutation": text("Hi"),
                "greeting": {"typeName": "String", "memoryReference": {"id": "v"}}}),
     ] {
-        assert_eq!(complaints(root), []);
+        assert_eq!(validation_errors(root), []);
     }
 }
 
 #[test]
-fn of_elsas_types_only_what_resembles_a_missing_input_is_refused() {
+fn of_elsas_types_only_a_name_similar_to_a_missing_input_is_refused() {
     let (activity, message) = one(json!({"root": {"id": "w", "type": "Elsa.WriteLine", "txet": text("x")}}));
     assert_eq!(activity, "w");
     assert!(
@@ -178,26 +178,30 @@ fn of_elsas_types_only_what_resembles_a_missing_input_is_refused() {
     assert!(message.contains("did you mean eventName?"), "{message}");
     let of_another_release = json!({"id": "d", "type": "Elsa.Delay", "timeSpan": text("00:00:01"),
         "strategy": {"typeName": "DelayStrategy"}, "autoBlockingThreshold": {"typeName": "TimeSpan"}});
-    assert_eq!(complaints(json!({"root": of_another_release})), []);
+    assert_eq!(validation_errors(json!({"root": of_another_release})), []);
     let both = json!({"id": "w", "type": "Elsa.WriteLine", "text": text("x"), "tex": text("y")});
-    assert_eq!(complaints(json!({"root": both})), [], "what may be meant is given");
+    assert_eq!(
+        validation_errors(json!({"root": both})),
+        [],
+        "the similar input is given"
+    );
 }
 
 #[tokio::test]
 async fn a_required_input_that_is_null_faults_before_the_activity_is_called() {
     let nothing = json!({"typeName": "String", "expression": {"type": "JavaScript", "value": "null"}});
     let root = json!({"root": {"id": "g", "type": "Greet", "who": nothing}});
-    let mut driver = Driver::with(&definition(root), greets(&[1]), |_| {});
-    let outcome = driver.start().await;
-    let message = &outcome.state.incidents()[0].message;
+    let mut instance = InMemoryInstance::with(&definition(root), greets(&[1]), |_| {});
+    let result = instance.start().await;
+    let message = &result.state.incidents()[0].message;
     assert!(message.contains("Who") && message.contains("required"), "{message}");
-    assert_eq!(driver.lines(), [""; 0]);
+    assert_eq!(instance.lines(), [""; 0]);
 }
 
 #[tokio::test]
-async fn a_version_that_is_named_is_the_one_that_runs_or_none() {
+async fn a_named_version_runs_or_none_does() {
     let named = |version: Value| json!({"root": {"id": "g", "type": "Greet", "version": version, "who": text("me")}});
-    let (activity, message) = complaints_with(greets(&[2, 3]), named(json!(1))).remove(0);
+    let (activity, message) = errors_with(greets(&[2, 3]), named(json!(1))).remove(0);
     assert_eq!(activity, "g");
     assert!(
         message.contains("in version 1") && message.contains("known is 2, 3"),
@@ -206,23 +210,23 @@ async fn a_version_that_is_named_is_the_one_that_runs_or_none() {
     for (registered, wanted, ran) in [
         (vec![1, 2], json!(1), 1),
         (vec![1, 2], json!(2), 2),
-        // What names none gets the first or, without it, the newest.
+        // Without a version the first one runs or, if there is none, the newest.
         (vec![1, 2], json!(null), 1),
         (vec![1, 2], json!(0), 1),
         (vec![2, 3], json!(null), 3),
     ] {
-        let mut driver = Driver::with(&definition(named(wanted.clone())), greets(&registered), |_| {});
-        assert_eq!(driver.program.unknown_activity_types(), [""; 0]);
-        driver.start().await;
+        let mut instance = InMemoryInstance::with(&definition(named(wanted.clone())), greets(&registered), |_| {});
+        assert_eq!(instance.program.unknown_activity_types(), [""; 0]);
+        instance.start().await;
         assert_eq!(
-            driver.lines(),
+            instance.lines(),
             [format!("Hello me from {ran}")],
             "{registered:?} {wanted}"
         );
     }
-    let driver = Driver::with(&definition(named(json!(1))), greets(&[2]), |_| {});
-    assert_eq!(driver.program.unknown_activity_types(), ["Greet@1"]);
-    // Elsa's packages count versions that mean nothing here.
+    let instance = InMemoryInstance::with(&definition(named(json!(1))), greets(&[2]), |_| {});
+    assert_eq!(instance.program.unknown_activity_types(), ["Greet@1"]);
+    // Versions of Elsa's types are ignored.
     let line = json!({"root": {"id": "w", "type": "Elsa.WriteLine", "version": 7, "text": text("x")}});
-    assert_eq!(complaints(line), []);
+    assert_eq!(validation_errors(line), []);
 }

@@ -1,10 +1,11 @@
-//! A burst in progress: the loop that takes work items until nothing is left to do but wait.
+//! A burst in progress: the loop that takes work items from the queue until it is empty.
 //!
-//! - Work items stand in a queue; one activity runs at a time, so that what "parallel" branches do is one sequence.
-//! - What an activity commands is carried out after it has returned (`commands`), and what follows from that (completion,
-//!   cancellation, faults) is in `transitions`. A parent is not called from within its child's call: the news goes
-//!   through `notices`, which are all delivered before the next work item. So nothing here recurses.
-//! - Between two work items the state is whole and could be committed: that is where a burst yields.
+//! - `instructions` turns instructions into work items. One activity runs at a time, so that "parallel" branches are
+//!   executed in one sequence.
+//! - `commands` carries out the commands of an activity after its call has returned; `transitions` does what follows:
+//!   completion, cancellation, faults. A parent is not called from within its child's call: it gets a notification, and
+//!   all notifications are delivered before the next work item. So there is no recursion.
+//! - Between two work items the state is consistent and can be committed: there a burst yields.
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
@@ -13,126 +14,128 @@ use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::FutureExt;
 use serde_json::{Map, Value};
 
-use super::commit_strategy::Around;
-use super::evaluate::Evaluator;
-use super::options::InterpreterOptions;
-use super::program::{Program, WORKFLOW_ID};
-use super::record::{Note, Record};
-use super::scope;
-use super::state::{Context, ContextStatus, InstanceState, WorkItem};
-use super::status::{Status, SubStatus};
-use super::time_limit;
-use super::value::admit;
 use crate::activity::{
     ActivityCommands, ActivityContext, ActivityNode, Child, ChildStatus, EndedChild, Fault, InputEvaluator, Resumption,
     Step,
 };
+use crate::execution::bounds::{self, InterpreterOptions, admit};
+use crate::execution::evaluate::Evaluator;
+use crate::execution::journal::{EntryDetails, Recorder};
+use crate::execution::program::{Program, WORKFLOW_ID};
+use crate::execution::scope;
+use crate::execution::state::{Context, ContextStatus, InstanceState, WorkItem};
+use crate::execution::status::{Status, SubStatus};
+use crate::execution::workflow_options::CommitPoints;
 use crate::expression::ScriptSession;
 
-pub(super) struct Run<'p> {
+mod commands;
+mod instructions;
+mod transitions;
+
+pub(super) struct BurstRun<'p> {
     pub(super) program: &'p Program,
     pub(super) options: &'p InterpreterOptions,
     pub(super) session: ScriptSession,
     pub(super) state: InstanceState,
     pub(super) attempt: u32,
-    /// When it began, by the clock that timers are due by.
+    /// When it began, by the database's clock.
     pub(super) began_at: DateTime<Utc>,
-    pub(super) notices: VecDeque<Notice>,
-    pub(super) record: Record,
+    pub(super) notifications: VecDeque<ChildNotification>,
+    pub(super) recorder: Recorder,
     pub(super) executed: usize,
-    /// Something happened that is not committed.
+    /// The state has changed since the burst began.
     pub(super) is_dirty: bool,
-    /// The activity that was just executed is to be committed.
+    /// The last activity asks for a commit.
     pub(super) commits_now: bool,
     pub(super) yielded: bool,
-    /// The burst has a cancel to carry out: nothing runs before it.
-    pub(super) doomed: bool,
-    /// What is wrong with the values that the instance was to begin with.
-    pub(super) refused: Option<Fault>,
+    /// The instructions contain a cancel: no work item runs before it.
+    pub(super) has_cancel: bool,
+    /// The error of the values that the instance or an execution starts with.
+    pub(super) invalid_values: Option<Fault>,
 }
 
-/// News for an execution about one of its children.
-pub(super) struct Notice {
+/// Notifies an execution that one of its children has ended.
+pub(super) struct ChildNotification {
     pub(super) to: u64,
     pub(super) child: EndedChild,
     pub(super) was_cancelled: bool,
 }
 
-enum Call {
+enum ActivityCall {
     Execute,
     Resume(Resumption),
     Completed(EndedChild),
     Cancelled(EndedChild),
 }
 
-impl Run<'_> {
-    /// Runs until there is nothing left to run, or enough was run.
-    pub(super) async fn drain(&mut self) {
+impl BurstRun<'_> {
+    /// Runs work items until the queue is empty, a bound is reached or a commit is due.
+    pub(super) async fn run_queue(&mut self) {
         self.state.sub_status = match self.state.status {
             Status::Running => SubStatus::Executing,
             Status::Finished => self.state.sub_status,
         };
         loop {
-            while let Some(notice) = self.notices.pop_front() {
+            while let Some(notification) = self.notifications.pop_front() {
                 if self.session.deferral().is_some() {
                     return;
                 }
-                let call = if notice.was_cancelled {
-                    Call::Cancelled(notice.child)
+                let call = if notification.was_cancelled {
+                    ActivityCall::Cancelled(notification.child)
                 } else {
-                    Call::Completed(notice.child)
+                    ActivityCall::Completed(notification.child)
                 };
-                self.call(notice.to, call).await;
+                self.call(notification.to, call).await;
             }
-            // What this burst has done is thrown away: it does no more.
+            // A deferred burst is discarded.
             let is_deferred = self.session.deferral().is_some();
             if is_deferred || self.state.status == Status::Finished || self.state.queue.is_empty() {
                 return;
             }
-            let is_enough = self.executed >= self.options.activities_per_burst
-                || self.record.weight >= self.options.bytes_per_burst;
-            if is_enough || self.is_commit_due() {
+            let is_at_bound = self.executed >= self.options.activities_per_burst
+                || self.recorder.bytes >= self.options.bytes_per_burst;
+            if is_at_bound || self.is_commit_due() {
                 self.yielded = true;
                 return;
             }
             if let Some(item) = self.state.queue.pop_front() {
                 self.executed += 1;
                 self.is_dirty = true;
-                self.commits_now = self.around(&item).after;
-                self.work(item).await;
+                self.commits_now = self.commit_points(&item).after;
+                self.run_item(item).await;
             }
         }
     }
 
-    /// Whether the strategies of the workflow and of its activities ask for a commit before the next work item.
+    /// Whether the commit strategies of the workflow or its activities ask for a commit before the next work item.
     fn is_commit_due(&self) -> bool {
-        let begun = self.record.began.elapsed();
+        let begun = self.recorder.began.elapsed();
         let strategy = self.program.commits;
         let before = self
             .state
             .queue
             .front()
-            .is_some_and(|next| next.context.is_none() && self.around(next).before);
+            .is_some_and(|next| next.context.is_none() && self.commit_points(next).before);
         self.is_dirty
             && (self.commits_now || before || strategy.is_due(self.executed, begun, self.options.commit_period))
     }
 
-    fn around(&self, item: &WorkItem) -> Around {
-        // The workflow itself is no activity that anybody gave a strategy.
+    fn commit_points(&self, item: &WorkItem) -> CommitPoints {
+        // The workflow itself has no strategy as an activity.
         let node = self
             .program
             .tree
             .find(&item.node_id)
             .filter(|node| node.id != WORKFLOW_ID);
-        let around = |node: &ActivityNode| {
+        let commit_points = |node: &ActivityNode| {
             let descriptor = self.program.descriptor(node.index);
             let is_container = descriptor.is_some_and(|descriptor| descriptor.is_container);
-            self.program.commits.around(node, is_container)
+            self.program.commits.commit_points(node, is_container)
         };
-        node.map(around).unwrap_or_default()
+        node.map(commit_points).unwrap_or_default()
     }
 
-    async fn work(&mut self, mut item: WorkItem) {
+    async fn run_item(&mut self, mut item: WorkItem) {
         let Some(number) = item.context else {
             return self.begin(item).await;
         };
@@ -145,9 +148,14 @@ impl Run<'_> {
             return;
         }
         let resumption = item.resumption();
-        self.record
-            .note(self.program, &mut self.state, number, "Resumed", Note::default());
-        self.call(number, Call::Resume(resumption)).await;
+        self.recorder.add_entry(
+            self.program,
+            &mut self.state,
+            number,
+            "Resumed",
+            EntryDetails::default(),
+        );
+        self.call(number, ActivityCall::Resume(resumption)).await;
     }
 
     async fn begin(&mut self, item: WorkItem) {
@@ -158,10 +166,10 @@ impl Run<'_> {
         let mut variables = scope::defaults(&node.variables);
         for (name, value) in item.variables {
             let declared = node.variables.iter().find(|variable| variable.name == name);
-            variables.insert(name, scope::fit(value, declared));
+            variables.insert(name, scope::convert(value, declared));
         }
         if let Err(fault) = self.admit_all(&variables) {
-            self.refused = Some(fault);
+            self.invalid_values = Some(fault);
             variables.clear();
         }
         self.state.contexts.insert(
@@ -180,7 +188,7 @@ impl Run<'_> {
                 faults: 0,
             },
         );
-        self.record.begin(self.program, &self.state, number);
+        self.recorder.record_start(self.program, &self.state, number);
         let evaluated = self.evaluate_inputs(number, node).await;
         let inputs = self
             .state
@@ -188,34 +196,35 @@ impl Run<'_> {
             .get(&number)
             .map(|context| context.inputs.clone())
             .unwrap_or_default();
-        let note = Note {
+        let details = EntryDetails {
             activity_state: Some(Value::Object(inputs)),
-            ..Note::default()
+            ..EntryDetails::default()
         };
-        self.record.note(self.program, &mut self.state, number, "Started", note);
+        self.recorder
+            .add_entry(self.program, &mut self.state, number, "Started", details);
         self.state.since_wait += 1;
-        if let Some(fault) = self.excess() {
+        if let Some(fault) = self.exceeded_bound() {
             return self.fault(number, fault);
         }
-        if let Some(fault) = self.refused.take() {
+        if let Some(fault) = self.invalid_values.take() {
             return self.fault(number, fault);
         }
         match evaluated {
-            Ok(()) => self.call(number, Call::Execute).await,
+            Ok(()) => self.call(number, ActivityCall::Execute).await,
             Err(fault) => self.fault(number, fault),
         }
     }
 
-    /// What the instance has too much of.
-    fn excess(&self) -> Option<Fault> {
+    /// The fault of an instance that exceeds a bound.
+    fn exceeded_bound(&self) -> Option<Fault> {
         let (without_wait, open) = (self.options.executions_without_wait, self.options.open_executions);
         let message = if self.state.since_wait > without_wait {
             format!(
-                "The instance has executed {without_wait} activities without ever waiting: this looks like an endless loop"
+                "The instance has executed {without_wait} activities without waiting: this looks like an endless loop"
             )
         } else if self.state.contexts.len() > open {
             format!(
-                "More than {open} activities of the instance are under way at once: does a loop fork in each round?"
+                "More than {open} activities of the instance are executing at once: does a loop fork in each iteration?"
             )
         } else {
             return None;
@@ -223,7 +232,7 @@ impl Run<'_> {
         Some(Fault::new(message).code("execution-limit"))
     }
 
-    /// Evaluates the inputs of a new execution in their order; each sees what scripts of earlier ones have set.
+    /// Evaluates the inputs of a new execution in their order; each sees the variables that scripts of earlier ones set.
     async fn evaluate_inputs(&mut self, number: u64, node: &ActivityNode) -> Result<(), Fault> {
         for input in node.inputs.iter().filter(|input| !input.is_lazy) {
             let evaluator = Evaluator {
@@ -246,8 +255,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Calls an activity and applies its commands.
-    async fn call(&mut self, number: u64, call: Call) {
+    /// Calls an activity and carries out its commands.
+    async fn call(&mut self, number: u64, call: ActivityCall) {
         let Some(context) = self.state.contexts.get_mut(&number) else {
             return;
         };
@@ -259,13 +268,15 @@ impl Run<'_> {
         };
         let Some(activity) = self.program.activity(node.index) else {
             let message = format!(
-                "The activity type {} (version {}) is not known here",
+                "The activity type {} (version {}) is unknown",
                 node.type_name, node.version
             );
             return self.fault(number, Fault::new(message).code("unknown-activity-type"));
         };
         let trigger_payload = match (&mut self.state.trigger, &call) {
-            (Some(trigger), Call::Execute) if !trigger.is_consumed && trigger.activity_id.as_str() == node.id => {
+            (Some(trigger), ActivityCall::Execute)
+                if !trigger.is_consumed && trigger.activity_id.as_str() == node.id =>
+            {
                 trigger.is_consumed = true;
                 Some(trigger.payload.clone())
             }
@@ -278,42 +289,43 @@ impl Run<'_> {
             session: &self.session,
             context: number,
         };
-        let Some(mut view) = self.view(number, node, &evaluator) else {
+        let Some(mut context) = self.activity_context(number, node, &evaluator) else {
             return;
         };
-        view.trigger_payload = trigger_payload;
-        view.properties = properties;
+        context.trigger_payload = trigger_payload;
+        context.properties = properties;
         let result = {
-            let view = &mut view;
+            let context = &mut context;
             let calling = async move {
                 match call {
-                    Call::Execute => activity.execute(view).await,
-                    Call::Resume(resumption) => activity.resumed(view, resumption).await,
-                    Call::Completed(child) => activity.child_completed(view, child).await,
-                    Call::Cancelled(child) => activity.child_cancelled(view, child).await,
+                    ActivityCall::Execute => activity.execute(context).await,
+                    ActivityCall::Resume(resumption) => activity.resumed(context, resumption).await,
+                    ActivityCall::Completed(child) => activity.child_completed(context, child).await,
+                    ActivityCall::Cancelled(child) => activity.child_cancelled(context, child).await,
                 }
             };
-            let limit = || time_limit::of(node, self.program.descriptor(node.index), self.options.activity_timeout);
-            // Around the limit: a call that panics when it is dropped faults, too.
-            AssertUnwindSafe(time_limit::within(node, limit, calling))
+            let timeout =
+                || bounds::activity_timeout(node, self.program.descriptor(node.index), self.options.activity_timeout);
+            // Outside the timeout: a call that panics when it is dropped faults, too.
+            AssertUnwindSafe(bounds::with_timeout(node, timeout, calling))
                 .catch_unwind()
                 .await
         };
-        let properties = std::mem::take(&mut view.properties);
-        let changed_properties = std::mem::take(&mut view.changed_properties);
-        let commands = std::mem::take(&mut view.commands);
-        drop(view);
+        let properties = std::mem::take(&mut context.properties);
+        let changed_properties = std::mem::take(&mut context.changed_properties);
+        let commands = std::mem::take(&mut context.commands);
+        drop(context);
         if let Some(context) = self.state.contexts.get_mut(&number) {
             context.properties = properties;
         }
         match result {
-            Ok(Ok(step)) => self.follow(number, &changed_properties, commands, step),
+            Ok(Ok(step)) => self.apply_step(number, &changed_properties, commands, step),
             Ok(Err(fault)) => self.fault(number, fault),
             Err(panic) => self.fault(number, Fault::new(panic_message(&*panic)).code("panic")),
         }
     }
 
-    fn follow(&mut self, number: u64, changed_properties: &[String], commands: ActivityCommands, step: Step) {
+    fn apply_step(&mut self, number: u64, changed_properties: &[String], commands: ActivityCommands, step: Step) {
         let outcomes = match &step {
             Step::Outcomes(outcomes) => {
                 admit("The outcomes", &outcomes.clone().into(), self.options.max_value_bytes).map(drop)
@@ -328,7 +340,7 @@ impl Run<'_> {
             Step::Done => self.complete(number, vec!["Done".to_owned()]),
             Step::Outcomes(outcomes) => self.complete(number, outcomes),
             Step::Wait => {
-                self.record.touch(self.program, &self.state, number);
+                self.recorder.update(self.program, &self.state, number);
                 let Some(context) = self.state.contexts.get(&number) else {
                     return;
                 };
@@ -338,8 +350,13 @@ impl Run<'_> {
                     .iter()
                     .any(|bookmark| bookmark.activity_execution_id == context.id);
                 if waits && context.status == ContextStatus::Running {
-                    self.record
-                        .note(self.program, &mut self.state, number, "Suspended", Note::default());
+                    self.recorder.add_entry(
+                        self.program,
+                        &mut self.state,
+                        number,
+                        "Suspended",
+                        EntryDetails::default(),
+                    );
                 }
             }
         }
@@ -364,7 +381,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn view<'v>(
+    fn activity_context<'v>(
         &'v self,
         number: u64,
         node: &'v ActivityNode,
@@ -391,16 +408,20 @@ impl Run<'_> {
             trigger_payload: None,
             is_breaking: context.is_breaking,
             children,
-            pending_notices: self.notices.iter().filter(|notice| notice.to == number).count(),
+            pending_notices: self
+                .notifications
+                .iter()
+                .filter(|notification| notification.to == number)
+                .count(),
             properties: Map::new(),
             changed_properties: Vec::new(),
             commands: ActivityCommands::default(),
         })
     }
 
-    /// What time it is.
+    /// The current time by the database's clock.
     fn now(&self) -> DateTime<Utc> {
-        let passed = TimeDelta::from_std(self.record.began.elapsed()).unwrap_or_default();
+        let passed = TimeDelta::from_std(self.recorder.began.elapsed()).unwrap_or_default();
         self.began_at.checked_add_signed(passed).unwrap_or(self.began_at)
     }
 

@@ -1,55 +1,127 @@
-//! The record of a burst: the journal, and the executions that it touched.
+//! The journal of a burst, and the activity executions that it changes.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
-use super::burst::{ActivityExecution, JournalEntry};
-use super::journal_level::JournalLevel;
 use super::program::Program;
 use super::state::{Context, InstanceState};
+use super::workflow_options::JournalLevel;
 use crate::activity::ActivityNode;
 use crate::definition::check_json;
 use crate::id::{ActivityExecutionId, ActivityId};
 
-pub(super) struct Record {
+/// An entry of the journal (Elsa's execution log record).
+#[derive(Clone, Debug, PartialEq)]
+pub struct JournalEntry {
+    /// The time since the burst began.
+    pub at: Duration,
+    /// The number of the entry within the instance; from a counter in state.
+    pub sequence: i64,
+    /// `Started`, `Suspended`, `Resumed`, `Completed`, `Canceled` or `Faulted`.
+    pub event_name: &'static str,
+    /// The execution.
+    pub activity_execution_id: ActivityExecutionId,
+    /// Its parent.
+    pub parent_activity_execution_id: Option<ActivityExecutionId>,
+    /// The activity.
+    pub activity_id: ActivityId,
+    /// Its type.
+    pub activity_type: String,
+    /// The version of its type.
+    pub activity_type_version: i32,
+    /// Its name.
+    pub activity_name: Option<String>,
+    /// Its path in the tree.
+    pub node_id: String,
+    /// A message for people.
+    pub message: Option<String>,
+    /// The activity's source in a designer or a file.
+    pub source: Option<String>,
+    /// Evaluated inputs and, once completed, outputs, by names in Pascal case.
+    pub activity_state: Option<Value>,
+    /// Outcomes, or the exception of a fault.
+    pub payload: Option<Value>,
+}
+
+/// The current state of one execution of an activity.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ActivityExecution {
+    /// Its id.
+    pub id: ActivityExecutionId,
+    /// Its parent.
+    pub parent_id: Option<ActivityExecutionId>,
+    /// The activity.
+    pub activity_id: ActivityId,
+    /// Its path in the tree.
+    pub node_id: String,
+    /// Its type.
+    pub activity_type: String,
+    /// The version of its type.
+    pub activity_type_version: i32,
+    /// Its name.
+    pub activity_name: Option<String>,
+    /// `Running`, `Completed`, `Canceled` or `Faulted`.
+    pub status: &'static str,
+    /// The time from the beginning of the burst to its start; `None`: it started in an earlier burst.
+    pub started: Option<Duration>,
+    /// The time from the beginning of the burst to its end.
+    pub completed: Option<Duration>,
+    /// Evaluated inputs, by names in Pascal case.
+    pub activity_state: Value,
+    /// Outputs, by names in Pascal case.
+    pub outputs: Value,
+    /// Outcomes, once completed.
+    pub payload: Option<Value>,
+    /// Its stored properties.
+    pub properties: Option<Value>,
+    /// The exception of its fault.
+    pub exception: Option<Value>,
+    /// Whether it waits at a bookmark.
+    pub has_bookmarks: bool,
+    /// Faults of it and of its descendants.
+    pub fault_count: i32,
+}
+
+/// Records the journal entries and activity executions of a burst.
+pub(super) struct Recorder {
     pub(super) began: Instant,
     level: JournalLevel,
     pub(super) journal: Vec<JournalEntry>,
-    /// Apart: a node of the map has room for eleven.
+    /// Boxed, as a node of the map has space for eleven values.
     executions: BTreeMap<u64, Box<ActivityExecution>>,
-    /// Bytes, about.
-    pub(super) weight: usize,
+    /// The estimated size of the journal.
+    pub(super) bytes: usize,
 }
 
-/// What an entry says besides which execution it is about.
+/// The details of an entry, besides its execution.
 #[derive(Default)]
-pub(super) struct Note {
+pub(super) struct EntryDetails {
     pub(super) message: Option<String>,
     pub(super) activity_state: Option<Value>,
     pub(super) payload: Option<Value>,
 }
 
-impl Record {
+impl Recorder {
     pub(super) fn new(level: JournalLevel) -> Self {
         Self {
             began: Instant::now(),
             level,
             journal: Vec::new(),
             executions: BTreeMap::new(),
-            weight: 0,
+            bytes: 0,
         }
     }
 
     /// Adds an entry about an execution that is in the state.
-    pub(super) fn note(
+    pub(super) fn add_entry(
         &mut self,
         program: &Program,
         state: &mut InstanceState,
         number: u64,
         event_name: &'static str,
-        note: Note,
+        details: EntryDetails,
     ) {
         if self.level == JournalLevel::Off {
             return;
@@ -61,13 +133,13 @@ impl Record {
         let Some(node) = program.tree.find(&context.node_id) else {
             return;
         };
-        let weigh = |value: &Option<Value>| {
+        let size_of_json = |value: &Option<Value>| {
             value
                 .as_ref()
                 .and_then(|value| check_json(value, usize::MAX).ok())
                 .unwrap_or(0)
         };
-        self.weight += 200 + weigh(&note.activity_state) + weigh(&note.payload);
+        self.bytes += 200 + size_of_json(&details.activity_state) + size_of_json(&details.payload);
         self.journal.push(JournalEntry {
             at: self.began.elapsed(),
             sequence,
@@ -79,24 +151,24 @@ impl Record {
             activity_type_version: node.version,
             activity_name: node.name.clone(),
             node_id: node.node_id.clone(),
-            message: note.message,
+            message: details.message,
             source: node.properties.get("source").and_then(Value::as_str).map(str::to_owned),
-            activity_state: note.activity_state,
-            payload: note.payload,
+            activity_state: details.activity_state,
+            payload: details.payload,
         });
         state.sequence += 1;
     }
 
-    /// Takes note that an execution begins now.
-    pub(super) fn begin(&mut self, program: &Program, state: &InstanceState, number: u64) {
+    /// Records that an execution starts now.
+    pub(super) fn record_start(&mut self, program: &Program, state: &InstanceState, number: u64) {
         let at = self.began.elapsed();
-        if let Some(execution) = self.touch(program, state, number) {
+        if let Some(execution) = self.update(program, state, number) {
             execution.started = Some(at);
         }
     }
 
-    /// The record of an execution that is in the state, brought up to date; none if executions are not recorded.
-    pub(super) fn touch(
+    /// Updates the record of an execution that is in the state; none if executions are not recorded.
+    pub(super) fn update(
         &mut self,
         program: &Program,
         state: &InstanceState,
@@ -110,7 +182,7 @@ impl Record {
         let execution = self
             .executions
             .entry(number)
-            .or_insert_with(|| Box::new(fresh(node, context, parent_of(state, context))));
+            .or_insert_with(|| Box::new(new_execution(node, context, parent_of(state, context))));
         execution.status = context.status.as_str();
         execution.fault_count = context.faults;
         execution.has_bookmarks = state
@@ -120,12 +192,12 @@ impl Record {
         Some(execution)
     }
 
-    /// Copies what an execution was given and gave; once per burst and at its end, because it may be large.
-    pub(super) fn fill(&mut self, program: &Program, state: &InstanceState, number: u64) {
+    /// Copies inputs, outputs and properties of an execution; at its end and once per burst, because they may be large.
+    pub(super) fn copy_values(&mut self, program: &Program, state: &InstanceState, number: u64) {
         let Some(context) = state.contexts.get(&number) else {
             return;
         };
-        if let Some(execution) = self.touch(program, state, number) {
+        if let Some(execution) = self.update(program, state, number) {
             execution.activity_state = Value::Object(context.inputs.clone());
             execution.outputs = Value::Object(context.outputs.clone());
             execution.properties = Some(context.properties.clone())
@@ -134,10 +206,10 @@ impl Record {
         }
     }
 
-    /// Takes note that an execution has ended.
-    pub(super) fn end(&mut self, program: &Program, state: &InstanceState, number: u64, payload: Option<Value>) {
+    /// Records that an execution has ended.
+    pub(super) fn record_end(&mut self, program: &Program, state: &InstanceState, number: u64, payload: Option<Value>) {
         let at = self.began.elapsed();
-        self.fill(program, state, number);
+        self.copy_values(program, state, number);
         if let Some(execution) = self.executions.get_mut(&number) {
             execution.completed = Some(at);
             execution.payload = payload;
@@ -145,8 +217,8 @@ impl Record {
         }
     }
 
-    /// The executions, in the order of their beginning.
-    pub(super) fn into_executions(
+    /// The journal, and the executions in the order of their start.
+    pub(super) fn finish(
         mut self,
         program: &Program,
         state: &InstanceState,
@@ -158,7 +230,7 @@ impl Record {
             .filter(|number| state.contexts.contains_key(number))
             .collect();
         for number in alive {
-            self.fill(program, state, number);
+            self.copy_values(program, state, number);
         }
         (
             self.journal,
@@ -174,7 +246,7 @@ fn parent_of(state: &InstanceState, context: &Context) -> Option<ActivityExecuti
         .map(|parent| parent.id.clone())
 }
 
-fn fresh(node: &ActivityNode, context: &Context, parent_id: Option<ActivityExecutionId>) -> ActivityExecution {
+fn new_execution(node: &ActivityNode, context: &Context, parent_id: Option<ActivityExecutionId>) -> ActivityExecution {
     ActivityExecution {
         id: context.id.clone(),
         parent_id,

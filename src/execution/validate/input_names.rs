@@ -1,15 +1,15 @@
-//! Inputs that a definition gives under another name than the activity type describes, or not at all.
+//! Inputs whose name the activity type does not describe, and required inputs that are missing.
 //!
-//! A type of a program's own that describes inputs has no other properties than those and [`COMMON`]. Of Elsa's types other
-//! releases have inputs that this engine does not know, and their definitions are published all the same: there only a name
-//! that resembles an input which is not given is refused.
+//! A custom type that describes inputs has no other properties than those and [`COMMON`]. Elsa's types have other inputs in
+//! other releases, whose definitions must still be published: there only a name is refused that is similar to a missing
+//! input.
 
-use super::program::property;
 use crate::activity::{ActivityNode, Descriptor, InputDescriptor, camel_case, is_elsa_type};
 use crate::definition::ValidationError;
+use crate::execution::program::property;
 use crate::schedule::similar_names;
 
-/// What any activity may have in Elsa's JSON, over its releases.
+/// The properties that any activity may have in Elsa's JSON, over its releases.
 const COMMON: [&str; 26] = [
     "activities",
     "applicationProperties",
@@ -50,7 +50,7 @@ pub(super) fn check(node: &ActivityNode, descriptor: &Descriptor, errors: &mut V
             continue;
         }
         if !is_described(descriptor, name) {
-            unknown(node, descriptor, name, &missing, errors);
+            report_unknown(node, descriptor, name, &missing, errors);
         }
     }
     for input in missing
@@ -58,7 +58,7 @@ pub(super) fn check(node: &ActivityNode, descriptor: &Descriptor, errors: &mut V
         .filter(|input| input.is_required && input.default.is_none())
     {
         let message = format!(
-            "The activity {} ({}) needs the input {}, which the definition does not give",
+            "The activity {} ({}) requires the input {}, which is missing",
             node.id,
             node.type_name,
             camel_case(&input.name)
@@ -74,7 +74,7 @@ fn is_described(descriptor: &Descriptor, name: &str) -> bool {
     names.any(|described| described == name || camel_case(described) == name)
 }
 
-fn unknown(
+fn report_unknown(
     node: &ActivityNode,
     descriptor: &Descriptor,
     name: &str,

@@ -1,9 +1,9 @@
-//! When a burst commits before its end: Elsa's commit strategies.
+//! The options of a workflow: Elsa's commit strategies, and the level of its journal.
 //!
-//! A commit in the middle is a yield: the state between two work items is whole, so the burst hands it to the writer and
-//! goes on from there. Every burst commits at its end, whatever the strategy, as nothing else would keep it.
+//! A commit before the end of a burst is a yield: the state between two work items is consistent, so the burst ends, its
+//! state is committed, and another burst goes on. Every burst commits at its end, whatever the strategy.
 //!
-//! Names are Elsa's; one that is not known here means the default, as there.
+//! Names are Elsa's; an unknown one means the default, as in Elsa.
 
 use std::time::Duration;
 
@@ -12,19 +12,19 @@ use serde_json::Value;
 use crate::activity::ActivityNode;
 use crate::definition::WorkflowDefinition;
 
-/// What a workflow's `options.commitStrategyName` asks for.
+/// A workflow's `options.commitStrategyName`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum WorkflowStrategy {
     /// At the end of the burst.
     #[default]
     BurstEnd,
-    /// Before anything of the burst is executed.
+    /// Before the first activity of the burst.
     WorkflowExecuting,
     /// Before each activity.
     ActivityExecuting,
     /// After each activity.
     ActivityExecuted,
-    /// Whenever so much time has passed.
+    /// After each commit period.
     Periodic,
 }
 
@@ -39,9 +39,9 @@ impl WorkflowStrategy {
         }
     }
 
-    /// Whether to commit before an activity, or, of several steps, after it. A container has done nothing by itself: unless
-    /// it has a strategy of its own, it is committed with its children.
-    pub(super) fn around(self, node: &ActivityNode, is_container: bool) -> Around {
+    /// Whether the burst commits before or after an activity. A container without a strategy of its own is committed with
+    /// its children.
+    pub(super) fn commit_points(self, node: &ActivityNode, is_container: bool) -> CommitPoints {
         let named = node.property("customProperties").and_then(|properties| {
             let name = properties
                 .get("commitStrategyName")
@@ -49,27 +49,27 @@ impl WorkflowStrategy {
             name.and_then(Value::as_str)
         });
         match named {
-            Some("CommitAlways") => Around {
+            Some("CommitAlways") => CommitPoints {
                 before: true,
                 after: true,
             },
-            Some("CommitNever") => Around::default(),
-            Some("Executing") => Around {
+            Some("CommitNever") => CommitPoints::default(),
+            Some("Executing") => CommitPoints {
                 before: true,
                 after: false,
             },
-            Some("Executed") => Around {
+            Some("Executed") => CommitPoints {
                 before: false,
                 after: true,
             },
-            _ => Around {
+            _ => CommitPoints {
                 before: self == Self::ActivityExecuting,
                 after: self == Self::ActivityExecuted && !is_container,
             },
         }
     }
 
-    /// Whether a burst that has run for so long, and executed so much, commits now.
+    /// Whether a burst commits now that has executed this many activities in this time.
     pub(super) fn is_due(self, executed: usize, elapsed: Duration, period: Duration) -> bool {
         match self {
             Self::WorkflowExecuting => executed == 0,
@@ -79,9 +79,29 @@ impl WorkflowStrategy {
     }
 }
 
-/// Where a commit stands around one activity.
+/// The commits before and after one activity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Around {
+pub(super) struct CommitPoints {
     pub(super) before: bool,
     pub(super) after: bool,
+}
+
+/// A workflow's `options.journal`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum JournalLevel {
+    /// Journal and activity executions.
+    #[default]
+    Full,
+    /// Neither. State, incidents, bookmarks and outputs are kept, and all guarantees hold.
+    Off,
+}
+
+impl JournalLevel {
+    /// An unknown word means the default.
+    pub(super) fn of(definition: &WorkflowDefinition) -> Self {
+        match definition.options.get("journal").and_then(Value::as_str) {
+            Some(word) if word.eq_ignore_ascii_case("off") => Self::Off,
+            _ => Self::Full,
+        }
+    }
 }

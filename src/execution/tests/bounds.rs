@@ -1,12 +1,12 @@
-//! Bursts end, and so do endless loops.
+//! The bounds of a burst and of an instance.
 
 use serde_json::{Map, Value, json};
 
-use super::driver::{Driver, definition, object, start};
+use super::in_memory::{InMemoryInstance, definition, object, start};
 use crate::activity::Catalogue;
 use crate::execution::{Instruction, Status, SubStatus};
 
-fn forever(body: Value) -> Value {
+fn endless_loop(body: Value) -> Value {
     json!({"root": {"id": "loop", "type": "Elsa.While", "condition": true, "body": body}})
 }
 
@@ -16,69 +16,65 @@ fn line() -> Value {
 
 #[tokio::test]
 async fn an_endless_loop_is_stopped() {
-    let mut driver = Driver::with(&definition(forever(line())), Catalogue::standard(), |options| {
+    let mut instance = InMemoryInstance::with(&definition(endless_loop(line())), Catalogue::standard(), |options| {
         options.executions_without_wait = 5000;
     });
-    let outcome = driver.burst(vec![start(Map::new())]).await;
-    assert!(outcome.yielded);
+    let result = instance.burst(vec![start(Map::new())]).await;
+    assert!(result.yielded);
     assert_eq!(
-        (outcome.status, outcome.sub_status),
+        (result.status, result.sub_status),
         (Status::Running, SubStatus::Executing)
     );
-    let outcome = driver.run(Instruction::Continue).await;
-    assert_eq!(outcome.sub_status, SubStatus::Faulted);
-    assert!(outcome.state.incidents()[0].message.contains("5000"));
+    let result = instance.run(Instruction::Continue).await;
+    assert_eq!(result.sub_status, SubStatus::Faulted);
+    assert!(result.state.incidents()[0].message.contains("5000"));
     assert!(
-        outcome.state.to_bytes().unwrap().len() < 4000,
-        "state stays small in loops"
+        result.state.to_bytes().unwrap().len() < 4000,
+        "the state is bounded in loops"
     );
-    assert_eq!(driver.lines().len(), 4998);
+    assert_eq!(instance.lines().len(), 4998);
 }
 
 #[tokio::test]
-async fn a_loop_that_waits_is_not() {
+async fn a_loop_that_waits_is_not_stopped() {
     let body = json!({"id": "d", "type": "Elsa.Event", "eventName": "Tick"});
-    let mut driver = Driver::with(&definition(forever(body)), Catalogue::standard(), |options| {
+    let mut instance = InMemoryInstance::with(&definition(endless_loop(body)), Catalogue::standard(), |options| {
         options.executions_without_wait = 10;
     });
-    driver.start().await;
+    instance.start().await;
     for _ in 0..30 {
-        let outcome = driver.event("Tick", json!(null)).await;
+        let result = instance.event("Tick", json!(null)).await;
         assert_eq!(
-            outcome.sub_status,
+            result.sub_status,
             SubStatus::Suspended,
             "{:?}",
-            outcome.state.incidents()
+            result.state.incidents()
         );
     }
 }
 
 #[tokio::test]
 async fn a_burst_yields_by_bytes() {
-    let mut driver = Driver::with(&definition(forever(line())), Catalogue::standard(), |options| {
+    let mut instance = InMemoryInstance::with(&definition(endless_loop(line())), Catalogue::standard(), |options| {
         options.bytes_per_burst = 10_000;
     });
-    let outcome = driver.burst(vec![start(Map::new())]).await;
-    assert!(
-        outcome.yielded && outcome.journal.len() < 100,
-        "{}",
-        outcome.journal.len()
-    );
+    let result = instance.burst(vec![start(Map::new())]).await;
+    assert!(result.yielded && result.journal.len() < 100, "{}", result.journal.len());
 }
 
 #[tokio::test]
 async fn a_yield_loses_nothing() {
-    let mut whole = Driver::sample("countdown");
+    let mut whole = InMemoryInstance::sample("countdown");
     whole.start().await;
     let path = format!("{}/samples/countdown.json", env!("CARGO_MANIFEST_DIR"));
     let sample = crate::definition::WorkflowDefinition::from_json(&std::fs::read(path).unwrap()).unwrap();
-    let mut cut = Driver::with(&sample, Catalogue::standard(), |options| {
+    let mut cut = InMemoryInstance::with(&sample, Catalogue::standard(), |options| {
         options.activities_per_burst = 1
     });
     cut.start().await;
     assert_eq!(whole.lines(), cut.lines());
-    let short = |driver: &Driver| -> Vec<_> {
-        driver
+    let short = |instance: &InMemoryInstance| -> Vec<_> {
+        instance
             .journal
             .iter()
             .map(|entry| (entry.sequence, entry.event_name, entry.activity_execution_id.clone()))
@@ -93,9 +89,9 @@ async fn break_leaves_the_loop() {
         {"id": "loop", "type": "Elsa.While", "condition": true, "body": {"id": "in", "type": "Elsa.Sequence", "activities": [
             {"id": "if", "type": "Elsa.If", "condition": true, "then": {"id": "b", "type": "Elsa.Break"}}, line()]}},
         {"id": "after", "type": "Elsa.WriteLine", "text": "after"}]});
-    let mut driver = Driver::new(&definition(json!({"root": root})));
-    assert_eq!(driver.start().await.sub_status, SubStatus::Finished);
-    assert_eq!(driver.lines(), ["after"]);
+    let mut instance = InMemoryInstance::new(&definition(json!({"root": root})));
+    assert_eq!(instance.start().await.sub_status, SubStatus::Finished);
+    assert_eq!(instance.lines(), ["after"]);
 }
 
 #[tokio::test]
@@ -109,15 +105,15 @@ async fn finish_and_complete_end_the_workflow() {
                 {"id": "box", "type": "Elsa.FlowNode", "body": {"id": "end", "type": ending, "outcomes": {"typeName": "Object", "expression": {"type": "Literal", "value": outcomes}}}},
                 {"id": "never", "type": "Elsa.WriteLine", "text": "never"}],
             "connections": [{"source": "s", "target": "e"}, {"source": "s", "target": "box"}, {"source": "box", "target": "never"}]});
-        let mut driver = Driver::new(&definition(json!({"root": root})));
-        let outcome = driver.start().await;
+        let mut instance = InMemoryInstance::new(&definition(json!({"root": root})));
+        let result = instance.start().await;
         assert_eq!(
-            (outcome.status, outcome.sub_status),
+            (result.status, result.sub_status),
             (Status::Finished, SubStatus::Finished)
         );
-        assert!(driver.lines().is_empty());
-        assert_eq!(driver.events("Canceled"), ["e"]);
-        assert_eq!(driver.completed(), ["s", "end", "box", "f"]);
+        assert!(instance.lines().is_empty());
+        assert_eq!(instance.events("Canceled"), ["e"]);
+        assert_eq!(instance.completed(), ["s", "end", "box", "f"]);
     }
 }
 
@@ -131,26 +127,26 @@ async fn scopes_shadow_each_other_and_inputs_are_typed() {
         {"id": "b", "type": "Elsa.WriteLine", "text": text("getV() + (getInput('N') + 1)")}]});
     let value = json!({"root": root, "inputs": [{"name": "N", "type": "Int32"}],
         "variables": [{"id": "v1", "name": "V", "typeName": "String", "value": "outer"}]});
-    let mut driver = Driver::new(&definition(value));
-    let outcome = driver.run(start(object(json!({"N": "41"})))).await;
+    let mut instance = InMemoryInstance::new(&definition(value));
+    let result = instance.run(start(object(json!({"N": "41"})))).await;
     assert_eq!(
-        driver.lines(),
+        instance.lines(),
         ["inner", "changed42"],
         "{:?}",
-        outcome.state.incidents()
+        result.state.incidents()
     );
 }
 
 #[tokio::test]
-async fn bad_values_at_the_start_are_an_incident() {
-    let mut driver = Driver::new(&definition(json!({"root": line()})));
-    let outcome = driver.run(start(object(json!({"N": "a\u{0}"})))).await;
-    assert_eq!(outcome.sub_status, SubStatus::Faulted);
-    assert!(outcome.state.input().is_empty());
+async fn invalid_values_at_the_start_are_an_incident() {
+    let mut instance = InMemoryInstance::new(&definition(json!({"root": line()})));
+    let result = instance.run(start(object(json!({"N": "a\u{0}"})))).await;
+    assert_eq!(result.sub_status, SubStatus::Faulted);
+    assert!(result.state.input().is_empty());
 }
 
 #[tokio::test]
-async fn nesting_up_to_the_bound_runs() {
+async fn nesting_within_the_bound_runs() {
     let depth = 60;
     let text = format!(
         "{{\"root\":{}{{\"id\":\"w\",\"type\":\"Elsa.WriteLine\",\"text\":\"deep\"}}{}}}",
@@ -160,9 +156,9 @@ async fn nesting_up_to_the_bound_runs() {
         "}".repeat(depth)
     );
     let deep = crate::definition::WorkflowDefinition::from_json(text.as_bytes()).unwrap();
-    let mut driver = Driver::new(&deep);
-    assert_eq!(driver.start().await.sub_status, SubStatus::Finished);
-    assert_eq!(driver.lines(), ["deep"]);
+    let mut instance = InMemoryInstance::new(&deep);
+    assert_eq!(instance.start().await.sub_status, SubStatus::Finished);
+    assert_eq!(instance.lines(), ["deep"]);
 }
 
 #[tokio::test]
@@ -172,16 +168,16 @@ async fn a_default_that_is_too_deep_faults() {
         deep = json!([deep]);
     }
     let value = json!({"root": line(), "variables": [{"id": "v", "name": "V", "typeName": "Object", "value": deep}]});
-    let mut driver = Driver::new(&definition(value));
-    assert_eq!(driver.start().await.sub_status, SubStatus::Faulted);
-    let bytes = driver.state.unwrap().to_bytes().unwrap();
+    let mut instance = InMemoryInstance::new(&definition(value));
+    assert_eq!(instance.start().await.sub_status, SubStatus::Faulted);
+    let bytes = instance.state.unwrap().to_bytes().unwrap();
     assert!(crate::execution::InstanceState::from_bytes(&bytes).is_ok());
 }
 
 #[test]
 fn a_burst_may_move_between_threads() {
     fn is_send<T: Send>(_: &T) {}
-    let driver = Driver::sample("hello-world");
+    let instance = InMemoryInstance::sample("hello-world");
     let burst = crate::execution::Burst {
         instance_id: "i".into(),
         state: None,
@@ -189,12 +185,12 @@ fn a_burst_may_move_between_threads() {
         attempt: 1,
         now: chrono::DateTime::UNIX_EPOCH,
     };
-    is_send(&driver.interpreter.run(&driver.program, burst));
-    is_send(&driver.interpreter.triggers(&driver.program));
+    is_send(&instance.interpreter.run(&instance.program, burst));
+    is_send(&instance.interpreter.triggers(&instance.program));
 }
 
 #[tokio::test]
-async fn long_chains_cost_no_stack() {
+async fn long_chains_use_no_stack() {
     let activities: Vec<Value> = (0..3000)
         .map(|n| json!({"id": format!("a{n}"), "type": "Elsa.FlowDecision"}))
         .collect();
@@ -202,7 +198,7 @@ async fn long_chains_cost_no_stack() {
         .map(|n| json!({"source": format!("a{}", n - 1), "sourcePort": "True", "target": format!("a{n}")}))
         .collect();
     let root = json!({"id": "f", "type": "Elsa.Flowchart", "activities": activities, "connections": arrows});
-    let mut driver = Driver::new(&definition(json!({"root": root})));
-    assert_eq!(driver.start().await.sub_status, SubStatus::Finished);
-    assert_eq!(driver.completed(), ["a0", "f"]);
+    let mut instance = InMemoryInstance::new(&definition(json!({"root": root})));
+    assert_eq!(instance.start().await.sub_status, SubStatus::Finished);
+    assert_eq!(instance.completed(), ["a0", "f"]);
 }

@@ -1,19 +1,18 @@
-//! Carries out what an activity asked for, in a fixed order: values first, then control.
+//! Carries out the commands of an activity in a fixed order: values first, then control flow.
 
 use serde_json::{Map, Value};
 
-use super::burst::Bookmark;
-use super::run::Run;
-use super::scope;
-use super::state::WorkItem;
-use super::stimulus::stimulus_hash;
-use super::value::admit;
+use super::BurstRun;
 use crate::activity::{
     ActivityCommands, BookmarkRequest, BreakBehavior, Fault, NodeIndex, ScheduledChild, ScriptChanges,
 };
+use crate::execution::bookmark::{Bookmark, stimulus_hash};
+use crate::execution::bounds::admit;
+use crate::execution::scope;
+use crate::execution::state::WorkItem;
 use crate::id::ActivityId;
 
-impl Run<'_> {
+impl BurstRun<'_> {
     pub(super) fn apply_commands(&mut self, number: u64, commands: ActivityCommands) -> Result<(), Fault> {
         for changes in commands.script {
             self.apply_script(number, changes)?;
@@ -62,8 +61,8 @@ impl Run<'_> {
         for (name, value) in changes.variables {
             admit(&format!("The variable {name}"), &value, self.options.max_value_bytes)?;
             match scope::find(self.program, &self.state, number, &name) {
-                Some(place) => self.write(&place, value),
-                // As in Elsa, a script makes the variables that it sets; they are the workflow's.
+                Some(location) => self.write(&location, value),
+                // As in Elsa, a script may set undeclared variables; they belong to the workflow.
                 None => {
                     let root = self.state.root().unwrap_or(number);
                     if let Some(context) = self.state.contexts.get_mut(&root) {
@@ -81,22 +80,22 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn write(&mut self, place: &scope::Place<'_>, value: Value) {
-        let value = scope::fit(value, place.declared);
-        if let Some(context) = self.state.contexts.get_mut(&place.context) {
-            context.variables.insert(place.name.clone(), value);
+    fn write(&mut self, location: &scope::VariableLocation<'_>, value: Value) {
+        let value = scope::convert(value, location.declared);
+        if let Some(context) = self.state.contexts.get_mut(&location.context) {
+            context.variables.insert(location.name.clone(), value);
         }
     }
 
     fn set_variable(&mut self, number: u64, key: &str, value: Value) -> Result<(), Fault> {
-        let place = scope::find(self.program, &self.state, number, key)
-            .ok_or_else(|| Fault::new(format!("There is no variable {key} in reach of this activity")))?;
+        let location = scope::find(self.program, &self.state, number, key)
+            .ok_or_else(|| Fault::new(format!("There is no variable {key} in the scope of this activity")))?;
         admit(
-            &format!("The variable {}", place.name),
+            &format!("The variable {}", location.name),
             &value,
             self.options.max_value_bytes,
         )?;
-        self.write(&place, value);
+        self.write(&location, value);
         Ok(())
     }
 
@@ -122,11 +121,11 @@ impl Run<'_> {
                 self.state.last_result = Some(value.clone());
             }
         }
-        // A binding that leads to no variable is Elsa's own name for the output; nobody reads it.
+        // A binding without a variable is Elsa's internal name of the output, which is not read.
         let bound = node.outputs.iter().find(|(output, _)| *output == name);
-        let place = bound.and_then(|(_, id)| scope::find(self.program, &self.state, number, id));
-        if let Some(place) = place {
-            self.write(&place, value);
+        let location = bound.and_then(|(_, id)| scope::find(self.program, &self.state, number, id));
+        if let Some(location) = location {
+            self.write(&location, value);
         }
         Ok(())
     }

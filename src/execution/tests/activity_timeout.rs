@@ -1,4 +1,4 @@
-//! A call that does not return is dropped, and its execution faults.
+//! An activity call that does not return is dropped, and its execution faults.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::driver::{Driver, definition};
+use super::in_memory::{InMemoryInstance, definition};
 use crate::activity::{Activity, ActivityContext, Catalogue, Descriptor, Fault, InputDescriptor, Step};
 use crate::execution::{BurstResult, Status, SubStatus, validate};
 
-/// Longer than nothing, and over at once.
+/// A timeout that expires at once.
 const SHORT: Duration = Duration::from_millis(20);
 
-/// Never returns, or fails at once.
+/// Never returns, or faults at once.
 #[derive(Clone, Default)]
 struct Hangs {
     own: Option<Duration>,
@@ -59,7 +59,7 @@ struct Panics;
 
 impl Drop for Panics {
     fn drop(&mut self) {
-        panic!("as the test wants it");
+        panic!("panics on request");
     }
 }
 
@@ -76,18 +76,18 @@ fn model(mode: &str, custom: Value) -> Value {
     })
 }
 
-async fn runs(hangs: &Hangs, mode: &str, custom: Value, server: Duration) -> (Driver, BurstResult) {
+async fn run_hangs(hangs: &Hangs, mode: &str, custom: Value, server: Duration) -> (InMemoryInstance, BurstResult) {
     let mut catalogue = Catalogue::standard();
     catalogue.register(hangs.clone());
     let definition = definition(model(mode, custom));
     assert_eq!(validate::validate(&catalogue, &definition), []);
-    let mut driver = Driver::with(&definition, catalogue, |options| options.activity_timeout = server);
-    let outcome = driver.start().await;
-    (driver, outcome)
+    let mut instance = InMemoryInstance::with(&definition, catalogue, |options| options.activity_timeout = server);
+    let result = instance.start().await;
+    (instance, result)
 }
 
-fn executions(outcome: &BurstResult) -> Vec<(String, String)> {
-    let executions = outcome.activity_executions.iter();
+fn executions(result: &BurstResult) -> Vec<(String, String)> {
+    let executions = result.activity_executions.iter();
     let mut ids: Vec<_> = executions
         .map(|execution| (execution.activity_id.to_string(), execution.id.to_string()))
         .collect();
@@ -102,7 +102,7 @@ async fn a_call_that_does_not_return_is_dropped_and_faults() {
         own: Some(limit),
         ..Hangs::default()
     };
-    // By the server, by the type, by the definition; the nearest counts.
+    // The timeout of the definition overrides that of the type, which overrides the server's.
     let cases = [
         (Hangs::default(), json!({}), SHORT),
         (of_a_type(SHORT), json!({}), hour),
@@ -110,16 +110,16 @@ async fn a_call_that_does_not_return_is_dropped_and_faults() {
         (Hangs::default(), json!({"ActivityTimeout": "PT0.02S"}), hour),
     ];
     for (hangs, custom, server) in cases {
-        let (driver, outcome) = runs(&hangs, "hangs", custom.clone(), server).await;
+        let (instance, result) = run_hangs(&hangs, "hangs", custom.clone(), server).await;
         assert!(hangs.dropped.load(Ordering::SeqCst), "{custom}");
-        let incidents = outcome.state.incidents();
+        let incidents = result.state.incidents();
         assert_eq!(incidents.len(), 1, "{incidents:?}");
         assert_eq!(incidents[0].exception["code"], "activity-timeout", "{incidents:?}");
         assert!(incidents[0].message.contains("The activity h (Hangs)"), "{incidents:?}");
-        // The other branch goes on, and what the call had asked for is not carried out.
-        assert_eq!(driver.lines(), ["first"]);
+        // The other branch goes on, and the commands of the call are not carried out.
+        assert_eq!(instance.lines(), ["first"]);
         assert_eq!(
-            (outcome.status, outcome.sub_status),
+            (result.status, result.sub_status),
             (Status::Running, SubStatus::Suspended)
         );
     }
@@ -127,21 +127,21 @@ async fn a_call_that_does_not_return_is_dropped_and_faults() {
 
 #[tokio::test]
 async fn a_call_that_panics_when_it_is_dropped_faults() {
-    let (driver, outcome) = runs(&Hangs::default(), "panics", json!({}), SHORT).await;
-    assert_eq!(outcome.state.incidents()[0].exception["code"], "panic");
-    assert_eq!(driver.lines(), ["first"]);
+    let (instance, result) = run_hangs(&Hangs::default(), "panics", json!({}), SHORT).await;
+    assert_eq!(result.state.incidents()[0].exception["code"], "panic");
+    assert_eq!(instance.lines(), ["first"]);
 }
 
-/// Whether it is dropped or fails by itself, the executions have the same ids.
+/// The executions have the same ids whether the call is dropped or faults.
 #[tokio::test]
-async fn the_limit_changes_no_id() {
-    let (_, dropped) = runs(&Hangs::default(), "hangs", json!({}), SHORT).await;
-    let (_, failed) = runs(&Hangs::default(), "fails", json!({}), SHORT).await;
+async fn the_timeout_changes_no_id() {
+    let (_, dropped) = run_hangs(&Hangs::default(), "hangs", json!({}), SHORT).await;
+    let (_, failed) = run_hangs(&Hangs::default(), "fails", json!({}), SHORT).await;
     assert_eq!(executions(&dropped), executions(&failed));
 }
 
 #[test]
-fn a_limit_that_is_none_is_refused_at_publish() {
+fn an_invalid_timeout_is_refused_at_publish() {
     let mut catalogue = Catalogue::standard();
     catalogue.register(Hangs::default());
     for wrong in [

@@ -1,15 +1,13 @@
-//! Whether a definition has the shape that compiling reads: what has another one would be left out without a word.
-//!
-//! A draft may look like anything; these are complaints of a publish.
+//! Whether a definition has the structure that compiling expects: other content would be ignored without an error.
 
 use std::collections::HashSet;
 use std::io;
 
 use serde_json::{Map, Value};
 
-use super::evaluate::RUNNABLE;
 use crate::activity::{Catalogue, camel_case};
 use crate::definition::{RawActivity, ValidationError, WorkflowDefinition, unknown_strategy};
+use crate::execution::evaluate::RUNNABLE;
 
 pub(super) fn check(catalogue: &Catalogue, definition: &WorkflowDefinition, errors: &mut Vec<ValidationError>) {
     activation(definition, errors);
@@ -24,7 +22,7 @@ pub(super) fn check(catalogue: &Catalogue, definition: &WorkflowDefinition, erro
 fn activation(definition: &WorkflowDefinition, errors: &mut Vec<ValidationError>) {
     if let Some(name) = unknown_strategy(definition) {
         let message = format!(
-            "The activation strategy {name} is not known; use AllowAlwaysStrategy, SingletonStrategy, \
+            "The activation strategy {name} is unknown; use AllowAlwaysStrategy, SingletonStrategy, \
              CorrelatedSingletonStrategy or CorrelationStrategy"
         );
         errors.push(ValidationError::of("", message));
@@ -56,30 +54,30 @@ fn declarations(what: &str, owner: &str, entries: &[Value], errors: &mut Vec<Val
             .and_then(Value::as_str);
         if let Some(kind) = kind.filter(|kind| ["CSharp", "Python", "Liquid"].contains(kind)) {
             let message =
-                format!("The value of the {what} {name} is an expression of type {kind}, which cannot run here");
+                format!("The value of the {what} {name} is an expression of type {kind}, which is not supported");
             errors.push(ValidationError::of(owner, message));
         }
     }
 }
 
-/// An activity and what it holds. JSON is at most 128 levels deep, so this may recurse.
-fn activity(catalogue: &Catalogue, value: &Value, place: &str, errors: &mut Vec<ValidationError>) {
+/// An activity and its children. JSON is at most 128 levels deep, so this may recurse.
+fn activity(catalogue: &Catalogue, value: &Value, path: &str, errors: &mut Vec<ValidationError>) {
     let Value::Object(fields) = value else {
         errors.push(ValidationError::of(
-            place,
-            format!("{place} holds {} where an activity must be", short(value)),
+            path,
+            format!("{path} is {}; it must be an activity", short(value)),
         ));
         return;
     };
     let id = match fields.get("id") {
-        None | Some(Value::Null) => place,
+        None | Some(Value::Null) => path,
         Some(Value::String(id)) => id,
         Some(other) => {
             errors.push(ValidationError::of(
-                place,
-                format!("The id of an activity in {place} is {other}; it must be text"),
+                path,
+                format!("The id of an activity in {path} is {other}; it must be text"),
             ));
-            place
+            path
         }
     };
     children(catalogue, fields, id, errors);
@@ -130,7 +128,7 @@ fn activity(catalogue: &Catalogue, value: &Value, place: &str, errors: &mut Vec<
             && !known.iter().any(|known| known.eq_ignore_ascii_case(mode))
         {
             let message =
-                format!("The mode {mode} of the activity {id} is not known; use WaitAll, WaitAllActive or WaitAny");
+                format!("The mode {mode} of the activity {id} is unknown; use WaitAll, WaitAllActive or WaitAny");
             errors.push(ValidationError::of(id, message));
         }
     }
@@ -145,7 +143,7 @@ fn children(catalogue: &Catalogue, fields: &Map<String, Value>, id: &str, errors
     }
 }
 
-/// A list of objects, if there is one; complains about anything else.
+/// A list of objects, if there is one; anything else is an error.
 fn objects<'a>(
     fields: &'a Map<String, Value>,
     name: &str,
@@ -197,13 +195,13 @@ fn expressions(input: &str, expression: &Value, id: &str, errors: &mut Vec<Valid
     }
 }
 
-/// A value for a message.
+/// A value for a message, cut to [`MAX_SHOWN`] bytes.
 fn short(value: &Value) -> String {
-    let mut start = Start(Vec::new());
-    // It ends with an error as soon as there is enough: what stands here may be most of a definition, at each level.
-    let is_cut = serde_json::to_writer(&mut start, value).is_err();
-    let text = String::from_utf8_lossy(&start.0);
-    let end = (0..=text.len().min(SHOWN))
+    let mut writer = BoundedWriter(Vec::new());
+    // Serialization stops after enough bytes: the value may be most of a definition, at each level.
+    let is_cut = serde_json::to_writer(&mut writer, value).is_err();
+    let text = String::from_utf8_lossy(&writer.0);
+    let end = (0..=text.len().min(MAX_SHOWN))
         .rev()
         .find(|end| text.is_char_boundary(*end));
     let shown = text.get(..end.unwrap_or(0)).unwrap_or_default();
@@ -215,17 +213,17 @@ fn short(value: &Value) -> String {
 }
 
 /// How many bytes of a value a message shows.
-const SHOWN: usize = 40;
+const MAX_SHOWN: usize = 40;
 
-/// The beginning of a text, and no more than a piece beyond what is shown.
-struct Start(Vec<u8>);
+/// Keeps the beginning of a text, a few bytes more than are shown.
+struct BoundedWriter(Vec<u8>);
 
-impl io::Write for Start {
+impl io::Write for BoundedWriter {
     fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
-        let room = SHOWN + 4 - self.0.len().min(SHOWN + 4);
+        let room = MAX_SHOWN + 4 - self.0.len().min(MAX_SHOWN + 4);
         self.0.extend(piece.iter().take(room));
-        if self.0.len() > SHOWN {
-            return Err(io::Error::other("that is enough"));
+        if self.0.len() > MAX_SHOWN {
+            return Err(io::Error::other("the text is cut"));
         }
         Ok(piece.len())
     }
@@ -247,8 +245,8 @@ mod tests {
         assert_eq!(short(&json!("x".repeat(38))), format!("\"{}\"", "x".repeat(38)));
         assert_eq!(short(&json!("x".repeat(39))), format!("\"{}…", "x".repeat(39)));
         assert_eq!(short(&json!("é".repeat(30))), format!("\"{}…", "é".repeat(19)));
-        let mut start = Start(Vec::new());
-        assert!(serde_json::to_writer(&mut start, &vec!["long"; 100_000]).is_err());
-        assert!(start.0.len() <= SHOWN + 4);
+        let mut writer = BoundedWriter(Vec::new());
+        assert!(serde_json::to_writer(&mut writer, &vec!["long"; 100_000]).is_err());
+        assert!(writer.0.len() <= MAX_SHOWN + 4);
     }
 }

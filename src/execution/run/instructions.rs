@@ -1,29 +1,29 @@
 //! Turns instructions into work items.
 //!
-//! Instructions are taken one after the other, and what follows from one has settled before the next is looked at: an
-//! event that makes an instance wait for the next one can be followed by that one in the same burst. What meets nothing
-//! is handed back, never kept. Only a cancel waits for nothing that came before it.
+//! Instructions are carried out one after the other, and the queue is run after each: an event that makes an instance
+//! wait for another one can be followed by that one in the same burst. An instruction that matches nothing is reported,
+//! never stored. A cancel does not wait for the instructions before it.
 
 use serde_json::{Map, Value};
 
-use super::burst::Instruction;
-use super::program::WORKFLOW_ID;
-use super::run::Run;
-use super::state::{StartTrigger, WorkItem};
-use super::status::{Status, SubStatus};
-use super::value::admit;
+use super::BurstRun;
+use crate::execution::bounds::admit;
+use crate::execution::burst_contract::Instruction;
+use crate::execution::program::WORKFLOW_ID;
+use crate::execution::state::{StartTrigger, WorkItem};
+use crate::execution::status::{Status, SubStatus};
 use crate::expression::{TypeName, coerce};
 use crate::id::{BookmarkId, StimulusHash};
 
-impl Run<'_> {
-    /// Does what an instruction says; `false` when it meets nothing.
-    pub(super) async fn instruct(&mut self, instruction: Instruction, is_new: bool) -> bool {
+impl BurstRun<'_> {
+    /// Carries out an instruction; `false` when it matches nothing.
+    pub(in crate::execution) async fn apply(&mut self, instruction: Instruction, is_new: bool) -> bool {
         if self.state.status == Status::Finished {
             return false;
         }
         let is_cancel = instruction == Instruction::Cancel;
-        let is_news = instruction != Instruction::Continue;
-        let has_met = match instruction {
+        let is_change = instruction != Instruction::Continue;
+        let is_matched = match instruction {
             Instruction::Start {
                 correlation_id,
                 name,
@@ -61,12 +61,12 @@ impl Run<'_> {
                 true
             }
         };
-        // After a yield the rest of the instructions only finds its bookmarks; it runs with the next burst.
-        self.is_dirty |= has_met && is_news;
-        if has_met && !self.yielded && (is_cancel || !self.doomed) {
-            self.drain().await;
+        // After a yield the other instructions only take their bookmarks; their work items run in the next burst.
+        self.is_dirty |= is_matched && is_change;
+        if is_matched && !self.yielded && (is_cancel || !self.has_cancel) {
+            self.run_queue().await;
         }
-        has_met
+        is_matched
     }
 
     fn start(&mut self, mut input: Map<String, Value>, mut variables: Map<String, Value>) {
@@ -84,7 +84,7 @@ impl Run<'_> {
         let payload = admit("The payload", payload, self.options.max_value_bytes).map(drop);
         let admitted = self.admit_all(&input).and(self.admit_all(&variables)).and(payload);
         if let Err(fault) = admitted {
-            self.refused = Some(fault);
+            self.invalid_values = Some(fault);
             self.state.trigger = None;
             input.clear();
             variables.clear();

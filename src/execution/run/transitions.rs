@@ -1,22 +1,22 @@
-//! How executions end, and the instance with them.
+//! The end of executions and of the instance: completion, cancellation, faults.
 
 use serde_json::{Map, Value, json};
 
-use super::record::Note;
-use super::run::{Notice, Run};
-use super::state::{ContextStatus, Incident};
-use super::status::{Status, SubStatus};
+use super::{BurstRun, ChildNotification};
 use crate::activity::{EndedChild, Fault};
+use crate::execution::journal::EntryDetails;
+use crate::execution::state::{ContextStatus, Incident};
+use crate::execution::status::{Status, SubStatus};
 use crate::id::ActivityId;
 
-impl Run<'_> {
-    /// Completes an execution, cancels what is still running in it, and tells its parent.
+impl BurstRun<'_> {
+    /// Completes an execution, cancels its running descendants, and notifies its parent.
     pub(super) fn complete(&mut self, number: u64, outcomes: Vec<String>) {
-        let Some(notice) = self.complete_quietly(number, &outcomes) else {
+        let Some(notification) = self.end_as_completed(number, &outcomes) else {
             return;
         };
-        match notice {
-            Some(notice) => self.notices.push_back(notice),
+        match notification {
+            Some(notification) => self.notifications.push_back(notification),
             None => {
                 self.state.outcomes = outcomes;
                 self.finish(SubStatus::Finished);
@@ -24,8 +24,9 @@ impl Run<'_> {
         }
     }
 
-    /// `None`: there was nothing to complete. `Some(None)`: it was the workflow itself.
-    fn complete_quietly(&mut self, number: u64, outcomes: &[String]) -> Option<Option<Notice>> {
+    /// Completes an execution without notifying its parent. `None`: it is not running. `Some(None)`: it is the workflow
+    /// itself.
+    fn end_as_completed(&mut self, number: u64, outcomes: &[String]) -> Option<Option<ChildNotification>> {
         let context = self.state.contexts.get(&number)?;
         if context.status != ContextStatus::Running {
             return None;
@@ -40,24 +41,30 @@ impl Run<'_> {
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect();
         let payload = json!({ "Outcomes": outcomes });
-        let note = Note {
+        let details = EntryDetails {
             activity_state: Some(Value::Object(activity_state)),
             payload: Some(payload.clone()),
-            ..Note::default()
+            ..EntryDetails::default()
         };
-        self.record
-            .note(self.program, &mut self.state, number, "Completed", note);
-        self.burn_of(number);
-        self.record.end(self.program, &self.state, number, Some(payload));
-        Some(self.retire(number, outcomes.to_vec(), false))
+        self.recorder
+            .add_entry(self.program, &mut self.state, number, "Completed", details);
+        self.clear_waiting(number);
+        self.recorder
+            .record_end(self.program, &self.state, number, Some(payload));
+        Some(self.remove_execution(number, outcomes.to_vec(), false))
     }
 
-    /// Takes an ended execution out of the state; the workflow's own stays, for its variables.
-    fn retire(&mut self, number: u64, outcomes: Vec<String>, was_cancelled: bool) -> Option<Notice> {
+    /// Removes an ended execution from the state; the workflow's own stays, for its variables.
+    fn remove_execution(
+        &mut self,
+        number: u64,
+        outcomes: Vec<String>,
+        was_cancelled: bool,
+    ) -> Option<ChildNotification> {
         let parent = self.state.contexts.get(&number)?.parent?;
         let context = self.state.contexts.remove(&number)?;
         let index = self.program.tree.find(&context.node_id)?.index;
-        Some(Notice {
+        Some(ChildNotification {
             to: parent,
             child: EndedChild {
                 index,
@@ -68,7 +75,7 @@ impl Run<'_> {
         })
     }
 
-    fn burn_of(&mut self, number: u64) {
+    fn clear_waiting(&mut self, number: u64) {
         let state = &mut self.state;
         let Some(context) = state.contexts.get(&number) else {
             return;
@@ -81,31 +88,36 @@ impl Run<'_> {
             .retain(|item| item.owner != Some(number) && item.context != Some(number));
     }
 
-    /// Cancels all executions within one, innermost first.
+    /// Cancels the descendants of an execution, innermost first.
     fn cancel_below(&mut self, number: u64) {
         for child in self.state.descendants(number).into_iter().rev() {
             self.cancel_one(child);
         }
     }
 
-    fn cancel_one(&mut self, number: u64) -> Option<Notice> {
+    fn cancel_one(&mut self, number: u64) -> Option<ChildNotification> {
         let context = self.state.contexts.get_mut(&number)?;
         if context.status == ContextStatus::Running {
             context.status = ContextStatus::Canceled;
-            self.record
-                .note(self.program, &mut self.state, number, "Canceled", Note::default());
-            self.burn_of(number);
-            self.record.end(self.program, &self.state, number, None);
+            self.recorder.add_entry(
+                self.program,
+                &mut self.state,
+                number,
+                "Canceled",
+                EntryDetails::default(),
+            );
+            self.clear_waiting(number);
+            self.recorder.record_end(self.program, &self.state, number, None);
         }
-        self.retire(number, Vec::new(), true)
+        self.remove_execution(number, Vec::new(), true)
     }
 
-    /// Cancels an execution and all within it.
-    pub(super) fn cancel(&mut self, number: u64, tells_parent: bool) {
+    /// Cancels an execution and its descendants.
+    pub(super) fn cancel(&mut self, number: u64, notify_parent: bool) {
         self.cancel_below(number);
-        let notice = self.cancel_one(number);
-        if tells_parent {
-            self.notices.extend(notice);
+        let notification = self.cancel_one(number);
+        if notify_parent {
+            self.notifications.extend(notification);
         }
     }
 
@@ -116,7 +128,7 @@ impl Run<'_> {
         self.finish(SubStatus::Cancelled);
     }
 
-    /// Completes the one that asks and all that it is a part of; everything else is cancelled.
+    /// Completes an execution and its ancestors; all others are cancelled.
     pub(super) fn complete_workflow(&mut self, number: u64, outcomes: Vec<String>) {
         let done = ["Done".to_owned()];
         for ancestor in self.state.chain(number) {
@@ -126,19 +138,19 @@ impl Run<'_> {
                 .get(&ancestor)
                 .is_some_and(|context| context.parent.is_none());
             let given = if is_root { outcomes.as_slice() } else { done.as_slice() };
-            self.complete_quietly(ancestor, given);
+            self.end_as_completed(ancestor, given);
         }
         self.state.outcomes = outcomes;
         self.finish(SubStatus::Finished);
     }
 
-    /// Faults an execution. By Elsa's default strategy the instance ends with it.
+    /// Faults an execution. By Elsa's default incident strategy the instance ends with it.
     pub(super) fn fault(&mut self, number: u64, fault: Fault) {
         for ancestor in self.state.chain(number) {
             if let Some(context) = self.state.contexts.get_mut(&ancestor) {
                 context.faults += 1;
             }
-            self.record.touch(self.program, &self.state, ancestor);
+            self.recorder.update(self.program, &self.state, ancestor);
         }
         let exception = exception(&fault);
         if let Some(context) = self.state.contexts.get_mut(&number) {
@@ -156,17 +168,18 @@ impl Run<'_> {
                 exception: exception.clone(),
             });
         }
-        let note = Note {
+        let details = EntryDetails {
             message: Some(clean(&fault.message)),
             payload: Some(exception.clone()),
-            ..Note::default()
+            ..EntryDetails::default()
         };
-        self.record.note(self.program, &mut self.state, number, "Faulted", note);
-        // What the failed one has scheduled or waits for can no longer reach it.
+        self.recorder
+            .add_entry(self.program, &mut self.state, number, "Faulted", details);
+        // Its children and bookmarks can no longer reach it.
         self.cancel_below(number);
-        self.burn_of(number);
-        self.record.fill(self.program, &self.state, number);
-        if let Some(execution) = self.record.touch(self.program, &self.state, number) {
+        self.clear_waiting(number);
+        self.recorder.copy_values(self.program, &self.state, number);
+        if let Some(execution) = self.recorder.update(self.program, &self.state, number) {
             execution.exception = Some(exception);
         }
         if !self.program.continues_with_incidents || self.state.root() == Some(number) {
@@ -174,7 +187,7 @@ impl Run<'_> {
         }
     }
 
-    /// Ends the instance: nothing of it waits or runs any more.
+    /// Ends the instance: bookmarks, work items and notifications are removed.
     pub(super) fn finish(&mut self, sub_status: SubStatus) {
         self.state.status = Status::Finished;
         self.state.sub_status = sub_status;
@@ -186,14 +199,14 @@ impl Run<'_> {
         });
         let waiting: Vec<u64> = waiting.map(|(number, _)| *number).collect();
         for number in waiting {
-            self.record.touch(self.program, &self.state, number);
+            self.recorder.update(self.program, &self.state, number);
         }
         self.state.queue.clear();
-        self.notices.clear();
+        self.notifications.clear();
     }
 
-    /// Decides, at the end of a burst, whether the instance waits.
-    pub(super) fn settle(&mut self) {
+    /// Sets the status at the end of a burst: an instance that cannot go on and has nothing to wait for faults.
+    pub(in crate::execution) fn end_burst(&mut self) {
         if self.yielded || self.state.status == Status::Finished || self.state.sub_status == SubStatus::Pending {
             return;
         }
@@ -202,13 +215,13 @@ impl Run<'_> {
         let waits = !self.state.bookmarks.is_empty() || !self.state.incidents.is_empty();
         if let (false, Some(root)) = (waits, self.state.root()) {
             let innermost = self.state.contexts.keys().next_back().copied().unwrap_or(root);
-            let message = "The activity waits for a child or a bookmark, but there is none";
+            let message = "The activity waits, but has no child and no bookmark";
             self.fault(innermost, Fault::new(message).code("nothing-to-wait-for"));
         }
     }
 }
 
-/// Messages come from anywhere, and go where U+0000 and endless text cannot.
+/// A message that can be stored: without U+0000, at most 4,000 characters.
 fn clean(message: &str) -> String {
     let mut text: String = message
         .chars()

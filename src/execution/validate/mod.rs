@@ -1,18 +1,21 @@
-//! Everything that a publish refuses.
+//! The validation of a definition before it is published.
 //!
-//! A draft may be anything that parses; what is published must be able to run. Each complaint names the activity and
-//! says what to do.
+//! A draft may be anything that parses; a published definition must be able to run. Each error names the activity and
+//! the remedy.
 
 use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::evaluate::{RUNNABLE, object};
-use super::program::{self, Program, WORKFLOW_ID};
-use super::{shape, time_limit};
 use crate::activity::{ActivityNode, Catalogue};
 use crate::definition::{ValidationError, Variable, WorkflowDefinition};
+use crate::execution::bounds::activity_timeout_error;
+use crate::execution::evaluate::{RUNNABLE, object};
+use crate::execution::program::{self, Program, WORKFLOW_ID};
 use crate::expression::{TypeName, coerce};
+
+mod input_names;
+mod structure;
 
 pub(super) fn validate(catalogue: &Catalogue, definition: &WorkflowDefinition) -> Vec<ValidationError> {
     let mut errors = Vec::new();
@@ -20,7 +23,7 @@ pub(super) fn validate(catalogue: &Catalogue, definition: &WorkflowDefinition) -
         Ok(program) => program,
         Err(error) => return vec![ValidationError::of("", error.message())],
     };
-    shape::check(catalogue, definition, &mut errors);
+    structure::check(catalogue, definition, &mut errors);
     mode(definition, &mut errors);
     identities(&program, &mut errors);
     for node in program.tree.iter() {
@@ -29,8 +32,8 @@ pub(super) fn validate(catalogue: &Catalogue, definition: &WorkflowDefinition) -
             errors.push(ValidationError::of(&node.id, unknown_type(catalogue, node)));
             continue;
         };
-        super::misspelt::check(node, descriptor, &mut errors);
-        errors.extend(time_limit::problem(node).map(|problem| ValidationError::of(&node.id, problem)));
+        input_names::check(node, descriptor, &mut errors);
+        errors.extend(activity_timeout_error(node).map(|problem| ValidationError::of(&node.id, problem)));
         inputs(node, &mut errors);
         connections(&program, node, &mut errors);
     }
@@ -44,14 +47,14 @@ fn unknown_type(catalogue: &Catalogue, node: &ActivityNode) -> String {
         (name, []) => name.to_owned(),
         (name, versions) => {
             return format!(
-                "The activity {} is of the type {name} in version {}, which is not known here; known is {}",
+                "The activity {} is of the type {name} in version {}, which is unknown; known is {}",
                 node.id,
                 node.version,
                 versions.join(", ")
             );
         }
     };
-    format!("The activity {} is of a type that is not known here: {known}", node.id)
+    format!("The activity {} is of an unknown type: {known}", node.id)
 }
 
 fn mode(definition: &WorkflowDefinition, errors: &mut Vec<ValidationError>) {
@@ -62,8 +65,8 @@ fn mode(definition: &WorkflowDefinition, errors: &mut Vec<ValidationError>) {
     {
         errors.push(ValidationError::of(
             "",
-            "The custom property Flowchart:ExecutionMode asks for TokenBased, which cannot run here yet; use CounterBased \
-             (the default)",
+            "The custom property Flowchart:ExecutionMode is TokenBased, which is not supported; use CounterBased (the \
+             default)",
         ));
     }
 }
@@ -101,7 +104,7 @@ fn variables(node: &ActivityNode, errors: &mut Vec<ValidationError>) {
         if let Err(mismatch) = coerce(value.clone(), &TypeName::parse(type_name, *is_array)) {
             errors.push(ValidationError::of(
                 owner,
-                format!("The value of the variable {name} is wrong: {mismatch}"),
+                format!("The value of the variable {name} is invalid: {mismatch}"),
             ));
         }
     }
@@ -118,7 +121,7 @@ fn inputs(node: &ActivityNode, errors: &mut Vec<ValidationError>) {
                 errors.push(ValidationError::of(
                     &node.id,
                     format!(
-                        "The input {} of the activity {} is an expression of type {kind}, which cannot run here; use \
+                        "The input {} of the activity {} is an expression of type {kind}, which is not supported; use \
                          JavaScript instead",
                         input.name, node.id
                     ),
@@ -131,7 +134,7 @@ fn inputs(node: &ActivityNode, errors: &mut Vec<ValidationError>) {
             errors.push(ValidationError::of(
                 &node.id,
                 format!(
-                    "The input {} of the activity {} is wrong: {problem}",
+                    "The input {} of the activity {} is invalid: {problem}",
                     input.name, node.id
                 ),
             ));

@@ -1,4 +1,4 @@
-//! Runs definitions as the rest of the house would, with everything kept in memory.
+//! An instance in memory, run as the engine would.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,26 +14,26 @@ use crate::execution::{
 use crate::id::InstanceId;
 
 #[derive(Default)]
-pub(super) struct Lines(Mutex<Vec<String>>);
+pub(super) struct CapturedLines(Mutex<Vec<String>>);
 
-impl Console for Lines {
+impl Console for CapturedLines {
     fn write_line(&self, line: &str) {
         self.0.lock().unwrap().push(line.to_owned());
     }
 }
 
-/// One instance and what came of it.
-pub(super) struct Driver {
+/// One instance, with its journal and output.
+pub(super) struct InMemoryInstance {
     pub(super) interpreter: Interpreter,
     pub(super) program: Arc<Program>,
-    lines: Arc<Lines>,
+    lines: Arc<CapturedLines>,
     pub(super) state: Option<InstanceState>,
     pub(super) journal: Vec<JournalEntry>,
     pub(super) slept: Duration,
 }
 
-pub(super) fn options() -> (InterpreterOptions, Arc<Lines>) {
-    let lines = Arc::new(Lines::default());
+pub(super) fn options() -> (InterpreterOptions, Arc<CapturedLines>) {
+    let lines = Arc::new(CapturedLines::default());
     let options = InterpreterOptions {
         console: lines.clone(),
         ..InterpreterOptions::default()
@@ -45,7 +45,7 @@ pub(super) fn definition(value: Value) -> WorkflowDefinition {
     WorkflowDefinition::from_value(value).unwrap()
 }
 
-impl Driver {
+impl InMemoryInstance {
     pub(super) fn new(definition: &WorkflowDefinition) -> Self {
         Self::with(definition, Catalogue::standard(), |_| {})
     }
@@ -79,12 +79,12 @@ impl Driver {
         self.lines.0.lock().unwrap().clone()
     }
 
-    /// A clock that shows how long it has slept.
+    /// The simulated time: the sum of the delays so far.
     fn now(&self) -> DateTime<Utc> {
         DateTime::UNIX_EPOCH + self.slept
     }
 
-    /// One burst, through the bytes that a database would keep.
+    /// One burst, with its state serialized as for the database.
     pub(super) async fn burst(&mut self, instructions: Vec<Instruction>) -> BurstResult {
         let state = self
             .state
@@ -97,19 +97,19 @@ impl Driver {
             attempt: 1,
             now: self.now(),
         };
-        let outcome = self.interpreter.run(&self.program, burst).await;
-        self.state = Some(outcome.state.clone());
-        self.journal.extend(outcome.journal.iter().cloned());
-        outcome
+        let result = self.interpreter.run(&self.program, burst).await;
+        self.state = Some(result.state.clone());
+        self.journal.extend(result.journal.iter().cloned());
+        result
     }
 
-    /// Bursts until nothing is left to do but wait.
+    /// Runs bursts until the instance waits or ends.
     pub(super) async fn run(&mut self, instruction: Instruction) -> BurstResult {
-        let mut outcome = self.burst(vec![instruction]).await;
-        while outcome.yielded {
-            outcome = self.burst(vec![Instruction::Continue]).await;
+        let mut result = self.burst(vec![instruction]).await;
+        while result.yielded {
+            result = self.burst(vec![Instruction::Continue]).await;
         }
-        outcome
+        result
     }
 
     pub(super) async fn start(&mut self) -> BurstResult {
@@ -125,7 +125,7 @@ impl Driver {
         .await
     }
 
-    /// Lets time pass until no delay is left.
+    /// Advances the time until no delay is left.
     pub(super) async fn sleep(&mut self) -> BurstResult {
         loop {
             let state = self.state.as_ref().unwrap();
@@ -151,7 +151,7 @@ impl Driver {
         }
     }
 
-    /// The ids of the activities that completed, in order, the workflow itself left out.
+    /// The ids of the activities that completed, in order, without the workflow itself.
     pub(super) fn completed(&self) -> Vec<String> {
         self.events("Completed")
             .into_iter()
@@ -179,6 +179,6 @@ pub(super) fn start(input: Map<String, Value>) -> Instruction {
 pub(super) fn object(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(fields) => fields,
-        other => panic!("{other} is no object"),
+        other => panic!("{other} is not an object"),
     }
 }

@@ -1,0 +1,101 @@
+//! The input and the result of a burst.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde_json::{Map, Value};
+
+use super::bookmark::Bookmark;
+use super::journal::{ActivityExecution, JournalEntry};
+use super::state::InstanceState;
+use super::status::{Status, SubStatus};
+use crate::id::{ActivityId, BookmarkId, InstanceId, StimulusHash};
+
+/// One attempt to run an instance until it waits.
+#[derive(Clone, Debug)]
+pub struct Burst {
+    /// The instance.
+    pub instance_id: InstanceId,
+    /// Its state as last committed; `None` for a new one.
+    pub state: Option<InstanceState>,
+    /// The instructions, carried out in this order.
+    pub instructions: Vec<Instruction>,
+    /// The number of this attempt, from 1; passed to activities.
+    pub attempt: u32,
+    /// The database's time at the beginning of the burst. The interpreter has no clock of its own, and adds the time that
+    /// has passed since.
+    pub now: DateTime<Utc>,
+}
+
+/// An instruction to an instance.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Instruction {
+    /// Start the instance. Only for a new one.
+    Start {
+        /// Its correlation id.
+        correlation_id: Option<String>,
+        /// Its name.
+        name: Option<String>,
+        /// The workflow's inputs by name.
+        input: Map<String, Value>,
+        /// Variables to set at the beginning, by name.
+        variables: Map<String, Value>,
+        /// The trigger at which it begins.
+        trigger_activity_id: Option<ActivityId>,
+        /// The payload of the stimulus.
+        payload: Option<Value>,
+    },
+    /// Resume at a bookmark.
+    Resume {
+        /// The bookmark.
+        bookmark_id: BookmarkId,
+        /// Added to the workflow's inputs, and passed to the activity.
+        input: Map<String, Value>,
+    },
+    /// A stimulus for a bookmark. If the bookmark no longer exists, another one of the same hash in this instance is used.
+    Stimulus {
+        /// The bookmark that was found for it.
+        bookmark_id: Option<BookmarkId>,
+        /// The hash of the bookmark.
+        hash: StimulusHash,
+        /// The payload of the stimulus.
+        payload: Option<Value>,
+    },
+    /// Go on after a yield.
+    Continue,
+    /// Cancel the instance.
+    Cancel,
+}
+
+/// The result of a burst. It takes effect when it is committed.
+#[derive(Clone, Debug)]
+pub struct BurstResult {
+    /// The state to commit.
+    pub state: InstanceState,
+    /// As in `state`.
+    pub status: Status,
+    /// As in `state`.
+    pub sub_status: SubStatus,
+    /// As in `state`.
+    pub correlation_id: Option<String>,
+    /// As in `state`.
+    pub name: Option<String>,
+    /// The number of incidents of the instance so far.
+    pub incident_count: i32,
+    /// Bookmarks of the new state that were not in the loaded one.
+    pub bookmarks_created: Vec<Bookmark>,
+    /// Bookmarks of the loaded state that are not in the new one.
+    pub bookmarks_burned: Vec<BookmarkId>,
+    /// The entries of the journal, in order.
+    pub journal: Vec<JournalEntry>,
+    /// The activity executions that this burst has changed, in the order of their start.
+    pub activity_executions: Vec<ActivityExecution>,
+    /// Positions of instructions that matched nothing.
+    pub unmatched: Vec<usize>,
+    /// Work items are left: commit, then run again with [`Instruction::Continue`].
+    pub yielded: bool,
+    /// No slot was free for a script: the result must not be committed, and the burst is to be retried after this time.
+    pub deferred: Option<Duration>,
+    /// How long the burst took, by a monotonic clock.
+    pub elapsed: Duration,
+}

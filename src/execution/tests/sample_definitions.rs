@@ -1,0 +1,197 @@
+//! The definitions in `samples`, and the results that they are written for.
+
+use serde_json::{Map, json};
+
+use super::in_memory::{InMemoryInstance, object, start};
+use crate::execution::{Instruction, Status, SubStatus};
+
+#[tokio::test]
+async fn hello_world_prints_its_line() {
+    let mut instance = InMemoryInstance::sample("hello-world");
+    let result = instance.start().await;
+    assert_eq!(
+        (result.status, result.sub_status),
+        (Status::Finished, SubStatus::Finished)
+    );
+    assert_eq!(instance.lines(), ["Hello from Mainspring!"]);
+    let entry = instance
+        .journal
+        .iter()
+        .find(|entry| entry.activity_id.as_str() == "Hello")
+        .unwrap();
+    assert_eq!(entry.activity_state, Some(json!({"Text": "Hello from Mainspring!"})));
+    assert_eq!(entry.node_id, "Workflow1:Flow:Hello");
+    let sequences: Vec<i64> = instance.journal.iter().map(|entry| entry.sequence).collect();
+    assert_eq!(sequences, (0..6).collect::<Vec<_>>());
+    let execution = result.activity_executions.last().unwrap();
+    assert_eq!(
+        (execution.status, &execution.activity_state),
+        ("Completed", &json!({"Text": "Hello from Mainspring!"}))
+    );
+}
+
+#[tokio::test]
+async fn countdown_loops_by_connection() {
+    let mut instance = InMemoryInstance::sample("countdown");
+    let result = instance.start().await;
+    assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
+    assert_eq!(instance.lines(), ["Round 1", "Round 2", "Round 3", "Lift-off"]);
+    assert_eq!(result.state.variables()["Round"], 3);
+}
+
+#[tokio::test]
+async fn fork_join_waits_for_both() {
+    let mut instance = InMemoryInstance::sample("fork-join");
+    assert_eq!(instance.start().await.sub_status, SubStatus::Finished);
+    assert_eq!(instance.lines(), ["left", "right", "together"]);
+}
+
+#[tokio::test]
+async fn delay_waits() {
+    let mut instance = InMemoryInstance::sample("delay");
+    let result = instance.start().await;
+    assert_eq!(
+        (result.status, result.sub_status),
+        (Status::Running, SubStatus::Suspended)
+    );
+    let [bookmark] = result.bookmarks_created.as_slice() else {
+        panic!()
+    };
+    assert!(!bookmark.publishable);
+    assert_eq!(bookmark.delay, Some(std::time::Duration::from_secs(2)));
+    assert_eq!(instance.lines(), ["before"]);
+    instance.sleep().await;
+    assert_eq!(instance.lines(), ["before", "after"]);
+    assert_eq!(instance.state.unwrap().sub_status(), SubStatus::Finished);
+}
+
+#[tokio::test]
+async fn event_resumes() {
+    let mut instance = InMemoryInstance::sample("event");
+    let result = instance.start().await;
+    assert_eq!(result.sub_status, SubStatus::Suspended);
+    assert!(result.bookmarks_created[0].publishable);
+    let created = result.bookmarks_created[0].id.clone();
+    let result = instance.event("greeting", json!({"name": "nobody"})).await;
+    assert_eq!(result.unmatched, [0], "names are compared exactly");
+    let result = instance.event("Greeting", json!({"name": "Ada"})).await;
+    assert_eq!(result.sub_status, SubStatus::Finished);
+    assert_eq!(result.bookmarks_burned, [created]);
+    assert_eq!(instance.lines(), ["Hello Ada"]);
+    assert_eq!(instance.events("Suspended"), ["Wait"]);
+    assert_eq!(instance.events("Resumed"), ["Wait"]);
+}
+
+#[tokio::test]
+async fn event_starts() {
+    let mut instance = InMemoryInstance::sample("event");
+    let triggers = instance.interpreter.triggers(&instance.program).await.unwrap().triggers;
+    assert_eq!(triggers.len(), 1);
+    assert_eq!(triggers[0].hash, crate::execution::event_hash("Greeting"));
+    let result = instance
+        .run(Instruction::Start {
+            correlation_id: None,
+            name: None,
+            input: Map::new(),
+            variables: Map::new(),
+            trigger_activity_id: Some(triggers[0].activity_id.clone()),
+            payload: Some(json!({"name": "Bob"})),
+        })
+        .await;
+    assert_eq!(result.sub_status, SubStatus::Finished);
+    assert_eq!(instance.lines(), ["Hello Bob"]);
+}
+
+#[tokio::test]
+async fn shopping_list_loops_and_branches() {
+    let mut instance = InMemoryInstance::sample("shopping-list");
+    let result = instance.start().await;
+    assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
+    assert_eq!(
+        instance.lines(),
+        ["bread costs 3", "advice is free", "butter costs 2.5", "Total 5.5"]
+    );
+    assert_eq!(result.state.output()["Total"], 5.5);
+
+    let mut instance = InMemoryInstance::sample("shopping-list");
+    let items = json!({"Items": [{"name": "car", "price": 9000}, {"name": "never seen", "price": 1}]});
+    instance.run(start(object(items))).await;
+    assert_eq!(instance.lines(), ["car costs 9000", "Total 9000"]);
+}
+
+#[tokio::test]
+async fn order_approval_takes_each_path() {
+    for (amount, approved, lines, shipped) in [
+        (5, None, vec!["Order A1 is shipped"], true),
+        (
+            5000,
+            Some(true),
+            vec!["Order A1 waits for a review", "Order A1 is shipped"],
+            true,
+        ),
+        (
+            5000,
+            Some(false),
+            vec!["Order A1 waits for a review", "Order A1 is refused"],
+            false,
+        ),
+    ] {
+        let mut instance = InMemoryInstance::sample("order-approval");
+        let mut result = instance
+            .run(start(object(json!({"OrderId": "A1", "Amount": amount}))))
+            .await;
+        assert_eq!(result.correlation_id.as_deref(), Some("A1"));
+        assert_eq!(result.name.as_deref(), Some("Order A1"));
+        if let Some(approved) = approved {
+            result = instance.event("OrderReviewed", json!({"approved": approved})).await;
+        }
+        assert_eq!(result.incident_count, 0, "{:?}", result.state.incidents());
+        instance.sleep().await;
+        assert_eq!(instance.lines(), lines);
+        assert_eq!(instance.state.unwrap().output()["Shipped"], shipped);
+    }
+}
+
+#[test]
+fn all_samples_can_be_published() {
+    let folder = format!("{}/samples", env!("CARGO_MANIFEST_DIR"));
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let bytes = std::fs::read(entry.unwrap().path()).unwrap();
+        let definition = crate::definition::WorkflowDefinition::from_json(&bytes).unwrap();
+        let instance = InMemoryInstance::new(&definition);
+        assert_eq!(
+            instance.interpreter.validate(&definition),
+            [],
+            "{}",
+            definition.definition_id
+        );
+        seen += 1;
+    }
+    assert!(seen >= 7);
+}
+
+#[tokio::test]
+async fn workflow_state_has_elsas_form() {
+    let mut instance = InMemoryInstance::sample("event");
+    let result = instance.start().await;
+    let at = chrono::DateTime::UNIX_EPOCH;
+    let meta = crate::execution::InstanceTimestamps {
+        created_at: at,
+        updated_at: at,
+        finished_at: None,
+    };
+    let state = result.state.workflow_state(meta);
+    assert_eq!(
+        (&state["status"], &state["subStatus"]),
+        (&json!("Running"), &json!("Suspended"))
+    );
+    assert_eq!(state["definitionVersionId"], "event-1");
+    assert_eq!(state["bookmarks"][0]["name"], "Elsa.Event");
+    assert_eq!(state["bookmarks"][0]["payload"], json!({"eventName": "Greeting"}));
+    assert_eq!(
+        state["activityExecutionContexts"][0]["scheduledActivityNodeId"],
+        "Workflow1:Flow:Wait"
+    );
+    assert_eq!(state["executionLogSequence"], result.journal.len());
+}
