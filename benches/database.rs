@@ -16,10 +16,9 @@ use divan::Bencher;
 use mainspring::Engine;
 use mainspring::activity::Console;
 use mainspring::definition::WorkflowDefinition;
-use mainspring::execution::InterpreterOptions;
 use mainspring::id::DefinitionId;
 use mainspring::lock::{LockProvider, LockRequest, PostgresLockOptions, PostgresLocks};
-use mainspring::runtime::StartRequest;
+use mainspring::runtime::{InterpreterOptions, StartRequest};
 use tokio::runtime::Runtime;
 use tokio_postgres::{Client, NoTls};
 

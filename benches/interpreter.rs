@@ -12,12 +12,12 @@ use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
 use mainspring::activity::{Catalogue, Console};
 use mainspring::definition::WorkflowDefinition;
-use mainspring::execution::{
-    Burst, BurstResult, InstanceState, Instruction, Interpreter, InterpreterOptions, Program, SubStatus, event_hash,
-    stimulus_hash,
-};
-use mainspring::expression::{ScriptEngine, ScriptOptions, ScriptScope};
 use mainspring::id::{ActivityExecutionId, InstanceId, StimulusHash};
+use mainspring::internals::{
+    Burst, BurstResult, InstanceState, Instruction, Interpreter, Program, ScriptEngine, ScriptScope, SubStatus,
+    event_hash, stimulus_hash,
+};
+use mainspring::runtime::{InterpreterOptions, ScriptOptions};
 use serde_json::{Map, Value, json};
 use tokio::runtime::{Builder, Runtime};
 

@@ -16,14 +16,19 @@ mod compute;
 mod db;
 pub mod definition;
 pub mod error;
-pub mod execution;
-pub mod expression;
+#[cfg_attr(not(feature = "cli"), allow(unreachable_pub, dead_code))]
+mod execution;
+#[cfg_attr(not(feature = "cli"), allow(unreachable_pub, dead_code))]
+mod expression;
 mod failpoint;
 #[cfg(feature = "cli")]
 mod harness;
 #[cfg(feature = "http")]
 mod http;
 pub mod id;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod internals;
 pub mod lock;
 mod private_file;
 pub mod runtime;

@@ -184,7 +184,7 @@ pub struct Descriptor {
     /// Its reaction to a break from a descendant.
     pub on_break: BreakBehavior,
     /// The timeout of one call, after which it is dropped and its execution faults; `None` means the engine's setting
-    /// ([`InterpreterOptions::activity_timeout`](crate::execution::InterpreterOptions::activity_timeout)).
+    /// ([`InterpreterOptions::activity_timeout`](crate::runtime::InterpreterOptions::activity_timeout)).
     pub timeout: Option<Duration>,
 }
 

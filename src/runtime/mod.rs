@@ -30,3 +30,6 @@ pub use engine::dead_letters::{
 pub use engine::resume_token::{GoodToken, TokenResume};
 pub use engine::schedules::{ScheduleFilter, ScheduleState, ScheduleSummary};
 pub use engine::{Engine, check, migrate};
+
+pub use crate::execution::InterpreterOptions;
+pub use crate::expression::ScriptOptions;

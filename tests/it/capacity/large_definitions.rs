@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use mainspring::activity::Catalogue;
 use mainspring::definition::WorkflowDefinition;
-use mainspring::execution::{Interpreter, InterpreterOptions};
-use mainspring::runtime::VersionOptions;
+use mainspring::internals::Interpreter;
+use mainspring::runtime::{InterpreterOptions, VersionOptions};
 use serde_json::{Value, json};
 
 use crate::support::engine::{TestEngine, start};

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use mainspring::Engine;
-use mainspring::execution::InterpreterOptions;
-use mainspring::expression::ScriptOptions;
+use mainspring::runtime::{InterpreterOptions, ScriptOptions};
 use serde_json::{Value, json};
 
 use crate::support::engine::{TestEngine, start};

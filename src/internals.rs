@@ -1,0 +1,6 @@
+//! The interpreter and its scripts, for the benchmarks and tests of this crate. Not a part of the public interface.
+
+pub use crate::execution::{
+    Burst, BurstResult, InstanceState, Instruction, Interpreter, Program, SubStatus, event_hash, stimulus_hash,
+};
+pub use crate::expression::{ScriptEngine, ScriptScope};
