@@ -34,9 +34,9 @@ pub(super) fn read(value: &Value) -> Result<Misfire, String> {
             let policy = of("policy").unwrap_or_else(|| json!("FireOnceNow"));
             let policy = policy.as_str().ok_or("policy must be text")?.to_owned();
             let argument = match (of("upTo"), of("lessThan")) {
-                (Some(_), _) if !policy.eq_ignore_ascii_case("FireAll") => return Err("upTo goes with FireAll".into()),
+                (Some(_), _) if !policy.eq_ignore_ascii_case("FireAll") => return Err("upTo requires FireAll".into()),
                 (_, Some(_)) if !policy.eq_ignore_ascii_case("OnlyIfLateBy") => {
-                    return Err("lessThan goes with OnlyIfLateBy".into());
+                    return Err("lessThan requires OnlyIfLateBy".into());
                 }
                 (up_to, less_than) => up_to.or(less_than),
             };
@@ -61,7 +61,7 @@ fn policy_of(name: &str, argument: Option<&Value>) -> Result<MisfirePolicy, Stri
             let up_to = up_to.ok_or_else(|| {
                 let given = quoted(&value.to_string());
                 format!(
-                    "FireAll goes up to 1 to {} occurrences, not {given}",
+                    "FireAll requires 1 to {} occurrences, not {given}",
                     MisfirePolicy::MAX_FIRES
                 )
             })?;

@@ -72,20 +72,20 @@ fn misfires_have_a_short_and_a_long_form() {
         policy(json!({"lateFrom": "00:05:00"})).late_from,
         chrono::TimeDelta::minutes(5)
     );
-    for (wrong, hint) in [
+    for (invalid, hint) in [
         (json!("Sometimes"), "FireOnceNow, Skip, FireAll, OnlyIfLateBy"),
         (json!("FireAll:0"), "1 to 1000"),
         (json!("FireAll:1001"), "1 to 1000"),
-        (json!("OnlyIfLateBy"), "needs a length of time"),
+        (json!("OnlyIfLateBy"), "requires a length of time"),
         (json!("OnlyIfLateBy:soon"), "length of time"),
         (json!("Skip:3"), "takes no value"),
-        (json!({"policy": "Skip", "upTo": 3}), "goes with FireAll"),
-        (json!({"policy": "Skip", "lessThan": "1"}), "goes with OnlyIfLateBy"),
+        (json!({"policy": "Skip", "upTo": 3}), "requires FireAll"),
+        (json!({"policy": "Skip", "lessThan": "1"}), "requires OnlyIfLateBy"),
         (json!({"policy": "Skip", "lateFrom": "-00:01:00"}), "lateFrom"),
-        (json!({"policy": "Skip", "limit": 3}), "none of policy"),
+        (json!({"policy": "Skip", "limit": 3}), "not one of policy"),
         (json!(3), "text or an object"),
     ] {
-        let all = refused(json!({"interval": "01:00:00", "misfire": wrong}));
+        let all = refused(json!({"interval": "01:00:00", "misfire": invalid}));
         assert!(
             all.len() == 1 && all[0].0 == "misfire" && all[0].1.contains(hint),
             "{all:?}"
