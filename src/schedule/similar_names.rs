@@ -30,7 +30,7 @@ fn normalised(name: &str) -> String {
 /// The edit distance: insertions, deletions, replacements, and swaps of neighbours (optimal string alignment).
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let at = |row: &[usize], place: usize| row.get(place).copied().unwrap_or(usize::MAX - 1);
+    let at = |row: &[usize], index: usize| row.get(index).copied().unwrap_or(usize::MAX - 1);
     let (mut before, mut last): (Vec<usize>, Vec<usize>) = (Vec::new(), (0..=b.len()).collect());
     for (i, letter) in a.iter().enumerate() {
         let mut row = vec![i + 1];

@@ -20,9 +20,9 @@ struct Hangs {
     dropped: Arc<AtomicBool>,
 }
 
-struct Tells(Arc<AtomicBool>);
+struct ReportsDrop(Arc<AtomicBool>);
 
-impl Drop for Tells {
+impl Drop for ReportsDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::SeqCst);
     }
@@ -50,7 +50,7 @@ impl Activity for Hangs {
             }
             _ => {}
         }
-        let _tells = Tells(Arc::clone(&self.dropped));
+        let _reports = ReportsDrop(Arc::clone(&self.dropped));
         std::future::pending().await
     }
 }
@@ -144,16 +144,16 @@ async fn the_timeout_changes_no_id() {
 fn an_invalid_timeout_is_refused_at_publish() {
     let mut catalogue = Catalogue::standard();
     catalogue.register(Hangs::default());
-    for wrong in [
+    for invalid in [
         json!("soon"),
         json!("00:00:00"),
         json!("-00:01:00"),
         json!(600),
         json!({}),
     ] {
-        let definition = definition(model("hangs", json!({ "activityTimeout": wrong })));
+        let definition = definition(model("hangs", json!({ "activityTimeout": invalid })));
         let errors = validate::validate(&catalogue, &definition);
-        assert_eq!(errors.len(), 1, "{wrong}: {errors:?}");
+        assert_eq!(errors.len(), 1, "{invalid}: {errors:?}");
         assert!(
             errors[0].message.contains("activityTimeout of the activity h"),
             "{errors:?}"

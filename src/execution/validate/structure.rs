@@ -220,8 +220,8 @@ struct BoundedWriter(Vec<u8>);
 
 impl io::Write for BoundedWriter {
     fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
-        let room = MAX_SHOWN + 4 - self.0.len().min(MAX_SHOWN + 4);
-        self.0.extend(piece.iter().take(room));
+        let left = MAX_SHOWN + 4 - self.0.len().min(MAX_SHOWN + 4);
+        self.0.extend(piece.iter().take(left));
         if self.0.len() > MAX_SHOWN {
             return Err(io::Error::other("the text is cut"));
         }

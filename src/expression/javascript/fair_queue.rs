@@ -13,7 +13,7 @@ const MAX_SEMAPHORES: usize = 256;
 pub(super) struct FairQueue<T> {
     queues: HashMap<String, VecDeque<T>>,
     /// Each definition with queued items once, the next one first.
-    turns: VecDeque<String>,
+    order: VecDeque<String>,
     len: usize,
 }
 
@@ -21,7 +21,7 @@ impl<T> Default for FairQueue<T> {
     fn default() -> Self {
         Self {
             queues: HashMap::new(),
-            turns: VecDeque::new(),
+            order: VecDeque::new(),
             len: 0,
         }
     }
@@ -42,23 +42,23 @@ impl<T> FairQueue<T> {
             return queue.push_back(item);
         }
         self.queues.insert(definition.to_owned(), VecDeque::from([item]));
-        self.turns.push_back(definition.to_owned());
+        self.order.push_back(definition.to_owned());
     }
 
     /// Takes the first item of the next definition whose first item meets the condition.
     pub(super) fn pop_where(&mut self, mut condition: impl FnMut(&T) -> bool) -> Option<T> {
         let first = |definition: &String| self.queues.get(definition)?.front();
         let position = self
-            .turns
+            .order
             .iter()
             .position(|definition| first(definition).is_some_and(&mut condition))?;
-        let definition = self.turns.remove(position)?;
+        let definition = self.order.remove(position)?;
         let queue = self.queues.get_mut(&definition)?;
         let item = queue.pop_front();
         if queue.is_empty() {
             self.queues.remove(&definition);
         } else {
-            self.turns.push_back(definition);
+            self.order.push_back(definition);
         }
         self.len -= 1;
         item
@@ -70,7 +70,7 @@ impl<T> FairQueue<T> {
         }
         self.queues.retain(|_, queue| !queue.is_empty());
         let queues = &self.queues;
-        self.turns.retain(|definition| queues.contains_key(definition));
+        self.order.retain(|definition| queues.contains_key(definition));
         self.len = self.queues.values().map(VecDeque::len).sum();
     }
 }

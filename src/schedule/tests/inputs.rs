@@ -16,7 +16,7 @@ fn refused(inputs: Value) -> Vec<(String, String)> {
 
 #[test]
 fn the_defaults_are_written_out() {
-    let cron = schedule(json!({"CronExpression": "0 0 9 * * *", "Text": "an input of somebody else"}));
+    let cron = schedule(json!({"CronExpression": "0 0 9 * * *", "Text": "another input"}));
     assert_eq!(
         serde_json::to_value(&cron).unwrap(),
         json!({

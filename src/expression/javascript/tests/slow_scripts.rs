@@ -121,7 +121,7 @@ async fn a_script_without_a_free_slot_is_deferred_without_a_fault() {
     let waiting = begin(&engine, LOOP, of("b", "1"));
     until("one waits", || engine.slow() == (1, 1)).await;
     let session = engine.session();
-    let error = session.evaluate(LOOP, of("c", "1")).await.expect_err("no room");
+    let error = session.evaluate(LOOP, of("c", "1")).await.expect_err("no slot");
     assert_eq!(error.kind, Busy, "{error}");
     assert!(session.deferral().is_some_and(|pause| pause >= Duration::from_secs(1)));
     evaluate_one_plus_one(&engine, of("c", "1")).await;
