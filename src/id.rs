@@ -92,11 +92,11 @@ impl DefinitionId {
 }
 
 macro_rules! counter {
-    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+    ($($(#[$doc:meta])* $vis:vis $name:ident;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(transparent)]
-        pub struct $name(pub i64);
+        $vis struct $name($vis i64);
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -108,22 +108,22 @@ macro_rules! counter {
 
 counter! {
     /// One registration of a process, from a logged sequence; never used twice in a database.
-    Incarnation;
+    pub Incarnation;
     /// Counts the commits of an instance; the fencing token against a writer that was superseded.
-    InstanceVersion;
+    pub(crate) InstanceVersion;
     /// Counts the claims of a row; the fencing token against a node that lost its claim.
-    ClaimNo;
+    pub(crate) ClaimNo;
     /// A row of the work table.
-    WorkId;
+    pub WorkId;
 }
 
 /// One attempt to run an instance until it waits. The last one to commit is in `instance.last_burst`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct BurstId(pub uuid::Uuid);
+pub(crate) struct BurstId(pub(crate) uuid::Uuid);
 
 impl BurstId {
     /// A new random id.
-    pub fn random() -> Self {
+    pub(crate) fn random() -> Self {
         Self(uuid::Uuid::new_v4())
     }
 }

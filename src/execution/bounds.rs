@@ -103,7 +103,7 @@ pub(super) fn admit(what: &str, value: &Value, max_bytes: usize) -> std::result:
 ///
 /// # Errors
 /// `invalid-text` for U+0000, `nesting-too-deep` beyond 100 levels, `value-too-large` beyond `max_bytes`.
-pub fn check_value(field: &str, value: &Value, max_bytes: usize) -> Result<()> {
+pub(crate) fn check_value(field: &str, value: &Value, max_bytes: usize) -> Result<()> {
     match check_json(value, MAX_VALUE_DEPTH) {
         Ok(weight) if weight > max_bytes => Err(Error::too_large(
             "value-too-large",

@@ -13,7 +13,7 @@ use super::type_name::TypeName;
 
 /// A value that does not fit its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TypeMismatch(String);
+pub(crate) struct TypeMismatch(String);
 
 impl fmt::Display for TypeMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -25,7 +25,7 @@ impl fmt::Display for TypeMismatch {
 ///
 /// # Errors
 /// [`TypeMismatch`] when the value cannot be read as one of that type.
-pub fn coerce(value: Value, to: &TypeName) -> Result<Value, TypeMismatch> {
+pub(crate) fn coerce(value: Value, to: &TypeName) -> Result<Value, TypeMismatch> {
     if value.is_null() {
         return Ok(value);
     }
@@ -42,7 +42,7 @@ pub fn coerce(value: Value, to: &TypeName) -> Result<Value, TypeMismatch> {
 }
 
 /// A value as text: text unchanged, other values as JSON.
-pub fn to_text(value: Value) -> String {
+pub(crate) fn to_text(value: Value) -> String {
     match value {
         Value::String(text) => text,
         Value::Null => String::new(),

@@ -7,12 +7,12 @@ const TICKS_PER_SECOND: i64 = 10_000_000;
 
 /// A length of time in .NET's ticks of 100 ns; may be negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TimeSpan(i64);
+pub(crate) struct TimeSpan(i64);
 
 impl TimeSpan {
     /// Reads `[-][d.]hh:mm[:ss[.fffffff]]`, a bare number of days (all as .NET does), or an ISO 8601 duration such as
     /// `P1DT2H3M4.5S` (weeks too; years and months have no fixed length and are refused).
-    pub fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let (negative, digits) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -26,7 +26,7 @@ impl TimeSpan {
     }
 
     /// The same as a duration; nothing for a negative one.
-    pub fn to_duration(self) -> Option<Duration> {
+    pub(crate) fn to_duration(self) -> Option<Duration> {
         let ticks = u64::try_from(self.0).ok()?;
         let second = TICKS_PER_SECOND.unsigned_abs();
         let nanos = u32::try_from(ticks % second * 100).ok()?;

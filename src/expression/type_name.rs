@@ -2,7 +2,7 @@
 
 /// The types that a value can be converted to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TypeName {
+pub(crate) enum TypeName {
     /// Every other type; values are not converted.
     Any,
     /// Text.
@@ -23,7 +23,7 @@ pub enum TypeName {
 
 impl TypeName {
     /// Reads a type name. An unknown type (an enum, an object of .NET) becomes [`TypeName::Any`].
-    pub fn parse(text: &str, is_array: bool) -> Self {
+    pub(crate) fn parse(text: &str, is_array: bool) -> Self {
         let inner = Self::parse_bounded(text, 8);
         if is_array { Self::List(Box::new(inner)) } else { inner }
     }

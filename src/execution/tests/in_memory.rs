@@ -8,8 +8,9 @@ use serde_json::{Map, Value};
 
 use crate::activity::{Catalogue, Console};
 use crate::definition::WorkflowDefinition;
+use crate::execution::journal::JournalEntry;
 use crate::execution::{
-    Burst, BurstResult, InstanceState, Instruction, Interpreter, InterpreterOptions, JournalEntry, Program, event_hash,
+    Burst, BurstResult, InstanceState, Instruction, Interpreter, InterpreterOptions, Program, event_hash,
 };
 use crate::id::InstanceId;
 

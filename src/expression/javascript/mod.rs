@@ -41,5 +41,7 @@ mod task;
 mod tests;
 mod thread_pool;
 
-pub use engine::{ScriptEngine, ScriptSession};
-pub use script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope, WorkflowFacts};
+pub use engine::ScriptEngine;
+pub(crate) use engine::ScriptSession;
+pub(crate) use script::{ScriptErrorKind, WorkflowFacts};
+pub use script::{ScriptOptions, ScriptScope};

@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::expression::{
-    ScriptEngine, ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope, WorkflowFacts,
+use crate::expression::ScriptEngine;
+use crate::expression::javascript::script::{
+    ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope, WorkflowFacts,
 };
 
 fn object(value: Value) -> Map<String, Value> {

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::expression::ScriptErrorKind::{Busy, Timeout};
-use crate::expression::{ScriptEngine, ScriptError, ScriptOptions, ScriptResult, ScriptScope, WorkflowFacts};
+use crate::expression::javascript::task::EvaluationResult;
+use crate::expression::{ScriptEngine, ScriptOptions, ScriptScope, WorkflowFacts};
 use crate::id::{InstanceId, VersionId};
 
 /// Longer than any step takes on a busy machine, and shorter than the time limit of the loops.
@@ -29,8 +30,6 @@ fn of(definition: &str, instance: &str) -> ScriptScope {
         ..ScriptScope::default()
     }
 }
-
-type EvaluationResult = Result<ScriptResult, ScriptError>;
 
 fn begin(engine: &Arc<ScriptEngine>, script: &str, scope: ScriptScope) -> tokio::task::JoinHandle<EvaluationResult> {
     let (engine, script) = (Arc::clone(engine), script.to_owned());
