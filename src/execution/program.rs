@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
 
-use super::workflow_options::{JournalLevel, WorkflowStrategy};
+use super::workflow_options::{CommitStrategy, JournalLevel};
 use crate::activity::{
     ActivityNode, ActivityTree, BreakBehavior, Catalogue, Descriptor, ErasedActivity, NodeIndex, NodeInput,
     RegisteredActivity, WORKFLOW, Workflow, camel_case, requirement,
@@ -31,7 +31,7 @@ pub struct Program {
     /// Elsa's `ContinueWithIncidentsStrategy`: other branches go on after a fault.
     pub(super) continues_with_incidents: bool,
     /// When its bursts commit before their end.
-    pub(super) commits: WorkflowStrategy,
+    pub(super) commits: CommitStrategy,
     /// What its bursts record.
     pub(super) journal: JournalLevel,
     /// Whether an expression reads outputs of activities.
@@ -167,7 +167,7 @@ pub(super) fn compile(catalogue: &Catalogue, definition: &WorkflowDefinition) ->
         version: definition.version,
         inputs: definition.declared_inputs(),
         continues_with_incidents: strategy.contains("ContinueWithIncidents"),
-        commits: WorkflowStrategy::of(definition),
+        commits: CommitStrategy::of(definition),
         journal: JournalLevel::of(definition),
         needs_outputs: compiler.needs_outputs,
         tree: compiler.tree,

@@ -14,7 +14,7 @@ use crate::definition::WorkflowDefinition;
 
 /// A workflow's `options.commitStrategyName`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum WorkflowStrategy {
+pub(super) enum CommitStrategy {
     /// At the end of the burst.
     #[default]
     BurstEnd,
@@ -28,7 +28,7 @@ pub(super) enum WorkflowStrategy {
     Periodic,
 }
 
-impl WorkflowStrategy {
+impl CommitStrategy {
     pub(super) fn of(definition: &WorkflowDefinition) -> Self {
         match definition.options.get("commitStrategyName").and_then(Value::as_str) {
             Some("WorkflowExecuting") => Self::WorkflowExecuting,
