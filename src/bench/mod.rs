@@ -3,12 +3,11 @@
 //! Progress goes to standard error, once a second; the result to standard output, with `--json` also as one object on the
 //! last line. `plot` draws such objects.
 
-mod environment;
 mod failover;
-mod figures;
 mod locks;
 mod nodes;
 mod plot;
+mod report;
 mod rows;
 mod settings;
 mod signals;
@@ -16,7 +15,7 @@ mod timers;
 mod workflows;
 
 use crate::harness::failure::Failure;
-use crate::harness::target::Target;
+use crate::harness::settings::Target;
 pub(crate) use settings::Bench;
 use settings::BenchCommand;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::harness::arguments::{count, duration, few, many, several};
+use crate::harness::settings::{count, duration, few, many, several};
 
 /// Settings of `bench`.
 #[derive(Debug, Args)]
@@ -57,7 +57,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Kill => "kill",
             Self::Stop => "stop",
@@ -181,7 +181,7 @@ pub(crate) enum Mode {
 }
 
 impl Mode {
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Execute => "execute",
             Self::Dispatch => "dispatch",

@@ -15,14 +15,15 @@ use futures_util::future::join_all;
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::figures::{Latencies, Measured};
-use super::{environment, nodes};
+use super::report::{Latencies, Measured};
+use super::nodes;
+use super::report::describe_environment;
 use crate::bench::settings::BenchSignals;
 use crate::harness::client::Client;
 use crate::harness::failure::Failure;
 use crate::harness::print_line;
 use crate::harness::scratch::ScratchDatabase;
-use crate::harness::target::Target;
+use crate::harness::settings::Target;
 use crate::store::observe;
 
 const WARM_UP: Duration = Duration::from_secs(1);
@@ -77,7 +78,7 @@ impl Shared {
 }
 
 pub(crate) async fn run(target: &Target, settings: &BenchSignals) -> Result<(), Failure> {
-    let [machine, server] = environment::describe(target.database_url()?).await?;
+    let [machine, server] = describe_environment(target.database_url()?).await?;
     let (lines, receivers): (Vec<_>, Vec<_>) = (0..settings.clients).map(|_| mpsc::channel(UNREAD)).unzip();
     let shared = Arc::new(Shared {
         lines,
@@ -123,6 +124,7 @@ pub(crate) async fn run(target: &Target, settings: &BenchSignals) -> Result<(), 
             "sent_p99_us": from_sent.p99,
             "lost": lost,
             "twice": twice,
+            "duplicates": twice,
         });
         print_line(&latencies.report("signals", &measured, more).to_string());
     }

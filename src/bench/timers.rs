@@ -11,14 +11,15 @@ use std::time::{Duration, Instant};
 use futures_util::{StreamExt, stream};
 use serde_json::json;
 
-use super::figures::{Latencies, Measured};
-use super::{environment, nodes};
+use super::report::{Latencies, Measured};
+use super::nodes;
+use super::report::describe_environment;
 use crate::bench::settings::BenchTimers;
 use crate::harness::client::{Client, text_field};
 use crate::harness::failure::Failure;
 use crate::harness::print_line;
 use crate::harness::scratch::ScratchDatabase;
-use crate::harness::target::Target;
+use crate::harness::settings::Target;
 use crate::id::{InstanceId, TenantId};
 use crate::store::observe::{self, Ran};
 
@@ -42,7 +43,7 @@ struct Outcome {
 }
 
 pub(crate) async fn run(target: &Target, settings: &BenchTimers) -> Result<(), Failure> {
-    let [machine, server] = environment::describe(target.database_url()?).await?;
+    let [machine, server] = describe_environment(target.database_url()?).await?;
     let measured = nodes::with_nodes(
         target,
         settings.nodes,
@@ -92,8 +93,10 @@ pub(crate) async fn run(target: &Target, settings: &BenchTimers) -> Result<(), F
             "nodes": settings.nodes,
             "at_once": settings.at_once,
             "all_ms": all_ms,
+            "total_ms": all_ms,
             "lost": lost,
             "twice": twice,
+            "duplicates": twice,
             "early": early,
         });
         print_line(&latencies.report("timers", &measured, more).to_string());

@@ -35,7 +35,7 @@ impl HealthServer {
         let runtime = runtime.map_err(failed)?;
         let (engine, stop) = (Arc::new(OnceLock::new()), CancellationToken::new());
         let router = api::probe_router(Arc::clone(&engine));
-        let asked = stop.clone();
+        let stopped = stop.clone();
         let serve = async move {
             let listener = tokio::net::TcpListener::from_std(listener)?;
             let limits = ConnectionLimits {
@@ -44,7 +44,7 @@ impl HealthServer {
                 idle: STEP * 2,
                 stall: STEP,
             };
-            api::serve_within(limits, listener, router, asked.cancelled(), STEP).await
+            api::serve_within(limits, listener, router, stopped.cancelled(), STEP).await
         };
         let thread = std::thread::Builder::new().name("mainspring-health".to_owned());
         let thread = thread.spawn(move || {

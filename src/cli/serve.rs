@@ -88,9 +88,9 @@ async fn start(url: &str, common: &Common, settings: &Serve) -> crate::Result<En
             Ok(engine) => return Ok(engine),
             Err(error) => error,
         };
-        let away = ["database-unavailable", "database-timeout", "database-read-only"].contains(&error.code());
+        let unavailable = ["database-unavailable", "database-timeout", "database-read-only"].contains(&error.code());
         let left = settings.database_wait.saturating_sub(began.elapsed());
-        if !away || left.is_zero() {
+        if !unavailable || left.is_zero() {
             return Err(error);
         }
         tracing::warn!(%error, seconds_left = left.as_secs(), "waiting for the database");
@@ -182,7 +182,7 @@ pub(super) async fn serve_until_stopped(
     drain: Drain,
 ) -> Result<(), Failure> {
     let mut stopping = None;
-    let asked = async {
+    let shutdown = async {
         stop.cancelled().await;
         tracing::info!("stopping");
         stopping = Some(Instant::now());
@@ -191,7 +191,7 @@ pub(super) async fn serve_until_stopped(
         }
     };
     let time = drain.timeout.saturating_sub(drain.notice);
-    let served = api::serve_within(limits, listener, router, asked, time).await;
+    let served = api::serve_within(limits, listener, router, shutdown, time).await;
     let left = drain
         .timeout
         .saturating_sub(stopping.map_or(Duration::ZERO, |began| began.elapsed()))

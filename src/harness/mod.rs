@@ -6,15 +6,14 @@
     allow(dead_code, reason = "the benchmarks use more of it than the program")
 )]
 
-pub(crate) mod arguments;
 pub(crate) mod client;
 pub(crate) mod failure;
 pub(crate) mod nodes;
 pub(crate) mod private_postgres;
 pub(crate) mod scratch;
 pub(crate) mod secret;
+pub(crate) mod settings;
 pub(crate) mod stop;
-pub(crate) mod target;
 pub(crate) mod work_activity;
 
 use std::io::{self, Write};

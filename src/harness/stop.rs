@@ -22,9 +22,9 @@ pub(crate) fn on_signals() -> Result<CancellationToken, Failure> {
     tokio::spawn(async move {
         either(&mut interrupt, &mut terminate).await;
         stop.cancel();
-        let asked = Instant::now();
+        let first = Instant::now();
         // One Ctrl-C can arrive twice: from the terminal, and forwarded by the parent process.
-        while asked.elapsed() < DUPLICATE_SIGNAL {
+        while first.elapsed() < DUPLICATE_SIGNAL {
             either(&mut interrupt, &mut terminate).await;
         }
         eprintln!("mainspring: stopped at once");

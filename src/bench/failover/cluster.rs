@@ -10,7 +10,7 @@ use super::blackhole::{self, BlackholeProxy};
 use crate::bench::settings::{BenchFailover, Fault};
 use crate::harness::failure::Failure;
 use crate::harness::nodes::{self, Node, NodeOptions, Output};
-use crate::harness::target::Target;
+use crate::harness::settings::Target;
 use crate::id::{Incarnation, NodeId};
 use crate::store::node::by_node_id;
 

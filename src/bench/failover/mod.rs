@@ -15,13 +15,13 @@ use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 use tokio_postgres::Client as Database;
 
-use super::environment;
-use super::figures::percentile;
+use super::report::describe_environment;
+use super::report::percentile;
 use crate::bench::settings::BenchFailover;
 use crate::harness::client::{Client, text_field};
 use crate::harness::failure::Failure;
 use crate::harness::scratch::ScratchDatabase;
-use crate::harness::target::Target;
+use crate::harness::settings::Target;
 use crate::harness::work_activity::WORK_ACTIVITY;
 use crate::harness::{print_line, stop};
 use crate::id::{InstanceId, TenantId};
@@ -66,7 +66,7 @@ impl Outcome {
 pub(crate) async fn run(target: &Target, settings: &BenchFailover) -> Result<(), Failure> {
     let url = target.database_url()?.to_owned();
     let stop = stop::on_signals()?;
-    let [machine, server] = environment::describe(&url).await?;
+    let [machine, server] = describe_environment(&url).await?;
     let scratch = ScratchDatabase::create_schema(&url, "bench").await?;
     let mut cluster = Cluster::new(target, settings, &url, &scratch.schema);
     let measured = tokio::select! {
@@ -83,7 +83,7 @@ pub(crate) async fn run(target: &Target, settings: &BenchFailover) -> Result<(),
     removed?;
     print_line(&format!(
         "fault: {}; {} rounds of {} bursts of {} s on one of three nodes, after one round to warm up",
-        settings.fault.word(),
+        settings.fault.name(),
         settings.rounds,
         settings.bursts,
         BURST.as_secs()
@@ -111,7 +111,7 @@ fn report(settings: &BenchFailover, outcome: &Outcome) -> Value {
     let [p50, p95, max] = [50, 95, 100].map(|percent| percentile(&outcome.times, percent));
     json!({
         "bench": "failover",
-        "fault": settings.fault.word(),
+        "fault": settings.fault.name(),
         "rounds": settings.rounds,
         "bursts": settings.bursts,
         "p50_ms": p50,
@@ -119,6 +119,7 @@ fn report(settings: &BenchFailover, outcome: &Outcome) -> Value {
         "max_ms": max,
         "lost": outcome.lost,
         "twice": outcome.twice,
+        "duplicates": outcome.twice,
         "errors": outcome.errors,
     })
 }

@@ -21,7 +21,7 @@ pub(super) struct Baseline {
     pub(super) pipelined: Best,
     pub(super) one_statement: Best,
     /// With one connection and two round trips per pair.
-    pub(super) lone: f64,
+    pub(super) single_client: f64,
 }
 
 pub(super) struct Best {
@@ -35,7 +35,7 @@ pub(super) async fn run(url: &str, schema: &str, seconds: Duration) -> Result<Ba
         two_trips: best(url, schema, UnbatchedForm::TwoTrips, time).await?,
         pipelined: best(url, schema, UnbatchedForm::Pipelined, time).await?,
         one_statement: best(url, schema, UnbatchedForm::OneStatement, time).await?,
-        lone: measure(url, schema, UnbatchedForm::TwoTrips, 1, time).await?,
+        single_client: measure(url, schema, UnbatchedForm::TwoTrips, 1, time).await?,
     })
 }
 

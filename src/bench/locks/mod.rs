@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::environment;
+use super::report::describe_environment;
 use crate::bench::settings::{BenchLocks, Provider};
 use crate::harness::failure::Failure;
 use crate::harness::print_line;
-use crate::harness::target::Target;
+use crate::harness::settings::Target;
 use crate::lock::{
     Durations, FileLocks, Histogram, LocalLocks, LockProvider, LockRequest, PostgresLockOptions, PostgresLocks,
 };
@@ -44,15 +44,15 @@ pub(crate) async fn run(target: &Target, settings: &BenchLocks) -> Result<(), Fa
     let outcome = measure(&providers, settings, settings.clients, settings.seconds).await;
     let compared = if settings.baseline {
         let url = target.database_url()?.to_owned();
-        let lone = measure(&providers, settings, 1, 2).await;
+        let single = measure(&providers, settings, 1, 2).await;
         let time = Duration::from_secs(settings.seconds as u64);
         let baseline = baseline::run(&url, &target.schema, time).await?;
-        Some((baseline, lone))
+        Some((baseline, single))
     } else {
         None
     };
     if settings.provider == Provider::Postgres {
-        for line in environment::describe(target.database_url()?).await? {
+        for line in describe_environment(target.database_url()?).await? {
             print_line(&line);
         }
     }
@@ -296,7 +296,7 @@ fn report(settings: &BenchLocks, outcome: &Outcome, compared: Option<&(Baseline,
         add("longest_wait_grants", json!(outcome.longest_wait_grants));
         add("longest_to_mean", json!((longest_to_mean * 10.0).round() / 10.0));
     }
-    if let Some((baseline, lone)) = compared {
+    if let Some((baseline, single)) = compared {
         let ratio = outcome.per_second / baseline.two_trips.per_second.max(1.0);
         print_line(&format!(
             "baseline: two round trips {:.0} pairs/s ({} connections), pipelined {:.0} ({}), one statement {:.0} ({}); ratio {ratio:.2}",
@@ -307,11 +307,11 @@ fn report(settings: &BenchLocks, outcome: &Outcome, compared: Option<&(Baseline,
             baseline.one_statement.per_second,
             baseline.one_statement.connections,
         ));
-        let lone_ratio = baseline.lone / lone.per_second.max(1.0);
+        let single_ratio = baseline.single_client / single.per_second.max(1.0);
         print_line(&format!(
-            "one client: a pair takes {:.1} µs, two round trips of the baseline {:.1} µs; {lone_ratio:.2} times as long",
-            1e6 / lone.per_second.max(1.0),
-            1e6 / baseline.lone.max(1.0),
+            "one client: a pair takes {:.1} µs, two round trips of the baseline {:.1} µs; {single_ratio:.2} times as long",
+            1e6 / single.per_second.max(1.0),
+            1e6 / baseline.single_client.max(1.0),
         ));
         add("baseline_ops_per_s", json!(baseline.two_trips.per_second.round()));
         add("ratio", json!((ratio * 100.0).round() / 100.0));
@@ -321,9 +321,19 @@ fn report(settings: &BenchLocks, outcome: &Outcome, compared: Option<&(Baseline,
             "one_statement_ops_per_s",
             json!(baseline.one_statement.per_second.round()),
         );
-        add("lone_ops_per_s", json!(lone.per_second.round()));
-        add("lone_baseline_ops_per_s", json!(baseline.lone.round()));
-        add("lone_ratio", json!((lone_ratio * 100.0).round() / 100.0));
+        // Each with its former name as an alias.
+        for (name, alias, value) in [
+            ("single_client_ops_per_s", "lone_ops_per_s", single.per_second.round()),
+            (
+                "single_client_baseline_ops_per_s",
+                "lone_baseline_ops_per_s",
+                baseline.single_client.round(),
+            ),
+            ("single_client_ratio", "lone_ratio", (single_ratio * 100.0).round() / 100.0),
+        ] {
+            add(name, json!(value));
+            add(alias, json!(value));
+        }
     }
     if settings.json {
         print_line(&object.to_string());

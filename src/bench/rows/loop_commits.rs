@@ -5,12 +5,12 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{count, execute, failed, open, start_node, with_schema};
-use crate::bench::figures::nearest_rank;
+use crate::bench::report::nearest_rank;
 use crate::bench::settings::BenchLoop;
 use crate::harness::client::{Client, text_field};
 use crate::harness::failure::Failure;
 use crate::harness::print_line;
-use crate::harness::target::Target;
+use crate::harness::settings::Target;
 
 /// The number of commits at each end that are compared.
 const COMPARED: usize = 100;

@@ -13,12 +13,12 @@ use std::time::Duration;
 
 use tokio_postgres::Client as Database;
 
-use super::environment;
+use super::report::describe_environment;
 use crate::db::Session;
 use crate::harness::failure::Failure;
 use crate::harness::nodes::{Node, NodeOptions, Output};
 use crate::harness::scratch::ScratchDatabase;
-use crate::harness::target::Target;
+use crate::harness::settings::Target;
 use crate::harness::{print_line, stop};
 pub(super) use explain::idle_buffers;
 pub(super) use loop_commits::run as loop_commits;
@@ -31,7 +31,7 @@ pub(super) async fn with_schema(
     target: &Target,
     measure: impl AsyncFnOnce(&ScratchDatabase) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    for line in environment::describe(target.database_url()?).await? {
+    for line in describe_environment(target.database_url()?).await? {
         print_line(&line);
     }
     let stop = stop::on_signals()?;

@@ -10,12 +10,12 @@ use tokio_postgres::types::ToSql;
 
 use super::explain::{self, BATCH, CLAIM, Cost, POLL, ROWS_PER_INSTANCE};
 use super::{execute, failed, insert_timers, millis, open, with_schema};
-use crate::bench::figures::nearest_rank;
+use crate::bench::report::nearest_rank;
 use crate::bench::settings::{BenchDeadRows, BenchPoll};
 use crate::harness::failure::Failure;
 use crate::harness::print_line;
 use crate::harness::scratch::ScratchDatabase;
-use crate::harness::target::Target;
+use crate::harness::settings::Target;
 
 /// The number of timers of the comparison.
 const FEW: i64 = 10_000;

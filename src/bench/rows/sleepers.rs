@@ -7,14 +7,14 @@ use serde_json::json;
 use tokio_postgres::Client as Database;
 
 use super::{count, execute, failed, open, start_node, with_schema};
-use crate::bench::figures::nearest_rank;
+use crate::bench::report::nearest_rank;
 use crate::bench::settings::{BenchDueAtOnce, BenchMemory};
 use crate::harness::client::Client;
 use crate::harness::failure::Failure;
 use crate::harness::nodes::Node;
 use crate::harness::print_line;
 use crate::harness::scratch::ScratchDatabase;
-use crate::harness::target::Target;
+use crate::harness::settings::Target;
 
 /// The number of nodes whose memory is read, one after the other.
 const STARTS: usize = 5;

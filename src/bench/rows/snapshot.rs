@@ -9,12 +9,12 @@ use tokio::task::JoinSet;
 
 use super::poll::hold_snapshot;
 use super::{millis, open, start_node, with_schema};
-use crate::bench::figures::nearest_rank;
+use crate::bench::report::nearest_rank;
 use crate::bench::settings::BenchSnapshot;
 use crate::harness::client::{Client, PersistentConnection};
 use crate::harness::failure::Failure;
 use crate::harness::print_line;
-use crate::harness::target::Target;
+use crate::harness::settings::Target;
 
 /// The number of client connections.
 const CONNECTIONS: usize = 32;

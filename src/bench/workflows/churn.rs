@@ -10,7 +10,7 @@ use crate::definition::WorkflowDefinition;
 use crate::harness::failure::Failure;
 use crate::harness::print_line;
 use crate::harness::scratch::ScratchDatabase;
-use crate::harness::target::Target;
+use crate::harness::settings::Target;
 
 const SIZES: &str = "SELECT pg_total_relation_size('work') AS work, pg_total_relation_size('timer') AS timer,
                             (SELECT count(*) FROM work) AS left_over";

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use super::Scenario;
 use super::cost::{Cost, Meter};
 use super::engines::EngineGroup;
-use crate::bench::figures::Latencies;
+use crate::bench::report::Latencies;
 use crate::bench::settings::Mode;
 use crate::harness::client::{Client, PersistentConnection};
 use crate::harness::failure::Failure;

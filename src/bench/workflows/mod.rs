@@ -19,14 +19,15 @@ use serde_json::{Value, json};
 use self::cost::Meter;
 use self::counting_proxy::{CountingProxy, MessageCounts};
 use self::load::Outcome;
-use super::figures::Measured;
-use super::{environment, nodes};
+use super::report::Measured;
+use super::nodes;
+use super::report::describe_environment;
 use crate::bench::settings::{BenchWorkflows, CommitAt, JournalLevel, Mode};
 use crate::db::{Connector, DatabaseUrl, SchemaName};
 use crate::definition::WorkflowDefinition;
 use crate::harness::failure::Failure;
 use crate::harness::scratch::ScratchDatabase;
-use crate::harness::target::Target;
+use crate::harness::settings::Target;
 use crate::harness::{print_line, stop};
 
 /// The size of the run that counts statements: seconds, and instances.
@@ -64,7 +65,7 @@ pub(crate) async fn run(target: &Target, settings: &BenchWorkflows) -> Result<()
         return Err(Failure::usage("--instances is for --mode dispatch and event"));
     }
     let url = target.database_url()?.to_owned();
-    let [machine, server] = environment::describe(&url).await?;
+    let [machine, server] = describe_environment(&url).await?;
     let definition = definition(settings)?;
     let stop = stop::on_signals()?;
     let scratch = ScratchDatabase::create_schema(&url, "bench").await?;
@@ -175,7 +176,7 @@ fn report(
         "{} clients, {} nodes, {}: {:.0} workflows/s",
         settings.clients,
         settings.nodes,
-        settings.mode.word(),
+        settings.mode.name(),
         measured.per_second
     ));
     environment.iter().for_each(|line| print_line(line));
@@ -198,7 +199,7 @@ fn report(
     ));
     if settings.json {
         let more = json!({
-            "mode": settings.mode.word(),
+            "mode": settings.mode.name(),
             "commit": match settings.commit { CommitAt::Burst => "burst", CommitAt::Activity => "activity" },
             "journal": match settings.journal { JournalLevel::Full => "full", JournalLevel::Off => "off" },
             "nodes": settings.nodes,

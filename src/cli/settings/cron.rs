@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use clap::{Args, ValueEnum};
 
-use crate::harness::arguments::count;
+use crate::harness::settings::count;
 
 /// Settings of `cron`.
 #[derive(Debug, Args)]

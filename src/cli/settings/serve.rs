@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use super::{address, is_local};
 use crate::execution::InterpreterOptions;
 use crate::expression::ScriptOptions;
-use crate::harness::arguments::{count, count_or_none, duration, duration_or_none};
+use crate::harness::settings::{count, count_or_none, duration, duration_or_none};
 use crate::harness::failure::Failure;
 use crate::harness::secret::Secret;
 use crate::runtime::Role;

@@ -5,8 +5,9 @@ use serde_json::Value;
 use crate::support::{Child, LONG_TIMEOUT, TestDatabase};
 
 /// The fields of its JSON in their order, and no others.
-const FIELDS: [&str; 10] = [
-    "bench", "fault", "rounds", "bursts", "p50_ms", "p95_ms", "max_ms", "lost", "twice", "errors",
+const FIELDS: [&str; 11] = [
+    "bench", "fault", "rounds", "bursts", "p50_ms", "p95_ms", "max_ms", "lost", "twice", "duplicates",
+    "errors",
 ];
 
 async fn after(fault: &str) {

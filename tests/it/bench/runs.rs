@@ -53,7 +53,17 @@ async fn report(what: &str, arguments: &[&str], more: &[&str]) -> (Value, Vec<St
     (report, bench.stderr())
 }
 
-const OF_TIMERS: [&str; 7] = ["timers", "nodes", "at_once", "all_ms", "lost", "twice", "early"];
+const OF_TIMERS: [&str; 9] = [
+    "timers",
+    "nodes",
+    "at_once",
+    "all_ms",
+    "total_ms",
+    "lost",
+    "twice",
+    "duplicates",
+    "early",
+];
 
 #[tokio::test]
 async fn delayed_instances_continue_when_they_are_due() {
@@ -97,6 +107,7 @@ async fn every_event_is_matched_once() {
         "sent_p99_us",
         "lost",
         "twice",
+        "duplicates",
     ];
     let small = ["--clients", "4", "--seconds", "2", "--nodes", "2"];
     let (report, progress) = report("signals", &small, &more).await;

@@ -1,6 +1,10 @@
-//! Percentiles, and the report that the benchmarks share.
+//! What the reports of the benchmarks share: percentiles, JSON fields, and the description of machine and server.
 
 use serde_json::{Value, json};
+
+use crate::Result;
+use crate::db::{Connector, DatabaseUrl, SchemaName};
+use crate::store::observe;
 
 /// The percentile by nearest rank.
 pub(super) fn nearest_rank(times: &[f64], percent: usize) -> f64 {
@@ -61,6 +65,32 @@ pub(super) struct Measured {
     pub(super) seconds: usize,
     pub(super) per_second: f64,
     pub(super) errors: usize,
+}
+
+/// Describes the machine and the server, in a line each.
+pub(super) async fn describe_environment(url: &str) -> Result<[String; 2]> {
+    // Any name: the schema need not exist.
+    let connector = Connector::new(&DatabaseUrl::parse(url)?, &SchemaName::parse("mainspring")?)?;
+    let settings = observe::server(&connector.open().await?.client).await?;
+    let settings: Vec<String> = settings.iter().map(|(name, value)| format!("{name} {value}")).collect();
+    Ok([
+        format!("machine: {}", machine()),
+        format!("server: {}", settings.join(", ")),
+    ])
+}
+
+fn machine() -> String {
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let field = |file: &str, name: &str| {
+        let text = std::fs::read_to_string(file).ok()?;
+        let line = text.lines().find(|line| line.starts_with(name))?;
+        Some(line.split_once(':')?.1.trim().to_owned())
+    };
+    let mut parts = vec![format!("{cores} cores")];
+    parts.extend(field("/proc/cpuinfo", "model name"));
+    parts.extend(field("/proc/meminfo", "MemTotal").map(|memory| format!("{memory} of memory")));
+    parts.push(format!("{} {}", std::env::consts::OS, std::env::consts::ARCH));
+    parts.join(", ")
 }
 
 #[cfg(test)]
