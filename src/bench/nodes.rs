@@ -6,8 +6,8 @@ use crate::harness::client::Client;
 use crate::harness::failure::Failure;
 use crate::harness::nodes::{self, LineHandler, Node, NodeOptions, Output};
 use crate::harness::scratch::ScratchDatabase;
-use crate::harness::stop;
 use crate::harness::settings::Target;
+use crate::harness::stop;
 use crate::runtime;
 
 /// Runs `measure` with `count` nodes, and returns its result and the number of invariants violated after their exit.

@@ -15,9 +15,9 @@ use futures_util::future::join_all;
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::report::{Latencies, Measured};
 use super::nodes;
 use super::report::describe_environment;
+use super::report::{Latencies, Measured};
 use crate::bench::settings::BenchSignals;
 use crate::harness::client::Client;
 use crate::harness::failure::Failure;

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use futures_util::{StreamExt, stream};
 use serde_json::json;
 
-use super::report::{Latencies, Measured};
 use super::nodes;
 use super::report::describe_environment;
+use super::report::{Latencies, Measured};
 use crate::bench::settings::BenchTimers;
 use crate::harness::client::{Client, text_field};
 use crate::harness::failure::Failure;

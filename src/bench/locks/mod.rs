@@ -329,7 +329,11 @@ fn report(settings: &BenchLocks, outcome: &Outcome, compared: Option<&(Baseline,
                 "lone_baseline_ops_per_s",
                 baseline.single_client.round(),
             ),
-            ("single_client_ratio", "lone_ratio", (single_ratio * 100.0).round() / 100.0),
+            (
+                "single_client_ratio",
+                "lone_ratio",
+                (single_ratio * 100.0).round() / 100.0,
+            ),
         ] {
             add(name, json!(value));
             add(alias, json!(value));

@@ -12,10 +12,10 @@ use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
 
 use super::elsa::ElsaEnvironment;
 use crate::db::with_file;
-use crate::harness::settings::few;
 use crate::harness::failure::Failure;
 use crate::harness::secret::Secret;
 use crate::harness::settings::Target;
+use crate::harness::settings::few;
 pub(super) use cron::{Cron, GapRule, OverlapRule};
 pub(super) use serve::{RoleName, Serve};
 

@@ -8,9 +8,9 @@ use clap::{Args, ValueEnum};
 use super::{address, is_local};
 use crate::execution::InterpreterOptions;
 use crate::expression::ScriptOptions;
-use crate::harness::settings::{count, count_or_none, duration, duration_or_none};
 use crate::harness::failure::Failure;
 use crate::harness::secret::Secret;
+use crate::harness::settings::{count, count_or_none, duration, duration_or_none};
 use crate::runtime::Role;
 
 /// The minimum length of an API key, in characters.

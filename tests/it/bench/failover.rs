@@ -6,7 +6,16 @@ use crate::support::{Child, LONG_TIMEOUT, TestDatabase};
 
 /// The fields of its JSON in their order, and no others.
 const FIELDS: [&str; 11] = [
-    "bench", "fault", "rounds", "bursts", "p50_ms", "p95_ms", "max_ms", "lost", "twice", "duplicates",
+    "bench",
+    "fault",
+    "rounds",
+    "bursts",
+    "p50_ms",
+    "p95_ms",
+    "max_ms",
+    "lost",
+    "twice",
+    "duplicates",
     "errors",
 ];
 
