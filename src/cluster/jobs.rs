@@ -95,7 +95,7 @@ async fn run(
         }
         Job::PurgeExpired => {
             while maintenance::purge_expired(pool, dead_letter_lifetime).await? >= maintenance::PURGE_BATCH {}
-            activation::settle_all(pool, take_over.connector().schema().lock_class()).await
+            activation::finish_all_publishes(pool, take_over.connector().schema().lock_class()).await
         }
         Job::CreatePartitions => maintenance::ensure_partitions(pool).await,
         Job::ReportUnrunnable => {

@@ -1,8 +1,8 @@
-//! What the channels of NOTIFY are called.
+//! The channels of NOTIFY and their names.
 //!
-//! Every role that may connect may notify on each channel whose name it knows, and a forged hint can stop bursts. So a name
-//! holds a hash that is keyed with a secret of the schema. Locks, hints and signals that are used alone need no schema:
-//! where there is none of ours the names are plain.
+//! Every role that may connect can notify on a channel whose name it knows, and a forged notification can stop bursts. So a
+//! name contains a hash keyed with a secret of the schema. Locks, wake-ups and signals that are used alone need no schema:
+//! without one the names are plain.
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ use crate::Result;
 const KEYED: &str = include_str!("../../sql/queries/channel/keyed.sql");
 const NAME: &str = include_str!("../../sql/queries/channel/name.sql");
 
-/// What is sent over a channel.
+/// A channel, by what is sent over it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Channel {
-    /// Which locks are waited for, and were released.
+    /// Locks with waiters, and released locks.
     Locks,
-    /// That work waits.
+    /// New work.
     WakeUps,
-    /// That something cached may be stale.
+    /// Stale cache entries.
     Signals,
-    /// That an operator wants to know which locks there are.
+    /// Requests for lock reports.
     LockReports,
 }
 
@@ -37,8 +37,8 @@ pub(crate) enum Notification {
 }
 
 impl Channel {
-    /// The statements that publish a definition know that of the signals.
-    fn word(self) -> &'static str {
+    /// The short name; the statements that publish a definition contain that of the signals.
+    fn key(self) -> &'static str {
         match self {
             Self::Locks => "lock",
             Self::WakeUps => "w",
@@ -47,12 +47,12 @@ impl Channel {
         }
     }
 
-    /// Where no schema of ours is.
+    /// The name without a schema of the engine.
     pub(crate) fn plain(self, schema: &SchemaName) -> String {
-        format!("mainspring_{}_{}", self.word(), schema.key())
+        format!("mainspring_{}_{}", self.key(), schema.key())
     }
 
-    /// What it is called: the same for all that use a schema, for good. A plain identifier of at most 48 bytes.
+    /// The name: constant for a schema, an identifier of at most 48 bytes that needs no quotes.
     pub(crate) async fn name(self, client: &Client, schema: &SchemaName) -> Result<String> {
         let keyed: bool = within(ANSWER_TIMEOUT, client.query_one(KEYED, &[]))
             .await?
@@ -60,7 +60,7 @@ impl Channel {
         if !keyed {
             return Ok(self.plain(schema));
         }
-        Ok(within(ANSWER_TIMEOUT, client.query_one(NAME, &[&self.word()]))
+        Ok(within(ANSWER_TIMEOUT, client.query_one(NAME, &[&self.key()]))
             .await?
             .get("name"))
     }

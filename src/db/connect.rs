@@ -15,7 +15,7 @@ use super::{CONNECT_TIMEOUT, DatabaseUrl, LastAnswer, Notification, SchemaName, 
 use crate::Result;
 use crate::id::{Incarnation, NodeId};
 
-/// Opens the connections of one incarnation of a node: each on the primary, with the settings that promises stand on.
+/// Opens the connections of one incarnation of a node: each to the primary, with pinned session settings.
 #[derive(Clone)]
 pub(crate) struct Connector {
     url: DatabaseUrl,
@@ -26,7 +26,7 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    /// A connector for what belongs to no incarnation: migrations, checks, the registration itself.
+    /// A connector without an incarnation: for migrations, checks and the registration.
     pub(crate) fn new(url: &DatabaseUrl, schema: &SchemaName) -> Result<Self> {
         let mut hosts = Hosts::of(url.config());
         hosts.configure(|config| {
@@ -35,7 +35,7 @@ impl Connector {
                 .options(options)
                 .application_name("mainspring")
                 .connect_timeout(CONNECT_TIMEOUT)
-                // A peer that vanished without a word is noticed within about 10 s, not after Postgres's two hours.
+                // A dead peer is detected within about 10 s, not after the two hours of Postgres.
                 .keepalives(true)
                 .keepalives_idle(Duration::from_secs(3))
                 .keepalives_interval(Duration::from_secs(2))
@@ -51,16 +51,16 @@ impl Connector {
         })
     }
 
-    /// The same, for an incarnation: `mainspring/<schema key>/<incarnation>/<node>`, cut by Postgres at 63 bytes, so
-    /// that what a take-over matches stands first.
+    /// The same for an incarnation, named `mainspring/<schema key>/<incarnation>/<node>`. Postgres cuts the name at 63 bytes,
+    /// so the part that a take-over matches comes first.
     pub(crate) fn of(&self, incarnation: Incarnation, node: &NodeId) -> Self {
         let mut connector = self.clone();
         connector.last_answer = LastAnswer::new();
         let name = format!("mainspring/{}/{incarnation}/{node}", self.schema.key());
         connector.hosts.configure(|config| {
             config.application_name(&name);
-            // Every statement of a node finds its rows by an index, and in its order: a plan that was made and kept while
-            // a table was empty must neither scan it nor sort all of it when it is full.
+            // Every statement of a node finds its rows by an index, in its order: a plan that was cached while a table was
+            // empty must neither scan nor sort all of it later.
             let given = config.get_options().unwrap_or_default().to_owned();
             config.options(format!("{given} -c enable_seqscan=off -c enable_bitmapscan=off"));
         });
@@ -71,7 +71,7 @@ impl Connector {
         &self.schema
     }
 
-    /// What the check-ins of this incarnation hear.
+    /// When the last answered check-in of this incarnation was sent.
     pub(crate) fn last_answer(&self) -> &LastAnswer {
         &self.last_answer
     }
@@ -80,7 +80,7 @@ impl Connector {
         self.tls.clone()
     }
 
-    /// Warns of ways in which others could learn the password.
+    /// Warns of ways in which the password could be exposed.
     pub(super) async fn warn_of_exposure(&self) {
         if let Some(exposure) = self.url.exposure() {
             tracing::warn!("{exposure}");
@@ -92,13 +92,13 @@ impl Connector {
         }
     }
 
-    /// Connects to the primary, with the password that stands in its file now.
+    /// Connects to the primary, with the present password of the password file.
     pub(super) async fn connect(&self) -> Result<Connected, tokio_postgres::Error> {
         let mut password = None;
         if let Some(file) = self.url.password_file() {
             match file.read().await {
                 Ok(read) => password = Some(read),
-                // The server says no then, and it is tried again as ever.
+                // The server refuses the connection then, and it is retried.
                 Err(error) => tracing::warn!(file = %file.path(), %error, "the password file cannot be read"),
             }
         }
@@ -111,10 +111,10 @@ impl Connector {
         self.hosts.reach(attempt).await
     }
 
-    /// Connects to one host, and settles its session.
+    /// Connects to one host and settles the session.
     async fn settled(&self, config: tokio_postgres::Config) -> Result<Connected, tokio_postgres::Error> {
         let (client, mut connection) = config.connect(self.tls.clone()).await?;
-        // It moves only while it is polled; it listens to nothing yet.
+        // The connection makes progress only while it is polled; it listens to no channel yet.
         let ends = async {
             loop {
                 match poll_fn(|context| connection.poll_message(context)).await {
@@ -132,16 +132,16 @@ impl Connector {
         Ok((client, connection))
     }
 
-    /// Opens a connection of its own, outside the pool.
+    /// Opens a connection outside the pool.
     pub(crate) async fn open(&self) -> Result<Session> {
         self.open_with(|_| {}).await
     }
 
-    /// The same; what other sessions notify this one of goes to `heard`, whose readers may be slow.
-    pub(crate) async fn open_listening(&self, heard: broadcast::Sender<Notification>) -> Result<Session> {
+    /// The same; notifications go to `received`.
+    pub(crate) async fn open_listening(&self, received: broadcast::Sender<Notification>) -> Result<Session> {
         self.open_with(move |notification| {
-            // Nobody may be listening.
-            let _ = heard.send(Notification::Received {
+            // There may be no receiver.
+            let _ = received.send(Notification::Received {
                 channel: notification.channel().into(),
                 payload: notification.payload().into(),
             });
@@ -149,18 +149,17 @@ impl Connector {
         .await
     }
 
-    /// The same, with a listener for its notifications. It runs on the task that reads the connection: it must neither
-    /// wait nor take its time.
+    /// The same, with a callback for its notifications. It runs on the task that reads the connection, so it must not block.
     pub(crate) async fn open_with(
         &self,
-        mut hear: impl FnMut(tokio_postgres::Notification) + Send + 'static,
+        mut on_notification: impl FnMut(tokio_postgres::Notification) + Send + 'static,
     ) -> Result<Session> {
         let (client, mut connection) = within(CONNECT_TIMEOUT, self.connect()).await?;
         let (ended, lost) = watch::channel(false);
         let driver = tokio::spawn(async move {
             while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
                 match message {
-                    Ok(AsyncMessage::Notification(notification)) => hear(notification),
+                    Ok(AsyncMessage::Notification(notification)) => on_notification(notification),
                     Ok(_) => {}
                     Err(error) => {
                         tracing::debug!(%error, "a connection ended");
@@ -186,7 +185,7 @@ type Connected = (
     >,
 );
 
-/// A connection with the task that drives it. Dropping it closes the socket at once, whatever was under way.
+/// A connection with the task that drives it. Dropping it closes the socket at once, even during a statement.
 pub(crate) struct Session {
     pub(crate) client: Client,
     lost: watch::Receiver<bool>,

@@ -20,7 +20,7 @@ const DEADLINE: Duration = Duration::from_secs(5);
 /// Refuses a pooler, with what to do instead (code `pooled-connection`), and a server that is too old
 /// (`unsupported-server`); warns of what puts passwords or data at risk. Leaves nothing behind.
 pub(crate) async fn verify(connector: &Connector) -> Result<()> {
-    let (sender, mut heard) = broadcast::channel(16);
+    let (sender, mut received) = broadcast::channel(16);
     let ours = connector.open_listening(sender).await.map_err(|error| {
         if refuses_settings(&error) {
             pooled("it refuses the settings of a session").caused_by(error)
@@ -39,7 +39,7 @@ pub(crate) async fn verify(connector: &Connector) -> Result<()> {
     if search_path.replace(' ', "") != format!("{},pg_temp", connector.schema()) {
         return Err(pooled("the settings of a session get lost"));
     }
-    // Poolers hand the same connection to whoever is alone; so somebody else takes one meanwhile.
+    // A pooler gives its only client the same connection again; so another session takes one meanwhile.
     let channel = format!("mainspring_p_{}", uuid::Uuid::new_v4().simple());
     within(ANSWER_TIMEOUT, ours.client.batch_execute(&format!("LISTEN {channel}"))).await?;
     let other = connector.open().await?;
@@ -55,16 +55,16 @@ pub(crate) async fn verify(connector: &Connector) -> Result<()> {
         other.client.batch_execute(&format!("NOTIFY {channel}; COMMIT")),
     )
     .await?;
-    let hears = async {
+    let receives = async {
         loop {
-            match heard.recv().await {
+            match received.recv().await {
                 Ok(Notification::Received { channel: on, .. }) if *on == *channel => return true,
                 Err(broadcast::error::RecvError::Closed) => return false,
                 _ => {}
             }
         }
     };
-    match tokio::time::timeout(DEADLINE, hears).await {
+    match tokio::time::timeout(DEADLINE, receives).await {
         Ok(true) => {}
         _ => return Err(pooled("notifications get lost")),
     }
@@ -73,7 +73,7 @@ pub(crate) async fn verify(connector: &Connector) -> Result<()> {
     Ok(())
 }
 
-/// What a session says of itself and its server.
+/// What a session reports of itself and its server.
 struct Probe {
     session: String,
     search_path: String,
@@ -99,7 +99,7 @@ async fn probe(session: &Session) -> Result<Probe> {
     })
 }
 
-/// A pooler that knows only some of the parameters with which a session begins says so.
+/// Whether a pooler refuses the startup parameters of a session.
 fn refuses_settings(error: &Error) -> bool {
     let cause = error
         .source()

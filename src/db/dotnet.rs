@@ -1,7 +1,7 @@
 //! Connection strings as .NET programs write them: `Server=host;Database=name;User Id=me;Password="a;b";SSL Mode=Require`.
 //!
-//! Keys are those of Npgsql, whatever their case and spaces. Nothing of a value is ever shown: messages name keys alone,
-//! and of keys only those that can be keys, because a password that lacks its quotes looks like one.
+//! Keys are those of Npgsql, ignoring case and spaces. Messages contain no value and only plausible keys, because an unquoted
+//! part of a password looks like a key.
 
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
@@ -9,10 +9,10 @@ use tokio_postgres::config::SslMode;
 use super::hosts::needs_primary;
 use crate::{Error, Result};
 
-/// The longest name of a key that is shown.
+/// The longest key that a message contains.
 const LONGEST_KEY: usize = 40;
 
-/// Known, and without a meaning here: the engine decides itself, or has a setting of its own.
+/// Known keys without effect: the engine decides itself, or has a setting of its own.
 const NOT_NEEDED: [&str; 33] = [
     "timeout",
     "connectiontimeout",
@@ -49,7 +49,7 @@ const NOT_NEEDED: [&str; 33] = [
     "loadtablecomposites",
 ];
 
-/// Keys that no string of libpq begins with.
+/// Keys that a string of libpq does not start with.
 const OWN: [&str; 11] = [
     "server",
     "datasource",
@@ -64,19 +64,19 @@ const OWN: [&str; 11] = [
     "sslmode",
 ];
 
-/// Keys that strings of libpq begin with, too.
+/// Keys that a string of libpq may start with, too.
 const SHARED: [&str; 4] = ["host", "port", "password", "user"];
 
-/// What a string says.
+/// A parsed connection string.
 pub(super) struct Parsed {
     pub(super) config: Config,
-    /// With TLS required: whether the server must prove who it is.
+    /// With TLS required: whether the certificate of the server is verified.
     pub(super) verify: bool,
-    /// What a person should know, without any value.
+    /// Warnings, without any value.
     pub(super) notes: Vec<String>,
 }
 
-/// Whether a text is such a string, and neither a URL nor `key=value` pairs of libpq.
+/// Whether a text is a connection string of .NET, and neither a URL nor `key=value` pairs of libpq.
 pub(super) fn is(text: &str) -> bool {
     if text.contains("://") && !text.contains(';') {
         return false;
@@ -92,13 +92,13 @@ pub(super) fn is(text: &str) -> bool {
     if !known(first) || own(first) || first.chars().any(char::is_uppercase) {
         return known(first);
     }
-    // `host=h password=a;b` is libpq's: there the first value is followed by another key before any semicolon.
+    // `host=h password=a;b` is of libpq: another key follows the first value before any semicolon.
     let (value, others) = rest.split_once(';').unwrap_or((rest, ""));
     let mut others = others.split(';').filter_map(|pair| Some(pair.split_once('=')?.0));
     !value.contains('=') && others.any(known)
 }
 
-/// Reads one. Errors name no value.
+/// Parses a connection string. Errors contain no value.
 pub(super) fn parse(text: &str) -> Result<Parsed> {
     let mut parsed = Parsed {
         config: Config::new(),
@@ -153,7 +153,7 @@ fn address(config: &mut Config, hosts: &str, ports: &str) -> Result<()> {
     let port = |text: &str| text.trim().parse::<u16>().map_err(|_| wrong("Port"));
     let default = if ports.is_empty() { 5432 } else { port(ports)? };
     for host in hosts.split(',').map(str::trim).filter(|host| !host.is_empty()) {
-        // Two colons and more are an address of IPv6.
+        // Two colons or more: an IPv6 address.
         match host.split_once(':') {
             Some((name, own)) if !own.contains(':') => config.host(name).port(port(own)?),
             _ => config.host(host).port(default),
@@ -180,7 +180,7 @@ fn verifying(value: &str) -> Option<&'static str> {
     }
 }
 
-/// Which server is wanted. The primary is what a node looks for anyway.
+/// The wanted server: anything but a standby means the primary.
 fn primary(value: &str) -> Result<()> {
     let shown = match normal(value).as_str() {
         "any" | "primary" | "preferprimary" | "readwrite" => return Ok(()),
@@ -200,7 +200,7 @@ fn truth(key: &str, value: &str) -> Result<bool> {
     }
 }
 
-/// Keys are the same whatever their case, spaces, dashes and underscores.
+/// A key without case, spaces, dashes and underscores.
 fn normal(key: &str) -> String {
     let plain = key.chars().filter(|c| !c.is_whitespace() && !matches!(c, '-' | '_'));
     plain.flat_map(char::to_lowercase).collect()
@@ -233,7 +233,7 @@ fn unreadable() -> Error {
     )
 }
 
-/// Keys and values. A value between quotes (of either kind, doubled inside) may hold anything.
+/// Splits into keys and values. A quoted value (either quote, doubled inside) may contain anything.
 fn pairs(text: &str) -> Result<Vec<(String, String)>> {
     let mut pairs = Vec::new();
     let mut rest = text.trim();

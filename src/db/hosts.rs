@@ -1,8 +1,7 @@
 //! The hosts of a database URL, of which one is the primary.
 //!
-//! A node can do nothing on a standby. One refuses the connection itself (`session/settle.sql`), and the next host is
-//! asked. The host that answered last is asked first, so that one that is down costs its time once, not for each
-//! connection.
+//! A node needs the primary. A standby refuses the connection (`session/settle.sql`), and the next host is tried. The host
+//! that answered last is tried first, so that an unresponsive one costs its timeout once, not for each connection.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -15,9 +14,9 @@ use tokio_postgres::{Config, Error};
 
 use super::CONNECT_TIMEOUT;
 
-/// The longest that one of several hosts may take while others are left. Shorter than any bound of a caller: who gives
-/// up has left that host behind all the same.
-const LONGEST_SHARE: Duration = Duration::from_millis(1500);
+/// How long one of several hosts may take while others are left: shorter than any timeout of a caller, so that the next call
+/// prefers another host.
+const HOST_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// One configuration per host. Clones share which host is preferred.
 #[derive(Clone)]
@@ -29,7 +28,9 @@ pub(super) struct Hosts {
 impl Hosts {
     pub(super) fn of(url: &Config) -> Self {
         Self {
-            each: (0..url.get_hosts().len()).map(|place| only(url, place)).collect(),
+            each: (0..url.get_hosts().len())
+                .map(|place| host_config(url, place))
+                .collect(),
             preferred: Arc::default(),
         }
     }
@@ -50,16 +51,19 @@ impl Hosts {
         let Some((last, others)) = order.split_last() else {
             return attempt(Config::new()).await;
         };
-        let share = (CONNECT_TIMEOUT / u32::try_from(count).unwrap_or(u32::MAX)).min(LONGEST_SHARE);
-        let mut kept = None;
+        let timeout = (CONNECT_TIMEOUT / u32::try_from(count).unwrap_or(u32::MAX)).min(HOST_TIMEOUT);
+        let mut best_error = None;
         for place in others {
-            match tokio::time::timeout(share, attempt(self.config(*place))).await {
+            match tokio::time::timeout(timeout, attempt(self.config(*place))).await {
                 Ok(Ok(connected)) => return Ok(connected),
                 Ok(Err(error)) => {
-                    tracing::debug!(host = place, %error, "a host of the database URL cannot be used; the next is asked");
-                    kept = Some(more_telling(kept, error));
+                    tracing::debug!(host = place, %error, "a host of the database URL cannot be used; the next is tried");
+                    best_error = Some(more_specific(best_error, error));
                 }
-                Err(_) => tracing::debug!(host = place, "a host of the database URL is silent; the next is asked"),
+                Err(_) => tracing::debug!(
+                    host = place,
+                    "a host of the database URL is unresponsive; the next is tried"
+                ),
             }
             self.pass_over(*place);
         }
@@ -67,7 +71,7 @@ impl Hosts {
             Ok(connected) => Ok(connected),
             Err(error) => {
                 self.pass_over(*last);
-                Err(more_telling(kept, error))
+                Err(more_specific(best_error, error))
             }
         }
     }
@@ -84,8 +88,8 @@ impl Hosts {
     }
 }
 
-/// What a URL says, for one of its hosts.
-fn only(url: &Config, place: usize) -> Config {
+/// The configuration of one host of a URL.
+fn host_config(url: &Config, place: usize) -> Config {
     let mut config = Config::new();
     match url.get_hosts().get(place) {
         Some(Host::Tcp(name)) => {
@@ -99,7 +103,7 @@ fn only(url: &Config, place: usize) -> Config {
     if let Some(address) = url.get_hostaddrs().get(place) {
         config.hostaddr(*address);
     }
-    // One port is that of all hosts.
+    // A single port is that of all hosts.
     if let Some(port) = url.get_ports().get(place).or(url.get_ports().first()) {
         config.port(*port);
     }
@@ -123,8 +127,8 @@ fn only(url: &Config, place: usize) -> Config {
     config
 }
 
-/// Of two hosts' errors: a refused password tells more than a host that is down or a standby.
-fn more_telling(kept: Option<Error>, error: Error) -> Error {
+/// The more specific of two hosts' errors: a refused password before a host that is down or a standby.
+fn more_specific(kept: Option<Error>, error: Error) -> Error {
     let weight = |error: &Error| match error.code() {
         Some(code) if code.code().starts_with("28") => 3,
         Some(code) if *code != SqlState::READ_ONLY_SQL_TRANSACTION => 2,
@@ -137,7 +141,7 @@ fn more_telling(kept: Option<Error>, error: Error) -> Error {
     }
 }
 
-/// The refusal of a word that asks for a standby.
+/// The error for a URL that asks for a standby.
 pub(super) fn needs_primary(asked: &str) -> crate::Error {
     crate::Error::invalid(
         "invalid-database-url",
@@ -155,7 +159,7 @@ mod tests {
     use super::*;
     use crate::testing::TestDatabase;
 
-    /// The hosts of these ports of this machine, with everything else as in the URL of a database.
+    /// Hosts on this machine with these ports, and the other settings of a database.
     fn hosts(database: &TestDatabase, ports: &[u16]) -> Hosts {
         let given: Config = database.url().parse().unwrap();
         let mut url = Config::new();
@@ -181,10 +185,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_silent_host_costs_its_time_once() {
+    async fn an_unresponsive_host_costs_its_timeout_once() {
         let database = TestDatabase::empty().await;
         let real = port_of(&database);
-        // It takes connections, and never says a word.
+        // It accepts connections and never answers.
         let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let hosts = hosts(&database, &[silent.local_addr().unwrap().port(), real]);
         for connector in [hosts.clone(), hosts.clone(), hosts] {
@@ -192,11 +196,11 @@ mod tests {
         }
         silent.accept().await.unwrap();
         let again = tokio::time::timeout(Duration::from_millis(100), silent.accept());
-        assert!(again.await.is_err(), "it was asked again");
+        assert!(again.await.is_err(), "it was tried again");
     }
 
     #[tokio::test]
-    async fn the_error_that_tells_most_is_that_of_all_hosts() {
+    async fn the_most_specific_error_of_all_hosts_is_returned() {
         let database = TestDatabase::empty().await;
         let down = {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -1,4 +1,4 @@
-//! Brings the schema up to what this binary knows, once, however many nodes start at the same moment.
+//! Migrates the schema to the version of this binary, once, however many nodes start at the same time.
 
 use std::time::{Duration, Instant};
 
@@ -12,13 +12,12 @@ mod embedded {
 /// How long a node waits for another one that migrates.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Runs what is missing. Any number of processes may call it at once: where nothing is missing none waits; else one works,
-/// and the others wait, bounded, by trying again (nobody waits in the server's lock queue, where a waiter holds back the
-/// whole database's clean-up).
+/// Runs the missing migrations. Any number of processes may call it at once: one migrates, the others retry until a timeout.
+/// None waits in the lock queue of the server, where a waiter holds back the vacuum of the whole database.
 pub(crate) async fn run(connector: &Connector) -> Result<Vec<String>> {
     let mut session = connector.open().await?;
     let schema = connector.schema();
-    // Nearly always. The lock is for whoever has something to do: nodes that start together would queue for it.
+    // The usual case. The lock is only for a migration: nodes that start together would queue for it.
     let before = applied(&session.client).await?;
     if is_current(&before) {
         return Ok(Vec::new());
@@ -48,7 +47,7 @@ pub(crate) async fn run(connector: &Connector) -> Result<Vec<String>> {
         session.client.batch_execute("SET statement_timeout = 0"),
     )
     .await?;
-    // Who may not make schemas can use one that somebody has made for them.
+    // A role without CREATE on the database can use an existing schema.
     let exists: bool = within(
         ANSWER_TIMEOUT,
         session.client.query_one(SCHEMA_EXISTS, &[&schema.as_str()]),
@@ -83,7 +82,7 @@ pub(crate) async fn run(connector: &Connector) -> Result<Vec<String>> {
         .collect())
 }
 
-/// Takes the schema away with all that is in it. Only for a program that made it for itself.
+/// Drops the schema with all its content. Only for a program that created it for itself.
 #[cfg(feature = "cli")]
 pub(crate) async fn drop_schema(connector: &Connector) -> Result<()> {
     let session = connector.open().await?;
@@ -94,7 +93,7 @@ pub(crate) async fn drop_schema(connector: &Connector) -> Result<()> {
     within(TIMEOUT, session.client.batch_execute(&drop)).await
 }
 
-/// Checks that the schema is exactly what this binary knows, for a node that was told not to migrate.
+/// Checks that the schema is that of this binary, for a node that must not migrate.
 pub(crate) async fn verify(connector: &Connector) -> Result<()> {
     let session = connector.open().await?;
     let applied = refuse_unknown(connector.schema(), &session.client).await?;
@@ -134,7 +133,7 @@ struct Applied {
     checksum: String,
 }
 
-/// In the order of their numbers; none in a schema that is not there.
+/// The applied migrations in order; none if there is no schema.
 async fn applied(client: &tokio_postgres::Client) -> Result<Vec<Applied>> {
     let exists: bool = within(ANSWER_TIMEOUT, client.query_one(HISTORY, &[]))
         .await?
@@ -152,7 +151,7 @@ async fn applied(client: &tokio_postgres::Client) -> Result<Vec<Applied>> {
     Ok(rows.iter().map(read).collect())
 }
 
-/// Whether they are those that this binary knows, all and unchanged.
+/// Whether they are exactly those of this binary, unchanged.
 fn is_current(applied: &[Applied]) -> bool {
     let runner = embedded::migrations::runner();
     let mut known: Vec<Applied> = runner

@@ -1,13 +1,13 @@
-//! The database as such: settings, connections, the pool, migrations, and what its errors mean.
+//! The database as such: settings, connections, the pool, notifications, migrations, and classes of errors.
 //!
 //! # Invariants
 //!
-//! - Every connection names its incarnation in `application_name`, so that a take-over finds all of them and nobody
-//!   else's; see [`connect`].
-//! - Every connection is one to the primary, and what a promise stands on of a session's settings is pinned, whatever the
-//!   server, the database or the role has for others; see [`pinned`].
-//! - Every statement has a deadline twice: `statement_timeout` at the server, and a longer one here for a server that
-//!   does not answer at all. A connection on which the second one fired is thrown away, never pooled again.
+//! - Every connection names its incarnation in `application_name`, so that a take-over finds all of them and no others; see
+//!   [`connect`].
+//! - Every connection is to the primary, and the session settings that a promise needs are pinned, whatever the server, the
+//!   database or the role sets; see [`pinned`].
+//! - Every statement has two timeouts: `statement_timeout` at the server, and a longer one here for a server that does not
+//!   answer. After the second one the connection is closed, never returned to the pool.
 //! - Nothing in here knows a table.
 
 mod channel;
@@ -46,12 +46,12 @@ pub(crate) use sqlstate::{Failure, is_in_doubt, within};
 
 use std::time::Duration;
 
-/// The longest that the server works on an ordinary statement of ours.
+/// `statement_timeout` of an ordinary statement.
 pub(crate) const STATEMENT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The longest that we wait for the answer to one: longer than the server's own bound, so that it fires only when the
-/// server or the network does not answer at all.
+/// How long the answer to a statement is awaited: longer than the server's timeout, so that it fires only when the server or
+/// the network does not answer.
 pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(13);
 
-/// The longest that we wait for a new connection.
+/// How long a new connection is awaited.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

@@ -1,11 +1,11 @@
-//! LISTEN and NOTIFY, over one direct connection of a node.
+//! LISTEN and NOTIFY over one direct connection of a node.
 //!
 //! # Invariants
 //!
 //! - No transaction is ever open on this connection: a listener inside one keeps the server's queue from being emptied.
-//! - First LISTEN, then [`Notification::Reconnected`]: whoever looks for itself when it hears that misses nothing that follows.
+//! - [`Notification::Reconnected`] comes after LISTEN: a receiver that reads the database then misses nothing that follows.
 //! - A lost connection is opened again for as long as the owner lives; nothing else of the node ends with it.
-//! - Whoever reads too slowly loses the oldest notices and is told so by its receiver, which it takes as `Anew`.
+//! - A slow receiver loses the oldest notifications; it treats `Lagged` as [`Notification::Reconnected`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,10 +18,10 @@ use crate::{Error, Result};
 
 const NOTIFY: &str = include_str!("../../sql/queries/channel/notify.sql");
 
-/// Notifier that a slow reader may be behind; each has at most 8 kB.
-const KEPT: usize = 256;
+/// Notifications that a slow receiver may fall behind; each has at most 8 kB.
+const RECEIVER_QUEUE: usize = 256;
 
-/// How long a hint may take to be sent; one that takes longer is worth nothing any more.
+/// How long a NOTIFY may take; a later one is useless.
 const SEND_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The pauses between attempts to connect again.
@@ -32,8 +32,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub(crate) struct Notifier {
     current: watch::Receiver<Option<Arc<Session>>>,
-    heard: broadcast::Sender<Notification>,
-    suspect: Arc<Notify>,
+    received: broadcast::Sender<Notification>,
+    reconnect: Arc<Notify>,
     names: Arc<[(Channel, String)]>,
 }
 
@@ -43,8 +43,8 @@ pub(crate) type NotifierTask = AbortOnDropHandle<()>;
 impl Notifier {
     /// Connects and listens.
     pub(crate) async fn start(connector: &Connector, channels: &[Channel]) -> Result<(Self, NotifierTask)> {
-        let (heard, _) = broadcast::channel(KEPT);
-        let first = connector.open_listening(heard.clone()).await?;
+        let (received, _) = broadcast::channel(RECEIVER_QUEUE);
+        let first = connector.open_listening(received.clone()).await?;
         let mut names = Vec::new();
         for channel in channels {
             names.push((*channel, channel.name(&first.client, connector.schema()).await?));
@@ -52,43 +52,43 @@ impl Notifier {
         let names: Arc<[_]> = names.into();
         listen(&first, &names).await?;
         let (sender, current) = watch::channel(Some(Arc::new(first)));
-        let suspect = Arc::new(Notify::new());
-        let keeper = Reconnector {
+        let reconnect = Arc::new(Notify::new());
+        let reconnector = Reconnector {
             connector: connector.clone(),
             names: Arc::clone(&names),
-            heard: heard.clone(),
+            received: received.clone(),
             current: sender,
-            suspect: Arc::clone(&suspect),
+            reconnect: Arc::clone(&reconnect),
         };
-        let task = AbortOnDropHandle::new(tokio::spawn(keeper.run()));
+        let task = AbortOnDropHandle::new(tokio::spawn(reconnector.run()));
         Ok((
             Self {
                 current,
-                heard,
-                suspect,
+                received,
+                reconnect,
                 names,
             },
             task,
         ))
     }
 
-    /// What one of its channels is called; empty if it is none of them.
+    /// The name of one of its channels; empty for any other.
     pub(crate) fn name(&self, channel: Channel) -> &str {
         let named = self.names.iter().find(|(of, _)| *of == channel);
         named.map_or("", |(_, name)| name)
     }
 
-    /// Hears everything from now on.
+    /// Receives everything from now on.
     pub(crate) fn subscribe(&self) -> broadcast::Receiver<Notification> {
-        self.heard.subscribe()
+        self.received.subscribe()
     }
 
-    /// Sends payloads, each below 8,000 bytes, in one statement. Dropped half-way they are sent all or none.
+    /// Sends payloads, each below 8,000 bytes, in one statement. Dropped, all or none are sent.
     pub(crate) async fn notify(&self, channel: &str, payloads: &[String]) -> Result<()> {
         let session = self.current.borrow().clone().ok_or_else(|| {
             Error::unavailable(
                 "database-unavailable",
-                "the connection for notifications is not there just now",
+                "the connection for notifications is not open; it is being opened again",
             )
         })?;
         let sent = within(SEND_TIMEOUT, async {
@@ -105,32 +105,33 @@ impl Notifier {
         })
         .await;
         if let Err(error) = sent {
-            // Whatever is wrong with it, a new one costs little.
-            self.suspect.notify_one();
+            // A new connection costs little, whatever the cause.
+            self.reconnect.notify_one();
             return Err(error);
         }
         Ok(())
     }
 }
 
+/// The task that opens the connection again.
 struct Reconnector {
     connector: Connector,
     names: Arc<[(Channel, String)]>,
-    heard: broadcast::Sender<Notification>,
+    received: broadcast::Sender<Notification>,
     current: watch::Sender<Option<Arc<Session>>>,
-    suspect: Arc<Notify>,
+    reconnect: Arc<Notify>,
 }
 
 impl Drop for Reconnector {
     fn drop(&mut self) {
-        // Handles may live on; the connection does not.
+        // Handles may outlive the connection.
         self.current.send_replace(None);
     }
 }
 
 impl Reconnector {
     async fn open(&self) -> Result<Session> {
-        let session = self.connector.open_listening(self.heard.clone()).await?;
+        let session = self.connector.open_listening(self.received.clone()).await?;
         listen(&session, &self.names).await?;
         Ok(session)
     }
@@ -143,22 +144,22 @@ impl Reconnector {
                 // Both are cancellation safe.
                 tokio::select! {
                     _ = lost.wait_for(|lost| *lost) => {}
-                    () = self.suspect.notified() => {}
+                    () = self.reconnect.notified() => {}
                 }
                 self.current.send_replace(None);
                 tracing::warn!(
-                    "the connection for notifications ended; it is opened again, and check-ins must do meanwhile"
+                    "the connection for notifications was lost; it is opened again, and check-ins find work and changes meanwhile"
                 );
             }
             match self.open().await {
                 Ok(session) => {
                     pause = SHORTEST_PAUSE;
                     self.current.send_replace(Some(Arc::new(session)));
-                    // Nobody may be listening.
-                    let _ = self.heard.send(Notification::Reconnected);
+                    // There may be no receiver.
+                    let _ = self.received.send(Notification::Reconnected);
                 }
                 Err(error) => {
-                    tracing::debug!(%error, "no connection for notifications yet");
+                    tracing::debug!(%error, "the connection for notifications cannot be opened; it is retried");
                     tokio::time::sleep(pause.mul_f64(rand::random_range(0.5..1.0))).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }

@@ -1,22 +1,22 @@
-//! A password in a file, read anew for each connection, so that it can be changed while nodes run.
+//! A password file, read for each connection, so that the password can change while nodes run.
 
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The parameter of a database URL that names the file. It is ours: the server never sees it.
+/// The parameter of a database URL that names the file; it is not sent to the server.
 const PARAMETER: &str = "password_file";
 
-/// More than any password has.
+/// The longest password, in bytes.
 const LONGEST: u64 = 4096;
 
-/// Where the password is.
+/// A file that contains the password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PasswordFile(PathBuf);
 
 impl PasswordFile {
-    /// Takes the parameter out of a database URL: among the parameters of a `postgres://…?…`, or as the last of
-    /// `key=value` pairs. What is left is for the driver.
+    /// Removes the parameter from a database URL: among the parameters of a `postgres://…?…`, or the last of `key=value`
+    /// pairs. The driver parses the rest.
     pub(super) fn taken_from(text: &str) -> (String, Option<Self>) {
         let assigned = format!("{PARAMETER}=");
         if text.contains("://") {
@@ -43,10 +43,10 @@ impl PasswordFile {
         }
     }
 
-    /// Reads it. Without a line's end at its own end, as editors and `echo` make one.
+    /// Reads the password, without a line end at the end of the file.
     ///
     /// # Errors
-    /// What the file system says, or that there is no password in it, or that it is too long for one.
+    /// An error of the file system, or an empty or too long file.
     pub(super) async fn read(&self) -> std::io::Result<Vec<u8>> {
         let path = self.0.clone();
         tokio::task::spawn_blocking(move || read(&path))
@@ -54,7 +54,7 @@ impl PasswordFile {
             .map_err(std::io::Error::other)?
     }
 
-    /// Who else can read it. None: no other user, or it is not there. As for libpq, a group may if the file is root's.
+    /// A warning if another user can read it. As for libpq, a group may if the file belongs to root.
     pub(super) async fn exposure(&self) -> Option<String> {
         let path = self.0.clone();
         let readers = tokio::task::spawn_blocking(move || readers(&path)).await.ok()??;
@@ -64,7 +64,7 @@ impl PasswordFile {
         ))
     }
 
-    /// For a message: the path, which is no secret.
+    /// The path, for messages; it is no secret.
     pub(super) fn path(&self) -> std::path::Display<'_> {
         self.0.display()
     }

@@ -12,10 +12,10 @@ use tokio_postgres::Row;
 use super::{ANSWER_TIMEOUT, CONNECT_TIMEOUT, Connector, within};
 use crate::{Error, Result};
 
-/// How long a statement waits for a free connection before its door answers 503.
+/// How long a statement waits for a free connection before its caller gets 503.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Connects for the pool as for everything else; the pool's own settings are not asked.
+/// Connects for the pool through the [`Connector`]; the configuration of the pool is unused.
 struct PoolConnect(Connector);
 
 type PooledClient = (tokio_postgres::Client, tokio::task::JoinHandle<()>);
@@ -83,8 +83,8 @@ impl Pool {
         })
     }
 
-    /// Runs one statement and returns its rows. The text must be a constant: statements are prepared once a
-    /// connection. Dropped half-way, the server finishes the statement by itself.
+    /// Runs one statement and returns its rows. The text must be a constant: it is prepared once per connection. Dropped, the
+    /// server still finishes the statement.
     pub(crate) async fn query(&self, sql: &'static str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
         let client = self.client().await?;
         let answer = within(ANSWER_TIMEOUT, async {

@@ -1,4 +1,4 @@
-//! The name of the schema that everything of ours stands in.
+//! The name of the schema of the engine.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ impl SchemaName {
             return Err(Error::invalid(
                 "invalid-schema",
                 format!(
-                    "{text:?} cannot be the schema: use lower-case letters, digits and _, starting with a letter or \
+                    "{text:?} cannot be the name of the schema: use lower-case letters, digits and _, starting with a letter or \
                      _, at most 48 characters, not starting with pg_"
                 ),
             ));
@@ -32,7 +32,7 @@ impl SchemaName {
         &self.0
     }
 
-    /// Eight hexadecimal digits that stand for the schema in `application_name`, which Postgres cuts at 63 bytes.
+    /// Eight hexadecimal digits that identify the schema in `application_name`, which Postgres cuts at 63 bytes.
     pub(crate) fn key(&self) -> String {
         let digest = Sha256::digest(self.0.as_bytes());
         digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect()

@@ -1,4 +1,4 @@
-//! Which servers the engine works on, and what an operator should know of one.
+//! The supported servers, and warnings about a server.
 
 use std::error::Error as _;
 
@@ -6,10 +6,10 @@ use tokio_postgres::error::SqlState;
 
 use crate::{Error, Result};
 
-/// The oldest major version whose statements ours are.
+/// The oldest supported major version.
 const OLDEST: u32 = 14;
 
-/// Refuses a server that is too old by its `server_version_num`; `shown` is its version in words.
+/// Refuses a server that is too old by its `server_version_num`; `shown` is its version as text.
 pub(super) fn refuse_older(version_num: u32, shown: &str) -> Result<()> {
     if version_num / 10_000 >= OLDEST {
         return Ok(());
@@ -17,7 +17,7 @@ pub(super) fn refuse_older(version_num: u32, shown: &str) -> Result<()> {
     Err(too_old(&format!("it is PostgreSQL {shown}")))
 }
 
-/// The same for one so old that it ends a connection for an option that it does not know.
+/// The error for a server so old that it refuses a connection for an unknown option.
 pub(super) fn named(error: Error) -> Error {
     let cause = error
         .source()
@@ -25,7 +25,7 @@ pub(super) fn named(error: Error) -> Error {
     if cause.and_then(tokio_postgres::Error::code) != Some(&SqlState::UNDEFINED_OBJECT) {
         return error;
     }
-    too_old("it does not know a setting that every version of PostgreSQL since has").caused_by(error)
+    too_old("it does not know a setting that every supported version has").caused_by(error)
 }
 
 fn too_old(why: &str) -> Error {
@@ -35,7 +35,7 @@ fn too_old(why: &str) -> Error {
     )
 }
 
-/// Warns of a server that forgets what was committed when its machine crashes.
+/// Warns of a server that loses commits when its machine crashes.
 pub(super) fn warn_of(fsync: &str) {
     if fsync == "off" {
         tracing::warn!(

@@ -1,4 +1,4 @@
-//! Where the database is, and how it is reached.
+//! The database URL.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,7 +18,7 @@ use crate::{Error, Result};
 #[derive(Clone)]
 pub(crate) struct DatabaseUrl {
     config: tokio_postgres::Config,
-    /// Where TLS is required, whether the server must prove who it is.
+    /// With TLS required: whether the certificate of the server is verified.
     verify: bool,
     password_file: Option<PasswordFile>,
 }
@@ -46,7 +46,7 @@ impl DatabaseUrl {
     }
 
     fn libpq(text: &str) -> Result<tokio_postgres::Config> {
-        // Refused by name here, as the parser knows only some of these words.
+        // Refused by name here, as the parser knows only some of these values.
         let read_only = ["standby", "prefer-standby", "read-only"];
         if let Some(word) = read_only
             .iter()
@@ -54,12 +54,12 @@ impl DatabaseUrl {
         {
             return Err(needs_primary(&format!("target_session_attrs={word}")));
         }
-        // We verify whenever TLS is required, so these two of libpq's are what `require` means here.
+        // A required TLS connection is always verified, so these two values of libpq mean the same as `require`.
         let text = text
             .replace("sslmode=verify-full", "sslmode=require")
             .replace("sslmode=verify-ca", "sslmode=require")
             .replace("target_session_attrs=primary", "target_session_attrs=read-write");
-        // The parser's message may quote the text, password and all: only its kind is passed on.
+        // The parser's message may quote the text with its password, so it is not passed on.
         let config = tokio_postgres::Config::from_str(&text).map_err(|_| {
             Error::invalid(
                 "invalid-database-url",
@@ -73,8 +73,7 @@ impl DatabaseUrl {
         Ok(config)
     }
 
-    /// How another server in the place of the real one would get the password. None: it would not, there is no password, or
-    /// the server is reached without a network.
+    /// How an impostor of the server could get the password. None: it could not, there is no password, or the server is local.
     pub(super) fn exposure(&self) -> Option<String> {
         let has_password = self.config.get_password().is_some() || self.password_file.is_some();
         if !has_password || self.is_local() || self.config.get_channel_binding() == ChannelBinding::Require {
@@ -92,7 +91,7 @@ impl DatabaseUrl {
         ))
     }
 
-    /// Whether no host of it is reached over a network.
+    /// Whether no host is reached over a network.
     fn is_local(&self) -> bool {
         let addresses = self.config.get_hostaddrs();
         self.config
@@ -108,7 +107,7 @@ impl DatabaseUrl {
             })
     }
 
-    /// Where the password is, if it is not in the URL.
+    /// The password file, if the password is not in the URL.
     pub(super) fn password_file(&self) -> Option<&PasswordFile> {
         self.password_file.as_ref()
     }
@@ -117,9 +116,9 @@ impl DatabaseUrl {
         &self.config
     }
 
-    /// TLS by rustls. `sslmode=require` verifies the server against the system's certificates (`SSL_CERT_FILE` names
-    /// others); `prefer`, which is what no word means, takes TLS where it is offered and does not ask by whom, as libpq
-    /// does: else a Debian server with its self-made certificate could not be used.
+    /// TLS by rustls. `sslmode=require` verifies the server against the system's certificates (or `SSL_CERT_FILE`). `prefer`,
+    /// the default, uses TLS where it is offered without verification, as libpq does: a Debian server has a self-signed
+    /// certificate.
     pub(crate) fn tls(&self) -> Result<MakeRustlsConnect> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -179,10 +178,9 @@ mod tests {
         assert!(!format!("{error:?} {error}").contains("s3cr3t"));
     }
 
-    /// A node has nothing to do on a standby, so several hosts mean the primary among them whatever is said, unless it is
-    /// a standby that is asked for.
+    /// A node needs the primary, so several hosts mean the primary among them, unless the URL asks for a standby.
     #[test]
-    fn a_standby_is_not_asked_for() {
+    fn a_url_that_asks_for_a_standby_is_refused() {
         for word in ["any", "read-write", "primary"] {
             for url in [
                 format!("postgres://u:s3cr3t@a:1,b:2/d?target_session_attrs={word}"),
@@ -208,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_that_an_impostor_would_get_is_warned_of() {
+    fn an_exposed_password_is_warned_of() {
         for (url, why) in [
             ("postgres://u:s3cr3t@db/d", Some("sslmode=prefer")),
             ("postgres://u:s3cr3t@db/d?sslmode=prefer", Some("sslmode=prefer")),

@@ -1,4 +1,4 @@
-//! What an error of the database means to us.
+//! Classes of database errors.
 
 use std::future::Future;
 use std::time::Duration;
@@ -10,18 +10,18 @@ use crate::{Error, Result};
 /// The classes of failure that code decides on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// The connection is gone or of no use, or no answer came: what was under way is in doubt, and wants a new one.
+    /// The connection is lost or useless, or no answer came: the statement is in doubt, and a new connection is needed.
     Connection,
-    /// The server could not just now: a deadlock, a lock timeout, a serialization failure. Nothing was done.
+    /// A deadlock, a lock timeout or a serialization failure. Nothing was done.
     Busy,
     /// The statement took longer than it may. Nothing was done.
     Timeout,
     /// A unique key is taken.
     Duplicate,
-    /// What is to be written: a value in it, its size, a constraint.
+    /// The data to write: a value, its size, a constraint.
     Statement,
-    /// Anything else: a right that was revoked, a full disk, a damaged file, a missing partition. No row is to blame, unless
-    /// it fails alone while others like it are written. Nothing was done.
+    /// Anything else: a revoked right, a full disk, a damaged file, a missing partition. It is a failure of the row only if the
+    /// row fails alone while others like it are written. Nothing was done.
     Fault,
 }
 
@@ -33,7 +33,7 @@ impl Failure {
         if *code == SqlState::UNIQUE_VIOLATION {
             return Self::Duplicate;
         }
-        // A standby: the primary is elsewhere, and a new connection looks for it.
+        // A standby: a new connection finds the primary.
         if *code == SqlState::READ_ONLY_SQL_TRANSACTION {
             return Self::Connection;
         }
@@ -47,14 +47,14 @@ impl Failure {
             Some("25") if code.code() == "25P03" => Self::Connection,
             Some("08") | Some("28") | Some("3D") => Self::Connection,
             Some("40") | Some("55") => Self::Busy,
-            // A check has a name; that no partition is there for a row is told by the same code.
+            // A missing partition has the same code as a violated check, but no constraint name.
             Some("23") if *code == SqlState::CHECK_VIOLATION && !names_constraint(error) => Self::Fault,
             Some("22") | Some("23") | Some("54") => Self::Statement,
             _ => Self::Fault,
         }
     }
 
-    /// Whether the cause may be one that has nothing to do with what was to be written.
+    /// Whether the cause may be independent of the data to write.
     pub(crate) fn may_be_a_fault(self) -> bool {
         matches!(self, Self::Fault | Self::Timeout)
     }
@@ -71,25 +71,22 @@ impl From<tokio_postgres::Error> for Error {
             return Error::unavailable("database-refused", message).caused_by(error);
         }
         if error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION) {
-            let message = "the database that answers is a standby, or takes no writes just now; try again, and if it stays \
+            let message = "the database that answers is a standby, or takes no writes; try again, and if it stays \
                            so give the address of the primary, or all hosts";
             return Error::unavailable("database-read-only", message).caused_by(error);
         }
         match Failure::of(&error) {
-            Failure::Connection => Error::unavailable(
-                "database-unavailable",
-                "the database cannot be reached just now; try again",
-            )
-            .caused_by(error),
+            Failure::Connection => {
+                Error::unavailable("database-unavailable", "the database cannot be reached; try again").caused_by(error)
+            }
             Failure::Busy | Failure::Timeout => {
-                Error::unavailable("database-busy", "the database could not do this just now; try again")
-                    .caused_by(error)
+                Error::unavailable("database-busy", "the database was busy; try again").caused_by(error)
             }
             Failure::Fault => {
                 let code = error.code().map_or("", SqlState::code);
                 let what = match code.get(..2) {
-                    Some("25") => "it is read-only or in another state than it should be",
-                    Some("42") => "a right is missing, or the schema is not as it should be",
+                    Some("25") => "it is read-only or in a wrong state",
+                    Some("42") => "a right is missing, or the schema was changed",
                     Some("53") => "it has run out of memory, connections or disk",
                     Some("58") => "its operating system reports an error",
                     Some("23") => "a partition is missing",
@@ -97,7 +94,7 @@ impl From<tokio_postgres::Error> for Error {
                 };
                 let message = format!(
                     "the database refuses this for a reason that is not the request's: {what} (SQLSTATE {code}); try again \
-                     once that is repaired"
+                     after the repair"
                 );
                 Error::unavailable("database-fault", message).caused_by(error)
             }
@@ -110,12 +107,12 @@ impl From<tokio_postgres::Error> for Error {
     }
 }
 
-/// Whether an error leaves open if the statement that was sent was carried out.
+/// Whether an error leaves open if the statement was executed.
 pub(crate) fn is_in_doubt(error: &Error) -> bool {
     matches!(error.code(), "database-unavailable" | "database-timeout" | "failpoint")
 }
 
-/// Bounds a database await: past the deadline the answer is in doubt, as if the connection had died.
+/// Bounds a database call: after the deadline its outcome is in doubt, as after a lost connection.
 pub(crate) async fn within<T, E>(deadline: Duration, work: impl Future<Output = Result<T, E>>) -> Result<T>
 where
     Error: From<E>,

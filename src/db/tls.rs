@@ -1,4 +1,4 @@
-//! Encryption without asking by whom, for `sslmode=prefer`.
+//! Encryption without verification of the server, for `sslmode=prefer`.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 
-/// Takes any certificate whose key the server really has. It keeps listeners out, not impostors.
+/// Accepts any certificate whose key the server has: this protects against eavesdroppers, not impostors.
 #[derive(Debug)]
 pub(super) struct UnverifiedServer(pub(super) Arc<CryptoProvider>);
 

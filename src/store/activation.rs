@@ -1,19 +1,18 @@
-//! What a publish leaves to do that makes the activation strategy of a workflow another.
+//! Finishes a publish that changes the activation strategy of a workflow.
 //!
-//! A start that was accepted, and a burst that was committed, by a statement whose snapshot is older than the publish
-//! has written no row that the new strategy would find; and it may have no transaction id yet when the publish commits,
-//! so that no comparison of ids tells whether it is over. But whoever writes holds the lock of the table of work before
-//! his statement takes its snapshot.
+//! A start or a burst that a statement with a snapshot older than the publish writes leaves no row that the new strategy
+//! finds. Its transaction may have no id yet when the publish commits, so ids do not tell whether it has ended. But every
+//! writer locks the table of work before its statement takes a snapshot.
 //!
 //! # Invariants
 //!
-//! - Until what was there before is noted (`definition.seeding` is 2), every start under the new strategy is refused as
-//!   busy, and writes nothing. Starts of other workflows do not notice.
-//! - The notes are made by a transaction that begins when all are gone that had the table of work locked after the
-//!   publish was committed: it sees everything that could not see the publish.
-//! - What is noted and ended, or took another correlation id, in the same moment is thrown away by a second step, after
-//!   the same wait; until then the row counts only while what it tells is so.
-//! - Each step is done once, whoever does it: the publisher, or after his death a job of the cluster.
+//! - Until earlier instances are counted (`definition.seeding` is 2), every start under the new strategy is refused as busy
+//!   and writes nothing. Starts of other workflows are not affected.
+//! - They are counted by a transaction that begins after all transactions have ended that had locked the table of work when
+//!   the publish was committed: it sees everything that did not see the publish.
+//! - A second step, after the same wait, removes rows whose instance ended or changed its correlation id meanwhile; until then
+//!   such a row counts only while it is still true.
+//! - Each step is done once: by the publisher, or after its death by a job of the cluster.
 
 use std::time::Duration;
 
@@ -36,27 +35,28 @@ const LOCK: &str = include_str!("../../sql/queries/definition/lock.sql");
 const TRIGGER_LOCK: &str = include_str!("../../sql/queries/trigger/lock.sql");
 const TRIGGER_MATCH: &str = include_str!("../../sql/queries/trigger/match_inbox.sql");
 
-/// How long the transactions of others are waited for, before it is left to a later turn.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long to wait for other transactions before the step is left to a later attempt.
+const WRITERS_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How often it is looked whether they are over.
-const LOOK: Duration = Duration::from_millis(5);
+/// The interval between two checks for these transactions.
+const WRITERS_INTERVAL: Duration = Duration::from_millis(5);
 
-/// How long a step may take: it reads what runs, and what ran, of a workflow, or with correlation ids of all.
+/// How long a step may take: it reads the instances of a workflow, or all with a correlation id.
 const STEP_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What makes a start wait, or an event, for a strategy that was published a moment ago, and how often it asks.
-pub(super) const UNSEEDED_PATIENCE: Duration = Duration::from_secs(3);
-pub(super) const UNSEEDED_LOOK: Duration = Duration::from_millis(20);
+/// How long a start or an event waits for a strategy that was published a moment ago, and the interval between two attempts.
+pub(super) const UNSEEDED_TIMEOUT: Duration = Duration::from_secs(3);
+pub(super) const UNSEEDED_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The error of a start, or of an event, whose patience is over.
+/// The error for a start or an event after that timeout.
 pub(super) fn unseeded() -> Error {
     Error::unavailable(
         "database-busy",
-        "the activation strategy of the workflow was published a moment ago, and what runs is being counted; try again",
+        "the activation strategy of the workflow was published a moment ago, and its running instances are being counted; try again",
     )
 }
 
+/// A definition with a step to do.
 struct Stage {
     tenant: String,
     definition: String,
@@ -80,33 +80,38 @@ async fn stages(pool: &Pool, tenant: Option<&str>, definition: Option<&str>) -> 
         .collect())
 }
 
-/// Does what a publish has left to do, if anything. [`Error::is_unavailable`]: a transaction of others did not end in
-/// time; it is to be done later. Dropped half-way, each step is done or not.
-pub(crate) async fn settle(pool: &Pool, lock_class: i32, tenant: &TenantId, definition: &DefinitionId) -> Result<()> {
-    while settle_those(pool, lock_class, Some(tenant.as_str()), Some(definition.as_str())).await? {}
+/// Does the steps that a publish left, if any. [`Error::is_unavailable`]: another transaction did not end in time, and a later
+/// attempt does them. Dropped, each step is done or not.
+pub(crate) async fn finish_publish(
+    pool: &Pool,
+    lock_class: i32,
+    tenant: &TenantId,
+    definition: &DefinitionId,
+) -> Result<()> {
+    while finish_step(pool, lock_class, Some(tenant.as_str()), Some(definition.as_str())).await? {}
     Ok(())
 }
 
-/// Does what publishers have left to do who died, or lost their patience. One that fails keeps no other from its turn;
-/// the last error is told.
-pub(crate) async fn settle_all(pool: &Pool, lock_class: i32) -> Result<()> {
+/// Does the steps that publishers left that died or timed out. One that fails does not stop the others; returns the last
+/// error.
+pub(crate) async fn finish_all_publishes(pool: &Pool, lock_class: i32) -> Result<()> {
     // Each has two steps at most, and a new publish has its own publisher.
     for _ in 0..2 {
-        if !settle_those(pool, lock_class, None, None).await? {
+        if !finish_step(pool, lock_class, None, None).await? {
             break;
         }
     }
     Ok(())
 }
 
-/// One step of each; whether there was any.
-async fn settle_those(pool: &Pool, lock_class: i32, tenant: Option<&str>, definition: Option<&str>) -> Result<bool> {
-    // Before the wait: a publish that comes later is not meant, and its steps are found not to be these.
+/// Does one step of each definition; returns whether there was any.
+async fn finish_step(pool: &Pool, lock_class: i32, tenant: Option<&str>, definition: Option<&str>) -> Result<bool> {
+    // Read before the wait: a later publish is not included, and changes the step.
     let stages = stages(pool, tenant, definition).await?;
     if stages.is_empty() {
         return Ok(false);
     }
-    writers_end(pool).await?;
+    wait_for_writers(pool).await?;
     failpoint::hit("activation.waited").await?;
     let mut outcome = Ok(true);
     for stage in stages {
@@ -119,21 +124,21 @@ async fn settle_those(pool: &Pool, lock_class: i32, tenant: Option<&str>, defini
     outcome
 }
 
-/// Waits until every transaction is over that is writing work now.
-async fn writers_end(pool: &Pool) -> Result<()> {
-    let until = Instant::now() + PATIENCE;
-    let mut left: Option<Vec<String>> = None;
+/// Waits until every transaction has ended that writes work now.
+async fn wait_for_writers(pool: &Pool) -> Result<()> {
+    let until = Instant::now() + WRITERS_TIMEOUT;
+    let mut remaining: Option<Vec<String>> = None;
     loop {
-        let still: Vec<String> = pool.query_one(WRITERS, &[&left]).await?.get("writers");
+        let still: Vec<String> = pool.query_one(WRITERS, &[&remaining]).await?.get("writers");
         if still.is_empty() {
             return Ok(());
         }
         if Instant::now() >= until {
             return Err(unseeded().caused_by(format!("{} transactions do not end", still.len())));
         }
-        left = Some(still);
+        remaining = Some(still);
         failpoint::hit("activation.waits").await?;
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(WRITERS_INTERVAL).await;
     }
 }
 
@@ -150,7 +155,7 @@ async fn step(client: &Object, lock_class: i32, stage: &Stage) -> Result<()> {
     }
     if stage.seeding == Seeding::Seed.number() {
         client.execute(SEED, &[tenant, definition, &stage.activation]).await?;
-        matched(client, lock_class, stage).await?;
+        match_inbox(client, lock_class, stage).await?;
     } else {
         client.execute(SWEEP, &[tenant, definition]).await?;
     }
@@ -158,8 +163,8 @@ async fn step(client: &Object, lock_class: i32, stage: &Stage) -> Result<()> {
     Ok(())
 }
 
-/// Starts what the inbox keeps for the triggers: the publish could not, as it did not know what counts.
-async fn matched(client: &Object, lock_class: i32, stage: &Stage) -> Result<()> {
+/// Starts instances for stimuli in the inbox that match the triggers: the publish could not, before instances were counted.
+async fn match_inbox(client: &Object, lock_class: i32, stage: &Stage) -> Result<()> {
     let (tenant, definition) = (&stage.tenant, &stage.definition);
     let rows = client.query(TRIGGERS, &[tenant, definition]).await?;
     let at = columns!(rows; hash)?;
@@ -176,17 +181,17 @@ async fn matched(client: &Object, lock_class: i32, stage: &Stage) -> Result<()> 
         .query_one(TRIGGER_MATCH, &[tenant, definition])
         .await?
         .get("refused");
-    tell_refused(definition, refused);
+    log_refused(definition, refused);
     Ok(())
 }
 
-/// Notes in the log what a publish has refused.
-pub(super) fn tell_refused(workflow: &str, refused: i64) {
+/// Logs the starts that a publish refused.
+pub(super) fn log_refused(workflow: &str, refused: i64) {
     if refused > 0 {
         tracing::info!(
             workflow,
             refused,
-            "the activation strategy refused starts by events that were kept"
+            "the activation strategy refused starts by events from the inbox"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Which activity types versions use, which of them a node does not know, and what waits for a node that does.
+//! The activity types that versions use, which of them a node does not know, and the work that no node can run.
 
 use super::claim::VersionKey;
 use crate::Result;
@@ -11,7 +11,7 @@ const LACKING: &str = include_str!("../../sql/queries/activity_type/lacking.sql"
 const LACKS: &str = include_str!("../../sql/queries/activity_type/set_missing.sql");
 const STRANDED: &str = include_str!("../../sql/queries/activity_type/count_stranded.sql");
 
-/// Versions that were published and whose activity types nobody has written down, behind a given one; some dozens.
+/// A page of published versions whose activity types are not recorded yet, after a given version.
 pub(crate) async fn unsurveyed_versions(pool: &Pool, behind: &VersionKey) -> Result<Vec<VersionKey>> {
     let rows = pool
         .query(UNSURVEYED, &[&behind.0.as_str(), &behind.1.as_str()])
@@ -29,37 +29,37 @@ fn version(at: VersionColumns, row: &tokio_postgres::Row) -> VersionKey {
     )
 }
 
-/// Writes down the activity types of a version.
+/// Records the activity types of a version.
 pub(crate) async fn record(pool: &Pool, key: &VersionKey, types: &[String]) -> Result<()> {
     pool.query(SURVEY, &[&key.0.as_str(), &key.1.as_str(), &types]).await?;
     Ok(())
 }
 
-/// Versions that use other activity types than those that are known, with these.
+/// The versions that use activity types other than the known ones, with those types.
 pub(crate) async fn unsupported_versions(pool: &Pool, known: &[String]) -> Result<Vec<(VersionKey, Vec<String>)>> {
     let rows = pool.query(LACKING, &[&known]).await?;
     let (at, types) = (VersionColumns::of(&rows)?, column(&rows, "missing")?);
     Ok(rows.iter().map(|row| (version(at, row), row.get(types))).collect())
 }
 
-/// A node says what it lacks.
+/// Records in the row of a node which activity types it does not know.
 pub(crate) async fn report_missing(pool: &Pool, incarnation: Incarnation, lacks: &[String]) -> Result<()> {
     pool.query(LACKS, &[&incarnation.0, &lacks]).await?;
     Ok(())
 }
 
-/// Work that no live node can do.
+/// Work that no live node can run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stranded {
     pub(crate) definition: String,
     pub(crate) version: i32,
-    /// What the nodes do not know of it.
+    /// The activity types that no node knows.
     pub(crate) lacking: Vec<String>,
-    /// Rows that wait; a thousand may be more.
+    /// How many rows wait; counted up to a thousand.
     pub(crate) waiting: i64,
 }
 
-/// What waits and no live node can do.
+/// The work that no live node can run, by version.
 pub(crate) async fn stranded(pool: &Pool) -> Result<Vec<Stranded>> {
     let rows = pool.query(STRANDED, &[]).await?;
     let at = columns!(rows; definition_id, version, missing, waiting)?;

@@ -1,4 +1,4 @@
-//! The invariants, as one statement.
+//! The invariants of the schema, as one statement.
 
 use serde::Serialize;
 use tokio_postgres::Client;
@@ -8,22 +8,22 @@ use crate::db::{columns, within};
 
 const CHECK: &str = include_str!("../../sql/queries/check/invariants.sql");
 
-/// The scan of a large database takes its time.
+/// A scan of a large database takes minutes.
 const DEADLINE: std::time::Duration = std::time::Duration::from_secs(600);
 
-/// An invariant that is broken.
+/// An invariant that does not hold.
 #[derive(Clone, Debug, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct Violation {
-    /// Which one.
+    /// The name of the invariant.
     pub invariant: String,
-    /// How many rows break it.
+    /// How many rows violate it.
     pub count: i64,
-    /// One of them.
+    /// One of these rows.
     pub sample: Option<String>,
 }
 
-/// Proves the invariants; an empty list is what everybody hopes for.
+/// Checks the invariants; an empty list means that all hold.
 pub(crate) async fn check(client: &Client) -> Result<Vec<Violation>> {
     within(DEADLINE, client.batch_execute("SET statement_timeout = 0")).await?;
     let rows = within(DEADLINE, client.query(CHECK, &[])).await?;

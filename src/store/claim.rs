@@ -1,11 +1,11 @@
-//! What is to be done, and by whom: peek, claim, load, hand back.
+//! Polls work, claims it, loads the instances and releases claims.
 //!
 //! # Invariants
 //!
-//! - A peek locks and claims nothing. Only rows of instances whose lock the caller holds are claimed, so nothing is
-//!   ever handed back because somebody else had the lock.
-//! - The load is a statement after the claim, whose snapshot sees every commit that came before the lock was ours.
-//! - `claim_no` grows with each claim; whoever was stripped of a row finds another number there.
+//! - A poll locks and claims nothing. Only rows of instances whose lock the caller holds are claimed, so no claim is ever
+//!   released for want of the lock.
+//! - The load is a statement after the claim, whose snapshot sees every commit before the lock was taken.
+//! - `claim_no` grows with each claim: it is the fencing token of a row.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -34,39 +34,38 @@ const RELEASE: &str = include_str!("../../sql/queries/work/release.sql");
 const DISCARD: &str = include_str!("../../sql/queries/work/discard.sql");
 const MINE: &str = include_str!("../../sql/queries/work/list_claimed.sql");
 
-/// A lost claim after a crash of the server is only claimed again: no flush. And one plan for all claims: the server would
-/// plan small ones anew, each time, for longer than they take. Only for the transaction: RESET would bring back what the
-/// server has for others.
+/// A claim that a crash of the server loses is only claimed again: no flush. One plan for all claims: to plan a small one anew
+/// takes longer than to execute it. Set for the transaction only, as RESET would restore the server's default.
 const BEGIN_RELAXED: &str = "BEGIN; SET LOCAL synchronous_commit = off; SET LOCAL plan_cache_mode = force_generic_plan";
 
-/// The most rows of one instance that one burst consumes.
+/// The most rows of one instance per burst.
 const PER_BURST: i64 = 100;
 
-/// From so many crashes on a row is run alone; as the statements say.
+/// From so many crashes on a row is isolated: it runs alone. The statements have the same number.
 const ISOLATE_AFTER_CRASHES: i32 = 2;
 
-/// Which instance of which tenant.
+/// An instance of a tenant.
 pub(crate) type InstanceKey = (TenantId, InstanceId);
 
-/// Which version of a definition of which tenant.
+/// A version of a definition of a tenant.
 pub(crate) type VersionKey = (TenantId, VersionId);
 
-/// A claimed row with what it says.
+/// A claimed row with its content.
 #[derive(Clone, Debug)]
 pub(crate) struct ClaimedRow {
     pub(crate) claim: Claim,
-    /// None: a delay that came due.
+    /// None: a timer that came due.
     pub(crate) instruction: Option<(WorkKind, Value)>,
-    /// Of a start: what it runs.
+    /// Of a start: the version that it runs.
     pub(crate) definition: Option<DefinitionRef>,
     pub(crate) failures: i32,
     pub(crate) crashes: i32,
-    /// When it was claimed: not before it was due.
+    /// The time of the claim, which is not before the row was due.
     pub(crate) clock: DatabaseClock,
 }
 
 impl ClaimedRow {
-    /// The row, if it is one whose door wants to know whether it met anything.
+    /// The row, if a caller may wait to learn whether it matched anything.
     pub(crate) fn awaited_work(&self) -> Option<WorkId> {
         match (&self.claim, &self.instruction) {
             (Claim::Work(work, _), Some((WorkKind::Resume | WorkKind::Cancel, _))) => Some(*work),
@@ -74,13 +73,13 @@ impl ClaimedRow {
         }
     }
 
-    /// It was in the hands of two processes that died, and is run alone.
+    /// Two processes died with it claimed: it runs alone.
     pub(crate) fn is_isolated(&self) -> bool {
         self.crashes >= ISOLATE_AFTER_CRASHES
     }
 }
 
-/// An instance as it stands in the database.
+/// An instance as loaded.
 #[derive(Clone, Debug)]
 pub(crate) struct LoadedRow {
     pub(crate) version: InstanceVersion,
@@ -89,11 +88,11 @@ pub(crate) struct LoadedRow {
     pub(crate) life: Life,
 }
 
-/// What a claim brought for one instance.
+/// The claimed rows of one instance, and the instance.
 #[derive(Debug, Default)]
 pub(crate) struct ClaimedInstance {
     pub(crate) rows: Vec<ClaimedRow>,
-    /// Claimed, but nobody here can read them.
+    /// Claimed rows that this build cannot read.
     pub(crate) unreadable: Vec<Claim>,
     pub(crate) loaded: Option<LoadedRow>,
 }
@@ -104,20 +103,20 @@ fn columns(keys: &[InstanceKey]) -> (Vec<&str>, Vec<&str>) {
         .unzip()
 }
 
-/// What a peek saw.
+/// The result of a poll.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PolledWork {
-    /// Instances that have something to do now, oldest first.
+    /// Instances with due work, oldest first.
     pub(crate) instances: Vec<InstanceKey>,
-    /// How many of the oldest rows each of them has.
+    /// How many of the polled rows each of them has.
     pub(crate) rows: Vec<i64>,
-    /// The limit was reached: there may be more instances, behind the rows of those.
+    /// The limit was reached: more instances may follow.
     pub(crate) full: bool,
-    /// There are rows among them that have been in the hands of two processes that died.
+    /// Isolated rows are among them.
     pub(crate) isolated: bool,
-    /// How long it is from now until the next row is due that is not due yet, if that was asked.
+    /// How long until the next row is due, if the poll read that.
     pub(crate) next_due: Option<Duration>,
-    /// Since when the last of them waits, if that was asked.
+    /// The due time of the last of them, if the poll read that.
     pub(crate) last: Option<DateTime<Utc>>,
 }
 
@@ -134,7 +133,7 @@ impl PolledWork {
     }
 }
 
-/// Which part of what waits is looked at: of so many, that of this number from zero.
+/// A shard of the backlog: of `count` shards that with this index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shard {
     pub(crate) count: i32,
@@ -145,8 +144,8 @@ impl Shard {
     pub(crate) const WHOLE: Shard = Shard { count: 1, index: 0 };
 }
 
-/// Looks at the oldest `limit` rows, of instances other than those that `except` names; also at rows that have been in
-/// the hands of two processes that died, or not. Rows that were due before `since` are not looked at.
+/// Polls the oldest `limit` rows of a shard that were due at `since` or later, without the instances in `except`; with
+/// `isolated`, isolated rows too.
 pub(crate) async fn poll_work(
     pool: &Pool,
     limit: usize,
@@ -158,8 +157,7 @@ pub(crate) async fn poll_work(
     poll_rows(pool, limit, except, isolated, since, None, shard).await
 }
 
-/// The same for what has waited for less than `age`, by the database's clock: what waits longer is left to other looks,
-/// and so is what has been in the hands of two processes that died.
+/// The same for rows that have waited for less than `age`, by the database's clock, without isolated rows.
 pub(crate) async fn poll_recent_work(
     pool: &Pool,
     limit: usize,
@@ -217,17 +215,17 @@ fn micros(count: i64) -> Duration {
     Duration::from_micros(u64::try_from(count).unwrap_or(0))
 }
 
-/// What a node leaves out that cannot run every version.
+/// What the poll of a node leaves out that cannot run every version.
 #[derive(Debug)]
 pub(crate) struct VersionFilter<'a> {
     /// The versions that it cannot run.
     pub(crate) unsupported: &'a [VersionKey],
-    /// Older rows are not looked at; none: all are.
+    /// Older rows are left out; none: no row is.
     pub(crate) since: Option<DateTime<Utc>>,
 }
 
-/// The same for a node that cannot run every version; with the time before which it need not look again for some time:
-/// that of the oldest row that was found, or of this look.
+/// The same for a node that cannot run every version; also returns the time from which its next polls can start: that of the
+/// oldest row that was found, or of this poll.
 pub(crate) async fn poll_supported_work(
     pool: &Pool,
     limit: usize,
@@ -272,7 +270,7 @@ pub(crate) async fn poll_supported_work(
     Ok((seen, oldest))
 }
 
-/// How long a node that cannot run these versions need not look; none: until it is told.
+/// How long until work is due for a node that cannot run these versions; none: there is none.
 pub(crate) async fn next_supported_due(pool: &Pool, unsupported: &[VersionKey]) -> Result<Option<Duration>> {
     let (tenants, versions) = version_columns(unsupported);
     let count: Option<i64> = pool
@@ -288,13 +286,13 @@ fn version_columns(keys: &[VersionKey]) -> (Vec<&str>, Vec<&str>) {
         .unzip()
 }
 
-/// Claims what is to be done for these instances, and loads them. The caller holds their locks. If `suspect`, one row
-/// that has been in the hands of two processes that died is among it, if there is any: alone of its instance.
+/// Claims the due work of these instances and loads them. The caller holds their locks. With `isolated`, one isolated row is
+/// claimed too, if there is any: alone of its instance. Not cancellation safe: dropped, the rows may be claimed.
 pub(crate) async fn claim(
     pool: &Pool,
     incarnation: Incarnation,
     keys: &[InstanceKey],
-    suspect: bool,
+    isolated: bool,
 ) -> Result<HashMap<InstanceKey, ClaimedInstance>> {
     failpoint::hit("claim.before").await?;
     let (tenants, instances) = columns(keys);
@@ -303,7 +301,7 @@ pub(crate) async fn claim(
     let sent = within(ANSWER_TIMEOUT, async {
         let claim = client.prepare_cached(CLAIM).await?;
         let load = client.prepare_cached(LOAD).await?;
-        let claim_params: [&(dyn ToSql + Sync); 5] = [&incarnation.0, &tenants, &instances, &PER_BURST, &suspect];
+        let claim_params: [&(dyn ToSql + Sync); 5] = [&incarnation.0, &tenants, &instances, &PER_BURST, &isolated];
         let load_params: [&(dyn ToSql + Sync); 2] = [&tenants, &instances];
         let (begun, claimed, loaded, committed) = futures_util::join!(
             client.batch_execute(BEGIN_RELAXED),
@@ -332,7 +330,7 @@ pub(crate) async fn claim(
         match claimed_row(row_at, row, claim.clone()) {
             Ok(row) => instance.rows.push(row),
             Err(error) => {
-                tracing::error!(?claim, %error, "a row of work cannot be read; it is tried again much later");
+                tracing::error!(?claim, %error, "a claimed row cannot be read; it is released and retried later");
                 instance.unreadable.push(claim);
             }
         }
@@ -399,10 +397,10 @@ fn claimed_row(at: RowColumns, row: &tokio_postgres::Row, claim: Claim) -> Resul
         Some(number) => {
             let kind = WorkKind::from_number(number)
                 .ok_or_else(|| Error::internal(format!("work of the unknown kind {number}; a newer node wrote it")))?;
-            // JSON that Postgres takes and we do not, as it nests too deep.
+            // Postgres accepts JSON that nests too deep for serde_json.
             let body: Option<Value> = row
                 .try_get(at.body)
-                .map_err(|error| Error::internal("its body cannot be read").caused_by(error))?;
+                .map_err(|error| Error::internal("the body of a row of work cannot be read").caused_by(error))?;
             Some((kind, body.unwrap_or(Value::Null)))
         }
     };
@@ -423,32 +421,32 @@ fn claimed_row(at: RowColumns, row: &tokio_postgres::Row, claim: Claim) -> Resul
     })
 }
 
-/// Who is to blame that rows are handed back.
+/// Why a claim is released; decides which counter grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReleaseCause<'a> {
     None,
-    /// The database, a neighbour, the moment: it is tried again with more patience each time, but never given up.
+    /// A transient failure: retried with a growing backoff, never a dead letter.
     Transient,
-    /// The row itself, for this reason: at its twentieth failure it becomes a dead letter.
+    /// A failure of the row itself, for this reason: the twentieth makes it a dead letter.
     Row(&'a str),
 }
 
-/// How rows are handed back.
+/// How a claim is released.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Release<'a> {
     pub(crate) cause: ReleaseCause<'a>,
-    /// Nobody claims them before that.
+    /// How long no node claims the rows.
     pub(crate) pause: Duration,
 }
 
 impl<'a> Release<'a> {
-    /// At once, and nobody is to blame.
+    /// Without a pause, and no counter grows.
     pub(crate) const IMMEDIATE: Release<'static> = Release {
         cause: ReleaseCause::None,
         pause: Duration::ZERO,
     };
 
-    /// After a burst could not be run, or its outcome could not be written.
+    /// After a burst failed to run or to be committed.
     pub(crate) fn after(error: &Error, reason: &'a str, pause: Duration) -> Self {
         let cause = if error.is_transient() || error.is_unknown_outcome() {
             ReleaseCause::Transient
@@ -459,7 +457,7 @@ impl<'a> Release<'a> {
     }
 }
 
-/// Hands rows back. Rows that are no longer ours are left alone.
+/// Releases claims. Rows that this incarnation no longer holds are left alone.
 pub(crate) async fn release(
     pool: &Pool,
     incarnation: Incarnation,
@@ -499,12 +497,12 @@ pub(crate) async fn release(
     ];
     let dead: i64 = pool.query_one(RELEASE, &params).await?.get("dead");
     if dead > 0 {
-        tracing::error!(instance = %key.1, dead, reason, "rows that failed again and again became dead letters");
+        tracing::error!(instance = %key.1, dead, reason, "rows that failed too often became dead letters");
     }
     Ok(())
 }
 
-/// Throws away claimed instructions that can have no effect.
+/// Deletes claimed rows of work that can have no effect.
 pub(crate) async fn discard_work(
     pool: &Pool,
     incarnation: Incarnation,
@@ -523,7 +521,7 @@ pub(crate) async fn discard_work(
     Ok(())
 }
 
-/// Every row that the database shows as claimed by this incarnation.
+/// Every row that is claimed by this incarnation in the database.
 pub(crate) async fn claimed_by(pool: &Pool, incarnation: Incarnation) -> Result<Vec<(InstanceKey, Claim)>> {
     let rows = pool.query(MINE, &[&incarnation.0]).await?;
     let (key_at, claim_at) = (KeyColumns::of(&rows)?, ClaimColumns::of(&rows)?);

@@ -1,8 +1,8 @@
 //! Workflow definitions: immutable versions once published, drafts until then.
 //!
-//! A save or a publish holds the lock of its definition id, so that versions count without gaps and one draft is the
-//! newest. Whatever changes what is shown of a published version counts the revision in its own transaction (a sequence
-//! would show 2 before 1 is committed), and tells all nodes: there NOTIFY may ride, as it is rare.
+//! A save or a publish holds the lock of its definition id, so that versions count without gaps and one draft is the newest.
+//! Every change of a published version increments the revision in its own transaction (a sequence would show 2 before 1 is
+//! committed) and notifies all nodes; NOTIFY is part of the transaction, as publishes are rare.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ const FIND: &str = include_str!("../../sql/queries/definition/find.sql");
 const BODY: &str = include_str!("../../sql/queries/definition/body.sql");
 const LIST: &str = include_str!("../../sql/queries/definition/list.sql");
 
-/// A version as it is kept. Whether it is the newest or the published one stands beside the body, not in it.
+/// A stored version. Whether it is the newest or the published one is not part of the body.
 #[derive(Clone, Debug)]
 pub(crate) struct DefinitionRow {
     pub(crate) version_id: VersionId,
@@ -52,7 +52,7 @@ pub(crate) struct DefinitionRow {
     pub(crate) body: Arc<Value>,
 }
 
-/// JSON as the server has sent it, not parsed yet.
+/// JSON as the server sent it, not parsed yet.
 struct JsonText(Vec<u8>);
 
 impl<'a> FromSql<'a> for JsonText {
@@ -65,14 +65,14 @@ impl<'a> FromSql<'a> for JsonText {
     }
 }
 
-/// A definition on its way in.
+/// A definition to save.
 #[derive(Clone, Debug)]
 pub(crate) struct NewDefinition {
     pub(crate) tenant: TenantId,
-    /// The id that it came with, used if it is free.
+    /// The version id of the request, used if it is free.
     pub(crate) version_id: Option<VersionId>,
     pub(crate) definition_id: DefinitionId,
-    /// The version that it came with; a first draft keeps it.
+    /// The version of the request; a first draft keeps it.
     pub(crate) version: i32,
     pub(crate) name: Option<String>,
     pub(crate) description: Option<String>,
@@ -81,7 +81,7 @@ pub(crate) struct NewDefinition {
     pub(crate) body: Arc<Value>,
 }
 
-/// What a published version is started by.
+/// A trigger of a published version.
 #[derive(Clone, Debug)]
 pub(crate) struct TriggerRow {
     pub(crate) activity_id: String,
@@ -90,15 +90,15 @@ pub(crate) struct TriggerRow {
     pub(crate) payload: Value,
 }
 
-/// What starts a published version by itself.
+/// What starts instances of a published version.
 #[derive(Clone, Copy)]
-pub(crate) struct Starts<'a> {
+pub(crate) struct StartSources<'a> {
     pub(crate) triggers: &'a [TriggerRow],
     pub(crate) schedules: &'a dyn Planner,
 }
 
-impl<'a> Starts<'a> {
-    /// By triggers alone.
+impl<'a> StartSources<'a> {
+    /// Triggers only.
     #[cfg(test)]
     pub(crate) fn by(triggers: &'a [TriggerRow]) -> Self {
         Self {
@@ -108,31 +108,31 @@ impl<'a> Starts<'a> {
     }
 }
 
-/// What a save came to.
+/// The result of a save.
 #[derive(Clone, Debug)]
 pub(crate) struct Saved {
-    /// The newest version as it now stands.
+    /// The newest version after the save.
     pub(crate) row: DefinitionRow,
-    /// Nothing was written: the newest version was published before, and says the same.
+    /// Nothing was written: the newest version is published and equal.
     pub(crate) is_unchanged: bool,
 }
 
-/// What a publish came to.
+/// The result of a publish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PublishOutcome {
     /// It is published now.
     Published,
-    /// The draft changed since the caller looked: nothing was done.
+    /// The draft changed since it was validated: nothing was written.
     Changed,
 }
 
-/// Saves a draft: changes the newest version if that was never published, else adds one. With `publish`, publishes it
-/// in the same transaction, with what starts it. Where the newest version is published and says the same, neither is done.
+/// Saves a draft: changes the newest version if that was never published, else adds one. With `publish`, publishes it in the
+/// same transaction with its start sources. If the newest version is published and equal, nothing is written.
 pub(crate) async fn save(
     pool: &Pool,
     lock_class: i32,
     new: &NewDefinition,
-    publish: Option<Starts<'_>>,
+    publish: Option<StartSources<'_>>,
 ) -> Result<Saved> {
     let connection = pool.exclusive().await?;
     let saved = within(
@@ -142,47 +142,47 @@ pub(crate) async fn save(
     .await?;
     connection.give_back();
     if publish.is_some() && !saved.is_unchanged {
-        settle(pool, lock_class, &new.tenant, &new.definition_id).await;
+        finish_publish(pool, lock_class, &new.tenant, &new.definition_id).await;
     }
     Ok(saved)
 }
 
-/// What the engine, not its author, says about a version, and what a client sends back as it got it.
-const OF_THE_ENGINE: [&str; 5] = ["id", "version", "createdAt", "isLatest", "isPublished"];
+/// Fields of a body that the engine sets and a client sends back.
+const ENGINE_FIELDS: [&str; 5] = ["id", "version", "createdAt", "isLatest", "isPublished"];
 
-/// Whether two bodies of one definition say the same.
-fn says_the_same(a: &Value, b: &Value) -> bool {
+/// Whether two bodies of one definition are equal but for [`ENGINE_FIELDS`].
+fn is_equivalent(a: &Value, b: &Value) -> bool {
     let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else {
         return a == b;
     };
     let covers = |a: &serde_json::Map<String, Value>, b: &serde_json::Map<String, Value>| {
-        let mut fields = a.iter().filter(|(name, _)| !OF_THE_ENGINE.contains(&name.as_str()));
+        let mut fields = a.iter().filter(|(name, _)| !ENGINE_FIELDS.contains(&name.as_str()));
         fields.all(|(name, value)| b.get(name) == Some(value))
     };
     covers(a, b) && covers(b, a)
 }
 
-/// Compares a body as it is kept with another one, away from the tasks' threads where that takes long.
+/// Compares a stored body with another one; a large one on a compute thread.
 async fn is_same(text: Vec<u8>, with: Arc<Value>, same: fn(&Value, &Value) -> bool) -> Result<bool> {
-    let kept = compute::parse(text).await?;
-    compute::run(compute::is_large(&kept), move || same(&kept, &with)).await
+    let stored = compute::parse(text).await?;
+    compute::run(compute::is_large(&stored), move || same(&stored, &with)).await
 }
 
-/// Notes what was started before, if the activation strategy is another now. The publish stands whatever comes of it:
-/// what is left is done by a job of the cluster, and starts are refused as busy until then.
-async fn settle(pool: &Pool, lock_class: i32, tenant: &TenantId, id: &DefinitionId) {
-    if let Err(error) = activation::settle(pool, lock_class, tenant, id).await {
-        tracing::warn!(workflow = id.as_str(), %error, "what counts against the activation strategy is noted later");
+/// Counts earlier instances if the activation strategy changed. If that fails, the publish stays valid: a job of the cluster
+/// does it later, and starts are refused as busy until then.
+async fn finish_publish(pool: &Pool, lock_class: i32, tenant: &TenantId, id: &DefinitionId) {
+    if let Err(error) = activation::finish_publish(pool, lock_class, tenant, id).await {
+        tracing::warn!(workflow = id.as_str(), %error, "the instances that count against the activation strategy are counted later");
     }
 }
 
-/// Publishes the newest version, if its body still is the one that was validated.
+/// Publishes the newest version if its body is still the validated one.
 pub(crate) async fn publish(
     pool: &Pool,
     lock_class: i32,
     tenant: &TenantId,
     validated: &DefinitionRow,
-    starts: Starts<'_>,
+    starts: StartSources<'_>,
 ) -> Result<PublishOutcome> {
     let connection = pool.exclusive().await?;
     let client = connection.client()?;
@@ -207,7 +207,7 @@ pub(crate) async fn publish(
     .await?;
     connection.give_back();
     if outcome == PublishOutcome::Published {
-        settle(pool, lock_class, tenant, &validated.definition_id).await;
+        finish_publish(pool, lock_class, tenant, &validated.definition_id).await;
     }
     Ok(outcome)
 }
@@ -251,7 +251,7 @@ async fn save_within(
     client: &Object,
     lock_class: i32,
     new: &NewDefinition,
-    publish: Option<Starts<'_>>,
+    publish: Option<StartSources<'_>>,
 ) -> Result<Saved> {
     let (tenant, id, body) = (&new.tenant, &new.definition_id, &*new.body);
     begin(client, lock_class, tenant, id).await?;
@@ -273,7 +273,7 @@ async fn save_within(
     let is_equal = match &mut head {
         Some(head) if head.is_published && head.is_system == new.is_system => {
             let text = std::mem::take(&mut head.body.0);
-            is_same(text, Arc::clone(&new.body), says_the_same).await?
+            is_same(text, Arc::clone(&new.body), is_equivalent).await?
         }
         _ => false,
     };
@@ -281,7 +281,7 @@ async fn save_within(
         Some(head) if is_equal => {
             let row = saved_row(new, head.version_id, head.version, head.created_at);
             let is_unchanged = match publish {
-                Some(starts) => starts_stand(client, tenant, id, starts).await?,
+                Some(starts) => has_start_sources(client, tenant, id, starts).await?,
                 None => true,
             };
             if is_unchanged {
@@ -294,7 +294,7 @@ async fn save_within(
                     is_unchanged,
                 });
             }
-            // Another build derives other triggers or schedules of the same words: they are written anew, for this version.
+            // Another build derives other triggers or schedules from the same body: they are written again for this version.
             row
         }
         Some(head) if !head.was_published => {
@@ -352,17 +352,22 @@ async fn save_within(
     })
 }
 
-/// Whether what starts a definition is there already.
-async fn starts_stand(client: &Object, tenant: &TenantId, id: &DefinitionId, starts: Starts<'_>) -> Result<bool> {
+/// Whether the start sources of a definition are already stored.
+async fn has_start_sources(
+    client: &Object,
+    tenant: &TenantId,
+    id: &DefinitionId,
+    starts: StartSources<'_>,
+) -> Result<bool> {
     let rows = client.query(TRIGGER_LIST, &[&tenant.as_str(), &id.as_str()]).await?;
     let at = columns!(rows; activity_id, hash)?;
-    let standing: BTreeSet<(String, Vec<u8>)> = rows
+    let stored: BTreeSet<(String, Vec<u8>)> = rows
         .iter()
         .map(|row| (row.get(at.activity_id), row.get(at.hash)))
         .collect();
     let wanted = starts.triggers.iter();
     let wanted = wanted.map(|trigger| (trigger.activity_id.clone(), trigger.hash.0.to_vec()));
-    Ok(standing == wanted.collect() && super::schedule::stand(client, tenant, id, starts.schedules).await?)
+    Ok(stored == wanted.collect() && super::schedule::are_planned(client, tenant, id, starts.schedules).await?)
 }
 
 fn saved_row(new: &NewDefinition, version_id: VersionId, version: i32, created_at: DateTime<Utc>) -> DefinitionRow {
@@ -386,14 +391,14 @@ async fn mark_published(
     tenant: &TenantId,
     id: &DefinitionId,
     version_id: &VersionId,
-    starts: Starts<'_>,
+    starts: StartSources<'_>,
 ) -> Result<()> {
     let triggers = starts.triggers;
-    // Before anything of activation: firing takes them in this order, too.
+    // Before the activation rows: firing locks them in this order, too.
     super::schedule::publish(client, tenant, id, starts.schedules).await?;
     let (tenant, id, version_id) = (tenant.as_str(), id.as_str(), version_id.as_str());
     if !triggers.is_empty() {
-        // Publishing a trigger counts as beginning to wait: in a statement before the match.
+        // A new trigger waits for stimuli, so their keys are locked in a statement before the match.
         let keys: Vec<i32> = triggers.iter().map(|trigger| trigger.hash.lock_key()).collect();
         client.execute(TRIGGER_LOCK, &[&lock_class, &keys]).await?;
     }
@@ -412,19 +417,19 @@ async fn mark_published(
         client
             .execute(TRIGGER_WRITE, &[&tenant, &id, &activities, &hashes, &names, &payloads])
             .await?;
-        // Not before what counts is known.
+        // Not before the running instances are counted.
         if !unseeded {
             let refused: i64 = client.query_one(TRIGGER_MATCH, &[&tenant, &id]).await?.get("refused");
-            activation::tell_refused(id, refused);
+            activation::log_refused(id, refused);
         }
     }
     failpoint::hit("publish.written").await?;
     Ok(())
 }
 
-/// Which version of a definition to find.
+/// Selects a version of a definition.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wanted {
+pub(crate) struct VersionSelector {
     pub(crate) definition_id: Option<DefinitionId>,
     pub(crate) version_id: Option<VersionId>,
     pub(crate) version: Option<i32>,
@@ -433,16 +438,16 @@ pub(crate) struct Wanted {
     pub(crate) draft: bool,
 }
 
-/// Finds one version; the published one first, then the newest.
-pub(crate) async fn find(pool: &Pool, tenant: &TenantId, wanted: &Wanted) -> Result<Option<DefinitionRow>> {
+/// Finds one version: the published one first, then the newest.
+pub(crate) async fn find(pool: &Pool, tenant: &TenantId, selector: &VersionSelector) -> Result<Option<DefinitionRow>> {
     let params: [&(dyn ToSql + Sync); 7] = [
         &tenant.as_str(),
-        &wanted.definition_id.as_ref().map(DefinitionId::as_str),
-        &wanted.version_id.as_ref().map(VersionId::as_str),
-        &wanted.version,
-        &wanted.published,
-        &wanted.latest,
-        &wanted.draft,
+        &selector.definition_id.as_ref().map(DefinitionId::as_str),
+        &selector.version_id.as_ref().map(VersionId::as_str),
+        &selector.version,
+        &selector.published,
+        &selector.latest,
+        &selector.draft,
     ];
     let Some(row) = pool.query_opt(FIND, &params).await? else {
         return Ok(None);
@@ -469,7 +474,7 @@ fn definition_row(at: DefinitionColumns, row: &tokio_postgres::Row, body: Arc<Va
     }
 }
 
-/// The body of a version, for compiling it.
+/// The body of a version, to compile it.
 pub(crate) async fn body(
     pool: &Pool,
     tenant: &TenantId,
@@ -486,10 +491,10 @@ pub(crate) async fn body(
     )))
 }
 
-/// Which versions to list.
+/// A filter for versions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ListFilter<'a> {
-    pub(crate) wanted: Wanted,
+    pub(crate) selector: VersionSelector,
     /// The newest and the published one.
     pub(crate) latest_and_published: bool,
     pub(crate) definition_ids: Vec<&'a str>,
@@ -498,15 +503,15 @@ pub(crate) struct ListFilter<'a> {
     pub(crate) offset: i64,
 }
 
-/// Lists a page, with how many there are in all.
+/// Lists a page, with the total number.
 pub(crate) async fn list(pool: &Pool, tenant: &TenantId, filter: &ListFilter<'_>) -> Result<(u64, Vec<DefinitionRow>)> {
     let params: [&(dyn ToSql + Sync); 10] = [
         &tenant.as_str(),
-        &filter.wanted.published,
-        &filter.wanted.latest,
+        &filter.selector.published,
+        &filter.selector.latest,
         &filter.latest_and_published,
-        &filter.wanted.draft,
-        &filter.wanted.version,
+        &filter.selector.draft,
+        &filter.selector.version,
         &filter.definition_ids,
         &filter.search,
         &filter.limit,

@@ -1,11 +1,11 @@
-//! An event is published once: to every bookmark that waits for it, to every trigger, else into the inbox.
+//! Publishes an event once: to every bookmark that waits for it and every trigger, else into the inbox.
 //!
-//! The stimulus key is locked exclusively in a statement before the one that matches: whoever begins to wait holds it
-//! shared in its commit, so that either we see the bookmark, or it sees our row in the inbox. In one statement the
+//! The stimulus key is locked exclusively in a statement before the one that matches. A commit that creates a bookmark holds
+//! the key shared, so either the publish sees the bookmark, or the commit sees the row in the inbox. In one statement the
 //! snapshot would be older than the lock, and both would miss.
 //!
-//! Every event has a key, its client's or a random one, that makes its fan-out happen once. So where it is in doubt whether one
-//! was published, it is published again under the same key: the former backend holds the key until it is known.
+//! Every event has an idempotency key, its client's or a random one. An event in doubt is published again under the same key,
+//! which the former backend holds until it ends.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tokio_postgres::Row;
 
-use super::activation::{UNSEEDED_LOOK, UNSEEDED_PATIENCE};
+use super::activation::{UNSEEDED_INTERVAL, UNSEEDED_TIMEOUT};
 use super::request::{IdempotencyKey, find_request};
 use crate::db::{ANSWER_TIMEOUT, Pool, is_in_doubt, within};
 use crate::failpoint;
@@ -24,11 +24,11 @@ use crate::{Error, Result};
 pub(super) const LOCK: &str = include_str!("../../sql/queries/event/lock.sql");
 pub(super) const PUBLISH: &str = include_str!("../../sql/queries/event/publish.sql");
 
-/// An event on its way in.
+/// An event to publish.
 #[derive(Clone, Debug)]
 pub(crate) struct NewEvent {
     pub(crate) tenant: TenantId,
-    /// The client's, or a random one, so that the fan-out happens once.
+    /// The client's key, or a random one.
     pub(crate) request: IdempotencyKey,
     pub(crate) hash: StimulusHash,
     /// The activity type that waits for such a stimulus.
@@ -37,47 +37,47 @@ pub(crate) struct NewEvent {
     pub(crate) correlation_id: Option<String>,
     pub(crate) instance: Option<InstanceId>,
     pub(crate) activity_execution_id: Option<String>,
-    /// How long the inbox keeps it.
+    /// How long the inbox keeps an unmatched event.
     pub(crate) lifetime: Duration,
 }
 
-/// How many rows an event became.
+/// How many rows of work an event became.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fanout {
     pub(crate) resumed: u64,
     pub(crate) started: u64,
     pub(crate) kept: bool,
-    /// Workflows that were not started, as their activation strategy refused it.
+    /// Workflows whose activation strategy refused the start.
     pub(crate) refused: Vec<String>,
-    /// It was published more than once under its key: what the first time made is not counted.
+    /// It was published more than once under its key; rows of the first attempt are not counted.
     pub(crate) doubted: bool,
 }
 
-/// How long an event in doubt is published again before it is called unknown, and the pauses between two tries, which double.
+/// How long an event in doubt is retried before its outcome is unknown, and the pauses between two attempts, which double.
 const DOUBT: Duration = Duration::from_secs(5);
 const DOUBT_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_DOUBT_PAUSE: Duration = Duration::from_secs(1);
 
-/// Publishes; an event whose key was used before changes nothing. While an activation strategy that was published a moment
-/// ago cannot be asked yet, it is tried again for a while; so it is while it is in doubt whether it was published.
+/// Publishes an event; one whose key was used before changes nothing. Retries for a while if an activation strategy that was
+/// published a moment ago is not ready, or if the outcome is in doubt. Dropped, the event may be published.
 pub(crate) async fn publish(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<Fanout> {
-    let patience = Instant::now() + UNSEEDED_PATIENCE;
+    let deadline = Instant::now() + UNSEEDED_TIMEOUT;
     let mut doubt_ends = None;
     let mut pause = DOUBT_PAUSE;
     loop {
         match publish_once(pool, lock_class, event).await {
             Err(error) if error.is_unknown_outcome() || (doubt_ends.is_some() && error.is_transient()) => {
-                // A server that refuses the password is not asked again for each event: registration asks it.
+                // A server that refuses the password is not retried for each event.
                 let is_over = Instant::now() >= *doubt_ends.get_or_insert_with(|| Instant::now() + DOUBT);
                 if is_over || error.code() == "database-refused" {
                     return Err(unknown(error));
                 }
-                tracing::debug!(%error, "an event is in doubt; it is published again under its key");
+                tracing::debug!(%error, "the outcome of an event is in doubt; it is published again under its key");
                 tokio::time::sleep(pause.mul_f64(rand::random_range(0.5..1.0))).await;
                 pause = (pause * 2).min(LONGEST_DOUBT_PAUSE);
             }
-            Err(error) if error.code() == "database-busy" && Instant::now() < patience => {
-                tokio::time::sleep(UNSEEDED_LOOK).await;
+            Err(error) if error.code() == "database-busy" && Instant::now() < deadline => {
+                tokio::time::sleep(UNSEEDED_INTERVAL).await;
             }
             outcome => {
                 return outcome.map(|fanout| Fanout {
@@ -90,7 +90,8 @@ pub(crate) async fn publish(pool: &Pool, lock_class: i32, event: &NewEvent) -> R
 }
 
 fn unknown(error: Error) -> Error {
-    let message = "the database went away while the event was accepted; publish it again with the same Idempotency-Key";
+    let message =
+        "the database connection was lost while the event was accepted; publish it again with the same Idempotency-Key";
     Error::unknown_outcome(message).caused_by(error)
 }
 
@@ -118,7 +119,7 @@ async fn publish_once(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<
         let lock = client.prepare_cached(LOCK).await?;
         let publish = client.prepare_cached(PUBLISH).await?;
         let lock_params: [&(dyn ToSql + Sync); 2] = [&lock_class, &key];
-        // One round trip; polled in this order, so they leave in this order.
+        // One round trip: `join!` polls in this order, so the statements are sent in this order.
         let (begun, locked, published, committed) = futures_util::join!(
             client.batch_execute("BEGIN"),
             client.query(&lock, &lock_params),
@@ -137,9 +138,11 @@ async fn publish_once(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<
         .await
         .map_err(|error| if is_in_doubt(&error) { unknown(error) } else { error })?;
     connection.give_back();
-    let row = rows.first().ok_or_else(|| Error::internal("an event gave no row"))?;
+    let row = rows
+        .first()
+        .ok_or_else(|| Error::internal("the publish of an event returned no row"))?;
     if count(row, "accepted") == 0 {
-        // Published before under this key; another fingerprint is refused.
+        // Published before under this key; another fingerprint is an error.
         find_request(pool, &event.tenant, &event.request).await?;
     }
     metrics::counter!("mainspring_events_total").increment(1);
@@ -150,7 +153,7 @@ fn count(row: &Row, name: &str) -> u64 {
     u64::try_from(row.get::<_, i64>(name)).unwrap_or(0)
 }
 
-/// What the statement that publishes says.
+/// Reads the result of the publish.
 pub(super) fn fanout(row: &Row) -> Fanout {
     Fanout {
         resumed: count(row, "resumed"),

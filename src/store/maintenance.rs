@@ -1,4 +1,4 @@
-//! What must be done now and then: partitions ahead of time, and what has expired.
+//! Periodic maintenance: partitions ahead of time, the purge of expired rows, vacuum, and the jobs of the cluster.
 
 use std::time::Duration;
 
@@ -20,26 +20,26 @@ const VACUUMS: [(&str, &str); 2] = [
     ("timer", "VACUUM (TRUNCATE false, SKIP_LOCKED) timer"),
 ];
 
-/// A table with more rows alive is left to the server's own vacuum.
-const FEW: f32 = 100_000.0;
+/// A table with more live rows is left to autovacuum.
+const VACUUM_MAX_ROWS: f32 = 100_000.0;
 
-/// So is one of so many bytes: far more than is consumed from one vacuum to the next.
-const SMALL: i64 = 128 * 1024 * 1024;
+/// So is a table with more bytes than are consumed from one vacuum to the next.
+const VACUUM_MAX_BYTES: i64 = 128 * 1024 * 1024;
 
-/// No row of work waits for so long, and no delay for so long after it was due: the longest pause, with its jitter, and the
-/// longest spread of a backlog of schedules are shorter.
+/// No row of work is postponed for so long, and no timer past its due time: longer than the longest pause with its jitter and
+/// than the longest spread of a backlog of schedules.
 pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(120);
 
-/// How many days ahead of today there are partitions.
+/// How many days ahead partitions exist.
 const DAYS_AHEAD: i32 = 7;
 
-/// Makes the partitions of yesterday, today and a week ahead. A node is not ready before that.
+/// Creates the partitions of yesterday, today and a week ahead. A node is not ready before they exist.
 pub(crate) async fn ensure_partitions(pool: &Pool) -> Result<()> {
     pool.query(PARTITIONS, &[&DAYS_AHEAD]).await?;
     Ok(())
 }
 
-/// As many rows of a table as one batch removes; fewer, and nothing is left.
+/// The most rows of a table that one batch purges; fewer mean that nothing is left.
 pub(crate) const PURGE_BATCH: i64 = 1000;
 
 /// Forgets what has expired, a bounded batch at a time; returns how much. `letters`: how long the dead letter of a stimulus
@@ -49,24 +49,28 @@ pub(crate) async fn purge_expired(pool: &Pool, letters: Duration) -> Result<i64>
     Ok(pool.query_one(PURGE_EXPIRED, &[&letters]).await?.get("purged"))
 }
 
-/// Makes due what was postponed before the server's clock was stepped back, a bounded batch at a time; returns how much.
+/// Makes a bounded batch of rows due that were postponed before the server's clock was stepped back; returns how many.
 pub(crate) async fn advance_postponed(pool: &Pool) -> Result<i64> {
     let longest = i64::try_from(LONGEST_WAIT.as_micros()).unwrap_or(i64::MAX);
     Ok(pool.query_one(ADVANCE_POSTPONED, &[&longest]).await?.get("advanced"))
 }
 
-/// Returns once everything that was committed before is flushed, also what did not wait for its flush.
+/// Returns once every earlier commit is flushed, also the asynchronous ones.
 pub(crate) async fn flush(pool: &Pool) -> Result<()> {
     pool.query(FLUSH, &[]).await?;
     Ok(())
 }
 
-/// Makes room in the tables that all work goes through, of what was consumed: the server's own vacuum comes once a minute,
-/// and they would have grown by all that was consumed since. On a connection of its own, as nobody must wait for it.
+/// Vacuums the tables that all work passes through, unless they are large: autovacuum runs once a minute, and they would
+/// grow meanwhile by all consumed rows. Uses a connection of its own.
 pub(crate) async fn vacuum(connector: &Connector) -> Result<()> {
     let session = connector.open().await?;
     let client = &session.client;
-    let worth = within(ANSWER_TIMEOUT, client.query_one(WORTH, &[&FEW, &SMALL])).await?;
+    let worth = within(
+        ANSWER_TIMEOUT,
+        client.query_one(WORTH, &[&VACUUM_MAX_ROWS, &VACUUM_MAX_BYTES]),
+    )
+    .await?;
     for (table, vacuum) in VACUUMS {
         if worth.get(table) {
             within(ANSWER_TIMEOUT, client.batch_execute(vacuum)).await?;
@@ -75,17 +79,16 @@ pub(crate) async fn vacuum(connector: &Connector) -> Result<()> {
     Ok(())
 }
 
-/// A job of the cluster; the names are those of `cluster_job.name`.
+/// A job that one node does for the cluster; the names are those of `cluster_job.name`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Job {
-    /// Claims of incarnations that nobody knows, departures that nobody finished, and rows that a clock which was stepped
-    /// back keeps from being due.
+    /// Orphaned claims, unfinished removals of nodes, and rows that are not due because the clock was stepped back.
     ReleaseOrphaned,
-    /// What has expired in the inbox, and idempotency keys; and what publishers have left to do who died.
+    /// The purge of expired stimuli and idempotency keys, and unfinished activation steps of publishers that died.
     PurgeExpired,
-    /// Partitions ahead of time.
+    /// Creates partitions ahead of time.
     CreatePartitions,
-    /// Tells of work that no node can do.
+    /// Logs work that no node can run.
     ReportUnrunnable,
 }
 
@@ -107,8 +110,8 @@ impl Job {
     }
 }
 
-/// Takes on a job if it is due by the database's clock, or further ahead than two intervals; nobody else gets it for `interval`. Whoever dies of it is
-/// followed by somebody else after that.
+/// Claims a job that is due by the database's clock, or further ahead than two intervals (the clock was stepped back). No
+/// other node gets it for `interval`; if this one dies, another does it after that.
 pub(crate) async fn claim_job(pool: &Pool, incarnation: Incarnation, job: Job, interval: Duration) -> Result<bool> {
     let interval = i64::try_from(interval.as_micros()).unwrap_or(i64::MAX);
     let row = pool

@@ -1,4 +1,4 @@
-//! Rows and SQL: what the engine keeps in the database, and (with `db`) the only place that speaks SQL.
+//! Rows and SQL: what the engine keeps in the database. Only this module and `db` run SQL on it.
 //!
 //! # Layout
 //!

@@ -1,4 +1,4 @@
-//! What a program sees of a cluster from outside that it puts to the test; no node asks for any of it.
+//! What benchmarks and demos read of a cluster from outside. No node runs these statements.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ const FLUSHES: &str = include_str!("../../sql/queries/observe/wal_flushes.sql");
 const ENDED: &str = include_str!("../../sql/queries/observe/finished_latency.sql");
 const SERVER: &str = include_str!("../../sql/queries/observe/server_settings.sql");
 
-/// The id of the node that has taken up an instance whose delay is over; none while nobody has.
+/// The id of the node that claimed the due timer of an instance; none while it is unclaimed.
 pub(crate) async fn delay_holder(client: &Client, tenant: &TenantId, instance: &InstanceId) -> Result<Option<String>> {
     let rows = within(
         ANSWER_TIMEOUT,
@@ -34,7 +34,7 @@ pub(crate) async fn delay_holder(client: &Client, tenant: &TenantId, instance: &
     Ok(rows.first().map(|row| row.get("node_id")))
 }
 
-/// The instances whose work a node has in its hands.
+/// The instances whose work a node has claimed.
 pub(crate) async fn held(client: &Client, node: &NodeId) -> Result<Vec<InstanceId>> {
     let rows = within(ANSWER_TIMEOUT, client.query(HELD, &[&node.as_str()])).await?;
     let at = columns!(rows; instance_id)?;
@@ -44,12 +44,12 @@ pub(crate) async fn held(client: &Client, node: &NodeId) -> Result<Vec<InstanceI
         .collect())
 }
 
-/// What time it is for the database.
+/// The time by the database's clock.
 pub(crate) async fn clock(client: &Client) -> Result<DateTime<Utc>> {
     Ok(within(ANSWER_TIMEOUT, client.query_one(CLOCK, &[])).await?.get("now"))
 }
 
-/// How many of these instances have finished as they should.
+/// How many of these instances have finished without a fault.
 pub(crate) async fn finished(client: &Client, tenant: &TenantId, instances: &[InstanceId]) -> Result<usize> {
     let ids = ids(instances);
     let row = within(ANSWER_TIMEOUT, client.query_one(FINISHED, &[&tenant.as_str(), &ids])).await?;
@@ -80,12 +80,12 @@ pub(crate) async fn twice(client: &Client) -> Result<i64> {
     Ok(within(ANSWER_TIMEOUT, client.query_one(TWICE, &[])).await?.get("count"))
 }
 
-/// How many delays nobody has in hands.
+/// How many timers are unclaimed.
 pub(crate) async fn asleep(client: &Client) -> Result<usize> {
     count(client, ASLEEP).await
 }
 
-/// How many bookmarks an event can meet.
+/// How many bookmarks wait for an event.
 pub(crate) async fn waiting(client: &Client) -> Result<usize> {
     count(client, WAITING).await
 }
@@ -96,7 +96,7 @@ async fn count(client: &Client, query: &str) -> Result<usize> {
 }
 
 /// Sets when each delay is due: the first after `lead`, the others evenly over `span`; all at one instant if that is zero.
-/// Gives the instances with their times.
+/// Returns the instances with their due times.
 pub(crate) async fn set_due(
     client: &Client,
     lead: Duration,
@@ -112,18 +112,18 @@ pub(crate) async fn set_due(
     Ok(rows.iter().map(due).collect())
 }
 
-/// When an instance that was due ran on, by what is committed and the database's clock.
+/// When a due instance continued, by what is committed and the database's clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ran {
-    /// Microseconds from when the first of all was due until this one was.
+    /// Microseconds from the first due time of all to this one.
     pub(crate) due_us: f64,
-    /// From there until it began the activity; none: it has not.
+    /// From there until it began the activity; none: it has not begun.
     pub(crate) lateness_us: Option<f64>,
-    /// From there until the transaction in which it finished; none: it has not finished as it should.
+    /// From there until the transaction in which it finished; none: it has not finished, or with a fault.
     pub(crate) ended_us: Option<f64>,
 }
 
-/// When each of these instances, which were due at these times, ran on, beginning with an activity.
+/// When each of these instances, due at these times, continued, beginning with an activity.
 pub(crate) async fn ran(
     client: &Client,
     tenant: &TenantId,

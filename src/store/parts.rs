@@ -1,8 +1,7 @@
-//! Statements with parts that are left out where there is nothing for them: what the server does to begin with a part, it
-//! does also for no rows. Each part stands between a line `--[name` and a line `--]`, so that the file shows the whole statement;
-//! some parts exclude each other.
+//! Statements with optional parts: a part costs the server time even without rows. Each part is between a line `--[name` and
+//! a line `--]`, so that the file shows the whole statement; some parts exclude each other.
 
-/// The text without the parts that `has` says no to.
+/// The text with only those parts for which `has` is true.
 pub(crate) fn with_parts(whole: &str, has: impl Fn(&str) -> bool) -> String {
     let mut text = String::with_capacity(whole.len());
     let mut left_out = false;
@@ -25,7 +24,7 @@ mod tests {
     use super::with_parts;
 
     #[test]
-    fn what_is_not_wanted_is_left_out() {
+    fn only_the_chosen_parts_are_kept() {
         let whole = "SELECT 1\n  --[one\n  , 2\n  --]\n--[two\n, 3 -- a comment --[one\n--]\nFROM t";
         assert_eq!(with_parts(whole, |part| part == "one"), "SELECT 1\n  , 2\nFROM t\n");
         assert_eq!(

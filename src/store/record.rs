@@ -1,10 +1,10 @@
-//! The record of a burst as one row: its entries of the journal, and the executions that it touched.
+//! The record of a burst as one row: its journal entries and the activity executions that it touched; and the journal.
 //!
-//! What entries and executions say of an activity stands in the body once. The views `journal` and
+//! The body has each activity execution once; entries and states refer to it by index. The views `journal` and
 //! `activity_execution` (V8) read the same form.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry as Place;
+use std::collections::hash_map::Entry as Slot;
 
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
@@ -16,7 +16,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 const LIST: &str = include_str!("../../sql/queries/record/list_journal.sql");
 
-/// A record on its way to the database.
+/// A record as it is written.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordRow {
     /// The number of the first entry in the instance's journal.
@@ -25,7 +25,7 @@ pub(crate) struct RecordRow {
     pub(crate) body: String,
 }
 
-/// Which execution of which activity is spoken of.
+/// Identifies an activity execution.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ExecutionRef<'a> {
     pub(crate) id: &'a str,
@@ -49,7 +49,7 @@ pub(crate) struct Entry<'a> {
     pub(crate) payload: Option<&'a Value>,
 }
 
-/// The present state of an execution.
+/// The state of an activity execution after the burst.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Execution<'a> {
     pub(crate) status: &'a str,
@@ -119,10 +119,10 @@ impl Serialize for Indexed<Execution<'_>> {
     }
 }
 
-/// A record in the making.
+/// Builds the record of a burst.
 #[derive(Default)]
 pub(crate) struct Record<'a> {
-    places: HashMap<&'a str, usize>,
+    indexes: HashMap<&'a str, usize>,
     body: Body<'a>,
 }
 
@@ -135,20 +135,20 @@ struct Body<'a> {
 
 impl<'a> Record<'a> {
     pub(crate) fn entry(&mut self, who: ExecutionRef<'a>, entry: Entry<'a>) {
-        let place = self.place(who);
-        self.body.journal.push(Indexed(place, entry));
+        let index = self.index(who);
+        self.body.journal.push(Indexed(index, entry));
     }
 
     pub(crate) fn execution(&mut self, who: ExecutionRef<'a>, execution: Execution<'a>) {
-        let place = self.place(who);
-        self.body.executions.push(Indexed(place, execution));
+        let index = self.index(who);
+        self.body.executions.push(Indexed(index, execution));
     }
 
-    fn place(&mut self, who: ExecutionRef<'a>) -> usize {
+    fn index(&mut self, who: ExecutionRef<'a>) -> usize {
         let next = self.body.activities.len();
-        match self.places.entry(who.id) {
-            Place::Occupied(known) => *known.get(),
-            Place::Vacant(new) => {
+        match self.indexes.entry(who.id) {
+            Slot::Occupied(known) => *known.get(),
+            Slot::Vacant(new) => {
                 new.insert(next);
                 self.body.activities.push(who);
                 next
@@ -171,7 +171,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// The journal of a record that was read.
+/// The journal of a stored record.
 #[derive(Deserialize)]
 pub(super) struct Journal {
     activities: Vec<StoredExecutionRef>,
@@ -208,7 +208,7 @@ impl Journal {
             .map_err(|error| Error::internal("the record of a burst cannot be read").caused_by(error))
     }
 
-    /// The entries in order, each with whom it is about.
+    /// The entries in order, each with its execution.
     pub(super) fn entries(&self) -> impl Iterator<Item = (&StoredExecutionRef, &StoredEntry)> {
         self.journal
             .iter()
@@ -235,7 +235,7 @@ pub(crate) struct JournalEntryRow {
     pub(crate) payload: Option<Value>,
 }
 
-/// Reads a page of an instance's journal in order, with how many entries there are in all.
+/// Reads a page of an instance's journal in order, with the total number of entries.
 pub(crate) async fn list_journal(
     pool: &Pool,
     tenant: &TenantId,

@@ -1,15 +1,14 @@
-//! Schedules: what starts an instance when it is time.
+//! Schedules: which start instances at computed times.
 //!
-//! Nothing here knows when that is: rows are read, others decide, and what they decided is written if the rows still
-//! are as they were.
+//! Nothing here computes a time: rows are read, the scheduler decides, and its decision is written if the rows are unchanged.
 //!
 //! # Invariants
 //!
-//! - `version` grows with each change of a row. Firing, pausing, resuming, a changed expression and new time zone data
-//!   are a compare-and-set on it, so that whoever decided by what it saw before writes nothing.
-//! - One statement moves a schedule on and makes the starts of what is due, or neither. `last_occurrence` never goes back,
-//!   and a start is unique by its instance, whose id is derived from schedule and occurrence.
-//! - Schedules are locked before activation rows, by a publish as by firing; firing waits for no schedule.
+//! - `version` grows with each change of a row. Firing, pausing, resuming, a changed expression and new time zone data are a
+//!   compare-and-set on it: a decision by an older row writes nothing.
+//! - One statement advances a schedule and inserts the starts that are due, or neither. `last_occurrence` never decreases, and
+//!   a start is unique by its instance, whose id is derived from schedule and occurrence.
+//! - Schedules are locked before activation rows, by a publish and by firing; firing waits for no locked schedule.
 
 use chrono::{DateTime, Utc};
 use deadpool_postgres::Object;
@@ -35,16 +34,16 @@ const SET: &str = include_str!("../../sql/queries/schedule/set.sql");
 const STALE: &str = include_str!("../../sql/queries/schedule/list_stale.sql");
 const LIST: &str = include_str!("../../sql/queries/schedule/list.sql");
 
-/// A schedule as it stands while its definition is published.
+/// A stored schedule, as a publish of its definition reads it.
 #[derive(Clone, Debug)]
-pub(crate) struct Standing {
+pub(crate) struct StoredSchedule {
     pub(crate) id: String,
     pub(crate) activity_type: String,
     pub(crate) spec: Value,
     pub(crate) last_occurrence: Option<DateTime<Utc>>,
 }
 
-/// What a publish makes of a schedule.
+/// A schedule as a publish writes it.
 #[derive(Clone, Debug, ToSql)]
 #[postgres(name = "schedule_plan")]
 pub(crate) struct PlanRow {
@@ -59,16 +58,16 @@ pub(crate) struct PlanRow {
     pub(crate) next_fire: Option<DateTime<Utc>>,
 }
 
-/// Knows the schedules of a version that is published.
+/// Computes the schedules of a version that is being published.
 pub(crate) trait Planner: Sync {
-    /// The ids of all of them.
+    /// The ids of all its schedules.
     fn ids(&self, definition: &DefinitionId) -> Vec<String>;
 
-    /// Those that are new or changed, given what stands and the database's time.
-    fn plan(&self, definition: &DefinitionId, standing: &[Standing], now: DateTime<Utc>) -> Vec<PlanRow>;
+    /// The new and changed ones, given the stored ones and the database's time.
+    fn plan(&self, definition: &DefinitionId, stored: &[StoredSchedule], now: DateTime<Utc>) -> Vec<PlanRow>;
 }
 
-/// Of a version without schedules.
+/// A version without schedules.
 #[cfg(test)]
 pub(crate) struct NoSchedules;
 
@@ -78,12 +77,12 @@ impl Planner for NoSchedules {
         Vec::new()
     }
 
-    fn plan(&self, _: &DefinitionId, _: &[Standing], _: DateTime<Utc>) -> Vec<PlanRow> {
+    fn plan(&self, _: &DefinitionId, _: &[StoredSchedule], _: DateTime<Utc>) -> Vec<PlanRow> {
         Vec::new()
     }
 }
 
-/// Makes the schedules of a definition those of the version that is being published, in its transaction.
+/// Replaces the schedules of a definition by those of the version that is being published, in its transaction.
 pub(super) async fn publish(
     client: &Object,
     tenant: &TenantId,
@@ -96,21 +95,21 @@ pub(super) async fn publish(
     if rows.is_empty() && ids.is_empty() {
         return Ok(());
     }
-    let standing = standing(&rows)?;
+    let stored = stored_schedules(&rows)?;
     client.execute(CLEAR, &[&tenant, &id, &ids]).await?;
-    // Not the transaction's time: it may have waited for its locks, and what fired meanwhile was later than that.
+    // Not the transaction's time: it may have waited for locks while later occurrences fired.
     let now: DateTime<Utc> = client.query_one(CLOCK, &[]).await?.get("now");
-    let plans = planner.plan(definition, &standing, now);
+    let plans = planner.plan(definition, &stored, now);
     if !plans.is_empty() {
         client.execute(PLAN, &[&tenant, &id, &plans]).await?;
     }
     Ok(())
 }
 
-fn standing(rows: &[tokio_postgres::Row]) -> Result<Vec<Standing>> {
+fn stored_schedules(rows: &[tokio_postgres::Row]) -> Result<Vec<StoredSchedule>> {
     let at = columns!(*rows; id, activity_type, spec, last_occurrence)?;
     let read = |row: &tokio_postgres::Row| {
-        Ok(Standing {
+        Ok(StoredSchedule {
             id: row.get(at.id),
             activity_type: row.get(at.activity_type),
             spec: json(row, at.spec)?,
@@ -120,8 +119,8 @@ fn standing(rows: &[tokio_postgres::Row]) -> Result<Vec<Standing>> {
     rows.iter().map(read).collect()
 }
 
-/// Whether the schedules of a definition are those that are planned already.
-pub(super) async fn stand(
+/// Whether the stored schedules of a definition are those that a publish would write.
+pub(super) async fn are_planned(
     client: &Object,
     tenant: &TenantId,
     definition: &DefinitionId,
@@ -130,15 +129,15 @@ pub(super) async fn stand(
     let rows = client
         .query(STANDING, &[&tenant.as_str(), &definition.as_str()])
         .await?;
-    let standing = standing(&rows)?;
+    let stored = stored_schedules(&rows)?;
     let ids = planner.ids(definition);
-    let is_known = |standing: &Standing| ids.contains(&standing.id);
-    // Only whether anything is planned counts, so any time will do.
-    let plans = planner.plan(definition, &standing, DateTime::UNIX_EPOCH);
-    Ok(standing.len() == ids.len() && standing.iter().all(is_known) && plans.is_empty())
+    let is_known = |schedule: &StoredSchedule| ids.contains(&schedule.id);
+    // Only whether anything changes counts, so any time serves.
+    let plans = planner.plan(definition, &stored, DateTime::UNIX_EPOCH);
+    Ok(stored.len() == ids.len() && stored.iter().all(is_known) && plans.is_empty())
 }
 
-/// The error for a start of a schedule that runs one instance at a time, while another one runs.
+/// The error for a start of a schedule whose overlap policy allows one instance, while another one runs.
 pub(crate) fn is_running() -> Error {
     Error::conflict(
         "schedule-running",
@@ -146,14 +145,14 @@ pub(crate) fn is_running() -> Error {
     )
 }
 
-/// A schedule as whoever decides about it sees it.
+/// A schedule as the scheduler reads it.
 #[derive(Clone, Debug)]
 pub(crate) struct ScheduleRow {
     pub(crate) tenant: TenantId,
     pub(crate) id: String,
     pub(crate) definition_id: DefinitionId,
     pub(crate) activity_id: ActivityId,
-    /// None: it nests too deep for us.
+    /// None: it nests too deep for serde_json.
     pub(crate) spec: Option<Value>,
     pub(crate) anchor: DateTime<Utc>,
     pub(crate) version: i64,
@@ -193,7 +192,7 @@ fn schedule_row(at: ScheduleColumns, row: &tokio_postgres::Row) -> ScheduleRow {
     }
 }
 
-/// The schedules that are due, oldest first.
+/// Due schedules, oldest first.
 pub(crate) async fn due(pool: &Pool, limit: i64) -> Result<Vec<ScheduleRow>> {
     failpoint::hit("fire.poll").await?;
     let rows = pool.query(DUE, &[&limit]).await?;
@@ -201,27 +200,27 @@ pub(crate) async fn due(pool: &Pool, limit: i64) -> Result<Vec<ScheduleRow>> {
     Ok(rows.iter().map(|row| schedule_row(at, row)).collect())
 }
 
-/// The schedules of which an occurrence waits and nothing runs any more.
+/// Schedules with a waiting occurrence and no running instance.
 pub(crate) async fn queued(pool: &Pool, limit: i64) -> Result<Vec<ScheduleRow>> {
     let rows = pool.query(QUEUED, &[&limit]).await?;
     let at = ScheduleColumns::of(&rows)?;
     Ok(rows.iter().map(|row| schedule_row(at, row)).collect())
 }
 
-/// Microseconds until the next schedule is due, below zero if it is late; and whether occurrences wait for what runs.
+/// Microseconds until the next schedule is due, negative if it is late; and whether occurrences wait for a running instance.
 pub(crate) async fn next(pool: &Pool) -> Result<(Option<i64>, bool)> {
     let row = pool.query_one(NEXT, &[]).await?;
     Ok((row.get("next_due"), row.get("queued")))
 }
 
-/// What becomes of a schedule.
+/// The next state of a schedule that fires.
 #[derive(Clone, Debug, ToSql)]
 #[postgres(name = "schedule_firing")]
-pub(crate) struct TurnRow {
+pub(crate) struct FiringRow {
     pub(crate) no: i32,
     pub(crate) tenant_id: String,
     pub(crate) id: String,
-    /// As it was when that was decided.
+    /// The version of the row by which it was decided.
     pub(crate) version: i64,
     pub(crate) tz_version: String,
     pub(crate) last_occurrence: Option<DateTime<Utc>>,
@@ -233,11 +232,11 @@ pub(crate) struct TurnRow {
     pub(crate) lateness: Option<i64>,
 }
 
-/// An instance that it starts.
+/// An instance that a schedule starts.
 #[derive(Clone, Debug, ToSql)]
 #[postgres(name = "schedule_start")]
 pub(crate) struct StartRow {
-    /// The turn that it belongs to.
+    /// The number of its schedule in the statement.
     pub(crate) no: i32,
     pub(crate) instance_id: String,
     pub(crate) activity_id: String,
@@ -246,26 +245,26 @@ pub(crate) struct StartRow {
     pub(crate) delay: i64,
 }
 
-/// A turn that was ours.
+/// A schedule that this node fired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fired {
     pub(crate) no: i32,
-    /// How many instances were to start, and how many do: the others were refused by the activation strategy, or had
-    /// been started before.
-    pub(crate) asked: i64,
-    pub(crate) made: i64,
+    /// How many instances should start, and how many were accepted: the activation strategy refuses others, or they were
+    /// started before.
+    pub(crate) requested: i64,
+    pub(crate) accepted: i64,
 }
 
-/// Fires, if nobody else has changed the schedules since. `forced`: also what is paused.
+/// Fires those schedules that are unchanged since they were read. `forced`: paused ones too.
 pub(crate) async fn fire(
     pool: &Pool,
     node: &NodeId,
-    turns: &[TurnRow],
+    firings: &[FiringRow],
     starts: &[StartRow],
     forced: bool,
 ) -> Result<Vec<Fired>> {
     failpoint::hit("fire.decided").await?;
-    let params: [&(dyn ToSql + Sync); 4] = [&turns, &starts, &forced, &node.as_str()];
+    let params: [&(dyn ToSql + Sync); 4] = [&firings, &starts, &forced, &node.as_str()];
     let rows = pool.query(FIRE, &params).await?;
     let at = columns!(rows; no, asked, made)?;
     failpoint::hit("fire.fired").await?;
@@ -273,13 +272,13 @@ pub(crate) async fn fire(
         .iter()
         .map(|row| Fired {
             no: row.get(at.no),
-            asked: row.get(at.asked),
-            made: row.get(at.made),
+            requested: row.get(at.asked),
+            accepted: row.get(at.made),
         })
         .collect())
 }
 
-/// One schedule, and whether it is paused.
+/// Reads one schedule, and whether it is paused.
 pub(crate) async fn find(pool: &Pool, tenant: &TenantId, id: &str) -> Result<Option<(ScheduleRow, bool)>> {
     let row = pool.query_opt(FIND, &[&tenant.as_str(), &id]).await?;
     let Some(row) = row else { return Ok(None) };
@@ -289,7 +288,7 @@ pub(crate) async fn find(pool: &Pool, tenant: &TenantId, id: &str) -> Result<Opt
     )))
 }
 
-/// What is to be true of a schedule.
+/// The new state of a schedule.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewPlan<'a> {
     pub(crate) paused: bool,
@@ -299,7 +298,7 @@ pub(crate) struct NewPlan<'a> {
     pub(crate) next_fire: Option<DateTime<Utc>>,
 }
 
-/// Writes it, if nobody else has changed the schedule since; whether it was written.
+/// Writes the new state if the schedule is unchanged since it was read; returns whether it was written.
 pub(crate) async fn set(pool: &Pool, row: &ScheduleRow, plan: NewPlan<'_>) -> Result<bool> {
     let params: [&(dyn ToSql + Sync); 8] = [
         &row.tenant.as_str(),
@@ -314,8 +313,7 @@ pub(crate) async fn set(pool: &Pool, row: &ScheduleRow, plan: NewPlan<'_>) -> Re
     Ok(pool.query_opt(SET, &params).await?.is_some())
 }
 
-/// A page of the schedules that were computed with an older time zone database, after one of them, and whether they
-/// are paused.
+/// A page of the schedules that were computed with an older time zone database, after a given one, and whether each is paused.
 pub(crate) async fn stale(
     pool: &Pool,
     tz_version: &str,
@@ -330,7 +328,7 @@ pub(crate) async fn stale(
         .collect())
 }
 
-/// Which schedules to list.
+/// A filter for schedules.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ListFilter<'a> {
     pub(crate) id: Option<&'a str>,
@@ -341,9 +339,9 @@ pub(crate) struct ListFilter<'a> {
     pub(crate) offset: i64,
 }
 
-/// A schedule as an operator sees it.
+/// A schedule as operators see it.
 #[derive(Clone, Debug)]
-pub(crate) struct Listed {
+pub(crate) struct ScheduleListRow {
     pub(crate) id: String,
     pub(crate) definition_id: DefinitionId,
     pub(crate) activity_id: ActivityId,
@@ -363,8 +361,12 @@ pub(crate) struct Listed {
     pub(crate) last_instance: Option<InstanceId>,
 }
 
-/// Lists a page, with how many there are in all; none in all where the page lies behind the last one.
-pub(crate) async fn list(pool: &Pool, tenant: &TenantId, filter: &ListFilter<'_>) -> Result<(u64, Vec<Listed>)> {
+/// Lists a page, with the total number; zero if the page is behind the last one.
+pub(crate) async fn list(
+    pool: &Pool,
+    tenant: &TenantId,
+    filter: &ListFilter<'_>,
+) -> Result<(u64, Vec<ScheduleListRow>)> {
     let params: [&(dyn ToSql + Sync); 7] = [
         &tenant.as_str(),
         &filter.definition_id,
@@ -377,7 +379,7 @@ pub(crate) async fn list(pool: &Pool, tenant: &TenantId, filter: &ListFilter<'_>
     let rows = pool.query(LIST, &params).await?;
     let at = columns!(rows; total, id, definition_id, activity_id, activity_type, spec, state, next_occurrence, next_fire, last_occurrence, queued, fired, misfired, skipped, last_fired_at, last_lateness, last_node, last_instance)?;
     let total = rows.first().map_or(0, |row| row.get::<_, i64>(at.total));
-    let listed = rows.iter().map(|row| Listed {
+    let listed = rows.iter().map(|row| ScheduleListRow {
         id: row.get(at.id),
         definition_id: DefinitionId::new(row.get::<_, String>(at.definition_id)),
         activity_id: ActivityId::new(row.get::<_, String>(at.activity_id)),

@@ -1,4 +1,4 @@
-//! Instructions for instances that exist: resume and cancel.
+//! Rows of work: accepts resumes and cancels, and reads what became of a row.
 
 use chrono::{DateTime, Utc};
 use postgres_types::ToSql;
@@ -20,19 +20,19 @@ const QUEUE: &str = include_str!("../../sql/queries/work/queue.sql");
 const DELETE_CANCELLED: &str = include_str!("../../sql/queries/work/delete_cancelled.sql");
 const START_STATUS: &str = include_str!("../../sql/queries/start/status.sql");
 
-/// Rows that one statement deletes, so that none of them takes long, however much is left.
+/// How many rows one statement deletes, which bounds its duration.
 const CANCELLED_PAGE: i64 = 1_000;
 
-/// What became of a wish to resume.
+/// An accepted resume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AcceptedResume {
-    /// It is a row of work now.
+    /// Accepted as this row of work.
     New(WorkId),
-    /// Its idempotency key stands for this row, accepted before; none: it is too old to know.
+    /// Accepted before under its idempotency key, as this row; none: too long ago to know.
     Existing(Option<WorkId>),
 }
 
-/// Accepts a resume, unless its idempotency key stands for one that was accepted before.
+/// Accepts a resume, unless one was accepted before under its idempotency key.
 pub(crate) async fn accept_resume(
     pool: &Pool,
     tenant: &TenantId,
@@ -50,8 +50,8 @@ pub(crate) async fn accept_resume(
         &request.map(|request| request.key.as_str()),
         &request.map(|request| request.fingerprint.as_slice()),
     ];
-    // Once more: between the two looks the time of the key may have come to its end; or it is in doubt whether the first was
-    // accepted, which the key tells, as the former backend holds it until that is known.
+    // Retried, as the key may expire between the two statements, or as the first attempt is in doubt: the key resolves that,
+    // since the former backend holds it until it ends.
     let mut doubt = None;
     for _ in 0..3 {
         match send(pool, instance, ACCEPT, &params).await {
@@ -74,12 +74,12 @@ pub(crate) async fn accept_resume(
     }
     Err(Error::unavailable(
         "database-busy",
-        "the resume could not be accepted just now; try again",
+        "the resume could not be accepted; try again",
     ))
 }
 
-/// Sends what accepts an instruction. If it may have been accepted though no answer came: [`Error::is_unknown_outcome`]. To be
-/// told to try again would be wrong: the second resume may meet the next bookmark.
+/// Runs a statement that accepts a row. In doubt: [`Error::is_unknown_outcome`], not a transient error, as a second resume
+/// could match the next bookmark.
 async fn send(
     pool: &Pool,
     instance: &InstanceId,
@@ -94,7 +94,7 @@ async fn send(
     let answer = failpoint::hit("accept.after").await.and(answer);
     match answer {
         Err(error) if is_in_doubt(&error) => Err(Error::unknown_outcome(
-            "the database went away while this was accepted; look the instance up, or try again with the same \
+            "the database connection was lost while this was accepted; look the instance up, or try again with the same \
              Idempotency-Key",
         )
         .instance(instance.as_str())
@@ -106,18 +106,18 @@ async fn send(
     }
 }
 
-/// What became of the wish to cancel.
+/// The result of a cancel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AcceptedCancel {
-    /// A burst will cancel it; the one that may be running has lost already.
+    /// A burst will cancel it; one that runs now is fenced.
     Accepted(WorkId),
     /// It had finished before.
     Finished,
-    /// Nobody knows it.
+    /// It does not exist.
     NotFound,
 }
 
-/// Accepts a cancel and fences the burst that may be running the instance, in one statement.
+/// Accepts a cancel and fences a running burst of the instance, in one statement.
 pub(crate) async fn accept_cancel(pool: &Pool, tenant: &TenantId, instance: &InstanceId) -> Result<AcceptedCancel> {
     let params: [&(dyn ToSql + Sync); 2] = [&tenant.as_str(), &instance.as_str()];
     let row = send(pool, instance, CANCEL, &params).await?;
@@ -134,12 +134,12 @@ pub(crate) async fn accept_cancel(pool: &Pool, tenant: &TenantId, instance: &Ins
 /// What became of a row of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WorkStatus {
-    /// It waits or runs; of a start: or its instance exists.
+    /// It waits or runs; or, of a start, its instance exists.
     Pending,
-    /// It was consumed, and met what it was meant for; or it was deleted with its instance. Of a start that was not flushed:
-    /// or it was lost in a crash of the server, see [`start_status`].
+    /// It was consumed and matched, or deleted with its instance; or, of an unflushed start, lost in a crash of the server
+    /// (see [`start_status`]).
     Consumed,
-    /// It was consumed and met nothing.
+    /// It was consumed and matched nothing.
     Unmatched,
     /// It became a dead letter.
     DeadLettered,
@@ -149,7 +149,7 @@ pub(crate) enum WorkStatus {
     Unknown,
 }
 
-/// What became of an instruction for an instance.
+/// The status of a row of work.
 pub(crate) async fn status(pool: &Pool, tenant: &TenantId, instance: &InstanceId, work: WorkId) -> Result<WorkStatus> {
     let row = pool
         .query_one(STATUS, &[&tenant.as_str(), &work.0, &instance.as_str()])
@@ -164,7 +164,7 @@ pub(crate) async fn status(pool: &Pool, tenant: &TenantId, instance: &InstanceId
     )
 }
 
-/// What became of a start that `incarnation` accepted, or saw accepted, and of which neither row nor instance was found.
+/// The status of a start that `incarnation` accepted, or found accepted, and of which neither row nor instance was found.
 pub(crate) async fn start_status(
     pool: &Pool,
     tenant: &TenantId,
@@ -183,7 +183,7 @@ pub(crate) async fn start_status(
     )
 }
 
-/// So much waits.
+/// The backlog of one kind and state.
 #[derive(Clone, Debug)]
 pub(crate) struct QueueRow {
     pub(crate) kind: &'static str,
@@ -193,7 +193,7 @@ pub(crate) struct QueueRow {
     pub(crate) next_at: Option<DateTime<Utc>>,
 }
 
-/// What waits, by kind and state.
+/// The backlog by kind and state.
 pub(crate) async fn queue(pool: &Pool) -> Result<Vec<QueueRow>> {
     let rows = pool.query(QUEUE, &[]).await?;
     let at = columns!(rows; kind, state, count, oldest_ms, next_at)?;
@@ -207,8 +207,8 @@ pub(crate) async fn queue(pool: &Pool) -> Result<Vec<QueueRow>> {
     Ok(rows.iter().map(row).collect())
 }
 
-/// Deletes a page of the instructions behind the row `after` that no node has claimed, and gives their rows in order. They
-/// have met nothing, and stand as such in `unmet` if a caller may ask. None: nothing is left, or the instance has not ended.
+/// Deletes a page of the unclaimed rows of a cancelled instance after the row `after`, and returns them in order. They matched
+/// nothing, which is recorded for callers. Empty: nothing is left, or the instance has not ended.
 pub(crate) async fn delete_cancelled_page(
     pool: &Pool,
     tenant: &TenantId,

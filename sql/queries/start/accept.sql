@@ -8,7 +8,7 @@
 -- Without EXISTS, whose plan may hash all starts, dead ones included.
 WITH wanted AS MATERIALIZED (
     SELECT s.no, s.tenant_id, s.instance_id, s.definition_id, s.body, s.claimed, d.version_id, d.version,
---[asked
+--[checked
            -- The id of a start that is inserted with a claim was generated for it.
            NOT s.claimed AND
            coalesce((SELECT true FROM instance i WHERE i.tenant_id = s.tenant_id AND i.id = s.instance_id LIMIT 1),
@@ -25,10 +25,10 @@ WITH wanted AS MATERIALIZED (
                 ELSE false END AS blocked,
            false AS strict
 --]
---[unasked
+--[unchecked
            CASE WHEN d.activation_strategy = 0 /* always */ AND d.seeding = 0 /* done */
 --]
---[unasked and unclaimed
+--[unchecked and unclaimed
                  AND (s.claimed
                       OR coalesce((SELECT false FROM instance i
                                    WHERE i.tenant_id = s.tenant_id AND i.id = s.instance_id LIMIT 1),
@@ -37,7 +37,7 @@ WITH wanted AS MATERIALIZED (
                                      AND w.kind = 0 /* start */ AND w.definition_id IS NOT NULL LIMIT 1),
                                   true))
 --]
---[unasked
+--[unchecked
                 -- The id of its row, drawn here: the inserted rows need not be joined to the wanted ones.
                 THEN nextval('work_id_seq') END AS id,
            (d.activation_strategy > 0 /* always */ OR d.seeding > 0 /* done */) AS strict
@@ -45,13 +45,13 @@ WITH wanted AS MATERIALIZED (
 --[own
     FROM unnest($2::start_request[]) s
 --]
---[lent
+--[pooled
     -- As a subquery it has the same estimate for each batch, so that a pooled connection gets a generic plan, too.
     FROM unnest((SELECT $2::start_request[])) s
 --]
     LEFT JOIN definition d
         ON d.tenant_id = s.tenant_id AND d.definition_id = s.definition_id AND d.is_published
---[asked
+--[checked
 ), kept_key AS (
     INSERT INTO idempotency_key (tenant_id, route, key, fingerprint, instance_id)
     SELECT w.tenant_id, w.route, w.key, w.fingerprint, w.instance_id
@@ -102,12 +102,12 @@ SELECT w.no, w.version_id, w.version, m.id, now() AS accepted_at, w.strict
        -- In a newer snapshot, after the insert: an instance that was committed since ours fails the statement.
        , CASE WHEN m.id IS NOT NULL AND NOT w.claimed THEN raise_if_instance_exists(w.tenant_id, w.instance_id) END AS late
 --]
---[asked
+--[checked
 FROM wanted w
 LEFT JOIN fresh f ON f.no = w.no
 LEFT JOIN made m ON m.tenant_id = w.tenant_id AND m.instance_id = w.instance_id
 --]
---[unasked
+--[unchecked
 ), made AS (
     INSERT INTO work (tenant_id, id, instance_id, kind, definition_id, version_id, definition_version, body, claimed_by,
                       claim_no) OVERRIDING SYSTEM VALUE
@@ -116,10 +116,10 @@ LEFT JOIN made m ON m.tenant_id = w.tenant_id AND m.instance_id = w.instance_id
     FROM wanted w
     WHERE w.id IS NOT NULL
 --]
---[unasked and unclaimed
+--[unchecked and unclaimed
     ORDER BY w.tenant_id, w.instance_id
 --]
---[unasked
+--[unchecked
 )
 SELECT w.no, w.version_id, w.version, w.id, now() AS accepted_at, coalesce(w.strict, false) AS strict
 FROM wanted w

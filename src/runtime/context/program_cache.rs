@@ -14,7 +14,7 @@ use crate::db::Pool;
 use crate::definition::WorkflowDefinition;
 use crate::execution::{Interpreter, Program};
 use crate::id::{ActivityId, DefinitionId, TenantId, VersionId};
-use crate::store::definition::{self, Wanted};
+use crate::store::definition::{self, VersionSelector};
 use crate::{Error, Result, compute};
 
 /// How many definitions' published versions are remembered: two short ids each.
@@ -114,10 +114,10 @@ impl ProgramCache {
             }
         }
         // Nothing remembered, or perhaps replaced since.
-        let wanted = Wanted {
+        let wanted = VersionSelector {
             definition_id: Some(definition.clone()),
             published: true,
-            ..Wanted::default()
+            ..VersionSelector::default()
         };
         let Some(row) = definition::find(pool, tenant, &wanted).await? else {
             return Ok(Vec::new());

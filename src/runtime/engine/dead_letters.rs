@@ -13,7 +13,7 @@ use crate::id::{BookmarkId, DefinitionId, InstanceId, TenantId, WorkId};
 use crate::runtime::context::request::{EventAccepted, Listed, Page};
 use crate::store::code;
 use crate::store::dead_letter::stimulus;
-use crate::store::dead_letter::{self, Picked, Which};
+use crate::store::dead_letter::{self, SelectedLetter};
 use crate::{Error, Result};
 
 /// From so many failures of its own on a row is given up; as `work/release.sql` says.
@@ -124,8 +124,8 @@ impl DeadLetterFilter {
         Ok(numbers)
     }
 
-    fn which<'a>(&'a self, numbers: &'a [i16]) -> Which<'a> {
-        Which {
+    fn which<'a>(&'a self, numbers: &'a [i16]) -> dead_letter::DeadLetterFilter<'a> {
+        dead_letter::DeadLetterFilter {
             instance: self.instance_id.as_ref(),
             id: None,
             definition: self.definition_id.as_ref().map(DefinitionId::as_str),
@@ -250,12 +250,13 @@ impl Engine {
             0 => DEFAULT_BATCH,
             limit => i64::from(limit).min(LARGEST_BATCH),
         };
-        let picked = dead_letter::pick(&node.database.pool, tenant, filter.which(&numbers), behind, limit).await?;
+        let picked = dead_letter::select(&node.database.pool, tenant, filter.which(&numbers), behind, limit).await?;
         let mut done = DeadLettersReplayed::default();
         if i64::try_from(picked.len()).unwrap_or(i64::MAX) == limit {
             done.next = picked.last().map(|last| last.id.to_string());
         }
-        let (together, alone): (Vec<Picked>, Vec<Picked>) = picked.into_iter().partition(|letter| letter.together);
+        let (together, alone): (Vec<SelectedLetter>, Vec<SelectedLetter>) =
+            picked.into_iter().partition(|letter| letter.is_plain);
         let together: Vec<i64> = together.into_iter().map(|letter| letter.id).collect();
         for ids in together.chunks(AT_ONCE) {
             let many = dead_letter::replay_many(&node.database.pool, tenant, ids).await?;

@@ -16,7 +16,7 @@ use crate::runtime::context::request::{
 use crate::runtime::scheduler::decide::PublishedSchedules;
 use crate::signal::DefinitionChange;
 use crate::store::definition::{
-    self, DefinitionRow, ListFilter, NewDefinition, PublishOutcome, Starts, TriggerRow, Wanted,
+    self, DefinitionRow, ListFilter, NewDefinition, PublishOutcome, StartSources, TriggerRow, VersionSelector,
 };
 use crate::{Error, Result, compute, weight};
 
@@ -82,10 +82,10 @@ impl Engine {
     pub async fn publish(&self, id: &DefinitionId) -> Result<Published> {
         for _ in 0..PUBLISH_ATTEMPTS {
             let node = self.node()?;
-            let wanted = Wanted {
+            let wanted = VersionSelector {
                 definition_id: Some(id.clone()),
                 latest: true,
-                ..Wanted::default()
+                ..VersionSelector::default()
             };
             let row = definition::find(&node.database.pool, &self.inner.tenant, &wanted)
                 .await?
@@ -156,7 +156,7 @@ impl Engine {
     }
 
     async fn definition_now(&self, id: &DefinitionId, which: VersionOptions) -> Result<Value> {
-        let wanted = Wanted {
+        let wanted = VersionSelector {
             definition_id: Some(id.clone()),
             ..wanted(which)
         };
@@ -166,9 +166,9 @@ impl Engine {
 
     /// Reads a version by its own id.
     pub async fn definition_version(&self, id: &VersionId) -> Result<Value> {
-        let wanted = Wanted {
+        let wanted = VersionSelector {
             version_id: Some(id.clone()),
-            ..Wanted::default()
+            ..VersionSelector::default()
         };
         let row = definition::find(&self.node()?.database.pool, &self.inner.tenant, &wanted).await?;
         let row = row.ok_or_else(|| {
@@ -185,10 +185,10 @@ impl Engine {
         let (limit, offset) = window(page);
         let latest_and_published = matches!(filter.versions, VersionOptions::LatestAndPublished);
         let list = ListFilter {
-            wanted: if matches!(filter.versions, VersionOptions::LatestOrPublished) {
-                Wanted {
+            selector: if matches!(filter.versions, VersionOptions::LatestOrPublished) {
+                VersionSelector {
                     latest: true,
-                    ..Wanted::default()
+                    ..VersionSelector::default()
                 }
             } else {
                 wanted(filter.versions)
@@ -292,8 +292,8 @@ struct Validated {
 }
 
 impl Validated {
-    fn starts<'a>(&'a self, schedules: &'a PublishedSchedules<'a>) -> Starts<'a> {
-        Starts {
+    fn starts<'a>(&'a self, schedules: &'a PublishedSchedules<'a>) -> StartSources<'a> {
+        StartSources {
             triggers: &self.triggers,
             schedules,
         }
@@ -330,26 +330,26 @@ fn not_found(id: &DefinitionId) -> Error {
     )
 }
 
-fn wanted(which: VersionOptions) -> Wanted {
+fn wanted(which: VersionOptions) -> VersionSelector {
     match which {
-        VersionOptions::Latest => Wanted {
+        VersionOptions::Latest => VersionSelector {
             latest: true,
-            ..Wanted::default()
+            ..VersionSelector::default()
         },
-        VersionOptions::Published => Wanted {
+        VersionOptions::Published => VersionSelector {
             published: true,
-            ..Wanted::default()
+            ..VersionSelector::default()
         },
-        VersionOptions::Draft => Wanted {
+        VersionOptions::Draft => VersionSelector {
             draft: true,
-            ..Wanted::default()
+            ..VersionSelector::default()
         },
-        VersionOptions::Specific(version) => Wanted {
+        VersionOptions::Specific(version) => VersionSelector {
             version: Some(version),
-            ..Wanted::default()
+            ..VersionSelector::default()
         },
         VersionOptions::LatestOrPublished | VersionOptions::LatestAndPublished | VersionOptions::All => {
-            Wanted::default()
+            VersionSelector::default()
         }
     }
 }

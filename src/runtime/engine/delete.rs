@@ -6,7 +6,7 @@ use super::Engine;
 use crate::id::{DefinitionId, InstanceId, VersionId};
 use crate::runtime::context::replies::Reply;
 use crate::runtime::context::request::InstanceSelection;
-use crate::store::instance::delete::{self, Meant};
+use crate::store::instance::delete::{self, DeleteFilter};
 use crate::wake::WakeNotification;
 use crate::{Error, Result};
 
@@ -68,7 +68,7 @@ impl Engine {
 
     async fn selected(&self, which: &InstanceSelection, unfinished: bool) -> Result<Vec<InstanceId>> {
         let definitions = which.definition_ids.as_ref();
-        let meant = Meant {
+        let meant = DeleteFilter {
             ids: which
                 .ids
                 .as_ref()
@@ -82,7 +82,7 @@ impl Engine {
             let message = "name the instances, by their ids or by definition: all of them are meant only by accident";
             return Err(Error::invalid("missing-field", message).field("ids", "must be given, or a definition"));
         }
-        delete::meant(&self.accepting()?.database.pool, &self.inner.tenant, &meant).await
+        delete::list_ids(&self.accepting()?.database.pool, &self.inner.tenant, &meant).await
     }
 }
 

@@ -110,7 +110,7 @@ fn unsigned(count: i64) -> u64 {
     u64::try_from(count).unwrap_or(0)
 }
 
-fn summary(row: schedule::Listed) -> ScheduleSummary {
+fn summary(row: schedule::ScheduleListRow) -> ScheduleSummary {
     ScheduleSummary {
         id: row.id,
         definition_id: row.definition_id,
@@ -260,7 +260,7 @@ impl Engine {
             decision.start(&row, instance.clone(), payload, 0);
             let fired = schedule::fire(pool, &node.database.node_id, &[decision.row], &decision.starts, true).await?;
             let Some(fired) = fired.first() else { continue };
-            if fired.made == 0 {
+            if fired.accepted == 0 {
                 // Refused; or somebody else has started this very one since we looked.
                 return match started(pool, tenant, &instance).await? {
                     true => Ok(instance),

@@ -145,7 +145,7 @@ impl Engine {
             body: serde_json::to_value(&body)
                 .map_err(|error| Error::internal("a start cannot be written").caused_by(error))?,
             request: request.idempotency.map(|given| request_key(route, given)),
-            chosen,
+            has_chosen_id: chosen,
             claimed: false,
         })
     }

@@ -8,7 +8,7 @@ use crate::execution::ScheduledTrigger;
 use crate::id::{DefinitionId, InstanceId};
 use crate::schedule::{Fire, OverlapDecision, OverlapPolicy, PlannedFire, Progress, Schedule, time_zone_database};
 use crate::store::code::Overlap;
-use crate::store::schedule::{PlanRow, Planner, ScheduleRow, Standing, StartRow, TurnRow};
+use crate::store::schedule::{FiringRow, PlanRow, Planner, ScheduleRow, StartRow, StoredSchedule};
 
 /// How long a schedule is postponed that cannot be read, or whose rows the database refuses.
 const POSTPONED: TimeDelta = TimeDelta::seconds(60);
@@ -66,7 +66,7 @@ impl Planner for PublishedSchedules<'_> {
             .collect()
     }
 
-    fn plan(&self, definition: &DefinitionId, existing: &[Standing], now: DateTime<Utc>) -> Vec<PlanRow> {
+    fn plan(&self, definition: &DefinitionId, existing: &[StoredSchedule], now: DateTime<Utc>) -> Vec<PlanRow> {
         let plans = self.0.iter().filter_map(|start| {
             let id = schedule_id(definition, start.activity_id.as_str());
             let spec = Value::Object(start.schedule.to_inputs());
@@ -134,7 +134,7 @@ pub(crate) struct Tally {
 /// What becomes of a schedule, and what it starts.
 #[derive(Clone, Debug)]
 pub(crate) struct FireDecision {
-    pub(crate) row: TurnRow,
+    pub(crate) row: FiringRow,
     pub(crate) starts: Vec<StartRow>,
     pub(crate) tally: Tally,
 }
@@ -155,8 +155,8 @@ impl Backlog {
 }
 
 /// A row that changes nothing but the version.
-pub(crate) fn unchanged(row: &ScheduleRow, no: usize) -> TurnRow {
-    TurnRow {
+pub(crate) fn unchanged(row: &ScheduleRow, no: usize) -> FiringRow {
+    FiringRow {
         no: i32::try_from(no).unwrap_or(i32::MAX),
         tenant_id: row.tenant.as_str().to_owned(),
         id: row.id.clone(),
@@ -173,8 +173,8 @@ pub(crate) fn unchanged(row: &ScheduleRow, no: usize) -> TurnRow {
 }
 
 /// Postpones a schedule, with all that is due of it.
-pub(crate) fn postpone(row: &ScheduleRow, no: usize) -> TurnRow {
-    TurnRow {
+pub(crate) fn postpone(row: &ScheduleRow, no: usize) -> FiringRow {
+    FiringRow {
         next_fire: row.next_fire.and(row.now.checked_add_signed(POSTPONED)),
         ..unchanged(row, no)
     }
@@ -196,7 +196,7 @@ pub(crate) fn decide(row: &ScheduleRow, no: usize, backlog: &mut Backlog) -> Fir
     };
     let due = schedule.due(&progress, row.now);
     let mut decision = FireDecision {
-        row: TurnRow {
+        row: FiringRow {
             last_occurrence: due.last_occurrence,
             next_occurrence: due.next.map(|next| next.occurrence),
             next_fire: due.next.map(|next| next.fire_at),

@@ -202,16 +202,16 @@ fn record(node: &NodeContext, rows: &[ScheduleRow], decisions: &[FireDecision], 
             continue;
         };
         let count = |count: i64| u64::try_from(count).unwrap_or(0);
-        made += count(fired.made);
-        let refused = count(fired.asked - fired.made);
-        meter(&decision.tally, count(fired.made), refused, decision.row.lateness);
+        made += count(fired.accepted);
+        let refused = count(fired.requested - fired.accepted);
+        meter(&decision.tally, count(fired.accepted), refused, decision.row.lateness);
         let row = usize::try_from(fired.no).ok().and_then(|no| rows.get(no));
         if let Some(row) = row {
             tracing::debug!(
                 schedule = row.id,
                 definition = %row.definition_id,
                 occurrence = ?row.next_occurrence,
-                made = fired.made,
+                made = fired.accepted,
                 refused,
                 skipped = decision.tally.skipped,
                 "a schedule has fired"

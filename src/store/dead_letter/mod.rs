@@ -1,7 +1,7 @@
-//! What was given up: rows that were in the hands of three processes that died, or that failed again and again.
+//! Dead letters: rows that crashed three processes, rows that failed too often, and stimuli that expired (`stimulus`).
 //!
-//! The statements that hand rows back write the letters. A letter keeps all that a replay needs; its instance is left
-//! waiting, and its other rows run on.
+//! The statements that release claims write them. A dead letter keeps all that a replay needs; its instance waits, and the
+//! other rows of the instance continue.
 
 pub(crate) mod stimulus;
 
@@ -17,93 +17,93 @@ use crate::id::{InstanceId, TenantId, WorkId};
 use crate::{Error, Result};
 
 const LIST: &str = include_str!("../../../sql/queries/dead_letter/list.sql");
-const PICK: &str = include_str!("../../../sql/queries/dead_letter/pick.sql");
+const SELECT: &str = include_str!("../../../sql/queries/dead_letter/pick.sql");
 const REPLAY: &str = include_str!("../../../sql/queries/dead_letter/replay.sql");
 const REPLAY_MANY: &str = include_str!("../../../sql/queries/dead_letter/replay_many.sql");
 const DELETE: &str = include_str!("../../../sql/queries/dead_letter/delete.sql");
 
-/// A row that was given up.
+/// A dead letter.
 #[derive(Clone, Debug)]
 pub(crate) struct DeadLetter {
     pub(crate) id: i64,
-    /// None: a stimulus that was for no instance in particular.
+    /// None: a stimulus without a target instance.
     pub(crate) instance: Option<InstanceId>,
-    /// A word for what it was to do.
+    /// The name of the kind of work.
     pub(crate) kind: &'static str,
-    /// Why it was given up.
+    /// Why it is a dead letter.
     pub(crate) reason: String,
     /// When, by the database's clock.
     pub(crate) created_at: DateTime<Utc>,
     pub(crate) failures: i32,
     pub(crate) crashes: i32,
-    /// Null for a delay.
+    /// Null for a timer.
     pub(crate) body: Value,
-    /// The row that it was; none: it was a delay.
+    /// The id of its row of work; none: it was a timer.
     pub(crate) work: Option<i64>,
-    /// The bookmark of a delay.
+    /// The bookmark of a timer.
     pub(crate) timer: Option<String>,
-    /// None: the instance is gone, and it was no start.
+    /// None: the instance is deleted, and it was no start.
     pub(crate) definition: Option<String>,
-    /// The instance's, if there is one.
+    /// That of the instance, if there is one.
     pub(crate) correlation_id: Option<String>,
-    /// When the row was accepted; none for a delay.
+    /// When the row was accepted; none for a timer.
     pub(crate) accepted_at: Option<DateTime<Utc>>,
-    /// Of a stimulus that nothing has waited for.
-    pub(crate) stimulus: Option<Stimulus>,
+    /// Of a stimulus that nothing matched in time.
+    pub(crate) stimulus: Option<ExpiredStimulus>,
 }
 
-/// A stimulus that nothing has waited for in time.
+/// A stimulus that nothing matched before it expired.
 #[derive(Clone, Debug)]
-pub(crate) struct Stimulus {
+pub(crate) struct ExpiredStimulus {
     pub(crate) hash: String,
     /// The activity type that waits for such a stimulus.
     pub(crate) name: String,
     pub(crate) activity_execution_id: Option<String>,
 }
 
-/// Which letters.
+/// A filter for dead letters.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Which<'a> {
+pub(crate) struct DeadLetterFilter<'a> {
     /// Only of this instance.
     pub(crate) instance: Option<&'a InstanceId>,
     /// Only this one.
     pub(crate) id: Option<i64>,
     /// Only of instances of this definition, and starts of it.
     pub(crate) definition: Option<&'a str>,
-    /// Only of these kinds, as [`word`] reads them.
+    /// Only of these kinds.
     pub(crate) kinds: Option<&'a [i16]>,
     /// Only 0 failed, 1 crashed, or 2 expired ones.
     pub(crate) cause: Option<i16>,
-    /// Only those whose reason has this in it, whatever the case.
+    /// Only those whose reason contains this, ignoring case.
     pub(crate) reason: Option<&'a str>,
-    /// Only those that were given up then or later.
+    /// Only those created then or later.
     pub(crate) from: Option<DateTime<Utc>>,
-    /// Only those that were given up before.
+    /// Only those created before.
     pub(crate) until: Option<DateTime<Utc>>,
 }
 
-/// A letter that a bulk replay has to deal with.
+/// A dead letter that a bulk replay selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Picked {
+pub(crate) struct SelectedLetter {
     pub(crate) id: i64,
-    /// It needs no decision of its own, and can be replayed with others in one statement.
-    pub(crate) together: bool,
+    /// It can be replayed with others in one statement.
+    pub(crate) is_plain: bool,
 }
 
-/// What became of letters that were replayed together.
+/// The result of a bulk replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ManyReplayed {
-    /// Letters that are gone.
+pub(crate) struct BulkReplay {
+    /// Dead letters that were consumed.
     pub(crate) taken: u64,
-    /// Rows of work that came of them; the others were needed no more.
+    /// Rows of work that they became; the others were no longer needed.
     pub(crate) rows: u64,
 }
 
-/// What became of a letter that was replayed.
+/// The result of a replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Replayed {
+pub(crate) struct ReplayedWork {
     pub(crate) instance: InstanceId,
-    /// The row of work that it is now; none: its instance had finished, or was started anew, and it is gone.
+    /// The row of work that it became; none: its instance has finished or started again, and it was deleted.
     pub(crate) work: Option<WorkId>,
 }
 
@@ -134,75 +134,75 @@ pub(crate) fn kinds(word: &str) -> &'static [i16] {
     }
 }
 
-/// The error for an id that no letter has.
+/// The error for an unknown dead letter.
 pub(crate) fn not_found(id: &str) -> Error {
     Error::not_found("dead-letter-not-found", format!("there is no dead letter {id:?}"))
 }
 
-/// A page of the letters of a tenant, newest first, and how many there are in all.
+/// A page of the dead letters of a tenant, newest first, with the total number.
 pub(crate) async fn list(
     pool: &Pool,
     tenant: &TenantId,
-    which: Which<'_>,
+    filter: DeadLetterFilter<'_>,
     limit: i64,
     offset: i64,
 ) -> Result<(u64, Vec<DeadLetter>)> {
-    let rows = query(pool, LIST, tenant, which, [limit, offset]).await?;
+    let rows = query(pool, LIST, tenant, filter, [limit, offset]).await?;
     let total = rows.first().map_or(0, |row| row.get::<_, i64>("total"));
     let at = LetterColumns::of(&rows)?;
-    let letters = rows.iter().filter_map(|row| letter(at, row)).collect();
+    let letters = rows.iter().filter_map(|row| dead_letter(at, row)).collect();
     Ok((u64::try_from(total).unwrap_or(0), letters))
 }
 
-/// A statement that takes a filter and two numbers.
+/// Runs a statement that takes a filter and two numbers.
 async fn query(
     pool: &Pool,
     statement: &'static str,
     tenant: &TenantId,
-    which: Which<'_>,
+    filter: DeadLetterFilter<'_>,
     numbers: [i64; 2],
 ) -> Result<Vec<tokio_postgres::Row>> {
-    let instance = which.instance.map(InstanceId::as_str);
+    let instance = filter.instance.map(InstanceId::as_str);
     let [first, second] = numbers;
     let params: [&(dyn ToSql + Sync); 11] = [
         &tenant.as_str(),
         &instance,
-        &which.id,
-        &which.definition,
-        &which.kinds,
-        &which.cause,
-        &which.reason,
-        &which.from,
-        &which.until,
+        &filter.id,
+        &filter.definition,
+        &filter.kinds,
+        &filter.cause,
+        &filter.reason,
+        &filter.from,
+        &filter.until,
         &first,
         &second,
     ];
     pool.query(statement, &params).await
 }
 
-/// The letters that fit, behind one, oldest first.
-pub(crate) async fn pick(
+/// The dead letters that match a filter, after a given one, oldest first.
+pub(crate) async fn select(
     pool: &Pool,
     tenant: &TenantId,
-    which: Which<'_>,
+    filter: DeadLetterFilter<'_>,
     behind: i64,
     limit: i64,
-) -> Result<Vec<Picked>> {
-    let rows = query(pool, PICK, tenant, which, [behind, limit]).await?;
+) -> Result<Vec<SelectedLetter>> {
+    let rows = query(pool, SELECT, tenant, filter, [behind, limit]).await?;
     let at = columns!(rows; id, together)?;
-    let picked = rows.iter().map(|row| Picked {
+    let picked = rows.iter().map(|row| SelectedLetter {
         id: row.get(at.id),
-        together: row.get(at.together),
+        is_plain: row.get(at.together),
     });
     Ok(picked.collect())
 }
 
-/// Replays letters that need no decision of their own, all or none of them. Those that do, that are gone, or that another
-/// replay holds are left out.
-pub(crate) async fn replay_many(pool: &Pool, tenant: &TenantId, ids: &[i64]) -> Result<ManyReplayed> {
+/// Replays plain dead letters in one statement. Those that are not plain, are deleted, or are locked by another replay are
+/// left out.
+pub(crate) async fn replay_many(pool: &Pool, tenant: &TenantId, ids: &[i64]) -> Result<BulkReplay> {
     let row = pool.query_one(REPLAY_MANY, &[&tenant.as_str(), &ids]).await?;
     let count = |name: &str| u64::try_from(row.get::<_, i64>(name)).unwrap_or(0);
-    Ok(ManyReplayed {
+    Ok(BulkReplay {
         taken: count("taken"),
         rows: count("rows"),
     })
@@ -211,7 +211,7 @@ pub(crate) async fn replay_many(pool: &Pool, tenant: &TenantId, ids: &[i64]) -> 
 columns!(struct LetterColumns { id, instance_id, kind, reason, created_at, failures, crashes, body, work_id, timer_id, definition_id, correlation_id, accepted_at, hash, activity_execution_id, name });
 
 /// None: the page is empty.
-fn letter(at: LetterColumns, row: &tokio_postgres::Row) -> Option<DeadLetter> {
+fn dead_letter(at: LetterColumns, row: &tokio_postgres::Row) -> Option<DeadLetter> {
     Some(DeadLetter {
         id: row.get::<_, Option<i64>>(at.id)?,
         instance: Some(row.get::<_, String>(at.instance_id))
@@ -225,7 +225,7 @@ fn letter(at: LetterColumns, row: &tokio_postgres::Row) -> Option<DeadLetter> {
         created_at: row.get(at.created_at),
         failures: row.get(at.failures),
         crashes: row.get(at.crashes),
-        // JSON that Postgres takes and we do not, as it nests too deep.
+        // Postgres accepts JSON that nests too deep for serde_json.
         body: row
             .try_get::<_, Option<Value>>(at.body)
             .ok()
@@ -236,7 +236,7 @@ fn letter(at: LetterColumns, row: &tokio_postgres::Row) -> Option<DeadLetter> {
         definition: row.get(at.definition_id),
         correlation_id: row.get(at.correlation_id),
         accepted_at: row.get(at.accepted_at),
-        stimulus: row.get::<_, Option<String>>(at.hash).map(|hash| Stimulus {
+        stimulus: row.get::<_, Option<String>>(at.hash).map(|hash| ExpiredStimulus {
             hash,
             name: row.get::<_, Option<String>>(at.name).unwrap_or_default(),
             activity_execution_id: row.get(at.activity_execution_id),
@@ -244,20 +244,20 @@ fn letter(at: LetterColumns, row: &tokio_postgres::Row) -> Option<DeadLetter> {
     })
 }
 
-/// One letter. No such: [`Error::is_not_found`].
+/// Reads one dead letter. Unknown: [`Error::is_not_found`].
 pub(crate) async fn find(pool: &Pool, tenant: &TenantId, id: i64) -> Result<DeadLetter> {
-    let which = Which {
+    let filter = DeadLetterFilter {
         id: Some(id),
-        ..Which::default()
+        ..DeadLetterFilter::default()
     };
-    let found = list(pool, tenant, which, 1, 0).await?.1.into_iter().next();
+    let found = list(pool, tenant, filter, 1, 0).await?.1.into_iter().next();
     found.ok_or_else(|| not_found(&id.to_string()))
 }
 
-/// Makes work of a letter again, with a clean slate. One whose instance has finished meanwhile is only thrown away. No
-/// such letter: [`Error::is_not_found`]; a start that its activation strategy refuses just now, or whose schedule has
-/// another one running that allows none beside it, stays a letter: [`Error::is_conflict`].
-pub(crate) async fn replay(pool: &Pool, tenant: &TenantId, id: i64) -> Result<Replayed> {
+/// Turns a dead letter into work again, with its counters at zero; if its instance has finished, only deletes it. Unknown:
+/// [`Error::is_not_found`]. A start that its activation strategy or the overlap policy of its schedule refuses stays a dead
+/// letter: [`Error::is_conflict`].
+pub(crate) async fn replay(pool: &Pool, tenant: &TenantId, id: i64) -> Result<ReplayedWork> {
     let row = pool.query_opt(REPLAY, &[&tenant.as_str(), &id]).await?;
     let row = row.ok_or_else(|| not_found(&id.to_string()))?;
     if row.get("schedule_is_running") {
@@ -266,13 +266,13 @@ pub(crate) async fn replay(pool: &Pool, tenant: &TenantId, id: i64) -> Result<Re
     if row.get("is_refused") {
         return Err(cannot_start());
     }
-    Ok(Replayed {
+    Ok(ReplayedWork {
         instance: InstanceId::new(row.get::<_, String>("instance_id")),
         work: row.get::<_, Option<i64>>("work_id").map(WorkId),
     })
 }
 
-/// Throws a letter away. One without which a running instance would wait for ever: [`Error::is_conflict`].
+/// Deletes a dead letter. One without which a running instance would wait for ever: [`Error::is_conflict`].
 pub(crate) async fn delete(pool: &Pool, tenant: &TenantId, id: i64) -> Result<()> {
     let row = pool.query_one(DELETE, &[&tenant.as_str(), &id]).await?;
     match (row.get("known"), row.get("gone")) {

@@ -1,4 +1,4 @@
-//! A stimulus that was given up is published anew: as if it came now, to the same target.
+//! Replays the dead letter of a stimulus: publishes it again, to the same target.
 
 use std::time::Duration;
 
@@ -14,24 +14,23 @@ use crate::{Error, Result};
 const FIND: &str = include_str!("../../../sql/queries/dead_letter/find_stimulus.sql");
 const TAKE: &str = include_str!("../../../sql/queries/dead_letter/take_stimulus.sql");
 
-/// What became of a stimulus that was replayed.
+/// The result of the replay of a stimulus.
 #[derive(Clone, Debug)]
-pub(crate) struct Replayed {
-    /// The instance that it was meant for, if it was for one.
+pub(crate) struct ReplayedStimulus {
+    /// The target instance, if it has one.
     pub(crate) instance: Option<InstanceId>,
-    /// Where it went; none: its instance has ended, and it is gone.
+    /// Its fan-out; none: its target instance has ended, and it was only deleted.
     pub(crate) fanout: Option<Fanout>,
 }
 
-/// Publishes the stimulus of a letter, and the letter is gone: both or neither. None: there is no such letter, or it is of
-/// something else.
+/// Publishes the stimulus of a dead letter and deletes the letter, or neither. None: there is no such letter of a stimulus.
 pub(crate) async fn replay(
     pool: &Pool,
     lock_class: i32,
     tenant: &TenantId,
     id: i64,
     lifetime: Duration,
-) -> Result<Option<Replayed>> {
+) -> Result<Option<ReplayedStimulus>> {
     let tenant = tenant.as_str();
     let Some(row) = pool.query_opt(FIND, &[&tenant, &id]).await? else {
         return Ok(None);
@@ -45,7 +44,7 @@ pub(crate) async fn replay(
     let client = connection.client()?;
     let replayed = within(ANSWER_TIMEOUT, async {
         client.batch_execute("BEGIN").await?;
-        // As whoever publishes: in a statement before the one that looks.
+        // As in a publish: in a statement before the one that matches.
         client.query(LOCK, &[&lock_class, &hash.lock_key()]).await?;
         let Some(letter) = client.query_opt(TAKE, &[&tenant, &id]).await? else {
             client.batch_execute("ROLLBACK").await?;
@@ -53,7 +52,7 @@ pub(crate) async fn replay(
         };
         failpoint::hit("replay.taken").await?;
         let instance: Option<String> = letter.get("instance_id");
-        let mut went = None;
+        let mut published = None;
         if !letter.get::<_, bool>("ended") {
             let key = format!("letter-{id}");
             let lifetime = i64::try_from(lifetime.as_micros()).unwrap_or(i64::MAX);
@@ -70,12 +69,12 @@ pub(crate) async fn replay(
                 &letter.get::<_, Option<String>>("activity_execution_id"),
                 &lifetime,
             ];
-            went = Some(fanout(&client.query_one(PUBLISH, &params).await?));
+            published = Some(fanout(&client.query_one(PUBLISH, &params).await?));
         }
         client.batch_execute("COMMIT").await?;
-        Ok::<_, Error>(Some(Replayed {
+        Ok::<_, Error>(Some(ReplayedStimulus {
             instance: instance.map(InstanceId::new),
-            fanout: went,
+            fanout: published,
         }))
     })
     .await?;

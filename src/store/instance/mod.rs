@@ -19,8 +19,8 @@ const PENDING: &str = include_str!("../../../sql/queries/instance/pending.sql");
 const LIST: &str = include_str!("../../../sql/queries/instance/list.sql");
 const BOOKMARKS: &str = include_str!("../../../sql/queries/instance/bookmarks.sql");
 
-/// Tells an instance from one that had the same id before it and was deleted: when it was first committed, in
-/// microseconds since 1970 by the database's clock.
+/// Distinguishes an instance from a deleted one with the same id: the time of its first commit, in microseconds since 1970 by
+/// the database's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Life(i64);
@@ -31,7 +31,7 @@ impl Life {
     }
 }
 
-/// The narrow row of an instance. `status` and `sub_status` are the numbers of the migration.
+/// An instance without its state. `status` and `sub_status` are numbers of the schema.
 #[derive(Clone, Debug)]
 pub(crate) struct InstanceRow {
     pub(crate) id: InstanceId,
@@ -83,7 +83,7 @@ pub(crate) async fn find(
     )))
 }
 
-/// Reads a start that was accepted and not yet committed by its first burst, as the instance that it will be.
+/// Reads an accepted start before its first commit, as the instance that it becomes.
 pub(crate) async fn pending(pool: &Pool, tenant: &TenantId, id: &InstanceId) -> Result<Option<InstanceRow>> {
     let row = pool.query_opt(PENDING, &[&tenant.as_str(), &id.as_str()]).await?;
     Ok(row.map(|row| {
@@ -109,7 +109,7 @@ pub(crate) async fn pending(pool: &Pool, tenant: &TenantId, id: &InstanceId) -> 
     }))
 }
 
-/// Which instances to list; an empty list means any.
+/// A filter for instances; an empty list means any.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ListFilter<'a> {
     pub(crate) definition_ids: Vec<&'a str>,
@@ -124,7 +124,7 @@ pub(crate) struct ListFilter<'a> {
     pub(crate) offset: i64,
 }
 
-/// Lists a page, newest first, with how many there are in all.
+/// Lists a page, newest first, with the total number.
 pub(crate) async fn list(pool: &Pool, tenant: &TenantId, filter: &ListFilter<'_>) -> Result<(u64, Vec<InstanceRow>)> {
     let params: [&(dyn ToSql + Sync); 11] = [
         &tenant.as_str(),
@@ -148,18 +148,17 @@ pub(crate) async fn list(pool: &Pool, tenant: &TenantId, filter: &ListFilter<'_>
     Ok((total, items.map(|row| instance_row(at, row)).collect()))
 }
 
-/// What an instance waits for.
+/// The open bookmarks of an instance.
 #[derive(Clone, Debug)]
-pub(crate) struct Waiting {
-    /// Which of the instances that may have had this id it is.
+pub(crate) struct OpenBookmarks {
     pub(crate) life: Life,
     pub(crate) bookmarks: Vec<BookmarkId>,
 }
 
 /// The bookmarks of an instance; none: there is no such instance.
-pub(crate) async fn bookmarks(pool: &Pool, tenant: &TenantId, id: &InstanceId) -> Result<Option<Waiting>> {
+pub(crate) async fn bookmarks(pool: &Pool, tenant: &TenantId, id: &InstanceId) -> Result<Option<OpenBookmarks>> {
     let row = pool.query_opt(BOOKMARKS, &[&tenant.as_str(), &id.as_str()]).await?;
-    Ok(row.map(|row| Waiting {
+    Ok(row.map(|row| OpenBookmarks {
         life: Life::begun(row.get("created_at")),
         bookmarks: row
             .get::<_, Vec<String>>("bookmarks")

@@ -1,5 +1,5 @@
-//! Keys of ours that are held by sessions of no node. Every role that may connect may take any advisory lock whose key
-//! it can compute or read in `pg_locks`; nothing is lost by that, but what needs the lock waits.
+//! Advisory locks of a schema that foreign sessions hold. Every role that may connect can take any lock whose key it computes
+//! or reads in `pg_locks`; no invariant breaks, but whatever needs the lock waits. `report`: the locks that the nodes hold.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -17,19 +17,19 @@ const RELEASE: &str = include_str!("../../../sql/queries/lock/release.sql");
 const WAIT: &str = include_str!("../../../sql/queries/lock/wait_until_free.sql");
 const FOREIGN: &str = include_str!("../../../sql/queries/lock/list_foreign.sql");
 
-/// How long a session that was named in the log is not named again for the same key.
-const NAME_AGAIN: Duration = Duration::from_secs(60);
+/// The least time between two log messages about one session and key.
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The most sessions and keys that are remembered as named.
-const NAMED: usize = 1000;
+/// The most sessions and keys that are remembered as logged.
+const MAX_LOGGED: usize = 1000;
 
-/// Class, key and process.
-type Holding = (Option<i64>, i64, i32);
+/// Class, key and process id.
+type ForeignLockId = (Option<i64>, i64, i32);
 
-/// A session that holds a key of this schema and is no node's.
+/// A lock of this schema that a session of no node holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ForeignLock {
-    /// None: of the 64-bit space.
+    /// None: a key of the 64-bit space.
     pub(crate) class: Option<i64>,
     pub(crate) key: i64,
     pub(crate) process_id: i32,
@@ -38,7 +38,7 @@ pub(crate) struct ForeignLock {
 }
 
 impl ForeignLock {
-    /// The key as the list of locks shows one without a name.
+    /// The key as the list of locks shows an unnamed one.
     pub(crate) fn key_name(&self) -> String {
         match self.class {
             None => format!("key:{:016x}", self.key),
@@ -47,7 +47,7 @@ impl ForeignLock {
     }
 }
 
-/// Who holds keys of the two-integer space of a schema, or one of these, and is no node.
+/// The foreign locks of a schema: in its class of the two-integer space, or with one of these keys.
 pub(crate) async fn foreign_locks(pool: &Pool, schema: &SchemaName, keys: &[i64]) -> Result<Vec<ForeignLock>> {
     let (prefix, class) = (prefix(schema), schema.lock_class());
     let rows = pool.query(FOREIGN, &[&prefix, &class, &schema.as_str(), &keys]).await?;
@@ -55,7 +55,7 @@ pub(crate) async fn foreign_locks(pool: &Pool, schema: &SchemaName, keys: &[i64]
     Ok(rows.iter().map(|row| foreign(at, row)).collect())
 }
 
-/// Who holds this key of the 64-bit space and is no node, as a node sees that only registers.
+/// The foreign lock on this key of the 64-bit space, over the connection of a node that registers.
 pub(crate) async fn foreign_holder(client: &Client, schema: &SchemaName, key: i64) -> Result<Option<ForeignLock>> {
     let (prefix, class, keys) = (prefix(schema), schema.lock_class(), vec![key]);
     let rows = within(
@@ -86,48 +86,47 @@ fn foreign(at: ForeignColumns, row: &tokio_postgres::Row) -> ForeignLock {
     }
 }
 
-/// Names them in the log, each once a minute.
+/// Logs the foreign locks, each once a minute.
 pub(crate) async fn log_foreign_locks(pool: &Pool, schema: &SchemaName, keys: &[i64]) {
-    static NAMED_AT: Mutex<Option<HashMap<Holding, Instant>>> = Mutex::new(None);
+    static LOGGED_AT: Mutex<Option<HashMap<ForeignLockId, Instant>>> = Mutex::new(None);
     let found = match foreign_locks(pool, schema, keys).await {
         Ok(found) => found,
         Err(error) => {
-            tracing::debug!(%error, "who holds keys of this schema could not be read");
+            tracing::debug!(%error, "the foreign locks of this schema cannot be read");
             return;
         }
     };
     for foreign in found {
-        let is_news = {
-            let mut named = NAMED_AT.lock().unwrap_or_else(PoisonError::into_inner);
-            let named = named.get_or_insert_default();
+        let is_new = {
+            let mut logged = LOGGED_AT.lock().unwrap_or_else(PoisonError::into_inner);
+            let logged = logged.get_or_insert_default();
             let now = Instant::now();
-            if named.len() >= NAMED {
-                named.retain(|_, at| now.duration_since(*at) < NAME_AGAIN);
+            if logged.len() >= MAX_LOGGED {
+                logged.retain(|_, at| now.duration_since(*at) < LOG_INTERVAL);
             }
             let id = (foreign.class, foreign.key, foreign.process_id);
-            let is_recent = named.get(&id).is_some_and(|at| now.duration_since(*at) < NAME_AGAIN);
-            if !is_recent && named.len() < NAMED {
-                named.insert(id, now);
+            let is_recent = logged.get(&id).is_some_and(|at| now.duration_since(*at) < LOG_INTERVAL);
+            if !is_recent && logged.len() < MAX_LOGGED {
+                logged.insert(id, now);
             }
             !is_recent
         };
-        if is_news {
+        if is_new {
             metrics::counter!("mainspring_foreign_locks_total").increment(1);
             tracing::warn!(
                 key = foreign.key_name(),
                 process_id = foreign.process_id,
                 user = foreign.user,
                 application = foreign.application,
-                "a session that is no node's holds a lock of this schema, which work, publishes or a start of a node wait for: end that session, and \
-                 revoke CONNECT on the database from those who need none"
+                "a foreign session holds a lock of this schema that work, a publish or the start of a node waits for: terminate \
+                 that session, and revoke CONNECT on the database from roles that do not need it"
             );
         }
     }
 }
 
-/// Waits until a lock of the 64-bit space is free, at most `timeout` (counted in milliseconds by the server); whether
-/// it was. It is held no longer than the statement runs. Dropped half-way, the server goes on waiting to the end of the
-/// timeout.
+/// Waits until a lock of the 64-bit space is free, at most `timeout` (counted in milliseconds by the server); returns whether
+/// it was. The lock is held only while the statement runs. Dropped, the server still waits until the timeout.
 pub(crate) async fn wait_until_free(client: &Client, key: i64, timeout: Duration) -> Result<bool> {
     let timeout_ms = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
     let deadline = timeout + ANSWER_TIMEOUT;

@@ -1,4 +1,4 @@
-//! Who is there: registration, check-in, leave.
+//! The nodes of a cluster: registration, check-in and leave; `removal` of dead ones.
 
 pub(crate) mod removal;
 
@@ -23,7 +23,7 @@ const TERM: &str = include_str!("../../../sql/queries/node/set_term.sql");
 const LIST: &str = include_str!("../../../sql/queries/node/list.sql");
 const LEAVE: &str = include_str!("../../../sql/queries/node/leave.sql");
 
-/// Takes the next incarnation: never used before in this database.
+/// Takes the next incarnation number, which is unique in this database.
 pub(crate) async fn next_incarnation(client: &Client) -> Result<Incarnation> {
     Ok(Incarnation(
         within(ANSWER_TIMEOUT, client.query_one(INCARNATION, &[]))
@@ -50,78 +50,78 @@ pub(crate) async fn register(
     Ok(())
 }
 
-/// The incarnations that are registered, or departing, under a node id; oldest first.
+/// The incarnations that are registered or being removed under a node id, oldest first.
 pub(crate) async fn by_node_id(client: &Client, node: &NodeId) -> Result<Vec<Incarnation>> {
     let rows = within(ANSWER_TIMEOUT, client.query(BY_ID, &[&node.as_str()])).await?;
     let at = columns!(rows; incarnation)?;
     Ok(rows.iter().map(|row| Incarnation(row.get(at.incarnation))).collect())
 }
 
-/// Says that this incarnation is about to leave.
+/// Marks this incarnation as draining.
 pub(crate) async fn drain(pool: &Pool, incarnation: Incarnation) -> Result<()> {
     pool.query(DRAIN, &[&incarnation.0]).await?;
     Ok(())
 }
 
-/// Says what this incarnation does.
+/// Records the roles of this incarnation.
 pub(crate) async fn report_roles(pool: &Pool, incarnation: Incarnation, roles: &[&str]) -> Result<()> {
     pool.query(ROLES, &[&incarnation.0, &roles]).await?;
     Ok(())
 }
 
-/// Says that this incarnation is the active scheduler, or is so no more.
+/// Records the term in which this incarnation is the active scheduler; none: it is not.
 pub(crate) async fn report_term(pool: &Pool, incarnation: Incarnation, term: Option<u64>) -> Result<()> {
     let term = term.map(|term| i64::try_from(term).unwrap_or(i64::MAX));
     pool.query(TERM, &[&incarnation.0, &term]).await?;
     Ok(())
 }
 
-/// Leaves in good order, when nothing is claimed any more.
+/// Leaves in order, once nothing is claimed.
 pub(crate) async fn leave(pool: &Pool, incarnation: Incarnation) -> Result<()> {
     pool.query(LEAVE, &[&incarnation.0]).await?;
     Ok(())
 }
 
-/// What a check-in learned.
+/// The result of a check-in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CheckIn {
-    /// False: this incarnation was declared dead, or the server crashed and forgot everybody.
+    /// False: this incarnation was removed, or the server crashed and lost all registrations.
     pub(crate) registered: bool,
-    /// Counts publishes.
+    /// The number of publishes.
     pub(crate) revision: i64,
-    /// Until something is to be done that nobody has claimed, zero if it is late; none if there is nothing.
+    /// How long until unclaimed work is due, zero if it is late; none: there is no work.
     pub(crate) next_due: Option<Duration>,
-    /// Nothing that nobody has claimed was due before, by the database's clock.
+    /// No unclaimed work was due before, by the database's clock.
     pub(crate) head: DateTime<Utc>,
-    /// Until the next schedule fires, zero if it is late; none if there is nothing.
+    /// How long until the next schedule fires, zero if it is late; none: there is no schedule.
     pub(crate) next_fire: Option<Duration>,
-    /// Occurrences wait until what runs of their schedule has ended.
+    /// Occurrences wait until the running instance of their schedule ends.
     pub(crate) queued: bool,
-    /// Nodes that missed their check-in.
+    /// Expired nodes, which missed their check-in.
     pub(crate) expired: Vec<ExpiredNode>,
-    /// Every registered node, this one and the expired among them, in order.
+    /// Every registered node in order, with this one and the expired nodes.
     pub(crate) members: Vec<Incarnation>,
     /// A job of the cluster is due.
     pub(crate) jobs_due: bool,
-    /// Another node that answers requests is there, is heard, and is not about to stop.
+    /// Another live node that does not drain serves the API.
     pub(crate) has_api_peers: bool,
-    /// Another node that runs bursts is there, is heard, and is not about to stop.
+    /// Another live node that does not drain runs bursts.
     pub(crate) has_worker_peers: bool,
-    /// How many such nodes there are that can run every version.
+    /// How many such nodes can run every version.
     pub(crate) worker_peers: i64,
-    /// How many of those registered before this one.
+    /// How many of them registered before this one.
     pub(crate) rank: i64,
     /// Grows by one with each transaction of the server that writes.
     pub(crate) transactions: i64,
-    /// What time it was for the database.
+    /// The time by the database's clock.
     pub(crate) clock: DateTime<Utc>,
 }
 
-/// A node that missed its check-in, by the database's clock.
+/// An expired node: it missed its check-in, by the database's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ExpiredNode {
     pub(crate) incarnation: Incarnation,
-    /// How long it may go without one.
+    /// How long it may go without a check-in.
     pub(crate) tolerance: Duration,
 }
 
@@ -169,26 +169,26 @@ pub(crate) async fn check_in(
     })
 }
 
-/// A node, as the database knows it.
+/// A node as operators see it.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeRow {
     pub(crate) incarnation: Incarnation,
     pub(crate) node: NodeId,
-    /// None: it was declared dead.
+    /// None: it is being removed.
     pub(crate) started_at: Option<DateTime<Utc>>,
     pub(crate) last_seen: Option<DateTime<Utc>>,
     pub(crate) state: String,
-    /// Instances of which it has rows in its hands.
+    /// Instances of which it has claimed rows.
     pub(crate) running: i64,
     pub(crate) age_ms: Option<i64>,
-    /// Activity types that published versions use and it does not know.
+    /// Activity types that published versions use and this node does not know.
     pub(crate) lacks: Vec<String>,
     pub(crate) roles: Vec<String>,
-    /// It is the one active scheduler.
+    /// The term in which it is the active scheduler.
     pub(crate) scheduler_term: Option<i64>,
 }
 
-/// Who is there, oldest registration first.
+/// All nodes, oldest registration first.
 pub(crate) async fn list(pool: &Pool) -> Result<Vec<NodeRow>> {
     let rows = pool.query(LIST, &[]).await?;
     let at = columns!(rows; incarnation, node_id, started_at, last_seen, state, running, age_ms, missing_activity_types, roles, scheduler_term)?;

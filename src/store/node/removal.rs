@@ -1,12 +1,12 @@
-//! What becomes of an incarnation that is no more: fence, terminate, release, sweep, forget.
+//! Removes a dead incarnation: fence it, terminate its sessions, release its claims, delete its row.
 //!
 //! # Invariants
 //!
-//! - Its fence rows go first: that waits for its commit in flight and refuses every later one.
-//! - Claims are released only after its sessions were ended, and swept until nothing of it is found: rows locked by its
-//!   dying commit are skipped by the first sweep.
-//! - `departed` forgets it last, so that whoever crashes in the middle leaves it to be found.
-//! - Any number of nodes may do it at once.
+//! - Its fence rows are deleted first: that waits for its commit in flight and refuses every later one.
+//! - Claims are released only after its sessions were terminated, and until none is left: the first pass skips rows that its
+//!   dying commit has locked.
+//! - The mark of the removal is deleted last, so that another node finishes a removal whose node crashed.
+//! - Any number of nodes may remove an incarnation at once.
 
 use std::time::{Duration, Instant};
 
@@ -27,19 +27,19 @@ const STATE: &str = include_str!("../../../sql/queries/node/remove_state.sql");
 const UNFINISHED: &str = include_str!("../../../sql/queries/node/remove_unfinished.sql");
 const ORPHANS: &str = include_str!("../../../sql/queries/node/remove_orphaned.sql");
 
-/// How long a departure may take before it is left for the next one who looks.
+/// How long a removal may take before it is left unfinished for another attempt.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Why an incarnation is no more.
+/// Why an incarnation is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RemovalCause {
-    /// Its process died, and what it had claimed may be to blame, unless the server died with it.
+    /// Its process died. Its claims count a crash, unless the server died with it.
     Died,
-    /// Its process lives on under another one, or nobody knows: nothing is to blame.
+    /// Its process may live on, under another incarnation or cut off: no crash is counted.
     Replaced,
 }
 
-/// Sees an incarnation off. `node` names it where the database no longer knows it.
+/// Removes an incarnation and returns how many claims were released. `node` is the removing node.
 pub(crate) async fn remove(
     client: &Client,
     incarnation: Incarnation,
@@ -52,7 +52,7 @@ pub(crate) async fn remove(
     match fenced {
         Ok(_) => {}
         Err(error) if error.code() == "database-busy" => {
-            // It was stopped in the middle of a commit and holds its fence row: its backends are ended first.
+            // It was stopped in the middle of a commit and holds its fence row: its sessions are terminated first.
             within(ANSWER_TIMEOUT, client.execute(MARK, &[&incarnation.0, &name, &died])).await?;
             terminate(client, incarnation).await?;
             within(ANSWER_TIMEOUT, client.execute(FENCE, &[&incarnation.0, &name, &died])).await?;
@@ -69,13 +69,13 @@ pub(crate) async fn remove(
     Ok(released)
 }
 
-/// Ends every session of an incarnation that departs, or missed its check-in; of nobody else.
+/// Terminates the sessions of an incarnation that is being removed or has expired; no others.
 pub(crate) async fn terminate(client: &Client, incarnation: Incarnation) -> Result<()> {
     match within(ANSWER_TIMEOUT, client.query_one(TERMINATE, &[&incarnation.0])).await {
         Ok(row) => {
             let ended: i32 = row.get("ended");
             if ended > 0 {
-                tracing::info!(%incarnation, ended, "ended the sessions of a departed incarnation");
+                tracing::info!(%incarnation, ended, "terminated the sessions of a removed node");
             }
             Ok(())
         }
@@ -83,8 +83,8 @@ pub(crate) async fn terminate(client: &Client, incarnation: Incarnation) -> Resu
         Err(error) => {
             tracing::warn!(
                 %incarnation, %error,
-                "the sessions of a departed incarnation cannot be ended, only the fence protects: make the owner of \
-                 the schema a member of the role that the nodes log in as, or of pg_signal_backend"
+                "the sessions of a removed node cannot be terminated, only the fence protects: make the owner of the schema a \
+                 member of the role that the nodes log in as, or of pg_signal_backend"
             );
             Ok(())
         }
@@ -98,7 +98,7 @@ async fn release(client: &Client, incarnation: Incarnation) -> Result<u64> {
         let row = within(ANSWER_TIMEOUT, client.query_one(RELEASE, &[&incarnation.0])).await?;
         let (count, dead): (i64, i64) = (row.get("released"), row.get("dead"));
         if dead > 0 {
-            tracing::error!(%incarnation, dead, "rows that every process died of became dead letters");
+            tracing::error!(%incarnation, dead, "rows that crashed every process that claimed them became dead letters");
         }
         released += u64::try_from(count).unwrap_or(0);
         failpoint::hit("removal.releasing").await?;
@@ -121,19 +121,19 @@ async fn release(client: &Client, incarnation: Incarnation) -> Result<u64> {
     }
 }
 
-/// What the database shows of an incarnation that somebody takes for dead.
+/// What the database shows of an incarnation that may be dead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NodeState {
-    /// It is registered, or its departure is not finished.
+    /// It is registered, or its removal is not finished.
     pub(crate) exists: bool,
     /// It missed its check-in.
     pub(crate) is_late: bool,
-    /// One of its connections idles: its process lives, or has died within the last moments. None: it has connections, and
-    /// the schema's owner may not see what they do.
+    /// One of its connections is idle: its process lives, or died a moment ago. None: the owner of the schema may not see the
+    /// state of its connections.
     pub(crate) is_alive: Option<bool>,
 }
 
-/// Looks at an incarnation before it is declared dead.
+/// The state of an incarnation before its removal.
 pub(crate) async fn node_state(client: &Client, incarnation: Incarnation) -> Result<NodeState> {
     let row = within(ANSWER_TIMEOUT, client.query_one(STATE, &[&incarnation.0])).await?;
     Ok(NodeState {
@@ -143,14 +143,14 @@ pub(crate) async fn node_state(client: &Client, incarnation: Incarnation) -> Res
     })
 }
 
-/// Departures that somebody began; whether somebody is still at it nobody can know, and two do no harm.
+/// Unfinished removals. Another node may still work on one, which does no harm.
 pub(crate) async fn unfinished(client: &Client) -> Result<Vec<Incarnation>> {
     let rows = within(ANSWER_TIMEOUT, client.query(UNFINISHED, &[])).await?;
     let at = columns!(rows; incarnation)?;
     Ok(rows.iter().map(|row| Incarnation(row.get(at.incarnation))).collect())
 }
 
-/// Incarnations that hold claims but are known to nobody, and departures that somebody began and did not end.
+/// Orphaned incarnations, which hold claims but are not registered, and unfinished removals.
 pub(crate) async fn orphaned(client: &Client) -> Result<Vec<Incarnation>> {
     let rows = within(ANSWER_TIMEOUT, client.query(ORPHANS, &[])).await?;
     let at = columns!(rows; incarnation)?;

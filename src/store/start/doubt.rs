@@ -1,12 +1,12 @@
-//! Starts whose acceptance is in doubt: their statement was sent, and its answer is lost.
+//! Resolves starts whose acceptance is in doubt: their statement was sent, and its result is lost.
 //!
 //! # Invariants
 //!
-//! - As soon as there is a connection they are asked for by id. An id that was made for a start is of no other one, so what
-//!   is found under it is that start: it is answered as accepted, and what was born claimed is run by whoever asked for it.
-//! - What is not found is sent once more, never only called lost: the former backend may still be about to commit. Of the
-//!   two the unique index on starts lets one in; a start that comes in after its instance is discarded when it is claimed.
-//! - Under an id that a caller chose there may be another one's start: it is unknown what became of it.
+//! - As soon as there is a connection they are looked up by id. A generated id belongs to one start, so what is found under it
+//!   is that start: it is accepted, and this node runs it if it was inserted claimed.
+//! - A missing start is sent once more, never only reported as lost: the former backend may still commit. The unique index on
+//!   starts admits one of the two; a start that is committed after its instance is discarded when it is claimed.
+//! - Under an id that a caller chose there may be the start of another caller: the outcome is unknown.
 
 use std::time::Duration;
 
@@ -22,23 +22,23 @@ use crate::{Error, Result};
 
 const FOUND: &str = include_str!("../../../sql/queries/start/find_accepted.sql");
 
-/// Between two tries to ask.
+/// The pauses between two lookups; they double.
 const PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Whether an error leaves open if the statement was carried out.
+/// Whether an error leaves open if the statement was executed.
 pub(super) fn is_in_doubt(error: &Error) -> bool {
     error.is_unavailable() && error.code() != "database-busy" && !error.is_database_fault()
 }
 
 impl AcceptTask {
-    /// Brings a batch to its answers whose statement may have been carried out. If `again`, it was sent twice.
-    pub(super) async fn settle(&mut self, batch: Vec<Pending>, error: &Error, again: bool) {
+    /// Replies to a batch whose statement may have been executed. `retried`: it was sent twice.
+    pub(super) async fn resolve(&mut self, batch: Vec<Pending>, error: &Error, retried: bool) {
         if is_in_doubt(error) {
-            self.hang_up();
+            self.disconnect();
         }
-        if error.code() == "database-read-only" && !again {
-            // The server says that it did nothing.
+        if error.code() == "database-read-only" && !retried {
+            // The server executed nothing.
             for (_, reply) in batch {
                 let refused = Error::unavailable("database-read-only", error.message());
                 let _ = reply.send(Err(refused.caused_by(error.to_string())));
@@ -46,18 +46,18 @@ impl AcceptTask {
             return;
         }
         metrics::counter!("mainspring_accepts_in_doubt_total").increment(batch.len() as u64);
-        tracing::warn!(%error, starts = batch.len(), "whether starts were accepted is in doubt; they are asked for");
-        let (chosen, ours): (Vec<_>, Vec<_>) = batch.into_iter().partition(|(start, _)| start.chosen);
+        tracing::warn!(%error, starts = batch.len(), "the acceptance of starts is in doubt; they are looked up");
+        let (chosen, generated): (Vec<_>, Vec<_>) = batch.into_iter().partition(|(start, _)| start.has_chosen_id);
         unknown(chosen, error);
-        let missing = self.find(ours).await;
-        if again {
+        let missing = self.find(generated).await;
+        if retried {
             unknown(missing, error);
         } else if !missing.is_empty() {
             Box::pin(self.write(missing, true)).await;
         }
     }
 
-    /// Answers a start that was sent twice: one that is refused may be so for the sake of its own first try.
+    /// Replies to a start that was sent twice: its own first attempt may be why the second is refused.
     pub(super) async fn confirm(&mut self, pending: Pending, outcome: StartOutcome) {
         let is_refusal = !matches!(outcome, StartOutcome::Made { .. } | StartOutcome::NoDefinition);
         let missing = if is_refusal {
@@ -70,7 +70,7 @@ impl AcceptTask {
         }
     }
 
-    /// Answers those that are there, and gives back the others. Tries until it can ask, or no caller waits any more.
+    /// Replies to those that exist and returns the others. Retries until the lookup succeeds or no caller waits.
     async fn find(&mut self, mut batch: Vec<Pending>) -> Vec<Pending> {
         let mut pause = PAUSE;
         loop {
@@ -78,11 +78,11 @@ impl AcceptTask {
             if batch.is_empty() {
                 return batch;
             }
-            match self.ask(&batch).await {
-                Ok(rows) => return answer(batch, &rows),
+            match self.look_up(&batch).await {
+                Ok(rows) => return reply_found(batch, &rows),
                 Err(error) => {
-                    tracing::debug!(%error, "starts in doubt cannot be asked for yet");
-                    self.hang_up();
+                    tracing::debug!(%error, "starts in doubt cannot be looked up yet");
+                    self.disconnect();
                 }
             }
             tokio::time::sleep(pause.mul_f64(rand::random_range(0.5..1.0))).await;
@@ -90,36 +90,36 @@ impl AcceptTask {
         }
     }
 
-    async fn ask(&mut self, batch: &[Pending]) -> Result<Vec<Row>> {
+    async fn look_up(&mut self, batch: &[Pending]) -> Result<Vec<Row>> {
         self.open().await?;
         let keys = batch
             .iter()
             .map(|(start, _)| (start.tenant.as_str(), start.instance.as_str()));
         let (tenants, instances): (Vec<&str>, Vec<&str>) = keys.unzip();
         let params: [&(dyn ToSql + Sync); 3] = [&self.incarnation.0, &tenants, &instances];
-        match &self.line {
+        match &self.source {
             ConnectionSource::Own(Some(channel)) => {
                 within(ANSWER_TIMEOUT, channel.session.client.query(FOUND, &params)).await
             }
-            ConnectionSource::Lent(_, Some(lent)) => {
+            ConnectionSource::Pooled(_, Some(lent)) => {
                 let client = lent.client()?;
                 within(ANSWER_TIMEOUT, client.query(FOUND, &params)).await
             }
-            ConnectionSource::Own(None) | ConnectionSource::Lent(_, None) => Err(no_connection()),
+            ConnectionSource::Own(None) | ConnectionSource::Pooled(_, None) => Err(no_connection()),
         }
     }
 
-    /// Gives up a connection that may be dead.
-    fn hang_up(&mut self) {
-        match &mut self.line {
+    /// Drops a connection that may be dead.
+    fn disconnect(&mut self) {
+        match &mut self.source {
             ConnectionSource::Own(channel) => *channel = None,
-            ConnectionSource::Lent(_, lent) => *lent = None,
+            ConnectionSource::Pooled(_, lent) => *lent = None,
         }
     }
 }
 
-/// Answers those that the rows tell of, and gives back the others.
-fn answer(batch: Vec<Pending>, rows: &[Row]) -> Vec<Pending> {
+/// Replies to the starts in `rows` and returns the others.
+fn reply_found(batch: Vec<Pending>, rows: &[Row]) -> Vec<Pending> {
     let Ok(at) = columns!(*rows; no, id, version_id, definition_version, as_born, asked_at) else {
         return batch;
     };
@@ -132,7 +132,7 @@ fn answer(batch: Vec<Pending>, rows: &[Row]) -> Vec<Pending> {
             row.get::<_, Option<i64>>(at.id),
             row.get::<_, Option<String>>(at.version_id),
         ) {
-            // What was not born claimed is whoever's comes by.
+            // A queued start may be claimed by any node.
             (Some(work), Some(version_id)) if row.get(at.as_born) || !start.claimed => StartOutcome::Made {
                 work: WorkId(work),
                 definition: DefinitionRef {
@@ -152,7 +152,7 @@ fn answer(batch: Vec<Pending>, rows: &[Row]) -> Vec<Pending> {
 fn unknown(batch: Vec<Pending>, error: &Error) {
     for (start, reply) in batch {
         let lost = Error::unknown_outcome(
-            "the database went away while the start was accepted; look the instance up, or try again with the same \
+            "the database connection was lost while the start was accepted; look the instance up, or try again with the same \
              Idempotency-Key",
         );
         let _ = reply.send(Err(lost.instance(start.instance.as_str()).caused_by(error.to_string())));

@@ -1,14 +1,14 @@
-//! Starts become durable, many in one statement.
+//! Accepts starts: makes them durable, many in one statement.
 //!
 //! # Invariants
 //!
 //! - The statement that accepts a start resolves the published version: a start after a publish never runs the old one.
-//! - A start that will be run at once is born claimed. If its door answers only after the burst's commit, it is written
-//!   with `synchronous_commit = off`: that commit's flush covers it. Any other is flushed before its door answers.
-//! - A start under an activation strategy takes its key in the same statement, against what is committed and against
-//!   rivals by a unique index; one that is refused writes nothing, not even its idempotency key. Under a strategy that
-//!   was published a moment ago it waits until what counts is known, and is refused as busy when its patience is over.
-//! - When the connection dies, whether the batch was accepted is in doubt, and asked (`doubt`).
+//! - A direct start is inserted claimed. If its caller gets its reply only after the burst's commit, it is written with
+//!   `synchronous_commit = off`: that commit's flush covers it. A queued start is flushed before its caller gets a reply.
+//! - A start under an activation strategy takes its key in the same statement, against what is committed and, by a unique
+//!   index, against competing starts; a refused one writes nothing, not even its idempotency key. Under a strategy that was
+//!   published a moment ago it waits until the running instances are counted, and is refused as busy after a timeout.
+//! - When the connection dies, the acceptance of the batch is in doubt and resolved by `doubt`.
 
 mod doubt;
 
@@ -22,7 +22,7 @@ use tokio::time::Instant;
 use tokio_postgres::{Row, Statement};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::activation::{UNSEEDED_LOOK, UNSEEDED_PATIENCE, unseeded};
+use super::activation::{UNSEEDED_INTERVAL, UNSEEDED_TIMEOUT, unseeded};
 use super::clock::DatabaseClock;
 use super::commit::DefinitionRef;
 use super::parts::with_parts;
@@ -37,16 +37,16 @@ const ACCEPT: &str = include_str!("../../../sql/queries/start/accept.sql");
 /// The most starts in one statement.
 const BATCH: usize = 256;
 
-/// How many workflows with a strategy are remembered; more are learnt anew.
-const STRICT: usize = 4096;
+/// The most workflows with a strategy in the cache; when it is full, it starts anew.
+const MAX_STRATEGIES: usize = 4096;
 
-/// How long a lane keeps a connection that it does not need.
-const IDLE: Duration = Duration::from_secs(60);
+/// How long an idle task keeps its connection.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How often a single start is tried again that lost its activation key to a rival of the same moment.
-const RIVALS: usize = 3;
+/// How often a single start is retried that lost its activation key to a concurrent start.
+const COMPETING_RETRIES: usize = 3;
 
-/// A start on its way in.
+/// A start to accept.
 #[derive(Clone, Debug)]
 pub(crate) struct NewStart {
     pub(crate) tenant: TenantId,
@@ -54,26 +54,29 @@ pub(crate) struct NewStart {
     pub(crate) definition_id: DefinitionId,
     pub(crate) body: Value,
     pub(crate) request: Option<IdempotencyKey>,
-    /// The caller chose the id, so that another start may have the same.
-    pub(crate) chosen: bool,
-    /// A worker of this node waits for it.
+    /// The caller chose the id, so another start may have the same.
+    pub(crate) has_chosen_id: bool,
+    /// It is inserted claimed, for a worker of this node.
     pub(crate) claimed: bool,
 }
 
 fn no_connection() -> Error {
-    Error::unavailable("database-unavailable", "there is no connection to accept on")
+    Error::unavailable(
+        "database-unavailable",
+        "starts cannot be accepted, as there is no connection to the database",
+    )
 }
 
-/// What became of a start.
+/// An accepted start.
 #[derive(Clone, Debug)]
 pub(crate) enum AcceptedStart {
-    /// It will be run, by us if it was born claimed.
+    /// Accepted now; this node runs it if it was inserted claimed.
     New {
         work: WorkId,
         definition: DefinitionRef,
         clock: DatabaseClock,
     },
-    /// The same request was accepted before, and made this instance; or it was accepted, and others run it by now.
+    /// Accepted before under its idempotency key, as this instance; or accepted, and claimed by another node by now.
     Existing { instance: InstanceId },
 }
 
@@ -94,7 +97,7 @@ struct StartRow<'a> {
 type Pending = (NewStart, oneshot::Sender<Result<StartOutcome>>);
 
 enum StartOutcome {
-    /// The workflow has an activation strategy, which was not asked.
+    /// The workflow has an activation strategy, which the statement did not check.
     StrategyUnchecked,
     Made {
         work: WorkId,
@@ -104,14 +107,14 @@ enum StartOutcome {
     /// AcceptedStart, and not as it was born any more.
     Existing,
     NoDefinition,
-    /// The activation strategy of the workflow does not allow it now.
+    /// The activation strategy of the workflow does not allow it.
     CannotStart,
-    /// The strategy was published so recently that what counts is not known yet.
+    /// The strategy was published so recently that the running instances are not counted yet.
     Unseeded,
     IdTaken,
 }
 
-/// The error of a start that the activation strategy of its workflow refuses.
+/// The error for a start that the activation strategy of its workflow refuses.
 pub(crate) fn cannot_start() -> Error {
     Error::conflict(
         "cannot-start",
@@ -119,7 +122,7 @@ pub(crate) fn cannot_start() -> Error {
     )
 }
 
-/// Accepts starts in batches of what piled up. Cheap to clone.
+/// Accepts starts, in batches of those that wait. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Acceptor {
     sender: mpsc::Sender<Pending>,
@@ -127,8 +130,8 @@ pub(crate) struct Acceptor {
 }
 
 impl Acceptor {
-    /// Starts the lane of `incarnation`, which connects when it is needed. Unless `flushed`, whoever asked waits for the
-    /// commit of the first burst.
+    /// Starts the task, which connects when it is needed. Unless `flushed`, callers must wait for the commit of the first
+    /// burst.
     pub(crate) fn start(
         connector: &Connector,
         pool: &Pool,
@@ -136,20 +139,20 @@ impl Acceptor {
         flushed: bool,
     ) -> (Self, AbortOnDropHandle<()>) {
         let (sender, queue) = mpsc::channel(BATCH * 2);
-        let is_lent = pool.is_single();
-        let lane = AcceptTask {
+        let is_pooled = pool.is_single();
+        let task = AcceptTask {
             connector: connector.clone(),
             incarnation,
             flushed,
-            texts: StartForm::ALL.map(|form| form.text(is_lent, is_lent && !flushed)),
-            line: if is_lent {
-                ConnectionSource::Lent(pool.clone(), None)
+            texts: StartForm::ALL.map(|form| form.text(is_pooled, is_pooled && !flushed)),
+            source: if is_pooled {
+                ConnectionSource::Pooled(pool.clone(), None)
             } else {
                 ConnectionSource::Own(None)
             },
-            strict: HashSet::new(),
+            strategies: HashSet::new(),
         };
-        let task = AbortOnDropHandle::new(tokio::spawn(lane.run(queue)));
+        let task = AbortOnDropHandle::new(tokio::spawn(task.run(queue)));
         (
             Self {
                 sender,
@@ -159,21 +162,23 @@ impl Acceptor {
         )
     }
 
-    /// Accepts one start. Dropped half-way, it may be accepted all the same.
+    /// Accepts one start. Not cancellation safe: dropped, it may still be accepted.
     pub(crate) async fn accept(&self, start: NewStart) -> Result<AcceptedStart> {
         let unknown = || {
-            Error::unknown_outcome("the database went away while the start was accepted; look the instance up")
-                .instance(start.instance.as_str())
+            Error::unknown_outcome(
+                "the database connection was lost while the start was accepted; look the instance up",
+            )
+            .instance(start.instance.as_str())
         };
-        let patience = Instant::now() + UNSEEDED_PATIENCE;
+        let deadline = Instant::now() + UNSEEDED_TIMEOUT;
         let outcome = loop {
             let (reply, answer) = oneshot::channel();
             self.sender.send((start.clone(), reply)).await.map_err(|_| unknown())?;
             let outcome = answer.await.map_err(|_| unknown())??;
-            if !matches!(outcome, StartOutcome::Unseeded) || Instant::now() >= patience {
+            if !matches!(outcome, StartOutcome::Unseeded) || Instant::now() >= deadline {
                 break outcome;
             }
-            tokio::time::sleep(UNSEEDED_LOOK).await;
+            tokio::time::sleep(UNSEEDED_INTERVAL).await;
         };
         match outcome {
             StartOutcome::Made {
@@ -188,7 +193,9 @@ impl Acceptor {
             StartOutcome::Existing => Ok(AcceptedStart::Existing {
                 instance: start.instance,
             }),
-            StartOutcome::StrategyUnchecked => Err(Error::internal("a start was not asked for its strategy")),
+            StartOutcome::StrategyUnchecked => {
+                Err(Error::internal("the activation strategy of a start was not checked"))
+            }
             StartOutcome::NoDefinition => Err(Error::not_found(
                 "definition-not-found",
                 format!(
@@ -197,13 +204,13 @@ impl Acceptor {
                 ),
             )),
             refused => {
-                // A key that was used before gets its first answer, also when that very instance is what counts now.
+                // A used key gets its first result, also when that very instance is what the strategy counts.
                 if let Some(request) = &start.request
                     && let Some(before) = find_request(&self.pool, &start.tenant, request).await?
                 {
                     return match before.instance {
                         Some(instance) => Ok(AcceptedStart::Existing { instance }),
-                        None => Err(Error::internal("a remembered start names no instance")),
+                        None => Err(Error::internal("the request of an earlier start names no instance")),
                     };
                 }
                 match refused {
@@ -220,45 +227,45 @@ impl Acceptor {
     }
 }
 
-/// What is asked for the starts of a batch: the less, the sooner it is answered.
+/// What the statement of a batch checks; fewer checks are faster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StartForm {
-    /// Whether their idempotency keys were used before, and what their activation strategies say.
-    Asked,
-    /// The same, where a caller chose an id: also whether it was taken since the statement began.
-    Chosen,
-    /// Only whether their workflows are published, and whether their ids are taken.
+    /// Idempotency keys and activation strategies.
+    Checked,
+    /// The same, and whether a chosen id was taken since the statement began.
+    ChosenId,
+    /// Only the published versions and the ids.
     Unclaimed,
-    /// Only whether their workflows are published: they are born claimed, and have ids that were made for them.
+    /// Only the published versions: all starts are inserted claimed, with generated ids.
     Claimed,
 }
 
 impl StartForm {
-    pub(super) const ALL: [Self; 4] = [Self::Asked, Self::Chosen, Self::Unclaimed, Self::Claimed];
+    pub(super) const ALL: [Self; 4] = [Self::Checked, Self::ChosenId, Self::Unclaimed, Self::Claimed];
 
-    /// Everything is asked.
-    pub(super) fn is_whole(self) -> bool {
-        matches!(self, Self::Asked | Self::Chosen)
+    /// Whether it checks keys and strategies.
+    pub(super) fn is_checked(self) -> bool {
+        matches!(self, Self::Checked | Self::ChosenId)
     }
 
-    fn place(self) -> usize {
+    fn index(self) -> usize {
         match self {
-            Self::Asked => 0,
-            Self::Chosen => 1,
+            Self::Checked => 0,
+            Self::ChosenId => 1,
             Self::Unclaimed => 2,
             Self::Claimed => 3,
         }
     }
 
-    /// The statement, over a connection that is lent, and one that sees to flushing itself.
-    pub(super) fn text(self, lent: bool, relaxed: bool) -> String {
+    /// The statement in this form. `pooled`: for a connection of the pool; `relaxed`: it sets `synchronous_commit` itself.
+    pub(super) fn text(self, pooled: bool, relaxed: bool) -> String {
         let has = |part: &str| match part {
-            "asked" => self.is_whole(),
-            "unasked" => !self.is_whole(),
-            "chosen" => self == Self::Chosen,
+            "checked" => self.is_checked(),
+            "unchecked" => !self.is_checked(),
+            "chosen" => self == Self::ChosenId,
             "unclaimed" => self == Self::Unclaimed,
-            "lent" => lent,
-            "own" => !lent,
+            "pooled" => pooled,
+            "own" => !pooled,
             _ => relaxed,
         };
         with_parts(ACCEPT, |part| part.split(" and ").all(has))
@@ -267,19 +274,19 @@ impl StartForm {
 
 struct StartConnection {
     session: Session,
-    /// Once there was a batch of the form.
+    /// Prepared at the first batch of each form.
     statements: [Option<Statement>; StartForm::ALL.len()],
 }
 
-/// Over what a lane writes.
+/// The connection of an accept task.
 enum ConnectionSource {
-    /// A connection of its own. None: not needed yet, or not any more.
+    /// A connection of its own. None while the task is idle.
     Own(Option<StartConnection>),
-    /// The connection of a pool that has only one, for each batch: who asks for so few gets no more.
-    Lent(Pool, Option<Exclusive>),
+    /// For each batch the connection of a pool that has only one.
+    Pooled(Pool, Option<Exclusive>),
 }
 
-/// One plan for all batches: the server would plan small ones anew, each time, for longer than they take.
+/// One plan for all batches: to plan a small one anew takes longer than to execute it.
 const SETUP: &str = "SET plan_cache_mode = force_generic_plan";
 const SETUP_RELAXED: &str = "SET plan_cache_mode = force_generic_plan; SET synchronous_commit = off";
 
@@ -297,7 +304,7 @@ impl StartConnection {
     async fn query(&mut self, form: StartForm, text: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
         let client = &self.session.client;
         let answer = within(ANSWER_TIMEOUT, async {
-            let statement = match self.statements.get_mut(form.place()) {
+            let statement = match self.statements.get_mut(form.index()) {
                 Some(Some(statement)) => statement.clone(),
                 Some(unknown) => unknown.insert(client.prepare(text).await?).clone(),
                 None => client.prepare(text).await?,
@@ -312,11 +319,11 @@ struct AcceptTask {
     connector: Connector,
     incarnation: Incarnation,
     flushed: bool,
-    line: ConnectionSource,
-    /// The statement in its forms.
+    source: ConnectionSource,
+    /// The text of the statement by form.
     texts: [String; StartForm::ALL.len()],
-    /// Workflows that had an activation strategy when they were last started here.
-    strict: HashSet<(TenantId, DefinitionId)>,
+    /// Workflows that had an activation strategy at their last start.
+    strategies: HashSet<(TenantId, DefinitionId)>,
 }
 
 impl AcceptTask {
@@ -325,17 +332,17 @@ impl AcceptTask {
         loop {
             if backlog.is_empty() {
                 let mut arrived = Vec::new();
-                match tokio::time::timeout(IDLE, queue.recv_many(&mut arrived, BATCH)).await {
+                match tokio::time::timeout(IDLE_TIMEOUT, queue.recv_many(&mut arrived, BATCH)).await {
                     Ok(0) => return,
                     Ok(_) => backlog.extend(arrived),
                     Err(_) => {
-                        if let ConnectionSource::Own(channel) = &mut self.line {
+                        if let ConnectionSource::Own(channel) = &mut self.source {
                             *channel = None;
                         }
                         continue;
                     }
                 }
-                // The last answers woke others, too: what they have ready comes along.
+                // The last replies woke other tasks: what they send at once joins this batch.
                 tokio::task::yield_now().await;
                 while backlog.len() < BATCH
                     && let Ok(pending) = queue.try_recv()
@@ -346,30 +353,27 @@ impl AcceptTask {
             if let Err(error) = self.open().await {
                 // Nothing was sent.
                 for (_, reply) in backlog.drain(..) {
-                    let again = Error::unavailable(
-                        "database-unavailable",
-                        "the database cannot be reached just now; try again",
-                    );
+                    let again = Error::unavailable("database-unavailable", "the database cannot be reached; try again");
                     let _ = reply.send(Err(again.caused_by(error.to_string())));
                 }
                 continue;
             }
             let batch = take_batch(&mut backlog);
             self.write(batch, false).await;
-            if let ConnectionSource::Lent(_, lent) = &mut self.line
-                && let Some(lent) = lent.take()
+            if let ConnectionSource::Pooled(_, lent) = &mut self.source
+                && let Some(connection) = lent.take()
             {
-                lent.give_back();
+                connection.give_back();
             }
         }
     }
 
-    /// Writes a batch and answers everybody in it; a batch that fails as a whole is halved, so that one bad start
-    /// hurts only its own caller. If `again`, an earlier try is in doubt.
-    async fn write(&mut self, batch: Vec<Pending>, again: bool) {
+    /// Writes a batch and replies to all its callers. A batch that fails as a whole is halved, so that one bad start fails
+    /// alone. `retried`: an earlier attempt is in doubt.
+    async fn write(&mut self, batch: Vec<Pending>, retried: bool) {
         let mut sent = self.send(&batch).await;
-        for _ in 0..RIVALS {
-            // Lost to a rival of the same moment: the next snapshot shows it.
+        for _ in 0..COMPETING_RETRIES {
+            // Lost to a concurrent start, which the next snapshot shows.
             if batch.len() > 1 || !matches!(&sent, Err(error) if error.code() == "database-busy") {
                 break;
             }
@@ -378,27 +382,27 @@ impl AcceptTask {
         match sent {
             Ok(mut outcomes) => {
                 metrics::histogram!("mainspring_accept_batch_starts").record(batch.len() as f64);
-                let mut strict = Vec::new();
+                let mut unchecked = Vec::new();
                 for (no, (start, reply)) in batch.into_iter().enumerate() {
                     match outcomes.remove(&no).unwrap_or(StartOutcome::IdTaken) {
-                        StartOutcome::StrategyUnchecked => strict.push((start, reply)),
-                        outcome if again => self.confirm((start, reply), outcome).await,
+                        StartOutcome::StrategyUnchecked => unchecked.push((start, reply)),
+                        outcome if retried => self.confirm((start, reply), outcome).await,
                         outcome => drop(reply.send(Ok(outcome))),
                     }
                 }
-                if !strict.is_empty() {
-                    self.learn(&strict);
-                    Box::pin(self.write(strict, again)).await;
+                if !unchecked.is_empty() {
+                    self.remember_strategies(&unchecked);
+                    Box::pin(self.write(unchecked, retried)).await;
                 }
             }
-            Err(error) if doubt::is_in_doubt(&error) || (again && batch.len() == 1) => {
-                Box::pin(self.settle(batch, &error, again)).await;
+            Err(error) if doubt::is_in_doubt(&error) || (retried && batch.len() == 1) => {
+                Box::pin(self.resolve(batch, &error, retried)).await;
             }
             Err(_) if batch.len() > 1 => {
                 let mut first = batch;
                 let second = first.split_off(first.len() / 2);
-                Box::pin(self.write(first, again)).await;
-                Box::pin(self.write(second, again)).await;
+                Box::pin(self.write(first, retried)).await;
+                Box::pin(self.write(second, retried)).await;
             }
             Err(error) if error.code() == "duplicate" => {
                 for (_, reply) in batch {
@@ -410,7 +414,7 @@ impl AcceptTask {
                     let again = if error.is_database_fault() {
                         Error::unavailable("database-fault", error.message())
                     } else {
-                        Error::unavailable("database-busy", "the start could not be accepted just now; try again")
+                        Error::unavailable("database-busy", "the start could not be accepted; try again")
                     };
                     let _ = reply.send(Err(again.caused_by(error.to_string())));
                 }
@@ -418,28 +422,29 @@ impl AcceptTask {
         }
     }
 
-    /// Has these asked for their strategy from now on.
-    fn learn(&mut self, strict: &[Pending]) {
-        if self.strict.len() > STRICT {
-            self.strict.clear();
+    /// The strategies of these workflows are checked from now on.
+    fn remember_strategies(&mut self, starts: &[Pending]) {
+        if self.strategies.len() > MAX_STRATEGIES {
+            self.strategies.clear();
         }
-        let known = strict
+        let workflows = starts
             .iter()
             .map(|(start, _)| (start.tenant.clone(), start.definition_id.clone()));
-        self.strict.extend(known);
+        self.strategies.extend(workflows);
     }
 
-    /// What needs to be asked for a batch.
+    /// The form that a batch needs.
     fn form(&self, batch: &[Pending]) -> StartForm {
-        let is_strict = |start: &NewStart| {
+        let has_strategy = |start: &NewStart| {
             let key = (start.tenant.clone(), start.definition_id.clone());
-            self.strict.contains(&key)
+            self.strategies.contains(&key)
         };
-        let is_asked = |start: &NewStart| start.request.is_some() || (!self.strict.is_empty() && is_strict(start));
-        if batch.iter().any(|(start, _)| start.chosen) {
-            StartForm::Chosen
-        } else if batch.iter().any(|(start, _)| is_asked(start)) {
-            StartForm::Asked
+        let is_checked =
+            |start: &NewStart| start.request.is_some() || (!self.strategies.is_empty() && has_strategy(start));
+        if batch.iter().any(|(start, _)| start.has_chosen_id) {
+            StartForm::ChosenId
+        } else if batch.iter().any(|(start, _)| is_checked(start)) {
+            StartForm::Checked
         } else if batch.iter().all(|(start, _)| start.claimed) {
             StartForm::Claimed
         } else {
@@ -501,25 +506,25 @@ impl AcceptTask {
             .collect())
     }
 
-    /// Has a connection from now on.
+    /// Connects unless there is a connection.
     async fn open(&mut self) -> Result<()> {
-        match &mut self.line {
-            ConnectionSource::Own(Some(_)) | ConnectionSource::Lent(_, Some(_)) => {}
+        match &mut self.source {
+            ConnectionSource::Own(Some(_)) | ConnectionSource::Pooled(_, Some(_)) => {}
             ConnectionSource::Own(channel) => {
                 *channel = Some(StartConnection::open(&self.connector, self.flushed).await?)
             }
-            ConnectionSource::Lent(pool, lent) => *lent = Some(pool.exclusive().await?),
+            ConnectionSource::Pooled(pool, lent) => *lent = Some(pool.exclusive().await?),
         }
         Ok(())
     }
 
     async fn query(&mut self, form: StartForm, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
-        let text = self.texts.get(form.place()).map_or("", String::as_str);
-        match &mut self.line {
+        let text = self.texts.get(form.index()).map_or("", String::as_str);
+        match &mut self.source {
             ConnectionSource::Own(Some(channel)) => channel.query(form, text, params).await,
             ConnectionSource::Own(None) => Err(no_connection()),
-            ConnectionSource::Lent(_, place) => {
-                // Unless it comes back in good order, the connection goes.
+            ConnectionSource::Pooled(_, place) => {
+                // A connection that fails is dropped, not returned to the pool.
                 let Some(lent) = place.take() else {
                     return Err(no_connection());
                 };
@@ -538,7 +543,7 @@ impl AcceptTask {
     }
 }
 
-/// Takes what may stand in one statement: an instance id, and a key, at most once.
+/// Takes what one statement can accept: each instance id and each key at most once.
 fn take_batch(backlog: &mut VecDeque<Pending>) -> Vec<Pending> {
     let mut seen = HashSet::new();
     let mut batch = Vec::new();
@@ -551,8 +556,8 @@ fn take_batch(backlog: &mut VecDeque<Pending>) -> Vec<Pending> {
             .request
             .as_ref()
             .map(|request| (tenant, request.route, request.key.clone()));
-        let fresh = !seen.contains(&instance) && key.as_ref().is_none_or(|key| !seen.contains(key));
-        if batch.len() < BATCH && fresh {
+        let is_new = !seen.contains(&instance) && key.as_ref().is_none_or(|key| !seen.contains(key));
+        if batch.len() < BATCH && is_new {
             seen.insert(instance);
             seen.extend(key);
             batch.push(pending);

@@ -10,8 +10,8 @@ use crate::Result;
 use crate::assert_outcome;
 use crate::id::{ClaimNo, InstanceId, NodeId, StimulusHash, TenantId};
 use crate::store::commit::{Claim, CommitOutcome, CommitRequest};
-use crate::store::dead_letter::Which;
-use crate::store::definition::{self as definitions, Starts, TriggerRow};
+use crate::store::dead_letter::DeadLetterFilter;
+use crate::store::definition::{self as definitions, StartSources, TriggerRow};
 use crate::store::event::{self, NewEvent};
 use crate::store::node::removal::{self, RemovalCause};
 use crate::store::request::IdempotencyKey;
@@ -83,7 +83,7 @@ pub(super) async fn publish(fixture: &Fixture, writer: &Writer, strategy: &str, 
     let strategy = format!("Elsa.Workflows.{strategy}Strategy, Elsa");
     new.body = json!({"options": {"activationStrategyType": strategy}}).into();
     let class = fixture.base.schema().lock_class();
-    definitions::save(&writer.pool, class, &new, Some(Starts::by(triggers)))
+    definitions::save(&writer.pool, class, &new, Some(StartSources::by(triggers)))
         .await
         .unwrap();
 }
@@ -136,7 +136,7 @@ async fn a_singleton_starts_again_only_when_the_first_has_ended() {
 async fn rivals(end: &str) -> (Door, Result<Claim>) {
     let door = Door::new("Singleton").await;
     let rival = door.fixture.session().await;
-    let accept = StartForm::Asked
+    let accept = StartForm::Checked
         .text(false, false)
         .replace(
             "unnest($2::start_request[])",
@@ -181,7 +181,7 @@ async fn a_start_that_loses_its_key_takes_no_other_start_of_its_batch_along() {
         ..definition("other")
     };
     let class = door.fixture.base.schema().lock_class();
-    definitions::save(&door.writer.pool, class, &other, Some(Starts::by(&[])))
+    definitions::save(&door.writer.pool, class, &other, Some(StartSources::by(&[])))
         .await
         .unwrap();
     // The lane has a batch in flight, so that all that follows is in one.
@@ -415,14 +415,14 @@ async fn a_start_that_is_given_up_frees_its_key_and_asks_again_when_replayed() {
     let (acceptor, _task) = Acceptor::start(&heir.connector, &heir.pool, heir.incarnation, false);
     let two = accept(&acceptor, start("two", None)).await.unwrap();
     let tenant = TenantId::default();
-    let letter = dead_letter::list(&heir.pool, &tenant, Which::default(), 10, 0)
+    let letter = dead_letter::list(&heir.pool, &tenant, DeadLetterFilter::default(), 10, 0)
         .await
         .unwrap()
         .1[0]
         .id;
     let error = dead_letter::replay(&heir.pool, &tenant, letter).await.unwrap_err();
     assert_eq!(error.code(), "cannot-start");
-    let left = dead_letter::list(&heir.pool, &tenant, Which::default(), 10, 0)
+    let left = dead_letter::list(&heir.pool, &tenant, DeadLetterFilter::default(), 10, 0)
         .await
         .unwrap();
     assert_eq!(left.0, 1);

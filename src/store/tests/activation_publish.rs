@@ -56,7 +56,7 @@ async fn under_way(strategy: &'static str, correlation: Option<&str>, held: bool
     let form = match strategy {
         "Singleton" => StartForm::Claimed,
         "CorrelatedSingleton" => StartForm::Unclaimed,
-        _ => StartForm::Asked,
+        _ => StartForm::Checked,
     };
     let statement = form.text(false, false);
     let door = Door::new("AllowAlways").await;
@@ -200,7 +200,9 @@ async fn what_a_publisher_leaves_who_dies_is_done_by_the_cluster() {
     let before = door.start("late", None).await.unwrap_err();
     assert!(["cannot-start", "database-busy"].contains(&before.code()), "{before}");
     let class = door.fixture.base.schema().lock_class();
-    activation::settle_all(&door.writer.pool, class).await.unwrap();
+    activation::finish_all_publishes(&door.writer.pool, class)
+        .await
+        .unwrap();
     refused(door.start("late", None).await);
     let left = "SELECT count(*) FROM definition WHERE seeding > 0";
     assert_eq!(door.fixture.count(left).await, 0);
@@ -242,7 +244,7 @@ async fn while_what_counts_is_unknown_starts_and_events_are_busy_and_write_nothi
         )
         .await
         .unwrap();
-    activation::settle_all(&pool, class).await.unwrap();
+    activation::finish_all_publishes(&pool, class).await.unwrap();
     assert_eq!(door.fixture.count("SELECT count(*) FROM work").await, 1);
     refused(door.start("late", None).await);
     door.fixture.is_sound().await;
@@ -267,7 +269,7 @@ async fn notes_of_what_ended_meanwhile_are_swept_and_count_for_nothing() {
     refused(door.start("late", None).await);
     let class = door.fixture.base.schema().lock_class();
     let (tenant, id) = (TenantId::default(), DefinitionId::new("d"));
-    activation::settle(&door.writer.pool, class, &tenant, &id)
+    activation::finish_publish(&door.writer.pool, class, &tenant, &id)
         .await
         .unwrap();
     assert_eq!(door.held().await, 1);

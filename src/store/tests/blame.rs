@@ -8,7 +8,7 @@ use crate::assert_outcome;
 use crate::id::{InstanceId, NodeId, TenantId};
 use crate::store::claim::{self, InstanceKey, Release, ReleaseCause, Shard};
 use crate::store::commit::{Claim, CommitOutcome};
-use crate::store::dead_letter::{self, Which};
+use crate::store::dead_letter::{self, DeadLetterFilter};
 use crate::store::node::removal::{self, RemovalCause};
 use crate::testing::store::{Fixture, Writer, burst, waiting};
 
@@ -100,7 +100,7 @@ async fn a_delay_that_is_suspect_is_claimed_alone() {
     let taken = claimed(&writer, &["i", "j"], true).await;
     assert_eq!(taken, [("i".to_owned(), vec![2]), ("j".to_owned(), vec![1, 0])]);
     dies(&fixture, &writer).await;
-    let letter = &dead_letter::list(&writer.pool, &TenantId::default(), Which::default(), 10, 0)
+    let letter = &dead_letter::list(&writer.pool, &TenantId::default(), DeadLetterFilter::default(), 10, 0)
         .await
         .unwrap()
         .1[0];
@@ -131,7 +131,7 @@ async fn all_are_blamed_for_a_death_unless_there_was_a_suspect() {
     assert_eq!(crashes(&fixture, "i").await, None, "given up at its third crash");
     assert_eq!(crashes(&fixture, "j").await, Some(1), "its neighbour is not to blame");
     let tenant = TenantId::default();
-    let letters = dead_letter::list(&first.pool, &tenant, Which::default(), 10, 0)
+    let letters = dead_letter::list(&first.pool, &tenant, DeadLetterFilter::default(), 10, 0)
         .await
         .unwrap()
         .1;
@@ -171,7 +171,7 @@ async fn a_third_crash_counts_less_where_processes_die_without_the_row() {
     dies(&fixture, &writer).await;
     assert_eq!(crashes(&fixture, "i").await, None);
     assert_eq!(
-        dead_letter::list(&writer.pool, &tenant, Which::default(), 10, 0)
+        dead_letter::list(&writer.pool, &tenant, DeadLetterFilter::default(), 10, 0)
             .await
             .unwrap()
             .1[0]
@@ -221,7 +221,7 @@ async fn a_start_that_is_given_up_is_kept_by_its_letter() {
     dies(&fixture, &writer).await;
     assert_eq!(crashes(&fixture, "i").await, None);
     let tenant = TenantId::default();
-    let letter = &dead_letter::list(&writer.pool, &tenant, Which::default(), 10, 0)
+    let letter = &dead_letter::list(&writer.pool, &tenant, DeadLetterFilter::default(), 10, 0)
         .await
         .unwrap()
         .1[0];
@@ -254,7 +254,7 @@ async fn what_went_on_from_a_start_comes_back_beside_another_start() {
         .await
         .unwrap();
     let tenant = TenantId::default();
-    let letters = dead_letter::list(&writer.pool, &tenant, Which::default(), 10, 0)
+    let letters = dead_letter::list(&writer.pool, &tenant, DeadLetterFilter::default(), 10, 0)
         .await
         .unwrap();
     dead_letter::replay(&writer.pool, &tenant, letters.1[0].id)
@@ -309,7 +309,7 @@ async fn a_row_is_given_up_at_its_twentieth_failure_but_never_for_its_circumstan
     assert_eq!(fixture.count(letters).await, 1);
     assert_eq!(fixture.count("SELECT count(*) FROM work").await, 0);
     let tenant = TenantId::default();
-    let letter = &dead_letter::list(&writer.pool, &tenant, Which::default(), 10, 0)
+    let letter = &dead_letter::list(&writer.pool, &tenant, DeadLetterFilter::default(), 10, 0)
         .await
         .unwrap()
         .1[0];

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::id::{DefinitionId, InstanceId, StimulusHash, TenantId};
-use crate::store::definition::{self, NewDefinition, PublishOutcome, Starts, TriggerRow};
+use crate::store::definition::{self, NewDefinition, PublishOutcome, StartSources, TriggerRow};
 use crate::store::event::{self, NewEvent};
 use crate::store::request::IdempotencyKey;
 use crate::store::start::{AcceptedStart, Acceptor, NewStart};
@@ -36,7 +36,7 @@ pub(super) fn start(instance: &str, key: Option<&str>) -> NewStart {
             key: key.to_owned(),
             fingerprint: vec![0; 32],
         }),
-        chosen: false,
+        has_chosen_id: false,
         claimed: true,
     }
 }
@@ -77,7 +77,8 @@ async fn saves_at_once_make_versions_without_gaps_and_one_that_is_published() {
     for n in 0..8 {
         let pool = pool.clone();
         tasks.push(tokio::spawn(async move {
-            let saved = definition::save(&pool, class, &definition(&format!("n{n}")), Some(Starts::by(&[]))).await;
+            let saved =
+                definition::save(&pool, class, &definition(&format!("n{n}")), Some(StartSources::by(&[]))).await;
             saved.unwrap().row.version
         }));
     }
@@ -116,20 +117,20 @@ async fn a_draft_that_changed_since_it_was_validated_is_not_published() {
         .row;
     assert_eq!(fixture.count("SELECT revision FROM revision").await, 0);
     definition::save(&pool, class, &definition("two"), None).await.unwrap();
-    let outcome = definition::publish(&pool, class, &tenant, &validated, Starts::by(&[]))
+    let outcome = definition::publish(&pool, class, &tenant, &validated, StartSources::by(&[]))
         .await
         .unwrap();
     assert_eq!(outcome, PublishOutcome::Changed);
-    let wanted = definition::Wanted {
+    let wanted = definition::VersionSelector {
         latest: true,
-        ..definition::Wanted::default()
+        ..definition::VersionSelector::default()
     };
     let validated = definition::find(&pool, &tenant, &wanted).await.unwrap().unwrap();
     let mut tasks = Vec::new();
     for _ in 0..4 {
         let (pool, tenant, validated) = (pool.clone(), tenant.clone(), validated.clone());
         tasks.push(tokio::spawn(async move {
-            definition::publish(&pool, class, &tenant, &validated, Starts::by(&[trigger(1)]))
+            definition::publish(&pool, class, &tenant, &validated, StartSources::by(&[trigger(1)]))
                 .await
                 .unwrap()
         }));
@@ -145,9 +146,14 @@ async fn a_draft_that_changed_since_it_was_validated_is_not_published() {
     );
     assert_eq!(fixture.count("SELECT revision FROM revision").await, 4);
     // A published body never changes: the next save makes a version, whose triggers replace the old ones.
-    let next = definition::save(&pool, class, &definition("three"), Some(Starts::by(&[trigger(2)])))
-        .await
-        .unwrap();
+    let next = definition::save(
+        &pool,
+        class,
+        &definition("three"),
+        Some(StartSources::by(&[trigger(2)])),
+    )
+    .await
+    .unwrap();
     assert_eq!(next.row.version, 2);
     assert_eq!(fixture.count("SELECT count(*) FROM trigger").await, 1);
     fixture.is_sound().await;
@@ -160,7 +166,7 @@ async fn an_equal_definition_is_published_anew_only_if_something_else_starts_it(
     let pool = crate::db::Pool::new(&fixture.base, 4).unwrap();
     for (hash, is_unchanged, revision) in [(1, false, 1), (1, true, 1), (2, false, 2), (2, true, 2)] {
         let triggers = [trigger(hash)];
-        let saved = definition::save(&pool, class, &definition("n"), Some(Starts::by(&triggers))).await;
+        let saved = definition::save(&pool, class, &definition("n"), Some(StartSources::by(&triggers))).await;
         let saved = saved.unwrap();
         assert_eq!((saved.is_unchanged, saved.row.version), (is_unchanged, 1));
         assert!(saved.row.is_published);
@@ -181,7 +187,7 @@ async fn a_start_accepted_after_a_publish_runs_what_was_published() {
     let writer = fixture.writer().await;
     let (acceptor, _task) = Acceptor::start(&writer.connector, &writer.pool, writer.incarnation, false);
     for version in 1..=3 {
-        definition::save(&writer.pool, class, &definition("n"), Some(Starts::by(&[])))
+        definition::save(&writer.pool, class, &definition("n"), Some(StartSources::by(&[])))
             .await
             .unwrap();
         // A newer draft is nobody's business.
@@ -218,7 +224,7 @@ async fn an_event_published_beside_its_trigger_finds_it_or_is_found() {
         .unwrap();
     let publishes = tokio::spawn({
         let pool = pool.clone();
-        async move { definition::save(&pool, class, &definition("n"), Some(Starts::by(&[trigger(9)]))).await }
+        async move { definition::save(&pool, class, &definition("n"), Some(StartSources::by(&[trigger(9)]))).await }
     });
     fixture.somebody_waits().await;
     let happens = tokio::spawn({
@@ -242,10 +248,9 @@ async fn an_event_published_beside_its_trigger_finds_it_or_is_found() {
         ))
         .await
         .unwrap();
-    let publishes =
-        tokio::spawn(
-            async move { definition::save(&pool, class, &definition("n"), Some(Starts::by(&[trigger(8)]))).await },
-        );
+    let publishes = tokio::spawn(async move {
+        definition::save(&pool, class, &definition("n"), Some(StartSources::by(&[trigger(8)]))).await
+    });
     fixture.somebody_waits().await;
     publisher.client.batch_execute("COMMIT").await.unwrap();
     publishes.await.unwrap().unwrap();
@@ -259,7 +264,7 @@ async fn an_event_whose_key_was_used_starts_nothing_again() {
     let fixture = Fixture::new().await;
     let class = fixture.base.schema().lock_class();
     let pool = crate::db::Pool::new(&fixture.base, 4).unwrap();
-    definition::save(&pool, class, &definition("n"), Some(Starts::by(&[trigger(9)])))
+    definition::save(&pool, class, &definition("n"), Some(StartSources::by(&[trigger(9)])))
         .await
         .unwrap();
     assert_eq!(event::publish(&pool, class, &event(9)).await.unwrap().started, 1);

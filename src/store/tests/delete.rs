@@ -8,7 +8,7 @@ use crate::db::Session;
 use crate::id::{ClaimNo, InstanceId, TenantId};
 use crate::store::commit::{Claim, CommitOutcome, CommitRequest};
 use crate::store::definition as definitions;
-use crate::store::definition::Starts;
+use crate::store::definition::StartSources;
 use crate::store::instance::delete;
 use crate::store::start::{AcceptedStart, Acceptor};
 use crate::testing::store::{Fixture, burst, journal, waiting};
@@ -97,7 +97,7 @@ async fn a_start_that_has_not_run_is_deleted_and_its_key_starts_nothing_again() 
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     let class = fixture.base.schema().lock_class();
-    definitions::save(&writer.pool, class, &definition("n"), Some(Starts::by(&[])))
+    definitions::save(&writer.pool, class, &definition("n"), Some(StartSources::by(&[])))
         .await
         .unwrap();
     let (acceptor, _task) = Acceptor::start(&writer.connector, &writer.pool, writer.incarnation, false);

@@ -6,7 +6,7 @@ use crate::assert_outcome;
 use crate::id::{InstanceId, TenantId, WorkId};
 use crate::store::claim::{self, InstanceKey, Release, ReleaseCause};
 use crate::store::commit::CommitOutcome;
-use crate::store::dead_letter::{self, Which};
+use crate::store::dead_letter::{self, DeadLetterFilter};
 use crate::store::maintenance;
 use crate::store::work::{self, WorkStatus};
 use crate::testing::store::{Fixture, Writer, burst, waiting};
@@ -38,7 +38,7 @@ async fn given_up(fixture: &Fixture, writer: &Writer, instance: &str) -> (WorkId
     claim::release(&writer.pool, writer.incarnation, &key, &claims, how)
         .await
         .unwrap();
-    let letters = dead_letter::list(&writer.pool, &TenantId::default(), Which::default(), 10, 0).await;
+    let letters = dead_letter::list(&writer.pool, &TenantId::default(), DeadLetterFilter::default(), 10, 0).await;
     let letter = letters
         .unwrap()
         .1

@@ -10,7 +10,7 @@ use crate::assert_outcome;
 use crate::db::Session;
 use crate::id::{InstanceId, TenantId};
 use crate::store::commit::CommitOutcome;
-use crate::store::definition::Starts;
+use crate::store::definition::StartSources;
 use crate::store::request::IdempotencyKey;
 use crate::store::start::{AcceptedStart, Acceptor, NewStart};
 use crate::store::work::AcceptedResume;
@@ -20,7 +20,7 @@ use crate::testing::store::{Fixture, Writer, burst, waiting};
 async fn acceptor(fixture: &Fixture) -> (Acceptor, AbortOnDropHandle<()>, Writer) {
     let writer = fixture.writer().await;
     let class = fixture.base.schema().lock_class();
-    definitions::save(&writer.pool, class, &definition("n"), Some(Starts::by(&[])))
+    definitions::save(&writer.pool, class, &definition("n"), Some(StartSources::by(&[])))
         .await
         .unwrap();
     let (acceptor, task) = Acceptor::start(&writer.connector, &writer.pool, writer.incarnation, false);
@@ -70,7 +70,7 @@ async fn a_taken_instance_id_is_refused_and_leaves_no_trace() {
     );
     // A caller's own id is asked for; what is born claimed has one that was made for it.
     let start = |instance: &str, key| NewStart {
-        chosen: true,
+        has_chosen_id: true,
         claimed: false,
         ..start(instance, key)
     };

@@ -410,7 +410,7 @@ fn hot() -> impl Iterator<Item = Hot> {
     let wholes = HOT.into_iter().map(move |hot| Hot {
         sql: match hot.name {
             "commit/batch" => leak(StatementShape::WHOLE.text(hot.sql)),
-            "start/accept" => leak(StartForm::Asked.text(false, false)),
+            "start/accept" => leak(StartForm::Checked.text(false, false)),
             _ => hot.sql,
         },
         ..hot
@@ -426,7 +426,7 @@ fn hot() -> impl Iterator<Item = Hot> {
         .into_iter()
         .flat_map(move |form| ways.map(|way| (form, way)));
     let starts = forms.flat_map(move |(form, (lent, relaxed))| {
-        let own = if form.is_whole() { "" } else { "definition_published" };
+        let own = if form.is_checked() { "" } else { "definition_published" };
         of("start/accept").map(move |hot| Hot {
             sql: leak(by_index(&form.text(lent, relaxed), own)),
             ..hot

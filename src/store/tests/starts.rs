@@ -7,7 +7,7 @@ use super::definitions::{definition, start};
 use crate::id::{ClaimNo, Incarnation, InstanceId, TenantId, WorkId};
 use crate::store::claim::{self, InstanceKey};
 use crate::store::commit::{Claim, CommitOutcome};
-use crate::store::definition::{self as definitions, Starts};
+use crate::store::definition::{self as definitions, StartSources};
 use crate::store::start::{AcceptedStart, Acceptor, NewStart};
 use crate::store::work::{self, WorkStatus};
 use crate::testing::Proxy;
@@ -24,7 +24,7 @@ impl Bench {
         let fixture = Fixture::new().await;
         let writer = fixture.writer().await;
         let class = fixture.base.schema().lock_class();
-        definitions::save(&writer.pool, class, &definition("n"), Some(Starts::by(&[])))
+        definitions::save(&writer.pool, class, &definition("n"), Some(StartSources::by(&[])))
             .await
             .unwrap();
         Self { fixture, writer }
@@ -77,7 +77,7 @@ impl Bench {
 
 fn chosen(instance: &str, key: Option<&str>) -> NewStart {
     NewStart {
-        chosen: true,
+        has_chosen_id: true,
         claimed: false,
         ..start(instance, key)
     }

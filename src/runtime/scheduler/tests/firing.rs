@@ -26,7 +26,7 @@ async fn an_occurrence_fires_once_with_its_time() {
     let before = timers.stands("a").await;
     let turns = timers.decisions().await;
     assert_eq!(turns.len(), 1);
-    assert_eq!(timers.fire(&turns).await[0].made, 1);
+    assert_eq!(timers.fire(&turns).await[0].accepted, 1);
     // Whoever decided by what it saw before does nothing.
     assert_eq!(timers.fire(&turns).await, []);
     assert_eq!(timers.look().await, (0, 0));

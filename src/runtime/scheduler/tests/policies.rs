@@ -280,7 +280,9 @@ async fn while_a_new_strategy_does_not_know_what_counts_nothing_fires() {
         (before.version, before.last, 0)
     );
     let class = timers.fixture.base.schema().lock_class();
-    activation::settle_all(&timers.writer.pool, class).await.unwrap();
+    activation::finish_all_publishes(&timers.writer.pool, class)
+        .await
+        .unwrap();
     // What is due is still due, and meets what was started before.
     assert_eq!(timers.look().await, (1, 0));
     assert_eq!(timers.stands("a").await.skipped, 1);

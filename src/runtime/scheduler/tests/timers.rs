@@ -7,8 +7,8 @@ use crate::execution::ScheduledTrigger;
 use crate::id::{NodeId, TenantId, VersionId};
 use crate::runtime::scheduler::decide::{Backlog, FireDecision, PublishedSchedules, decide};
 use crate::schedule::Schedule;
-use crate::store::definition::{self, NewDefinition, Starts};
-use crate::store::schedule::{self, Fired, StartRow, TurnRow};
+use crate::store::definition::{self, NewDefinition, StartSources};
+use crate::store::schedule::{self, Fired, FiringRow, StartRow};
 use crate::testing::store::{Fixture, Writer};
 
 pub(super) struct Timers {
@@ -63,7 +63,7 @@ impl Timers {
             body: body.into(),
         };
         let class = self.fixture.base.schema().lock_class();
-        let starts = Starts {
+        let starts = StartSources {
             triggers: &[],
             schedules: &PublishedSchedules(&starts),
         };
@@ -90,7 +90,7 @@ impl Timers {
     /// One look; how many schedules were moved on, and how many instances will start.
     pub(super) async fn look(&self) -> (usize, i64) {
         let fired = self.fire(&self.decisions().await).await;
-        (fired.len(), fired.iter().map(|fired| fired.made).sum())
+        (fired.len(), fired.iter().map(|fired| fired.accepted).sum())
     }
 
     /// As `look`, at occurrences that waited for what ran.
@@ -103,7 +103,7 @@ impl Timers {
             return (0, 0);
         }
         let fired = self.fire(&turns).await;
-        (fired.len(), fired.iter().map(|fired| fired.made).sum())
+        (fired.len(), fired.iter().map(|fired| fired.accepted).sum())
     }
 
     /// No node has been there for so many seconds, and the schedules began to hold then.
@@ -143,7 +143,7 @@ impl Timers {
     }
 }
 
-pub(super) fn parts(turns: &[FireDecision]) -> (Vec<TurnRow>, Vec<StartRow>) {
+pub(super) fn parts(turns: &[FireDecision]) -> (Vec<FiringRow>, Vec<StartRow>) {
     let rows = turns.iter().map(|turn| turn.row.clone()).collect();
     let starts = turns.iter().flat_map(|turn| turn.starts.iter().cloned()).collect();
     (rows, starts)

@@ -12,7 +12,7 @@ use crate::db::Session;
 use crate::id::{InstanceId, StimulusHash, TenantId};
 use crate::store::commit::{CommitOutcome, CommitRequest, WaitingBookmark};
 use crate::store::dead_letter::stimulus;
-use crate::store::dead_letter::{self, Which};
+use crate::store::dead_letter::{self, DeadLetterFilter};
 use crate::store::event::{self, Fanout, NewEvent};
 use crate::store::maintenance;
 use crate::store::request::IdempotencyKey;
@@ -211,13 +211,13 @@ async fn expire(fixture: &Fixture, writer: &Writer) {
 }
 
 async fn letters(writer: &Writer) -> Vec<dead_letter::DeadLetter> {
-    dead_letter::list(&writer.pool, &TenantId::default(), Which::default(), 100, 0)
+    dead_letter::list(&writer.pool, &TenantId::default(), DeadLetterFilter::default(), 100, 0)
         .await
         .unwrap()
         .1
 }
 
-async fn replay(fixture: &Fixture, writer: &Writer, id: i64) -> Option<stimulus::Replayed> {
+async fn replay(fixture: &Fixture, writer: &Writer, id: i64) -> Option<stimulus::ReplayedStimulus> {
     let class = fixture.base.schema().lock_class();
     stimulus::replay(&writer.pool, class, &TenantId::default(), id, LIFETIME)
         .await
