@@ -1,4 +1,7 @@
-//! Every error code in the source stands in docs/api.md, and nothing else does.
+//! The documents agree with the code: docs/api.md lists every error code and no other one, and names of files, tests and
+//! code in the documents exist (`names`).
+
+mod names;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
