@@ -98,7 +98,7 @@ impl Catalogue {
             .register(primitives::WriteLine)
             .register(scheduling::Delay)
             .register(scheduling::Timer)
-            .register(scheduling::Cron)
+            .register(scheduling::CronActivity)
             .register(scheduling::StartAt)
             .register(primitives::Event);
         catalogue

@@ -51,7 +51,7 @@ impl Activity for Delay {
 pub(super) struct Timer;
 
 #[derive(Debug)]
-pub(super) struct Cron;
+pub(super) struct CronActivity;
 
 #[derive(Debug)]
 pub(super) struct StartAt;
@@ -77,7 +77,7 @@ impl Activity for Timer {
     }
 }
 
-impl Activity for Cron {
+impl Activity for CronActivity {
     fn descriptor(&self) -> Descriptor {
         let description = "Starts the workflow at the times of a cron expression, or waits for the next one.";
         described("Elsa.Cron", description).with_options(|descriptor| {
