@@ -14,7 +14,8 @@ WITH counted AS MATERIALIZED (
     UNION ALL
     SELECT w.instance_id, w.definition_id, nullif(w.body->>'correlationId', '')
     FROM work w
-    WHERE w.tenant_id = $1 AND w.kind = 0 /* start */ AND w.definition_id IS NOT NULL AND ($3 = 3 /* correlation */ OR w.definition_id = $2)
+    WHERE w.tenant_id = $1 AND w.kind = 0 /* start */ AND w.definition_id IS NOT NULL
+        AND ($3 = 3 /* correlation */ OR w.definition_id = $2)
 )
 INSERT INTO activation (tenant_id, key, instance_id, exclusive, strategy, definition_id, correlation_id)
 SELECT $1, activation_key($3, c.definition_id, c.correlation_id), c.id, false, $3, c.definition_id,

@@ -4,10 +4,12 @@
 -- index:   work_ready, timer_due, instance_pkey
 -- locks:   none
 WITH runner AS MATERIALIZED (
-    SELECT n.missing_activity_types FROM node n WHERE 'worker' = ANY (n.roles) AND n.last_seen >= clock_timestamp() - n.tolerance
+    SELECT n.missing_activity_types FROM node n WHERE 'worker' = ANY (n.roles)
+        AND n.last_seen >= clock_timestamp() - n.tolerance
 ), nowhere AS MATERIALIZED (
     SELECT d.tenant_id, d.version_id, d.definition_id, d.version,
-           ARRAY(SELECT DISTINCT t FROM runner r, unnest(r.missing_activity_types) t WHERE t = ANY (d.activity_types) ORDER BY t) AS missing
+           ARRAY(SELECT DISTINCT t FROM runner r, unnest(r.missing_activity_types) t
+               WHERE t = ANY (d.activity_types) ORDER BY t) AS missing
     FROM definition d
     WHERE d.was_published
       AND EXISTS (SELECT 1 FROM runner)

@@ -6,7 +6,8 @@ SELECT v.invariant, v.count, v.sample
 FROM (
     SELECT 'bookmark-without-instance' AS invariant, count(*) AS count, min(b.instance_id || '/' || b.id) AS sample
     FROM bookmark b
-    WHERE NOT EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = b.tenant_id AND i.id = b.instance_id AND i.status = 0 /* running */)
+    WHERE NOT EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = b.tenant_id AND i.id = b.instance_id
+        AND i.status = 0 /* running */)
     UNION ALL
     SELECT 'timer-without-bookmark', count(*), min(t.instance_id || '/' || t.id)
     FROM timer t
@@ -55,11 +56,14 @@ FROM (
     FROM work w
     WHERE w.kind <> 0 /* start */
       AND NOT EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = w.tenant_id AND i.id = w.instance_id)
-      AND NOT EXISTS (SELECT 1 FROM work s WHERE s.tenant_id = w.tenant_id AND s.instance_id = w.instance_id AND s.kind = 0 /* start */)
-      AND NOT EXISTS (SELECT 1 FROM dead_letter l WHERE l.tenant_id = w.tenant_id AND l.instance_id = w.instance_id AND l.kind = 0 /* start */)
+      AND NOT EXISTS (SELECT 1 FROM work s WHERE s.tenant_id = w.tenant_id AND s.instance_id = w.instance_id
+          AND s.kind = 0 /* start */)
+      AND NOT EXISTS (SELECT 1 FROM dead_letter l WHERE l.tenant_id = w.tenant_id
+          AND l.instance_id = w.instance_id AND l.kind = 0 /* start */)
     UNION ALL
     SELECT 'status-mismatch', count(*), min(i.id)
-    FROM instance i WHERE (i.status = 1 /* finished */) <> (i.sub_status >= 3 /* finished */) OR (i.status = 1 /* finished */) <> (i.finished_at IS NOT NULL)
+    FROM instance i WHERE (i.status = 1 /* finished */) <> (i.sub_status >= 3 /* finished */)
+        OR (i.status = 1 /* finished */) <> (i.finished_at IS NOT NULL)
     UNION ALL
     SELECT 'journal-without-instance', count(*), min(j.instance_id)
     FROM (SELECT DISTINCT tenant_id, instance_id FROM burst_record) j
@@ -143,8 +147,10 @@ FROM (
     SELECT 'activation-without-instance', count(*), min(a.instance_id)
     FROM activation a
     WHERE a.exclusive
-      AND NOT EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = a.tenant_id AND i.id = a.instance_id AND i.status = 0 /* running */)
-      AND NOT EXISTS (SELECT 1 FROM work w WHERE w.tenant_id = a.tenant_id AND w.instance_id = a.instance_id AND w.kind = 0 /* start */)
+      AND NOT EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = a.tenant_id AND i.id = a.instance_id
+          AND i.status = 0 /* running */)
+      AND NOT EXISTS (SELECT 1 FROM work w WHERE w.tenant_id = a.tenant_id AND w.instance_id = a.instance_id
+          AND w.kind = 0 /* start */)
     UNION ALL
     SELECT 'activation-of-another-correlation', count(*), min(a.instance_id)
     FROM activation a
@@ -172,7 +178,8 @@ FROM (
     SELECT 'correlation-without-activation', count(*), min(i.id)
     FROM instance i
     JOIN definition d ON d.tenant_id = i.tenant_id AND d.is_published AND d.seeding < 2 /* seed */
-        AND (d.activation_strategy = 3 /* correlation */ OR (d.activation_strategy = 2 /* correlated singleton */ AND d.definition_id = i.definition_id))
+        AND (d.activation_strategy = 3 /* correlation */ OR (d.activation_strategy = 2 /* correlated singleton */
+            AND d.definition_id = i.definition_id))
     WHERE i.status = 0 /* running */ AND i.correlation_id <> ''
       AND NOT EXISTS (SELECT 1 FROM activation a
                       WHERE a.tenant_id = i.tenant_id AND a.instance_id = i.id
@@ -183,7 +190,8 @@ FROM (
           FROM (SELECT i.tenant_id, i.definition_id, i.version_id, i.id FROM instance i WHERE i.status = 0 /* running */
                 UNION
                 SELECT w.tenant_id, w.definition_id, w.version_id, w.instance_id FROM work w WHERE w.kind = 0 /* start */) u
-          JOIN definition d ON d.tenant_id = u.tenant_id AND d.version_id = u.version_id AND d.activation_strategy = 1 /* singleton */
+          JOIN definition d ON d.tenant_id = u.tenant_id AND d.version_id = u.version_id
+              AND d.activation_strategy = 1 /* singleton */
               AND d.is_published
           GROUP BY 1, 2 HAVING count(DISTINCT u.id) > 1) s
     UNION ALL

@@ -65,7 +65,8 @@ WITH fence_held AS MATERIALIZED (
            (SELECT x.ctid FROM bookmark x
             WHERE x.instance_id = r.instance_id AND x.id = b.id AND x.tenant_id = r.tenant_id LIMIT 1) AS place,
            -- A timer that the burst claims is held already, or the burst loses.
-           CASE WHEN (b.no, b.id) IN (SELECT c.no, c.timer_id FROM unnest($4::commit_claim[]) c WHERE c.timer_id IS NOT NULL)
+           CASE WHEN (b.no, b.id) IN (SELECT c.no, c.timer_id FROM unnest($4::commit_claim[]) c
+               WHERE c.timer_id IS NOT NULL)
                 THEN NULL
                 ELSE (SELECT x.ctid FROM timer x
                       WHERE x.instance_id = r.instance_id AND x.id = b.id AND x.tenant_id = r.tenant_id LIMIT 1)
@@ -157,7 +158,8 @@ WITH fence_held AS MATERIALIZED (
     INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status, version,
                           last_burst, correlation_id, name, incident_count, state, finished_at)
     SELECT w.tenant_id, w.instance_id, w.definition_id, w.version_id, w.definition_version, w.status, w.sub_status, 1,
-           w.burst, w.correlation_id, w.name, w.incident_count, w.state, CASE WHEN w.status = 1 /* finished */ THEN now() END
+           w.burst, w.correlation_id, w.name, w.incident_count, w.state, CASE WHEN w.status = 1 /* finished */
+               THEN now() END
     FROM winner w
     -- An id that is taken fails the batch, which is split until that request is alone. ON CONFLICT would look each row up,
     -- and write it in two steps.
@@ -243,7 +245,8 @@ WITH fence_held AS MATERIALIZED (
     WHERE (SELECT true FROM activation LIMIT 1)
       AND (w.status = 1 /* finished */ OR w.correlation_id IS NOT NULL)
       AND a.tenant_id = w.tenant_id AND a.instance_id = w.instance_id
-      AND (w.status = 1 /* finished */ OR (a.strategy >= 2 /* correlated singleton */ AND a.correlation_id IS DISTINCT FROM nullif(w.correlation_id, '')))
+      AND (w.status = 1 /* finished */ OR (a.strategy >= 2 /* correlated singleton */
+          AND a.correlation_id IS DISTINCT FROM nullif(w.correlation_id, '')))
     RETURNING a.tenant_id, a.instance_id, a.strategy
 --]
 --[rare
@@ -263,7 +266,8 @@ WITH fence_held AS MATERIALIZED (
           FROM winner w
           WHERE w.status = 0 /* running */ AND w.correlation_id <> ''
             AND EXISTS (SELECT 1 FROM definition d
-                        WHERE d.tenant_id = w.tenant_id AND d.is_published AND d.activation_strategy = 3 /* correlation */)) s
+                        WHERE d.tenant_id = w.tenant_id AND d.is_published
+                            AND d.activation_strategy = 3 /* correlation */)) s
     ORDER BY s.instance_id, s.strategy
     ON CONFLICT DO NOTHING
 ), unmatched_noted AS (
@@ -282,7 +286,8 @@ WITH fence_held AS MATERIALIZED (
 ), kept_on AS (
     -- A burst that yielded continues under a row that it claimed, so that a crash loses nothing. Its counters begin anew.
     -- No indexed column changes, so the row stays on its page: a start keeps its definition_id.
-    UPDATE work x SET kind = 4 /* continue */, body = '{}', version_id = NULL, definition_version = NULL, failures = 0, crashes = 0
+    UPDATE work x SET kind = 4 /* continue */, body = '{}', version_id = NULL, definition_version = NULL,
+        failures = 0, crashes = 0
 --]
 --[single and continuing
     FROM winner w
@@ -314,7 +319,8 @@ SELECT w.no, w.expected + 1 AS version, now() AS committed_at
        --]
        --[multi
        -- The instance held the key of its schedule: a queued occurrence may start now.
-       , (w.tenant_id, w.instance_id) IN (SELECT f.tenant_id, f.instance_id FROM activation_freed f WHERE f.strategy = 0 /* schedule */)
+       , (w.tenant_id, w.instance_id) IN (SELECT f.tenant_id, f.instance_id FROM activation_freed f
+           WHERE f.strategy = 0 /* schedule */)
          AS freed
        --]
        --[reports_pending

@@ -13,10 +13,12 @@ SELECT r.no,
                     AND w.claimed_by = $1 AND w.claim_no = c.claim_no)
             OR EXISTS (SELECT 1 FROM timer t WHERE t.tenant_id = r.tenant_id AND t.instance_id = r.instance_id
                        AND t.id = c.timer_id AND t.claimed_by = $1 AND t.claim_no = c.claim_no))) = r.claims AS is_claimed,
-       (SELECT w.id FROM work w WHERE w.tenant_id = r.tenant_id AND w.instance_id = r.instance_id AND w.kind = 4 /* continue */
+       (SELECT w.id FROM work w WHERE w.tenant_id = r.tenant_id AND w.instance_id = r.instance_id
+           AND w.kind = 4 /* continue */
         AND w.claimed_by = $1 ORDER BY w.id + 0 DESC LIMIT 1) AS continued,
        i.created_at, i.updated_at,
-       (SELECT true FROM activation a WHERE a.instance_id = r.instance_id AND a.tenant_id = r.tenant_id LIMIT 1) AS is_holder,
+       (SELECT true FROM activation a WHERE a.instance_id = r.instance_id AND a.tenant_id = r.tenant_id
+           LIMIT 1) AS is_holder,
        (SELECT true FROM activation LIMIT 1) AS has_holders
 FROM unnest($3::commit_request[]) r
 LEFT JOIN instance i ON i.tenant_id = r.tenant_id AND i.id = r.instance_id

@@ -16,7 +16,8 @@ WITH fits AS MATERIALIZED (
       AND ($8::timestamptz IS NULL OR d.created_at >= $8) AND ($9::timestamptz IS NULL OR d.created_at < $9)
 ), page AS (
     SELECT d.id, d.instance_id, d.kind, d.reason, d.created_at, d.failures, d.crashes, d.body, d.work_id, d.timer_id,
-           coalesce(d.definition_id, i.definition_id) AS definition_id, CASE d.kind WHEN 6 /* inbox */ THEN d.correlation_id ELSE i.correlation_id END AS correlation_id,
+           coalesce(d.definition_id, i.definition_id) AS definition_id, CASE d.kind WHEN 6 /* inbox */
+               THEN d.correlation_id ELSE i.correlation_id END AS correlation_id,
            d.accepted_at, encode(d.hash, 'hex') AS hash, d.activity_execution_id, d.name
     FROM (SELECT f.id FROM fits f ORDER BY f.id DESC LIMIT $10 OFFSET $11) f
     JOIN dead_letter d ON d.tenant_id = $1 AND d.id = f.id

@@ -8,7 +8,8 @@ SELECT d.id,
        d.kind <> 6 /* inbox */ AND (d.kind <> 0 /* start */ OR (d.body->'payload'->>'scheduleId' IS NULL
                                    AND (SELECT true FROM definition n
                                         WHERE n.tenant_id = d.tenant_id AND n.definition_id = d.definition_id
-                                          AND n.is_published AND n.activation_strategy > 0 /* always */ LIMIT 1) IS NULL)) AS together
+                                          AND n.is_published AND n.activation_strategy > 0 /* always */
+                                              LIMIT 1) IS NULL)) AS together
 FROM dead_letter d
 WHERE d.tenant_id = $1 AND ($2::text IS NULL OR d.instance_id = $2) AND ($3::bigint IS NULL OR d.id = $3)
       AND ($4::text IS NULL OR coalesce(d.definition_id, (SELECT i.definition_id FROM instance i

@@ -2,7 +2,8 @@
 -- caller:  store::definition
 -- index:   definition_pkey, definition_latest, definition_published
 -- locks:   none
-SELECT d.version_id, d.definition_id, d.version, d.name, d.description, d.is_latest, d.is_published, d.is_readonly, d.created_at, d.body
+SELECT d.version_id, d.definition_id, d.version, d.name, d.description, d.is_latest, d.is_published, d.is_readonly,
+    d.created_at, d.body
 FROM definition d
 WHERE d.tenant_id = $1
   AND ($2::text IS NULL OR d.definition_id = $2)

@@ -3,7 +3,8 @@
 -- index:   definition_pkey
 -- locks:   none
 WITH hit AS (
-    SELECT d.version_id, d.definition_id, d.version, d.name, d.description, d.is_latest, d.is_published, d.is_readonly, d.created_at
+    SELECT d.version_id, d.definition_id, d.version, d.name, d.description, d.is_latest, d.is_published,
+        d.is_readonly, d.created_at
     FROM definition d
     WHERE d.tenant_id = $1
   AND (NOT $2::boolean OR d.is_published)

@@ -11,6 +11,7 @@ SET is_published = true, was_published = true, activation_strategy = n.activatio
                    WHEN n.activation_strategy > 0 /* always */ THEN 2 /* seed */
                    WHEN $3 > 0 /* always */ THEN 1 /* sweep */
                    ELSE 0 /* done */ END
-FROM (SELECT activation_strategy_of(o.body) AS activation_strategy FROM definition o WHERE o.tenant_id = $1 AND o.version_id = $2) n
+FROM (SELECT activation_strategy_of(o.body) AS activation_strategy FROM definition o WHERE o.tenant_id = $1
+    AND o.version_id = $2) n
 WHERE d.tenant_id = $1 AND d.version_id = $2
 RETURNING d.seeding

@@ -23,12 +23,15 @@ WITH accepted AS (
       AND ($10::text IS NULL OR b.activity_execution_id = $10)
     ORDER BY b.instance_id, b.id
 ), triggered AS MATERIALIZED (
-    SELECT substr(encode(sha256(convert_to(concat_ws('|', $3, extract(epoch FROM r.expires_at), t.definition_id, t.activity_id),
+    SELECT substr(encode(sha256(convert_to(concat_ws('|', $3, extract(epoch FROM r.expires_at),
+                                                               t.definition_id, t.activity_id),
                                            'UTF8')), 'hex'), 1, 32) AS instance_id,
            t.activity_id, d.definition_id, d.version_id, d.version, d.activation_strategy,
-           CASE WHEN d.activation_strategy > 0 /* always */ THEN activation_key(d.activation_strategy, d.definition_id, $8) END AS held,
+           CASE WHEN d.activation_strategy > 0 /* always */
+               THEN activation_key(d.activation_strategy, d.definition_id, $8) END AS held,
            CASE WHEN d.seeding = 2 /* seed */ THEN raise_activation_unseeded()
-                WHEN d.activation_strategy > 0 /* always */ THEN activation_blocked($1, d.activation_strategy, d.definition_id, $8)
+                WHEN d.activation_strategy > 0 /* always */
+                    THEN activation_blocked($1, d.activation_strategy, d.definition_id, $8)
                 ELSE false END AS blocked
     FROM accepted r
     CROSS JOIN trigger t
@@ -36,7 +39,8 @@ WITH accepted AS (
     WHERE t.tenant_id = $1 AND t.hash = $5 AND $9::text IS NULL AND $10::text IS NULL
 ), resumed AS (
     INSERT INTO work (tenant_id, instance_id, kind, body)
-    SELECT $1, w.instance_id, 2 /* stimulus */, json_build_object('bookmarkId', w.id, 'hash', encode($5, 'hex'), 'name', $6::text,
+    SELECT $1, w.instance_id, 2 /* stimulus */,
+        json_build_object('bookmarkId', w.id, 'hash', encode($5, 'hex'), 'name', $6::text,
                                                    'payload', $7::json)
     FROM waiting w
     RETURNING 1

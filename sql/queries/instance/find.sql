@@ -2,6 +2,7 @@
 -- caller:  store::instance
 -- index:   instance_pkey
 -- locks:   none
-SELECT i.id, i.definition_id, i.version_id, i.definition_version, i.status, i.sub_status, i.correlation_id, i.name, i.incident_count, i.created_at, i.updated_at, i.finished_at, i.state, i.version AS instance_version
+SELECT i.id, i.definition_id, i.version_id, i.definition_version, i.status, i.sub_status, i.correlation_id, i.name,
+    i.incident_count, i.created_at, i.updated_at, i.finished_at, i.state, i.version AS instance_version
 FROM instance i
 WHERE i.tenant_id = $1 AND i.id = $2

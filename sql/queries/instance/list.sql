@@ -3,7 +3,8 @@
 -- index:   instance_by_time, instance_by_definition
 -- locks:   none
 WITH hit AS (
-    SELECT i.id, i.definition_id, i.version_id, i.definition_version, i.status, i.sub_status, i.correlation_id, i.name, i.incident_count, i.created_at, i.updated_at, i.finished_at
+    SELECT i.id, i.definition_id, i.version_id, i.definition_version, i.status, i.sub_status, i.correlation_id,
+        i.name, i.incident_count, i.created_at, i.updated_at, i.finished_at
     FROM instance i
     WHERE i.tenant_id = $1
       AND (cardinality($2::text[]) = 0 OR i.definition_id = ANY ($2))

@@ -59,5 +59,6 @@ WITH cause AS MATERIALIZED (
     FROM timer_dead d
     RETURNING 1
 )
-SELECT (SELECT count(*) FROM work_back) + (SELECT count(*) FROM timer_back) + (SELECT count(*) FROM dead_letters) AS released,
+SELECT (SELECT count(*) FROM work_back) + (SELECT count(*) FROM timer_back)
+       + (SELECT count(*) FROM dead_letters) AS released,
        (SELECT count(*) FROM dead_letters) AS dead

@@ -2,4 +2,5 @@
 -- caller:  store::observe, from `mainspring bench failover`
 -- index:   instance_pkey
 -- locks:   none
-SELECT count(*) AS count FROM instance i WHERE i.tenant_id = $1 AND i.id = ANY($2) AND i.status = 1 /* finished */ AND i.sub_status = 3 /* finished */
+SELECT count(*) AS count FROM instance i WHERE i.tenant_id = $1 AND i.id = ANY($2)
+    AND i.status = 1 /* finished */ AND i.sub_status = 3 /* finished */

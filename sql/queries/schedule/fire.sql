@@ -20,8 +20,10 @@ WITH firing AS MATERIALIZED (
 ), wanted AS MATERIALIZED (
     SELECT t.no, t.tenant_id, t.id, t.overlap, x.instance_id, x.activity_id, x.payload, x.delay, d.definition_id,
            d.version_id, d.version, d.activation_strategy,
-           CASE WHEN d.activation_strategy > 0 /* always */ THEN activation_key(d.activation_strategy, d.definition_id, NULL) END AS held,
-           CASE WHEN d.activation_strategy > 0 /* always */ THEN activation_blocked(t.tenant_id, d.activation_strategy, d.definition_id, NULL)
+           CASE WHEN d.activation_strategy > 0 /* always */
+               THEN activation_key(d.activation_strategy, d.definition_id, NULL) END AS held,
+           CASE WHEN d.activation_strategy > 0 /* always */
+               THEN activation_blocked(t.tenant_id, d.activation_strategy, d.definition_id, NULL)
                 ELSE false END AS blocked
     FROM firing t
     JOIN unnest($2::schedule_start[]) x ON x.no = t.no

@@ -16,7 +16,8 @@ WITH wanted AS MATERIALIZED (
                      AND w.kind = 0 /* start */ AND w.definition_id IS NOT NULL LIMIT 1),
                     false) AS taken,
            s.route, s.key, s.fingerprint, d.activation_strategy,
-           CASE WHEN d.activation_strategy > 0 /* always */ THEN activation_key(d.activation_strategy, s.definition_id, s.body->>'correlationId')
+           CASE WHEN d.activation_strategy > 0 /* always */
+               THEN activation_key(d.activation_strategy, s.definition_id, s.body->>'correlationId')
            END AS held,
            d.seeding = 2 /* seed */ AS unseeded,
            CASE WHEN d.seeding = 2 /* seed */ THEN true

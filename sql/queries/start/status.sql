@@ -8,5 +8,6 @@
 SELECT EXISTS (SELECT 1 FROM work w
                WHERE w.tenant_id = $1 AND w.instance_id = $2 AND w.definition_id IS NOT NULL)
        OR EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = $1 AND i.id = $2) AS there,
-       EXISTS (SELECT 1 FROM dead_letter d WHERE d.tenant_id = $1 AND d.instance_id = $2 AND d.kind = 0 /* start */) AS dead_lettered,
+       EXISTS (SELECT 1 FROM dead_letter d WHERE d.tenant_id = $1 AND d.instance_id = $2
+           AND d.kind = 0 /* start */) AS dead_lettered,
        EXISTS (SELECT 1 FROM node n WHERE n.incarnation = $3) AS no_crash

@@ -20,8 +20,10 @@ WITH kept AS MATERIALIZED (
     SELECT x.id, substr(encode(sha256(convert_to('inbox|' || x.id || '|' || $2 || '|' || t.activity_id, 'UTF8')), 'hex'),
                         1, 32) AS instance_id,
            t.activity_id, x.payload, x.correlation_id, d.definition_id, d.version_id, d.version, d.activation_strategy,
-           CASE WHEN d.activation_strategy > 0 /* always */ THEN activation_key(d.activation_strategy, d.definition_id, x.correlation_id) END AS held,
-           CASE WHEN d.activation_strategy > 0 /* always */ THEN activation_blocked($1, d.activation_strategy, d.definition_id, x.correlation_id)
+           CASE WHEN d.activation_strategy > 0 /* always */
+               THEN activation_key(d.activation_strategy, d.definition_id, x.correlation_id) END AS held,
+           CASE WHEN d.activation_strategy > 0 /* always */
+               THEN activation_blocked($1, d.activation_strategy, d.definition_id, x.correlation_id)
                 ELSE false END AS blocked
     FROM taken x
     JOIN trigger t ON t.tenant_id = $1 AND t.definition_id = $2 AND t.hash = x.hash

@@ -15,4 +15,5 @@ WHERE g.kind = 0 /* start */ AND a.tenant_id = g.tenant_id AND a.instance_id = g
   AND NOT EXISTS (SELECT 1 FROM instance i
                   WHERE i.tenant_id = a.tenant_id AND i.id = a.instance_id AND i.status = 0 /* running */
                     AND i.definition_id = a.definition_id
-                    AND (a.strategy = 1 /* singleton */ OR a.correlation_id IS NOT DISTINCT FROM nullif(i.correlation_id, '')))
+                    AND (a.strategy = 1 /* singleton */
+                         OR a.correlation_id IS NOT DISTINCT FROM nullif(i.correlation_id, '')))

@@ -9,7 +9,8 @@
 -- A shard is read from four times as many rows as it may return: one instance may have any number of them, in another shard.
 -- $5 spares the walk over consumed rows, which stay in the indexes while an old snapshot exists in the database.
 -- NOT IN is hashed; NOT EXISTS would compare every row of a busy instance that is left out with the whole list.
-SELECT (extract(epoch FROM n.at - clock_timestamp()) * 1000000)::bigint AS next_due, f.tenant_id, f.instance_id, f.count, f.isolated,
+SELECT (extract(epoch FROM n.at - clock_timestamp()) * 1000000)::bigint AS next_due, f.tenant_id, f.instance_id,
+    f.count, f.isolated,
        f.oldest
 FROM (SELECT least((SELECT w.available_at FROM work w
                     WHERE w.claimed_by IS NULL AND w.available_at > now()

@@ -5,7 +5,8 @@
 -- index:   work_ready, work_claimed, timer_due, timer_claimed, inbox_expiry, instance_pkey
 -- locks:   none
 WITH runner AS MATERIALIZED (
-    SELECT n.missing_activity_types FROM node n WHERE 'worker' = ANY (n.roles) AND n.last_seen >= clock_timestamp() - n.tolerance
+    SELECT n.missing_activity_types FROM node n WHERE 'worker' = ANY (n.roles)
+        AND n.last_seen >= clock_timestamp() - n.tolerance
 ), nowhere AS MATERIALIZED (
     SELECT d.tenant_id, d.version_id
     FROM definition d

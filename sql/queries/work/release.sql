@@ -9,7 +9,8 @@ WITH returned AS MATERIALIZED (
         u(tenant_id, instance_id, work_id, timer_id, claim_no)
 ), work_held AS MATERIALIZED (
     SELECT w.tenant_id, w.id,
-           CASE $7::smallint WHEN 0 /* none */ THEN w.failures WHEN 1 /* transient */ THEN greatest(w.failures, least(w.failures + 1, 10))
+           CASE $7::smallint WHEN 0 /* none */ THEN w.failures WHEN 1 /* transient */
+               THEN greatest(w.failures, least(w.failures + 1, 10))
                              ELSE w.failures + 1 END AS failures
     FROM returned r
     JOIN work w ON w.tenant_id = r.tenant_id AND w.id = r.work_id
@@ -18,7 +19,8 @@ WITH returned AS MATERIALIZED (
     FOR NO KEY UPDATE OF w
 ), timer_held AS MATERIALIZED (
     SELECT t.tenant_id, t.instance_id, t.id,
-           CASE $7::smallint WHEN 0 /* none */ THEN t.failures WHEN 1 /* transient */ THEN greatest(t.failures, least(t.failures + 1, 10))
+           CASE $7::smallint WHEN 0 /* none */ THEN t.failures WHEN 1 /* transient */
+               THEN greatest(t.failures, least(t.failures + 1, 10))
                              ELSE t.failures + 1 END AS failures
     FROM returned r
     JOIN timer t ON t.tenant_id = r.tenant_id AND t.instance_id = r.instance_id AND t.id = r.timer_id
