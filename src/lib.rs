@@ -1,4 +1,40 @@
-//! A clustered workflow engine whose only infrastructure is one PostgreSQL database.
+//! A clustered workflow engine whose only infrastructure is one PostgreSQL database. It runs Elsa Workflows 3 definitions.
+//!
+//! Nothing accepted is lost, an instance has one writer, a timer fires once, and a crashed node is taken over. Locks, hints,
+//! timers and failover use what PostgreSQL has; there is no other server.
+//!
+//! ```no_run
+//! use mainspring::{Engine, Result, definition::WorkflowDefinition, runtime::StartRequest};
+//!
+//! # async fn run(json: &[u8]) -> Result<()> {
+//! let engine = Engine::builder("postgres://user:password@localhost/name").start().await?;
+//! engine.save(WorkflowDefinition::from_json(json)?, true).await?;
+//! let request = StartRequest { definition_id: "greeting".into(), ..StartRequest::default() };
+//! let run = engine.execute(request).await?;
+//! println!("{} is {:?}", run.instance_id, run.sub_status());
+//! engine.shutdown().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Layout
+//!
+//! Imports run downward and in no circle. Public, for users of the library:
+//!
+//! - [`Engine`] and [`runtime`]: start, resume, cancel, events, definitions, schedules, dead letters, views
+//! - [`activity`]: the trait for activities of a program, and Elsa's own
+//! - [`definition`]: Elsa's JSON model; [`schedule`]: cron, intervals, time zones, what is due
+//! - [`lock`], [`signal`], [`wake`]: three services that are usable alone and replaceable in an engine
+//! - [`error`], [`id`]: the error with its questions, and the ids
+//! - `api` (feature `http`): Elsa's REST API as a router and a server
+//!
+//! Private, from above: `cli` and `bench` (the program), `harness` (child nodes, a private PostgreSQL), `http` and `auth` (server
+//! and credentials below `api`), `runtime` (rooms `engine`, `worker`, `scheduler`, `context`), `cluster` (membership, check-in,
+//! take-over), `execution` and `expression` (the interpreter and its languages), `store` and `db` (rows, SQL, connections).
+//!
+//! `docs/architecture.md` tells how it works and what it promises, `docs/glossary.md` defines the words, `docs/api.md` is the
+//! exact contract, `examples/embedded.rs` a whole program. A future of this crate may be dropped at any await; each method says
+//! what is cancelled then.
 #![forbid(unsafe_code)]
 
 pub mod activity;
