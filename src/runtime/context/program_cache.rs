@@ -271,8 +271,8 @@ mod tests {
             .args(["--exact", alone, "--ignored", "--nocapture"])
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&child.stdout);
-        assert!(child.status.success() && said.contains("1 passed"), "{said}");
+        let output = String::from_utf8_lossy(&child.stdout);
+        assert!(child.status.success() && output.contains("1 passed"), "{output}");
     }
 
     #[test]
@@ -282,7 +282,7 @@ mod tests {
             let status = std::fs::read_to_string("/proc/self/statm").unwrap();
             status.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
         };
-        // What the first one leaves to the allocator is there again for the others.
+        // The allocator reuses the memory of the first one for the others.
         drop(program(4000));
         let before = resident();
         let programs: Vec<_> = (0..5).map(|_| program(4000)).collect();

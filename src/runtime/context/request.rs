@@ -1,4 +1,4 @@
-//! What a door may ask of the engine, and what it gets back. Field names are Elsa's, in camel case on the wire.
+//! The requests to the engine and their results. Field names are Elsa's, in camel case in JSON.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -8,8 +8,8 @@ use crate::execution::{InstanceState, InstanceTimestamps};
 use crate::id::{ActivityId, BookmarkId, DefinitionId, InstanceId, VersionId};
 use crate::{Error, Result};
 
-/// An `Idempotency-Key` as a client sent it, with the fingerprint of the request that it stands for. The same key
-/// with another fingerprint is refused; the same key with the same fingerprint gets the first answer again.
+/// The `Idempotency-Key` of a client, with the fingerprint of its request. The same key with another fingerprint is
+/// refused; the same key with the same fingerprint gets the first answer again.
 #[derive(Clone, Debug)]
 pub struct Idempotency {
     /// The key, 1 to 255 characters.
@@ -39,19 +39,19 @@ pub struct StartRequest {
     pub idempotency: Option<Idempotency>,
 }
 
-/// What an executed workflow came to by the end of its first burst.
+/// The result of a burst that a request has waited for.
 #[derive(Clone, Debug)]
 pub struct Executed {
     /// The instance that was started.
     pub instance_id: InstanceId,
     /// Whether the run faulted.
     pub faulted: bool,
-    /// The burst had not ended by the deadline: it goes on, and the state is the one at acceptance.
+    /// The burst had not ended by the answer timeout: it goes on, and the state is that of the last commit.
     pub pending: bool,
     pub(crate) state: ExecutedState,
 }
 
-/// The state that a run came to. Not everybody who waits for the end of a run reads it.
+/// The state after a burst, formatted only where it is read.
 #[derive(Clone, Debug)]
 pub(crate) enum ExecutedState {
     Committed(Box<InstanceState>, InstanceTimestamps),
@@ -59,7 +59,7 @@ pub(crate) enum ExecutedState {
 }
 
 impl Executed {
-    /// Elsa's word for where the instance stands.
+    /// Elsa's sub-status of the instance.
     pub fn sub_status(&self) -> Option<&str> {
         match &self.state {
             ExecutedState::Committed(state, _) => Some(state.sub_status().as_str()),
@@ -67,7 +67,7 @@ impl Executed {
         }
     }
 
-    /// Elsa's `workflowState`, which is made of the state by each call.
+    /// Elsa's `workflowState`, formatted by each call.
     pub fn workflow_state(&self) -> Value {
         match &self.state {
             ExecutedState::Committed(state, meta) => state.workflow_state(*meta),
@@ -83,7 +83,7 @@ pub struct ResumeRequest {
     pub instance_id: InstanceId,
     /// The bookmark; absent, the instance must have exactly one.
     pub bookmark_id: Option<BookmarkId>,
-    /// Handed to the activity that waits.
+    /// The input of the activity that waits.
     pub input: Map<String, Value>,
     /// Makes a client's retry safe.
     pub idempotency: Option<Idempotency>,
@@ -109,13 +109,13 @@ pub struct EventRequest {
 /// What became of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventAccepted {
-    /// Waiting bookmarks that were met.
+    /// Bookmarks that waited for it and will be resumed.
     pub resumed: u64,
     /// Instances that triggers will start.
     pub started: u64,
-    /// Whether it was kept in the inbox, as nothing waited for it.
+    /// Whether it was kept in the inbox, as no bookmark waited for it.
     pub kept: bool,
-    /// Starts that the activation strategies of their workflows refused; they are not made up for.
+    /// Starts that the activation strategies of their workflows refused; they are not repeated.
     pub refused: u64,
 }
 
@@ -127,7 +127,7 @@ pub enum VersionOptions {
     Latest,
     /// The published one.
     Published,
-    /// The published one, else the newest.
+    /// The published one, otherwise the newest.
     LatestOrPublished,
     /// The newest and the published one.
     LatestAndPublished,
@@ -224,7 +224,7 @@ pub struct InstanceFilter {
     pub search_term: Option<String>,
 }
 
-/// Which instances a bulk action means: those that all that is given here fits.
+/// The instances of a bulk action: those that match all that is given.
 #[derive(Clone, Debug, Default)]
 pub struct InstanceSelection {
     /// Only these.
@@ -284,9 +284,9 @@ pub struct InstanceDetail {
 pub struct JournalRecord {
     /// Its id.
     pub id: String,
-    /// The execution of an activity that it tells of.
+    /// The activity execution that it is about.
     pub activity_instance_id: String,
-    /// The execution that scheduled that one.
+    /// The activity execution that scheduled that one.
     pub parent_activity_instance_id: Option<String>,
     /// The activity.
     pub activity_id: String,
@@ -304,7 +304,7 @@ pub struct JournalRecord {
     pub sequence: i64,
     /// `Started`, `Completed`, `Suspended`, `Resumed`, `Faulted`, `Canceled`, …
     pub event_name: Option<String>,
-    /// Words for a person.
+    /// A message for people.
     pub message: Option<String>,
     /// Where it was written.
     pub source: Option<String>,
@@ -314,7 +314,7 @@ pub struct JournalRecord {
     pub payload: Option<Value>,
 }
 
-/// What a save or a publish did.
+/// The result of a save or a publish.
 #[derive(Clone, Debug)]
 pub struct Published {
     /// The newest version, as the API shows a definition.
@@ -323,7 +323,7 @@ pub struct Published {
     pub already_published: bool,
 }
 
-/// Whether the node can take work.
+/// Whether the node accepts work.
 #[derive(Clone, Debug, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct Readiness {
@@ -331,27 +331,27 @@ pub struct Readiness {
     pub database: bool,
     /// This incarnation is registered and not draining.
     pub registered: bool,
-    /// Why the database refuses what this node does, while it does so for reasons that are not the work's.
+    /// Why the database refuses the commits of this node, for reasons that are not those of single instances.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
 impl Readiness {
-    /// Whether it can.
+    /// Whether it does.
     pub fn ready(&self) -> bool {
         self.database && self.registered && self.reason.is_none()
     }
 }
 
-/// What is wrong with a field that is refused for [`is_plain`].
+/// The message for a field that fails [`is_plain`].
 pub(crate) const NO_CONTROLS: &str = "must have no control characters";
 
-/// Whether a text can be an id: ids stand in logs and on terminals.
+/// Whether a text can be an id: ids appear in logs and on terminals.
 pub(crate) fn is_plain(id: &str) -> bool {
     !id.chars().any(char::is_control)
 }
 
-/// A correlation id from outside. What a workflow gives itself is its own affair: logs escape it.
+/// Refuses a correlation id with control characters. A workflow may set one itself: logs escape it.
 pub(crate) fn plain_correlation_id(id: Option<&str>) -> Result<()> {
     if id.is_none_or(is_plain) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What an operator sees of the cluster. Every node answers for all.
+//! The cluster as operators see it. Every node answers for all.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -19,22 +19,24 @@ use crate::store::lock::{self as store_lock, ForeignLock};
 use crate::store::node::{self, NodeRow};
 use crate::store::work;
 
-/// How long the other nodes have to tell of their locks. A node that lives takes some milliseconds.
+/// How long the other nodes have to report their locks. A node takes some milliseconds.
 const REPORT_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How a node is.
+/// The state of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum ClusterNodeState {
     /// It checks in.
     Live,
-    /// It is about to stop: it claims nothing new.
+    /// It drains: it claims nothing new.
     Draining,
-    /// Its check-ins have been missing for longer than its tolerance; others are about to declare it dead.
-    Silent,
-    /// It was declared dead, and what it had claimed is being released.
-    Departed,
+    /// It has expired: its check-ins have been missing for longer than its tolerance, and other nodes are about to remove it.
+    #[serde(rename = "silent")]
+    Expired,
+    /// It was removed, and its claims are being released.
+    #[serde(rename = "departed")]
+    Removed,
 }
 
 /// A node of the cluster.
@@ -45,23 +47,23 @@ pub struct ClusterNode {
     pub node_id: NodeId,
     /// Its registration.
     pub incarnation: Incarnation,
-    /// How it is.
+    /// Its state.
     pub state: ClusterNodeState,
-    /// When it registered; none once it was declared dead.
+    /// When it registered; none once it was removed.
     pub started_at: Option<DateTime<Utc>>,
-    /// Its last check-in; none once it was declared dead.
+    /// Its last check-in; none once it was removed.
     pub last_seen_at: Option<DateTime<Utc>>,
-    /// Instances of which it has work in its hands.
+    /// The instances of which it has claimed work.
     pub running: u64,
-    /// What it does: `api`, `worker`, `scheduler`.
+    /// Its roles: `api`, `worker`, `scheduler`.
     pub roles: Vec<String>,
-    /// Where one scheduler is active at a time and this is it: its term, greater than those of all before.
+    /// The term of the elected scheduler, greater than all terms before; none on other nodes, and without an election.
     pub scheduler_term: Option<u64>,
-    /// Activity types that published versions use and it does not know: it leaves those versions to the others.
+    /// Activity types of published versions that it does not know: it leaves those versions to other nodes.
     pub lacks: Vec<String>,
 }
 
-/// So much waits to be done.
+/// Work of one kind and state.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueItem {
@@ -71,21 +73,21 @@ pub struct QueueItem {
     pub state: String,
     /// How many.
     pub count: u64,
-    /// For how long the oldest has been waiting, in milliseconds: since it was accepted, or a delay since it was due.
+    /// The age of the oldest, in milliseconds: since it was accepted, or for a delay since it was due.
     pub oldest_age_ms: Option<u64>,
-    /// When the next of those that are not due yet will be.
+    /// When the next of those is due that are not due yet.
     pub next_at: Option<DateTime<Utc>>,
 }
 
-/// A session of the server that holds a lock of this schema, and is no node's.
+/// A session of the server that holds a lock of this schema and belongs to no node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ForeignSession {
-    /// The server's process: `pg_terminate_backend` ends it.
+    /// The process of the server; `pg_terminate_backend` ends it.
     pub process_id: i32,
     /// Its role.
     pub user: String,
-    /// What it calls itself.
+    /// Its `application_name`.
     pub application: String,
 }
 
@@ -93,21 +95,21 @@ pub struct ForeignSession {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterLock {
-    /// `instance:` and the id of an instance, `liveness:` and an incarnation, or what a program called it. `key:` and
-    /// its 64 bits where nobody could tell.
+    /// `instance:` and the id of an instance, `liveness:` and an incarnation, or the name that a program gave it. `key:` and
+    /// its 64 bits where no node has reported the name.
     pub name: String,
     /// `exclusive` or `shared`.
     pub mode: LockMode,
-    /// Which node holds it; none: no node does, see `foreign`.
+    /// The node that holds it; none: a foreign session does.
     pub node_id: Option<NodeId>,
-    /// In which registration.
+    /// The incarnation of that node.
     pub incarnation: Option<Incarnation>,
-    /// The session that holds it, where it is no node's.
+    /// The foreign session that holds it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub foreign: Option<ForeignSession>,
-    /// For how long its longest holder has had it, in milliseconds. None: the node did not answer within half a second.
+    /// How long its longest holder has held it, in milliseconds. None: the node did not report within half a second.
     pub held_ms: Option<u64>,
-    /// How many wait for it, in all nodes that answered.
+    /// How many wait for it, on all nodes that reported.
     pub waiters: u64,
 }
 
@@ -128,14 +130,13 @@ fn paged<T>(all: Vec<T>, page: Page) -> Listed<T> {
 }
 
 impl Engine {
-    /// Who is there, oldest registration first. Cancellation safe.
+    /// The nodes, oldest registration first. Cancellation safe.
     pub async fn cluster_nodes(&self, page: Page) -> Result<Listed<ClusterNode>> {
         let rows = node::list(&self.node()?.database.pool).await?;
         Ok(paged(rows.into_iter().map(node).collect(), page))
     }
 
-    /// What waits to be done in the whole cluster, counted by kind and state; what there is none of is left out.
-    /// Cancellation safe.
+    /// The work of the whole cluster, counted by kind and state; empty counts are left out. Cancellation safe.
     pub async fn cluster_queue(&self, page: Page) -> Result<Listed<QueueItem>> {
         let rows = work::queue(&self.node()?.database.pool).await?;
         let items = rows.into_iter().map(|row| QueueItem {
@@ -148,12 +149,12 @@ impl Engine {
         Ok(paged(items.collect(), page))
     }
 
-    /// The named locks that nodes hold, those held longest first. The list is what the server says; names, times and
-    /// waiters are what the nodes say, which are asked for it and have half a second. Cancellation safe.
+    /// The named locks that nodes hold, those held longest first. The server has the list; the nodes report names, times and
+    /// waiters within half a second. Cancellation safe.
     pub async fn cluster_locks(&self, page: Page) -> Result<Listed<ClusterLock>> {
         let node = self.node()?;
         let pool = &node.database.pool;
-        // In this order: what the server shows and a node does not know any more was given back meanwhile.
+        // In this order: a lock that the server shows and its node no longer knows was released meanwhile.
         let rows = store_report::held_locks(pool, &node.database.schema.key()).await?;
         let since = store_report::request_reports(pool, node.notifications.notifier.name(Channel::LockReports)).await?;
         let began = Instant::now();
@@ -179,8 +180,8 @@ fn node(row: NodeRow) -> ClusterNode {
         state: match row.state.as_str() {
             "live" => ClusterNodeState::Live,
             "draining" => ClusterNodeState::Draining,
-            "departed" => ClusterNodeState::Departed,
-            _ => ClusterNodeState::Silent,
+            "departed" => ClusterNodeState::Removed,
+            _ => ClusterNodeState::Expired,
         },
         started_at: row.started_at,
         last_seen_at: row.last_seen,
@@ -195,15 +196,15 @@ fn mode(shared: bool) -> LockMode {
     if shared { LockMode::Shared } else { LockMode::Exclusive }
 }
 
-/// What sessions hold that are no node's, of what nodes exclude each other with, and of what they say that they miss.
+/// The locks of foreign sessions: those by which nodes exclude each other, and those that nodes report as held elsewhere.
 async fn foreign(node: &NodeContext, answers: &[(Incarnation, Vec<LockReport>)]) -> Result<Vec<ClusterLock>> {
     let reports = answers.iter().flat_map(|(_, reports)| reports);
-    let missed: Vec<&LockReport> = reports.filter(|report| !report.held && report.key.is_some()).collect();
-    let keys: Vec<i64> = missed.iter().filter_map(|report| report.key).collect();
+    let elsewhere: Vec<&LockReport> = reports.filter(|report| !report.held && report.key.is_some()).collect();
+    let keys: Vec<i64> = elsewhere.iter().filter_map(|report| report.key).collect();
     let held = store_lock::foreign_locks(&node.database.pool, &node.database.schema, &keys).await?;
     let lock = |held: ForeignLock| {
         let is_it = |report: &&&LockReport| held.class.is_none() && report.key == Some(held.key);
-        let known: Vec<&&LockReport> = missed.iter().filter(is_it).collect();
+        let known: Vec<&&LockReport> = elsewhere.iter().filter(is_it).collect();
         ClusterLock {
             name: known
                 .iter()
@@ -224,7 +225,7 @@ async fn foreign(node: &NodeContext, answers: &[(Incarnation, Vec<LockReport>)])
     Ok(held.into_iter().map(lock).collect())
 }
 
-/// What the server says, with what the nodes say of it.
+/// The locks that the server shows, with the reports of their nodes.
 fn locks(
     schema: &str,
     rows: &[LockRow],
@@ -233,27 +234,27 @@ fn locks(
     foreign: Vec<ClusterLock>,
 ) -> Vec<ClusterLock> {
     let mut waiters: HashMap<i64, u64> = HashMap::new();
-    let mut said: HashMap<Incarnation, HashMap<i64, LockReport>> = HashMap::new();
-    // What a provider of the program's own keeps, only its nodes know.
-    let mut elsewhere: Vec<(Incarnation, LockReport)> = Vec::new();
+    let mut reported: HashMap<Incarnation, HashMap<i64, LockReport>> = HashMap::new();
+    // Locks of a provider of the program's own are known only to its nodes.
+    let mut provided: Vec<(Incarnation, LockReport)> = Vec::new();
     for (incarnation, reports) in answers {
         let mut known = HashMap::new();
         for report in reports {
             let Some(key) = report.key else {
-                elsewhere.push((incarnation, report));
+                provided.push((incarnation, report));
                 continue;
             };
             *waiters.entry(key).or_default() += report.waiters;
             known.insert(key, report);
         }
-        said.insert(incarnation, known);
+        reported.insert(incarnation, known);
     }
     let nodes: HashMap<Incarnation, &NodeRow> = nodes.iter().map(|node| (node.incarnation, node)).collect();
     let seen = rows.iter().filter_map(|row| {
-        // Not of a node that has gone meanwhile.
+        // Not of a node that was removed meanwhile.
         let node = nodes.get(&row.incarnation)?;
         let liveness = LockKey::liveness(schema, row.incarnation).0 == row.key;
-        let report = match said.get(&row.incarnation) {
+        let report = match reported.get(&row.incarnation) {
             Some(reports) => Some(reports.get(&row.key).filter(|report| report.held)?),
             None => None,
         };
@@ -275,7 +276,7 @@ fn locks(
         })
     });
     let mut all: Vec<ClusterLock> = seen.collect();
-    let brought = elsewhere.into_iter().filter_map(|(incarnation, report)| {
+    let provided = provided.into_iter().filter_map(|(incarnation, report)| {
         Some(ClusterLock {
             name: report.name?,
             mode: mode(report.shared),
@@ -286,7 +287,7 @@ fn locks(
             waiters: report.waiters,
         })
     });
-    all.extend(brought);
+    all.extend(provided);
     all.extend(foreign);
     all.sort_by(|one, two| two.held_ms.cmp(&one.held_ms).then_with(|| one.name.cmp(&two.name)));
     all
@@ -332,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_says_is_told_with_what_the_nodes_say() {
+    fn locks_of_the_server_are_joined_with_the_reports_of_the_nodes() {
         let liveness = LockKey::liveness("s", Incarnation(1)).0;
         let rows = [
             row(1, 10, 0),
@@ -343,16 +344,16 @@ mod tests {
         ];
         let answers = vec![(
             Incarnation(1),
-            // 11 was given back meanwhile; somebody here waits for what 2 has, which does not answer.
+            // 11 was released meanwhile; a task here waits for a lock of 2, which does not report.
             vec![
                 report(10, Some("instance:i"), Some(7), 2),
                 report(liveness, None, Some(1), 0),
                 report(12, Some("x"), None, 3),
-                report(0, Some("brought"), Some(5), 0),
+                report(0, Some("provided"), Some(5), 0),
             ],
         )];
-        let told = locks("s", &rows, answers, &[node_row(1), node_row(2)], Vec::new());
-        let told: Vec<_> = told
+        let joined = locks("s", &rows, answers, &[node_row(1), node_row(2)], Vec::new());
+        let joined: Vec<_> = joined
             .iter()
             .map(|lock| {
                 (
@@ -364,11 +365,11 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            told,
+            joined,
             [
                 ("liveness:1", "n1", Some(9_000), 1),
                 ("instance:i", "n1", Some(7), 2),
-                ("brought", "n1", Some(5), 0),
+                ("provided", "n1", Some(5), 0),
                 ("key:000000000000000c", "n2", None, 3),
             ]
         );

@@ -1,5 +1,4 @@
-//! Work that was given up: rows that were in the hands of processes that died, again and again, or that failed by
-//! themselves.
+//! Dead letters: work that failed too often, or that too many processes died with, and events that expired.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -16,15 +15,15 @@ use crate::store::dead_letter::stimulus;
 use crate::store::dead_letter::{self, SelectedLetter};
 use crate::{Error, Result};
 
-/// From so many failures of its own on a row is given up; as `work/release.sql` says.
+/// From so many failures on a row becomes a dead letter; as `work/release.sql` says.
 const FAILURES: i32 = 20;
 
-/// Letters of one bulk replay: unless the caller says otherwise, at most, and in one statement.
+/// Dead letters of one bulk replay: by default, at most, and in one statement.
 const DEFAULT_BATCH: i64 = 100;
 const LARGEST_BATCH: i64 = 1000;
 const AT_ONCE: usize = 256;
 
-/// Why work was given up.
+/// Why work became a dead letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -33,12 +32,11 @@ pub enum DeadLetterCause {
     Failed,
     /// The processes that ran it died.
     Crashed,
-    /// It is a stimulus that was meant for an instance, a correlation id or an activity, and nothing waited for it in
-    /// time.
+    /// It is a stimulus for an instance, a correlation id or an activity, and no bookmark waited for it in time.
     Expired,
 }
 
-/// Work that was given up. Its instance waits for it, if it needs it.
+/// Work that became a dead letter. Its instance waits for it, if it needs it.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetter {
@@ -46,19 +44,19 @@ pub struct DeadLetter {
     pub id: String,
     /// What it was to do: `start`, `resume`, `stimulus`, `cancel`, `continue`, `delay`.
     pub kind: String,
-    /// Why it was given up.
+    /// Why it became a dead letter.
     pub cause: DeadLetterCause,
     /// The same in words.
     pub reason: String,
     /// The error of its last attempt, if it failed by itself.
     pub last_error: Option<String>,
-    /// When it was given up, by the database's clock.
+    /// When it became a dead letter, by the database's clock.
     pub created_at: DateTime<Utc>,
     /// When it was accepted; none for a delay.
     pub accepted_at: Option<DateTime<Utc>>,
-    /// The instance that it is for; none: a stimulus for whichever fits.
+    /// The instance that it is for; none: a stimulus for any that matches.
     pub workflow_instance_id: Option<InstanceId>,
-    /// Which workflow that runs; none if there is no such instance any more.
+    /// The definition of that instance; none if the instance no longer exists.
     pub definition_id: Option<DefinitionId>,
     /// The correlation id of that instance, or that the stimulus was for.
     pub correlation_id: Option<String>,
@@ -74,13 +72,13 @@ pub struct DeadLetter {
     pub attempts: u32,
     /// How often it failed.
     pub failures: u32,
-    /// In how many processes' hands it was when they died.
+    /// How many processes died with it.
     pub crashes: u32,
     /// The id of the row of work that it was; none for a delay.
     pub work_id: Option<String>,
 }
 
-/// Which dead letters to list or to replay: those that fit all that is given.
+/// Which dead letters to list or to replay: those that match all that is given.
 #[derive(Clone, Debug, Default)]
 pub struct DeadLetterFilter {
     /// Only of this instance.
@@ -89,18 +87,18 @@ pub struct DeadLetterFilter {
     pub definition_id: Option<DefinitionId>,
     /// Only of these kinds: `start`, `resume`, `stimulus`, `cancel`, `continue`, `delay`. Empty: of all.
     pub kinds: Vec<String>,
-    /// Only given up for this.
+    /// Only with this cause.
     pub cause: Option<DeadLetterCause>,
     /// Only those whose reason, or last error, has this in it, whatever the case.
     pub reason_contains: Option<String>,
-    /// Only those that were given up at this time or later, by the database's clock.
+    /// Only those created at this time or later, by the database's clock.
     pub from: Option<DateTime<Utc>>,
-    /// Only those that were given up before this time.
+    /// Only those created before this time.
     pub until: Option<DateTime<Utc>>,
 }
 
 impl DeadLetterFilter {
-    /// Whether it names anything; else every letter fits.
+    /// Whether it is empty: then every dead letter matches.
     pub fn is_empty(&self) -> bool {
         self.instance_id.is_none()
             && self.definition_id.is_none()
@@ -145,9 +143,9 @@ impl DeadLetterFilter {
 /// The dead letters that a bulk replay takes in one call.
 #[derive(Clone, Debug, Default)]
 pub struct DeadLetterBatch {
-    /// Only letters behind the one with this id: what [`DeadLettersReplayed::next`] of the call before was.
+    /// Only dead letters after the one with this id: [`DeadLettersReplayed::next`] of the call before.
     pub after: Option<String>,
-    /// The most letters, 1 to 1,000; 0 means 100.
+    /// The most dead letters, 1 to 1,000; 0 means 100.
     pub limit: u32,
 }
 
@@ -156,29 +154,29 @@ pub struct DeadLetterBatch {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct DeadLettersReplayed {
-    /// Letters that are work again, or were published anew.
+    /// Dead letters that are work again, or were published again.
     pub replayed: u64,
-    /// Letters that no instance needs any more; they are gone.
+    /// Dead letters that no instance needs any more; they are deleted.
     pub not_needed: u64,
-    /// Starts that an activation strategy or a schedule refuses now; they stay letters.
+    /// Starts that an activation strategy or a schedule refuses now; they stay dead letters.
     pub refused: u64,
-    /// There may be more that fit: the `after` of the next call.
+    /// There may be more that match: the `after` of the next call.
     pub next: Option<String>,
 }
 
 /// What became of a dead letter that was replayed.
 #[derive(Clone, Debug)]
 pub struct DeadLetterReplayed {
-    /// The instance that it is for; none: a stimulus for whichever fits.
+    /// The instance that it is for; none: a stimulus for any that matches.
     pub instance_id: Option<InstanceId>,
     /// The row of work that it is now.
     pub work_id: Option<WorkId>,
-    /// A stimulus was published anew, and this became of it. With neither, nobody needs it any more, and it is gone.
+    /// What became of a stimulus that was published again. With neither, it is no longer needed and was deleted.
     pub published: Option<EventAccepted>,
 }
 
 impl Engine {
-    /// Work that was given up, newest first. Cancellation safe.
+    /// The dead letters, newest first. Cancellation safe.
     pub async fn dead_letters(&self, filter: &DeadLetterFilter, page: Page) -> Result<Listed<DeadLetter>> {
         let (limit, offset) = window(page);
         let (node, tenant) = (self.node()?, &self.inner.tenant);
@@ -199,9 +197,8 @@ impl Engine {
         ))
     }
 
-    /// Makes work of a dead letter again, with a clean slate, and has it run at once, here or elsewhere. One that nobody
-    /// needs any more, as its instance has finished, is only thrown away. Cancellation safe: either all of it is done or
-    /// nothing.
+    /// Makes work of a dead letter again, without its failures, to run at once on any node. One that is no longer needed, as
+    /// its instance has finished, is deleted. Cancellation safe: either all of it is done or nothing.
     pub async fn replay_dead_letter(&self, id: &str) -> Result<DeadLetterReplayed> {
         let node = self.accepting()?;
         let lifetime = self.inner.settings.inbox_lifetime;
@@ -214,7 +211,7 @@ impl Engine {
         )
         .await?;
         if let Some(replayed) = stimulus {
-            tracing::info!(letter = id, fanout = ?replayed.fanout, "an event that had expired was published anew");
+            tracing::info!(dead_letter = id, fanout = ?replayed.fanout, "an expired event was published again from its dead letter");
             return Ok(DeadLetterReplayed {
                 instance_id: replayed.instance,
                 work_id: None,
@@ -225,7 +222,7 @@ impl Engine {
         if replayed.work.is_some() {
             node.work_accepted(Some(&replayed.instance), None, 1);
         }
-        tracing::info!(letter = id, instance = %replayed.instance, "a dead letter was replayed");
+        tracing::info!(dead_letter = id, instance = %replayed.instance, "a dead letter was replayed");
         Ok(DeadLetterReplayed {
             instance_id: Some(replayed.instance),
             work_id: replayed.work,
@@ -233,10 +230,9 @@ impl Engine {
         })
     }
 
-    /// Replays the dead letters that fit, oldest first, a bounded number of them; [`DeadLettersReplayed::next`] says where to
-    /// go on. Each letter is replayed at most once, however many such calls and single replays run at the same time, and a
-    /// call that is repeated meets only what is left. It stops early at the answer timeout. Cancellation safe: what was
-    /// replayed by then stays so, and the rest stay letters.
+    /// Replays the dead letters that match, oldest first, a bounded number of them; [`DeadLettersReplayed::next`] is where to
+    /// go on. Each is replayed at most once, however many calls run at the same time, and a repeated call replays only the
+    /// rest. It stops early at the answer timeout. Cancellation safe: the rest stay dead letters.
     pub async fn replay_dead_letters(
         &self,
         filter: &DeadLetterFilter,
@@ -275,7 +271,7 @@ impl Engine {
                 Ok(replayed) if replayed.work_id.is_some() || replayed.published.is_some() => done.replayed += 1,
                 Ok(_) => done.not_needed += 1,
                 Err(error) if error.is_conflict() => done.refused += 1,
-                // Another call was faster.
+                // Another call has replayed it.
                 Err(error) if error.is_not_found() => {}
                 Err(error) => return Err(error),
             }
@@ -289,11 +285,11 @@ impl Engine {
         Ok(done)
     }
 
-    /// Throws a dead letter away. [`Error::is_conflict`](crate::Error::is_conflict), code `dead-letter-needed`, if its
-    /// instance would wait for ever without it. Cancellation safe.
+    /// Deletes a dead letter. [`Error::is_conflict`](crate::Error::is_conflict), code `dead-letter-needed`, if its instance
+    /// would wait for ever without it. Cancellation safe.
     pub async fn delete_dead_letter(&self, id: &str) -> Result<()> {
         dead_letter::delete(&self.node()?.database.pool, self.tenant(), number(id)?).await?;
-        tracing::info!(letter = id, "a dead letter was thrown away");
+        tracing::info!(dead_letter = id, "a dead letter was deleted");
         Ok(())
     }
 
@@ -302,7 +298,7 @@ impl Engine {
     }
 }
 
-/// What is no number is the id of no letter.
+/// An id that is no number is that of no dead letter.
 fn number(id: &str) -> Result<i64> {
     let plain = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
     let number = id.parse().ok().filter(|_| plain);

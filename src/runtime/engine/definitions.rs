@@ -1,4 +1,4 @@
-//! Definitions as a program saves, publishes and reads them.
+//! Definitions: save, publish, read.
 
 use std::sync::Arc;
 
@@ -20,16 +20,16 @@ use crate::store::definition::{
 };
 use crate::{Error, Result, compute, weight};
 
-/// How often a publish is tried while others keep changing the draft.
+/// How often a publish is tried while the draft keeps changing.
 const PUBLISH_ATTEMPTS: usize = 5;
 
-/// The most validation errors that an answer carries.
+/// The most validation errors in one error.
 const MOST_ERRORS: usize = 100;
 
 impl Engine {
-    /// Saves a definition as a draft, whatever it says of itself; gives it as it now stands. A draft may be unfinished:
-    /// only a publish validates. Where the newest version is published and says the same (but for its id, number and
-    /// time), no draft is made, and it is given.
+    /// Saves a definition as a draft, whether or not it is marked as published; returns the saved version. A draft may be
+    /// unfinished: only a publish validates. Where the newest version is published and equal (except for its id, number and
+    /// time), no draft is created, and that version is returned.
     pub async fn import(&self, definition: WorkflowDefinition) -> Result<Value> {
         Ok(self.save_draft(definition).await?.definition)
     }
@@ -48,8 +48,8 @@ impl Engine {
         })
     }
 
-    /// Saves a draft and, if asked to, publishes it in the same transaction; an invalid one is then not even saved. Where the
-    /// newest version is published and says the same (but for its id, number and time), nothing is written, and
+    /// Saves a draft and, with `publish`, publishes it in the same transaction; an invalid one is then not saved. Where the
+    /// newest version is published and equal (except for its id, number and time), nothing is written, and
     /// [`Published::already_published`] is true: a program may save its definitions at each start.
     pub async fn save(&self, definition: WorkflowDefinition, publish: bool) -> Result<Published> {
         if !publish {
@@ -68,7 +68,7 @@ impl Engine {
         let saved = definition::save(&node.database.pool, node.database.lock_class(), &new, Some(starts)).await?;
         if !saved.is_unchanged {
             announce_change(&node, &new.tenant, &new.definition_id);
-            // Its triggers may have met events in the inbox.
+            // Its triggers may match events in the inbox.
             node.work_accepted(None, None, 1);
         }
         Ok(Published {
@@ -77,7 +77,7 @@ impl Engine {
         })
     }
 
-    /// Publishes the newest version: the next start anywhere runs it; instances that run stay on theirs. An invalid
+    /// Publishes the newest version: the next start on any node runs it; running instances keep theirs. An invalid
     /// definition is refused with code `invalid-definition`, and [`Error::fields`] names activities and problems.
     pub async fn publish(&self, id: &DefinitionId) -> Result<Published> {
         for _ in 0..PUBLISH_ATTEMPTS {
@@ -113,7 +113,7 @@ impl Engine {
             .await?;
             if outcome == PublishOutcome::Published {
                 announce_change(&node, &self.inner.tenant, id);
-                // Its triggers may have met events in the inbox.
+                // Its triggers may match events in the inbox.
                 node.work_accepted(None, None, 1);
                 let row = DefinitionRow {
                     is_published: true,
@@ -131,13 +131,13 @@ impl Engine {
         ))
     }
 
-    /// Reads one version of a definition. The published one may be the one before, for as long as word of a publish on
-    /// another node takes: some milliseconds, at most about one check-in.
+    /// Reads one version of a definition. The published one may be the previous one until this node is notified of a publish
+    /// on another node: some milliseconds, at most about one check-in.
     pub async fn definition(&self, id: &DefinitionId, which: VersionOptions) -> Result<Value> {
         let node = self.node()?;
-        // Without recent check-ins nobody could say what is stale.
-        let sure = node.lifecycle.reports.borrow().sent.elapsed() < self.inner.settings.check_in * 2;
-        if which != VersionOptions::Published || !sure {
+        // Without a recent check-in it is unknown what is stale.
+        let is_recent = node.lifecycle.reports.borrow().sent.elapsed() < self.inner.settings.check_in * 2;
+        if which != VersionOptions::Published || !is_recent {
             return self.definition_now(id, which).await;
         }
         let key = (self.inner.tenant.clone(), id.clone());
@@ -217,7 +217,7 @@ impl Engine {
         Ok(Listed { items, total_count })
     }
 
-    /// What starts a definition that can be published.
+    /// The triggers and schedules of a definition that can be published.
     async fn starts_of(&self, program: Program) -> Result<Validated> {
         let starts = self.inner.interpreter.triggers(&program).await?;
         let triggers = starts
@@ -266,7 +266,7 @@ fn new_definition(tenant: TenantId, definition: &WorkflowDefinition) -> Result<N
     })
 }
 
-/// Compiles what can be published.
+/// Validates and compiles a definition for a publish.
 fn compiled(interpreter: &Interpreter, definition: &WorkflowDefinition) -> Result<Program> {
     if definition.root.is_none() {
         let message = "the workflow definition has no root activity";
@@ -279,13 +279,13 @@ fn compiled(interpreter: &Interpreter, definition: &WorkflowDefinition) -> Resul
     interpreter.compile(definition)
 }
 
-/// Whether work on it is done away from the threads of the tasks.
+/// Whether it is processed on the compute threads.
 fn is_large(definition: &WorkflowDefinition) -> bool {
     definition.root.as_ref().is_some_and(compute::is_large)
         || definition.variables.len() + definition.inputs.len() + definition.extra.len() > 100
 }
 
-/// What starts a version that may be published.
+/// The triggers and schedules of a version that may be published.
 struct Validated {
     triggers: Vec<TriggerRow>,
     schedules: Vec<ScheduledTrigger>,
@@ -354,7 +354,7 @@ fn wanted(which: VersionOptions) -> VersionSelector {
     }
 }
 
-/// The model of a row: what stands beside the body is put into it.
+/// The model of a row: the body with the values of the other columns.
 fn model(row: &DefinitionRow) -> Result<WorkflowDefinition> {
     let mut model = WorkflowDefinition::from_value(Value::clone(&row.body))?;
     model.id = row.version_id.clone();

@@ -1,4 +1,4 @@
-//! Instances and journals as a program reads them.
+//! Reads of instances and journals.
 
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ impl Engine {
     pub async fn instance(&self, id: &InstanceId) -> Result<InstanceDetail> {
         let node = self.node()?;
         let tenant = &self.inner.tenant;
-        // Twice: between the two looks a pending start may have been committed.
+        // Twice: between the two reads a pending start may have been committed.
         for _ in 0..2 {
             if let Some((row, state, _)) = instance::find(&node.database.pool, tenant, id).await? {
                 let state = InstanceState::from_bytes(&state)?;
@@ -115,7 +115,7 @@ impl Engine {
         Ok(Listed { items, total_count })
     }
 
-    /// Everything that would keep a definition from being published; empty when nothing does.
+    /// Everything that prevents a definition from being published; empty when it can be.
     pub fn validate(&self, definition: &WorkflowDefinition) -> Vec<crate::definition::ValidationError> {
         self.inner.interpreter.validate(definition)
     }

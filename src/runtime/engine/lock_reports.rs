@@ -1,8 +1,8 @@
-//! What a node tells of its locks when an operator looks, at whichever node.
+//! Reports the locks of this node when an operator asks any node for the locks of the cluster.
 //!
-//! Who looks asks over NOTIFY; each node writes down what its process knows (names, for how long, who stands in line),
-//! and whoever asked reads it. Nobody looks: nothing is written. Questions that come while one is answered are answered
-//! together, so the cost is bounded however many look.
+//! The asking node sends a request over NOTIFY; each node writes a report of what its process knows (names, how long each
+//! lock is held, waiters), which the asking node reads. Without a request nothing is written. Requests that come during a
+//! report are answered together, so the cost is bounded.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,47 +16,47 @@ use crate::lock::{HeldLock, KeyView, LockKey, LockMode};
 use crate::runtime::context::node_context::NodeContext;
 use crate::store::lock::report::{self as store_report, LockReport};
 
-/// A node that is asked by many answers once in this time.
-const TOGETHER: Duration = Duration::from_millis(5);
+/// Requests within this time are answered together.
+const BATCH_TIME: Duration = Duration::from_millis(5);
 
-/// The most keys that a node tells of: those longest waited for. A node holds a thousand or so (its part of the server's
-/// table), and one may wait for any number.
+/// The most keys in a report: those with the most waiters. A node holds about a thousand (its part of the server's lock
+/// table), and may wait for any number.
 const MOST: usize = 5_000;
 
-/// Answers until the node stops.
-pub(crate) async fn answer(node: Arc<NodeContext>) {
+/// Writes reports on request until the incarnation stops.
+pub(super) async fn answer(node: Arc<NodeContext>) {
     let channel = node.notifications.notifier.name(Channel::LockReports).to_owned();
-    let mut heard = node.notifications.notifier.subscribe();
+    let mut received = node.notifications.notifier.subscribe();
     loop {
         // Both are cancellation safe.
-        let notice = tokio::select! {
+        let notification = tokio::select! {
             () = node.lifecycle.stop.cancelled() => return,
-            notice = heard.recv() => notice,
+            notification = received.recv() => notification,
         };
-        match notice {
+        match notification {
             Ok(Notification::Received { channel: on, .. }) if *on == *channel => {}
-            // Whoever asks does not wait for long, so what was missed is not made up for.
+            // The asking node does not wait long, so a missed request is not made up for.
             Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => continue,
             Err(broadcast::error::RecvError::Closed) => {
-                // The owner of the connection ends this node.
+                // The owner of the connection ends this incarnation.
                 node.lifecycle.stop.cancelled().await;
                 return;
             }
         }
-        tokio::time::sleep(TOGETHER).await;
-        // All that was asked so far is answered by this.
-        heard = heard.resubscribe();
+        tokio::time::sleep(BATCH_TIME).await;
+        // This report answers all requests so far.
+        received = received.resubscribe();
         let view = node.locks.session.view();
         let seen: HashSet<i64> = view.iter().map(|of| of.key.0).collect();
-        // In whose way another session stands: no node has it, perhaps.
-        let missed = node
+        // Locks that another session holds, which may be no node's.
+        let elsewhere = node
             .locked_elsewhere()
             .into_iter()
             .filter(|(key, _)| !seen.contains(&key.0));
-        let missed = missed.map(of_missed).collect::<Vec<_>>();
-        let session = view.into_iter().map(of_session).chain(missed);
-        let brought = node.locks.instances.held_by_provider().into_iter().map(of_provider);
-        let mut reports: Vec<LockReport> = session.chain(brought).collect();
+        let elsewhere = elsewhere.map(of_elsewhere).collect::<Vec<_>>();
+        let session = view.into_iter().map(of_session).chain(elsewhere);
+        let provided = node.locks.instances.held_by_provider().into_iter().map(of_provider);
+        let mut reports: Vec<LockReport> = session.chain(provided).collect();
         reports.sort_by_key(|report| std::cmp::Reverse((report.waiters, report.held_ms)));
         reports.truncate(MOST);
         if let Err(error) = store_report::write_report(&node.database.pool, node.database.incarnation, &reports).await {
@@ -80,8 +80,8 @@ fn of_provider(lock: HeldLock) -> LockReport {
     }
 }
 
-/// ClaimLimit tries this lock again and again, and does not stand in line for it.
-fn of_missed((key, instance): (LockKey, InstanceId)) -> LockReport {
+/// The poller tries this lock again and again, and does not wait for it.
+fn of_elsewhere((key, instance): (LockKey, InstanceId)) -> LockReport {
     LockReport {
         key: Some(key.0),
         shared: false,

@@ -1,8 +1,8 @@
-//! Tokens that let somebody outside resume one bookmark, and nothing else: `v1.PAYLOAD.SIGNATURE`, signed with
-//! HMAC-SHA256 and not encrypted (what is in it, the ids of the instance and the bookmark, is no secret).
+//! Tokens with which an external client resumes one bookmark, and nothing else: `v1.PAYLOAD.SIGNATURE`, signed with
+//! HMAC-SHA256 and not encrypted (the ids of the instance and the bookmark are no secret).
 //!
-//! Nothing is stored per token: it is good for as long as its bookmark waits, so for one resume, and until it expires by
-//! the database's clock, if it does at all. Every node of a cluster takes the tokens of every other one.
+//! Nothing is stored per token: it is valid as long as its bookmark waits, so for one resume, and until it expires by the
+//! database's clock, if it does at all. Every node of a cluster accepts the tokens of every other one.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,23 +22,23 @@ use crate::store::instance::Life;
 use crate::store::token;
 use crate::{Error, Result};
 
-/// What a token begins with: how the rest is to be read.
+/// The prefix of a token: its format.
 const VERSION: &str = "v1";
 
-/// The longest token that is looked at. Ids have at most 255 bytes each.
+/// The longest token that is parsed. Ids have at most 255 bytes each.
 const LONGEST: usize = 2_048;
 
-/// How often the log tells of tokens that were refused.
-const SAID_EVERY: Duration = Duration::from_secs(10);
+/// How often refused tokens are logged.
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What a token says.
+/// The content of a token.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Payload {
     #[serde(rename = "t", default, skip_serializing_if = "String::is_empty")]
     tenant: String,
     #[serde(rename = "i")]
     instance: InstanceId,
-    /// Which of the instances that may have had this id.
+    /// The life of the id, which several instances may have had.
     #[serde(rename = "l")]
     life: Life,
     #[serde(rename = "b")]
@@ -48,11 +48,11 @@ struct Payload {
     expires: Option<i64>,
 }
 
-/// A genuine token that had not expired when it was read: what it resumes.
+/// A valid token: its signature is genuine, and it had not expired when it was verified.
 #[derive(Debug)]
 pub struct GoodToken(Payload);
 
-/// Refused tokens, counted since the log last said so: who has no key must not fill the log.
+/// Counts refused tokens since the last log message: clients without a key must not fill the log.
 #[derive(Debug, Default)]
 pub(crate) struct RefusedTokens(Mutex<(Option<Instant>, u64)>);
 
@@ -64,32 +64,32 @@ impl RefusedTokens {
         }
     }
 
-    /// How many there were since the log last said so, if it is time to say it.
+    /// How many there were since the last log message, if the next one is due.
     fn counted(&self, now: Instant) -> Option<u64> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (said, count) = &mut *state;
+        let (logged, count) = &mut *state;
         *count += 1;
-        if said.is_some_and(|said| now.saturating_duration_since(said) < SAID_EVERY) {
+        if logged.is_some_and(|logged| now.saturating_duration_since(logged) < LOG_INTERVAL) {
             return None;
         }
-        *said = Some(now);
+        *logged = Some(now);
         Some(std::mem::take(count))
     }
 }
 
-/// A resume by whoever has a token.
+/// A resume by the holder of a token.
 #[derive(Clone, Debug, Default)]
 pub struct TokenResume {
     /// The token.
     pub token: String,
-    /// Handed to the activity that waits.
+    /// The input of the activity that waits.
     pub input: Map<String, Value>,
     /// Makes a client's retry safe.
     pub idempotency: Option<Idempotency>,
 }
 
 impl Engine {
-    /// Makes a token with which anybody can resume an instance at one bookmark, once, within `lifetime` (for ever if
+    /// Creates a token with which its holder can resume an instance at one bookmark, once, within `lifetime` (for ever if
     /// absent). Without a bookmark the instance must wait at exactly one. Errors: as for [`Engine::resume`]. Cancellation
     /// safe.
     pub async fn resume_token(
@@ -117,16 +117,16 @@ impl Engine {
         write(self.token_key().await?, &payload)
     }
 
-    /// Resumes what a token was made for; see [`Engine::resume`]. A token that nobody here has made, or that has
-    /// expired: [`Error::is_invalid`], codes `invalid-token` and `token-expired`. Each resume by a genuine one is logged,
-    /// without the token; others are counted. Cancellation safe: a resume that was accepted goes on.
+    /// Resumes the bookmark of a token; see [`Engine::resume`]. A token that this cluster has not signed, or that has expired:
+    /// [`Error::is_invalid`], codes `invalid-token` and `token-expired`. Each resume by a valid token is logged, without the
+    /// token; refused ones are counted. Cancellation safe: a resume that was accepted goes on.
     pub async fn resume_by_token(&self, request: TokenResume) -> Result<Executed> {
         let token = self.verify_token(&request.token).await?;
         self.resume_by_good_token(token, request.input, request.idempotency)
             .await
     }
 
-    /// The same with a token that [`Engine::verify_token`] has let pass.
+    /// The same with a token that [`Engine::verify_token`] has accepted.
     pub async fn resume_by_good_token(
         &self,
         token: GoodToken,
@@ -137,14 +137,14 @@ impl Engine {
         self.resume_of_life(request, Some(life)).await
     }
 
-    /// The same without waiting for what becomes of it: returns once the resume is durable.
+    /// The same without waiting for its burst: returns once the resume is durable.
     pub async fn accept_resume_by_token(&self, request: TokenResume) -> Result<InstanceId> {
         let token = self.verify_token(&request.token).await?;
         self.accept_resume_by_good_token(token, request.input, request.idempotency)
             .await
     }
 
-    /// The same with a token that [`Engine::verify_token`] has let pass.
+    /// The same with a token that [`Engine::verify_token`] has accepted.
     pub async fn accept_resume_by_good_token(
         &self,
         token: GoodToken,
@@ -155,11 +155,11 @@ impl Engine {
         self.accept_resume_of_life(request, Some(life)).await
     }
 
-    /// Reads a token, so that nothing else of a request is read before. Errors: as for [`Engine::resume_by_token`].
+    /// Verifies a token, before anything else of a request is read. Errors: as for [`Engine::resume_by_token`].
     /// Cancellation safe.
     pub async fn verify_token(&self, text: &str) -> Result<GoodToken> {
         let refused = |error: &Error| self.inner.refused_tokens.note(error);
-        // A forged token costs no statement, nor does one that does not expire.
+        // Neither a forged token nor one that does not expire costs a statement.
         let parts = parts(text).ok_or_else(invalid).inspect_err(refused)?;
         let payload = read(self.token_key().await?, parts).inspect_err(refused)?;
         if payload.tenant != self.inner.tenant.as_str() {
@@ -173,7 +173,7 @@ impl Engine {
         Ok(GoodToken(payload))
     }
 
-    /// Read from the database once in the life of this engine, unless the nodes have a secret of their own.
+    /// The signing key, read from the database once, unless the program has set a secret.
     async fn token_key(&self) -> Result<&[u8]> {
         if let Some(secret) = &self.inner.settings.token_secret {
             return Ok(&secret.0);
@@ -212,7 +212,7 @@ fn invalid() -> Error {
 }
 
 fn mac(key: &[u8], payload: &str) -> Result<Hmac<Sha256>> {
-    // For this alone, whatever else the same secret may be used for.
+    // Bound to this purpose, as the same secret may have other uses.
     let mut mac =
         Hmac::<Sha256>::new_from_slice(key).map_err(|_| Error::internal("a key of this length signs nothing"))?;
     mac.update(b"mainspring resume token\n");
@@ -239,9 +239,9 @@ fn parts(token: &str) -> Option<(&str, Vec<u8>)> {
     (signature.len() == 32 && !payload.is_empty()).then_some((payload, signature))
 }
 
-/// What a genuine token says.
+/// The content of a genuine token.
 fn read(key: &[u8], (payload, signature): (&str, Vec<u8>)) -> Result<Payload> {
-    // Takes equally long wherever a wrong one differs.
+    // In constant time.
     mac(key, payload)?.verify_slice(&signature).map_err(|_| invalid())?;
     let json = URL_SAFE_NO_PAD.decode(payload).map_err(|_| invalid())?;
     serde_json::from_slice(&json).map_err(|_| invalid())
@@ -269,19 +269,19 @@ mod tests {
     }
 
     #[test]
-    fn refused_tokens_are_counted_and_told_now_and_then() {
+    fn refused_tokens_are_counted_and_logged_at_intervals() {
         let refused = RefusedTokens::default();
         let began = Instant::now();
         assert_eq!(refused.counted(began), Some(1));
         for _ in 0..1000 {
-            assert_eq!(refused.counted(began + SAID_EVERY / 2), None);
+            assert_eq!(refused.counted(began + LOG_INTERVAL / 2), None);
         }
-        assert_eq!(refused.counted(began + SAID_EVERY), Some(1001));
-        assert_eq!(refused.counted(began + SAID_EVERY), None);
+        assert_eq!(refused.counted(began + LOG_INTERVAL), Some(1001));
+        assert_eq!(refused.counted(began + LOG_INTERVAL), None);
     }
 
     #[test]
-    fn only_the_whole_token_of_the_right_key_is_good_and_only_in_its_time() {
+    fn only_a_whole_token_of_the_right_key_is_valid_until_it_expires() {
         let token = write(b"key", &payload(Some(1_000))).unwrap();
         assert!(
             token

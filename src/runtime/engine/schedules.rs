@@ -1,4 +1,4 @@
-//! Schedules as an operator sees them and what an operator does with them.
+//! Schedules for operators: list, pause, resume, trigger.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -16,7 +16,7 @@ use crate::store::{instance, start as store_start};
 use crate::wake::WakeNotification;
 use crate::{Error, Result};
 
-/// How often something is tried while nodes keep firing the schedule.
+/// How often a change is tried while nodes keep firing the schedule.
 const ATTEMPTS: usize = 10;
 
 /// Which schedules to list; all that are given must hold.
@@ -30,18 +30,18 @@ pub struct ScheduleFilter {
     pub state: Option<ScheduleState>,
 }
 
-/// How a schedule is.
+/// The state of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum ScheduleState {
-    /// It fires when it is time.
+    /// It fires when it is due.
     Waiting,
-    /// It is time.
+    /// It is due.
     Due,
     /// It does not fire until it is resumed.
     Paused,
-    /// Nothing of it is left to come.
+    /// It has no more occurrences.
     Ended,
 }
 
@@ -53,7 +53,7 @@ impl ScheduleState {
         (Self::Ended, "ended"),
     ];
 
-    /// The state of that name, as it stands in JSON.
+    /// The state with that name in JSON.
     pub fn named(name: &str) -> Option<Self> {
         let found = Self::ALL.iter().find(|(_, known)| known.eq_ignore_ascii_case(name));
         found.map(|(state, _)| *state)
@@ -66,25 +66,25 @@ impl ScheduleState {
     }
 }
 
-/// A schedule: what starts instances of a published definition when it is time.
+/// A schedule: starts instances of a published definition when it is due.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScheduleSummary {
     /// Its id: the same as long as the definition has the activity.
     pub id: String,
-    /// Of which definition.
+    /// Its definition.
     pub definition_id: DefinitionId,
-    /// The activity at which instances begin.
+    /// The activity at which its instances begin.
     pub activity_id: ActivityId,
     /// Its type.
     pub activity_type: String,
     /// All inputs, written out.
     pub schedule: Value,
-    /// How it is.
+    /// Its state.
     pub state: ScheduleState,
     /// The next occurrence.
     pub next_occurrence: Option<DateTime<Utc>>,
-    /// When that fires: the same but for jitter.
+    /// When that fires: the same plus jitter.
     pub next_fire_at: Option<DateTime<Utc>>,
     /// The last occurrence that fired or was skipped.
     pub last_occurrence: Option<DateTime<Utc>>,
@@ -92,15 +92,15 @@ pub struct ScheduleSummary {
     pub last_fired_at: Option<DateTime<Utc>>,
     /// How late that was, in milliseconds.
     pub last_lateness_ms: Option<f64>,
-    /// The node that did it.
+    /// The node that fired it.
     pub last_node_id: Option<NodeId>,
-    /// The instance that it started.
+    /// The last instance that it started.
     pub last_instance_id: Option<InstanceId>,
-    /// An occurrence waits until what runs has ended.
+    /// An occurrence is queued until the running instance has ended.
     pub is_queued: bool,
     /// How many instances it has started.
     pub fired: u64,
-    /// How many occurrences were due too late, by its misfire policy.
+    /// How many occurrences misfired, by its misfire policy.
     pub misfired: u64,
     /// How many occurrences were due and started nothing.
     pub skipped: u64,
@@ -141,8 +141,8 @@ fn not_found(id: &str) -> Error {
 }
 
 impl Engine {
-    /// Lists the schedules of all published definitions: what is due next comes first, what is paused last.
-    /// Cancellation safe.
+    /// Lists the schedules of all published definitions: the next one due comes first, paused ones come last. Cancellation
+    /// safe.
     pub async fn schedules(&self, filter: &ScheduleFilter, page: Page) -> Result<Listed<ScheduleSummary>> {
         let (limit, offset) = window(page);
         let filter = ListFilter {
@@ -169,8 +169,7 @@ impl Engine {
         rows.into_iter().next().map(summary).ok_or_else(|| not_found(id))
     }
 
-    /// Stops a schedule from firing until it is resumed; one that is paused stays so. Publishing its definition again
-    /// does not resume it.
+    /// Pauses a schedule: it does not fire until it is resumed. Publishing its definition again does not resume it.
     pub async fn pause_schedule(&self, id: &str) -> Result<ScheduleSummary> {
         self.change_schedule(id, |row, paused| {
             let plan = NewPlan {
@@ -185,7 +184,7 @@ impl Engine {
         .await
     }
 
-    /// Lets a paused schedule fire again, from now on: what it missed is settled, whatever its misfire policy is.
+    /// Resumes a paused schedule from now on: missed occurrences are skipped, whatever its misfire policy is.
     pub async fn resume_schedule(&self, id: &str) -> Result<ScheduleSummary> {
         let resumed = self
             .change_schedule(id, |row, paused| {
@@ -204,7 +203,7 @@ impl Engine {
             .await?;
         let node = self.node()?;
         node.schedules.timer.wake_now();
-        // It may be due before what they sleep until.
+        // It may be due before the other nodes poll next.
         node.notifications.wake.notify([WakeNotification::Schedules]);
         Ok(resumed)
     }
@@ -229,8 +228,7 @@ impl Engine {
         Err(changing())
     }
 
-    /// Starts an instance now, beside the occurrences of the schedule, which stay as they are; also of a schedule that
-    /// is paused. The same idempotency key starts one instance. While an earlier instance runs and the schedule's
+    /// Starts an instance now, besides the occurrences of the schedule, which do not change; also of a paused schedule. The same idempotency key starts one instance. While an earlier instance runs and the schedule's
     /// `overlap` is not `Allow`, or the workflow's activation strategy refuses it: [`Error::is_conflict`].
     pub async fn trigger_schedule(&self, id: &str, idempotency: Option<Idempotency>) -> Result<InstanceId> {
         let key = idempotency.map_or_else(|| InstanceId::random().into(), |given| given.key);
@@ -261,7 +259,7 @@ impl Engine {
             let fired = schedule::fire(pool, &node.database.node_id, &[decision.row], &decision.starts, true).await?;
             let Some(fired) = fired.first() else { continue };
             if fired.accepted == 0 {
-                // Refused; or somebody else has started this very one since we looked.
+                // Refused; or another request has started this instance meanwhile.
                 return match started(pool, tenant, &instance).await? {
                     true => Ok(instance),
                     false => Err(store_start::cannot_start()),
@@ -274,7 +272,7 @@ impl Engine {
     }
 }
 
-/// Whether an instance was started: it waits to run, or has run. In this order: its first commit makes one of the other.
+/// Whether an instance was started: it is pending or has run. In this order, as its first commit turns one into the other.
 async fn started(pool: &Pool, tenant: &TenantId, instance: &InstanceId) -> Result<bool> {
     Ok(instance::pending(pool, tenant, instance).await?.is_some()
         || instance::find(pool, tenant, instance).await?.is_some())

@@ -1,7 +1,7 @@
-//! What an operator is to see of activities that failed: a warning with the ids, and counters.
+//! Logs and counts activities that failed: a warning with the ids, and exact counters.
 //!
-//! A fault is final, and the client that started the instance may be long gone. Warnings are bounded, as a definition
-//! that faults at each start faults as often as it is started; the counters are exact.
+//! A fault is final, and the client that started the instance may be disconnected. Warnings are bounded, as a definition may
+//! fault at each start.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -33,7 +33,7 @@ impl Throttle {
         }
     }
 
-    /// Whether one more may be written, with how many were left out before.
+    /// Whether one more may be logged, with how many were left out before.
     fn admit(&mut self, now: Instant) -> Option<u32> {
         if self.began.is_none_or(|began| now.duration_since(began) >= WINDOW) {
             (self.began, self.warned) = (Some(now), 0);
@@ -47,7 +47,7 @@ impl Throttle {
     }
 }
 
-/// Tells what a committed burst added to the incidents of its instance.
+/// Reports the incidents that a committed burst added to its instance.
 pub(super) fn report(state: &InstanceState, before: usize) {
     let new = state.incidents().get(before..).unwrap_or_default();
     if new.is_empty() {
@@ -71,7 +71,7 @@ pub(super) fn report(state: &InstanceState, before: usize) {
 
 fn warn(state: &InstanceState, incident: &Incident, is_final: bool, left_out: u32) {
     let fault: String = incident.message.chars().take(LONGEST).collect();
-    // Ids and messages come from outside: in quotes and escaped, they make no lines of their own.
+    // Ids and messages come from outside: quoted and escaped, they cannot add log lines.
     tracing::warn!(
         instance = ?state.instance_id().as_str(),
         definition = ?state.definition_id().as_str(),
@@ -101,9 +101,9 @@ mod tests {
     use crate::execution::{Burst, Instruction, Interpreter, InterpreterOptions};
 
     #[derive(Default)]
-    struct Counted(Mutex<BTreeMap<String, Arc<AtomicU64>>>);
+    struct Recorded(Mutex<BTreeMap<String, Arc<AtomicU64>>>);
 
-    impl Recorder for Counted {
+    impl Recorder for Recorded {
         fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
         fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
         fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_burst_added_is_counted_once() {
+    async fn incidents_of_a_burst_are_counted_once() {
         let interpreter = Interpreter::new(Catalogue::standard(), InterpreterOptions::default());
         let model = json!({"root": {"id": "f", "type": "Elsa.Fault", "message": "no"}});
         let model = WorkflowDefinition::from_value(model).unwrap();
@@ -143,7 +143,7 @@ mod tests {
             now: chrono::Utc::now(),
         };
         let state = interpreter.run(&program, burst).await.state;
-        let counted = Counted::default();
+        let counted = Recorded::default();
         metrics::with_local_recorder(&counted, || {
             report(&state, 0);
             report(&state, 1);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn warnings_are_bounded_and_what_was_left_out_is_counted() {
+    fn warnings_are_bounded_and_omitted_ones_are_counted() {
         let (mut throttle, now) = (Throttle::new(), Instant::now());
         let admitted = (0..50).filter(|_| throttle.admit(now).is_some()).count();
         assert_eq!(admitted, 20);

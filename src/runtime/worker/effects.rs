@@ -1,4 +1,4 @@
-//! What a burst did, as the rows that the commit writer takes.
+//! The result of a burst as the rows of its commit.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(crate) fn sub_status_number(sub_status: SubStatus) -> i16 {
     code.number()
 }
 
-/// The word for a number of the database.
+/// The name for a number of the database.
 pub(crate) fn status_word(number: i16) -> &'static str {
     let status = match StatusCode::from_number(number) {
         Some(StatusCode::Running) => Status::Running,
@@ -40,7 +40,7 @@ pub(crate) fn status_word(number: i16) -> &'static str {
     status.as_str()
 }
 
-/// The word for a number of the database.
+/// The name for a number of the database.
 pub(crate) fn sub_status_word(number: i16) -> &'static str {
     let sub_status = match SubStatusCode::from_number(number) {
         Some(SubStatusCode::Pending) | None => SubStatus::Pending,
@@ -57,34 +57,34 @@ fn micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }
 
-/// The rows of an outcome. `stimuli` met nothing and go into the inbox.
-pub(crate) fn of(outcome: &BurstResult, stimuli: Vec<StimulusRow>) -> Result<Effects> {
+/// The rows of a result. `stimuli` matched nothing and go into the inbox.
+pub(crate) fn of(result: &BurstResult, stimuli: Vec<StimulusRow>) -> Result<Effects> {
     Ok(Effects {
-        status: status_number(outcome.status),
-        sub_status: sub_status_number(outcome.sub_status),
-        correlation_id: outcome.correlation_id.clone(),
-        name: outcome.name.clone(),
-        incident_count: outcome.incident_count,
-        state: outcome.state.to_bytes()?,
-        elapsed: outcome.elapsed,
-        bookmarks_made: outcome.bookmarks_created.iter().map(bookmark).collect(),
-        bookmarks_burned: outcome.bookmarks_burned.clone(),
+        status: status_number(result.status),
+        sub_status: sub_status_number(result.sub_status),
+        correlation_id: result.correlation_id.clone(),
+        name: result.name.clone(),
+        incident_count: result.incident_count,
+        state: result.state.to_bytes()?,
+        elapsed: result.elapsed,
+        bookmarks_made: result.bookmarks_created.iter().map(bookmark).collect(),
+        bookmarks_burned: result.bookmarks_burned.clone(),
         rematched: Vec::new(),
-        dues: outcome.bookmarks_created.iter().filter_map(due).collect(),
+        dues: result.bookmarks_created.iter().filter_map(due).collect(),
         stimuli,
         unmet: Vec::new(),
-        record: record(outcome)?,
-        continues: outcome.yielded,
+        record: record(result)?,
+        continues: result.yielded,
         reads_pending_work: false,
     })
 }
 
-/// The bookmarks of an instance that were there before, and may meet stimuli of its new correlation id.
-pub(crate) fn rematched(outcome: &BurstResult) -> Vec<WaitingBookmark> {
-    let is_new = |bookmark: &Bookmark| outcome.bookmarks_created.iter().any(|made| made.id == bookmark.id);
-    let standing = outcome.state.bookmarks().iter();
-    let standing = standing.filter(|bookmark| bookmark.publishable && !is_new(bookmark));
-    standing
+/// The earlier bookmarks of an instance, which may match stimuli of its new correlation id.
+pub(crate) fn rematched(result: &BurstResult) -> Vec<WaitingBookmark> {
+    let is_new = |bookmark: &Bookmark| result.bookmarks_created.iter().any(|made| made.id == bookmark.id);
+    let bookmarks = result.state.bookmarks().iter();
+    let earlier = bookmarks.filter(|bookmark| bookmark.publishable && !is_new(bookmark));
+    earlier
         .map(|bookmark| WaitingBookmark {
             bookmark: bookmark.id.as_str().to_owned(),
             hash: bookmark.hash,
@@ -103,7 +103,7 @@ fn bookmark(bookmark: &Bookmark) -> BookmarkRow {
         hash: bookmark.hash.0.to_vec(),
         payload: bookmark.payload.clone(),
         publishable: bookmark.publishable,
-        // Upwards: a timer may be late, never early.
+        // Rounded up: a timer may be late, never early.
         delay: bookmark.delay.map(|delay| micros(delay + Duration::from_nanos(999))),
     }
 }
@@ -116,10 +116,10 @@ fn due(bookmark: &Bookmark) -> Option<DueRow> {
     })
 }
 
-fn record(outcome: &BurstResult) -> Result<Option<RecordRow>> {
+fn record(result: &BurstResult) -> Result<Option<RecordRow>> {
     let mut record = Record::default();
-    for entry in &outcome.journal {
-        let who = ExecutionRef {
+    for entry in &result.journal {
+        let execution_ref = ExecutionRef {
             id: entry.activity_execution_id.as_str(),
             parent_id: entry
                 .parent_activity_execution_id
@@ -139,10 +139,10 @@ fn record(outcome: &BurstResult) -> Result<Option<RecordRow>> {
             activity_state: entry.activity_state.as_ref(),
             payload: entry.payload.as_ref(),
         };
-        record.entry(who, entry);
+        record.entry(execution_ref, entry);
     }
-    for execution in &outcome.activity_executions {
-        let who = ExecutionRef {
+    for execution in &result.activity_executions {
+        let execution_ref = ExecutionRef {
             id: execution.id.as_str(),
             parent_id: execution.parent_id.as_ref().map(ActivityExecutionId::as_str),
             activity_id: execution.activity_id.as_str(),
@@ -163,7 +163,7 @@ fn record(outcome: &BurstResult) -> Result<Option<RecordRow>> {
             has_bookmarks: execution.has_bookmarks,
             fault_count: execution.fault_count,
         };
-        record.execution(who, execution);
+        record.execution(execution_ref, execution);
     }
-    record.into_row(outcome.journal.first().map_or(0, |entry| entry.sequence))
+    record.into_row(result.journal.first().map_or(0, |entry| entry.sequence))
 }

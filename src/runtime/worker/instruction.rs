@@ -1,4 +1,4 @@
-//! Rows of work as instructions to the interpreter, and back.
+//! Rows of work as instructions of the interpreter, and back.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -11,7 +11,7 @@ use crate::store::commit::{Claim, StimulusRow};
 use crate::store::instance::Life;
 use crate::{Error, Result};
 
-/// The body of a start. Statements of the store write it, too: see `event/publish.sql`.
+/// The body of a start. Statements of the store write it as well: see `event/publish.sql`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct StartBody {
@@ -34,7 +34,7 @@ pub(crate) struct StartBody {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ResumeBody {
     pub(crate) bookmark_id: BookmarkId,
-    /// Whose bookmark it is; absent in rows that are older than this field.
+    /// The life of the id that has the bookmark; absent in rows older than this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) life: Option<Life>,
     #[serde(default)]
@@ -55,7 +55,7 @@ fn read<T: serde::de::DeserializeOwned>(body: &Value) -> Result<T> {
     T::deserialize(body).map_err(|error| Error::internal("a row of work cannot be read").caused_by(error))
 }
 
-/// What a claimed row tells the interpreter to do with an instance of this life; none: one that only begins.
+/// The instruction of a claimed row for an instance of this life; none: an instance that begins.
 pub(crate) fn of(row: &ClaimedRow, life: Option<Life>) -> Result<Instruction> {
     let Some((kind, body)) = &row.instruction else {
         let Claim::Timer(bookmark_id, _) = &row.claim else {
@@ -82,7 +82,7 @@ pub(crate) fn of(row: &ClaimedRow, life: Option<Life>) -> Result<Instruction> {
             let body: ResumeBody = read(body)?;
             let earlier = body.life.is_some() && body.life != life;
             Instruction::Resume {
-                // Ids of bookmarks repeat in the next instance of the same id. An empty one meets nothing.
+                // Bookmark ids repeat in the next life of the id. An empty one matches nothing.
                 bookmark_id: if earlier { BookmarkId::new("") } else { body.bookmark_id },
                 input: body.input,
             }
@@ -100,7 +100,7 @@ pub(crate) fn of(row: &ClaimedRow, life: Option<Life>) -> Result<Instruction> {
     })
 }
 
-/// A stimulus that met nothing, for the inbox; `lifetime` in microseconds.
+/// A stimulus that matched nothing, for the inbox; `lifetime` in microseconds.
 pub(crate) fn for_inbox(row: &ClaimedRow, lifetime: i64) -> Result<Option<StimulusRow>> {
     let Some((WorkKind::Stimulus, body)) = &row.instruction else {
         return Ok(None);

@@ -219,7 +219,7 @@ async fn a_node_that_does_not_know_yet_claims_it_and_releases_it_unharmed() {
     let old = Node::start_with(&database, "old", &OLD, "");
     poll_until(TIMEOUT, "the node to find out", async || {
         let said = old.child.stderr().join("\n");
-        said.contains("the instance is left to others").then_some(())
+        said.contains("the instance is left to other nodes").then_some(())
     })
     .await;
     lacks(http(&old), &[("old", true)]).await;

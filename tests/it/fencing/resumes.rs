@@ -140,7 +140,7 @@ async fn a_resume_of_what_another_node_is_resuming_gets_already_resumed() {
         tokio::spawn(async move { resume(&http, &id, json!({})).await })
     };
     let contended = format!("Lock acquisition failed; resume already in progress for workflow {id}");
-    let still = format!("the lock of workflow {id} is still elsewhere");
+    let still = format!("the lock of workflow {id} is still held elsewhere");
     poll_until(
         TIMEOUT,
         "the second to find the lock taken, again and again",

@@ -1,4 +1,4 @@
-//! What runs against a real database, below the engine.
+//! The scheduler against a real database, without an engine.
 
 mod firing;
 mod policies;

@@ -1,4 +1,4 @@
-//! What fires after a downtime, beside what runs, and under a strategy.
+//! What fires after a downtime, during a running instance, and under an activation strategy.
 
 use postgres_types::ToSql;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use crate::testing::store::burst;
 type Counts = (i64, i64, i64);
 
 #[tokio::test]
-async fn every_policy_makes_of_every_downtime_what_it_says() {
+async fn each_misfire_policy_handles_each_downtime_as_documented() {
     // 90 intervals of a minute were due, and the last of them 30 s ago; then one of them.
     let policies: [(Value, Counts, Counts); 7] = [
         (json!("FireOnceNow"), (1, 89, 89), (1, 0, 0)),
@@ -35,7 +35,7 @@ async fn every_policy_makes_of_every_downtime_what_it_says() {
                 .publish(&[("a", json!({"interval": "00:01:00", "misfire": misfire}))])
                 .await;
             timers.sleep_since(downtime).await;
-            // What is counted for the metrics, once it is ours.
+            // What the metrics count, once this node has fired it.
             let tally = timers.decisions().await[0].tally;
             let counted = (expected.0 + expected.2, expected.0, expected.1, expected.2);
             let counted: [u64; 4] = <[i64; 4]>::from(counted).map(|count| u64::try_from(count).unwrap());
@@ -44,18 +44,18 @@ async fn every_policy_makes_of_every_downtime_what_it_says() {
                 counted,
                 "{misfire} {downtime}"
             );
-            assert_eq!(timers.look().await, (1, expected.0), "{misfire} {downtime}");
-            let stands = timers.stands("a").await;
+            assert_eq!(timers.fire_due().await, (1, expected.0), "{misfire} {downtime}");
+            let schedule = timers.schedule("a").await;
             assert_eq!(
-                (stands.fired, stands.misfired, stands.skipped),
+                (schedule.fired, schedule.misfired, schedule.skipped),
                 expected,
                 "{misfire} {downtime}"
             );
-            assert_eq!(timers.look().await, (0, 0), "{misfire} {downtime}");
+            assert_eq!(timers.fire_due().await, (0, 0), "{misfire} {downtime}");
             if expected.0 == 1 {
-                let told = timers.starts().await[0].1["standsFor"].clone();
+                let stands_for = timers.starts().await[0].1["standsFor"].clone();
                 let wanted = if misfire == json!("Skip") { 0 } else { expected.2 };
-                assert_eq!(told, json!(wanted), "{misfire} {downtime}");
+                assert_eq!(stands_for, json!(wanted), "{misfire} {downtime}");
             }
             timers.is_sound().await;
         }
@@ -73,14 +73,14 @@ async fn points_in_time_and_expressions_are_decided_as_intervals_are() {
         let timers = Timers::new().await;
         let once = json!({"dateTime": "2020-01-01T00:00:00Z", "misfire": policy});
         timers.publish(&[("a", once)]).await;
-        assert_eq!(timers.look().await, (1, made), "{policy}");
-        let stands = timers.stands("a").await;
+        assert_eq!(timers.fire_due().await, (1, made), "{policy}");
+        let schedule = timers.schedule("a").await;
         assert_eq!(
-            (stands.next, stands.misfired, stands.skipped),
+            (schedule.next, schedule.misfired, schedule.skipped),
             (None, 1, 1 - made),
             "{policy}"
         );
-        assert_eq!(timers.look().await, (0, 0));
+        assert_eq!(timers.fire_due().await, (0, 0));
         timers.is_sound().await;
     }
     for (policy, made) in [("FireOnceNow", 1), ("FireAll:3", 3), ("FireAll:1000", 120)] {
@@ -89,16 +89,16 @@ async fn points_in_time_and_expressions_are_decided_as_intervals_are() {
             .publish(&[("a", json!({"cronExpression": "* * * * *", "misfire": policy}))])
             .await;
         timers.sleep_since(7_200.0).await;
-        assert_eq!(timers.look().await, (1, made), "{policy}");
+        assert_eq!(timers.fire_due().await, (1, made), "{policy}");
         timers.is_sound().await;
     }
     // A delay as a trigger: once, counted from the publish.
     let timers = Timers::new().await;
     timers.publish(&[("a", json!({"timeSpan": "00:00:10"}))]).await;
-    assert_eq!(timers.look().await, (0, 0));
+    assert_eq!(timers.fire_due().await, (0, 0));
     timers.sleep_since(11.0).await;
-    assert_eq!(timers.look().await, (1, 1));
-    assert_eq!(timers.stands("a").await.next, None);
+    assert_eq!(timers.fire_due().await, (1, 1));
+    assert_eq!(timers.schedule("a").await.next, None);
     timers.is_sound().await;
 }
 
@@ -123,21 +123,21 @@ async fn run(timers: &Timers) {
 }
 
 #[tokio::test]
-async fn beside_what_runs_an_occurrence_starts_is_dropped_or_waits() {
+async fn during_a_running_instance_an_occurrence_starts_is_dropped_or_queued() {
     for (overlap, made, skipped) in [("Allow", 1, 0), ("Skip", 0, 1), ("QueueOne", 0, 0)] {
         let timers = Timers::new().await;
         let inputs = json!({"interval": "01:00:00", "overlap": overlap});
         timers.publish(&[("a", inputs)]).await;
         timers.sleep_since(3_610.0).await;
-        assert_eq!(timers.look().await, (1, 1));
-        // Of the next ones the first may wait, and no other.
+        assert_eq!(timers.fire_due().await, (1, 1));
+        // Of the next occurrences only the first may be queued.
         timers.sleep_since(2.0 * 3_600.0 + 10.0).await;
         let sql = "UPDATE schedule SET last_occurrence = anchor + interval '1 hour'";
         timers.fixture.admin.client.execute(sql, &[]).await.unwrap();
-        assert_eq!(timers.look().await, (1, made), "{overlap}");
-        let stands = timers.stands("a").await;
+        assert_eq!(timers.fire_due().await, (1, made), "{overlap}");
+        let schedule = timers.schedule("a").await;
         assert_eq!(
-            (stands.skipped, stands.is_queued),
+            (schedule.skipped, schedule.is_queued),
             (skipped, overlap == "QueueOne"),
             "{overlap}"
         );
@@ -145,17 +145,17 @@ async fn beside_what_runs_an_occurrence_starts_is_dropped_or_waits() {
         if overlap != "QueueOne" {
             continue;
         }
-        assert_eq!(timers.look_at_queued().await, (0, 0), "it still runs");
+        assert_eq!(timers.poll_queued().await, (0, 0), "it still runs");
         timers.sleep_since(3.0 * 3_600.0 + 10.0).await;
         let sql = "UPDATE schedule SET last_occurrence = anchor + interval '2 hours'";
         timers.fixture.admin.client.execute(sql, &[]).await.unwrap();
-        assert_eq!(timers.look().await, (1, 0));
-        assert_eq!(timers.stands("a").await.skipped, 1, "one waits, no more");
+        assert_eq!(timers.fire_due().await, (1, 0));
+        assert_eq!(timers.schedule("a").await.skipped, 1, "one waits, no more");
         run(&timers).await;
-        assert_eq!(timers.look_at_queued().await, (1, 1));
-        assert_eq!(timers.look_at_queued().await, (0, 0));
-        assert!(!timers.stands("a").await.is_queued);
-        assert_eq!(timers.stands("a").await.fired, 2);
+        assert_eq!(timers.poll_queued().await, (1, 1));
+        assert_eq!(timers.poll_queued().await, (0, 0));
+        assert!(!timers.schedule("a").await.is_queued);
+        assert_eq!(timers.schedule("a").await.fired, 2);
         run(&timers).await;
         assert_eq!(timers.fixture.count("SELECT count(*) FROM activation").await, 0);
         timers.is_sound().await;
@@ -163,32 +163,32 @@ async fn beside_what_runs_an_occurrence_starts_is_dropped_or_waits() {
 }
 
 #[tokio::test]
-async fn a_start_that_was_given_up_is_replayed_beside_none_of_its_schedule() {
+async fn a_dead_lettered_start_is_replayed_only_without_a_running_instance_of_its_schedule() {
     let timers = Timers::new().await;
     let hourly = |overlap: &str| [("a", json!({"interval": "01:00:00", "overlap": overlap}))];
     let sql = |sql: &'static str| timers.fixture.admin.client.batch_execute(sql);
     timers.publish(&hourly("Skip")).await;
     timers.sleep_since(3_610.0).await;
-    assert_eq!(timers.look().await, (1, 1));
+    assert_eq!(timers.fire_due().await, (1, 1));
     let give_up = "WITH gone AS (DELETE FROM work RETURNING *), freed AS (DELETE FROM activation)
          INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, definition_id, version_id,
                                   definition_version, body, failures, crashes)
          SELECT tenant_id, instance_id, kind, 'crashed', id, definition_id, version_id, definition_version, body, 0, 3
          FROM gone";
     sql(give_up).await.unwrap();
-    let letter = timers.fixture.count("SELECT id FROM dead_letter").await;
-    let replay = async || dead_letter::replay(&timers.writer.pool, &TenantId::default(), letter).await;
-    // The next one may run, and while it does so the letter stays one.
+    let dead_letter_id = timers.fixture.count("SELECT id FROM dead_letter").await;
+    let replay = async || dead_letter::replay(&timers.writer.pool, &TenantId::default(), dead_letter_id).await;
+    // The next occurrence may run, and meanwhile the dead dead_letter_id is not replayed.
     timers.sleep_since(3_610.0).await;
     sql("UPDATE schedule SET anchor = anchor + interval '1 second'")
         .await
         .unwrap();
     let stale = timers.decisions().await;
-    assert_eq!(timers.look().await, (1, 1));
+    assert_eq!(timers.fire_due().await, (1, 1));
     let refused = replay().await.unwrap_err();
     assert_eq!((refused.code(), refused.is_conflict()), ("schedule-running", true));
     run(&timers).await;
-    // Replayed, it is the one that runs: what was decided before does not start beside it, and what is due is dropped.
+    // Once replayed it is running: earlier decisions start nothing, and due occurrences are dropped.
     timers.sleep_since(3_610.0).await;
     sql("UPDATE schedule SET anchor = anchor + interval '2 seconds'")
         .await
@@ -199,43 +199,43 @@ async fn a_start_that_was_given_up_is_replayed_beside_none_of_its_schedule() {
         (timers.fire(&stale).await, timers.fire(&decided).await),
         (vec![], vec![])
     );
-    assert_eq!(timers.look().await, (1, 0));
-    assert_eq!(timers.stands("a").await.skipped, 1);
+    assert_eq!(timers.fire_due().await, (1, 0));
+    assert_eq!(timers.schedule("a").await.skipped, 1);
     timers.is_sound().await;
     run(&timers).await;
     assert_eq!(timers.fixture.count("SELECT count(*) FROM activation").await, 0);
-    // A schedule whose instances may run beside each other asks nobody.
+    // A schedule that allows overlap checks nothing.
     timers.publish(&hourly("Allow")).await;
     timers.sleep_since(3_610.0).await;
-    assert_eq!(timers.look().await, (1, 1));
+    assert_eq!(timers.fire_due().await, (1, 1));
     sql(give_up).await.unwrap();
     timers.sleep_since(3_610.0).await;
     sql("UPDATE schedule SET anchor = anchor + interval '3 seconds'")
         .await
         .unwrap();
-    assert_eq!(timers.look().await, (1, 1));
-    let letter = timers.fixture.count("SELECT id FROM dead_letter").await;
-    let replayed = dead_letter::replay(&timers.writer.pool, &TenantId::default(), letter).await;
+    assert_eq!(timers.fire_due().await, (1, 1));
+    let dead_letter_id = timers.fixture.count("SELECT id FROM dead_letter").await;
+    let replayed = dead_letter::replay(&timers.writer.pool, &TenantId::default(), dead_letter_id).await;
     assert!(replayed.unwrap().work.is_some());
     assert_eq!(timers.starts().await.len(), 2);
     timers.is_sound().await;
 }
 
 #[tokio::test]
-async fn a_replay_and_an_occurrence_of_the_same_moment_do_not_run_beside_each_other() {
+async fn a_replay_and_an_occurrence_of_the_same_moment_do_not_overlap() {
     let timers = Timers::new().await;
     timers
         .publish(&[("a", json!({"interval": "01:00:00", "overlap": "Skip"}))])
         .await;
     timers.sleep_since(3_610.0).await;
-    assert_eq!(timers.look().await, (1, 1));
+    assert_eq!(timers.fire_due().await, (1, 1));
     let give_up = "WITH gone AS (DELETE FROM work RETURNING *), freed AS (DELETE FROM activation)
          INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, definition_id, version_id,
                                   definition_version, body, failures, crashes)
          SELECT tenant_id, instance_id, kind, 'crashed', id, definition_id, version_id, definition_version, body, 0, 3
          FROM gone";
     timers.fixture.admin.client.batch_execute(give_up).await.unwrap();
-    let letter = timers.fixture.count("SELECT id FROM dead_letter").await;
+    let dead_letter_id = timers.fixture.count("SELECT id FROM dead_letter").await;
     timers.sleep_since(3_610.0).await;
     let later = "UPDATE schedule SET anchor = anchor + interval '1 second'";
     timers.fixture.admin.client.batch_execute(later).await.unwrap();
@@ -246,35 +246,35 @@ async fn a_replay_and_an_occurrence_of_the_same_moment_do_not_run_beside_each_ot
     let fire = include_str!("../../../../sql/queries/schedule/fire.sql");
     assert_eq!(firing.client.execute(fire, &params).await.unwrap(), 1);
     let tenant = TenantId::default();
-    let replay = dead_letter::replay(&timers.writer.pool, &tenant, letter);
+    let replay = dead_letter::replay(&timers.writer.pool, &tenant, dead_letter_id);
     let (replayed, ()) = tokio::join!(replay, async {
         timers.fixture.somebody_waits().await;
         firing.client.batch_execute("COMMIT").await.unwrap();
     });
-    // Its snapshot is older than what it met: nothing was written, and the next try knows better.
+    // Its snapshot is older than the row: nothing was written, and the next attempt sees the row.
     assert_eq!(replayed.unwrap_err().code(), "database-busy");
-    let again = dead_letter::replay(&timers.writer.pool, &tenant, letter).await;
+    let again = dead_letter::replay(&timers.writer.pool, &tenant, dead_letter_id).await;
     assert_eq!(again.unwrap_err().code(), "schedule-running");
     assert_eq!(timers.starts().await.len(), 1);
     timers.is_sound().await;
 }
 
 #[tokio::test]
-async fn while_a_new_strategy_does_not_know_what_counts_nothing_fires() {
+async fn nothing_fires_while_the_activations_of_a_new_strategy_are_unknown() {
     let timers = Timers::new().await;
     let all = [("a", json!({"interval": "01:00:00", "misfire": "FireAll"}))];
     timers.publish(&all).await;
     timers.sleep_since(3_610.0).await;
-    assert_eq!(timers.look().await, (1, 1));
+    assert_eq!(timers.fire_due().await, (1, 1));
     let singleton = json!({"options": {"activationStrategyType": "SingletonStrategy"}});
     timers.publish_with(singleton, &all).await;
     timers.sleep_since(3_620.0).await;
-    // As a publisher leaves it that dies between its publish and the notes of what was started before.
+    // The state after a publisher died between its publish and the record of earlier activations.
     let unknown = "UPDATE definition SET seeding = 2 WHERE is_published; DELETE FROM activation";
     timers.fixture.admin.client.batch_execute(unknown).await.unwrap();
-    let before = timers.stands("a").await;
-    assert_eq!(timers.look().await, (0, 0));
-    let after = timers.stands("a").await;
+    let before = timers.schedule("a").await;
+    assert_eq!(timers.fire_due().await, (0, 0));
+    let after = timers.schedule("a").await;
     assert_eq!(
         (after.version, after.last, after.skipped),
         (before.version, before.last, 0)
@@ -283,28 +283,28 @@ async fn while_a_new_strategy_does_not_know_what_counts_nothing_fires() {
     activation::finish_all_publishes(&timers.writer.pool, class)
         .await
         .unwrap();
-    // What is due is still due, and meets what was started before.
-    assert_eq!(timers.look().await, (1, 0));
-    assert_eq!(timers.stands("a").await.skipped, 1);
+    // The due occurrences are still due, and are refused by the earlier activation.
+    assert_eq!(timers.fire_due().await, (1, 0));
+    assert_eq!(timers.schedule("a").await.skipped, 1);
     run(&timers).await;
     timers.sleep_since(3_630.0).await;
-    assert_eq!(timers.look().await, (1, 1));
+    assert_eq!(timers.fire_due().await, (1, 1));
     timers.is_sound().await;
 }
 
 #[tokio::test]
-async fn the_activation_strategy_is_asked() {
+async fn the_activation_strategy_applies_to_occurrences() {
     let timers = Timers::new().await;
     let body = json!({"options": {"activationStrategyType": "SingletonStrategy"}});
     let all = json!({"interval": "01:00:00", "misfire": "FireAll"});
     timers.publish_with(body, &[("a", all.clone()), ("b", all)]).await;
     timers.sleep_since(3.0 * 3_600.0 + 10.0).await;
     // Six are due, of two schedules, and one may start.
-    assert_eq!(timers.look().await, (2, 1));
-    let (a, b) = (timers.stands("a").await, timers.stands("b").await);
+    assert_eq!(timers.fire_due().await, (2, 1));
+    let (a, b) = (timers.schedule("a").await, timers.schedule("b").await);
     assert_eq!((a.fired + b.fired, a.skipped + b.skipped), (1, 5));
     run(&timers).await;
     timers.sleep_since(3_610.0).await;
-    assert_eq!(timers.look().await, (2, 1));
+    assert_eq!(timers.fire_due().await, (2, 1));
     timers.is_sound().await;
 }

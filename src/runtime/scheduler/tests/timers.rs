@@ -1,4 +1,4 @@
-//! Schedules in a database, and one look at them as each node takes it.
+//! Schedules in a database, and one poll of them as on each node.
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
@@ -16,9 +16,9 @@ pub(super) struct Timers {
     pub(super) writer: Writer,
 }
 
-/// A schedule as it stands.
+/// The row of a schedule.
 #[derive(Debug)]
-pub(super) struct Stands {
+pub(super) struct ScheduleRecord {
     pub(super) id: String,
     pub(super) version: i64,
     pub(super) anchor: DateTime<Utc>,
@@ -76,37 +76,37 @@ impl Timers {
     pub(super) async fn decisions(&self) -> Vec<FireDecision> {
         let mut backlog = Backlog::default();
         let due = schedule::due(&self.writer.pool, 500).await.unwrap();
-        let turns = due.iter().enumerate().map(|(no, row)| decide(row, no, &mut backlog));
-        turns.collect()
+        let decisions = due.iter().enumerate().map(|(no, row)| decide(row, no, &mut backlog));
+        decisions.collect()
     }
 
-    pub(super) async fn fire(&self, turns: &[FireDecision]) -> Vec<Fired> {
-        let (rows, starts) = parts(turns);
+    pub(super) async fn fire(&self, decisions: &[FireDecision]) -> Vec<Fired> {
+        let (rows, starts) = parts(decisions);
         schedule::fire(&self.writer.pool, &NodeId::new("test"), &rows, &starts, false)
             .await
             .unwrap()
     }
 
-    /// One look; how many schedules were moved on, and how many instances will start.
-    pub(super) async fn look(&self) -> (usize, i64) {
+    /// One poll; how many schedules were advanced, and how many instances will start.
+    pub(super) async fn fire_due(&self) -> (usize, i64) {
         let fired = self.fire(&self.decisions().await).await;
         (fired.len(), fired.iter().map(|fired| fired.accepted).sum())
     }
 
-    /// As `look`, at occurrences that waited for what ran.
-    pub(super) async fn look_at_queued(&self) -> (usize, i64) {
+    /// The same for queued occurrences.
+    pub(super) async fn poll_queued(&self) -> (usize, i64) {
         let queued = schedule::queued(&self.writer.pool, 500).await.unwrap();
         let mut backlog = Backlog::default();
-        let turns = queued.iter().enumerate();
-        let turns: Vec<FireDecision> = turns.map(|(no, row)| decide(row, no, &mut backlog)).collect();
-        if turns.is_empty() {
+        let decisions = queued.iter().enumerate();
+        let decisions: Vec<FireDecision> = decisions.map(|(no, row)| decide(row, no, &mut backlog)).collect();
+        if decisions.is_empty() {
             return (0, 0);
         }
-        let fired = self.fire(&turns).await;
+        let fired = self.fire(&decisions).await;
         (fired.len(), fired.iter().map(|fired| fired.accepted).sum())
     }
 
-    /// No node has been there for so many seconds, and the schedules began to hold then.
+    /// A downtime of all nodes: the schedules have been due since so many seconds ago.
     pub(super) async fn sleep_since(&self, seconds: f64) {
         let sql = "UPDATE schedule SET version = version + 1, anchor = now() - $1 * interval '1 second',
                    last_occurrence = NULL, next_occurrence = now() - $1 * interval '1 second',
@@ -114,11 +114,11 @@ impl Timers {
         self.fixture.admin.client.execute(sql, &[&seconds]).await.unwrap();
     }
 
-    pub(super) async fn stands(&self, activity: &str) -> Stands {
+    pub(super) async fn schedule(&self, activity: &str) -> ScheduleRecord {
         let sql = "SELECT id, version, anchor, last_occurrence, next_occurrence, fired, misfired, skipped,
                    queued IS NOT NULL FROM schedule WHERE activity_id = $1";
         let row = self.fixture.admin.client.query_one(sql, &[&activity]).await.unwrap();
-        Stands {
+        ScheduleRecord {
             id: row.get(0),
             version: row.get(1),
             anchor: row.get(2),
@@ -131,7 +131,7 @@ impl Timers {
         }
     }
 
-    /// The payloads of the starts that wait, by their order.
+    /// The payloads of the pending starts, in their order.
     pub(super) async fn starts(&self) -> Vec<(String, Value)> {
         let sql = "SELECT instance_id, body->'payload' FROM work WHERE kind = 0 ORDER BY id";
         let rows = self.fixture.admin.client.query(sql, &[]).await.unwrap();
@@ -143,8 +143,8 @@ impl Timers {
     }
 }
 
-pub(super) fn parts(turns: &[FireDecision]) -> (Vec<FiringRow>, Vec<StartRow>) {
-    let rows = turns.iter().map(|turn| turn.row.clone()).collect();
-    let starts = turns.iter().flat_map(|turn| turn.starts.iter().cloned()).collect();
+pub(super) fn parts(decisions: &[FireDecision]) -> (Vec<FiringRow>, Vec<StartRow>) {
+    let rows = decisions.iter().map(|turn| turn.row.clone()).collect();
+    let starts = decisions.iter().flat_map(|turn| turn.starts.iter().cloned()).collect();
     (rows, starts)
 }
