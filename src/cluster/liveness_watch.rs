@@ -126,7 +126,7 @@ async fn wait_for_end(
         }
     };
     if ended {
-        take_over.from_ended(&session.client, neighbour).await?;
+        take_over.take_over_ended(&session.client, neighbour).await?;
     }
     Ok(ended)
 }

@@ -58,7 +58,7 @@ impl TakeOver {
 
     /// Takes over from a node whose liveness lock was found free. Its process has ended, unless it has lost only that
     /// session: then it stops working as well, and none of its claims counts as a crash.
-    pub(super) async fn from_ended(&self, client: &tokio_postgres::Client, ended: Incarnation) -> Result<()> {
+    pub(super) async fn take_over_ended(&self, client: &tokio_postgres::Client, ended: Incarnation) -> Result<()> {
         let began = tokio::time::Instant::now();
         let cause = loop {
             let state = removal::node_state(client, ended).await?;
@@ -82,7 +82,7 @@ impl TakeOver {
 
     /// Takes over from an expired node, unless it has checked in by now. If its process hangs or is cut off, none of its
     /// claims counts as a crash; if it has ended, they do.
-    pub(super) async fn from_expired(&self, expired: Incarnation) -> Result<()> {
+    pub(super) async fn take_over_expired(&self, expired: Incarnation) -> Result<()> {
         let session = self.connector.open().await?;
         let client = &session.client;
         let state = removal::node_state(client, expired).await?;
@@ -90,7 +90,7 @@ impl TakeOver {
             return Ok(());
         }
         if store_lock::wait_until_free(client, self.liveness(expired).0, Duration::from_millis(1)).await? {
-            return self.from_ended(client, expired).await;
+            return self.take_over_ended(client, expired).await;
         }
         tracing::warn!(incarnation = %expired, "an expired node, which missed its check-ins, is declared dead");
         // It may be stopped in the middle of a commit: the take-over would wait for its fence row.
@@ -143,7 +143,7 @@ impl ExpiredNodes {
                     if removed.contains(&node) {
                         continue;
                     }
-                    match take_over.from_expired(node).await {
+                    match take_over.take_over_expired(node).await {
                         Ok(()) => {
                             removed.insert(node);
                         }
