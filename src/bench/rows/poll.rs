@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use tokio_postgres::Client as Database;
 use tokio_postgres::types::ToSql;
 
 use super::explain::{self, BATCH, CLAIM, Cost, POLL, ROWS_PER_INSTANCE};
 use super::{execute, failed, insert_timers, millis, open, with_schema};
 use crate::bench::report::nearest_rank;
 use crate::bench::settings::{BenchDeadRows, BenchPoll};
+use crate::db::Session;
 use crate::harness::failure::Failure;
 use crate::harness::print_line;
 use crate::harness::scratch::ScratchDatabase;
@@ -114,7 +114,7 @@ async fn consume(scratch: &ScratchDatabase, settings: &BenchDeadRows) -> Result<
             let (other, phase, seconds) = (open(scratch).await?, Arc::clone(&phase), settings.seconds);
             holder = Some(tokio::spawn(async move {
                 phase.store(1, Relaxed);
-                let held = hold_snapshot(&other.client, Duration::from_secs(seconds as u64)).await;
+                let held = hold_snapshot(other, Duration::from_secs(seconds as u64)).await;
                 phase.store(2, Relaxed);
                 held
             }));
@@ -179,8 +179,9 @@ async fn consume(scratch: &ScratchDatabase, settings: &BenchDeadRows) -> Result<
     Ok(samples)
 }
 
-/// Holds a snapshot for the given time.
-pub(super) async fn hold_snapshot(database: &Database, time: Duration) -> Result<(), Failure> {
+/// Holds a snapshot for the given time. It owns the session: its client alone would not keep the connection open.
+pub(super) async fn hold_snapshot(session: Session, time: Duration) -> Result<(), Failure> {
+    let database = &session.client;
     execute(database, "BEGIN ISOLATION LEVEL REPEATABLE READ").await?;
     execute(database, "SELECT FROM instance LIMIT 1").await?;
     tokio::time::sleep(time).await;

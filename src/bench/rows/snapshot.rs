@@ -31,7 +31,7 @@ pub(in crate::bench) async fn run(target: &Target, settings: &BenchSnapshot) -> 
         let without = latencies(&client, settings).await?;
         let session = open(scratch).await?;
         let time = Duration::from_secs(settings.seconds as u64 + 2);
-        let holder = tokio::spawn(async move { hold_snapshot(&session.client, time).await });
+        let holder = tokio::spawn(async move { hold_snapshot(session, time).await });
         let with = latencies(&client, settings).await?;
         node.stop().await;
         holder
