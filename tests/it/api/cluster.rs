@@ -1,4 +1,4 @@
-//! What an operator sees, at whichever node, and what can be done about work that was given up.
+//! What an operator sees at any node, and what can be done about dead letters.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -67,7 +67,7 @@ async fn any_node_lists_nodes_locks_and_queued_work() {
             (&json!("exclusive"), &json!(0))
         );
         assert!(held[0]["heldMs"].is_u64(), "{locks:?}");
-        // One for each that lives; and nothing that has no name.
+        // One for each live node; and no lock without a name.
         let liveness = locks
             .iter()
             .filter(|lock| lock["name"].as_str().unwrap().starts_with("liveness:"));
@@ -102,7 +102,7 @@ async fn any_node_lists_nodes_locks_and_queued_work() {
         assert_eq!((answer.status, &answer.body["code"]), (400, &json!("invalid-field")));
     }
 
-    // It drains, which others see, and then it is gone. What it leaves waits for somebody.
+    // It drains, which other nodes see, and leaves. Its released work waits for another node.
     one.child.signal("TERM");
     poll_until(TIMEOUT, "the node to drain", async || {
         (items(&third, "cluster/nodes").await[0]["state"] == "draining").then_some(())
@@ -135,13 +135,13 @@ async fn dead_letters_are_listed_replayed_and_deleted() {
     let (_quiet, quiet) = start(&database, "quiet", "0", "");
     publish(&quiet).await;
     dispatch(&quiet, "poison").await;
-    // It has been in the hands of two that died; one more does.
+    // Two processes died with it; a third one does.
     let suspect = "UPDATE mainspring.work SET crashes = 2 WHERE instance_id = 'poison'";
     assert_eq!(client.execute(suspect, &[]).await.unwrap(), 1);
     let queue = items(&quiet, "cluster/queue").await;
     assert_eq!((&queue[0]["state"], &queue[0]["count"]), (&json!("suspect"), &json!(1)));
     let (_armed, _) = start(&database, "armed", "8", "burst.instance.poison=abort");
-    let letter = poll_until(TIMEOUT, "the row to be given up", async || {
+    let letter = poll_until(TIMEOUT, "the row to be dead-lettered", async || {
         items(&quiet, "cluster/dead-letters").await.into_iter().next()
     })
     .await;
@@ -167,7 +167,7 @@ async fn dead_letters_are_listed_replayed_and_deleted() {
     let spoil = "UPDATE mainspring.work SET failures = 19, body = '{\"input\": 7}' WHERE instance_id LIKE 'bad%'";
     assert_eq!(client.execute(spoil, &[]).await.unwrap(), 3);
     let (_worker, worker) = start(&database, "worker", "8", "");
-    poll_until(TIMEOUT, "the rows to be given up", async || {
+    poll_until(TIMEOUT, "the rows to be dead-lettered", async || {
         (items(&worker, "cluster/dead-letters").await.len() == 4).then_some(())
     })
     .await;

@@ -1,4 +1,4 @@
-//! The doors that the documentation of Elsa's clusters promises, with two nodes behind them.
+//! The endpoints that the documentation of Elsa's clusters promises, with two nodes behind them.
 
 use std::time::Duration;
 
@@ -94,7 +94,7 @@ async fn a_definition_put_on_one_node_runs_on_the_other_at_once() {
             .expect(200);
         assert_eq!(shown["version"], n);
     }
-    // A draft, if that is what is meant; and what is read can be sent back.
+    // A draft, if `publish` is false; and what is read can be sent back.
     let draft = put(
         &pair.one,
         path,
@@ -250,7 +250,7 @@ async fn the_holder_of_a_token_resumes_one_bookmark_once() {
     // One that is too old, by the database's clock.
     let id = started(&two, "waits").await;
     let short = token(&id, json!({"lifetimeSeconds": 1})).await;
-    // As long as it lives.
+    // Until it expires.
     tokio::time::sleep(Duration::from_millis(1100)).await;
     refused(
         pair.one.get(short["path"].as_str().unwrap()).await,

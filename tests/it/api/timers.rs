@@ -44,7 +44,7 @@ async fn schedules_are_listed_paused_resumed_and_triggered_at_any_node() {
             .expect(200);
     }
 
-    // What fires tells how late it was and who did it.
+    // A fired schedule shows its lateness and the node that fired it.
     let fired = poll_until(TIMEOUT, "the schedule to fire", async || {
         let found = timers(second, "?definitionId=ticking").await;
         (found[0]["fired"].as_u64()? > 0).then(|| found[0].clone())
@@ -172,7 +172,7 @@ async fn schedules_are_listed_paused_resumed_and_triggered_at_any_node() {
     })
     .await;
 
-    // What is wrong is said.
+    // Errors name the field.
     for bad in ["?state=asleep", "?pageSize=0", "?pageSize=1001"] {
         let answer = first.get(&format!("cluster/timers{bad}")).await;
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The REST door in front of a real node: Elsa's envelopes, and every bad input of the book.
+//! The REST API of a real node: Elsa's envelopes, and bad input of every kind.
 
 use std::time::Duration;
 
@@ -228,7 +228,7 @@ async fn waiting_instances_are_resumed_met_by_events_and_cancelled() {
         )
         .await;
     assert_eq!((event.status, event.body.clone()), (200, Value::Null));
-    poll_until(TIMEOUT, "the event to be met", async || {
+    poll_until(TIMEOUT, "the event to be matched", async || {
         (status(&second).await == "Finished").then_some(())
     })
     .await;
@@ -484,7 +484,7 @@ async fn a_client_that_hangs_up_cancels_nothing() {
     let url = format!("{}/elsa/api/workflow-definitions/slow/execute", node.base);
     assert!(hasty.post(url).send().await.unwrap_err().is_timeout());
     let finished = async || (node.count("workflow-instances?status=Finished").await == 1).then_some(());
-    poll_until(TIMEOUT, "the burst that nobody waits for", finished).await;
+    poll_until(TIMEOUT, "the burst that no caller waits for", finished).await;
     node.says("late").await;
 }
 

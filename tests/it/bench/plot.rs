@@ -1,4 +1,4 @@
-//! `mainspring bench plot`, run as people do: files in, a picture out.
+//! `mainspring bench plot`: files in, a picture out.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ impl Drop for Folder {
     }
 }
 
-/// Its exit code and what it said: standard output, standard error.
+/// Its exit code, standard output and standard error.
 fn plot(arguments: &[&str]) -> (Option<i32>, Vec<String>, String) {
     let mut child = Child::start(&[&["bench", "plot"], arguments].concat(), &[]);
     let code = child.wait(LONG_TIMEOUT).code();

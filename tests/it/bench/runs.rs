@@ -23,7 +23,7 @@ async fn no_schema(database: &TestDatabase) {
     assert_eq!(client.query_one(query, &[]).await.unwrap().get::<_, i64>(0), 0);
 }
 
-/// Runs it to a good end: what it reported, and what it said meanwhile.
+/// Runs it to success: its report and its output.
 async fn report(what: &str, arguments: &[&str], more: &[&str]) -> (Value, Vec<String>) {
     let database = TestDatabase::empty().await;
     let url = database.url();
@@ -90,7 +90,7 @@ async fn all_due_at_one_instant_run_on_two_nodes() {
         (&report["at_once"], &report["seconds"], &report["nodes"]),
         (&true.into(), &0.into(), &2.into())
     );
-    // `all_ms` is told to a tenth of a millisecond, so it may be half of one below the latest.
+    // `all_ms` is rounded to a tenth of a millisecond, so it may be half of one below the latest.
     assert!(
         report["all_ms"].as_f64().unwrap() * 1e3 + 50.0 >= report["max_us"].as_f64().unwrap(),
         "{report}"
@@ -182,7 +182,7 @@ async fn workflows_of_each_start_mode_finish_and_are_counted() {
     }
 }
 
-/// What every benchmark of locks tells at least.
+/// Fields that every report of a lock benchmark has.
 const OF_LOCKS: [&str; 8] = [
     "bench",
     "clients",

@@ -41,10 +41,10 @@ async fn an_event_with_thousands_of_waiting_instances_is_run_by_all_nodes() {
         (finished == WAITING as i64).then_some(())
     })
     .await;
-    // Once each, and nobody stood by.
+    // Once each, and every node took part.
     let passed = |node: &Node| node.child.stdout().iter().filter(|line| *line == "passed").count();
     let said = || nodes.iter().map(passed).collect::<Vec<usize>>();
-    poll_until(TIMEOUT, "all to be heard", async || {
+    poll_until(TIMEOUT, "all messages to be logged", async || {
         (said().iter().sum::<usize>() >= WAITING).then_some(())
     })
     .await;

@@ -1,4 +1,4 @@
-//! Workflows whose scripts take more than there is.
+//! Workflows whose scripts exceed the threads for scripts.
 
 use std::time::Duration;
 

@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use crate::support::TestDatabase;
 use crate::support::engine::{TestEngine, start};
 
-/// Tells that it was called, and waits until it may return.
+/// Signals that it was called, and waits until it may return.
 struct Slow {
     called: Arc<AtomicUsize>,
     may: Arc<Semaphore>,

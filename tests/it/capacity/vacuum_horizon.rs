@@ -1,5 +1,5 @@
 //! What the nodes of a cluster hold back: nothing that was deleted since the oldest snapshot of any statement is cleared
-//! away, and all who look at a queue walk over it.
+//! away, and every poll of a queue reads them.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::support::{TestDatabase, poll_until};
 /// More than the waits of the watch take where much is written, and less than where nothing is.
 const SOON: Duration = Duration::from_secs(1);
 
-/// In a row, so that no lucky moment is taken for a rule.
+/// Several in a row, so that no single moment decides.
 const TIMES: usize = 10;
 
 const OLDEST: &str = "SELECT coalesce(max(age(backend_xmin)), 0), age($1::text::xid)

@@ -9,7 +9,7 @@ use crate::support::node::{NAMES, Node, all_finish, each_exactly_once, go_on, is
 use crate::support::schedule_load::{Sleepers, Ticks, clock};
 use crate::support::{Child, Clock, Connection, TIMEOUT, TestDatabase, poll_until};
 
-/// Nobody is gone, nothing was early, and what stands in the journal is the database's time.
+/// No node has expired, no delay was early, and the journal has the database's time.
 async fn agrees(client: &Connection, members: &[i64]) {
     let query = "SELECT array_agg(incarnation ORDER BY incarnation) FROM mainspring.node";
     assert_eq!(
@@ -36,8 +36,7 @@ async fn agrees(client: &Connection, members: &[i64]) {
     assert!(off < 1800.0, "{off}");
 }
 
-/// Waits until a node says that it is later than it is by so many seconds. Of a clock that went back its answers do not
-/// tell.
+/// Waits until the clock of a node is ahead by so many seconds. A clock that went back does not show in its answers.
 async fn believes(node: &Node, seconds: i64) {
     poll_until(TIMEOUT, "a node to go by its new clock", async || {
         let answer = node.http.as_ref()?.get("/health/live").await;
@@ -52,7 +51,7 @@ async fn load(nodes: &[Node], numbers: std::ops::Range<usize>) {
     for n in numbers {
         let http = nodes[n % 3].http.clone();
         let mut next = || http.clone();
-        // The id tells the number, and so the delay.
+        // The id contains the number, which determines the delay.
         let start = json!({"instanceId": format!("walk-{n}"), "input": {"n": n}});
         start_walk(n, &start, &mut next).await;
         go_on(n, &mut next).await;
@@ -63,7 +62,7 @@ async fn load(nodes: &[Node], numbers: std::ops::Range<usize>) {
 async fn nodes_whose_clocks_are_hours_apart_and_jump_keep_the_time_of_the_database() {
     let database = TestDatabase::create().await;
     let clocks = ["+1h", "-1h", "+0"].map(Clock::new);
-    // The lie is believed.
+    // The library works.
     let path = clocks[0].0.display().to_string();
     let variables = Clock::variables(&path);
     let variables: Vec<(&str, &str)> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();

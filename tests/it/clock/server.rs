@@ -1,4 +1,4 @@
-//! The server's own clock is stepped back by an hour: what it wrote before seems to lie ahead.
+//! The server's own clock is stepped back by an hour: its former timestamps are in the future.
 
 use serde_json::json;
 
@@ -30,7 +30,7 @@ async fn after_the_servers_clock_went_back_an_hour_all_goes_on_at_once() {
         start_walk(n, &json!({"input": {"n": n}}), &mut next).await;
     }
     let client = database.connect().await;
-    // Accepted and not begun; postponed after a failure; claimed by who is gone, and by who is about to be released.
+    // Accepted and not begun; postponed after a failure; claimed by an expired node, and by one about to be released.
     client
         .batch_execute(
             "UPDATE mainspring.work SET available_at = now() + interval '1 minute', failures = 9 WHERE id % 4 = 0;
@@ -55,7 +55,7 @@ async fn after_the_servers_clock_went_back_an_hour_all_goes_on_at_once() {
         go_on(n, &mut next).await;
     }
     all_finish(&client, COUNT as i64).await;
-    // Nobody who lives was taken for dead, and who hangs was.
+    // No live node expired, and the unresponsive one did.
     poll_until(TIMEOUT, "the node that hangs to be declared dead", async || {
         registered(&client, "hung").await.is_none().then_some(())
     })

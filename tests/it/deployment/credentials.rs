@@ -16,7 +16,7 @@ const LATTER: &str = "foxglove-88";
 struct Secret(PathBuf);
 
 impl Secret {
-    /// As people and their tools change one: another file takes its place.
+    /// Replaces the file, as tools do.
     fn put(&self, password: &str) {
         let beside = self.0.with_extension("new");
         std::fs::write(&beside, format!("{password}\n")).unwrap();
@@ -56,7 +56,7 @@ async fn a_password_is_rotated_while_nodes_run() {
     let count = 120;
     let load = load(nodes.iter().map(|node| node.http.clone().unwrap()).collect(), count);
     tokio::time::sleep(Duration::from_millis(300)).await;
-    // In a transaction of its own: whoever connects again shall find it changed.
+    // In a transaction of its own, so that new connections find it changed.
     client
         .batch_execute(&format!("ALTER ROLE engine PASSWORD '{LATTER}'"))
         .await
@@ -76,7 +76,7 @@ async fn a_password_is_rotated_while_nodes_run() {
     .await;
     for node in &nodes {
         let http = node.http.clone().unwrap();
-        poll_until(TIMEOUT, "the node to say why it is not ready", async || {
+        poll_until(TIMEOUT, "the node to give the reason", async || {
             let start = json!({"input": {"n": 1000}});
             let path = "workflow-definitions/walk/dispatch";
             let answer = http.send(Method::POST, path, &[], Some(&start)).await.unwrap();
@@ -89,7 +89,7 @@ async fn a_password_is_rotated_while_nodes_run() {
         })
         .await;
     }
-    // It is asked again, and not all the time: a node pauses for up to a few seconds.
+    // The nodes retry with a backoff of up to a few seconds.
     let refusals = || server.log().matches("password authentication failed").count();
     let (before, began) = (refusals(), Instant::now());
     let asked = poll_until(TIMEOUT, "the nodes to ask again", async || {

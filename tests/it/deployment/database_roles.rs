@@ -52,7 +52,7 @@ async fn a_node_whose_sessions_are_not_visible_is_not_taken_for_crashed() {
         "there is no session of it"
     );
     let (_alive, living) = session(&url("one"), &format!("mainspring/{key}/77/one")).await;
-    // The owner may not see it either: nobody is blamed for what cannot be seen.
+    // The owner may not see it either: what is not visible counts as no crash.
     assert_eq!(has_idle_session(&watcher).await, None);
     let settings = ["--check-in", "200ms"];
     let blind = Node::start_at(&url("one"), "one", &settings, &[]);

@@ -1,4 +1,4 @@
-//! The command lines of `docs/patterns`, started as they stand there (but for the ports, any free ones), and what each
+//! The command lines of `docs/patterns`, started as documented (but for the ports, any free ones), and what each
 //! page promises.
 
 use std::path::Path;
@@ -30,7 +30,7 @@ fn start(database: &TestDatabase, page: &str) -> Vec<Started> {
     started
 }
 
-/// Starts the nodes of a page whose line has this in it.
+/// Starts the nodes of a page whose command line contains this.
 fn start_those(database: &TestDatabase, page: &str, with: &str) -> Vec<Started> {
     let url = database.url();
     let mut lines = lines(page, "mainspring serve ");
@@ -78,7 +78,7 @@ async fn roles(http: &Http, wanted: &[(&str, &[&str])]) {
     }
 }
 
-/// Runs workflows through these doors, in turn.
+/// Runs workflows through these nodes, in turn.
 async fn work(database: &TestDatabase, doors: &[&Http], count: usize) {
     publish(doors[0]).await;
     for n in 0..count {
@@ -230,7 +230,7 @@ async fn one_scheduler_is_active_at_a_time_and_another_replaces_it_at_once() {
     .await;
     assert!(next > term, "{next} after {term}");
     fires(&client, &second).await;
-    // The killed one comes back as a candidate, and follows when the second one is asked to stop.
+    // The killed one comes back as a candidate, and is elected when the second one stops.
     let _again = start_those(&database, "single-scheduler.md", &first);
     assert_eq!(active(&door).await, (second.clone(), next));
     nodes
@@ -295,10 +295,10 @@ async fn an_external_scheduler_starts_each_occurrence_once() {
         .unwrap()
         .get(0);
     assert_eq!(count, 2);
-    // Nobody here has the role to fire.
+    // No node here has the role `scheduler`.
     schedule(one).await;
     let late = "SELECT count(*) FROM mainspring.schedule WHERE next_fire < now() - interval '2 seconds' AND fired = 0";
-    poll_until(TIMEOUT, "a schedule that nobody fires", async || {
+    poll_until(TIMEOUT, "a schedule that no node fires", async || {
         let late: i64 = client.query_one(late, &[]).await.ok()?.get(0);
         (late == 1).then_some(())
     })

@@ -1,4 +1,4 @@
-//! A real pgbouncer in transaction mode: a node refuses it, says what to do, and does well past it.
+//! A real pgbouncer in transaction mode: a node refuses it, names the remedy, and works past it.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Nodes that stop in good order, one after the other, under load: nobody who asks notices.
+//! Nodes that stop one after the other under load: no request fails.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,20 +12,20 @@ use crate::support::node::{
 };
 use crate::support::{Connection, Gate, Http, TIMEOUT, TestDatabase, poll_until};
 
-/// How often the balancer asks each node.
+/// The interval of the balancer's health checks.
 const EVERY: Duration = Duration::from_millis(50);
 
-/// How old its answer may be.
+/// The greatest age of a health check that counts.
 const STALE: Duration = Duration::from_millis(500);
 
-/// A node as the balancer knows it.
+/// A node as the balancer sees it.
 #[derive(Default)]
 struct Seen {
     http: Option<Http>,
     ready: Option<Instant>,
 }
 
-/// Knows who is ready, and gives one after the other.
+/// Chooses among the ready nodes in turn.
 #[derive(Clone, Default)]
 struct Balancer {
     seen: Arc<[Mutex<Seen>; 3]>,
@@ -38,7 +38,7 @@ impl Balancer {
         (seen.http, seen.ready) = (http, None);
     }
 
-    /// Asks one node again and again.
+    /// Polls the readiness of one node.
     async fn watch(self, slot: usize) {
         loop {
             let http = self.seen[slot].lock().unwrap().http.clone();
@@ -83,7 +83,7 @@ impl Balancer {
     }
 }
 
-/// Starts instances and publishes their events until told to stop.
+/// Starts instances and publishes their events until it is stopped.
 async fn load(balancer: Balancer, numbers: Arc<AtomicUsize>, enough: Arc<AtomicBool>) -> Vec<String> {
     let mut failed = Vec::new();
     while !enough.load(Ordering::Relaxed) {
@@ -133,7 +133,7 @@ async fn a_rolling_restart_fails_no_request_and_no_workflow() {
         let said = nodes[slot].child.stderr().join("\n");
         assert!(status.success() && said.contains("left in good order"), "{said}");
         println!("{} was gone after {:?}", NAMES[slot], asked.elapsed());
-        // Nobody has anything to take over.
+        // Nothing is left to take over.
         assert_eq!(rows_of(&client, NAMES[slot]).await, 0);
         balancer.knows(slot, None);
         nodes[slot] = Node::start(&database, NAMES[slot]);
@@ -162,7 +162,7 @@ async fn a_rolling_restart_fails_no_request_and_no_workflow() {
     watches.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
-/// Waits until a node must have heard of another one that came later.
+/// Waits until a node has checked in after another one has joined.
 async fn heard(client: &Connection, first: &str, second: &str) {
     poll_until(TIMEOUT, "the first node to check in again", async || {
         let query = "SELECT n.last_seen > t.started_at + interval '1 s' FROM mainspring.node n, mainspring.node t
@@ -177,12 +177,12 @@ async fn heard(client: &Connection, first: &str, second: &str) {
     .await;
 }
 
-/// What a node is asked while it says that it is not ready, and what it had in its hands and cannot finish.
+/// Requests to a node that is not ready any more, and bursts in flight that it cannot finish.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_draining_node_still_serves_claims_nothing_and_releases_what_it_cannot_finish() {
     let database = TestDatabase::create().await;
     let gate = Gate::new();
-    // Whatever it runs of those it dies of.
+    // It dies of any of these instances.
     let late: Vec<String> = (0..10).map(|n| format!("burst.instance.late{n}=abort")).collect();
     let failpoints = format!("{};{}", gate.stalls("burst.before"), late.join(";"));
     let first = ["--check-in", "200ms", "--drain-notice", "6s", "--drain-timeout", "4s"];
@@ -210,7 +210,7 @@ async fn a_draining_node_still_serves_claims_nothing_and_releases_what_it_cannot
     heard(&client, "one", "two").await;
     let asked = Instant::now();
     one.child.signal("TERM");
-    poll_until(TIMEOUT, "readiness to say no", async || {
+    poll_until(TIMEOUT, "the node to be not ready", async || {
         (http.get("/health/ready").await.status == 503).then_some(())
     })
     .await;
@@ -223,7 +223,7 @@ async fn a_draining_node_still_serves_claims_nothing_and_releases_what_it_cannot
         http.post(&format!("events/go-{}/trigger", 100 + n), &json!({}))
             .await
             .expect(200);
-        // Under an id of the node's own, which it could begin at once; it would stand still there, and be seen.
+        // Under an id that the node generates, it could begin at once; it would stall there, and be seen.
         let start = json!({"input": {"n": 200 + n}});
         http.post("workflow-definitions/walk/dispatch", &start)
             .await
@@ -233,7 +233,7 @@ async fn a_draining_node_still_serves_claims_nothing_and_releases_what_it_cannot
             .expect(200);
         assert!(claimed().await <= 10, "it claims more while it drains");
     }
-    // It answers with what another node has run.
+    // It answers with the result of another node.
     let start = json!({"input": {"n": 300}});
     http.post("workflow-definitions/walk/execute", &start).await.expect(200);
     assert!(claimed().await <= 10, "it claims what it executes while it drains");
@@ -254,7 +254,7 @@ async fn a_draining_node_still_serves_claims_nothing_and_releases_what_it_cannot
     assert!(!said.contains(TAKEN_OVER), "{said}");
 }
 
-/// Whoever is the last to run anything goes on until the end, though others are there that only accept.
+/// The last node with workers runs work until it stops, though nodes without workers remain.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_last_node_with_workers_runs_new_work_until_it_stops() {
     let database = TestDatabase::create().await;
@@ -267,7 +267,7 @@ async fn the_last_node_with_workers_runs_new_work_until_it_stops() {
     heard(&client, "one", "door").await;
     let asked = Instant::now();
     one.child.signal("TERM");
-    poll_until(TIMEOUT, "readiness to say no", async || {
+    poll_until(TIMEOUT, "the node to be not ready", async || {
         (http.get("/health/ready").await.status == 503).then_some(())
     })
     .await;
@@ -283,7 +283,7 @@ async fn the_last_node_with_workers_runs_new_work_until_it_stops() {
     );
     let path = format!("workflow-instances/{id}");
     let door = door.http.clone().unwrap();
-    poll_until(TIMEOUT, "what it was asked to be run", async || {
+    poll_until(TIMEOUT, "the start to run", async || {
         let instance = door.get(&path).await;
         (instance.body["subStatus"] == "Suspended").then_some(())
     })

@@ -13,7 +13,7 @@ const WAITS: &str = r#"{"model": {"definitionId": "waits", "name": "Waits", "roo
     "eventName": {"typeName": "String", "expression": {"type": "JavaScript", "value": "'go-' + getInput('n')"}}}},
     "publish": true}"#;
 
-/// An event and the burst that begins to wait for it each lock its key and then look for the other, which takes a new
+/// An event and the burst that begins to wait for it each lock its key and then search for the other, which takes a new
 /// snapshot for each statement.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_event_misses_its_bookmark_under_a_foreign_default_isolation_level() {
@@ -59,7 +59,7 @@ async fn no_event_misses_its_bookmark_under_a_foreign_default_isolation_level() 
     assert_eq!(finished, COUNT as i64);
 }
 
-/// Here the server only says that it is an older one, which is all that a node goes by.
+/// The server only reports an older version, which is all that a node checks.
 #[tokio::test]
 async fn a_server_that_is_too_old_is_refused_by_name() {
     let database = TestDatabase::create().await;
@@ -82,7 +82,7 @@ async fn a_server_that_is_too_old_is_refused_by_name() {
     }
 }
 
-/// What puts data or the password at risk is said at the start, once.
+/// Settings that put data or the password at risk are warned of at startup, once.
 #[tokio::test]
 async fn risky_settings_are_warned_of_at_startup() {
     let database = TestDatabase::create().await;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::node::{Node, all_finish, is_sound, publish};
 use crate::support::{Connection, Http, TIMEOUT, TestDatabase, poll_until};
 
-/// What the older version does not know.
+/// An activity type that the older version lacks.
 const LACKING: &str = "Elsa.SetName";
 
 const NEW: [&str; 2] = ["--check-in", "200ms"];
@@ -49,9 +49,9 @@ async fn event(http: &Http, name: String) {
         .expect(200);
 }
 
-/// What each node says that it lacks.
+/// The activity types that each node publishes as lacking.
 async fn lacks(http: &Http, wanted: &[(&str, bool)]) {
-    poll_until(TIMEOUT, "the nodes to say what they lack", async || {
+    poll_until(TIMEOUT, "the nodes to publish what they lack", async || {
         let listed = http.get("cluster/nodes").await.expect(200);
         let said: Vec<(String, Value)> = listed["items"]
             .as_array()
@@ -107,7 +107,7 @@ async fn what_a_node_cannot_run_it_leaves_to_one_that_can() {
         if n % 2 == 0 {
             dispatch(door, "named", n).await;
         } else {
-            // The door waits for whoever runs it.
+            // The caller waits for the node that runs it.
             let answer = door
                 .post("workflow-definitions/named/execute", &json!({"input": {"n": n}}))
                 .await
@@ -121,7 +121,7 @@ async fn what_a_node_cannot_run_it_leaves_to_one_that_can() {
         event(doors[(n + 1) % 3], format!("go-{n}")).await;
     }
     all_finish(&client, 2 * runs as i64).await;
-    poll_until(TIMEOUT, "all to be heard", async || {
+    poll_until(TIMEOUT, "all messages to be logged", async || {
         (wrote(&new, "named ") >= 2 * runs).then_some(())
     })
     .await;
@@ -163,7 +163,7 @@ async fn what_no_node_can_run_waits_is_reported_and_blocks_no_node() {
         event(http(&old), format!("go-{n}")).await;
     }
     all_finish(&client, 20).await;
-    let queue = poll_until(TIMEOUT, "the queue to tell", async || {
+    let queue = poll_until(TIMEOUT, "the queue to show it", async || {
         let queue = http(&old).get("cluster/queue").await.expect(200);
         let states: Vec<Value> = queue["items"].as_array().unwrap().clone();
         let nowhere = |kind: &str| {
@@ -179,13 +179,13 @@ async fn what_no_node_can_run_waits_is_reported_and_blocks_no_node() {
         .batch_execute("UPDATE mainspring.cluster_job SET next_run_at = now() WHERE name = 'report-unrunnable'")
         .await
         .unwrap();
-    poll_until(TIMEOUT, "the log to tell", async || {
+    poll_until(TIMEOUT, "the log to name it", async || {
         let said = old.child.stderr().join("\n");
         said.contains("no node knows all activities of a workflow")
             .then_some(())
     })
     .await;
-    // It does not look again and again for what it cannot run.
+    // It does not poll again and again for what it cannot run.
     let looks = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()";
     let before = count(&client, looks).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -195,7 +195,10 @@ async fn what_no_node_can_run_waits_is_reported_and_blocks_no_node() {
     let again = Node::start_with(&database, "again", &NEW, "");
     all_finish(&client, 28).await;
     let named = || wrote(&new, "named ") + wrote(&again, "named ");
-    poll_until(TIMEOUT, "all to be heard", async || (named() >= 16).then_some(())).await;
+    poll_until(TIMEOUT, "all messages to be logged", async || {
+        (named() >= 16).then_some(())
+    })
+    .await;
     assert_eq!((wrote(&old, "named "), named()), (0, 16));
     nothing_faulted(&database, &client).await;
 }

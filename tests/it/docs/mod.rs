@@ -6,7 +6,7 @@ mod names;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// What a code follows as the first literal: a constructor of the error, or of the door's refusal.
+/// What a code follows as the first literal: a constructor of `Error` or of the API's error.
 const MAKERS: [&str; 11] = [
     "Error::invalid(",
     "Error::too_large(",
@@ -54,7 +54,7 @@ fn every_code_is_documented() {
     );
 }
 
-/// What two branches have both changed comes out twice of a merge, or beside its table.
+/// A merge may duplicate a row, or put it beside its table.
 #[test]
 fn every_row_occurs_once_and_in_a_table() {
     let docs = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/api.md")).unwrap();
@@ -70,7 +70,7 @@ fn every_row_occurs_once_and_in_a_table() {
     let all = heads.len();
     heads.sort_unstable();
     heads.dedup();
-    assert_eq!(heads.len(), all, "a point stands twice");
+    assert_eq!(heads.len(), all, "a point occurs twice");
 }
 
 fn collect(folder: &Path, made: &mut BTreeMap<String, String>) {
@@ -90,7 +90,7 @@ fn collect(folder: &Path, made: &mut BTreeMap<String, String>) {
     }
 }
 
-/// The literals that follow a maker, if nothing but white space, a status or a kind stands between.
+/// The literals that follow a constructor, with at most white space, a status or a kind in between.
 fn codes(text: &str) -> Vec<String> {
     let after = |maker: &'static str| text.match_indices(maker).map(move |(at, _)| &text[at + maker.len()..]);
     let rests = MAKERS.into_iter().flat_map(after);

@@ -1,5 +1,4 @@
-//! A connection that dies at each step of each call: what is called undone is undone, what is called done is done, and both
-//! come to their end.
+//! A connection that is cut at each step of each call: what is reported undone is undone, what is reported done is done.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -27,7 +26,7 @@ const CALLS: [&str; 7] = [
     "bulk-delete",
 ];
 
-/// What a node says that hands back what lay claimed for eight seconds and more.
+/// What a node logs that releases rows that it had claimed and does not run.
 const LAY_ABOUT: &str = "a claim was orphaned";
 
 fn model() -> Value {
@@ -136,7 +135,7 @@ async fn a_connection_cut_at_any_step_leaves_every_answer_true() {
                 200 | 202 | 204 => {}
                 503 if is_unknown => {}
                 503 => {
-                    // It says that nothing was done, and that the same call may succeed: so it does, once.
+                    // Nothing was done, so the same call succeeds, once.
                     let again = case.sends().await;
                     if again.status >= 300 {
                         complaints.push(format!("{told}, then {} {}", again.status, again.body["code"]));

@@ -1,4 +1,4 @@
-//! Faults of the database that no work is to blame for: a right that was revoked.
+//! Failures of the database that are not counted against work: a revoked privilege.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -101,17 +101,20 @@ async fn a_revoked_privilege_fails_no_start() {
     for _ in 0..STARTS {
         ids.push(engine.dispatch(start("counts")).await.unwrap());
     }
-    let reason = poll_until(TIMEOUT, "the node to say why", async || engine.readiness().reason).await;
+    let reason = poll_until(TIMEOUT, "the node to give the reason", async || {
+        engine.readiness().reason
+    })
+    .await;
     assert!(reason.contains("42501"), "{reason}");
     assert!(!engine.readiness().ready());
-    // What ran first was given up for now.
-    poll_until(TIMEOUT, "what ran to be handed back", async || {
+    // What ran first was released.
+    poll_until(TIMEOUT, "what ran to be released", async || {
         let back = "SELECT count(*) FROM mainspring.work WHERE claim_no > 0 AND claimed_by IS NULL";
         (limited.count(back).await > 0).then_some(())
     })
     .await;
     let blamed = "SELECT count(*) FROM mainspring.work WHERE failures > 0 OR crashes > 0";
-    assert_eq!(limited.count(blamed).await, 0, "rows were blamed");
+    assert_eq!(limited.count(blamed).await, 0, "failures were counted");
     assert_eq!(limited.count("SELECT count(*) FROM mainspring.dead_letter").await, 0);
     assert_eq!(
         limited.count("SELECT count(*) FROM mainspring.work").await,

@@ -1,4 +1,4 @@
-//! A database that restarts, crashes and stalls under load: nothing is lost, and nobody is to blame.
+//! A database that restarts, crashes and stalls under load: nothing is lost, and no failure is counted.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ async fn a_database_that_restarts_and_crashes_under_load_loses_nothing_and_count
     let load = load(addresses, count);
     for round in 0..rounds {
         for how in [Stop::Immediate, Stop::Fast] {
-            // The moments are the point of it.
+            // A pause between faults, not a wait.
             tokio::time::sleep(Duration::from_millis(300 + 150 * (round % 3))).await;
             let began = Instant::now();
             server.restart(how);
@@ -54,7 +54,7 @@ async fn no_node_expires_when_every_process_of_the_database_stalls() {
     let server = Server::start().await;
     let database = TestDatabase::create_on(&server.url()).await;
     let url = database.url();
-    // With the settings that people have.
+    // With default settings.
     let three = ThreeNodes::start_at(database, [&url, &url, &url], [""; 3], &[]).await;
     let mut before = Vec::new();
     for name in NAMES {
@@ -65,11 +65,11 @@ async fn no_node_expires_when_every_process_of_the_database_stalls() {
     // Longer than the tolerance: how long it takes is the point of it.
     tokio::time::sleep(Duration::from_millis(6_500)).await;
     server.signal("CONT");
-    // Everybody is heard again, for longer than the tolerance.
+    // All nodes check in for longer than the tolerance.
     let heard = "SELECT count(*) FROM mainspring.node WHERE last_seen > now() - interval '2 s'";
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(6) {
-        poll_until(TIMEOUT, "everybody to check in", async || {
+        poll_until(TIMEOUT, "all nodes to check in", async || {
             (three.count(heard).await == 3).then_some(())
         })
         .await;

@@ -1,11 +1,11 @@
-//! Dead letters replayed in bulk, by filter: after the cause is gone there may be thousands.
+//! Dead letters replayed in bulk, by filter.
 
 use serde_json::{Value, json};
 
 use crate::support::node::{Node, is_sound};
 use crate::support::{Answer, Connection, Http, TIMEOUT, TestDatabase, poll_until};
 
-/// Starts of a workflow that were given up, as many as asked for, with instance ids from a number on.
+/// Inserts dead-lettered starts of a workflow, with instance ids of a range of numbers.
 async fn given_up(client: &Connection, workflow: &str, (first, last): (i32, i32), reason: &str, failures: i32) {
     let insert =
         "INSERT INTO mainspring.dead_letter (tenant_id, instance_id, kind, reason, work_id, definition_id, version_id,
@@ -103,7 +103,7 @@ async fn dead_letters_are_replayed_by_filter_in_bounded_pages_and_each_once() {
     assert_eq!(letters(http, "?createdUntil=2001-01-01T00:00:00Z").await, 0);
     assert_eq!(letters(http, "?createdFrom=2001-01-01T00:00:00Z").await, 311);
 
-    // A slip replays nothing.
+    // A misspelt filter replays nothing.
     let refused = |answer: Answer| (answer.status, answer.body["code"].as_str().unwrap().to_owned());
     for (body, code) in [
         (json!({}), "missing-field"),
@@ -116,7 +116,7 @@ async fn dead_letters_are_replayed_by_filter_in_bounded_pages_and_each_once() {
     }
     assert_eq!(letters(http, "").await, 311);
 
-    // In pages, and no other than what fits.
+    // In pages, and only what the filter matches.
     let hello = |after: &Value| json!({"definitionId": "hello", "cause": "failed", "reasonContains": "permission", "pageSize": 200, "after": after});
     let first = replay(http, hello(&Value::Null)).await;
     assert_eq!(counts(&first), (200, 0, 0));
@@ -127,10 +127,10 @@ async fn dead_letters_are_replayed_by_filter_in_bounded_pages_and_each_once() {
     assert_eq!(
         counts(&replay(http, hello(&Value::Null)).await),
         (0, 0, 0),
-        "again: nothing is left"
+        "no match is left"
     );
 
-    // A start asks its activation strategy, one by one.
+    // Starts are checked against their activation strategy, one by one.
     let single = replay(http, json!({"definitionId": "single"})).await;
     assert_eq!(counts(&single), (1, 0, 2));
     assert_eq!(letters(http, "?definitionId=single").await, 2);

@@ -1,4 +1,4 @@
-//! Events that come before anything waits for them, at the API: met later, or given up.
+//! Events that are published before an instance waits for them: matched later, or dead-lettered.
 
 use serde_json::{Value, json};
 
@@ -74,14 +74,14 @@ async fn an_event_matches_an_instance_correlated_later_and_expired_events_are_li
     one.post("workflow-definitions", &json!({"model": definition(), "publish": true}))
         .await
         .expect(200);
-    // The event is there, the instance waits, and becomes what the event is for.
+    // The event is kept, the instance waits, and gets the correlation id of the event.
     event(two, "later", json!({"correlationId": "order"})).await;
     start(one, "i").await;
     wait(&client, 2).await;
     event(two, "now", json!({"workflowInstanceId": "i"})).await;
     all_finish(&client, 1).await;
 
-    // Nobody comes in time.
+    // No instance waits in time.
     event(one, "later", json!({"correlationId": "order", "input": {"n": 7}})).await;
     event(two, "later", json!({"correlationId": "never"})).await;
     event(two, "later", json!({"workflowInstanceId": "i"})).await;
@@ -115,7 +115,7 @@ async fn an_event_matches_an_instance_correlated_later_and_expired_events_are_li
         (&json!("e"), &Value::Null)
     );
 
-    // Replayed, it is kept again, until somebody comes.
+    // Replayed, it is kept again until an instance waits.
     let replay = |id: &str| format!("cluster/dead-letters/{id}/replay");
     let replayed = one.post(&replay(&order), &json!({})).await.expect(200);
     assert_eq!(
@@ -127,7 +127,7 @@ async fn an_event_matches_an_instance_correlated_later_and_expired_events_are_li
     wait(&client, 2).await;
     event(one, "now", json!({"workflowInstanceId": "j"})).await;
     all_finish(&client, 2).await;
-    // Its instance has ended: nobody needs it.
+    // Its instance has ended: it is not needed.
     let unneeded = two.post(&replay(&instance), &json!({})).await.expect(200);
     assert_eq!(
         (

@@ -75,7 +75,7 @@ async fn dies_of_a_change_of_strategy(point: &str) {
     let running = start(&http).await;
     let writer = database.connect().await;
     if point == "activation.waits" {
-        // Somebody whom the publisher waits for.
+        // A writer that the publisher waits for.
         let writes = "BEGIN; LOCK TABLE mainspring.work IN ROW EXCLUSIVE MODE";
         writer.batch_execute(writes).await.unwrap();
     }
@@ -159,7 +159,7 @@ async fn a_dead_letter_whose_replay_kills_its_node_is_kept() {
                   UPDATE mainspring.cluster_job SET next_run_at = now() WHERE name = 'purge-expired'";
     database.connect().await.batch_execute(expire).await.unwrap();
     let letters = async || http.get("cluster/dead-letters").await.expect(200)["items"].clone();
-    let letter = poll_until(TIMEOUT, "the event to be given up", async || {
+    let letter = poll_until(TIMEOUT, "the event to be dead-lettered", async || {
         letters().await[0]["id"].as_str().map(str::to_owned)
     })
     .await;

@@ -19,7 +19,7 @@ use crate::support::{Http, TIMEOUT, TestDatabase, long};
 /// The nodes as clients see them: none while a node is dead.
 type Addresses = Arc<Mutex<Vec<Option<Http>>>>;
 
-/// Work that goes on for as long as somebody is to die of it.
+/// Work that goes on while nodes are killed.
 struct Load {
     lanes: Vec<JoinHandle<usize>>,
     enough: Arc<AtomicBool>,
@@ -67,7 +67,7 @@ fn load(addresses: &Addresses, count: usize) -> Load {
     Load { lanes, enough }
 }
 
-/// Two nodes, and the one way to kill and restart them.
+/// Two nodes that are killed and restarted.
 struct Pair {
     database: TestDatabase,
     nodes: Vec<Node>,
@@ -100,8 +100,8 @@ impl Pair {
         self.addresses.lock().unwrap()[victim] = self.nodes[victim].http.clone();
     }
 
-    /// Publishes through a node that is armed to die of it, until it does. Each time in other words: an equal definition is
-    /// not written again.
+    /// Publishes through a node that is armed to die of it, until it does, a new definition each time: an equal one is not
+    /// written again.
     async fn publish_until_dead(&self, victim: usize) {
         let http = self.nodes[victim].http.clone().unwrap();
         let mut save = json!({"model": definition(), "publish": true});
@@ -111,11 +111,11 @@ impl Pair {
             let published = http.send(reqwest::Method::POST, "workflow-definitions", &[], Some(&save));
             let Ok(answer) = published.await else { return };
             assert!(answer.status == 200 || answer.status == 503, "{answer:?}");
-            assert!(began.elapsed() < TIMEOUT, "no publish comes past the failpoint");
+            assert!(began.elapsed() < TIMEOUT, "no publish passes the failpoint");
         }
     }
 
-    /// A node that was armed dies of it; false if it did not come past the point in time.
+    /// Waits until an armed node dies; false if it does not pass the failpoint in time.
     async fn dies(&mut self, victim: usize, patience: Duration) -> bool {
         let child = &mut self.nodes[victim].child;
         let began = Instant::now();
@@ -128,7 +128,7 @@ impl Pair {
         false
     }
 
-    /// The same, where it must have somebody to take over from: if the other one was faster, it dies of that one's death.
+    /// The same for a failpoint of a take-over: the other node is restarted until this one has one to take over from.
     async fn dies_as_an_heir(&mut self, victim: usize) -> bool {
         let began = Instant::now();
         while !self.dies(victim, Duration::from_secs(3)).await {
@@ -147,7 +147,7 @@ impl Pair {
             count += lane.await.unwrap();
         }
         let client = self.database.connect().await;
-        // At a failpoint it is the row that kills its process, and at its third time it is given up: kept, not lost.
+        // A row whose bursts were killed at a failpoint three times is a dead letter: kept, not lost.
         client.batch_execute("SET search_path = mainspring").await.unwrap();
         let letters = client.query("SELECT id FROM dead_letter", &[]).await.unwrap();
         for letter in &letters {
@@ -175,7 +175,7 @@ async fn every_instance_runs_once_through_kills_at_every_failpoint() {
             missed.push(point);
         }
     }
-    // Those are passed by a process that takes over what its own older incarnation left behind.
+    // A process passes these when it removes its own former incarnation.
     for (round, point) in REGISTRATION.into_iter().chain(REMOVAL).enumerate() {
         let victim = round % 2;
         // Alive once more, so that there is something to take over.
@@ -188,7 +188,7 @@ async fn every_instance_runs_once_through_kills_at_every_failpoint() {
     for victim in [0, 1] {
         pair.restart(victim, "").await;
     }
-    assert_eq!(missed, [""; 0], "points at which nobody died");
+    assert_eq!(missed, [""; 0], "failpoints that no process died at");
     pair.ends_well(load).await;
 }
 
@@ -201,7 +201,7 @@ async fn every_instance_runs_once_through_kills_at_random_moments() {
     let mut pair = Pair::start().await;
     let load = load(&pair.addresses, count);
     for _ in 0..kills {
-        // The moment is the point of it.
+        // A random moment, not a wait.
         tokio::time::sleep(Duration::from_millis(random.random_range(0..400))).await;
         pair.restart(random.random_range(0..2), "").await;
     }

@@ -1,4 +1,4 @@
-//! What was accepted and is lost, or whose answer is: the caller is told what became of it, and nothing lies about.
+//! A start that is lost, or whose reply is: the caller learns its outcome, and no claim stays behind.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::support::{Answer, Connection, Gate, Http, Server, TIMEOUT, TestDataba
 /// How often a crash may come too late.
 const ROUNDS: usize = 20;
 
-/// What a node says that hands back what it had claimed and does not run.
+/// What a node logs that releases rows that it had claimed and does not run.
 const LAY_ABOUT: &str = "a claim was orphaned";
 
 async fn publish(http: &Http) {
@@ -103,7 +103,7 @@ async fn a_start_lost_in_a_server_crash_is_unknown_and_not_repeated() {
     is_sound(&database).await;
 }
 
-/// The connection dies when the start is committed, and before that is heard.
+/// The connection is cut after the start is committed, and before its reply arrives.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_start_whose_reply_is_lost_runs_at_once_and_its_caller_is_answered() {
     let database = TestDatabase::create().await;

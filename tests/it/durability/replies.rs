@@ -1,4 +1,4 @@
-//! What doors say of instructions that were given up, that met nothing, or that were meant for an earlier life.
+//! Answers to calls whose row became a dead letter, matched nothing, or was for a deleted instance of the same id.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use mainspring::runtime::{DeadLetterFilter, Idempotency, ResumeRequest, StartReq
 use crate::support::engine::{TestEngine, start, waits_for};
 use crate::support::{TIMEOUT, TestDatabase, poll_until};
 
-/// Makes whatever waits a row that nobody can read, at its last try.
+/// Makes every row of work unreadable, at its last retry.
 const SPOILS: &str = "UPDATE mainspring.work SET failures = 19, kind = CASE kind WHEN 3 THEN 1 ELSE kind END,
                              body = '{\"bookmarkId\": 7, \"correlationId\": 7}'";
 
-/// A node without workers: what it accepts waits until another one comes.
+/// A node without workers: what it accepts waits for another node.
 async fn idle() -> TestEngine {
     let database = TestDatabase::create().await;
     let engine = Engine::builder(database.url()).node_id("idle").workers(0);
@@ -23,7 +23,7 @@ async fn idle() -> TestEngine {
     bench
 }
 
-/// A node that works.
+/// A node with workers.
 async fn busy(bench: &TestEngine) -> Engine {
     let engine = Engine::builder(bench.database.url()).node_id("busy");
     engine.start().await.unwrap()
@@ -36,7 +36,7 @@ fn key(key: &str) -> Option<Idempotency> {
     })
 }
 
-/// An instance that waits, and nobody who works.
+/// An instance that waits, and no node with workers.
 async fn waiting(bench: &TestEngine, id: &str) {
     let worker = busy(bench).await;
     let request = StartRequest {
@@ -48,7 +48,7 @@ async fn waiting(bench: &TestEngine, id: &str) {
     worker.shutdown().await;
 }
 
-/// Lets a door wait for a row that is then given up, and gives the code of its answer.
+/// Lets a caller wait for a row that is then dead-lettered, and returns its error.
 async fn given_up<T: Send + 'static>(
     bench: &TestEngine,
     door: impl Future<Output = mainspring::Result<T>> + Send + 'static,
@@ -60,7 +60,7 @@ async fn given_up<T: Send + 'static>(
     })
     .await;
     let worker = busy(bench).await;
-    let answer = door.await.unwrap().err().expect("it was given up");
+    let answer = door.await.unwrap().err().expect("it was dead-lettered");
     worker.shutdown().await;
     answer
 }
@@ -93,7 +93,7 @@ async fn a_dead_lettered_row_is_reported_to_its_caller_and_to_every_retry() {
     let answer = given_up(&bench, async move { engine.cancel(&"i".into()).await }).await;
     assert_eq!(answer.code(), "given-up");
 
-    // Also when the letters are gone.
+    // Also after the dead letters are deleted.
     assert_eq!(bench.engine.resume(keyed.clone()).await.unwrap_err().code(), "given-up");
     let of_it = DeadLetterFilter {
         instance_id: Some("i".into()),
@@ -124,7 +124,7 @@ async fn the_same_key_gets_the_same_answer_and_waits_for_it() {
     for name in ["wins", "loses"] {
         bench.engine.accept_resume(keyed(name)).await.unwrap();
     }
-    // Both are queued when they are asked for again.
+    // Both are queued when they are retried.
     let mut retries = Vec::new();
     for name in ["wins", "loses"] {
         let (engine, request) = (bench.engine.clone(), keyed(name));
@@ -160,7 +160,7 @@ async fn a_resume_of_a_deleted_instance_does_not_resume_its_successor() {
     let late = bench.engine.resume_by_token(by_token(&token)).await.unwrap_err();
     assert_eq!(late.code(), "already-resumed");
 
-    // A resume that was accepted before, and comes to a burst of the successor.
+    // A resume that was accepted before, and is run in a burst of the successor.
     let request = ResumeRequest {
         instance_id: id.clone(),
         idempotency: key("late"),
@@ -241,7 +241,7 @@ async fn callers_are_answered_at_their_deadline_without_the_database() {
     let both = async { tokio::join!(bench.engine.execute(keyed), bench.engine.resume(resume)) };
     let (start, resume) = tokio::time::timeout(Duration::from_secs(6), both)
         .await
-        .expect("the doors did not answer");
+        .expect("the calls were not answered");
     for answer in [start, resume] {
         match answer {
             Ok(executed) => assert!(executed.pending, "{executed:?}"),
@@ -252,7 +252,7 @@ async fn callers_are_answered_at_their_deadline_without_the_database() {
     bench.ends_well().await;
 }
 
-/// Its row is gone before the door has once asked for it: what is not there after the flush is not promised.
+/// The row is deleted before the caller first polls for it: what is missing after the flush is not promised.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_whose_row_is_gone_at_the_deadline_is_not_called_pending() {
     let database = TestDatabase::create().await;
@@ -268,7 +268,7 @@ async fn a_start_whose_row_is_gone_at_the_deadline_is_not_called_pending() {
                  CREATE TRIGGER take AFTER INSERT ON mainspring.work FOR EACH ROW EXECUTE FUNCTION mainspring.take()";
     client.batch_execute(takes).await.unwrap();
     let answer = bench.engine.execute(start("waiter")).await;
-    // No crash of the server was seen by this node: it was deleted. A busy server may take longer to tell than is waited.
+    // The node saw no crash of the server, so the row was deleted. A busy server may answer after the deadline.
     let missing = answer.expect_err("it is promised");
     let is_honest = missing.is_not_found() || missing.is_unknown_outcome();
     assert!(is_honest, "{missing:?}");

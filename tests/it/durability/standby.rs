@@ -1,4 +1,4 @@
-//! A primary that dies, and a standby that takes its place.
+//! A primary that crashes, and a standby that is promoted.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::support::{Child, Server, Stop, TIMEOUT, TestDatabase, poll_until};
 async fn nodes_find_the_primary_wherever_it_is() {
     let primary = Server::start_installed().await;
     let standby = primary.standby().await;
-    // The standby first, and not a word about it.
+    // The standby is listed first, without `target_session_attrs`.
     let single = standby.url();
     let (first, name) = single.rsplit_once('/').unwrap();
     let url = format!("{first},127.0.0.1:{}/{name}", primary.port());
@@ -20,7 +20,7 @@ async fn nodes_find_the_primary_wherever_it_is() {
         .iter()
         .map(|name| Node::start_at(&url, name, &settings, &[]))
         .collect();
-    // One that knows only the standby waits for it to become the primary.
+    // A node that has only the standby's address waits until it becomes the primary.
     let mut late = Child::start(
         &[
             "serve",
@@ -35,7 +35,7 @@ async fn nodes_find_the_primary_wherever_it_is() {
         ],
         &[],
     );
-    poll_until(TIMEOUT, "the last node to say that it waits", async || {
+    poll_until(TIMEOUT, "the last node to log that it waits", async || {
         let said = late.stderr();
         said.iter().any(|line| line.contains("is a standby")).then_some(())
     })

@@ -1,4 +1,4 @@
-//! A node that gets hardly any time of the processor: slow is not dead.
+//! A node that gets hardly any processor time does not expire.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,17 +10,17 @@ use crate::support::TestDatabase;
 use crate::support::node::{NAMES, all_finish, go_on, start_walk};
 use crate::support::three_nodes::ThreeNodes;
 
-/// It stands still for so long at a time, less than a tenth of its tolerance …
+/// How long the node is stopped at a time: less than a tenth of its tolerance.
 const STILL: Duration = Duration::from_millis(450);
 
-/// … and runs for so long in between.
+/// How long it runs in between.
 const RUNS: Duration = Duration::from_millis(50);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_with_a_tenth_of_a_processor_does_not_expire_and_goes_on() {
     let database = TestDatabase::create().await;
     let url = database.url();
-    // With the settings that people have.
+    // With default settings.
     let three = ThreeNodes::start_at(database, [&url, &url, &url], [""; 3], &[]).await;
     let mut before = Vec::new();
     for name in NAMES {
@@ -54,7 +54,7 @@ async fn a_node_with_a_tenth_of_a_processor_does_not_expire_and_goes_on() {
         })
     };
     for n in 0..30 {
-        // Two of three through the one that starves.
+        // Two of three through the starved node.
         let http = three.nodes[if n % 3 == 0 { 1 } else { 0 }].http.clone();
         let mut next = || http.clone();
         let start = json!({"input": {"n": n}});

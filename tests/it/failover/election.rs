@@ -1,4 +1,4 @@
-//! The active scheduler dies: how long nothing fires until the next one is active.
+//! The active scheduler crashes: the time until the next one fires.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
@@ -7,7 +7,7 @@ use crate::support::node::{NAMES, Node, is_sound};
 use crate::support::schedule_load::{all_end, clock, publish, script};
 use crate::support::{Connection, TIMEOUT, TestDatabase, poll_until};
 
-/// Others take a silent node for dead much later than the next scheduler is active: its session has ended.
+/// The tolerance is much longer than an election takes, which begins when the session of the active scheduler ends.
 const CANDIDATE: [&str; 5] = ["--roles", "scheduler", "--single-scheduler", "--tolerance", "60s"];
 
 async fn fired_by(client: &Connection) -> Option<String> {
@@ -15,7 +15,7 @@ async fn fired_by(client: &Connection) -> Option<String> {
     client.query_opt(sql, &[]).await.ok()?.and_then(|row| row.get(0))
 }
 
-/// When the first occurrence after a time was fired, by the database's clock, as its instance tells.
+/// When the first occurrence after a time was fired, by the database's clock, as its instance reports.
 async fn first_after(client: &Connection, time: DateTime<Utc>) -> DateTime<Utc> {
     let sql = "SELECT min((activity_state->>'Text')::timestamptz) FROM mainspring.journal
                WHERE activity_id = 'line' AND event_name = 'Completed' AND (activity_state->>'Text')::timestamptz > $1";
@@ -54,9 +54,9 @@ async fn another_scheduler_fires_at_once_when_the_active_one_is_killed() {
             "{active} was killed; {next} fired {} ms later",
             pause.num_microseconds().unwrap() as f64 / 1e3
         );
-        // Not because somebody took it for dead.
+        // Not by the expiry of the killed node.
         assert!(pause < TimeDelta::seconds(30), "{pause}");
-        // A candidate again, at the end of the line.
+        // A candidate again, at the end of the queue.
         let victim = nodes.iter_mut().find(|node| node.name == active).unwrap();
         *victim = Node::start_with(&database, victim.name, &CANDIDATE, "");
     }

@@ -1,4 +1,4 @@
-//! A node that dies, hangs or is cut off, and others who take over from it without a restart.
+//! A node that crashes, hangs or is cut off, and the other nodes that take over from it.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ async fn claims_of_a_killed_node_are_run_by_the_others() {
     println!("taken over in {taken_over:?}, all finished in {:?}", killed.elapsed());
     assert!(taken_over < Duration::from_secs(45), "{taken_over:?}");
     let told = |node: &Node| node.child.stderr().iter().any(|line| line.contains(TAKEN_OVER));
-    assert!(three.nodes[1..].iter().any(told), "nobody tells of it");
+    assert!(three.nodes[1..].iter().any(told), "no node logs the take-over");
     assert_eq!(three.count("SELECT count(*) FROM mainspring.node").await, 2);
 }
 
@@ -85,7 +85,7 @@ async fn whichever_connection_of_a_node_is_ended_its_work_goes_on() {
     };
     let faults = async {
         let (mut ended, began) = (BTreeSet::new(), Instant::now());
-        // What each connection said last tells what it is for.
+        // The last statement of a connection shows its purpose.
         let query = "SELECT a.pid, left(a.query, 60) FROM pg_stat_activity a, mainspring.node n
                      WHERE a.datname = current_database() AND n.node_id = 'one'
                        AND a.application_name LIKE 'mainspring/%/' || n.incarnation || '/%' ORDER BY a.pid";
@@ -98,7 +98,7 @@ async fn whichever_connection_of_a_node_is_ended_its_work_goes_on() {
                 && ended.len() >= 5
         };
         while !all_met(&ended) {
-            assert!(began.elapsed() < TIMEOUT, "not all were met: {ended:?}");
+            assert!(began.elapsed() < TIMEOUT, "not all connections were ended: {ended:?}");
             let rows = three.client.query(query, &[]).await.unwrap();
             let other = rows.iter().find(|row| !ended.contains(&row.get::<_, String>(1)));
             if let Some(row) = other {
@@ -106,7 +106,7 @@ async fn whichever_connection_of_a_node_is_ended_its_work_goes_on() {
                 let end = "SELECT pg_terminate_backend($1)";
                 three.client.query(end, &[&row.get::<_, i32>(0)]).await.unwrap();
             }
-            // The moments are the point of it.
+            // A pause between faults, not a wait.
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     };
@@ -126,11 +126,11 @@ async fn no_node_expires_when_the_whole_database_stalls() {
             .batch_execute("BEGIN; LOCK TABLE mainspring.node IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(3); COMMIT")
             .await
             .unwrap();
-        // Everybody is heard again for longer than the tolerance.
+        // All nodes check in for longer than the tolerance.
         let heard = "SELECT count(*) FROM mainspring.node WHERE last_seen > now() - interval '500 ms'";
         let began = Instant::now();
         while began.elapsed() < Duration::from_secs(2) {
-            poll_until(TIMEOUT, "everybody to check in", async || {
+            poll_until(TIMEOUT, "all nodes to check in", async || {
                 (three.count(heard).await == 3).then_some(())
             })
             .await;
@@ -189,7 +189,7 @@ async fn a_row_that_kills_every_process_is_dead_lettered_alone() {
             insist("workflow-definitions/walk/dispatch", "poison", &poisoned, &mut next).await;
         }
     }
-    let letter = poll_until(TIMEOUT, "the row to be given up", async || {
+    let letter = poll_until(TIMEOUT, "the row to be dead-lettered", async || {
         let query = "SELECT instance_id, crashes, kind::integer FROM mainspring.dead_letter";
         client.query_opt(query, &[]).await.unwrap()
     })

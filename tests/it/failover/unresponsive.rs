@@ -1,4 +1,4 @@
-//! Connections that go silent without an end, slow ones, and a node that is stopped with the settings that people have.
+//! Unresponsive connections, slow ones, and a node that is stopped, with default settings.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use crate::support::{Gate, Proxy, TIMEOUT, TestDatabase, long, poll_until};
 /// With tests beside it.
 const CHECK_IN: [&str; 2] = ["--check-in", "200ms"];
 
-/// ThreeNodes nodes; the first one is behind a proxy and stalls with its bursts in its hands.
+/// Three nodes; the first one is behind a proxy and stalls with its bursts in flight.
 async fn with_a_proxy(gate: &Gate, settings: &[&str]) -> (Proxy, ThreeNodes) {
     let database = TestDatabase::create().await;
     let proxy = Proxy::before(&database.url()).await;
@@ -23,7 +23,7 @@ async fn with_a_proxy(gate: &Gate, settings: &[&str]) -> (Proxy, ThreeNodes) {
     (proxy, three)
 }
 
-/// Gives the first node so much to do, which it alone has in its hands; with whoever waits for its answers.
+/// Starts this many instances that only the first node has claimed; returns the calls that wait for them.
 async fn in_hand(three: &ThreeNodes, first: i64, count: usize) -> JoinSet<Option<u16>> {
     let http = three.nodes[0].http.clone().unwrap();
     let mut asks = JoinSet::new();
@@ -55,7 +55,7 @@ async fn answers_503(three: &ThreeNodes) -> Duration {
 
 async fn is_not_ready(three: &ThreeNodes) {
     let http = three.nodes[0].http.clone().unwrap();
-    poll_until(TIMEOUT, "the node to say that it is not ready", async || {
+    poll_until(TIMEOUT, "the node to be not ready", async || {
         (http.get("/health/ready").await.status == 503).then_some(())
     })
     .await;
@@ -84,20 +84,20 @@ async fn a_node_with_unresponsive_connections_is_taken_over_writes_nothing_and_c
     let asks = in_hand(&three, silent, 20).await;
     proxy.stall();
     let stalled = Instant::now();
-    // Asked before it can know that something is wrong: there is a deadline to everything.
+    // Called before it can detect the fault: every call has a deadline.
     let (took, ()) = tokio::join!(answers_503(&three), async {
         three.is_forgotten(silent).await;
         is_not_ready(&three).await;
-        // It runs what it believes to have, and cannot write it.
+        // It runs what it has claimed, and cannot commit it.
         gate.open();
         all_finish(&three.client, 20).await;
     });
-    println!("a door that was asked in the silence answered after {took:?}");
+    println!("a call during the stall was answered after {took:?}");
     assert!(took < TIMEOUT, "{took:?}");
-    // Nor do those wait for ever who wait for a burst; 202 if the stall came too late for them.
+    // Calls that wait for a burst have a deadline, too; 202 if the stall came too late for them.
     let statuses = asks.join_all().await;
     println!(
-        "who waited for a burst was answered after {:?}: {statuses:?}",
+        "calls that waited for a burst were answered after {:?}: {statuses:?}",
         stalled.elapsed()
     );
     assert!(
@@ -106,8 +106,8 @@ async fn a_node_with_unresponsive_connections_is_taken_over_writes_nothing_and_c
     );
     assert!(stalled.elapsed() < TIMEOUT * 2, "{:?}", stalled.elapsed());
     let took = answers_503(&three).await;
-    println!("and one that was asked when it was known after {took:?}");
-    // Much less than a question that has to wait for its answer.
+    println!("a call after the detection was answered after {took:?}");
+    // Much less than a statement timeout.
     assert!(took < Duration::from_secs(if long() { 3 } else { 11 }), "{took:?}");
     proxy.go_on();
     comes_back(&three, silent, 20).await;
@@ -124,15 +124,15 @@ async fn at_default_settings(fault: impl FnOnce(&Proxy, &ThreeNodes)) -> (Gate, 
     gate.open();
     three.is_forgotten(dead).await;
     let released = began.elapsed();
-    // What it had in its hands has begun elsewhere.
+    // What it had claimed has begun on other nodes.
     let query = "SELECT count(DISTINCT instance_id) FROM mainspring.journal
                  WHERE activity_id = 'first' AND event_name = 'Completed'";
-    poll_until(TIMEOUT, "all to run elsewhere", async || {
+    poll_until(TIMEOUT, "all to run on other nodes", async || {
         (three.count(query).await == 40).then_some(())
     })
     .await;
     let elsewhere = began.elapsed();
-    println!("released after {released:?}, all run elsewhere after {elsewhere:?}");
+    println!("released after {released:?}, all run on other nodes after {elsewhere:?}");
     // A busy machine is slow to run anything.
     assert!(
         elsewhere < Duration::from_secs(if long() { 10 } else { 40 }),
@@ -156,7 +156,7 @@ async fn a_node_that_is_stopped_is_taken_over_in_time_with_default_settings() {
     comes_back(&three, dead, 40).await;
 }
 
-/// One connection of a node goes silent, and the others do not.
+/// One connection of a node becomes unresponsive, and the others do not.
 async fn one_is_silent(what: &str) {
     let gate = Gate::new();
     let (proxy, three) = with_a_proxy(&gate, &CHECK_IN).await;
@@ -182,7 +182,7 @@ async fn one_is_silent(what: &str) {
     }
     all_finish(&three.client, 23).await;
     println!(
-        "with a silent connection of the {what} all finished after {:?}",
+        "with an unresponsive connection of the {what} all finished after {:?}",
         began.elapsed()
     );
     proxy.go_on();

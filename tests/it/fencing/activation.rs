@@ -41,7 +41,7 @@ async fn publish(http: &Http, id: &str, strategy: &str) {
         .expect(200);
 }
 
-/// Starts through one of the doors; whether it was allowed to.
+/// Starts through one of the routes; whether it was allowed.
 async fn start(http: &Http, door: usize, id: &str, correlation: Option<&str>) -> bool {
     let body = json!({"correlationId": correlation, "definitionId": id});
     let path = match door % 3 {
@@ -70,7 +70,7 @@ async fn count(client: &Connection, sql: &str) -> i64 {
     client.query_one(sql, &[]).await.unwrap().get(0)
 }
 
-/// Starts a hundred at once, spread over nodes and doors; how many were allowed.
+/// Starts a hundred at once, spread over nodes and routes; how many were allowed.
 async fn storm(nodes: &[Http], ids: &[&str], correlations: &[Option<&str>]) -> usize {
     let starts = (0..STARTS).map(|n| {
         let (node, id) = (&nodes[n % nodes.len()], ids[n % ids.len()]);
@@ -100,7 +100,7 @@ async fn exactly(strategy: &str, ids: &[&str], correlations: &[Option<&str>], wa
         let instances = count(&client, "SELECT count(*) FROM mainspring.instance").await;
         assert_eq!(instances, (wanted * round) as i64, "{strategy}");
         is_sound(&database).await;
-        // They end, and others may start.
+        // They end, and new ones may start.
         doors[2].post("events/end/trigger", &json!({})).await.expect(200);
         all_finish(&client, instances).await;
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::engine::{TestEngine, event, start};
 use crate::support::{TIMEOUT, TestDatabase, poll_until};
 
-/// What every pass through the loop leaves in the journal.
+/// What every iteration of the loop leaves in the journal.
 const EFFECTS: &str = "SELECT count(*) FROM mainspring.journal WHERE activity_id = 'effect'";
 
 /// A node without workers, and a workflow that has an effect with each event.
@@ -95,7 +95,7 @@ async fn a_cancel_wins_over_thousands_of_rows_before_it() {
     accepted(&bench, 0).await;
     bench.reaches(&id, "Cancelled").await;
     assert_eq!(count(&bench, EFFECTS).await, 0, "side effects after the cancel");
-    // Of the resume alone a caller may ask; events that met nothing are not kept for an instance that has ended.
+    // Only the resume has a caller; events that matched nothing are not kept for an ended instance.
     let notes = "SELECT count(*) FROM mainspring.unmatched_work";
     assert_eq!(count(&bench, notes).await, 1);
     assert_eq!(count(&bench, "SELECT count(*) FROM mainspring.inbox").await, 0);

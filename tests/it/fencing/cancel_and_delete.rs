@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::support::node::{Node, is_sound};
 use crate::support::{Answer, Connection, Gate, Http, TIMEOUT, TestDatabase, poll_until};
 
-/// One that runs everything, and stalls somewhere; one that is only a door.
+/// A node that runs everything and stalls at a failpoint, and a node without workers.
 struct Pair {
     database: TestDatabase,
     client: Connection,
@@ -68,7 +68,7 @@ impl Pair {
         self.client.query_one(sql, &[]).await.unwrap().get(0)
     }
 
-    /// Both nodes tell the same of an instance that was cancelled, and its activity did not come to its end.
+    /// Both nodes show the instance as cancelled, and the activity has not completed.
     async fn is_cancelled(&self, id: &str, not_done: &str) {
         for http in [&self.at_door, &self.at_runner] {
             let instance = http.get(&format!("workflow-instances/{id}")).await.expect(200);
@@ -83,7 +83,7 @@ impl Pair {
         is_sound(&self.database).await;
     }
 
-    /// Asks for a cancel and does not wait for the answer.
+    /// Requests a cancel and does not wait for the answer.
     fn cancels(&self, id: &str) -> tokio::task::JoinHandle<Answer> {
         let (http, path) = (self.at_door.clone(), format!("cancel/workflow-instances/{id}"));
         tokio::spawn(async move { http.post(&path, &json!({})).await })
@@ -113,7 +113,7 @@ impl Pair {
     }
 }
 
-/// A burst that would never end by itself, as the gate stays closed until it has stopped.
+/// A burst that would not end otherwise, as the gate stays closed until it has stopped.
 async fn stops(passage: u32, not_done: &str) {
     let pair = Pair::new("burst.running", passage).await;
     let id = pair.start().await;
@@ -204,7 +204,7 @@ async fn a_delete_ends_a_running_burst_and_answers_its_caller() {
             pair.gate.reached().await;
         }
         assert_eq!(pair.delete(&id).await.status, 204);
-        // The gate is closed: the burst has not ended, but the door has its answer.
+        // The gate is closed: the burst has not ended, but the caller has its answer.
         let answer = execute.await.unwrap();
         if passage > 1 {
             assert_eq!(

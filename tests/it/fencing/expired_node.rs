@@ -1,4 +1,4 @@
-//! A node that is stopped in the middle of a step, declared dead meanwhile, and wakes up believing that it owns all.
+//! A node that stalls within a step, expires meanwhile, and goes on with its former claims.
 
 use serde_json::json;
 
@@ -22,7 +22,7 @@ async fn wakes_up_dead(point: &str) {
                 SELECT incarnation FROM n";
     let dead: i64 = client.query_one(gone, &[]).await.unwrap().get(0);
     gate.open();
-    // It notices, registers anew, and does it all again; what the dead one had in its hands is seen nowhere.
+    // It notices, registers anew, and repeats the work; nothing of the expired incarnation is written.
     let alive = poll_until(TIMEOUT, "the node to register anew", async || {
         client
             .query_opt("SELECT incarnation FROM mainspring.node", &[])

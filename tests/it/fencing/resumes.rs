@@ -1,4 +1,4 @@
-//! Many resumes of one instance at once, on several nodes: one runs each, and the lock does not wander for every one.
+//! Many resumes of one instance at once, on several nodes: each runs once, and the lock does not move for each.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -69,7 +69,7 @@ fn literal(value: &str) -> Value {
     json!({"typeName": "String", "expression": {"type": "Literal", "value": value}})
 }
 
-/// Waits once, and says a line.
+/// Waits once, then writes a line.
 fn once() -> Value {
     json!({"definitionId": "r", "root": {"type": "Elsa.Sequence", "id": "root", "activities": [
         {"type": "Elsa.Event", "id": "wait", "eventName": literal("go")},
@@ -95,7 +95,7 @@ async fn resume(http: &Http, id: &str, body: Value) -> Answer {
     http.post(&format!("workflow-instances/{id}/resume"), &body).await
 }
 
-/// One runs it, and the others are told that it is done.
+/// One runs it, and the others get `already-resumed`.
 fn exactly_one_ran(answers: &[Answer]) {
     let ran = answers.iter().filter(|answer| answer.status == 200).count();
     assert_eq!(ran, 1, "{:?}", answers.iter().map(|a| a.status).collect::<Vec<_>>());
@@ -149,7 +149,7 @@ async fn a_resume_of_what_another_node_is_resuming_gets_already_resumed() {
     .await;
     three.gate.open();
     exactly_one_ran(&[first.await.unwrap(), second.await.unwrap()]);
-    // Each node tells once, not with every try; the first one, too, if it comes while another one runs what is left.
+    // Each node logs it once, not with every retry; the first one, too, if it resumes while another one runs the rest.
     for node in &three.nodes {
         let told = node
             .child
@@ -190,11 +190,11 @@ async fn two_hundred(model: Value, bodies: Vec<Value>) -> Vec<Answer> {
     .await;
     three.gate.open();
     let answers: Vec<Answer> = join_all(answers).await.into_iter().map(Result::unwrap).collect();
-    // Its first burst, the one that stalled with one row in its hands, and then as few as can hold the others.
+    // Its first burst, the one that stalled with one row, and then as few as can consume the others.
     let bursts = 2 + (count - 1).div_ceil(PER_BURST);
     let version = three.count("SELECT version FROM mainspring.instance").await;
     assert!(version <= bursts as i64, "{version} bursts for {count} resumes");
-    // After each burst, every node may have seen what the next one took first: it takes the lock for nothing, once.
+    // After each burst, every node may try for rows that another one has consumed: it takes the lock once in vain.
     let held = three.said(&format!("Acquired distributed lock for workflow instance {id}"));
     assert!(
         held <= bursts * three.nodes.len(),

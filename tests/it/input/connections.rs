@@ -1,4 +1,4 @@
-//! Connections that stall silence no one.
+//! Stalled connections block no other client.
 
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ async fn health_has_a_listener_of_its_own() {
         Some(line.split_once("address=")?.1.trim().to_owned())
     });
     let health = Http::new(&format!("http://{}", address.await));
-    // The node waits for its database: it lives, and is not ready.
+    // The node waits for its database: it is live and not ready.
     health.get("/health/live").await.expect(200);
     assert_eq!(health.get("/health/ready").await.expect(503)["status"], "not-ready");
     assert_eq!(health.get("workflow-definitions").await.status, 404);

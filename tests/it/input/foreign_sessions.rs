@@ -1,4 +1,4 @@
-//! Locks of the engine that a role without rights on its schema holds: what waits for them says for whom.
+//! Locks of the engine that a role without rights on its schema holds are reported with their holder.
 
 use serde_json::{Value, json};
 use tokio_postgres::{Client, NoTls};
@@ -6,7 +6,7 @@ use tokio_postgres::{Client, NoTls};
 use crate::support::node::{Node, all_finish, go_on, is_sound, publish, start_walk};
 use crate::support::{Child, Server, TIMEOUT, TestDatabase, poll_until};
 
-/// Computes a key as anyone can who has read how.
+/// Computes the key of a lock by its documented rule.
 async fn squat(client: &Client, parts: &[&str]) {
     let key = "SELECT pg_advisory_lock(('x' || substr(encode(sha256(string_agg(
                    int8send(octet_length(p)) || convert_to(p, 'UTF8'), ''::bytea ORDER BY n)), 'hex'), 1, 16))::bit(64)::bigint)
@@ -52,7 +52,7 @@ async fn a_foreign_session_that_holds_a_lock_key_is_reported() {
     start_walk(1, &json!({"instanceId": "held", "input": {"n": 1}}), &mut next).await;
     go_on(1, &mut next).await;
     // A list of locks names it, by the instance that waits for it, and one of those that nodes exclude each other with.
-    poll_until(TIMEOUT, "the list of locks to name who holds them", async || {
+    poll_until(TIMEOUT, "the list of locks to name the holder", async || {
         let listed = node.http.as_ref()?.get("cluster/locks").await.expect(200);
         let items: Vec<Value> = listed["items"].as_array()?.clone();
         let foreign = |name: &str| {

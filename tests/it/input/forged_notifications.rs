@@ -1,4 +1,4 @@
-//! A role that may connect and nothing else cannot speak to nodes.
+//! A role that may only connect cannot send notifications to nodes.
 
 use std::sync::atomic::Ordering;
 
@@ -28,21 +28,21 @@ async fn a_role_that_may_only_connect_cannot_forge_a_hint_that_stops_a_burst() {
     let (outsider, driver) = tokio_postgres::connect(&url, NoTls).await.unwrap();
     let driver = tokio::spawn(driver);
     let refused = outsider.query_one("SELECT mainspring.channel_name('w')", &[]).await;
-    assert!(refused.is_err(), "an outsider can tell what the channels are called");
+    assert!(refused.is_err(), "a foreign role can compute the names of channels");
     let forged = json!({"from": "x", "no": 1, "cancelled": [id.as_str()]}).to_string();
     let everywhere = "SELECT pg_notify('mainspring_' || kind || '_' || name, $1)
                       FROM unnest(array['lock', 'w', 's', 'a', 'signal', 'wake']) kind,
                            unnest(array['mainspring', substr(encode(sha256('mainspring'), 'hex'), 1, 8),
                                         substr(encode(sha256('w'), 'hex'), 1, 32)]) name";
     outsider.query(everywhere, &[&forged]).await.unwrap();
-    // Notifications come in their order, and this question goes the same way: the answer follows them.
+    // Notifications arrive in order, and this request is one: its answer follows the forged ones.
     poll_until(TIMEOUT, "the node to answer a question", async || {
         let locks = bench.engine.cluster_locks(Default::default()).await.unwrap();
         locks.items.iter().any(|lock| lock.held_ms.is_some()).then_some(())
     })
     .await;
     assert_eq!(count.load(Ordering::SeqCst), 1, "a forged hint stopped the burst");
-    // Whoever knows the name could.
+    // A role that knows the name could.
     let known = "SELECT pg_notify(channel_name('w'), $1)";
     owner.query(known, &[&forged]).await.unwrap();
     entered(&count, 2).await;

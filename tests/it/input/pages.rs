@@ -1,4 +1,4 @@
-//! A web page cannot drive a node that asks for no key.
+//! A web page cannot control a node that requires no key.
 
 use reqwest::Method;
 use serde_json::json;
@@ -28,7 +28,7 @@ async fn no_page_acts_on_a_node_without_a_key() {
     let own = format!("http://{}", node.address);
     let evil = ("origin", "http://evil.example");
     for (method, header, code) in [
-        // An img tag of a page, over plain http: the browser says nothing of where it comes from.
+        // An img tag of a page, over plain HTTP: the browser sends no origin.
         (Method::GET, ("accept", "image/avif,image/webp,*/*"), "header-required"),
         (Method::GET, ("referer", "http://evil.example/"), "header-required"),
         (Method::GET, ("sec-fetch-site", "cross-site"), "cross-site-request"),

@@ -42,7 +42,7 @@ async fn ids_have_no_control_characters() {
             answer.body
         );
     }
-    // What stays a text of the client's (a name, an input, a faulty expression) is escaped where it is told.
+    // What stays a text of the client's (a name, an input, a faulty expression) is escaped where it is logged.
     let odd = json!({"name": forged, "correlationId": "plain"});
     node.http.post(dispatch, &odd).await.expect(200);
     let faults = json!({"id": "w", "type": "Elsa.Fault", "message": literal(forged), "code": literal(forged)});
@@ -51,7 +51,7 @@ async fn ids_have_no_control_characters() {
         .post("workflow-definitions/faults/execute", &json!({}))
         .await
         .expect(500);
-    let lines = poll_until(LONG_TIMEOUT, "the log to tell of the faulted instance", async || {
+    let lines = poll_until(LONG_TIMEOUT, "the log to name the faulted instance", async || {
         let lines = node.child.stderr();
         lines.iter().any(|line| line.contains("faults")).then_some(lines)
     });

@@ -176,7 +176,7 @@ async fn forged_tokens_are_counted_and_do_not_fill_the_log() {
     for _ in 0..50 {
         assert_eq!(stranger.get("/workflows/resume/v1.e30.AAAA").await.status, 400);
     }
-    let told = poll_until(LONG_TIMEOUT, "the log to tell of them", async || {
+    let told = poll_until(LONG_TIMEOUT, "the log to count them", async || {
         let lines = node.child.stderr();
         let told: Vec<_> = lines.into_iter().filter(|line| line.contains("by token")).collect();
         (!told.is_empty()).then_some(told)

@@ -121,7 +121,7 @@ async fn an_instance_never_goes_on_with_another_version_of_an_activity() {
         ..ResumeRequest::default()
     };
     new.accept_resume(resume).await.unwrap();
-    poll_until(TIMEOUT, "the new node to say what it lacks", async || {
+    poll_until(TIMEOUT, "the new node to publish what it lacks", async || {
         let nodes = new.cluster_nodes(Page::default()).await.ok()?;
         let own = nodes.items.into_iter().find(|node| node.node_id.as_str() == "new")?;
         (own.lacks == ["Versioned@1"]).then_some(())

@@ -1,4 +1,4 @@
-//! A node's life: bursts that run while doors, databases and processes go away.
+//! The life cycle of a node: bursts that run while calls, databases and processes end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -48,7 +48,7 @@ async fn a_cancel_wins_over_a_running_burst() {
             .query("SELECT 1 FROM mainspring.work WHERE kind = 3", &[])
             .await
             .ok()?;
-        // It may be done before anybody looks.
+        // It may be done before it is seen.
         (!kinds.is_empty() || cancel.is_finished()).then_some(())
     })
     .await;
@@ -185,7 +185,7 @@ async fn a_long_run_yields_and_goes_on() {
     bench.ends_well().await;
 }
 
-/// Of a node whose word was lost, so that only the one that runs it can see it.
+/// Without the notification, only the node that runs the instance sees the new row.
 #[tokio::test(flavor = "multi_thread")]
 async fn work_for_an_instance_that_keeps_yielding_is_included() {
     let (bench, count, permits) = gated().await;
@@ -341,7 +341,7 @@ async fn a_node_with_a_pool_of_one_has_six_connections() {
     bench.ends_well().await;
 }
 
-/// A start's claim says whose it is, until there is an instance that others may come for.
+/// The claim of a start protects it until there is an instance that other nodes may load.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_takes_its_lock_when_it_goes_on_after_its_first_commit() {
     let database = TestDatabase::create().await;
@@ -373,7 +373,7 @@ async fn a_start_takes_its_lock_when_it_goes_on_after_its_first_commit() {
     permits.add_permits(1);
     bench.finishes(&id).await;
 
-    // Somebody else has the lock when it wants to go on: it does so when that is free.
+    // Another owner holds the lock when the instance is to go on: it does so when the lock is released.
     let id = bench.engine.dispatch(start("twice")).await.unwrap();
     entered(&count, 3).await;
     let lock = LockRequest::exclusive(format!("instance::{id}"));

@@ -1,4 +1,4 @@
-//! What doors accept and answer.
+//! Calls of the engine and their answers.
 
 use mainspring::definition::WorkflowDefinition;
 use mainspring::runtime::{Idempotency, ResumeRequest, StartRequest};
@@ -23,7 +23,7 @@ async fn an_event_matches_present_and_later_bookmarks() {
         bench.finishes(&waiting.instance_id).await["output"]["Word"],
         json!({"n": 1})
     );
-    // Case matters, and nobody waits: it is kept until somebody does.
+    // Case matters, and no instance waits: the event is kept until one does.
     let kept = bench.engine.trigger_event(event("word", json!(0))).await.unwrap();
     assert_eq!((kept.resumed, kept.started, kept.kept), (0, 0, true));
     assert!(

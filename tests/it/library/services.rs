@@ -1,4 +1,4 @@
-//! Engines whose hints and signals the program carries itself.
+//! Engines that a program gives its own lock, wake and signal providers.
 
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ async fn engines_of_one_process_do_without_notify_and_advisory_locks() {
     assert_eq!(mainspring::check(&database.url(), "mainspring").await.unwrap(), []);
 }
 
-/// However many it accepts at a time: a look that is under way has hands on permits, and has not used them.
+/// However many starts it accepts at a time: a poll in flight holds permits that it has not used.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_engine_with_free_workers_notifies_no_node() {
     const COUNT: usize = 100;
@@ -95,7 +95,7 @@ async fn an_engine_with_free_workers_notifies_no_node() {
         (usize::try_from(finished).unwrap() == COUNT).then_some(())
     })
     .await;
-    // What it said before comes before this.
+    // Earlier notifications arrive before this one.
     hub.member()
         .notify(vec![WakeNotification::InstanceCancelled("end".into())]);
     loop {

@@ -1,4 +1,4 @@
-//! Nodes sleep until the next row is due, whoever wrote it. Check-ins are so rare that none comes while a test runs.
+//! Nodes sleep until the next row is due, whichever node wrote it. No check-in comes while a test runs.
 
 use serde_json::{Value, json};
 
@@ -18,10 +18,10 @@ async fn publish(http: &Http, activities: Value) {
         .expect(200);
 }
 
-/// When it has lived for ten seconds a node looks once more: after this it knows of nothing.
+/// Ten seconds after its start a node polls once more: after that it knows of no due row.
 async fn has_settled(client: &Connection) {
     let sql = "SELECT clock_timestamp() > max(last_seen) + interval '11 seconds' FROM mainspring.node";
-    poll_until(TIMEOUT, "the nodes to have their first looks behind them", async || {
+    poll_until(TIMEOUT, "the nodes to have finished their first polls", async || {
         let settled: bool = client.query_one(sql, &[]).await.ok()?.get(0);
         settled.then_some(())
     })
@@ -74,7 +74,7 @@ async fn delays_of_a_crashed_node_end_in_time_on_another_node() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_due_delay_that_its_node_does_not_claim_notifies_another_node() {
     let database = TestDatabase::create().await;
-    // It looks for nothing: it runs what its own doors accept, and nothing else.
+    // It does not poll: it runs only what it accepts itself.
     let setter = Node::start_with(&database, "setter", &NEVER, "claim.poll=error");
     let _sleeper = Node::start_with(&database, "sleeper", &NEVER, "");
     let client = database.connect().await;
@@ -107,7 +107,7 @@ async fn a_schedule_published_on_one_node_notifies_the_node_that_fires() {
     let listed = http.get("cluster/timers").await.expect(200);
     let timer = format!("cluster/timers/{}", listed["items"][0]["id"].as_str().unwrap());
     let paused = http.post(&format!("{timer}/pause"), &json!({})).await.expect(200);
-    // What the scheduler had set its alarm for is over: from here on it knows of nothing.
+    // The wake timer of the scheduler has fired: from here on it knows of no due row.
     let sql = "SELECT clock_timestamp() > max(next_fire) + interval '2 seconds' FROM mainspring.schedule";
     poll_until(TIMEOUT, "the paused schedule to be overdue", async || {
         let over: bool = client.query_one(sql, &[]).await.ok()?.get(0);

@@ -1,4 +1,4 @@
-//! Nodes that tell each other: work that one accepts and another runs, and what becomes of it when nobody is told.
+//! Notifications between nodes: work that one accepts and another runs, with and without a notification.
 //!
 //! Where a hint is to be the cause, check-ins are so rare that none comes while the test runs.
 
@@ -15,7 +15,7 @@ fn doorman(database: &TestDatabase, failpoints: &str) -> Node {
     Node::start_with(database, "door", &arguments, failpoints)
 }
 
-/// Ends the connection over which a node hears and says hints, as soon as it has one.
+/// Ends the notification connection of a node as soon as it has one.
 async fn deafen(server: &Connection, database: &TestDatabase, name: &str) {
     let query = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
                  WHERE datname = $1 AND application_name LIKE '%/' || $2 AND query ~ '^LISTEN |pg_notify\\(\\$1, p'";
@@ -58,7 +58,7 @@ async fn what_a_node_without_workers_accepts_runs_elsewhere_at_once() {
     }
     all_finish(&client, count).await;
     each_exactly_once(&database, &client, count).await;
-    // A door that waits gets its answer.
+    // A waiting caller is answered.
     let line = json!({"definitionId": "line", "root": {"type": "Elsa.Event", "id": "line", "eventName": "never"}});
     http.post("workflow-definitions", &json!({"model": line, "publish": true}))
         .await
@@ -97,7 +97,7 @@ async fn a_node_that_lost_its_notification_connection_polls_after_reconnecting()
     let _runner = Node::start_with(&database, "runner", &NEVER, "");
     let http = door.http.as_ref().unwrap();
     publish(http).await;
-    // Accepted while nobody is told.
+    // Accepted without any notification.
     http.post("workflow-definitions/walk/dispatch", &json!({"input": {"n": 0}}))
         .await
         .expect(200);
@@ -199,7 +199,7 @@ async fn after_a_new_connection_nothing_that_was_cached_is_shown() {
     one.post("workflow-definitions", &named(1)).await.expect(200);
     assert_eq!(shown(two).await, "v1");
     one.post("workflow-definitions", &named(2)).await.expect(200);
-    assert_eq!(shown(two).await, "v1", "it has neither heard nor checked in");
+    assert_eq!(shown(two).await, "v1", "it has received no signal and not checked in");
     let server = database.connect_to_server().await;
     deafen(&server, &database, "two").await;
     runs_and_shows(two, 2).await;
@@ -214,7 +214,7 @@ async fn an_occurrence_that_waits_for_what_another_node_runs_starts_when_that_ha
         &[&NEVER[..], &["--roles", "scheduler"]].concat(),
         "",
     );
-    // Neither has heard that an occurrence waits, and it does not fire itself.
+    // It has received no notification of the queued occurrence, and does not fire itself.
     let runs = Node::start_with(
         &database,
         "runs",
@@ -223,7 +223,7 @@ async fn an_occurrence_that_waits_for_what_another_node_runs_starts_when_that_ha
     );
     let http = runs.http.as_ref().unwrap();
     let client = database.connect().await;
-    // A few occurrences, and none after them whose time would be a reason to look.
+    // A few occurrences, and none after them whose due time would start a poll.
     let now: chrono::DateTime<chrono::Utc> = client.query_one("SELECT now()", &[]).await.unwrap().get(0);
     let at = |seconds| (now + chrono::TimeDelta::seconds(seconds)).to_rfc3339();
     let timer = json!({"type": "Elsa.Timer", "id": "timer", "canStartWorkflow": true, "interval": "00:00:02",

@@ -1,5 +1,5 @@
-//! `docker-compose.yml` and the Dockerfile, as far as they can be tried without an engine: what they say is what the
-//! program is started with. That the image builds, nobody has seen here.
+//! `docker-compose.yml` and the Dockerfile, as far as they can be tested without a container engine: their settings are what the
+//! program is started with. The build of the image is not tested here.
 //!
 //! ThreeNodes things cannot be had as they are by three processes of one machine, and are mapped here, and nothing else: the
 //! host `postgres` with its user and database is the test server with a database of its own, port 8080 is a free port
@@ -18,7 +18,7 @@ const DOCKERFILE: &str = include_str!("../../../Dockerfile");
 /// As `openssl rand -hex 32` makes one.
 const KEY: &str = "5f1c0d7be2a94c6f8b3e7d2a1c9f4e6b0a8d5c3f7e1b2946d8c0a5f3e7b19d42";
 
-/// What the image says.
+/// What the image declares.
 #[derive(Debug, Default)]
 struct Image {
     environment: BTreeMap<String, String>,
@@ -52,7 +52,7 @@ fn image(dockerfile: &str) -> Image {
     image
 }
 
-/// YAML as JSON. What `<<` names is merged in below what stands beside it, as Compose does.
+/// YAML as JSON. What `<<` names is merged below the keys beside it, as Compose does.
 fn plain(yaml: &Yaml) -> Value {
     match yaml {
         Yaml::String(text) => json!(text),
@@ -144,7 +144,7 @@ fn the_image_runs_without_privileges_and_reports_its_health() {
     assert_eq!(image.port, "8080");
     assert_eq!(image.environment["ASPNETCORE_HTTP_PORTS"], "8080");
     assert!(image.has_health_check);
-    // Whoever runs the image says who may use it.
+    // The operator of the image configures the access.
     assert!(!image.environment.contains_key("MAINSPRING_ALLOW_ANONYMOUS"));
     assert!(!image.environment.contains_key("MAINSPRING_API_KEY"));
 }
@@ -173,7 +173,7 @@ fn base_images_are_pinned() {
         assert!(is_pinned(base), "{base}");
     }
     assert!(!is_pinned("debian:bookworm-slim") && !is_pinned("rust:1-slim-bookworm"));
-    // It asks for the newest compiler, whatever the image has.
+    // The build uses the newest compiler, whatever the image has.
     assert!(
         !DOCKERFILE
             .lines()
@@ -181,7 +181,7 @@ fn base_images_are_pinned() {
     );
 }
 
-/// Somebody else may take it before the node does; then the test fails, and says so.
+/// Another process may take the port before the node does; then the test fails, and says so.
 fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()

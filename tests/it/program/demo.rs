@@ -1,4 +1,4 @@
-//! `mainspring demo`, as somebody sees it who has just cloned the repository.
+//! `mainspring demo`, as in a fresh clone of the repository.
 
 use std::path::{Path, PathBuf};
 

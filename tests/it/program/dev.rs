@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::support::process::{end, lives};
 use crate::support::{Child, Http, LONG_TIMEOUT, poll_until};
 
-/// The processes and addresses of the nodes, by what dev says of them.
+/// The processes and addresses of the nodes, as dev prints them.
 fn nodes(dev: &Child) -> Vec<(String, String)> {
     let node = |line: &String| {
         let (url, pid) = line.split_once(" answers on ")?.1.split_once(", process ")?;
@@ -24,7 +24,7 @@ async fn three_nodes_are_three_processes_and_none_outlives_its_dev() {
     let first: Vec<String> = nodes(&dev).into_iter().map(|(pid, _)| pid).collect();
     assert_eq!(first.len(), 3);
     assert!(first.iter().all(|pid| lives(pid) && *pid != dev.id().to_string()));
-    // Nobody is there any more who could stop them.
+    // No parent process is left that could stop them.
     dev.kill9();
     end(&first).await;
 

@@ -1,4 +1,4 @@
-//! The program as scripts see it: exit codes, what stands on which output, and that no password is printed.
+//! The program as scripts see it: exit codes, what is written to which output, and that no password is printed.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::support::{Child, Http, Server, Stop, TIMEOUT, TestDatabase, poll_unti
 
 const KEY: &str = "0123456789abcdef";
 
-/// The exit code, and what was said on standard error.
+/// The exit code and standard error.
 fn run(arguments: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, String) {
     let mut child = Child::start(arguments, variables);
     let code = child.wait(TIMEOUT).code();
@@ -16,7 +16,7 @@ fn run(arguments: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, String) 
     (code, said)
 }
 
-/// Nobody listens there.
+/// No server listens there.
 const NO_DATABASE: &str = "postgres://somebody:s3cret@127.0.0.1:1/nowhere";
 
 #[test]
@@ -85,7 +85,7 @@ async fn a_node_waits_for_a_database_that_is_started_with_it() {
     let url = server.url();
     let arguments = ["serve", "--listen", "127.0.0.1:0", "--database-wait", "2m"];
     let child = Child::start(&arguments, &[("MAINSPRING_DATABASE_URL", &url)]);
-    poll_until(TIMEOUT, "the node to say that it waits", async || {
+    poll_until(TIMEOUT, "the node to log that it waits", async || {
         let said = child.stderr().join("\n");
         said.contains("waiting for the database").then_some(())
     })
@@ -157,7 +157,7 @@ async fn a_node_is_ready_answers_and_stops_in_good_order() {
 async fn a_node_runs_in_the_environment_of_elsas_compose_file() {
     let database = TestDatabase::create().await;
     let url = reqwest::Url::parse(&database.url()).unwrap();
-    // Where the server trusts everybody, any will do.
+    // Where the server accepts every password, any one works.
     let password = url.password().unwrap_or("s3cret");
     let connection = format!(
         "Server={};Port={};Database={};User Id={};Password={password};Colour=s3cret",
@@ -199,7 +199,7 @@ async fn a_node_runs_in_the_environment_of_elsas_compose_file() {
     ] {
         assert!(said.contains(line), "{line}: {said}");
     }
-    // Without the image's word for it nobody gets that far.
+    // Without the setting of the image the node refuses to start.
     let (code, said) = run(&["serve"], &[&image[..1], &compose].concat());
     assert_eq!(code, Some(2), "{said}");
     let (code, said) = run(
@@ -249,7 +249,7 @@ async fn dev_brings_everything_along_and_comes_back_after_a_kill() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// What `cron` says on standard output.
+/// The standard output of `cron`.
 fn cron(arguments: &[&str]) -> Vec<String> {
     let all = [&["cron"], arguments].concat();
     let mut child = Child::start(&all, &[]);

@@ -36,7 +36,7 @@ impl Child {
     /// Starts another program likewise.
     pub(crate) fn program(program: impl AsRef<OsStr>, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut command = Command::new(&program);
-        // Settings of whoever runs the tests must not reach the program.
+        // Settings of the environment of the tests must not reach the program.
         for (name, _) in std::env::vars_os() {
             let foreign = [
                 "MAINSPRING_",
@@ -83,7 +83,7 @@ impl Child {
     }
 
     /// What follows `prefix` in the first line of standard output that begins so; the test fails if the deadline
-    /// passes or the output ends before there is one. Blocks its thread: the child does not need ours.
+    /// passes or the output ends before there is one. Blocks the thread, which the child does not need.
     pub(crate) fn wait_for_line(&self, prefix: &str, deadline: Duration) -> String {
         let began = Instant::now();
         let mut lines = self.output.lines.lock().unwrap();
@@ -175,7 +175,7 @@ impl Drop for Child {
                 .lock()
                 .unwrap_or_else(|poisoned| poisoned.into_inner());
             let last: Vec<&str> = lines.stderr.iter().rev().take(40).rev().map(String::as_str).collect();
-            eprintln!("the last words of {}:\n{}", self.what, last.join("\n"));
+            eprintln!("the end of the log of {}:\n{}", self.what, last.join("\n"));
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::TestDatabase;
 use super::node::Node;
 
-/// The library that lies about the time, for programs with threads.
+/// The path of the library that fakes the time of a program with threads.
 fn library() -> String {
     let folders = std::fs::read_dir("/usr/lib")
         .unwrap()

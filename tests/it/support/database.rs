@@ -16,7 +16,7 @@ mod embedded {
     refinery::embed_migrations!("sql/migrations");
 }
 
-/// A database, dropped at the end, whoever is still connected.
+/// A database that is dropped at the end, with all its connections.
 pub(crate) struct TestDatabase {
     server: String,
     name: String,
@@ -42,7 +42,7 @@ impl TestDatabase {
             let copy = format!("CREATE DATABASE {name} TEMPLATE {template}");
             match server.batch_execute(&copy).await {
                 Ok(()) => return Self::named(server_url(), name),
-                // It grew old, and another run swept it away just now.
+                // Another run has just deleted it as a stray.
                 Err(error) if tries < 3 => eprintln!("no copy of {template}: {error}"),
                 Err(error) => panic!("no copy of {template}: {error}"),
             }
@@ -167,8 +167,8 @@ fn new_name() -> String {
     format!("{PREFIX}{}_{}", epoch(), uuid::Uuid::new_v4().simple())
 }
 
-/// The database that others are copies of. Whoever needs it first makes it, whatever other runs go on beside this one:
-/// each set of migrations has its own, and it has its name only when all is in it. Strays are swept away, it too.
+/// The template database. The first test that needs it creates it, whatever other runs go on beside this one:
+/// each set of migrations has its own, and it has its name only when all is in it. It is deleted as a stray, too.
 async fn template(server: &Client) -> String {
     let migrations = embedded::migrations::runner();
     let known = migrations.get_migrations().iter();
@@ -199,7 +199,7 @@ async fn template(server: &Client) -> String {
             migrations.run_async(&mut *client).await.unwrap();
             drop(client);
             let made = format!("{PREFIX}{}{ending}", epoch());
-            // The server waits until nobody is connected any more.
+            // The server waits until no session is connected.
             let rename = format!("ALTER DATABASE {unfinished} RENAME TO {made}");
             server.batch_execute(&rename).await.unwrap();
             made

@@ -1,4 +1,4 @@
-//! The engine as a library: doors, events in both orders, versions, cancellation, faults of the database.
+//! An engine within the test's process, and definitions and activities for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

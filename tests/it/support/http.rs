@@ -1,4 +1,4 @@
-//! A client of the REST door.
+//! A client of the REST API.
 
 use std::time::Duration;
 
@@ -112,7 +112,7 @@ mod tests {
 
     use crate::support::{Answer, Http};
 
-    /// Answers every connection with `body`, and gives what was asked.
+    /// Answers one connection with `body`, and returns the request.
     async fn serve(body: &'static str) -> (Http, tokio::task::JoinHandle<String>) {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}/", listener.local_addr().unwrap());

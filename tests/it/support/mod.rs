@@ -36,7 +36,7 @@ pub(crate) fn long() -> bool {
     std::env::var_os("MAINSPRING_TEST_LONG").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-/// Asks again and again until the answer is there; past the deadline the test fails and says `what` it waited for.
+/// Polls until there is an answer; past the deadline the test fails and names `what` it waited for.
 pub(crate) async fn poll_until<T>(deadline: Duration, what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
     let began = Instant::now();
     let mut pause = Duration::from_millis(2);

@@ -29,7 +29,7 @@ pub(crate) fn start_three(database: &TestDatabase, settings: &[&str]) -> Vec<Nod
 pub(crate) struct Node {
     pub(crate) name: &'static str,
     pub(crate) child: Child,
-    /// None: it did not live long enough to listen.
+    /// None if it died before it listened.
     pub(crate) http: Option<Http>,
 }
 
@@ -60,7 +60,7 @@ impl Node {
         }
     }
 
-    /// Starts it with failpoints set. It may die before it serves.
+    /// Starts it with failpoints armed. It may die before it serves.
     pub(crate) async fn start_armed(database: &TestDatabase, name: &'static str, failpoints: &str) -> Self {
         Self::start_armed_with(database, name, &["--check-in", "200ms"], failpoints).await
     }

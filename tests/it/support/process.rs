@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{LONG_TIMEOUT, poll_until};
 
-/// Whether a process is there and does something: one that has ended and that nobody reaps does not count.
+/// Whether a process runs: a zombie does not count.
 pub(crate) fn lives(pid: &str) -> bool {
     if Path::new("/proc/self/stat").exists() {
         return std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {

@@ -1,4 +1,4 @@
-//! A proxy between a node and its database, that can be as bad as a network: silent, slow, cut.
+//! A proxy between a node and its database that stalls, delays and cuts connections.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -11,10 +11,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
 
-/// Chunks on their way in one direction of a connection; who sends more waits.
+/// Chunks in flight in one direction of a connection; more than these wait.
 const ON_THE_WAY: usize = 1024;
 
-/// Forwards everything to one server, or nothing. What it has accepted it never closes by itself, unless it is cut.
+/// Forwards everything to one server, or nothing. It closes a connection only when it is cut.
 pub(crate) struct Proxy {
     url: String,
     shared: Arc<Shared>,
@@ -26,7 +26,7 @@ struct Shared {
     /// Each way.
     delay: Duration,
     silent: watch::Sender<bool>,
-    /// By the port under which the server knows the connection.
+    /// By the client port that the server sees.
     connections: Mutex<HashMap<u16, watch::Sender<bool>>>,
     /// Grows with each cut.
     cut: watch::Sender<u64>,
@@ -65,12 +65,12 @@ impl Proxy {
         &self.url
     }
 
-    /// From now on nothing passes, not even an end; new connections are accepted and hear nothing.
+    /// From now on nothing passes, not even an end; new connections are accepted and get no answer.
     pub(crate) fn stall(&self) {
         self.shared.silent.send_replace(true);
     }
 
-    /// The same for one connection, by the port under which the server knows it (`pg_stat_activity.client_port`).
+    /// The same for one connection, by the client port that the server sees (`pg_stat_activity.client_port`).
     pub(crate) fn stall_connection(&self, port: u16) {
         let connections = self.shared.connections.lock().unwrap();
         connections
@@ -133,7 +133,7 @@ async fn connection(client: TcpStream, shared: Arc<Shared>) {
     }
 }
 
-/// Returns when nobody says that it is silent here.
+/// Returns when neither stall applies.
 async fn passes(all: &watch::Sender<bool>, own: &watch::Sender<bool>) {
     loop {
         let (mut all, mut own) = (all.subscribe(), own.subscribe());

@@ -1,5 +1,4 @@
-//! Schedules that tick and instances that sleep, and what there is to show for it: what has fired is read from the
-//! journals and compared with what is computed here.
+//! Load of schedules and delays: what has fired is read from the journals and compared with what is computed here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,7 +17,7 @@ pub(crate) const REPLAY: &str = include_str!("../../../sql/queries/dead_letter/r
 /// The nodes as clients see them: none while a node is dead.
 pub(crate) type Addresses = Arc<Mutex<Vec<Option<Http>>>>;
 
-/// Schedules that are not due while a test goes on: what recomputes schedules at a start always finds them.
+/// Schedules that are not due during a test, so that the recomputation at a start always finds some.
 const RARE: usize = 3;
 
 pub(crate) fn script(type_name: &str, text: &str) -> Value {
@@ -50,12 +49,12 @@ pub(crate) struct Shown {
     pub(crate) fired: usize,
     /// Occurrences for which a later one fired.
     pub(crate) stood_for: i64,
-    /// The longest time from an occurrence to the line that tells it.
+    /// The longest time from an occurrence to the line that reports it.
     pub(crate) latest: TimeDelta,
 }
 
 impl Ticks {
-    /// Tells which occurrence started it, and for how many others that stands.
+    /// Writes the occurrence that started it, and the number of others that it stands for.
     fn definition(&self, n: usize, start: DateTime<Utc>) -> Value {
         let mut timer = json!({"id": "timer", "canStartWorkflow": true, "startAt": start.to_rfc3339()});
         if n.is_multiple_of(2) {
@@ -152,7 +151,7 @@ impl Ticks {
         shown
     }
 
-    /// What the journals say, by schedule: each instance has told once which occurrence it is.
+    /// The occurrences in the journals, by schedule: each instance has reported one, once.
     async fn told(
         &self,
         client: &Connection,
@@ -169,9 +168,12 @@ impl Ticks {
         for row in client.query(sql, &[]).await.unwrap() {
             let (definition, instance, sub_status): (String, String, i16) = (row.get(0), row.get(1), row.get(2));
             let text: Option<String> = row.get(3);
-            let text = text.unwrap_or_else(|| panic!("{instance} of {definition} has told nothing"));
+            let text = text.unwrap_or_else(|| panic!("{instance} of {definition} has reported nothing"));
             assert_eq!(sub_status, 3, "{instance} of {definition}");
-            assert!(instances.insert(instance.clone()), "{instance} has told twice: {text}");
+            assert!(
+                instances.insert(instance.clone()),
+                "{instance} has reported twice: {text}"
+            );
             let (occurrence, stands_for) = text.split_once(' ').unwrap();
             let occurrence: DateTime<Utc> = occurrence.parse().unwrap();
             if occurrence < start {
@@ -217,7 +219,7 @@ impl Sleepers {
         200 + n * 7_919 % self.longest
     }
 
-    /// Begins to start them, until it is told to stop.
+    /// Starts them until it is stopped.
     pub(crate) fn start(self, addresses: &Addresses) -> Load {
         let enough = Arc::new(AtomicBool::new(false));
         let next = Arc::new(AtomicUsize::new(0));
@@ -304,7 +306,7 @@ pub(crate) async fn all_end(client: &Connection) {
     client.batch_execute("SET search_path = mainspring").await.unwrap();
     let unfinished = "SELECT (SELECT count(*) FROM work) + (SELECT count(*) FROM instance WHERE status = 0)";
     poll_until(TIMEOUT * 10, "all instances to end", async || {
-        // At a failpoint it is the row that kills its process, and at its third time it is given up: kept, not lost.
+        // A row whose bursts were killed at a failpoint three times is a dead letter: kept, not lost.
         for letter in client.query("SELECT id FROM dead_letter", &[]).await.ok()? {
             let id: i64 = letter.get(0);
             client.execute(REPLAY, &[&"", &id]).await.ok()?;

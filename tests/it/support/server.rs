@@ -23,9 +23,9 @@ pub(crate) struct Server {
 /// How a server ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stop {
-    /// As a crash does, with recovery at the next start.
+    /// Like a crash, with recovery at the next start.
     Immediate,
-    /// In good order, but waiting for nobody.
+    /// In good order, without waiting for clients.
     Fast,
 }
 
@@ -54,7 +54,7 @@ impl Server {
             "initdb",
             &["-U", "postgres", "--auth=password", "--encoding=UTF8", "--locale=C"],
             |command| {
-                // Whoever connects must show a password, as a wrong one is part of what is tested; in the clear, as hashing it
+                // Connections need a password, as wrong ones are tested; in plain text, as hashing it
                 // takes a debug build a tenth of a second.
                 let password = server.folder.join("password");
                 command
@@ -165,7 +165,7 @@ impl Server {
     pub(crate) fn signal(&self, name: &str) {
         let first = std::fs::read_to_string(self.data().join("postmaster.pid")).unwrap();
         let postmaster = first.lines().next().unwrap().trim();
-        // The postmaster first, so that nobody new is born meanwhile; they are all its children.
+        // The postmaster first, so that it starts no new process meanwhile; all others are its children.
         let line = format!("kill -s {name} {postmaster}; pkill -{name} -P {postmaster}");
         run(Command::new("sh").args(["-c", &line]));
     }
@@ -175,7 +175,7 @@ impl Server {
         run(Command::new("sh").args(["-c", &format!("kill -s KILL {process}")]));
     }
 
-    /// What it has said so far.
+    /// Its log so far.
     pub(crate) fn log(&self) -> String {
         String::from_utf8_lossy(&std::fs::read(self.folder.join("log")).unwrap()).into_owned()
     }
@@ -257,7 +257,7 @@ fn place() -> PathBuf {
     }
 }
 
-/// Root may not run a server, so it lends itself a user who may.
+/// Root may not run a server, so another user does.
 fn lent_user() -> Option<&'static str> {
     let root = std::fs::metadata("/proc/self").is_ok_and(|of| std::os::unix::fs::MetadataExt::uid(&of) == 0);
     let known = || {
@@ -276,7 +276,7 @@ fn lent_user() -> Option<&'static str> {
     })
 }
 
-/// Those of the server that the tests run on, if there is one to tell; else what is installed.
+/// The programs of the server that the tests run on, if it is known; else the installed ones.
 fn programs() -> PathBuf {
     if let Some(folder) = std::env::var_os("MAINSPRING_TEST_POSTGRESQL") {
         return PathBuf::from(folder);

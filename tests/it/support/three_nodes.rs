@@ -28,7 +28,7 @@ impl ThreeNodes {
         Self::start_at(database, [&url, &url, &url], failpoints, &arguments).await
     }
 
-    /// One after the other, so that the ring has their order; each by a way of its own to the database.
+    /// One after the other, so that the ring has their order; each with its own URL of the database.
     pub(crate) async fn start_at(
         database: TestDatabase,
         urls: [&str; 3],
@@ -71,7 +71,7 @@ impl ThreeNodes {
         }
     }
 
-    /// Waits until a node has so many rows in its hands.
+    /// Waits until an incarnation has claimed so many rows.
     pub(crate) async fn holds(&self, incarnation: i64, rows: i64) {
         let query = format!("SELECT count(*) FROM mainspring.work WHERE claimed_by = {incarnation}");
         poll_until(TIMEOUT, "the node to claim rows", async || {
@@ -80,7 +80,7 @@ impl ThreeNodes {
         .await;
     }
 
-    /// Waits until nothing is left of an incarnation.
+    /// Waits until an incarnation is removed without a trace.
     pub(crate) async fn is_forgotten(&self, incarnation: i64) {
         let query = format!(
             "SELECT (SELECT count(*) FROM mainspring.node WHERE incarnation = {incarnation})
@@ -89,7 +89,7 @@ impl ThreeNodes {
                   + (SELECT count(*) FROM mainspring.work WHERE claimed_by = {incarnation})
                   + (SELECT count(*) FROM mainspring.timer WHERE claimed_by = {incarnation})"
         );
-        poll_until(TIMEOUT, "a dead node to be forgotten", async || {
+        poll_until(TIMEOUT, "an expired node to be removed", async || {
             (self.count(&query).await == 0).then_some(())
         })
         .await;

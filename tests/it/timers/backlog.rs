@@ -1,4 +1,4 @@
-//! What came due while nobody ran: the oldest first, and what is new meanwhile comes in between.
+//! What became due during a downtime runs in order, interleaved with new work.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ async fn count(client: &Connection, sql: &str) -> i64 {
     client.query_one(sql, &[]).await.unwrap().get(0)
 }
 
-/// Accepts what nobody is there to run.
+/// Accepts work while no node with workers runs.
 fn door(database: &TestDatabase) -> (Node, Http) {
     let door = Node::start_with(database, "door", &["--check-in", "200ms", "--roles", "api"], "");
     let http = door.http.clone().unwrap();
@@ -47,7 +47,7 @@ async fn all_finish(client: &Connection, all: usize) {
     .await;
 }
 
-/// In which order they finished: by place, who was the how many-th to be due; none for what was new.
+/// The order in which they finished: for each place the rank by due time; none for new work.
 async fn order(client: &Connection, rank: &str) -> Vec<Option<usize>> {
     let sql = format!(
         "SELECT CASE WHEN i.id LIKE 'new-%' THEN NULL ELSE {rank} END

@@ -1,5 +1,5 @@
 //! Schedules and sleeping instances on three nodes that are killed at every failpoint and at random, stopped past their
-//! tolerance, ended in good order and started again: what fires when is compared with what the test computes by itself.
+//! tolerance, shut down and started again: what fires is compared with what the test computes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use crate::support::node::{NAMES, Node, is_sound};
 use crate::support::schedule_load::{Addresses, Sleepers, Ticks, clock};
 use crate::support::{Connection, TIMEOUT, TestDatabase, long, poll_until};
 
-/// Each lane is one node's: what it dies at, one after the other.
+/// For each node the failpoints at which it dies, one after the other.
 const POINTS: [&[&str]; 3] = [
     &[
         "fire.poll",
@@ -40,7 +40,7 @@ const POINTS: [&[&str]; 3] = [
     ],
 ];
 
-/// Beside those that need a fault before they are passed: what brings a node there, and where it dies.
+/// Failpoints that are passed only after a fault: the fault, and the failpoint at which the node dies.
 const AFTER_A_FAULT: [&str; 2] = [
     "burst.before=cut@2;claim.release=abort",
     "commit.answered=cut@2;classify.before=abort",
@@ -109,7 +109,7 @@ impl<'a> Victim<'a> {
         self.addresses.lock().unwrap()[self.place] = self.node.http.clone();
     }
 
-    /// Starts again so that it dies at a point; false if it did not come past it.
+    /// Starts again so that it dies at a failpoint; false if it did not pass it.
     async fn dies_at(&mut self, failpoints: &str) -> bool {
         let began = Instant::now();
         while began.elapsed() < TIMEOUT {
@@ -133,7 +133,7 @@ impl<'a> Victim<'a> {
         false
     }
 
-    /// Dies at each of these; those at which it did not.
+    /// Dies at each of these; returns those that it did not pass.
     async fn dies_at_all(&mut self, points: Vec<String>) -> Vec<String> {
         let mut missed = Vec::new();
         for point in points {
@@ -220,7 +220,7 @@ async fn every_occurrence_and_every_delay_fires_once_through_random_faults() {
         missed.extend(futures_util::future::join_all(lanes).await.concat());
     }
     println!("all points after {:?}", began.elapsed());
-    assert_eq!(missed, [""; 0], "points at which nobody died");
+    assert_eq!(missed, [""; 0], "failpoints that no process died at");
 
     for fault in 0..faults {
         let place = random.random_range(0..3);
@@ -239,7 +239,7 @@ async fn every_occurrence_and_every_delay_fires_once_through_random_faults() {
                 }
             }
         }
-        // The moment is the point of it.
+        // A random moment, not a wait.
         tokio::time::sleep(Duration::from_millis(random.random_range(0..400))).await;
     }
     let end = clock(&client).await;

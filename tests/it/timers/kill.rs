@@ -1,4 +1,4 @@
-//! Schedules on three nodes: each occurrence once, whoever dies when.
+//! Schedules on three nodes: each occurrence fires once, whichever node is killed at whichever moment.
 
 use std::time::Duration;
 
@@ -117,7 +117,7 @@ async fn every_occurrence_fires_once_through_kills_at_every_failpoint_and_at_ran
     for _ in 0..3 {
         let victim = random.random_range(0..3);
         restart(&database, &mut nodes, victim, "").await;
-        // The moment is the point of it.
+        // A random moment, not a wait.
         tokio::time::sleep(Duration::from_millis(random.random_range(0..400))).await;
     }
     // All at once, and for a while.

@@ -101,7 +101,7 @@ async fn no_request_breaks_a_node() {
     node.is_sound();
 }
 
-/// Workflows that the requests meet, and a token that is good once.
+/// Workflows for the requests, and a token that is valid once.
 async fn prepare(node: &SingleNode) -> String {
     let line = json!({"id": "w", "type": "Elsa.WriteLine", "text": literal("here")});
     node.publish("hello", line.clone()).await;
@@ -152,7 +152,7 @@ fn complaint(answer: &Answer, path: &str) -> Option<String> {
     let fine = match answer.status {
         503 if path.starts_with("/health/") => body["status"] == "not-ready",
         503 => !code.is_empty() && answer.header("retry-after").is_some(),
-        // The workflow faulted, or was given up: that is the answer.
+        // The workflow faulted or was dead-lettered.
         500 => body["workflowState"].is_object() || code == "given-up",
         _ => false,
     };

@@ -36,7 +36,7 @@ impl Line {
         }
     }
 
-    /// Sends a request; none if the server hung up, or nothing was to be awaited. The error says what was wrong.
+    /// Sends a request; none if the server closed the connection or no answer is expected.
     pub(super) async fn exchange(&mut self, request: &Request) -> Result<Option<Answer>, String> {
         let mut stream = match self.stream.take() {
             Some(stream) => stream,
@@ -46,7 +46,7 @@ impl Line {
                     .map_err(|error| error.to_string())?,
             ),
         };
-        // A server that has heard enough may have closed.
+        // The server may close the connection before it has read everything.
         let _ = stream.write_all(&request.bytes).await;
         if request.hangs_up {
             return Ok(None);

@@ -93,7 +93,7 @@ pub(super) fn routes() -> Vec<Route> {
     routes
 }
 
-/// What the node has, to be asked for.
+/// Ids that exist on the node, for requests that name them.
 pub(super) struct Known {
     token: String,
     instances: Mutex<Vec<String>>,
@@ -219,7 +219,7 @@ pub(super) fn request(random: &mut Random, route: &Route, known: &Known) -> Requ
     }
 }
 
-/// Text that stands where an id is meant, ready for a path.
+/// Text in place of an id, ready for a path.
 const STRANGE: [&str; 16] = [
     "",
     "none",
