@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::node::{Node, is_sound, publish};
+use crate::support::node::{Node, assert_invariants, publish};
 use crate::support::{Gate, Http, TIMEOUT, TestDatabase, poll_until};
 
 const ROUTES: [&str; 2] = ["cluster/dead-letters", "bookmark-queue/dead-letters"];
@@ -141,24 +141,35 @@ async fn dead_letters_are_listed_replayed_and_deleted() {
     let queue = items(&quiet, "cluster/queue").await;
     assert_eq!((&queue[0]["state"], &queue[0]["count"]), (&json!("suspect"), &json!(1)));
     let (_armed, _) = start(&database, "armed", "8", "burst.instance.poison=abort");
-    let letter = poll_until(TIMEOUT, "the row to be dead-lettered", async || {
+    let dead_letter = poll_until(TIMEOUT, "the row to be dead-lettered", async || {
         items(&quiet, "cluster/dead-letters").await.into_iter().next()
     })
     .await;
     assert_eq!(
-        (&letter["kind"], &letter["cause"]),
+        (&dead_letter["kind"], &dead_letter["cause"]),
         (&json!("start"), &json!("crashed"))
     );
     assert_eq!(
-        (&letter["workflowInstanceId"], &letter["definitionId"]),
+        (&dead_letter["workflowInstanceId"], &dead_letter["definitionId"]),
         (&json!("poison"), &json!("walk"))
     );
     assert_eq!(
-        (&letter["crashes"], &letter["failures"], &letter["attempts"]),
+        (
+            &dead_letter["crashes"],
+            &dead_letter["failures"],
+            &dead_letter["attempts"]
+        ),
         (&json!(3), &json!(0), &json!(3))
     );
-    assert!(letter["lastError"].is_null() && letter["createdAt"].is_string() && letter["acceptedAt"].is_string());
-    assert!(letter["reason"].as_str().unwrap().contains("died, 3 times"), "{letter}");
+    assert!(
+        dead_letter["lastError"].is_null()
+            && dead_letter["createdAt"].is_string()
+            && dead_letter["acceptedAt"].is_string()
+    );
+    assert!(
+        dead_letter["reason"].as_str().unwrap().contains("died, 3 times"),
+        "{dead_letter}"
+    );
 
     // Others fail by themselves.
     for name in ["bad0", "bad1", "bad2"] {
@@ -174,7 +185,7 @@ async fn dead_letters_are_listed_replayed_and_deleted() {
 
     // Newest first, under both routes, by pages and by instance.
     let all = items(&quiet, ROUTES[0]).await;
-    assert_eq!(all[3], letter);
+    assert_eq!(all[3], dead_letter);
     assert_eq!((&all[0]["cause"], &all[0]["failures"]), (&json!("failed"), &json!(20)));
     assert!(
         all[0]["lastError"].as_str().is_some_and(|error| !error.is_empty()),
@@ -192,17 +203,17 @@ async fn dead_letters_are_listed_replayed_and_deleted() {
                 &page["items"][0]["id"],
                 page["items"].as_array().unwrap().len()
             ),
-            (&json!(4), &letter["id"], 1)
+            (&json!(4), &dead_letter["id"], 1)
         );
         let of_one = items(&quiet, &format!("{route}?workflowInstanceId=bad1")).await;
         assert_eq!((of_one.len(), &of_one[0]["workflowInstanceId"]), (1, &json!("bad1")));
         let one = quiet
-            .get(&format!("{route}/{}", letter["id"].as_str().unwrap()))
+            .get(&format!("{route}/{}", dead_letter["id"].as_str().unwrap()))
             .await
             .expect(200);
         assert_eq!(
             (&one["id"], &one["workflowInstanceId"]),
-            (&letter["id"], &json!("poison"))
+            (&dead_letter["id"], &json!("poison"))
         );
         for id in ["none", "-1", "0", "+1", "99999999999999999999", "%F0%9F%92%A3"] {
             let (path, replay) = (format!("{route}/{id}"), format!("{route}/{id}/replay"));
@@ -233,15 +244,15 @@ async fn dead_letters_are_listed_replayed_and_deleted() {
             &elsas["deliveryAttempts"],
             &elsas["canReplay"]
         ),
-        (&letter["createdAt"], &json!(3), &json!(true))
+        (&dead_letter["createdAt"], &json!(3), &json!(true))
     );
     assert_eq!(
         (&elsas["originalCreatedAt"], &elsas["lastErrorMessage"]),
-        (&letter["acceptedAt"], &Value::Null)
+        (&dead_letter["acceptedAt"], &Value::Null)
     );
 
     // Replayed by a node that runs nothing, it is run at once by one that does.
-    let replay = format!("{}/{}/replay", ROUTES[0], letter["id"].as_str().unwrap());
+    let replay = format!("{}/{}/replay", ROUTES[0], dead_letter["id"].as_str().unwrap());
     let replayed = quiet.send(Method::POST, &replay, &[], None).await.unwrap().expect(200);
     assert_eq!(
         (&replayed["replayed"], &replayed["workflowInstanceId"]),
@@ -260,18 +271,18 @@ async fn dead_letters_are_listed_replayed_and_deleted() {
     assert_eq!(client.execute(twice, &[]).await.unwrap(), 1);
     let (gone, kept): (Vec<_>, Vec<_>) = all[..3]
         .iter()
-        .partition(|letter| letter["workflowInstanceId"] == "bad2");
+        .partition(|dead_letter| dead_letter["workflowInstanceId"] == "bad2");
     let replay = format!("{}/{}/replay", ROUTES[1], gone[0]["id"].as_str().unwrap());
     let unneeded = quiet.post(&replay, &json!({})).await.expect(200);
     assert_eq!(
         (&unneeded["replayed"], &unneeded["queueItemId"], &unneeded["reason"]),
         (&json!(false), &Value::Null, &json!("NotNeeded"))
     );
-    for (route, letter) in ROUTES.into_iter().zip(kept) {
-        let path = format!("{route}/{}", letter["id"].as_str().unwrap());
+    for (route, dead_letter) in ROUTES.into_iter().zip(kept) {
+        let path = format!("{route}/{}", dead_letter["id"].as_str().unwrap());
         assert_eq!(quiet.delete(&path).await.expect(204), Value::Null);
         assert_eq!(quiet.delete(&path).await.status, 404);
     }
     assert!(items(&worker, ROUTES[0]).await.is_empty());
-    is_sound(&database).await;
+    assert_invariants(&database).await;
 }

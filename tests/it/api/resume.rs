@@ -5,7 +5,7 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::node::{Node, is_sound};
+use crate::support::node::{Node, assert_invariants};
 use crate::support::{Http, TIMEOUT, TestDatabase, poll_until};
 
 const KEY: &str = "0123456789abcdef";
@@ -125,7 +125,7 @@ async fn a_definition_put_on_one_node_runs_on_the_other_at_once() {
         let answer = pair.one.send(Method::PUT, path, &[], Some(&body)).await.unwrap();
         assert_eq!((answer.status, &answer.body["code"]), (400, &json!(code)), "{body}");
     }
-    is_sound(&pair.database).await;
+    assert_invariants(&pair.database).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -173,7 +173,7 @@ async fn a_resume_without_a_body_is_for_the_only_bookmark() {
         let again = resume(&pair.one, &id, Some(&named)).await;
         assert_eq!((again.status, &again.body["code"]), (409, &json!("already-resumed")));
     }
-    is_sound(&pair.database).await;
+    assert_invariants(&pair.database).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -271,5 +271,5 @@ async fn the_holder_of_a_token_resumes_one_bookmark_once() {
         404,
         "instance-not-found",
     );
-    is_sound(&pair.database).await;
+    assert_invariants(&pair.database).await;
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::node::{Node, is_sound};
+use crate::support::node::{Node, assert_invariants};
 use crate::support::{Http, TIMEOUT, TestDatabase, poll_until};
 
 fn definition(id: &str, timer: &Value) -> Value {
@@ -197,5 +197,5 @@ async fn schedules_are_listed_paused_resumed_and_triggered_at_any_node() {
     }
     assert_eq!(first.get(&format!("{ticking}/pause")).await.status, 405);
     first.post(&format!("{ticking}/pause"), &json!({})).await.expect(200);
-    is_sound(&database).await;
+    assert_invariants(&database).await;
 }

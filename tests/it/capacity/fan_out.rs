@@ -3,7 +3,7 @@
 use futures_util::StreamExt;
 use serde_json::json;
 
-use crate::support::node::{Node, is_sound};
+use crate::support::node::{Node, assert_invariants};
 use crate::support::{TIMEOUT, TestDatabase, long, poll_until};
 
 const WAITING: usize = 1500;
@@ -56,5 +56,5 @@ async fn an_event_with_thousands_of_waiting_instances_is_run_by_all_nodes() {
     println!("shares of the nodes: {said:?}");
     let kept = "SELECT (SELECT count(*) FROM mainspring.work) + (SELECT count(*) FROM mainspring.inbox)";
     assert_eq!(count(kept).await, 0);
-    is_sound(&database).await;
+    assert_invariants(&database).await;
 }

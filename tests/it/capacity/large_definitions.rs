@@ -29,7 +29,7 @@ fn many(activities: usize) -> Value {
 /// One thread serves all tasks here, as one of the program's would: it is never held for as long as compiling takes.
 #[tokio::test]
 async fn a_large_definition_blocks_no_task() {
-    let bench = TestEngine::new().await;
+    let test = TestEngine::new().await;
     let body = many(20_000);
     let definition = WorkflowDefinition::from_value(body.clone()).unwrap();
     let interpreter = Interpreter::new(Catalogue::standard(), InterpreterOptions::default());
@@ -51,14 +51,14 @@ async fn a_large_definition_blocks_no_task() {
     };
     let mut held = Vec::new();
     let mut done = |step: &'static str| held.push((step, Duration::from_micros(longest.swap(0, Ordering::Relaxed))));
-    bench.engine.save(definition, true).await.unwrap();
+    test.engine.save(definition, true).await.unwrap();
     done("publish");
     assert_eq!(
-        bench.engine.execute(start("large")).await.unwrap().sub_status(),
+        test.engine.execute(start("large")).await.unwrap().sub_status(),
         Some("Finished")
     );
     done("execute");
-    let shown = bench
+    let shown = test
         .engine
         .definition(&"large".into(), VersionOptions::Published)
         .await
@@ -74,5 +74,5 @@ async fn a_large_definition_blocks_no_task() {
         held.iter().all(|(_, longest)| *longest < alone / 2),
         "{held:?} of {alone:?}"
     );
-    bench.ends_well().await;
+    test.assert_clean_end().await;
 }

@@ -37,23 +37,23 @@ async fn a_burst_whose_script_finds_no_free_slot_is_retried() {
     };
     let builder = Engine::builder(database.url()).node_id("one").interpreter(interpreter);
     let engine = builder.start().await.unwrap();
-    let bench = TestEngine { database, engine };
-    bench.publish(sets("endless", "while (true) {}")).await;
-    bench.publish(sets("innocent", "6 * 7")).await;
+    let test = TestEngine { database, engine };
+    test.publish(sets("endless", "while (true) {}")).await;
+    test.publish(sets("innocent", "6 * 7")).await;
     let mut endless = Vec::new();
     for _ in 0..4 {
-        endless.push(bench.engine.dispatch(start("endless")).await.unwrap());
+        endless.push(test.engine.dispatch(start("endless")).await.unwrap());
     }
     for _ in 0..5 {
-        let done = tokio::time::timeout(TIMEOUT, bench.engine.execute(start("innocent"))).await;
+        let done = tokio::time::timeout(TIMEOUT, test.engine.execute(start("innocent"))).await;
         assert_eq!(done.unwrap().unwrap().sub_status(), Some("Finished"));
     }
     for id in &endless {
-        let state = bench.reaches(id, "Faulted").await.to_string();
+        let state = test.reaches(id, "Faulted").await.to_string();
         assert!(state.contains("the script ran longer than its limit of 2s"), "{state}");
     }
-    let client = bench.database.connect().await;
-    let letters = "SELECT count(*) FROM mainspring.dead_letter";
-    assert_eq!(client.query_one(letters, &[]).await.unwrap().get::<_, i64>(0), 0);
-    bench.ends_well().await;
+    let client = test.database.connect().await;
+    let dead_letters = "SELECT count(*) FROM mainspring.dead_letter";
+    assert_eq!(client.query_one(dead_letters, &[]).await.unwrap().get::<_, i64>(0), 0);
+    test.assert_clean_end().await;
 }

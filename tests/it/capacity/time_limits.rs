@@ -45,17 +45,15 @@ async fn an_activity_that_hangs_faults_and_releases_its_worker_and_its_instance(
         .activity(slow)
         .activity_timeout(Duration::from_millis(200));
     let engine = engine.start().await.unwrap();
-    let bench = TestEngine { database, engine };
-    bench
-        .publish(
-            json!({"definitionId": "slow", "outputs": [{"name": "Word", "type": "String"}],
+    let test = TestEngine { database, engine };
+    test.publish(
+        json!({"definitionId": "slow", "outputs": [{"name": "Word", "type": "String"}],
             "root": {"type": "Slow", "id": "slow"}}),
-        )
+    )
+    .await;
+    test.publish(json!({"definitionId": "quick", "root": {"type": "Elsa.WriteLine", "id": "w", "text": "x"}}))
         .await;
-    bench
-        .publish(json!({"definitionId": "quick", "root": {"type": "Elsa.WriteLine", "id": "w", "text": "x"}}))
-        .await;
-    let faulted = bench.engine.execute(start("slow")).await.unwrap();
+    let faulted = test.engine.execute(start("slow")).await.unwrap();
     assert!(faulted.faulted && !faulted.pending, "{faulted:?}");
     let state = faulted.workflow_state();
     assert_eq!(
@@ -64,23 +62,18 @@ async fn an_activity_that_hangs_faults_and_releases_its_worker_and_its_instance(
     );
     assert_eq!(state["output"]["Word"], Value::Null, "{state}");
     // The one worker is free.
-    let quick = bench.engine.execute(start("quick")).await.unwrap();
+    let quick = test.engine.execute(start("quick")).await.unwrap();
     assert!(!quick.pending, "{quick:?}");
     // What it would have given comes too late, and it is not called again.
     may.add_permits(10);
-    let cancelled = bench.engine.cancel(&faulted.instance_id).await.unwrap();
+    let cancelled = test.engine.cancel(&faulted.instance_id).await.unwrap();
     assert!(!cancelled, "it has ended");
     assert_eq!(
-        bench
-            .engine
-            .instance(&faulted.instance_id)
-            .await
-            .unwrap()
-            .workflow_state,
+        test.engine.instance(&faulted.instance_id).await.unwrap().workflow_state,
         state
     );
     assert_eq!(called.load(Ordering::SeqCst), 1);
-    bench.ends_well().await;
+    test.assert_clean_end().await;
 }
 
 #[tokio::test]

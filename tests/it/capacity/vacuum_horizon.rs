@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support::node::{is_sound, start_three};
+use crate::support::node::{assert_invariants, start_three};
 use crate::support::{TestDatabase, poll_until};
 
 /// More than the waits of the watch take where much is written, and less than where nothing is.
@@ -54,5 +54,5 @@ async fn liveness_watches_do_not_hold_back_the_vacuum_horizon() {
     )
     .await;
     writes.abort();
-    is_sound(&database).await;
+    assert_invariants(&database).await;
 }

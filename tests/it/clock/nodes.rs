@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex};
 use chrono::TimeDelta;
 use serde_json::json;
 
-use crate::support::node::{NAMES, Node, all_finish, each_exactly_once, go_on, is_sound, publish, start_walk};
-use crate::support::schedule_load::{Sleepers, Ticks, clock};
+use crate::support::node::{
+    NAMES, Node, assert_each_exactly_once, assert_invariants, publish, send_event, start_walk, wait_until_finished,
+};
+use crate::support::schedule_load::{Delays, Schedules, clock};
 use crate::support::{Child, Clock, Connection, TIMEOUT, TestDatabase, poll_until};
 
 /// No node has expired, no delay was early, and the journal has the database's time.
@@ -54,7 +56,7 @@ async fn load(nodes: &[Node], numbers: std::ops::Range<usize>) {
         // The id contains the number, which determines the delay.
         let start = json!({"instanceId": format!("walk-{n}"), "input": {"n": n}});
         start_walk(n, &start, &mut next).await;
-        go_on(n, &mut next).await;
+        send_event(n, &mut next).await;
     }
 }
 
@@ -84,7 +86,7 @@ async fn nodes_whose_clocks_are_hours_apart_and_jump_keep_the_time_of_the_databa
     let query = "SELECT array_agg(incarnation ORDER BY incarnation) FROM mainspring.node";
     let members: Vec<i64> = client.query_one(query, &[]).await.unwrap().get(0);
     load(&nodes, 0..30).await;
-    all_finish(&client, 30).await;
+    wait_until_finished(&client, 30).await;
     agrees(&client, &members).await;
     // Now they jump, with delays under way.
     load(&nodes, 30..45).await;
@@ -93,12 +95,12 @@ async fn nodes_whose_clocks_are_hours_apart_and_jump_keep_the_time_of_the_databa
     clocks[2].set("+1d");
     load(&nodes, 45..60).await;
     believes(&nodes[2], 86_400).await;
-    all_finish(&client, 60).await;
+    wait_until_finished(&client, 60).await;
     agrees(&client, &members).await;
     for node in &mut nodes {
         assert!(!node.child.has_ended(), "{said}");
     }
-    each_exactly_once(&database, &client, 60).await;
+    assert_each_exactly_once(&database, &client, 60).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -111,24 +113,24 @@ async fn schedules_and_delays_keep_the_time_of_the_database_when_clocks_jump() {
         .map(|(clock, name)| clock.node(&database, name))
         .collect();
     let client = database.connect().await;
-    let ticks = Ticks {
+    let schedules = Schedules {
         schedules: 6,
         period: 1,
     };
-    let sleepers = Sleepers {
+    let sleepers = Delays {
         least: 60,
         longest: 3_000,
         lanes: 2,
     };
     let addresses = Arc::new(Mutex::new(nodes.iter().map(|node| node.http.clone()).collect()));
     believes(&nodes[0], 3_600).await;
-    Sleepers::publish(nodes[0].http.as_ref().unwrap()).await;
-    let start = ticks.publish(nodes[1].http.as_ref().unwrap(), &client).await;
+    Delays::publish(nodes[0].http.as_ref().unwrap()).await;
+    let start = schedules.publish(nodes[1].http.as_ref().unwrap(), &client).await;
     let load = sleepers.start(&addresses);
     // Longer than it takes a process to see that its clock was set.
     let goes_on = async || {
-        ticks
-            .come_past(&client, clock(&client).await + TimeDelta::seconds(2))
+        schedules
+            .wait_past(&client, clock(&client).await + TimeDelta::seconds(2))
             .await
     };
     goes_on().await;
@@ -150,10 +152,10 @@ async fn schedules_and_delays_keep_the_time_of_the_database_when_clocks_jump() {
     }
     goes_on().await;
     let end = clock(&client).await;
-    let shown = ticks.each_once(&client, start, end).await;
+    let shown = schedules.each_once(&client, start, end).await;
     let latest = sleepers.each_once(&client, slept).await;
     println!("{shown:?}; the latest of {slept} sleepers was late by {latest:?}");
     assert!(shown.latest < TimeDelta::minutes(2), "{shown:?}");
     assert!(latest < TIMEOUT * 2, "{latest:?}");
-    is_sound(&database).await;
+    assert_invariants(&database).await;
 }

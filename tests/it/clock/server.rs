@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::node::{Node, all_finish, each_exactly_once, go_on, publish, start_walk};
+use crate::support::node::{Node, assert_each_exactly_once, publish, send_event, start_walk, wait_until_finished};
 use crate::support::{Clock, Connection, Server, TIMEOUT, TestDatabase, poll_until};
 
 const COUNT: usize = 12;
@@ -20,11 +20,11 @@ async fn after_the_servers_clock_went_back_an_hour_all_goes_on_at_once() {
     let server = Server::start_with(clock.of_program()).await;
     let database = TestDatabase::create_on(&server.url()).await;
     let node = |name, settings: &[&str]| Node::start_with(&database, name, &[&SETTINGS[..], settings].concat(), "");
-    let door = node("door", &["--workers", "0"]);
+    let api_node = node("api-node", &["--workers", "0"]);
     let other = node("other", &["--workers", "0"]);
     let hung = node("hung", &["--workers", "0"]);
-    publish(door.http.as_ref().unwrap()).await;
-    let http = door.http.clone();
+    publish(api_node.http.as_ref().unwrap()).await;
+    let http = api_node.http.clone();
     let mut next = || http.clone();
     for n in 0..COUNT {
         start_walk(n, &json!({"input": {"n": n}}), &mut next).await;
@@ -41,7 +41,10 @@ async fn after_the_servers_clock_went_back_an_hour_all_goes_on_at_once() {
         .await
         .unwrap();
     hung.child.signal("STOP");
-    let (one, two) = (registered(&client, "door").await, registered(&client, "other").await);
+    let (one, two) = (
+        registered(&client, "api-node").await,
+        registered(&client, "other").await,
+    );
     clock.set("-1h");
     poll_until(TIMEOUT, "the server to go by its new clock", async || {
         let off = "SELECT (extract(epoch FROM clock_timestamp()) - $1::float8)::float8";
@@ -52,16 +55,19 @@ async fn after_the_servers_clock_went_back_an_hour_all_goes_on_at_once() {
     .await;
     let worker = node("worker", &[]);
     for n in 0..COUNT {
-        go_on(n, &mut next).await;
+        send_event(n, &mut next).await;
     }
-    all_finish(&client, COUNT as i64).await;
+    wait_until_finished(&client, COUNT as i64).await;
     // No live node expired, and the unresponsive one did.
     poll_until(TIMEOUT, "the node that hangs to be declared dead", async || {
         registered(&client, "hung").await.is_none().then_some(())
     })
     .await;
     assert_eq!(
-        (registered(&client, "door").await, registered(&client, "other").await),
+        (
+            registered(&client, "api-node").await,
+            registered(&client, "other").await
+        ),
         (one, two)
     );
     let ahead = "SELECT count(*) FROM mainspring.cluster_job WHERE next_run_at > clock_timestamp() + 2 * period";
@@ -70,6 +76,6 @@ async fn after_the_servers_clock_went_back_an_hour_all_goes_on_at_once() {
         (ahead == 0).then_some(())
     })
     .await;
-    each_exactly_once(&database, &client, COUNT as i64).await;
-    drop((door, other, hung, worker));
+    assert_each_exactly_once(&database, &client, COUNT as i64).await;
+    drop((api_node, other, hung, worker));
 }

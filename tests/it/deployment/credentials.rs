@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use reqwest::Method;
 use serde_json::json;
 
-use crate::support::node::{NAMES, Node, all_finish, each_exactly_once, load, publish};
+use crate::support::node::{NAMES, Node, assert_each_exactly_once, load, publish, wait_until_finished};
 use crate::support::{Server, TIMEOUT, TestDatabase, poll_until};
 
 const FORMER: &str = "hemlock-77";
@@ -114,9 +114,9 @@ async fn a_password_is_rotated_while_nodes_run() {
         lane.await.unwrap();
     }
     println!("all accepted after {:?}", changed.elapsed());
-    all_finish(&client, count as i64).await;
+    wait_until_finished(&client, count as i64).await;
     println!("all finished after {:?}", changed.elapsed());
-    each_exactly_once(&database, &client, count as i64).await;
+    assert_each_exactly_once(&database, &client, count as i64).await;
     for node in &mut nodes {
         assert!(!node.child.has_ended(), "{} has ended", node.name);
         let said = [node.child.stdout(), node.child.stderr()].concat().join("\n");

@@ -3,7 +3,7 @@
 use serde_json::json;
 use tokio_postgres::{Client, NoTls};
 
-use crate::support::node::{Node, all_finish, each_exactly_once, go_on, publish, start_walk};
+use crate::support::node::{Node, assert_each_exactly_once, publish, send_event, start_walk, wait_until_finished};
 use crate::support::{Child, Server, TIMEOUT, TestDatabase, poll_until};
 
 /// A session of a role, which calls itself something and is closed with its task.
@@ -87,8 +87,8 @@ async fn a_node_whose_sessions_are_not_visible_is_not_taken_for_crashed() {
     for n in 0..10 {
         let mut next = || nodes[n % 2].clone();
         start_walk(n, &json!({"input": {"n": n}}), &mut next).await;
-        go_on(n, &mut next).await;
+        send_event(n, &mut next).await;
     }
-    all_finish(&admin, 10).await;
-    each_exactly_once(&database, &admin, 10).await;
+    wait_until_finished(&admin, 10).await;
+    assert_each_exactly_once(&database, &admin, 10).await;
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::node::{all_finish, each_exactly_once, is_sound, publish};
+use crate::support::node::{assert_each_exactly_once, assert_invariants, publish, wait_until_finished};
 use crate::support::{Child, Connection, Http, TIMEOUT, TestDatabase, poll_until};
 
 struct Started {
@@ -79,27 +79,31 @@ async fn roles(http: &Http, wanted: &[(&str, &[&str])]) {
 }
 
 /// Runs workflows through these nodes, in turn.
-async fn work(database: &TestDatabase, doors: &[&Http], count: usize) {
-    publish(doors[0]).await;
+async fn work(database: &TestDatabase, clients: &[&Http], count: usize) {
+    publish(clients[0]).await;
     for n in 0..count {
-        let door = doors[n % doors.len()];
+        let client = clients[n % clients.len()];
         let start = json!({"input": {"n": n}});
         if n % 2 == 0 {
-            door.post("workflow-definitions/walk/dispatch", &start)
+            client
+                .post("workflow-definitions/walk/dispatch", &start)
                 .await
                 .expect(200);
         } else {
-            let answer = door.post("workflow-definitions/walk/execute", &start).await.expect(200);
+            let answer = client
+                .post("workflow-definitions/walk/execute", &start)
+                .await
+                .expect(200);
             assert_eq!(answer["workflowState"]["subStatus"], "Suspended", "{answer}");
         }
-        let next = doors[(n + 1) % doors.len()];
+        let next = clients[(n + 1) % clients.len()];
         next.post(&format!("events/go-{n}/trigger"), &json!({}))
             .await
             .expect(200);
     }
     let client = database.connect().await;
-    all_finish(&client, count as i64).await;
-    each_exactly_once(database, &client, count as i64).await;
+    wait_until_finished(&client, count as i64).await;
+    assert_each_exactly_once(database, &client, count as i64).await;
 }
 
 async fn answers_health_alone(http: &Http) {
@@ -144,15 +148,15 @@ async fn every_node_does_everything() {
     let database = TestDatabase::create().await;
     let nodes = start(&database, "every-node.md");
     let all: &[&str] = &["api", "worker", "scheduler"];
-    let doors: Vec<&Http> = nodes.iter().map(|node| &node.http).collect();
-    roles(doors[2], &[("node-1", all), ("node-2", all), ("node-3", all)]).await;
+    let clients: Vec<&Http> = nodes.iter().map(|node| &node.http).collect();
+    roles(clients[2], &[("node-1", all), ("node-2", all), ("node-3", all)]).await;
     assert!(
-        listed(doors[0])
+        listed(clients[0])
             .await
             .iter()
             .all(|node| node["schedulerTerm"].is_null())
     );
-    work(&database, &doors, 9).await;
+    work(&database, &clients, 9).await;
 }
 
 /// Publishes a workflow that starts every second.
@@ -198,9 +202,9 @@ async fn active(http: &Http) -> (String, u64) {
 async fn one_scheduler_is_active_at_a_time_and_another_replaces_it_at_once() {
     let database = TestDatabase::create().await;
     let mut nodes = start(&database, "single-scheduler.md");
-    let (door, other) = (by(&nodes, "worker-1").clone(), by(&nodes, "worker-2").clone());
+    let (client, other) = (by(&nodes, "worker-1").clone(), by(&nodes, "worker-2").clone());
     roles(
-        &door,
+        &client,
         &[
             ("scheduler-1", &["scheduler"]),
             ("scheduler-2", &["scheduler"]),
@@ -210,9 +214,9 @@ async fn one_scheduler_is_active_at_a_time_and_another_replaces_it_at_once() {
     )
     .await;
     answers_health_alone(by(&nodes, "scheduler-1")).await;
-    let (first, term) = active(&door).await;
+    let (first, term) = active(&client).await;
     assert!(first.starts_with("scheduler-") && term > 0, "{first} {term}");
-    work(&database, &[&door, &other], 6).await;
+    work(&database, &[&client, &other], 6).await;
     schedule(&other).await;
     let client = database.connect().await;
     fires(&client, &first).await;
@@ -224,7 +228,7 @@ async fn one_scheduler_is_active_at_a_time_and_another_replaces_it_at_once() {
         .signal("KILL");
     nodes.retain(|node| node.name != first);
     let (second, next) = poll_until(TIMEOUT, "the next one", async || {
-        let (name, term) = active(&door).await;
+        let (name, term) = active(&client).await;
         (name != first).then_some((name, term))
     })
     .await;
@@ -232,7 +236,7 @@ async fn one_scheduler_is_active_at_a_time_and_another_replaces_it_at_once() {
     fires(&client, &second).await;
     // The killed one comes back as a candidate, and is elected when the second one stops.
     let _again = start_those(&database, "single-scheduler.md", &first);
-    assert_eq!(active(&door).await, (second.clone(), next));
+    assert_eq!(active(&client).await, (second.clone(), next));
     nodes
         .iter()
         .find(|node| node.name == second)
@@ -240,13 +244,13 @@ async fn one_scheduler_is_active_at_a_time_and_another_replaces_it_at_once() {
         .child
         .signal("TERM");
     let (third, last) = poll_until(TIMEOUT, "the first one again", async || {
-        let (name, term) = active(&door).await;
+        let (name, term) = active(&client).await;
         (name == first).then_some((name, term))
     })
     .await;
     assert!(last > next, "{third}: {last} after {next}");
     fires(&client, &first).await;
-    is_sound(&database).await;
+    assert_invariants(&database).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -288,7 +292,7 @@ async fn an_external_scheduler_starts_each_occurrence_once() {
     }
     assert_ne!(started[0], started[1]);
     let client = database.connect().await;
-    all_finish(&client, 2).await;
+    wait_until_finished(&client, 2).await;
     let count: i64 = client
         .query_one("SELECT count(*) FROM mainspring.instance", &[])
         .await
@@ -303,5 +307,5 @@ async fn an_external_scheduler_starts_each_occurrence_once() {
         (late == 1).then_some(())
     })
     .await;
-    is_sound(&database).await;
+    assert_invariants(&database).await;
 }

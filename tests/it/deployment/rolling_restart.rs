@@ -8,7 +8,8 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::support::node::{
-    NAMES, Node, TAKEN_OVER, all_finish, each_exactly_once, go_on, is_sound, publish, start_three, start_walk,
+    NAMES, Node, TAKEN_OVER, assert_each_exactly_once, assert_invariants, publish, send_event, start_three, start_walk,
+    wait_until_finished,
 };
 use crate::support::{Connection, Gate, Http, TIMEOUT, TestDatabase, poll_until};
 
@@ -153,8 +154,8 @@ async fn a_rolling_restart_fails_no_request_and_no_workflow() {
     );
     println!("{} requests, none failed", count * 2);
     assert!(count > 30, "{count}");
-    all_finish(&client, count).await;
-    each_exactly_once(&database, &client, count).await;
+    wait_until_finished(&client, count).await;
+    assert_each_exactly_once(&database, &client, count).await;
     for node in &nodes {
         let said = node.child.stderr().join("\n");
         assert!(!said.contains(TAKEN_OVER), "{said}");
@@ -194,7 +195,7 @@ async fn a_draining_node_still_serves_claims_nothing_and_releases_what_it_cannot
     for n in 0..10 {
         let start = json!({"input": {"n": n}});
         start_walk(n, &start, &mut next).await;
-        go_on(n, &mut next).await;
+        send_event(n, &mut next).await;
     }
     gate.reached().await;
     let claimed = async || -> i64 {
@@ -247,9 +248,9 @@ async fn a_draining_node_still_serves_claims_nothing_and_releases_what_it_cannot
     assert!(status.success() && said.contains("left in good order"), "{said}");
     let gone = asked.elapsed();
     assert_eq!(rows_of(&client, "one").await, 0);
-    all_finish(&client, 31).await;
+    wait_until_finished(&client, 31).await;
     println!("gone after {gone:?}, all finished {:?} later", asked.elapsed() - gone);
-    each_exactly_once(&database, &client, 31).await;
+    assert_each_exactly_once(&database, &client, 31).await;
     let said = two.child.stderr().join("\n");
     assert!(!said.contains(TAKEN_OVER), "{said}");
 }
@@ -260,11 +261,11 @@ async fn the_last_node_with_workers_runs_new_work_until_it_stops() {
     let database = TestDatabase::create().await;
     let settings = ["--check-in", "200ms", "--drain-notice", "6s"];
     let mut one = Node::start_with(&database, "one", &settings, "");
-    let door = Node::start_with(&database, "door", &["--check-in", "200ms", "--workers", "0"], "");
+    let api_node = Node::start_with(&database, "api-node", &["--check-in", "200ms", "--workers", "0"], "");
     let http = one.http.clone().unwrap();
     publish(&http).await;
     let client = database.connect().await;
-    heard(&client, "one", "door").await;
+    heard(&client, "one", "api-node").await;
     let asked = Instant::now();
     one.child.signal("TERM");
     poll_until(TIMEOUT, "the node to be not ready", async || {
@@ -282,13 +283,13 @@ async fn the_last_node_with_workers_runs_new_work_until_it_stops() {
         "this machine is too slow for this test"
     );
     let path = format!("workflow-instances/{id}");
-    let door = door.http.clone().unwrap();
+    let api_node = api_node.http.clone().unwrap();
     poll_until(TIMEOUT, "the start to run", async || {
-        let instance = door.get(&path).await;
+        let instance = api_node.get(&path).await;
         (instance.body["subStatus"] == "Suspended").then_some(())
     })
     .await;
     let status = one.child.wait(TIMEOUT);
     assert!(status.success(), "{:?}", one.child.stderr());
-    is_sound(&database).await;
+    assert_invariants(&database).await;
 }

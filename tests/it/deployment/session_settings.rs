@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::support::node::{insist, is_sound, start_three};
+use crate::support::node::{assert_invariants, send_until_answered, start_three};
 use crate::support::{Child, TIMEOUT, TestDatabase, poll_until};
 
 /// Waits for one event.
@@ -34,9 +34,9 @@ async fn no_event_misses_its_bookmark_under_a_foreign_default_isolation_level() 
                 let (starts, tells) = (addresses[n % 3].clone(), addresses[(n + 1) % 3].clone());
                 let start = json!({"input": {"n": n}});
                 let dispatch = "workflow-definitions/waits/dispatch";
-                insist(dispatch, &format!("s{n}"), &start, &mut || Some(starts.clone())).await;
+                send_until_answered(dispatch, &format!("s{n}"), &start, &mut || Some(starts.clone())).await;
                 let event = format!("events/go-{n}/trigger");
-                insist(&event, &format!("e{n}"), &json!({}), &mut || Some(tells.clone())).await;
+                send_until_answered(&event, &format!("e{n}"), &json!({}), &mut || Some(tells.clone())).await;
             }
         }
     };
@@ -53,7 +53,7 @@ async fn no_event_misses_its_bookmark_under_a_foreign_default_isolation_level() 
         (left.get::<_, i64>(0) == 0).then_some(())
     })
     .await;
-    is_sound(&database).await;
+    assert_invariants(&database).await;
     let finished = "SELECT count(*) FROM mainspring.instance WHERE status = 1 AND sub_status = 3";
     let finished: i64 = client.query_one(finished, &[]).await.unwrap().get(0);
     assert_eq!(finished, COUNT as i64);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::node::{Node, all_finish, is_sound, publish};
+use crate::support::node::{Node, assert_invariants, publish, wait_until_finished};
 use crate::support::{Connection, Http, TIMEOUT, TestDatabase, poll_until};
 
 /// An activity type that the older version lacks.
@@ -81,7 +81,7 @@ async fn nothing_faulted(database: &TestDatabase, client: &Connection) {
     let faulted = "SELECT (SELECT count(*) FROM mainspring.instance WHERE incident_count > 0 OR sub_status = 5)
                         + (SELECT count(*) FROM mainspring.dead_letter)";
     assert_eq!(count(client, faulted).await, 0);
-    is_sound(database).await;
+    assert_invariants(database).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -101,26 +101,26 @@ async fn what_a_node_cannot_run_it_leaves_to_one_that_can() {
     publish(http(&old)).await;
     lacks(http(&third), &[("new", false), ("old", true), ("third", true)]).await;
     let client = database.connect().await;
-    let (runs, doors) = (12, [http(&old), http(&third), http(&new)]);
+    let (runs, clients) = (12, [http(&old), http(&third), http(&new)]);
     for n in 0..runs {
-        let door = doors[n % 3];
+        let client = clients[n % 3];
         if n % 2 == 0 {
-            dispatch(door, "named", n).await;
+            dispatch(client, "named", n).await;
         } else {
             // The caller waits for the node that runs it.
-            let answer = door
+            let answer = client
                 .post("workflow-definitions/named/execute", &json!({"input": {"n": n}}))
                 .await
                 .expect(200);
             assert_eq!(answer["workflowState"]["subStatus"], "Suspended", "{answer}");
         }
-        dispatch(door, "walk", n).await;
+        dispatch(client, "walk", n).await;
     }
     for n in 0..runs {
-        event(doors[(n + 1) % 3], format!("named-{n}")).await;
-        event(doors[(n + 1) % 3], format!("go-{n}")).await;
+        event(clients[(n + 1) % 3], format!("named-{n}")).await;
+        event(clients[(n + 1) % 3], format!("go-{n}")).await;
     }
-    all_finish(&client, 2 * runs as i64).await;
+    wait_until_finished(&client, 2 * runs as i64).await;
     poll_until(TIMEOUT, "all messages to be logged", async || {
         (wrote(&new, "named ") >= 2 * runs).then_some(())
     })
@@ -162,7 +162,7 @@ async fn what_no_node_can_run_waits_is_reported_and_blocks_no_node() {
         dispatch(http(&old), "walk", n).await;
         event(http(&old), format!("go-{n}")).await;
     }
-    all_finish(&client, 20).await;
+    wait_until_finished(&client, 20).await;
     let queue = poll_until(TIMEOUT, "the queue to show it", async || {
         let queue = http(&old).get("cluster/queue").await.expect(200);
         let states: Vec<Value> = queue["items"].as_array().unwrap().clone();
@@ -193,7 +193,7 @@ async fn what_no_node_can_run_waits_is_reported_and_blocks_no_node() {
     println!("{transactions} transactions in two idle seconds");
     assert!(transactions < 400, "{transactions} transactions in two idle seconds");
     let again = Node::start_with(&database, "again", &NEW, "");
-    all_finish(&client, 28).await;
+    wait_until_finished(&client, 28).await;
     let named = || wrote(&new, "named ") + wrote(&again, "named ");
     poll_until(TIMEOUT, "all messages to be logged", async || {
         (named() >= 16).then_some(())
@@ -232,7 +232,7 @@ async fn a_node_that_does_not_know_yet_claims_it_and_releases_it_unharmed() {
     for n in 0..3 {
         event(http(&old), format!("named-{n}")).await;
     }
-    all_finish(&client, 3).await;
+    wait_until_finished(&client, 3).await;
     let surveyed = "SELECT count(*) FROM mainspring.definition WHERE 'Elsa.SetName' = ANY (activity_types)";
     assert_eq!(count(&client, surveyed).await, 1);
     nothing_faulted(&database, &client).await;
@@ -259,11 +259,11 @@ async fn nothing_faults_because_of_a_rolling_deployment() {
         if slot == 0 {
             publish_named(http(&nodes[0])).await;
         }
-        let mut load = async |door: &Http| {
-            dispatch(door, "named", started[0]).await;
-            dispatch(door, "walk", started[1]).await;
-            event(door, format!("named-{}", started[0])).await;
-            event(door, format!("go-{}", started[1])).await;
+        let mut load = async |client: &Http| {
+            dispatch(client, "named", started[0]).await;
+            dispatch(client, "walk", started[1]).await;
+            event(client, format!("named-{}", started[0])).await;
+            event(client, format!("go-{}", started[1])).await;
             started = started.map(|count| count + 1);
         };
         for _ in 0..5 {
@@ -276,7 +276,7 @@ async fn nothing_faults_because_of_a_rolling_deployment() {
         assert!(leaver.child.wait(TIMEOUT).success());
         assert_eq!(wrote(&leaver, "named "), 0);
     }
-    all_finish(&client, started.iter().sum::<usize>() as i64).await;
+    wait_until_finished(&client, started.iter().sum::<usize>() as i64).await;
     nothing_faulted(&database, &client).await;
     lacks(http(&nodes[0]), &[("a1", false), ("b1", false), ("c1", false)]).await;
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// What a code follows as the first literal: a constructor of `Error` or of the API's error.
-const MAKERS: [&str; 11] = [
+const CONSTRUCTORS: [&str; 11] = [
     "Error::invalid(",
     "Error::too_large(",
     "Error::not_found(",
@@ -93,7 +93,7 @@ fn collect(folder: &Path, made: &mut BTreeMap<String, String>) {
 /// The literals that follow a constructor, with at most white space, a status or a kind in between.
 fn codes(text: &str) -> Vec<String> {
     let after = |maker: &'static str| text.match_indices(maker).map(move |(at, _)| &text[at + maker.len()..]);
-    let rests = MAKERS.into_iter().flat_map(after);
+    let rests = CONSTRUCTORS.into_iter().flat_map(after);
     rests
         .filter_map(|rest| {
             let rest = rest.trim_start();

@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::failpoints::CALL;
-use crate::support::node::{Node, is_sound};
+use crate::support::node::{Node, assert_invariants};
 use crate::support::{Answer, Connection, Http, TIMEOUT, TestDatabase, long, poll_until};
 
 /// The steps of them that `scripts/test` alone tries.
@@ -27,7 +27,7 @@ const CALLS: [&str; 7] = [
 ];
 
 /// What a node logs that releases rows that it had claimed and does not run.
-const LAY_ABOUT: &str = "a claim was orphaned";
+const ORPHANED_CLAIM: &str = "a claim was orphaned";
 
 fn model() -> Value {
     let event = json!({"typeName": "String", "expression": {"type": "JavaScript", "value": "getCorrelationId()"}});
@@ -149,12 +149,12 @@ async fn a_connection_cut_at_any_step_leaves_every_answer_true() {
                 (case.is_at_rest().await && (is_unknown || case.is_done().await)).then_some(())
             })
             .await;
-            if node.child.stderr().iter().any(|line| line.contains(LAY_ABOUT)) {
-                complaints.push(format!("{told}: {LAY_ABOUT}"));
+            if node.child.stderr().iter().any(|line| line.contains(ORPHANED_CLAIM)) {
+                complaints.push(format!("{told}: {ORPHANED_CLAIM}"));
             }
         }
     }
-    is_sound(&database).await;
+    assert_invariants(&database).await;
     let client = database.connect().await;
     let twice = "SELECT count(*) FROM (SELECT instance_id, activity_id FROM mainspring.journal
                  WHERE event_name = 'Completed' GROUP BY 1, 2 HAVING count(*) > 1) t";

@@ -28,7 +28,7 @@ impl Activity for Counts {
 
 /// A node that works as a role which does not own the schema.
 struct Limited {
-    bench: TestEngine,
+    test: TestEngine,
     role: String,
     effects: Arc<AtomicUsize>,
 }
@@ -58,21 +58,20 @@ impl Limited {
             .start()
             .await
             .unwrap();
-        let bench = TestEngine { database, engine };
-        bench
-            .publish(json!({"definitionId": "counts", "root": {"type": "Counts", "id": "counts"}}))
+        let test = TestEngine { database, engine };
+        test.publish(json!({"definitionId": "counts", "root": {"type": "Counts", "id": "counts"}}))
             .await;
-        bench.publish(waits_for("waiter", "Never", false)).await;
-        Self { bench, role, effects }
+        test.publish(waits_for("waiter", "Never", false)).await;
+        Self { test, role, effects }
     }
 
     async fn execute(&self, sql: &str) {
         let sql = sql.replace("$role", &self.role);
-        self.bench.database.connect().await.batch_execute(&sql).await.unwrap();
+        self.test.database.connect().await.batch_execute(&sql).await.unwrap();
     }
 
     async fn count(&self, sql: &str) -> i64 {
-        let client = self.bench.database.connect().await;
+        let client = self.test.database.connect().await;
         client.query_one(sql, &[]).await.unwrap().get(0)
     }
 
@@ -80,12 +79,12 @@ impl Limited {
         self.effects.load(Ordering::SeqCst)
     }
 
-    async fn ends_well(self) {
-        let (url, role) = (self.bench.database.url(), self.role.clone());
+    async fn assert_clean_end(self) {
+        let (url, role) = (self.test.database.url(), self.role.clone());
         assert!(!url.contains(&role));
-        self.bench.engine.shutdown().await;
+        self.test.engine.shutdown().await;
         self.execute("DROP OWNED BY $role; DROP ROLE $role").await;
-        self.bench.ends_well().await;
+        self.test.assert_clean_end().await;
     }
 }
 
@@ -93,7 +92,7 @@ impl Limited {
 async fn a_revoked_privilege_fails_no_start() {
     const STARTS: usize = 20;
     let limited = Limited::new().await;
-    let engine = &limited.bench.engine;
+    let engine = &limited.test.engine;
     limited
         .execute("REVOKE INSERT ON mainspring.burst_record FROM $role")
         .await;
@@ -126,7 +125,7 @@ async fn a_revoked_privilege_fails_no_start() {
         .execute("GRANT INSERT ON mainspring.burst_record TO $role")
         .await;
     for id in &ids {
-        limited.bench.finishes(id).await;
+        limited.test.finishes(id).await;
     }
     poll_until(TIMEOUT, "the node to be ready again", async || {
         engine.readiness().ready().then_some(())
@@ -134,13 +133,13 @@ async fn a_revoked_privilege_fails_no_start() {
     .await;
     let effects = limited.effects();
     assert!(effects <= STARTS * 3, "{effects} effects of {STARTS} starts");
-    limited.ends_well().await;
+    limited.assert_clean_end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_instruction_that_cannot_be_accepted_is_unavailable_and_never_internal() {
     let limited = Limited::new().await;
-    let engine = &limited.bench.engine;
+    let engine = &limited.test.engine;
     let id = engine.execute(start("waiter")).await.unwrap().instance_id;
     let bookmark = || ResumeRequest {
         instance_id: id.clone(),
@@ -173,6 +172,6 @@ async fn an_instruction_that_cannot_be_accepted_is_unavailable_and_never_interna
         )
         .await;
     assert!(engine.trigger_event(event("Never", Value::Null)).await.is_ok());
-    limited.bench.finishes(&id).await;
-    limited.ends_well().await;
+    limited.test.finishes(&id).await;
+    limited.assert_clean_end().await;
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support::node::{NAMES, all_finish, load};
+use crate::support::node::{NAMES, load, wait_until_finished};
 use crate::support::three_nodes::ThreeNodes;
 use crate::support::{Server, Stop, TIMEOUT, TestDatabase, long, poll_until};
 
@@ -38,7 +38,7 @@ async fn a_database_that_restarts_and_crashes_under_load_loses_nothing_and_count
     for lane in load {
         lane.await.unwrap();
     }
-    all_finish(&three.client, count as i64).await;
+    wait_until_finished(&three.client, count as i64).await;
     let blamed = "SELECT (SELECT count(*) FROM mainspring.dead_letter)
                        + (SELECT coalesce(sum(crashes), 0) FROM mainspring.work)
                        + (SELECT coalesce(sum(crashes), 0) FROM mainspring.timer)";
@@ -46,7 +46,7 @@ async fn a_database_that_restarts_and_crashes_under_load_loses_nothing_and_count
     for node in &mut three.nodes {
         assert!(!node.child.has_ended(), "{} has ended", node.name);
     }
-    three.ends_well(count as i64).await;
+    three.assert_clean_end(count as i64).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -80,5 +80,5 @@ async fn no_node_expires_when_every_process_of_the_database_stalls() {
         after.push(three.incarnation(name).await);
     }
     assert_eq!(before, after);
-    three.ends_well(30).await;
+    three.assert_clean_end(30).await;
 }

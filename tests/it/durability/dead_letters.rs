@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::node::{Node, is_sound};
+use crate::support::node::{Node, assert_invariants};
 use crate::support::{Answer, Connection, Http, TIMEOUT, TestDatabase, poll_until};
 
 /// Inserts dead-lettered starts of a workflow, with instance ids of a range of numbers.
@@ -36,7 +36,7 @@ fn counts(answer: &Value) -> (u64, u64, u64) {
     (count("replayed"), count("notNeeded"), count("refused"))
 }
 
-async fn letters(http: &Http, query: &str) -> u64 {
+async fn dead_letters(http: &Http, query: &str) -> u64 {
     let listed = http.get(&format!("cluster/dead-letters{query}")).await.expect(200);
     listed["totalCount"].as_u64().unwrap()
 }
@@ -93,15 +93,15 @@ async fn dead_letters_are_replayed_by_filter_in_bounded_pages_and_each_once() {
     .await;
 
     // The list takes the same filter.
-    assert_eq!(letters(http, "").await, 311);
+    assert_eq!(dead_letters(http, "").await, 311);
     assert_eq!(
-        letters(http, "?definitionId=hello&cause=failed&reasonContains=PERMISSION").await,
+        dead_letters(http, "?definitionId=hello&cause=failed&reasonContains=PERMISSION").await,
         300
     );
-    assert_eq!(letters(http, "?cause=crashed&kinds=start").await, 3);
-    assert_eq!(letters(http, "?kinds=resume&kinds=cancel").await, 0);
-    assert_eq!(letters(http, "?createdUntil=2001-01-01T00:00:00Z").await, 0);
-    assert_eq!(letters(http, "?createdFrom=2001-01-01T00:00:00Z").await, 311);
+    assert_eq!(dead_letters(http, "?cause=crashed&kinds=start").await, 3);
+    assert_eq!(dead_letters(http, "?kinds=resume&kinds=cancel").await, 0);
+    assert_eq!(dead_letters(http, "?createdUntil=2001-01-01T00:00:00Z").await, 0);
+    assert_eq!(dead_letters(http, "?createdFrom=2001-01-01T00:00:00Z").await, 311);
 
     // A misspelt filter replays nothing.
     let refused = |answer: Answer| (answer.status, answer.body["code"].as_str().unwrap().to_owned());
@@ -114,7 +114,7 @@ async fn dead_letters_are_replayed_by_filter_in_bounded_pages_and_each_once() {
         let answer = http.post("cluster/dead-letters/replay", &body).await;
         assert_eq!(refused(answer), (400, code.to_owned()), "{body}");
     }
-    assert_eq!(letters(http, "").await, 311);
+    assert_eq!(dead_letters(http, "").await, 311);
 
     // In pages, and only what the filter matches.
     let hello = |after: &Value| json!({"definitionId": "hello", "cause": "failed", "reasonContains": "permission", "pageSize": 200, "after": after});
@@ -123,7 +123,7 @@ async fn dead_letters_are_replayed_by_filter_in_bounded_pages_and_each_once() {
     let second = replay(http, hello(&first["next"])).await;
     assert_eq!((counts(&second), &second["next"]), ((100, 0, 0), &Value::Null));
     finished(&client, 300).await;
-    assert_eq!(letters(http, "").await, 11);
+    assert_eq!(dead_letters(http, "").await, 11);
     assert_eq!(
         counts(&replay(http, hello(&Value::Null)).await),
         (0, 0, 0),
@@ -133,7 +133,7 @@ async fn dead_letters_are_replayed_by_filter_in_bounded_pages_and_each_once() {
     // Starts are checked against their activation strategy, one by one.
     let single = replay(http, json!({"definitionId": "single"})).await;
     assert_eq!(counts(&single), (1, 0, 2));
-    assert_eq!(letters(http, "?definitionId=single").await, 2);
+    assert_eq!(dead_letters(http, "?definitionId=single").await, 2);
 
     // Beside each other and beside single replays each is replayed once.
     let listed = http.get("cluster/dead-letters?definitionId=other").await.expect(200);
@@ -149,7 +149,7 @@ async fn dead_letters_are_replayed_by_filter_in_bounded_pages_and_each_once() {
     finished(&client, 305).await;
     let rows = "SELECT count(*) FROM mainspring.instance WHERE definition_id = 'other'";
     assert_eq!(client.query_one(rows, &[]).await.unwrap().get::<_, i64>(0), 5);
-    is_sound(&database).await;
+    assert_invariants(&database).await;
 }
 
 /// What a bulk replay cannot do in one statement, or does not need to do.
@@ -179,6 +179,6 @@ async fn a_bulk_replay_republishes_stimuli_and_discards_what_no_instance_needs()
     let answer = replay(http, json!({"all": true})).await;
     assert_eq!((counts(&answer), &answer["next"]), ((1, 1, 0), &Value::Null));
     finished(&client, 1).await;
-    assert_eq!(letters(http, "").await, 0);
-    is_sound(&database).await;
+    assert_eq!(dead_letters(http, "").await, 0);
+    assert_invariants(&database).await;
 }

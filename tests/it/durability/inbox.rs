@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::node::{Node, all_finish, is_sound};
+use crate::support::node::{Node, assert_invariants, wait_until_finished};
 use crate::support::{Connection, Http, TIMEOUT, TestDatabase, poll_until};
 
 const SETTINGS: [&str; 2] = ["--check-in", "200ms"];
@@ -43,7 +43,7 @@ async fn wait(client: &Connection, count: i64) {
     .await;
 }
 
-async fn letters(http: &Http, count: usize) -> Vec<Value> {
+async fn dead_letters(http: &Http, count: usize) -> Vec<Value> {
     poll_until(TIMEOUT, "the dead letters", async || {
         let listed = http.get("cluster/dead-letters").await.expect(200);
         let items = listed["items"].as_array().unwrap().clone();
@@ -79,7 +79,7 @@ async fn an_event_matches_an_instance_correlated_later_and_expired_events_are_li
     start(one, "i").await;
     wait(&client, 2).await;
     event(two, "now", json!({"workflowInstanceId": "i"})).await;
-    all_finish(&client, 1).await;
+    wait_until_finished(&client, 1).await;
 
     // No instance waits in time.
     event(one, "later", json!({"correlationId": "order", "input": {"n": 7}})).await;
@@ -87,22 +87,22 @@ async fn an_event_matches_an_instance_correlated_later_and_expired_events_are_li
     event(two, "later", json!({"workflowInstanceId": "i"})).await;
     event(two, "later", json!({"activityInstanceId": "e"})).await;
     expire(&client).await;
-    let found = letters(two, 4).await;
-    for letter in &found {
+    let found = dead_letters(two, 4).await;
+    for dead_letter in &found {
         assert_eq!(
-            (&letter["kind"], &letter["cause"]),
+            (&dead_letter["kind"], &dead_letter["cause"]),
             (&json!("stimulus"), &json!("expired"))
         );
-        assert_eq!(letter["activityTypeName"], "Elsa.Event");
+        assert_eq!(dead_letter["activityTypeName"], "Elsa.Event");
         assert!(
-            letter["acceptedAt"].is_string() && letter["lastError"].is_null(),
-            "{letter}"
+            dead_letter["acceptedAt"].is_string() && dead_letter["lastError"].is_null(),
+            "{dead_letter}"
         );
-        assert_eq!(letter["stimulusHash"], found[0]["stimulusHash"]);
+        assert_eq!(dead_letter["stimulusHash"], found[0]["stimulusHash"]);
     }
     let by = |field: &str, value: &str| {
-        let letter = found.iter().find(|letter| letter[field] == value).unwrap();
-        letter["id"].as_str().unwrap().to_owned()
+        let dead_letter = found.iter().find(|dead_letter| dead_letter[field] == value).unwrap();
+        dead_letter["id"].as_str().unwrap().to_owned()
     };
     let (order, never) = (by("correlationId", "order"), by("correlationId", "never"));
     let (instance, activity) = (by("workflowInstanceId", "i"), by("activityInstanceId", "e"));
@@ -126,7 +126,7 @@ async fn an_event_matches_an_instance_correlated_later_and_expired_events_are_li
     start(two, "j").await;
     wait(&client, 2).await;
     event(one, "now", json!({"workflowInstanceId": "j"})).await;
-    all_finish(&client, 2).await;
+    wait_until_finished(&client, 2).await;
     // Its instance has ended: it is not needed.
     let unneeded = two.post(&replay(&instance), &json!({})).await.expect(200);
     assert_eq!(
@@ -140,6 +140,6 @@ async fn an_event_matches_an_instance_correlated_later_and_expired_events_are_li
     for id in [never, activity] {
         one.delete(&format!("cluster/dead-letters/{id}")).await.expect(204);
     }
-    assert!(letters(two, 0).await.is_empty());
-    is_sound(&database).await;
+    assert!(dead_letters(two, 0).await.is_empty());
+    assert_invariants(&database).await;
 }

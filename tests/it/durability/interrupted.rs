@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::failpoints::{AFTER_A_FAILURE, DELETE, STRATEGY};
-use crate::support::node::{Node, is_sound};
+use crate::support::node::{Node, assert_invariants};
 use crate::support::{Gate, Http, TIMEOUT, TestDatabase, poll_until};
 
 /// SIGABRT, by which a failpoint ends a process.
@@ -28,7 +28,7 @@ async fn start(http: &Http) -> String {
 }
 
 /// A request that its node does not survive.
-async fn is_its_last(node: &mut Node, method: Method, path: &str, body: Option<&Value>) {
+async fn kills_its_node(node: &mut Node, method: Method, path: &str, body: Option<&Value>) {
     let http = node.http.clone().unwrap();
     let answer = http.send(method, path, &[], body).await;
     assert!(answer.is_err(), "{path} was answered: {answer:?}");
@@ -50,8 +50,8 @@ async fn a_delete_whose_node_dies_is_completed_by_the_next_delete() {
             (http.get(&path).await.body["subStatus"] == "Suspended").then_some(())
         })
         .await;
-        let mut victim = Node::start_armed(&database, "victim", &format!("{point}=abort")).await;
-        is_its_last(&mut victim, Method::DELETE, &path, None).await;
+        let mut target = Node::start_armed(&database, "target", &format!("{point}=abort")).await;
+        kills_its_node(&mut target, Method::DELETE, &path, None).await;
         // Whatever the dead one still held, others come by in the end.
         let status = poll_until(TIMEOUT, "the delete to be done", async || {
             let status = http.delete(&path).await.status;
@@ -61,11 +61,11 @@ async fn a_delete_whose_node_dies_is_completed_by_the_next_delete() {
         let done_before = point == "delete.committed";
         assert_eq!(status, if done_before { 404 } else { 204 }, "{point}");
         http.get(&path).await.expect(404);
-        is_sound(&database).await;
+        assert_invariants(&database).await;
     }
 }
 
-async fn dies_of_a_change_of_strategy(point: &str) {
+async fn kills_during_a_change_of_strategy(point: &str) {
     let database = TestDatabase::create().await;
     let survivor = Node::start(&database, "survivor");
     let http = survivor.http.clone().unwrap();
@@ -79,9 +79,9 @@ async fn dies_of_a_change_of_strategy(point: &str) {
         let writes = "BEGIN; LOCK TABLE mainspring.work IN ROW EXCLUSIVE MODE";
         writer.batch_execute(writes).await.unwrap();
     }
-    let mut victim = Node::start_armed(&database, "victim", &format!("{point}=abort")).await;
+    let mut target = Node::start_armed(&database, "target", &format!("{point}=abort")).await;
     let singleton = waits("SingletonStrategy");
-    is_its_last(&mut victim, Method::POST, "workflow-definitions", Some(&singleton)).await;
+    kills_its_node(&mut target, Method::POST, "workflow-definitions", Some(&singleton)).await;
     writer.batch_execute("ROLLBACK").await.unwrap();
     let dispatch = async || http.post("workflow-definitions/waits/dispatch", &json!({})).await;
     let refused = poll_until(TIMEOUT * 2, "starts to be decided again", async || {
@@ -93,21 +93,21 @@ async fn dies_of_a_change_of_strategy(point: &str) {
     http.delete(&format!("workflow-instances/{running}")).await.expect(204);
     dispatch().await.expect(200);
     assert_eq!(dispatch().await.status, 409);
-    is_sound(&database).await;
+    assert_invariants(&database).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_of_strategy_whose_node_dies_is_finished_by_the_cluster() {
     for point in STRATEGY {
-        dies_of_a_change_of_strategy(point).await;
+        kills_during_a_change_of_strategy(point).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_dies_while_it_handles_a_failure_has_run_nothing_twice() {
     let database = TestDatabase::create().await;
-    let door = Node::start_with(&database, "door", &["--check-in", "200ms", "--workers", "0"], "");
-    let http = door.http.clone().unwrap();
+    let api_node = Node::start_with(&database, "api-node", &["--check-in", "200ms", "--workers", "0"], "");
+    let http = api_node.http.clone().unwrap();
     let model = json!({"definitionId": "says", "root": {"type": "Elsa.WriteLine", "id": "say", "text": "here"}});
     http.post("workflow-definitions", &json!({"model": model, "publish": true}))
         .await
@@ -121,16 +121,16 @@ async fn a_node_that_dies_while_it_handles_a_failure_has_run_nothing_twice() {
             _ => gate.stalls("burst.after"),
         };
         let failpoints = format!("{failure};{point}=abort");
-        let mut victim = Node::start_armed(&database, "victim", &failpoints).await;
+        let mut target = Node::start_armed(&database, "target", &failpoints).await;
         if point == "classify.before" {
             gate.reached().await;
             let claims = "UPDATE mainspring.work SET claim_no = claim_no + 1";
             assert_eq!(database.connect().await.execute(claims, &[]).await.unwrap(), 1);
             gate.open();
         }
-        let died = victim.child.wait(TIMEOUT);
+        let died = target.child.wait(TIMEOUT);
         assert_eq!(died.signal(), Some(ABORTED), "{point} was not reached");
-        let _again = Node::start(&database, "victim");
+        let _again = Node::start(&database, "target");
         poll_until(TIMEOUT, point, async || {
             let instance = http.get(&format!("workflow-instances/{id}")).await;
             (instance.body["subStatus"] == "Finished").then_some(())
@@ -143,7 +143,7 @@ async fn a_node_that_dies_while_it_handles_a_failure_has_run_nothing_twice() {
             1,
             "{journal}"
         );
-        is_sound(&database).await;
+        assert_invariants(&database).await;
     }
 }
 
@@ -158,14 +158,14 @@ async fn a_dead_letter_whose_replay_kills_its_node_is_kept() {
     let expire = "UPDATE mainspring.inbox SET expires_at = now();
                   UPDATE mainspring.cluster_job SET next_run_at = now() WHERE name = 'purge-expired'";
     database.connect().await.batch_execute(expire).await.unwrap();
-    let letters = async || http.get("cluster/dead-letters").await.expect(200)["items"].clone();
-    let letter = poll_until(TIMEOUT, "the event to be dead-lettered", async || {
-        letters().await[0]["id"].as_str().map(str::to_owned)
+    let dead_letters = async || http.get("cluster/dead-letters").await.expect(200)["items"].clone();
+    let dead_letter = poll_until(TIMEOUT, "the event to be dead-lettered", async || {
+        dead_letters().await[0]["id"].as_str().map(str::to_owned)
     })
     .await;
-    let replay = format!("cluster/dead-letters/{letter}/replay");
-    let mut victim = Node::start_armed(&database, "victim", "replay.taken=abort").await;
-    is_its_last(&mut victim, Method::POST, &replay, Some(&json!({}))).await;
+    let replay = format!("cluster/dead-letters/{dead_letter}/replay");
+    let mut target = Node::start_armed(&database, "target", "replay.taken=abort").await;
+    kills_its_node(&mut target, Method::POST, &replay, Some(&json!({}))).await;
     // Its transaction may end a moment after it.
     let replayed = poll_until(TIMEOUT, "the replay to be done", async || {
         let answer = http.post(&replay, &json!({})).await;
@@ -173,8 +173,8 @@ async fn a_dead_letter_whose_replay_kills_its_node_is_kept() {
     })
     .await;
     assert_eq!(replayed.expect(200)["replayed"], true);
-    assert_eq!(letters().await, json!([]));
-    is_sound(&database).await;
+    assert_eq!(dead_letters().await, json!([]));
+    assert_invariants(&database).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -194,13 +194,13 @@ async fn a_schedule_whose_node_dies_during_recomputation_is_recomputed_by_the_ne
         let query = "SELECT count(*) FROM mainspring.schedule WHERE tz_version = '1999a'";
         client.query_one(query, &[]).await.unwrap().get(0)
     };
-    let mut victim = Node::start_armed(&database, "victim", "fire.computed=abort").await;
-    victim.child.wait(TIMEOUT);
+    let mut target = Node::start_armed(&database, "target", "fire.computed=abort").await;
+    target.child.wait(TIMEOUT);
     assert_eq!(stale().await, 1);
-    let _next = Node::start(&database, "victim");
+    let _next = Node::start(&database, "target");
     poll_until(TIMEOUT, "the schedule to be computed again", async || {
         (stale().await == 0).then_some(())
     })
     .await;
-    is_sound(&database).await;
+    assert_invariants(&database).await;
 }

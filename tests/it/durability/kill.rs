@@ -12,12 +12,14 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 
 use crate::support::failpoints::{self, CALL, POLL, PUBLISH, REGISTRATION, REMOVAL};
-use crate::support::node::{Node, all_finish, definition, each_exactly_once, insist, publish};
+use crate::support::node::{
+    Node, assert_each_exactly_once, definition, publish, send_until_answered, wait_until_finished,
+};
 use crate::support::schedule_load::REPLAY;
 use crate::support::{Http, TIMEOUT, TestDatabase, long};
 
 /// The nodes as clients see them: none while a node is dead.
-type Addresses = Arc<Mutex<Vec<Option<Http>>>>;
+type Clients = Arc<Mutex<Vec<Option<Http>>>>;
 
 /// Work that goes on while nodes are killed.
 struct Load {
@@ -28,7 +30,7 @@ struct Load {
 /// Starts instances and publishes their events, each in an order of its own, through whichever node answers: so many as
 /// fast as it goes, then slowly until it is enough. Every request carries an idempotency key, so that a retry after a
 /// lost answer is safe.
-fn load(addresses: &Addresses, count: usize) -> Load {
+fn load(addresses: &Clients, count: usize) -> Load {
     const LANES: usize = 10;
     let enough = Arc::new(AtomicBool::new(false));
     let lane = |lane: usize| {
@@ -52,11 +54,11 @@ fn load(addresses: &Addresses, count: usize) -> Load {
                 let (start_key, event_key, event) =
                     (format!("s{n}"), format!("e{n}"), format!("events/go-{n}/trigger"));
                 if n % 3 == 0 {
-                    insist(&event, &event_key, &json!({}), &mut next).await;
+                    send_until_answered(&event, &event_key, &json!({}), &mut next).await;
                 }
-                insist("workflow-definitions/walk/dispatch", &start_key, &start, &mut next).await;
+                send_until_answered("workflow-definitions/walk/dispatch", &start_key, &start, &mut next).await;
                 if n % 3 != 0 {
-                    insist(&event, &event_key, &json!({}), &mut next).await;
+                    send_until_answered(&event, &event_key, &json!({}), &mut next).await;
                 }
                 done += 1;
             }
@@ -68,13 +70,13 @@ fn load(addresses: &Addresses, count: usize) -> Load {
 }
 
 /// Two nodes that are killed and restarted.
-struct Pair {
+struct TwoNodes {
     database: TestDatabase,
     nodes: Vec<Node>,
-    addresses: Addresses,
+    addresses: Clients,
 }
 
-impl Pair {
+impl TwoNodes {
     async fn start() -> Self {
         let database = TestDatabase::empty().await;
         // Both at once, on an empty database.
@@ -92,18 +94,18 @@ impl Pair {
     }
 
     /// Kills a node and starts it again under its name, armed or not.
-    async fn restart(&mut self, victim: usize, failpoints: &str) {
-        self.addresses.lock().unwrap()[victim] = None;
-        self.nodes[victim].child.kill9();
-        let name = self.nodes[victim].name;
-        self.nodes[victim] = Node::start_armed(&self.database, name, failpoints).await;
-        self.addresses.lock().unwrap()[victim] = self.nodes[victim].http.clone();
+    async fn restart(&mut self, target: usize, failpoints: &str) {
+        self.addresses.lock().unwrap()[target] = None;
+        self.nodes[target].child.kill9();
+        let name = self.nodes[target].name;
+        self.nodes[target] = Node::start_armed(&self.database, name, failpoints).await;
+        self.addresses.lock().unwrap()[target] = self.nodes[target].http.clone();
     }
 
     /// Publishes through a node that is armed to die of it, until it does, a new definition each time: an equal one is not
     /// written again.
-    async fn publish_until_dead(&self, victim: usize) {
-        let http = self.nodes[victim].http.clone().unwrap();
+    async fn publish_until_dead(&self, target: usize) {
+        let http = self.nodes[target].http.clone().unwrap();
         let mut save = json!({"model": definition(), "publish": true});
         let began = Instant::now();
         for edition in 0.. {
@@ -116,10 +118,10 @@ impl Pair {
     }
 
     /// Waits until an armed node dies; false if it does not pass the failpoint in time.
-    async fn dies(&mut self, victim: usize, patience: Duration) -> bool {
-        let child = &mut self.nodes[victim].child;
+    async fn dies(&mut self, target: usize, timeout: Duration) -> bool {
+        let child = &mut self.nodes[target].child;
         let began = Instant::now();
-        while began.elapsed() < patience {
+        while began.elapsed() < timeout {
             if child.has_ended() {
                 return true;
             }
@@ -129,18 +131,18 @@ impl Pair {
     }
 
     /// The same for a failpoint of a take-over: the other node is restarted until this one has one to take over from.
-    async fn dies_as_an_heir(&mut self, victim: usize) -> bool {
+    async fn dies_during_a_removal(&mut self, target: usize) -> bool {
         let began = Instant::now();
-        while !self.dies(victim, Duration::from_secs(3)).await {
+        while !self.dies(target, Duration::from_secs(3)).await {
             if began.elapsed() > TIMEOUT {
                 return false;
             }
-            self.restart(1 - victim, "").await;
+            self.restart(1 - target, "").await;
         }
         true
     }
 
-    async fn ends_well(self, load: Load) {
+    async fn assert_clean_end(self, load: Load) {
         load.enough.store(true, Ordering::Relaxed);
         let mut count = 0;
         for lane in load.lanes {
@@ -149,47 +151,47 @@ impl Pair {
         let client = self.database.connect().await;
         // A row whose bursts were killed at a failpoint three times is a dead letter: kept, not lost.
         client.batch_execute("SET search_path = mainspring").await.unwrap();
-        let letters = client.query("SELECT id FROM dead_letter", &[]).await.unwrap();
-        for letter in &letters {
-            let id: i64 = letter.get(0);
+        let dead_letters = client.query("SELECT id FROM dead_letter", &[]).await.unwrap();
+        for dead_letter in &dead_letters {
+            let id: i64 = dead_letter.get(0);
             assert_eq!(client.execute(REPLAY, &[&"", &id]).await.unwrap(), 1);
         }
-        println!("{} dead letters were replayed", letters.len());
-        all_finish(&client, count as i64).await;
-        each_exactly_once(&self.database, &client, count as i64).await;
+        println!("{} dead letters were replayed", dead_letters.len());
+        wait_until_finished(&client, count as i64).await;
+        assert_each_exactly_once(&self.database, &client, count as i64).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_instance_runs_once_through_kills_at_every_failpoint() {
-    let mut pair = Pair::start().await;
-    let load = load(&pair.addresses, 200);
+    let mut two = TwoNodes::start().await;
+    let load = load(&two.addresses, 200);
     let mut missed = Vec::new();
     for (round, point) in CALL.into_iter().chain(POLL).chain(PUBLISH).enumerate() {
-        let victim = round % 2;
-        pair.restart(victim, &format!("{point}=abort@{}", 1 + round % 4)).await;
+        let target = round % 2;
+        two.restart(target, &format!("{point}=abort@{}", 1 + round % 4)).await;
         if point.starts_with("publish") {
-            pair.publish_until_dead(victim).await;
+            two.publish_until_dead(target).await;
         }
-        if !pair.dies(victim, TIMEOUT).await {
+        if !two.dies(target, TIMEOUT).await {
             missed.push(point);
         }
     }
     // A process passes these when it removes its own former incarnation.
     for (round, point) in REGISTRATION.into_iter().chain(REMOVAL).enumerate() {
-        let victim = round % 2;
+        let target = round % 2;
         // Alive once more, so that there is something to take over.
-        pair.restart(victim, "").await;
-        pair.restart(victim, &format!("{point}=abort")).await;
-        if !pair.dies_as_an_heir(victim).await {
+        two.restart(target, "").await;
+        two.restart(target, &format!("{point}=abort")).await;
+        if !two.dies_during_a_removal(target).await {
             missed.push(point);
         }
     }
-    for victim in [0, 1] {
-        pair.restart(victim, "").await;
+    for target in [0, 1] {
+        two.restart(target, "").await;
     }
     assert_eq!(missed, [""; 0], "failpoints that no process died at");
-    pair.ends_well(load).await;
+    two.assert_clean_end(load).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -198,14 +200,14 @@ async fn every_instance_runs_once_through_kills_at_random_moments() {
     let seed = if long() { rand::random() } else { 7 };
     println!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
-    let mut pair = Pair::start().await;
-    let load = load(&pair.addresses, count);
+    let mut two = TwoNodes::start().await;
+    let load = load(&two.addresses, count);
     for _ in 0..kills {
         // A random moment, not a wait.
         tokio::time::sleep(Duration::from_millis(random.random_range(0..400))).await;
-        pair.restart(random.random_range(0..2), "").await;
+        two.restart(random.random_range(0..2), "").await;
     }
-    pair.ends_well(load).await;
+    two.assert_clean_end(load).await;
 }
 
 /// The names of the failpoints in the source below a folder.

@@ -4,14 +4,14 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::support::node::{Node, is_sound};
+use crate::support::node::{Node, assert_invariants};
 use crate::support::{Answer, Connection, Gate, Http, Server, TIMEOUT, TestDatabase, poll_until};
 
 /// How often a crash may come too late.
 const ROUNDS: usize = 20;
 
 /// What a node logs that releases rows that it had claimed and does not run.
-const LAY_ABOUT: &str = "a claim was orphaned";
+const ORPHANED_CLAIM: &str = "a claim was orphaned";
 
 async fn publish(http: &Http) {
     let model = json!({"definitionId": "says", "root": {"type": "Elsa.WriteLine", "id": "say", "text": "here"}});
@@ -100,7 +100,7 @@ async fn a_start_lost_in_a_server_crash_is_unknown_and_not_repeated() {
     let next = http.post("workflow-definitions/says/execute", &json!({})).await;
     next.expect(200);
     assert_eq!(http.get(&format!("workflow-instances/{id}")).await.status, 404);
-    is_sound(&database).await;
+    assert_invariants(&database).await;
 }
 
 /// The connection is cut after the start is committed, and before its reply arrives.
@@ -139,7 +139,7 @@ async fn a_start_whose_reply_is_lost_runs_at_once_and_its_caller_is_answered() {
         nodes.push(node);
     }
     for node in &nodes {
-        assert!(!node.child.stderr().iter().any(|line| line.contains(LAY_ABOUT)));
+        assert!(!node.child.stderr().iter().any(|line| line.contains(ORPHANED_CLAIM)));
     }
     let client = database.connect().await;
     let finished = "SELECT count(*) FROM mainspring.instance WHERE status = 1";
@@ -147,7 +147,7 @@ async fn a_start_whose_reply_is_lost_runs_at_once_and_its_caller_is_answered() {
         client.query_one(finished, &[]).await.unwrap().get::<_, i64>(0),
         nodes.len() as i64
     );
-    is_sound(&database).await;
+    assert_invariants(&database).await;
 }
 
 /// The caller is answered at its deadline, and the start accepted after it.
@@ -171,6 +171,6 @@ async fn a_start_that_is_accepted_after_its_caller_was_answered_runs_at_once() {
         let id: &Value = &answer.body["workflowInstanceId"];
         finishes(&http, id.as_str().unwrap()).await;
     }
-    assert!(!node.child.stderr().iter().any(|line| line.contains(LAY_ABOUT)));
-    is_sound(&database).await;
+    assert!(!node.child.stderr().iter().any(|line| line.contains(ORPHANED_CLAIM)));
+    assert_invariants(&database).await;
 }

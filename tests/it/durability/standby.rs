@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::support::node::{NAMES, Node, all_finish, load, publish};
+use crate::support::node::{NAMES, Node, load, publish, wait_until_finished};
 use crate::support::{Child, Server, Stop, TIMEOUT, TestDatabase, poll_until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -71,7 +71,7 @@ async fn nodes_find_the_primary_wherever_it_is() {
     for lane in load {
         lane.await.unwrap();
     }
-    all_finish(&client, count as i64).await;
+    wait_until_finished(&client, count as i64).await;
     let ran = "SELECT count(*), count(DISTINCT instance_id) FROM mainspring.journal
                WHERE activity_id = 'third' AND event_name = 'Completed'";
     let row = client.query_one(ran, &[]).await.unwrap();

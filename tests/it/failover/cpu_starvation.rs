@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::support::TestDatabase;
-use crate::support::node::{NAMES, all_finish, go_on, start_walk};
+use crate::support::node::{NAMES, send_event, start_walk, wait_until_finished};
 use crate::support::three_nodes::ThreeNodes;
 
 /// How long the node is stopped at a time: less than a tenth of its tolerance.
@@ -29,10 +29,10 @@ async fn a_node_with_a_tenth_of_a_processor_does_not_expire_and_goes_on() {
     let enough = Arc::new(AtomicBool::new(false));
     let starving = {
         let enough = Arc::clone(&enough);
-        let victim = three.nodes[0].child.id();
+        let target = three.nodes[0].child.id();
         std::thread::spawn(move || {
             let signal = |name: &str| {
-                let line = format!("kill -s {name} {victim}");
+                let line = format!("kill -s {name} {target}");
                 assert!(
                     std::process::Command::new("sh")
                         .args(["-c", &line])
@@ -60,9 +60,9 @@ async fn a_node_with_a_tenth_of_a_processor_does_not_expire_and_goes_on() {
         let start = json!({"input": {"n": n}});
         start_walk(n, &start, &mut next).await;
         let second = three.nodes[1].http.clone();
-        go_on(n, &mut || second.clone()).await;
+        send_event(n, &mut || second.clone()).await;
     }
-    all_finish(&three.client, 30).await;
+    wait_until_finished(&three.client, 30).await;
     enough.store(true, Ordering::Relaxed);
     let rounds = tokio::task::spawn_blocking(move || starving.join().unwrap())
         .await
@@ -73,5 +73,5 @@ async fn a_node_with_a_tenth_of_a_processor_does_not_expire_and_goes_on() {
         after.push(three.incarnation(name).await);
     }
     assert_eq!(before, after);
-    three.ends_well(30).await;
+    three.assert_clean_end(30).await;
 }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
 
-use crate::support::node::{NAMES, Node, is_sound};
+use crate::support::node::{NAMES, Node, assert_invariants};
 use crate::support::schedule_load::{all_end, clock, publish, script};
 use crate::support::{Connection, TIMEOUT, TestDatabase, poll_until};
 
@@ -42,8 +42,8 @@ async fn another_scheduler_fires_at_once_when_the_active_one_is_killed() {
     publish(worker.http.as_ref().unwrap(), &ticks).await;
     for _ in 0..2 {
         let active = poll_until(TIMEOUT, "an active scheduler", async || fired_by(&client).await).await;
-        let victim = nodes.iter_mut().find(|node| node.name == active).unwrap();
-        victim.child.kill9();
+        let target = nodes.iter_mut().find(|node| node.name == active).unwrap();
+        target.child.kill9();
         let killed = clock(&client).await;
         let next = poll_until(TIMEOUT, "another active scheduler", async || {
             fired_by(&client).await.filter(|next| *next != active)
@@ -57,13 +57,13 @@ async fn another_scheduler_fires_at_once_when_the_active_one_is_killed() {
         // Not by the expiry of the killed node.
         assert!(pause < TimeDelta::seconds(30), "{pause}");
         // A candidate again, at the end of the queue.
-        let victim = nodes.iter_mut().find(|node| node.name == active).unwrap();
-        *victim = Node::start_with(&database, victim.name, &CANDIDATE, "");
+        let target = nodes.iter_mut().find(|node| node.name == active).unwrap();
+        *target = Node::start_with(&database, target.name, &CANDIDATE, "");
     }
     let stop = "UPDATE mainspring.schedule SET paused = true, version = version + 1";
     client.batch_execute(stop).await.unwrap();
     all_end(&client).await;
-    is_sound(&database).await;
+    assert_invariants(&database).await;
     // Each occurrence is an instance, none is left out: it fires all of what is less than a minute late.
     let sql =
         "SELECT count(*), (SELECT (extract(epoch FROM last_occurrence - anchor) * 5)::bigint FROM mainspring.schedule)

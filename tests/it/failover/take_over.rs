@@ -6,7 +6,10 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::support::failpoints::REMOVAL;
-use crate::support::node::{Node, TAKEN_OVER, all_finish, each_exactly_once, go_on, insist, publish, start_walk};
+use crate::support::node::{
+    Node, TAKEN_OVER, assert_each_exactly_once, publish, send_event, send_until_answered, start_walk,
+    wait_until_finished,
+};
 use crate::support::three_nodes::{TOLERANCE, ThreeNodes};
 use crate::support::{Gate, TIMEOUT, TestDatabase, long, poll_until};
 
@@ -20,9 +23,9 @@ async fn claims_of_a_killed_node_are_run_by_the_others() {
     three.holds(dead, 10).await;
     let killed = Instant::now();
     three.nodes[0].child.kill9();
-    three.is_forgotten(dead).await;
+    three.wait_until_removed(dead).await;
     let taken_over = killed.elapsed();
-    three.ends_well(30).await;
+    three.assert_clean_end(30).await;
     println!("taken over in {taken_over:?}, all finished in {:?}", killed.elapsed());
     assert!(taken_over < Duration::from_secs(45), "{taken_over:?}");
     let told = |node: &Node| node.child.stderr().iter().any(|line| line.contains(TAKEN_OVER));
@@ -31,7 +34,7 @@ async fn claims_of_a_killed_node_are_run_by_the_others() {
 }
 
 /// Stops a node at a point, past its tolerance, and lets it go on: it has written nothing meanwhile, and comes back.
-async fn wakes_up_after_a_stop(point: &str) {
+async fn goes_on_after_a_stop(point: &str) {
     let gate = Gate::new();
     let three = ThreeNodes::start(&gate.stalls(point), &TOLERANCE).await;
     let stopped = three.incarnation("one").await.unwrap();
@@ -39,31 +42,31 @@ async fn wakes_up_after_a_stop(point: &str) {
     gate.reached().await;
     three.nodes[0].child.signal("STOP");
     gate.open();
-    three.is_forgotten(stopped).await;
-    all_finish(&three.client, 20).await;
+    three.wait_until_removed(stopped).await;
+    wait_until_finished(&three.client, 20).await;
     three.nodes[0].child.signal("CONT");
     poll_until(TIMEOUT, "the node to come back", async || {
         three.incarnation("one").await.filter(|back| *back > stopped)
     })
     .await;
-    three.ends_well(20).await;
+    three.assert_clean_end(20).await;
     // It works as well as ever.
     let first = three.nodes[0].http.clone().unwrap();
     let mut next = || Some(first.clone());
     let start = json!({"input": {"n": 99}});
-    insist("workflow-definitions/walk/dispatch", "s99", &start, &mut next).await;
-    insist("events/go-99/trigger", "e99", &json!({}), &mut next).await;
-    three.ends_well(21).await;
+    send_until_answered("workflow-definitions/walk/dispatch", "s99", &start, &mut next).await;
+    send_until_answered("events/go-99/trigger", "e99", &json!({}), &mut next).await;
+    three.assert_clean_end(21).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_was_stopped_with_bursts_in_flight_writes_nothing_and_comes_back() {
-    wakes_up_after_a_stop("commit.gathered").await;
+    goes_on_after_a_stop("commit.gathered").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_was_stopped_in_the_middle_of_a_commit_writes_nothing_and_comes_back() {
-    wakes_up_after_a_stop("commit.written").await;
+    goes_on_after_a_stop("commit.written").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -80,7 +83,7 @@ async fn whichever_connection_of_a_node_is_ended_its_work_goes_on() {
                 three.nodes[turn % 2].http.clone()
             };
             start_walk(n, &start, &mut next).await;
-            go_on(n, &mut || addresses.clone()).await;
+            send_event(n, &mut || addresses.clone()).await;
         }
     };
     let faults = async {
@@ -111,7 +114,7 @@ async fn whichever_connection_of_a_node_is_ended_its_work_goes_on() {
         }
     };
     tokio::join!(load, faults);
-    three.ends_well(count as i64).await;
+    three.assert_clean_end(count as i64).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -139,7 +142,7 @@ async fn no_node_expires_when_the_whole_database_stalls() {
     let after: String = three.client.query_one(members, &[]).await.unwrap().get(0);
     assert_eq!(before, after);
     three.load(5).await;
-    three.ends_well(5).await;
+    three.assert_clean_end(5).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -150,14 +153,14 @@ async fn a_third_node_completes_the_removal_that_a_second_one_dies_of() {
         let armed = [&*gate.stalls("burst.before"), "", &format!("{point}=abort")];
         let mut three = ThreeNodes::start_armed(armed, &[]).await;
         let dead = three.incarnation("one").await.unwrap();
-        let heir = three.incarnation("three").await.unwrap();
+        let remover = three.incarnation("three").await.unwrap();
         three.load(8).await;
         three.holds(dead, 1).await;
         three.nodes[0].child.kill9();
         poll_until(TIMEOUT, point, async || three.nodes[2].child.has_ended().then_some(())).await;
-        three.is_forgotten(heir).await;
-        three.is_forgotten(dead).await;
-        three.ends_well(8).await;
+        three.wait_until_removed(remover).await;
+        three.wait_until_removed(dead).await;
+        three.assert_clean_end(8).await;
     }
 }
 
@@ -183,21 +186,21 @@ async fn a_row_that_kills_every_process_is_dead_lettered_alone() {
     for n in 0..count {
         let start = json!({"input": {"n": n}});
         start_walk(n, &start, &mut next).await;
-        go_on(n, &mut next).await;
+        send_event(n, &mut next).await;
         if n == count / 2 {
             let poisoned = json!({"instanceId": "poison", "input": {"n": 1000}});
-            insist("workflow-definitions/walk/dispatch", "poison", &poisoned, &mut next).await;
+            send_until_answered("workflow-definitions/walk/dispatch", "poison", &poisoned, &mut next).await;
         }
     }
-    let letter = poll_until(TIMEOUT, "the row to be dead-lettered", async || {
+    let dead_letter = poll_until(TIMEOUT, "the row to be dead-lettered", async || {
         let query = "SELECT instance_id, crashes, kind::integer FROM mainspring.dead_letter";
         client.query_opt(query, &[]).await.unwrap()
     })
     .await;
-    let letter: (String, i32, i32) = (letter.get(0), letter.get(1), letter.get(2));
-    assert_eq!(letter, ("poison".to_owned(), 3, 0));
-    all_finish(&client, count).await;
-    each_exactly_once(&database, &client, count).await;
+    let dead_letter: (String, i32, i32) = (dead_letter.get(0), dead_letter.get(1), dead_letter.get(2));
+    assert_eq!(dead_letter, ("poison".to_owned(), 3, 0));
+    wait_until_finished(&client, count).await;
+    assert_each_exactly_once(&database, &client, count).await;
     let dead = nodes.iter_mut().filter_map(|node| node.child.has_ended().then_some(()));
     assert_eq!(dead.count(), 3);
 }

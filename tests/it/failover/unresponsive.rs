@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use crate::support::node::{all_finish, go_on, insist, start_walk};
+use crate::support::node::{send_event, send_until_answered, start_walk, wait_until_finished};
 use crate::support::three_nodes::{TOLERANCE, ThreeNodes};
 use crate::support::{Gate, Proxy, TIMEOUT, TestDatabase, long, poll_until};
 
@@ -24,7 +24,7 @@ async fn with_a_proxy(gate: &Gate, settings: &[&str]) -> (Proxy, ThreeNodes) {
 }
 
 /// Starts this many instances that only the first node has claimed; returns the calls that wait for them.
-async fn in_hand(three: &ThreeNodes, first: i64, count: usize) -> JoinSet<Option<u16>> {
+async fn claims_in_flight(three: &ThreeNodes, first: i64, count: usize) -> JoinSet<Option<u16>> {
     let http = three.nodes[0].http.clone().unwrap();
     let mut asks = JoinSet::new();
     for n in 0..count {
@@ -36,7 +36,7 @@ async fn in_hand(three: &ThreeNodes, first: i64, count: usize) -> JoinSet<Option
             answer.ok().map(|answer| answer.status)
         });
         let (event, second) = (format!("events/go-{n}/trigger"), three.nodes[1].http.clone());
-        insist(&event, &format!("e{n}"), &json!({}), &mut || second.clone()).await;
+        send_until_answered(&event, &format!("e{n}"), &json!({}), &mut || second.clone()).await;
     }
     three.holds(first, count as i64).await;
     asks
@@ -66,13 +66,13 @@ async fn comes_back(three: &ThreeNodes, than: i64, count: i64) {
         three.incarnation("one").await.filter(|back| *back > than)
     })
     .await;
-    three.ends_well(count).await;
+    three.assert_clean_end(count).await;
     let first = three.nodes[0].http.clone().unwrap();
     let mut next = || Some(first.clone());
     let start = json!({"input": {"n": 99}});
-    insist("workflow-definitions/walk/dispatch", "s99", &start, &mut next).await;
-    insist("events/go-99/trigger", "e99", &json!({}), &mut next).await;
-    three.ends_well(count + 1).await;
+    send_until_answered("workflow-definitions/walk/dispatch", "s99", &start, &mut next).await;
+    send_until_answered("events/go-99/trigger", "e99", &json!({}), &mut next).await;
+    three.assert_clean_end(count + 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -81,16 +81,16 @@ async fn a_node_with_unresponsive_connections_is_taken_over_writes_nothing_and_c
     let settings = [&CHECK_IN[..], &TOLERANCE, &["--answer-timeout", "12s"]].concat();
     let (proxy, three) = with_a_proxy(&gate, &settings).await;
     let silent = three.incarnation("one").await.unwrap();
-    let asks = in_hand(&three, silent, 20).await;
+    let asks = claims_in_flight(&three, silent, 20).await;
     proxy.stall();
     let stalled = Instant::now();
     // Called before it can detect the fault: every call has a deadline.
     let (took, ()) = tokio::join!(answers_503(&three), async {
-        three.is_forgotten(silent).await;
+        three.wait_until_removed(silent).await;
         is_not_ready(&three).await;
         // It runs what it has claimed, and cannot commit it.
         gate.open();
-        all_finish(&three.client, 20).await;
+        wait_until_finished(&three.client, 20).await;
     });
     println!("a call during the stall was answered after {took:?}");
     assert!(took < TIMEOUT, "{took:?}");
@@ -109,7 +109,7 @@ async fn a_node_with_unresponsive_connections_is_taken_over_writes_nothing_and_c
     println!("a call after the detection was answered after {took:?}");
     // Much less than a statement timeout.
     assert!(took < Duration::from_secs(if long() { 3 } else { 11 }), "{took:?}");
-    proxy.go_on();
+    proxy.resume_traffic();
     comes_back(&three, silent, 20).await;
 }
 
@@ -118,11 +118,11 @@ async fn at_default_settings(fault: impl FnOnce(&Proxy, &ThreeNodes)) -> (Gate, 
     let gate = Gate::new();
     let (proxy, three) = with_a_proxy(&gate, &[]).await;
     let dead = three.incarnation("one").await.unwrap();
-    let _asks = in_hand(&three, dead, 40).await;
+    let _asks = claims_in_flight(&three, dead, 40).await;
     let began = Instant::now();
     fault(&proxy, &three);
     gate.open();
-    three.is_forgotten(dead).await;
+    three.wait_until_removed(dead).await;
     let released = began.elapsed();
     // What it had claimed has begun on other nodes.
     let query = "SELECT count(DISTINCT instance_id) FROM mainspring.journal
@@ -138,14 +138,14 @@ async fn at_default_settings(fault: impl FnOnce(&Proxy, &ThreeNodes)) -> (Gate, 
         elsewhere < Duration::from_secs(if long() { 10 } else { 40 }),
         "{elsewhere:?}"
     );
-    all_finish(&three.client, 40).await;
+    wait_until_finished(&three.client, 40).await;
     (gate, proxy, three, dead)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_is_cut_off_is_taken_over_in_time_with_default_settings() {
     let (_open, proxy, three, dead) = at_default_settings(|proxy, _| proxy.stall()).await;
-    proxy.go_on();
+    proxy.resume_traffic();
     comes_back(&three, dead, 40).await;
 }
 
@@ -178,15 +178,15 @@ async fn one_is_silent(what: &str) {
         let (first, second) = (three.nodes[n % 2].http.clone(), three.nodes[1].http.clone());
         let start = json!({"input": {"n": n}});
         start_walk(n, &start, &mut || first.clone()).await;
-        go_on(n, &mut || second.clone()).await;
+        send_event(n, &mut || second.clone()).await;
     }
-    all_finish(&three.client, 23).await;
+    wait_until_finished(&three.client, 23).await;
     println!(
         "with an unresponsive connection of the {what} all finished after {:?}",
         began.elapsed()
     );
-    proxy.go_on();
-    three.ends_well(23).await;
+    proxy.resume_traffic();
+    three.assert_clean_end(23).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -225,13 +225,13 @@ async fn a_slow_network_breaks_nothing() {
                 let mut next = || http.clone();
                 let start = json!({"input": {"n": n}});
                 start_walk(n, &start, &mut next).await;
-                go_on(n, &mut next).await;
+                send_event(n, &mut next).await;
             }
         }
     });
     futures_util::future::join_all(lanes).await;
     let accepted = began.elapsed();
-    all_finish(&three.client, count as i64).await;
+    wait_until_finished(&three.client, count as i64).await;
     println!(
         "10 ms each way: {count} starts and events accepted in {accepted:?}, finished after {:?} ({:.0} instances/s)",
         began.elapsed(),
@@ -239,5 +239,5 @@ async fn a_slow_network_breaks_nothing() {
     );
     let after: String = three.client.query_one(members, &[]).await.unwrap().get(0);
     assert_eq!(before, after);
-    three.ends_well(count as i64).await;
+    three.assert_clean_end(count as i64).await;
 }

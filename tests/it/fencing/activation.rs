@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::support::node::{Node, all_finish, is_sound};
+use crate::support::node::{Node, assert_invariants, wait_until_finished};
 use crate::support::{Connection, Gate, Http, TIMEOUT, TestDatabase, poll_until};
 
 const STARTS: usize = 100;
@@ -42,7 +42,7 @@ async fn publish(http: &Http, id: &str, strategy: &str) {
 }
 
 /// Starts through one of the routes; whether it was allowed.
-async fn start(http: &Http, door: usize, id: &str, correlation: Option<&str>) -> bool {
+async fn start(http: &Http, route: usize, id: &str, correlation: Option<&str>) -> bool {
     let body = json!({"correlationId": correlation, "definitionId": id});
     let path = match door % 3 {
         0 => format!("workflow-definitions/{id}/execute"),
@@ -71,7 +71,7 @@ async fn count(client: &Connection, sql: &str) -> i64 {
 }
 
 /// Starts a hundred at once, spread over nodes and routes; how many were allowed.
-async fn storm(nodes: &[Http], ids: &[&str], correlations: &[Option<&str>]) -> usize {
+async fn start_many(nodes: &[Http], ids: &[&str], correlations: &[Option<&str>]) -> usize {
     let starts = (0..STARTS).map(|n| {
         let (node, id) = (&nodes[n % nodes.len()], ids[n % ids.len()]);
         start(node, n / 3, id, correlations[n % correlations.len()])
@@ -85,28 +85,28 @@ async fn exactly(strategy: &str, ids: &[&str], correlations: &[Option<&str>], wa
         .into_iter()
         .map(|name| Node::start(&database, name))
         .collect();
-    let doors: Vec<Http> = nodes.iter().map(|node| node.http.clone().unwrap()).collect();
+    let clients: Vec<Http> = nodes.iter().map(|node| node.http.clone().unwrap()).collect();
     let client = database.connect().await;
     for id in ids {
-        publish(&doors[0], id, strategy).await;
+        publish(&clients[0], id, strategy).await;
     }
     let wait = "SELECT count(*) FROM mainspring.bookmark";
     for round in 1..=2 {
-        assert_eq!(storm(&doors, ids, correlations).await, wanted, "{strategy}");
+        assert_eq!(start_many(&clients, ids, correlations).await, wanted, "{strategy}");
         poll_until(TIMEOUT, "all that were allowed to wait", async || {
             (count(&client, wait).await == wanted as i64).then_some(())
         })
         .await;
         let instances = count(&client, "SELECT count(*) FROM mainspring.instance").await;
         assert_eq!(instances, (wanted * round) as i64, "{strategy}");
-        is_sound(&database).await;
+        assert_invariants(&database).await;
         // They end, and new ones may start.
-        doors[2].post("events/end/trigger", &json!({})).await.expect(200);
-        all_finish(&client, instances).await;
+        clients[2].post("events/end/trigger", &json!({})).await.expect(200);
+        wait_until_finished(&client, instances).await;
     }
     let held = count(&client, "SELECT count(*) FROM mainspring.activation").await;
     assert_eq!(held, 0, "{strategy}");
-    is_sound(&database).await;
+    assert_invariants(&database).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -172,10 +172,10 @@ async fn a_singleton_whose_node_is_killed_keeps_its_key_until_it_ends_on_another
     })
     .await;
     other.post("events/end/trigger", &json!({})).await.expect(200);
-    all_finish(&client, 1).await;
+    wait_until_finished(&client, 1).await;
     let said = "SELECT count(*) FROM mainspring.journal WHERE activity_id = 'say' AND event_name = 'Completed'";
     assert_eq!(count(&client, said).await, 1);
     assert!(start(&other, 0, "s", None).await, "it ended, so another may start");
     assert_eq!(count(&client, "SELECT count(*) FROM mainspring.instance").await, 2);
-    is_sound(&database).await;
+    assert_invariants(&database).await;
 }

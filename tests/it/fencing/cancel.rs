@@ -16,7 +16,7 @@ async fn idle() -> TestEngine {
     let database = TestDatabase::create().await;
     let engine = Engine::builder(database.url()).node_id("idle").workers(0);
     let engine = engine.start().await.unwrap();
-    let bench = TestEngine { database, engine };
+    let test = TestEngine { database, engine };
     let text = |value: &str| json!({"typeName": "String", "expression": {"type": "Literal", "value": value}});
     let forever = json!({"typeName": "Boolean", "expression": {"type": "Literal", "value": true}});
     let turn = json!({"type": "Elsa.Sequence", "id": "turn", "activities": [
@@ -24,57 +24,57 @@ async fn idle() -> TestEngine {
         {"type": "Elsa.WriteLine", "id": "effect", "text": text("effect")}
     ]});
     let root = json!({"type": "Elsa.While", "id": "loop", "condition": forever, "body": turn});
-    bench.publish(json!({"definitionId": "loop", "root": root})).await;
-    bench
+    test.publish(json!({"definitionId": "loop", "root": root})).await;
+    test
 }
 
-async fn worker(bench: &TestEngine) -> Engine {
-    let engine = Engine::builder(bench.database.url()).node_id("worker");
+async fn worker(test: &TestEngine) -> Engine {
+    let engine = Engine::builder(test.database.url()).node_id("worker");
     engine.start().await.unwrap()
 }
 
-async fn dispatch(bench: &TestEngine) {
+async fn dispatch(test: &TestEngine) {
     let request = StartRequest {
         instance_id: Some("i".into()),
         ..start("loop")
     };
-    bench.engine.dispatch(request).await.unwrap();
+    test.engine.dispatch(request).await.unwrap();
 }
 
 /// An instance that waits for its event, and no node that runs anything.
-async fn waiting(bench: &TestEngine) {
-    let worker = worker(bench).await;
-    dispatch(bench).await;
-    bench.reaches(&"i".into(), "Suspended").await;
+async fn waiting(test: &TestEngine) {
+    let worker = worker(test).await;
+    dispatch(test).await;
+    test.reaches(&"i".into(), "Suspended").await;
     worker.shutdown().await;
 }
 
-async fn count(bench: &TestEngine, sql: &str) -> i64 {
-    bench.database.connect().await.query_one(sql, &[]).await.unwrap().get(0)
+async fn count(test: &TestEngine, sql: &str) -> i64 {
+    test.database.connect().await.query_one(sql, &[]).await.unwrap().get(0)
 }
 
-async fn accepted(bench: &TestEngine, rows: i64) {
+async fn accepted(test: &TestEngine, rows: i64) {
     poll_until(TIMEOUT, "the rows to be accepted", async || {
-        (count(bench, "SELECT count(*) FROM mainspring.work").await == rows).then_some(())
+        (count(test, "SELECT count(*) FROM mainspring.work").await == rows).then_some(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancel_wins_over_thousands_of_rows_before_it() {
-    let bench = idle().await;
-    waiting(&bench).await;
+    let test = idle().await;
+    waiting(&test).await;
     let id = InstanceId::from("i");
-    let fanout = bench.engine.trigger_event(event("go", Value::Null)).await.unwrap();
+    let fanout = test.engine.trigger_event(event("go", Value::Null)).await.unwrap();
     assert_eq!(fanout.resumed, 1);
     // As 2,499 more publishes leave them.
     let more = "INSERT INTO mainspring.work (tenant_id, instance_id, kind, body)
                 SELECT tenant_id, instance_id, kind, body FROM mainspring.work, generate_series(2, 2500)";
-    let client = bench.database.connect().await;
+    let client = test.database.connect().await;
     assert_eq!(client.execute(more, &[]).await.unwrap(), 2499);
     let resume = {
         let (engine, request) = (
-            bench.engine.clone(),
+            test.engine.clone(),
             ResumeRequest {
                 instance_id: id.clone(),
                 ..ResumeRequest::default()
@@ -82,85 +82,85 @@ async fn a_cancel_wins_over_thousands_of_rows_before_it() {
         );
         tokio::spawn(async move { engine.resume(request).await })
     };
-    accepted(&bench, 2501).await;
+    accepted(&test, 2501).await;
     let cancel = {
-        let (engine, id) = (bench.engine.clone(), id.clone());
+        let (engine, id) = (test.engine.clone(), id.clone());
         tokio::spawn(async move { engine.cancel(&id).await })
     };
-    accepted(&bench, 2502).await;
-    let worker = worker(&bench).await;
+    accepted(&test, 2502).await;
+    let worker = worker(&test).await;
     assert!(cancel.await.unwrap().unwrap());
     let refused = resume.await.unwrap().unwrap_err();
     assert_eq!(refused.code(), "already-resumed");
-    accepted(&bench, 0).await;
-    bench.reaches(&id, "Cancelled").await;
-    assert_eq!(count(&bench, EFFECTS).await, 0, "side effects after the cancel");
+    accepted(&test, 0).await;
+    test.reaches(&id, "Cancelled").await;
+    assert_eq!(count(&test, EFFECTS).await, 0, "side effects after the cancel");
     // Only the resume has a caller; events that matched nothing are not kept for an ended instance.
     let notes = "SELECT count(*) FROM mainspring.unmatched_work";
-    assert_eq!(count(&bench, notes).await, 1);
-    assert_eq!(count(&bench, "SELECT count(*) FROM mainspring.inbox").await, 0);
+    assert_eq!(count(&test, notes).await, 1);
+    assert_eq!(count(&test, "SELECT count(*) FROM mainspring.inbox").await, 0);
     worker.shutdown().await;
-    bench.ends_well().await;
+    test.assert_clean_end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_caller_in_the_same_process_learns_that_its_resume_matched_nothing() {
-    let bench = idle().await;
-    waiting(&bench).await;
+    let test = idle().await;
+    waiting(&test).await;
     let id = InstanceId::from("i");
-    bench.engine.trigger_event(event("go", Value::Null)).await.unwrap();
+    test.engine.trigger_event(event("go", Value::Null)).await.unwrap();
     let more = "INSERT INTO mainspring.work (tenant_id, instance_id, kind, body, available_at)
                 SELECT tenant_id, instance_id, kind, body, now() + interval '1 hour'
                 FROM mainspring.work, generate_series(1, 150)";
-    let client = bench.database.connect().await;
+    let client = test.database.connect().await;
     client.execute(more, &[]).await.unwrap();
     // A node that claims nothing, as its only row is not due, and accepts all the same.
     let later = "UPDATE mainspring.work SET available_at = now() + interval '1 hour'";
     client.execute(later, &[]).await.unwrap();
-    let worker = worker(&bench).await;
+    let worker = worker(&test).await;
     let waits = {
         let request = ResumeRequest {
             instance_id: id.clone(),
             ..ResumeRequest::default()
         };
-        let gate = bench.database.connect().await;
+        let gate = test.database.connect().await;
         // Holds the lock of the row, so that no claim gets it.
         gate.batch_execute("BEGIN; LOCK TABLE mainspring.timer IN SHARE ROW EXCLUSIVE MODE")
             .await
             .unwrap();
         let engine = worker.clone();
         let waits = tokio::spawn(async move { engine.resume(request).await });
-        accepted(&bench, 152).await;
+        accepted(&test, 152).await;
         client.execute(later, &[]).await.unwrap();
         gate.batch_execute("ROLLBACK").await.unwrap();
         waits
     };
     assert!(worker.cancel(&id).await.unwrap());
     assert_eq!(waits.await.unwrap().unwrap_err().code(), "already-resumed");
-    accepted(&bench, 0).await;
-    assert_eq!(count(&bench, EFFECTS).await, 0);
+    accepted(&test, 0).await;
+    assert_eq!(count(&test, EFFECTS).await, 0);
     worker.shutdown().await;
-    bench.ends_well().await;
+    test.assert_clean_end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancel_includes_a_start_that_two_processes_died_with() {
-    let bench = idle().await;
+    let test = idle().await;
     let id = InstanceId::from("i");
-    dispatch(&bench).await;
-    let client = bench.database.connect().await;
+    dispatch(&test).await;
+    let client = test.database.connect().await;
     let suspect = "UPDATE mainspring.work SET crashes = 2";
     assert_eq!(client.execute(suspect, &[]).await.unwrap(), 1);
     let cancel = {
-        let (engine, id) = (bench.engine.clone(), id.clone());
+        let (engine, id) = (test.engine.clone(), id.clone());
         tokio::spawn(async move { engine.cancel(&id).await })
     };
-    accepted(&bench, 2).await;
-    let worker = worker(&bench).await;
+    accepted(&test, 2).await;
+    let worker = worker(&test).await;
     assert!(cancel.await.unwrap().unwrap());
-    bench.reaches(&id, "Cancelled").await;
+    test.reaches(&id, "Cancelled").await;
     let ran = "SELECT count(*) FROM mainspring.journal WHERE activity_id = 'wait'";
-    assert_eq!(count(&bench, ran).await, 0, "it has begun");
+    assert_eq!(count(&test, ran).await, 0, "it has begun");
     worker.shutdown().await;
-    bench.ends_well().await;
+    test.assert_clean_end().await;
 }

@@ -3,28 +3,28 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::node::{Node, is_sound};
+use crate::support::node::{Node, assert_invariants};
 use crate::support::{Answer, Connection, Gate, Http, TIMEOUT, TestDatabase, poll_until};
 
 /// A node that runs everything and stalls at a failpoint, and a node without workers.
-struct Pair {
+struct TwoNodes {
     database: TestDatabase,
     client: Connection,
     gate: Gate,
     runner: Node,
-    _door: Node,
+    _api: Node,
     at_runner: Http,
-    at_door: Http,
+    at_api: Http,
 }
 
-impl Pair {
+impl TwoNodes {
     async fn new(point: &str, passage: u32) -> Self {
         let database = TestDatabase::create().await;
         let gate = Gate::new();
         let stall = format!("{}@{passage}", gate.stalls(point));
         let runner = Node::start_with(&database, "runner", &["--check-in", "200ms", "--log", "debug"], &stall);
-        let door = Node::start_with(&database, "door", &["--check-in", "200ms", "--workers", "0"], "");
-        let (at_runner, at_door) = (runner.http.clone().unwrap(), door.http.clone().unwrap());
+        let api = Node::start_with(&database, "api-node", &["--check-in", "200ms", "--workers", "0"], "");
+        let (at_runner, at_api) = (runner.http.clone().unwrap(), api.http.clone().unwrap());
         let line = |id: &str| {
             json!({"type": "Elsa.WriteLine", "id": id, "text": {"typeName": "String", "expression":
                 {"type": "Literal", "value": id}}})
@@ -33,7 +33,7 @@ impl Pair {
             {"type": "Literal", "value": "go"}}});
         let model = json!({"definitionId": "w", "root": {"type": "Elsa.Sequence", "id": "root",
             "activities": [line("before"), wait, line("after")]}});
-        at_door
+        at_api
             .post("workflow-definitions", &json!({"model": model, "publish": true}))
             .await
             .expect(200);
@@ -43,9 +43,9 @@ impl Pair {
             client,
             gate,
             runner,
-            _door: door,
+            _api: api,
             at_runner,
-            at_door,
+            at_api,
         }
     }
 
@@ -70,7 +70,7 @@ impl Pair {
 
     /// Both nodes show the instance as cancelled, and the activity has not completed.
     async fn is_cancelled(&self, id: &str, not_done: &str) {
-        for http in [&self.at_door, &self.at_runner] {
+        for http in [&self.at_api, &self.at_runner] {
             let instance = http.get(&format!("workflow-instances/{id}")).await.expect(200);
             assert_eq!(instance["subStatus"], "Cancelled", "{instance}");
             assert_eq!(instance["correlationId"], "c", "{instance}");
@@ -80,17 +80,17 @@ impl Pair {
         );
         assert_eq!(self.count(&done).await, 0);
         assert_eq!(self.count("SELECT count(*) FROM mainspring.work").await, 0);
-        is_sound(&self.database).await;
+        assert_invariants(&self.database).await;
     }
 
     /// Requests a cancel and does not wait for the answer.
     fn cancels(&self, id: &str) -> tokio::task::JoinHandle<Answer> {
-        let (http, path) = (self.at_door.clone(), format!("cancel/workflow-instances/{id}"));
+        let (http, path) = (self.at_api.clone(), format!("cancel/workflow-instances/{id}"));
         tokio::spawn(async move { http.post(&path, &json!({})).await })
     }
 
     async fn delete(&self, id: &str) -> Answer {
-        self.at_door.delete(&format!("workflow-instances/{id}")).await
+        self.at_api.delete(&format!("workflow-instances/{id}")).await
     }
 
     /// No table has anything of any instance.
@@ -109,33 +109,33 @@ impl Pair {
             let left = self.count(&format!("SELECT count(*) FROM mainspring.{table}")).await;
             assert_eq!(left, 0, "{table}");
         }
-        is_sound(&self.database).await;
+        assert_invariants(&self.database).await;
     }
 }
 
 /// A burst that would not end otherwise, as the gate stays closed until it has stopped.
 async fn stops(passage: u32, not_done: &str) {
-    let pair = Pair::new("burst.running", passage).await;
-    let id = pair.start().await;
+    let two = TwoNodes::new("burst.running", passage).await;
+    let id = two.start().await;
     if passage > 1 {
-        pair.waits().await;
-        pair.at_door.post("events/go/trigger", &json!({})).await.expect(200);
+        two.waits().await;
+        two.at_api.post("events/go/trigger", &json!({})).await.expect(200);
     }
-    pair.gate.reached().await;
-    let cancels = pair.cancels(&id);
+    two.gate.reached().await;
+    let cancels = two.cancels(&id);
     poll_until(TIMEOUT, "the burst to stop", async || {
-        let said = pair.runner.child.stderr().join("\n");
+        let said = two.runner.child.stderr().join("\n");
         said.contains("the instance was cancelled or deleted; its burst stops")
             .then_some(())
     })
     .await;
     // For the burst that carries out the cancel.
-    pair.gate.open();
+    two.gate.open();
     cancels.await.unwrap().expect(200);
-    pair.is_cancelled(&id, not_done).await;
+    two.is_cancelled(&id, not_done).await;
     // Cancelling twice is as good as once.
-    pair.cancels(&id).await.unwrap().expect(200);
-    assert_eq!(pair.cancels("unknown").await.unwrap().status, 404);
+    two.cancels(&id).await.unwrap().expect(200);
+    assert_eq!(two.cancels("unknown").await.unwrap().status, 404);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -150,22 +150,22 @@ async fn a_cancel_stops_the_first_burst_elsewhere() {
 
 /// A burst that has come to its end, and is about to commit when it is cancelled.
 async fn refused_at_its_commit(passage: u32, not_done: &str) {
-    let pair = Pair::new("burst.after", passage).await;
-    let id = pair.start().await;
+    let two = TwoNodes::new("burst.after", passage).await;
+    let id = two.start().await;
     if passage > 1 {
-        pair.waits().await;
-        pair.at_door.post("events/go/trigger", &json!({})).await.expect(200);
+        two.waits().await;
+        two.at_api.post("events/go/trigger", &json!({})).await.expect(200);
     }
-    pair.gate.reached().await;
-    let cancels = pair.cancels(&id);
+    two.gate.reached().await;
+    let cancels = two.cancels(&id);
     poll_until(TIMEOUT, "the cancel to be accepted", async || {
         let accepted = "SELECT count(*) FROM mainspring.work WHERE kind = 3";
-        (pair.count(accepted).await == 1).then_some(())
+        (two.count(accepted).await == 1).then_some(())
     })
     .await;
-    pair.gate.open();
+    two.gate.open();
     cancels.await.unwrap().expect(200);
-    pair.is_cancelled(&id, not_done).await;
+    two.is_cancelled(&id, not_done).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -186,24 +186,24 @@ async fn a_delete_ends_a_running_burst_and_answers_its_caller() {
         (1, "burst.running"),
         (2, "burst.running"),
     ] {
-        let pair = Pair::new(point, passage).await;
+        let two = TwoNodes::new(point, passage).await;
         let id = "mine".to_owned();
-        let http = pair.at_runner.clone();
+        let http = two.at_runner.clone();
         let execute = {
             let start = json!({"instanceId": "mine", "correlationId": "c"});
             http.post("workflow-definitions/w/dispatch", &start).await.expect(200);
             if passage > 1 {
-                pair.waits().await;
+                two.waits().await;
             } else {
-                pair.gate.reached().await;
+                two.gate.reached().await;
             }
             let path = format!("workflow-instances/{id}/resume");
             tokio::spawn(async move { http.post(&path, &json!({})).await })
         };
         if passage > 1 {
-            pair.gate.reached().await;
+            two.gate.reached().await;
         }
-        assert_eq!(pair.delete(&id).await.status, 204);
+        assert_eq!(two.delete(&id).await.status, 204);
         // The gate is closed: the burst has not ended, but the caller has its answer.
         let answer = execute.await.unwrap();
         if passage > 1 {
@@ -215,43 +215,43 @@ async fn a_delete_ends_a_running_burst_and_answers_its_caller() {
             // Before its first commit there was nothing to resume.
             assert!([404, 409].contains(&answer.status), "{}", answer.body);
         }
-        pair.nothing_is_left().await;
-        pair.gate.open();
+        two.nothing_is_left().await;
+        two.gate.open();
         // Whatever the burst does now, it writes nothing; this one runs behind it.
         let again = json!({"correlationId": "c"});
-        pair.at_runner
+        two.at_runner
             .post("workflow-definitions/w/execute", &again)
             .await
             .expect(200);
-        assert_eq!(pair.count("SELECT count(*) FROM mainspring.instance").await, 1);
-        let other = pair
+        assert_eq!(two.count("SELECT count(*) FROM mainspring.instance").await, 1);
+        let other = two
             .count("SELECT count(*) FROM mainspring.journal WHERE instance_id = 'mine'")
             .await;
         assert_eq!(other, 0);
-        let answer = pair.delete(&id).await;
+        let answer = two.delete(&id).await;
         assert_eq!(
             (answer.status, &answer.body["code"]),
             (404, &json!("instance-not-found"))
         );
-        is_sound(&pair.database).await;
+        assert_invariants(&two.database).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_execute_on_another_node_is_answered_after_the_delete() {
-    let pair = Pair::new("burst.after", 1).await;
-    let http = pair.at_runner.clone();
+    let two = TwoNodes::new("burst.after", 1).await;
+    let http = two.at_runner.clone();
     let execute = tokio::spawn(async move { http.post("workflow-definitions/w/execute", &json!({})).await });
-    pair.gate.reached().await;
-    let id: String = pair
+    two.gate.reached().await;
+    let id: String = two
         .client
         .query_one("SELECT instance_id FROM mainspring.work", &[])
         .await
         .unwrap()
         .get(0);
     let deleted = json!({"ids": [id, "unknown"]});
-    let answer = pair
-        .at_door
+    let answer = two
+        .at_api
         .post("bulk-actions/delete/workflow-instances/by-id", &deleted);
     assert_eq!(answer.await.expect(200), json!({"deleted": 1}));
     let answer = execute.await.unwrap();
@@ -259,7 +259,7 @@ async fn an_execute_on_another_node_is_answered_after_the_delete() {
         (answer.status, &answer.body["code"]),
         (404, &json!("instance-not-found"))
     );
-    pair.nothing_is_left().await;
+    two.nothing_is_left().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -292,22 +292,22 @@ async fn a_node_killed_in_the_middle_of_a_delete_has_deleted_all_or_nothing() {
             let left: i64 = client.query_one(&count, &[]).await.unwrap().get(0);
             assert_eq!(left, 0, "{point} {table}");
         }
-        is_sound(&database).await;
+        assert_invariants(&database).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bulk_actions_affect_exactly_the_selected_instances() {
-    let pair = Pair::new("never", 1).await;
+    let two = TwoNodes::new("never", 1).await;
     let mut ids = Vec::new();
     for _ in 0..4 {
-        ids.push(pair.start().await);
+        ids.push(two.start().await);
     }
     poll_until(TIMEOUT, "all to wait", async || {
-        (pair.count("SELECT count(*) FROM mainspring.bookmark").await == 4).then_some(())
+        (two.count("SELECT count(*) FROM mainspring.bookmark").await == 4).then_some(())
     })
     .await;
-    let http = &pair.at_runner;
+    let http = &two.at_runner;
     let cancel = "bulk-actions/cancel/workflow-instances";
     let one = json!({"ids": [ids[0], "unknown"]});
     assert_eq!(http.post(cancel, &one).await.expect(200), json!({"cancelled": 1}));
@@ -332,7 +332,7 @@ async fn bulk_actions_affect_exactly_the_selected_instances() {
     assert_eq!(http.post(delete, &two).await.expect(200), json!({"deleted": 2}));
     let all = json!({"workflowDefinitionIds": ["w"]});
     assert_eq!(http.post(delete, &all).await.expect(200), json!({"deleted": 2}));
-    pair.nothing_is_left().await;
+    two.nothing_is_left().await;
     assert_eq!(
         http.get(&format!("workflow-instances/{}", ids[0])).await.body["code"],
         Value::from("instance-not-found")

@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use crate::support::node::{Node, all_finish, each_exactly_once, insist, publish};
+use crate::support::node::{Node, assert_each_exactly_once, publish, send_until_answered, wait_until_finished};
 use crate::support::{Gate, TIMEOUT, TestDatabase, poll_until};
 
 /// Stalls a node at a point, deletes its row, lets it go on: nothing of the old incarnation is written, and the process
 /// comes back under a new one and finishes the work.
-async fn wakes_up_dead(point: &str) {
+async fn goes_on_after_expiry(point: &str) {
     let database = TestDatabase::create().await;
     let gate = Gate::new();
     let node = Node::start_armed(&database, "one", &gate.stalls(point)).await;
@@ -32,22 +32,22 @@ async fn wakes_up_dead(point: &str) {
     })
     .await;
     assert!(alive > dead);
-    insist("events/go-1/trigger", "e1", &json!({}), &mut || Some(http.clone())).await;
-    all_finish(&client, 1).await;
-    each_exactly_once(&database, &client, 1).await;
+    send_until_answered("events/go-1/trigger", "e1", &json!({}), &mut || Some(http.clone())).await;
+    wait_until_finished(&client, 1).await;
+    assert_each_exactly_once(&database, &client, 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_expired_node_that_goes_on_with_a_finished_burst_writes_nothing() {
-    wakes_up_dead("commit.gathered").await;
+    goes_on_after_expiry("commit.gathered").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_expired_node_that_goes_on_within_a_burst_writes_nothing() {
-    wakes_up_dead("burst.before").await;
+    goes_on_after_expiry("burst.before").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_expired_node_that_goes_on_with_fresh_claims_runs_nothing_twice() {
-    wakes_up_dead("claim.after").await;
+    goes_on_after_expiry("claim.after").await;
 }

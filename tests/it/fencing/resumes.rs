@@ -3,21 +3,21 @@
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::support::node::{Node, is_sound};
+use crate::support::node::{Node, assert_invariants};
 use crate::support::{Answer, Connection, Gate, Http, TIMEOUT, TestDatabase, poll_until};
 
 /// As `store::claim` has it: the most rows that one burst consumes.
 const PER_BURST: usize = 100;
 
-struct ThreeNodes {
+struct ResumeCluster {
     database: TestDatabase,
     client: Connection,
     gate: Gate,
     nodes: Vec<Node>,
-    doors: Vec<Http>,
+    clients: Vec<Http>,
 }
 
-impl ThreeNodes {
+impl ResumeCluster {
     /// One node, which may stall in the middle of its second burst; the others join later.
     async fn new(stalls: bool, model: Value) -> Self {
         let database = TestDatabase::create().await;
@@ -25,8 +25,9 @@ impl ThreeNodes {
         let settings = ["--check-in", "200ms", "--log", "debug"];
         let stall = format!("{}@2", gate.stalls("burst.running"));
         let first = Node::start_with(&database, "one", &settings, if stalls { &stall } else { "" });
-        let door = first.http.clone().unwrap();
-        door.post("workflow-definitions", &json!({"model": model, "publish": true}))
+        let client = first.http.clone().unwrap();
+        client
+            .post("workflow-definitions", &json!({"model": model, "publish": true}))
             .await
             .expect(200);
         let client = database.connect().await;
@@ -35,7 +36,7 @@ impl ThreeNodes {
             client,
             gate,
             nodes: vec![first],
-            doors: vec![door],
+            clients: vec![client],
         }
     }
 
@@ -43,13 +44,13 @@ impl ThreeNodes {
         for name in ["two", "three"] {
             let settings = ["--check-in", "200ms", "--log", "debug"];
             let node = Node::start_with(&self.database, name, &settings, "");
-            self.doors.push(node.http.clone().unwrap());
+            self.clients.push(node.http.clone().unwrap());
             self.nodes.push(node);
         }
     }
 
     async fn start(&self) -> String {
-        let answer = self.doors[0].post("workflow-definitions/r/execute", &json!({})).await;
+        let answer = self.clients[0].post("workflow-definitions/r/execute", &json!({})).await;
         let state = answer.expect(200);
         state["workflowState"]["id"].as_str().unwrap().to_owned()
     }
@@ -107,11 +108,11 @@ fn exactly_one_ran(answers: &[Answer]) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_simultaneous_resumes_on_three_nodes_one_runs() {
-    let mut three = ThreeNodes::new(false, once()).await;
+    let mut three = ResumeCluster::new(false, once()).await;
     three.join();
     for round in 1..=10 {
         let id = three.start().await;
-        let answers = join_all(three.doors.iter().map(|http| resume(http, &id, json!({})))).await;
+        let answers = join_all(three.clients.iter().map(|http| resume(http, &id, json!({})))).await;
         exactly_one_ran(&answers);
         let done = "SELECT count(*) FROM mainspring.journal WHERE activity_id = 'after' AND event_name = 'Completed'";
         assert_eq!(three.count(done).await, round);
@@ -122,21 +123,21 @@ async fn of_simultaneous_resumes_on_three_nodes_one_runs() {
         })
         .await;
     }
-    is_sound(&three.database).await;
+    assert_invariants(&three.database).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_resume_of_what_another_node_is_resuming_gets_already_resumed() {
-    let mut three = ThreeNodes::new(true, once()).await;
+    let mut three = ResumeCluster::new(true, once()).await;
     let id = three.start().await;
     let first = {
-        let (http, id) = (three.doors[0].clone(), id.clone());
+        let (http, id) = (three.clients[0].clone(), id.clone());
         tokio::spawn(async move { resume(&http, &id, json!({})).await })
     };
     three.gate.reached().await;
     three.join();
     let second = {
-        let (http, id) = (three.doors[1].clone(), id.clone());
+        let (http, id) = (three.clients[1].clone(), id.clone());
         tokio::spawn(async move { resume(&http, &id, json!({})).await })
     };
     let contended = format!("Lock acquisition failed; resume already in progress for workflow {id}");
@@ -159,12 +160,12 @@ async fn a_resume_of_what_another_node_is_resuming_gets_already_resumed() {
             .count();
         assert!(told <= 1, "{} told {told} times", node.name);
     }
-    is_sound(&three.database).await;
+    assert_invariants(&three.database).await;
 }
 
 /// 200 resumes on three nodes, all of them pending when the burst of the first one goes on.
 async fn two_hundred(model: Value, bodies: Vec<Value>) -> Vec<Answer> {
-    let mut three = ThreeNodes::new(true, model).await;
+    let mut three = ResumeCluster::new(true, model).await;
     let id = three.start().await;
     let bodies = if bodies.is_empty() {
         let ids = "SELECT array_agg(id ORDER BY id) FROM mainspring.bookmark";
@@ -179,10 +180,10 @@ async fn two_hundred(model: Value, bodies: Vec<Value>) -> Vec<Answer> {
         let (http, id) = (http.clone(), id.clone());
         tokio::spawn(async move { resume(&http, &id, body).await })
     };
-    let mut answers = vec![spawn(&three.doors[0], bodies.next().unwrap())];
+    let mut answers = vec![spawn(&three.clients[0], bodies.next().unwrap())];
     three.gate.reached().await;
     three.join();
-    answers.extend(bodies.enumerate().map(|(n, body)| spawn(&three.doors[n % 3], body)));
+    answers.extend(bodies.enumerate().map(|(n, body)| spawn(&three.clients[n % 3], body)));
     poll_until(TIMEOUT, "all to be accepted", async || {
         let pending = three.count("SELECT count(*) FROM mainspring.work").await;
         (pending == count as i64).then_some(())
@@ -201,7 +202,7 @@ async fn two_hundred(model: Value, bodies: Vec<Value>) -> Vec<Answer> {
         "the lock was taken {held} times for {bursts} bursts"
     );
     assert_eq!(three.count("SELECT count(*) FROM mainspring.work").await, 0);
-    is_sound(&three.database).await;
+    assert_invariants(&three.database).await;
     answers
 }
 

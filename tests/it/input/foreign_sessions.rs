@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tokio_postgres::{Client, NoTls};
 
-use crate::support::node::{Node, all_finish, go_on, is_sound, publish, start_walk};
+use crate::support::node::{Node, assert_invariants, publish, send_event, start_walk, wait_until_finished};
 use crate::support::{Child, Server, TIMEOUT, TestDatabase, poll_until};
 
 /// Computes the key of a lock by its documented rule.
@@ -15,7 +15,7 @@ async fn squat(client: &Client, parts: &[&str]) {
 }
 
 fn names_it(said: &str, process: i32) -> bool {
-    said.contains(&process.to_string()) && said.contains("outsider")
+    said.contains(&process.to_string()) && said.contains("foreign_role")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -26,31 +26,39 @@ async fn a_foreign_session_that_holds_a_lock_key_is_reported() {
     publish(node.http.as_ref().unwrap()).await;
     let owner = database.connect().await;
     owner
-        .batch_execute("CREATE ROLE outsider LOGIN PASSWORD 'o'")
+        .batch_execute("CREATE ROLE foreign_role LOGIN PASSWORD 'o'")
         .await
         .unwrap();
-    let url = format!("postgres://outsider:o@127.0.0.1:{}/{}", server.port(), database.name());
-    let (outsider, driver) = tokio_postgres::connect(&url, NoTls).await.unwrap();
+    let url = format!(
+        "postgres://foreign_role:o@127.0.0.1:{}/{}",
+        server.port(),
+        database.name()
+    );
+    let (foreign_role, driver) = tokio_postgres::connect(&url, NoTls).await.unwrap();
     let driver = tokio::spawn(driver);
-    let process: i32 = outsider.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
+    let process: i32 = foreign_role
+        .query_one("SELECT pg_backend_pid()", &[])
+        .await
+        .unwrap()
+        .get(0);
     // It calls itself a node.
-    outsider
+    foreign_role
         .batch_execute(
             "SELECT set_config('application_name',
                                'mainspring/' || substr(encode(sha256('mainspring'), 'hex'), 1, 8) || '/1/one', false)",
         )
         .await
         .unwrap();
-    squat(&outsider, &["mainspring", "instance", "", "held"]).await;
-    squat(&outsider, &["mainspring", "node", "two"]).await;
+    squat(&foreign_role, &["mainspring", "instance", "", "held"]).await;
+    squat(&foreign_role, &["mainspring", "node", "two"]).await;
     let class =
         "SELECT pg_advisory_lock(('x' || substr(encode(sha256('mainspring'), 'hex'), 1, 8))::bit(32)::integer, 7)";
-    outsider.query(class, &[]).await.unwrap();
+    foreign_role.query(class, &[]).await.unwrap();
 
     let http = node.http.clone();
     let mut next = || http.clone();
     start_walk(1, &json!({"instanceId": "held", "input": {"n": 1}}), &mut next).await;
-    go_on(1, &mut next).await;
+    send_event(1, &mut next).await;
     // A list of locks names it, by the instance that waits for it, and one of those that nodes exclude each other with.
     poll_until(TIMEOUT, "the list of locks to name the holder", async || {
         let listed = node.http.as_ref()?.get("cluster/locks").await.expect(200);
@@ -58,7 +66,7 @@ async fn a_foreign_session_that_holds_a_lock_key_is_reported() {
         let foreign = |name: &str| {
             items.iter().any(|item| {
                 item["foreign"]["processId"] == process
-                    && item["foreign"]["user"] == "outsider"
+                    && item["foreign"]["user"] == "foreign_role"
                     && item["nodeId"].is_null()
                     && item["name"].as_str().is_some_and(|is| is.starts_with(name))
             })
@@ -96,7 +104,7 @@ async fn a_foreign_session_that_holds_a_lock_key_is_reported() {
         .query("SELECT pg_terminate_backend($1)", &[&process])
         .await
         .unwrap();
-    all_finish(&owner, 1).await;
+    wait_until_finished(&owner, 1).await;
     driver.abort();
-    is_sound(&database).await;
+    assert_invariants(&database).await;
 }

@@ -12,32 +12,32 @@ use crate::support::{Server, TIMEOUT, TestDatabase, poll_until};
 async fn a_role_that_may_only_connect_cannot_forge_a_hint_that_stops_a_burst() {
     let server = Server::start().await;
     let database = TestDatabase::create_on(&server.url()).await;
-    let (bench, count, permits) = gated_on(database).await;
-    let id = bench.engine.dispatch(start("gated")).await.unwrap();
+    let (test, count, permits) = gated_on(database).await;
+    let id = test.engine.dispatch(start("gated")).await.unwrap();
     entered(&count, 1).await;
-    let owner = bench.database.connect().await;
+    let owner = test.database.connect().await;
     owner
-        .batch_execute("CREATE ROLE outsider LOGIN PASSWORD 'o'; SET search_path = mainspring")
+        .batch_execute("CREATE ROLE foreign_role LOGIN PASSWORD 'o'; SET search_path = mainspring")
         .await
         .unwrap();
     let url = format!(
-        "postgres://outsider:o@127.0.0.1:{}/{}",
+        "postgres://foreign_role:o@127.0.0.1:{}/{}",
         server.port(),
-        bench.database.name()
+        test.database.name()
     );
-    let (outsider, driver) = tokio_postgres::connect(&url, NoTls).await.unwrap();
+    let (foreign_role, driver) = tokio_postgres::connect(&url, NoTls).await.unwrap();
     let driver = tokio::spawn(driver);
-    let refused = outsider.query_one("SELECT mainspring.channel_name('w')", &[]).await;
+    let refused = foreign_role.query_one("SELECT mainspring.channel_name('w')", &[]).await;
     assert!(refused.is_err(), "a foreign role can compute the names of channels");
     let forged = json!({"from": "x", "no": 1, "cancelled": [id.as_str()]}).to_string();
     let everywhere = "SELECT pg_notify('mainspring_' || kind || '_' || name, $1)
                       FROM unnest(array['lock', 'w', 's', 'a', 'signal', 'wake']) kind,
                            unnest(array['mainspring', substr(encode(sha256('mainspring'), 'hex'), 1, 8),
                                         substr(encode(sha256('w'), 'hex'), 1, 32)]) name";
-    outsider.query(everywhere, &[&forged]).await.unwrap();
+    foreign_role.query(everywhere, &[&forged]).await.unwrap();
     // Notifications arrive in order, and this request is one: its answer follows the forged ones.
     poll_until(TIMEOUT, "the node to answer a question", async || {
-        let locks = bench.engine.cluster_locks(Default::default()).await.unwrap();
+        let locks = test.engine.cluster_locks(Default::default()).await.unwrap();
         locks.items.iter().any(|lock| lock.held_ms.is_some()).then_some(())
     })
     .await;
@@ -47,8 +47,8 @@ async fn a_role_that_may_only_connect_cannot_forge_a_hint_that_stops_a_burst() {
     owner.query(known, &[&forged]).await.unwrap();
     entered(&count, 2).await;
     permits.add_permits(10);
-    bench.finishes(&id).await;
-    drop(outsider);
+    test.finishes(&id).await;
+    drop(foreign_role);
     driver.abort();
-    bench.ends_well().await;
+    test.assert_clean_end().await;
 }

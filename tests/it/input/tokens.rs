@@ -144,12 +144,12 @@ async fn the_holder_of_a_token_uses_no_idempotency_key_of_a_client() {
         made.expect(200)["path"].as_str().unwrap().to_owned()
     };
     let key = [("idempotency-key", "the-clients-key")];
-    let stranger = Http::new(&format!("http://{}", node.address));
+    let client = Http::new(&format!("http://{}", node.address));
     let (theirs, other) = (token(&theirs).await, token(&other).await);
     // The holder of one token uses a key, again, and takes it neither from another holder nor from the client.
     for path in [&theirs, &theirs, &other] {
         let body = json!({"input": {"mine": 1}});
-        let answer = stranger.send(Method::POST, path, &key, Some(&body)).await.unwrap();
+        let answer = client.send(Method::POST, path, &key, Some(&body)).await.unwrap();
         answer.expect(200);
     }
     let path = format!("workflow-instances/{ours}/resume");
@@ -161,20 +161,20 @@ async fn the_holder_of_a_token_uses_no_idempotency_key_of_a_client() {
     assert_eq!(answer.expect(200)["workflowState"]["status"], "Finished");
     // The same key with another request of the same token is refused, as ever.
     let body = json!({"input": {"mine": 2}});
-    let reused = stranger.send(Method::POST, &theirs, &key, Some(&body)).await.unwrap();
+    let reused = client.send(Method::POST, &theirs, &key, Some(&body)).await.unwrap();
     assert_eq!(
         (reused.status, &reused.body["code"]),
         (422, &json!("idempotency-key-reused"))
     );
-    node.is_sound();
+    node.assert_invariants();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn forged_tokens_are_counted_and_do_not_fill_the_log() {
     let node = SingleNode::with_key(&[]).await;
-    let stranger = Http::new(&format!("http://{}", node.address));
+    let client = Http::new(&format!("http://{}", node.address));
     for _ in 0..50 {
-        assert_eq!(stranger.get("/workflows/resume/v1.e30.AAAA").await.status, 400);
+        assert_eq!(client.get("/workflows/resume/v1.e30.AAAA").await.status, 400);
     }
     let told = poll_until(LONG_TIMEOUT, "the log to count them", async || {
         let lines = node.child.stderr();

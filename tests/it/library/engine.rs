@@ -73,10 +73,10 @@ async fn a_drain_that_releases_a_burst_counts_as_an_attempt() {
     let engine = node("second").start().await.unwrap();
     until_seen(&attempts, 3).await;
     attempts.permits.add_permits(2);
-    let bench = TestEngine { database, engine };
-    bench.finishes(&id).await;
+    let test = TestEngine { database, engine };
+    test.finishes(&id).await;
     assert_eq!(attempts.seen(), [1, 1, 2, 2]);
-    bench.ends_well().await;
+    test.assert_clean_end().await;
 }
 
 /// Waits once, and notes which version of the type goes on.
@@ -136,24 +136,24 @@ async fn an_instance_never_goes_on_with_another_version_of_an_activity() {
     assert!(refused.fields()[0].1.contains("in version 1"), "{refused}");
 
     let old = node("old-again", 1).start().await.unwrap();
-    let bench = TestEngine { database, engine: new };
-    bench.finishes(&id).await;
+    let test = TestEngine { database, engine: new };
+    test.finishes(&id).await;
     assert_eq!(*ran.lock().unwrap(), [1]);
     old.shutdown().await;
-    bench.ends_well().await;
+    test.assert_clean_end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_equal_definition_makes_no_new_version() {
-    let bench = TestEngine::new().await;
-    let engine = &bench.engine;
+    let test = TestEngine::new().await;
+    let engine = &test.engine;
     let model = |text: &str| {
         let root = json!({"type": "Elsa.WriteLine", "id": "line", "text": text});
         WorkflowDefinition::from_value(json!({"definitionId": "same", "name": "Same", "root": root})).unwrap()
     };
     let first = engine.save(model("a"), true).await.unwrap();
     assert!(!first.already_published);
-    let client = bench.database.connect().await;
+    let client = test.database.connect().await;
     let revision = async || {
         let revision = client
             .query_one("SELECT revision FROM mainspring.revision", &[])
@@ -194,17 +194,17 @@ async fn an_equal_definition_makes_no_new_version() {
         .await
         .unwrap();
     assert_eq!(named.definition["version"], 3);
-    bench.ends_well().await;
+    test.assert_clean_end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_to_a_faulted_instance_says_so() {
-    let bench = TestEngine::new().await;
-    let engine = &bench.engine;
+    let test = TestEngine::new().await;
+    let engine = &test.engine;
     let waits = |id: &str, name: &str| json!({"type": "Elsa.Event", "id": id, "eventName": name});
     let fails = json!({"type": "Elsa.Fault", "id": "broken", "message": "no such order"});
     let both = json!({"type": "Elsa.Sequence", "id": "both", "activities": [waits("event", "Go"), fails]});
-    bench.publish(json!({"definitionId": "fails", "root": both})).await;
+    test.publish(json!({"definitionId": "fails", "root": both})).await;
     let id = engine.execute(start("fails")).await.unwrap().instance_id;
     let go = EventRequest {
         instance_id: Some(id.clone()),
@@ -216,7 +216,7 @@ async fn a_call_to_a_faulted_instance_says_so() {
     };
     let first = engine.trigger_event(go.clone()).await.unwrap();
     assert_eq!(first.resumed, 1);
-    bench.reaches(&id, "Faulted").await;
+    test.reaches(&id, "Faulted").await;
 
     let resume = ResumeRequest {
         instance_id: id.clone(),
@@ -243,7 +243,7 @@ async fn a_call_to_a_faulted_instance_says_so() {
     engine.trigger_event(go).await.unwrap();
 
     // One that ended well was resumed, and nothing more.
-    bench.publish(waits_for("ends", "Now", false)).await;
+    test.publish(waits_for("ends", "Now", false)).await;
     let id = engine.execute(start("ends")).await.unwrap().instance_id;
     let resume = ResumeRequest {
         instance_id: id,
@@ -251,15 +251,15 @@ async fn a_call_to_a_faulted_instance_says_so() {
     };
     engine.resume(resume.clone()).await.unwrap();
     assert_eq!(engine.resume(resume).await.unwrap_err().code(), "already-resumed");
-    bench.ends_well().await;
+    test.assert_clean_end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_shutdown_no_call_asks_for_a_retry() {
-    let bench = TestEngine::new().await;
-    bench.publish(waits_for("waits", "Go", false)).await;
-    bench.engine.shutdown().await;
-    let engine = &bench.engine;
+    let test = TestEngine::new().await;
+    test.publish(waits_for("waits", "Go", false)).await;
+    test.engine.shutdown().await;
+    let engine = &test.engine;
     let id = DefinitionId::from("waits");
     for refused in [
         engine.execute(start("waits")).await.unwrap_err(),
@@ -273,5 +273,5 @@ async fn after_a_shutdown_no_call_asks_for_a_retry() {
         assert_eq!(refused.code(), "engine-stopped");
         assert!(refused.is_stopped() && !refused.is_transient(), "{refused}");
     }
-    bench.ends_well().await;
+    test.assert_clean_end().await;
 }

@@ -15,34 +15,34 @@ use crate::support::{TIMEOUT, TestDatabase, poll_until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dropped_call_cancels_nothing() {
-    let (bench, count, permits) = gated().await;
+    let (test, count, permits) = gated().await;
     let request = StartRequest {
         instance_id: Some("left".into()),
         ..start("gated")
     };
-    let door = tokio::spawn({
-        let engine = bench.engine.clone();
+    let call = tokio::spawn({
+        let engine = test.engine.clone();
         async move { engine.execute(request).await }
     });
     entered(&count, 1).await;
-    door.abort();
-    assert!(door.await.unwrap_err().is_cancelled());
+    call.abort();
+    assert!(call.await.unwrap_err().is_cancelled());
     permits.add_permits(1);
-    bench.finishes(&"left".into()).await;
+    test.finishes(&"left".into()).await;
     assert_eq!(count.load(Ordering::SeqCst), 1);
-    bench.ends_well().await;
+    test.assert_clean_end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancel_wins_over_a_running_burst() {
-    let (bench, count, permits) = gated().await;
-    let id = bench.engine.dispatch(start("gated")).await.unwrap();
+    let (test, count, permits) = gated().await;
+    let id = test.engine.dispatch(start("gated")).await.unwrap();
     entered(&count, 1).await;
     let cancel = tokio::spawn({
-        let (engine, id) = (bench.engine.clone(), id.clone());
+        let (engine, id) = (test.engine.clone(), id.clone());
         async move { engine.cancel(&id).await.unwrap() }
     });
-    let client = bench.database.connect().await;
+    let client = test.database.connect().await;
     poll_until(TIMEOUT, "the cancel to be accepted", async || {
         let kinds = client
             .query("SELECT 1 FROM mainspring.work WHERE kind = 3", &[])
@@ -58,21 +58,21 @@ async fn a_cancel_wins_over_a_running_burst() {
     // first burst won, and there was nothing left to cancel.
     permits.add_permits(1);
     let state = poll_until(TIMEOUT, "an end", async || {
-        let detail = bench.engine.instance(&id).await.ok()?;
+        let detail = test.engine.instance(&id).await.ok()?;
         (detail.summary.status == "Finished").then_some(detail.summary.sub_status)
     })
     .await;
     assert!(state == "Cancelled" || state == "Finished", "{state}");
-    assert!(!bench.engine.cancel(&id).await.unwrap());
-    assert!(bench.engine.cancel(&"nobody".into()).await.unwrap_err().is_not_found());
-    bench.ends_well().await;
+    assert!(!test.engine.cancel(&id).await.unwrap());
+    assert!(test.engine.cancel(&"nobody".into()).await.unwrap_err().is_not_found());
+    test.assert_clean_end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_the_database_calls_fail_and_the_node_recovers() {
-    let (bench, count, permits) = gated().await;
+    let (test, count, permits) = gated().await;
     let run = tokio::spawn({
-        let engine = bench.engine.clone();
+        let engine = test.engine.clone();
         async move {
             engine
                 .execute(StartRequest {
@@ -83,8 +83,8 @@ async fn without_the_database_calls_fail_and_the_node_recovers() {
         }
     });
     entered(&count, 1).await;
-    let server = bench.database.connect_to_server().await;
-    let name = bench.database.name();
+    let server = test.database.connect_to_server().await;
+    let name = test.database.name();
     server
         .batch_execute(&format!("ALTER DATABASE {name} ALLOW_CONNECTIONS false"))
         .await
@@ -97,10 +97,10 @@ async fn without_the_database_calls_fail_and_the_node_recovers() {
         .await
         .unwrap();
     poll_until(TIMEOUT, "the node to notice", async || {
-        (!bench.engine.readiness().ready()).then_some(())
+        (!test.engine.readiness().ready()).then_some(())
     })
     .await;
-    let refused = bench.engine.dispatch(start("gated")).await.unwrap_err();
+    let refused = test.engine.dispatch(start("gated")).await.unwrap_err();
     assert!(refused.is_unavailable() || refused.is_unknown_outcome(), "{refused:?}");
     server
         .batch_execute(&format!("ALTER DATABASE {name} ALLOW_CONNECTIONS true"))
@@ -108,40 +108,40 @@ async fn without_the_database_calls_fail_and_the_node_recovers() {
         .unwrap();
     permits.add_permits(8);
     poll_until(TIMEOUT, "the node to be ready again", async || {
-        bench.engine.readiness().ready().then_some(())
+        test.engine.readiness().ready().then_some(())
     })
     .await;
-    bench.finishes(&"through".into()).await;
+    test.finishes(&"through".into()).await;
     let executed: Executed = run.await.unwrap().unwrap();
     assert_eq!(executed.instance_id.as_str(), "through");
-    let again = bench.engine.execute(start("gated")).await.unwrap();
+    let again = test.engine.execute(start("gated")).await.unwrap();
     assert_eq!(again.sub_status(), Some("Finished"));
-    bench.ends_well().await;
+    test.assert_clean_end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shutdown_finishes_running_bursts_and_releases_late_ones() {
-    let (bench, count, permits) = gated().await;
-    let id = bench.engine.dispatch(start("gated")).await.unwrap();
+    let (test, count, permits) = gated().await;
+    let id = test.engine.dispatch(start("gated")).await.unwrap();
     entered(&count, 1).await;
-    let engine = bench.engine.clone();
+    let engine = test.engine.clone();
     let shutdown = tokio::spawn(async move { engine.shutdown().await });
     poll_until(TIMEOUT, "the drain to begin", async || {
-        (!bench.engine.readiness().ready()).then_some(())
+        (!test.engine.readiness().ready()).then_some(())
     })
     .await;
     permits.add_permits(1);
     shutdown.await.unwrap();
-    let client = bench.database.connect().await;
+    let client = test.database.connect().await;
     let status = client
         .query_one("SELECT status FROM mainspring.instance WHERE id = $1", &[&id.as_str()])
         .await
         .unwrap();
     assert_eq!(status.get::<_, i16>(0), 1);
-    bench.ends_well().await;
+    test.assert_clean_end().await;
 
-    let (bench, count, permits) = gated().await;
-    let url = bench.database.url();
+    let (test, count, permits) = gated().await;
+    let url = test.database.url();
     let gate = GateActivity {
         entered: Arc::clone(&count),
         permits: Arc::clone(&permits),
@@ -152,51 +152,50 @@ async fn a_shutdown_finishes_running_bursts_and_releases_late_ones() {
         .start()
         .await
         .unwrap();
-    bench.engine.shutdown().await;
+    test.engine.shutdown().await;
     let id = hasty.dispatch(start("gated")).await.unwrap();
     entered(&count, 1).await;
     hasty.shutdown().await;
-    let client = bench.database.connect().await;
+    let client = test.database.connect().await;
     let free = "SELECT claimed_by IS NULL FROM mainspring.work WHERE instance_id = $1";
     assert!(client.query_one(free, &[&id.as_str()]).await.unwrap().get::<_, bool>(0));
-    bench.ends_well().await;
+    test.assert_clean_end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_run_yields_and_goes_on() {
-    let bench = TestEngine::new().await;
+    let test = TestEngine::new().await;
     let set = json!({"type": "Elsa.SetVariable", "id": "set", "variable": {"id": "n", "name": "N"},
         "value": {"typeName": "Object", "expression": {"type": "JavaScript", "value": "getN() + 1"}}});
-    bench
-        .publish(
-            json!({"definitionId": "long", "variables": [{"id": "n", "name": "N", "typeName": "Int32", "value": 0}],
+    test.publish(
+        json!({"definitionId": "long", "variables": [{"id": "n", "name": "N", "typeName": "Int32", "value": 0}],
             "root": {"type": "Elsa.While", "id": "while", "body": set,
             "condition": {"typeName": "Boolean", "expression": {"type": "JavaScript", "value": "getN() < 2500"}}}}),
-        )
-        .await;
-    let run = bench.engine.execute(start("long")).await.unwrap();
+    )
+    .await;
+    let run = test.engine.execute(start("long")).await.unwrap();
     assert_eq!(run.sub_status(), Some("Finished"));
-    let client = bench.database.connect().await;
+    let client = test.database.connect().await;
     let row = client
         .query_one("SELECT version FROM mainspring.instance", &[])
         .await
         .unwrap();
     assert!(row.get::<_, i64>(0) >= 3, "it yielded");
-    bench.ends_well().await;
+    test.assert_clean_end().await;
 }
 
 /// Without the notification, only the node that runs the instance sees the new row.
 #[tokio::test(flavor = "multi_thread")]
 async fn work_for_an_instance_that_keeps_yielding_is_included() {
-    let (bench, count, permits) = gated().await;
+    let (test, count, permits) = gated().await;
     permits.add_permits(Semaphore::MAX_PERMITS / 2);
     let turn = json!({"type": "Gate", "id": "turn", "customProperties": {"commitStrategyName": "Executed"}});
     let forever = json!({"typeName": "Boolean", "expression": {"type": "Literal", "value": true}});
     let root = json!({"type": "Elsa.While", "id": "while", "body": turn, "condition": forever});
-    bench.publish(json!({"definitionId": "again", "root": root})).await;
-    let id = bench.engine.dispatch(start("again")).await.unwrap();
+    test.publish(json!({"definitionId": "again", "root": root})).await;
+    let id = test.engine.dispatch(start("again")).await.unwrap();
     entered(&count, 3).await;
-    let client = bench.database.connect().await;
+    let client = test.database.connect().await;
     let resume = "INSERT INTO mainspring.work (tenant_id, instance_id, kind, body)
                   SELECT tenant_id, id, 1, '{\"bookmarkId\": \"none\"}' FROM mainspring.instance";
     client.batch_execute(resume).await.unwrap();
@@ -207,15 +206,15 @@ async fn work_for_an_instance_that_keeps_yielding_is_included() {
     .await;
     let so_far = count.load(Ordering::SeqCst);
     entered(&count, so_far + 3).await;
-    bench.engine.cancel(&id).await.unwrap();
-    bench.reaches(&id, "Cancelled").await;
-    bench.ends_well().await;
+    test.engine.cancel(&id).await.unwrap();
+    test.reaches(&id, "Cancelled").await;
+    test.assert_clean_end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_id_is_used_by_one_process() {
-    let bench = TestEngine::new().await;
-    let refused = Engine::builder(bench.database.url())
+    let test = TestEngine::new().await;
+    let refused = Engine::builder(test.database.url())
         .node_id("one")
         .check_in(Duration::from_millis(100))
         .tolerance(Duration::from_millis(300))
@@ -224,34 +223,34 @@ async fn a_node_id_is_used_by_one_process() {
         .err()
         .unwrap();
     assert_eq!(refused.code(), "node-id-in-use");
-    let other = Engine::builder(bench.database.url())
+    let other = Engine::builder(test.database.url())
         .node_id("two")
         .start()
         .await
         .unwrap();
     assert!(other.readiness().ready());
     other.shutdown().await;
-    bench.ends_well().await;
+    test.assert_clean_end().await;
 }
 
 /// As where all the connections that a server has are taken.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_leaves_over_its_existing_connections() {
-    let (bench, ..) = gated().await;
-    let server = bench.database.connect_to_server().await;
-    let name = bench.database.name();
+    let (test, ..) = gated().await;
+    let server = test.database.connect_to_server().await;
+    let name = test.database.name();
     let allow = |allowed: bool| format!("ALTER DATABASE {name} ALLOW_CONNECTIONS {allowed}");
     server.batch_execute(&allow(false)).await.unwrap();
-    bench.engine.shutdown().await;
+    test.engine.shutdown().await;
     server.batch_execute(&allow(true)).await.unwrap();
-    bench.ends_well().await;
+    test.assert_clean_end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_engine_that_is_dropped_leaves_its_work_to_the_next_under_its_name() {
-    let (bench, count, permits) = gated().await;
-    let url = bench.database.url();
-    bench.engine.shutdown().await;
+    let (test, count, permits) = gated().await;
+    let url = test.database.url();
+    test.engine.shutdown().await;
     let named = |count: &Arc<AtomicUsize>, permits: &Arc<Semaphore>| {
         let gate = GateActivity {
             entered: Arc::clone(count),
@@ -272,12 +271,12 @@ async fn an_engine_that_is_dropped_leaves_its_work_to_the_next_under_its_name() 
     drop(first);
     let second = named(&count, &permits).start().await.unwrap();
     permits.add_permits(2);
-    let bench = TestEngine {
-        database: bench.database,
+    let test = TestEngine {
+        database: test.database,
         engine: second,
     };
-    bench.finishes(&id).await;
-    bench.ends_well().await;
+    test.finishes(&id).await;
+    test.assert_clean_end().await;
 }
 
 #[test]
@@ -306,16 +305,16 @@ async fn a_node_with_a_pool_of_one_has_six_connections() {
     let database = TestDatabase::create().await;
     let builder = Engine::builder(database.url()).pool_size(1);
     let engine = builder.check_in(Duration::from_millis(100)).start().await.unwrap();
-    let bench = TestEngine { database, engine };
+    let test = TestEngine { database, engine };
     let line = json!({"type": "Elsa.WriteLine", "id": "line", "text": "Hello"});
-    bench.publish(json!({"definitionId": "hello", "root": line})).await;
+    test.publish(json!({"definitionId": "hello", "root": line})).await;
     let taken = StartRequest {
         instance_id: Some("taken".into()),
         ..start("hello")
     };
-    bench.engine.dispatch(taken.clone()).await.unwrap();
+    test.engine.dispatch(taken.clone()).await.unwrap();
     let starts = (0..100).map(|n| {
-        let (engine, taken) = (&bench.engine, taken.clone());
+        let (engine, taken) = (&test.engine, taken.clone());
         async move {
             match n % 4 {
                 0 => assert!(engine.dispatch(taken).await.unwrap_err().is_conflict()),
@@ -325,7 +324,7 @@ async fn a_node_with_a_pool_of_one_has_six_connections() {
         }
     });
     futures_util::future::join_all(starts).await;
-    let client = bench.database.connect().await;
+    let client = test.database.connect().await;
     poll_until(TIMEOUT, "all to finish", async || {
         let finished = "SELECT count(*) FROM mainspring.instance WHERE status = 1";
         (client.query_one(finished, &[]).await.unwrap().get::<_, i64>(0) == 76).then_some(())
@@ -338,7 +337,7 @@ async fn a_node_with_a_pool_of_one_has_six_connections() {
         (client.query_one(open, &[]).await.unwrap().get::<_, i64>(0) <= 6).then_some(())
     })
     .await;
-    bench.ends_well().await;
+    test.assert_clean_end().await;
 }
 
 /// The claim of a start protects it until there is an instance that other nodes may load.
@@ -357,12 +356,12 @@ async fn a_start_takes_its_lock_when_it_goes_on_after_its_first_commit() {
         .start()
         .await
         .unwrap();
-    let bench = TestEngine { database, engine };
+    let test = TestEngine { database, engine };
     let one = json!({"type": "Gate", "id": "one", "customProperties": {"commitStrategyName": "Executed"}});
     let two = json!({"type": "Gate", "id": "two"});
     let both = json!({"type": "Elsa.Sequence", "id": "both", "activities": [one, two]});
-    bench.publish(json!({"definitionId": "twice", "root": both})).await;
-    let id = bench.engine.dispatch(start("twice")).await.unwrap();
+    test.publish(json!({"definitionId": "twice", "root": both})).await;
+    let id = test.engine.dispatch(start("twice")).await.unwrap();
     let name = format!("instance::{id}");
     let is_held = || locks.held().iter().any(|held| *held.name == *name);
     entered(&count, 1).await;
@@ -371,10 +370,10 @@ async fn a_start_takes_its_lock_when_it_goes_on_after_its_first_commit() {
     entered(&count, 2).await;
     assert!(is_held(), "it went on without its lock");
     permits.add_permits(1);
-    bench.finishes(&id).await;
+    test.finishes(&id).await;
 
     // Another owner holds the lock when the instance is to go on: it does so when the lock is released.
-    let id = bench.engine.dispatch(start("twice")).await.unwrap();
+    let id = test.engine.dispatch(start("twice")).await.unwrap();
     entered(&count, 3).await;
     let lock = LockRequest::exclusive(format!("instance::{id}"));
     let theirs = locks
@@ -383,7 +382,7 @@ async fn a_start_takes_its_lock_when_it_goes_on_after_its_first_commit() {
         .unwrap()
         .expect("its first burst took a lock");
     permits.add_permits(1);
-    let client = bench.database.connect().await;
+    let client = test.database.connect().await;
     poll_until(TIMEOUT, "its row to be given back", async || {
         let free = "SELECT count(*) FROM mainspring.work WHERE claimed_by IS NULL AND kind = 4";
         (client.query_one(free, &[]).await.unwrap().get::<_, i64>(0) == 1).then_some(())
@@ -393,6 +392,6 @@ async fn a_start_takes_its_lock_when_it_goes_on_after_its_first_commit() {
     drop(theirs);
     entered(&count, 4).await;
     permits.add_permits(1);
-    bench.finishes(&id).await;
-    bench.ends_well().await;
+    test.finishes(&id).await;
+    test.assert_clean_end().await;
 }

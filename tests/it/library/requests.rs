@@ -9,103 +9,97 @@ use crate::support::{TIMEOUT, poll_until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_matches_present_and_later_bookmarks() {
-    let bench = TestEngine::new().await;
-    bench.publish(waits_for("waiter", "Word", false)).await;
-    let waiting = bench.engine.execute(start("waiter")).await.unwrap();
+    let test = TestEngine::new().await;
+    test.publish(waits_for("waiter", "Word", false)).await;
+    let waiting = test.engine.execute(start("waiter")).await.unwrap();
     assert_eq!(waiting.sub_status(), Some("Suspended"));
-    let met = bench
-        .engine
-        .trigger_event(event("Word", json!({"n": 1})))
-        .await
-        .unwrap();
+    let met = test.engine.trigger_event(event("Word", json!({"n": 1}))).await.unwrap();
     assert_eq!((met.resumed, met.started, met.kept), (1, 0, false));
     assert_eq!(
-        bench.finishes(&waiting.instance_id).await["output"]["Word"],
+        test.finishes(&waiting.instance_id).await["output"]["Word"],
         json!({"n": 1})
     );
     // Case matters, and no instance waits: the event is kept until one does.
-    let kept = bench.engine.trigger_event(event("word", json!(0))).await.unwrap();
+    let kept = test.engine.trigger_event(event("word", json!(0))).await.unwrap();
     assert_eq!((kept.resumed, kept.started, kept.kept), (0, 0, true));
     assert!(
-        bench
-            .engine
+        test.engine
             .trigger_event(event("Word", json!({"n": 2})))
             .await
             .unwrap()
             .kept
     );
-    let late = bench.engine.execute(start("waiter")).await.unwrap();
+    let late = test.engine.execute(start("waiter")).await.unwrap();
     assert_eq!(
-        bench.finishes(&late.instance_id).await["output"]["Word"],
+        test.finishes(&late.instance_id).await["output"]["Word"],
         json!({"n": 2})
     );
-    bench.ends_well().await;
+    test.assert_clean_end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_starts_what_it_triggers_once_and_so_does_one_that_came_before_the_publish() {
-    let bench = TestEngine::new().await;
+    let test = TestEngine::new().await;
     assert!(
-        bench
-            .engine
+        test.engine
             .trigger_event(event("Begin", json!("early")))
             .await
             .unwrap()
             .kept
     );
-    bench.publish(waits_for("triggered", "Begin", true)).await;
+    test.publish(waits_for("triggered", "Begin", true)).await;
     let mut late = event("Begin", json!("late"));
     late.idempotency = Some(Idempotency {
         key: "k".to_owned(),
         fingerprint: [1; 32],
     });
-    assert_eq!(bench.engine.trigger_event(late.clone()).await.unwrap().started, 1);
-    assert_eq!(bench.engine.trigger_event(late).await.unwrap().started, 0);
+    assert_eq!(test.engine.trigger_event(late.clone()).await.unwrap().started, 1);
+    assert_eq!(test.engine.trigger_event(late).await.unwrap().started, 0);
     let words = poll_until(TIMEOUT, "both instances to finish", async || {
-        let listed = bench
+        let listed = test
             .engine
             .instances(&Default::default(), Default::default())
             .await
             .ok()?;
         let mut words = Vec::new();
         for item in listed.items.iter().filter(|item| item.status == "Finished") {
-            words.push(bench.engine.instance(&item.id).await.ok()?.workflow_state["output"]["Word"].clone());
+            words.push(test.engine.instance(&item.id).await.ok()?.workflow_state["output"]["Word"].clone());
         }
         words.sort_by_key(Value::to_string);
         (words.len() == 2).then_some(words)
     })
     .await;
     assert_eq!(words, [json!("early"), json!("late")]);
-    bench.ends_well().await;
+    test.assert_clean_end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bookmark_is_resumed_once() {
-    let bench = TestEngine::new().await;
-    bench.publish(waits_for("waiter", "Never", false)).await;
-    let waiting = bench.engine.execute(start("waiter")).await.unwrap();
+    let test = TestEngine::new().await;
+    test.publish(waits_for("waiter", "Never", false)).await;
+    let waiting = test.engine.execute(start("waiter")).await.unwrap();
     let resume = ResumeRequest {
         instance_id: waiting.instance_id.clone(),
         ..ResumeRequest::default()
     };
-    let both = tokio::join!(bench.engine.resume(resume.clone()), bench.engine.resume(resume.clone()));
+    let both = tokio::join!(test.engine.resume(resume.clone()), test.engine.resume(resume.clone()));
     let conflicts = [both.0, both.1]
         .into_iter()
         .filter(|one| one.as_ref().is_err_and(|error| error.is_conflict()))
         .count();
     assert_eq!(conflicts, 1);
-    assert_eq!(bench.engine.resume(resume).await.unwrap_err().code(), "already-resumed");
+    assert_eq!(test.engine.resume(resume).await.unwrap_err().code(), "already-resumed");
     let unknown = ResumeRequest {
         instance_id: "nobody".into(),
         ..ResumeRequest::default()
     };
-    assert!(bench.engine.resume(unknown).await.unwrap_err().is_not_found());
-    bench.ends_well().await;
+    assert!(test.engine.resume(unknown).await.unwrap_err().is_not_found());
+    test.assert_clean_end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_instance_stays_on_its_version_and_the_next_start_runs_the_new_one() {
-    let bench = TestEngine::new().await;
+    let test = TestEngine::new().await;
     let version = |word: &str| {
         json!({"definitionId": "v", "outputs": [{"name": "Word", "type": "String"}],
             "root": {"type": "Elsa.Sequence", "id": "root", "activities": [
@@ -114,19 +108,17 @@ async fn an_instance_stays_on_its_version_and_the_next_start_runs_the_new_one() 
              "outputName": {"typeName": "String", "expression": {"type": "Literal", "value": "Word"}},
              "outputValue": {"typeName": "Object", "expression": {"type": "Literal", "value": word}}}]}})
     };
-    bench.publish(version("old")).await;
-    let old = bench.engine.execute(start("v")).await.unwrap();
-    bench
-        .engine
+    test.publish(version("old")).await;
+    let old = test.engine.execute(start("v")).await.unwrap();
+    test.engine
         .import(WorkflowDefinition::from_value(version("draft")).unwrap())
         .await
         .unwrap();
-    let still_old = bench.engine.execute(start("v")).await.unwrap();
-    bench.publish(version("new")).await;
-    let new = bench.engine.execute(start("v")).await.unwrap();
+    let still_old = test.engine.execute(start("v")).await.unwrap();
+    test.publish(version("new")).await;
+    let new = test.engine.execute(start("v")).await.unwrap();
     assert_eq!(
-        bench
-            .engine
+        test.engine
             .trigger_event(event("Go", Value::Null))
             .await
             .unwrap()
@@ -134,15 +126,15 @@ async fn an_instance_stays_on_its_version_and_the_next_start_runs_the_new_one() 
         3
     );
     for (run, word) in [(old, "old"), (still_old, "old"), (new, "new")] {
-        assert_eq!(bench.finishes(&run.instance_id).await["output"]["Word"], word);
+        assert_eq!(test.finishes(&run.instance_id).await["output"]["Word"], word);
     }
-    bench.ends_well().await;
+    test.assert_clean_end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_idempotency_key_starts_one_instance() {
-    let bench = TestEngine::new().await;
-    bench.publish(waits_for("waiter", "Never", false)).await;
+    let test = TestEngine::new().await;
+    test.publish(waits_for("waiter", "Never", false)).await;
     let keyed = |print: u8| StartRequest {
         idempotency: Some(Idempotency {
             key: "same".to_owned(),
@@ -152,7 +144,7 @@ async fn one_idempotency_key_starts_one_instance() {
     };
     let mut runs = Vec::new();
     for _ in 0..8 {
-        let (engine, request) = (bench.engine.clone(), keyed(1));
+        let (engine, request) = (test.engine.clone(), keyed(1));
         runs.push(tokio::spawn(async move {
             engine.execute(request).await.unwrap().instance_id
         }));
@@ -162,27 +154,26 @@ async fn one_idempotency_key_starts_one_instance() {
         ids.insert(run.await.unwrap());
     }
     assert_eq!(ids.len(), 1);
-    assert!(bench.engine.execute(keyed(2)).await.unwrap_err().is_unprocessable());
+    assert!(test.engine.execute(keyed(2)).await.unwrap_err().is_unprocessable());
     assert_eq!(
-        bench
-            .engine
+        test.engine
             .instances(&Default::default(), Default::default())
             .await
             .unwrap()
             .total_count,
         1
     );
-    bench.ends_well().await;
+    test.assert_clean_end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn events_that_matched_a_consumed_bookmark_are_kept_for_their_instance() {
-    let bench = TestEngine::new().await;
-    bench.publish(waits_for("waiter", "Rush", false)).await;
-    let waiting = bench.engine.execute(start("waiter")).await.unwrap();
+    let test = TestEngine::new().await;
+    test.publish(waits_for("waiter", "Rush", false)).await;
+    let waiting = test.engine.execute(start("waiter")).await.unwrap();
     let mut events = Vec::new();
     for n in 0..20 {
-        let engine = bench.engine.clone();
+        let engine = test.engine.clone();
         events.push(tokio::spawn(async move {
             engine.trigger_event(event("Rush", json!(n))).await.unwrap()
         }));
@@ -193,8 +184,8 @@ async fn events_that_matched_a_consumed_bookmark_are_kept_for_their_instance() {
         resumed += met.resumed;
         kept += i64::from(met.kept);
     }
-    bench.finishes(&waiting.instance_id).await;
-    let client = bench.database.connect().await;
+    test.finishes(&waiting.instance_id).await;
+    let client = test.database.connect().await;
     // One was the instance's, none is gone.
     poll_until(TIMEOUT, "every other event to be in the inbox", async || {
         let row = client
@@ -205,24 +196,24 @@ async fn events_that_matched_a_consumed_bookmark_are_kept_for_their_instance() {
     })
     .await;
     assert_eq!(resumed as i64 + kept, 20);
-    bench.ends_well().await;
+    test.assert_clean_end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_input_of_the_wrong_type_starts_nothing() {
-    let bench = TestEngine::new().await;
+    let test = TestEngine::new().await;
     let typed = |kind: &str| {
         json!({"definitionId": "typed", "inputs": [{"name": "n", "type": kind}],
             "root": {"type": "Elsa.Event", "id": "e",
                      "eventName": {"typeName": "String", "expression": {"type": "Literal", "value": "Never"}}}})
     };
-    bench.publish(typed("Int32")).await;
+    test.publish(typed("Int32")).await;
     let with = |value: Value| StartRequest {
         input: Map::from_iter([("n".to_owned(), value)]),
         ..start("typed")
     };
     for request in [with(json!("five")), with(json!({"a": 1}))] {
-        let refused = bench.engine.execute(request).await.unwrap_err();
+        let refused = test.engine.execute(request).await.unwrap_err();
         assert_eq!(
             (refused.code(), refused.fields()[0].0.as_str()),
             ("invalid-input", "input.n")
@@ -233,21 +224,20 @@ async fn an_input_of_the_wrong_type_starts_nothing() {
         ..start("typed")
     };
     assert_eq!(
-        bench.engine.dispatch(nowhere).await.unwrap_err().fields()[0].0,
+        test.engine.dispatch(nowhere).await.unwrap_err().fields()[0].0,
         "triggerActivityId"
     );
     assert_eq!(
-        bench
-            .engine
+        test.engine
             .instances(&Default::default(), Default::default())
             .await
             .unwrap()
             .total_count,
         0
     );
-    bench.engine.execute(with(json!("5"))).await.unwrap();
+    test.engine.execute(with(json!("5"))).await.unwrap();
     // What was remembered of the old version is no reason to refuse what fits the new one.
-    bench.publish(typed("String")).await;
-    bench.engine.execute(with(json!("five"))).await.unwrap();
-    bench.ends_well().await;
+    test.publish(typed("String")).await;
+    test.engine.execute(with(json!("five"))).await.unwrap();
+    test.assert_clean_end().await;
 }

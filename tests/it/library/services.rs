@@ -33,12 +33,12 @@ async fn engines_of_one_process_do_without_notify_and_advisory_locks() {
             .await
             .unwrap()
     };
-    let (door, runner) = (engine("door", 0).await, engine("runner", 8).await);
+    let (api_node, runner) = (engine("api-node", 0).await, engine("runner", 8).await);
     let save = async |name: &str| {
         let mut definition = waits_for("word", "Word", false);
         definition["name"] = json!(name);
         let definition = mainspring::definition::WorkflowDefinition::from_value(definition).unwrap();
-        door.save(definition, true).await.unwrap();
+        api_node.save(definition, true).await.unwrap();
     };
     let shown = async || {
         let shown = runner
@@ -55,11 +55,11 @@ async fn engines_of_one_process_do_without_notify_and_advisory_locks() {
     })
     .await;
 
-    let waiting = door.execute(start("word")).await.unwrap();
+    let waiting = api_node.execute(start("word")).await.unwrap();
     assert_eq!(waiting.sub_status(), Some("Suspended"));
-    door.trigger_event(event("Word", json!("hello"))).await.unwrap();
+    api_node.trigger_event(event("Word", json!("hello"))).await.unwrap();
     poll_until(TIMEOUT, "the event to be worked on", async || {
-        let detail = door.instance(&waiting.instance_id).await.unwrap();
+        let detail = api_node.instance(&waiting.instance_id).await.unwrap();
         (detail.summary.sub_status == "Finished").then_some(())
     })
     .await;
@@ -68,7 +68,7 @@ async fn engines_of_one_process_do_without_notify_and_advisory_locks() {
     let client = database.connect().await;
     let listening = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN mainspring_w%'";
     assert_eq!(client.query_one(listening, &[]).await.unwrap().get::<_, i64>(0), 0);
-    door.shutdown().await;
+    api_node.shutdown().await;
     runner.shutdown().await;
     assert_eq!(mainspring::check(&database.url(), "mainspring").await.unwrap(), []);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::node::{Node, all_finish, is_sound};
+use crate::support::node::{Node, assert_invariants, wait_until_finished};
 use crate::support::{Connection, Http, TIMEOUT, TestDatabase, poll_until};
 
 const NEVER: [&str; 4] = ["--check-in", "10m", "--tolerance", "1h"];
@@ -46,7 +46,7 @@ async fn put_to_sleep(http: &Http, count: usize) {
 
 /// All have run on, and soon after their delay was over.
 async fn are_in_time(database: &TestDatabase, client: &Connection, count: i64) {
-    all_finish(client, count).await;
+    wait_until_finished(client, count).await;
     let sql = format!(
         "SELECT count(*), max(extract(epoch FROM a.happened_at - s.happened_at - interval '{DELAY}'))::float8
          FROM mainspring.journal s JOIN mainspring.journal a USING (tenant_id, instance_id)
@@ -56,7 +56,7 @@ async fn are_in_time(database: &TestDatabase, client: &Connection, count: i64) {
     let (ran, latest): (i64, f64) = (row.get(0), row.get(1));
     assert_eq!(ran, count);
     assert!((0.0..TIMEOUT.as_secs_f64()).contains(&latest), "{latest} s late");
-    is_sound(database).await;
+    assert_invariants(database).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -86,9 +86,9 @@ async fn a_due_delay_that_its_node_does_not_claim_notifies_another_node() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_schedule_published_on_one_node_notifies_the_node_that_fires() {
     let database = TestDatabase::create().await;
-    let door = Node::start_with(&database, "door", &[&NEVER[..], &["--roles", "api"]].concat(), "");
+    let api_node = Node::start_with(&database, "api-node", &[&NEVER[..], &["--roles", "api"]].concat(), "");
     let _scheduler = Node::start_with(&database, "scheduler", &NEVER, "");
-    let http = door.http.as_ref().unwrap();
+    let http = api_node.http.as_ref().unwrap();
     let client = database.connect().await;
     let fired = async || {
         let sql = "SELECT coalesce(sum(fired), 0)::bigint FROM mainspring.schedule";
@@ -122,5 +122,5 @@ async fn a_schedule_published_on_one_node_notifies_the_node_that_fires() {
     })
     .await;
     http.post(&format!("{timer}/pause"), &json!({})).await.expect(200);
-    is_sound(&database).await;
+    assert_invariants(&database).await;
 }

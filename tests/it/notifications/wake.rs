@@ -4,15 +4,15 @@
 
 use serde_json::json;
 
-use crate::support::node::{Node, all_finish, each_exactly_once, publish};
+use crate::support::node::{Node, assert_each_exactly_once, publish, wait_until_finished};
 use crate::support::{Connection, Http, TIMEOUT, TestDatabase, poll_until};
 
 const NEVER: [&str; 4] = ["--check-in", "10m", "--tolerance", "1h"];
 const OFTEN: [&str; 4] = ["--check-in", "200ms", "--tolerance", "5s"];
 
-fn doorman(database: &TestDatabase, failpoints: &str) -> Node {
+fn start_api_node(database: &TestDatabase, failpoints: &str) -> Node {
     let arguments = [&NEVER[..], &["--workers", "0"]].concat();
-    Node::start_with(database, "door", &arguments, failpoints)
+    Node::start_with(database, "api-node", &arguments, failpoints)
 }
 
 /// Ends the notification connection of a node as soon as it has one.
@@ -38,9 +38,9 @@ async fn waiting(client: &Connection, count: i64) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_node_without_workers_accepts_runs_elsewhere_at_once() {
     let database = TestDatabase::create().await;
-    let door = doorman(&database, "");
+    let api_node = start_api_node(&database, "");
     let _runner = Node::start_with(&database, "runner", &NEVER, "");
-    let http = door.http.as_ref().unwrap();
+    let http = api_node.http.as_ref().unwrap();
     publish(http).await;
     let client = database.connect().await;
     let count = 5;
@@ -56,8 +56,8 @@ async fn what_a_node_without_workers_accepts_runs_elsewhere_at_once() {
             .await
             .expect(200);
     }
-    all_finish(&client, count).await;
-    each_exactly_once(&database, &client, count).await;
+    wait_until_finished(&client, count).await;
+    assert_each_exactly_once(&database, &client, count).await;
     // A waiting caller is answered.
     let line = json!({"definitionId": "line", "root": {"type": "Elsa.Event", "id": "line", "eventName": "never"}});
     http.post("workflow-definitions", &json!({"model": line, "publish": true}))
@@ -73,9 +73,9 @@ async fn what_a_node_without_workers_accepts_runs_elsewhere_at_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_any_hint_a_check_in_finds_the_work() {
     let database = TestDatabase::create().await;
-    let door = doorman(&database, "wake.lost=error");
+    let api_node = start_api_node(&database, "wake.lost=error");
     let _runner = Node::start_with(&database, "runner", &OFTEN, "");
-    let http = door.http.as_ref().unwrap();
+    let http = api_node.http.as_ref().unwrap();
     publish(http).await;
     let client = database.connect().await;
     for n in 0..3 {
@@ -86,16 +86,16 @@ async fn without_any_hint_a_check_in_finds_the_work() {
             .await
             .expect(200);
     }
-    all_finish(&client, 3).await;
-    each_exactly_once(&database, &client, 3).await;
+    wait_until_finished(&client, 3).await;
+    assert_each_exactly_once(&database, &client, 3).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_lost_its_notification_connection_polls_after_reconnecting() {
     let database = TestDatabase::create().await;
-    let door = doorman(&database, "wake.lost=error");
+    let api_node = start_api_node(&database, "wake.lost=error");
     let _runner = Node::start_with(&database, "runner", &NEVER, "");
-    let http = door.http.as_ref().unwrap();
+    let http = api_node.http.as_ref().unwrap();
     publish(http).await;
     // Accepted without any notification.
     http.post("workflow-definitions/walk/dispatch", &json!({"input": {"n": 0}}))
@@ -105,8 +105,8 @@ async fn a_node_that_lost_its_notification_connection_polls_after_reconnecting()
     let server = database.connect_to_server().await;
     deafen(&server, &database, "runner").await;
     let client = database.connect().await;
-    all_finish(&client, 1).await;
-    each_exactly_once(&database, &client, 1).await;
+    wait_until_finished(&client, 1).await;
+    assert_each_exactly_once(&database, &client, 1).await;
 }
 
 fn named(version: usize) -> serde_json::Value {

@@ -227,23 +227,23 @@ async fn the_services_start_with_exactly_their_environment_and_command() {
         let variables: Vec<(&str, &str)> = environment.iter().map(|(name, value)| (&**name, &**value)).collect();
         running.push((Child::start(&arguments, &variables), free));
     }
-    let mut doors = Vec::new();
+    let mut clients = Vec::new();
     for (child, port) in &running {
         child.wait_for_line("ready ", LONG_TIMEOUT);
         let http = Http::new(&format!("http://127.0.0.1:{port}"));
         assert_eq!(http.get("/health/ready").await.status, 200);
         assert_eq!(http.get("workflow-definitions").await.status, 401);
-        doors.push(http.with_key(KEY));
+        clients.push(http.with_key(KEY));
     }
     let hello: Value = serde_json::from_str(include_str!("../../../samples/hello-world.json")).unwrap();
     let save = json!({"model": hello, "publish": true});
-    doors[0].post("workflow-definitions", &save).await.expect(200);
-    let executed = doors[1]
+    clients[0].post("workflow-definitions", &save).await.expect(200);
+    let executed = clients[1]
         .post("workflow-definitions/hello-world/execute", &json!({}))
         .await;
     let id = executed.expect(200)["workflowState"]["id"].as_str().unwrap().to_owned();
     poll_until(LONG_TIMEOUT, "the third node to show it", async || {
-        let shown = doors[2].get(&format!("workflow-instances/{id}")).await;
+        let shown = clients[2].get(&format!("workflow-instances/{id}")).await;
         (shown.status == 200 && shown.body["status"] == "Finished").then_some(())
     })
     .await;

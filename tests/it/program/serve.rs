@@ -217,10 +217,10 @@ async fn dev_brings_everything_along_and_comes_back_after_a_kill() {
     let folder = std::env::temp_dir().join(format!("mainspring-dev-{}", uuid::Uuid::new_v4().simple()));
     let data = folder.to_string_lossy().into_owned();
     let start = || Child::start(&["dev", "--listen", "127.0.0.1:0", "--data-dir", &data], &[]);
-    let patience = Duration::from_secs(120);
+    let timeout = Duration::from_secs(120);
 
     let mut child = start();
-    let http = Http::new(&child.wait_for_line("ready ", patience));
+    let http = Http::new(&child.wait_for_line("ready ", timeout));
     let shown = child.stdout().join("\n");
     assert!(
         shown.contains("Elsa.WriteLine") && shown.contains("Completed"),
@@ -233,7 +233,7 @@ async fn dev_brings_everything_along_and_comes_back_after_a_kill() {
     child.kill9();
 
     let mut child = start();
-    let http = Http::new(&child.wait_for_line("ready ", patience));
+    let http = Http::new(&child.wait_for_line("ready ", timeout));
     let listed = http.get("workflow-instances").await.expect(200);
     assert_eq!(
         listed["totalCount"], 3,
@@ -245,7 +245,7 @@ async fn dev_brings_everything_along_and_comes_back_after_a_kill() {
         .expect(200);
     assert_eq!(definitions["totalCount"], 1, "a sample is imported once: {definitions}");
     child.signal("INT");
-    assert_eq!(child.wait(patience).code(), Some(0), "{}", child.stderr().join("\n"));
+    assert_eq!(child.wait(timeout).code(), Some(0), "{}", child.stderr().join("\n"));
     std::fs::remove_dir_all(&folder).unwrap();
 }
 

@@ -124,11 +124,11 @@ impl Child {
             .lines
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner());
-        let patience = Duration::from_secs(2);
+        let timeout = Duration::from_secs(2);
         let _ended = self
             .output
             .more
-            .wait_timeout_while(lines, patience, |lines| lines.ended < 2);
+            .wait_timeout_while(lines, timeout, |lines| lines.ended < 2);
     }
 
     /// Whether it has ended by now.

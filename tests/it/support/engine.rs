@@ -43,7 +43,7 @@ impl TestEngine {
         .await
     }
 
-    pub(crate) async fn ends_well(self) {
+    pub(crate) async fn assert_clean_end(self) {
         self.engine.shutdown().await;
         assert_eq!(mainspring::check(&self.database.url(), "mainspring").await.unwrap(), []);
         let client = self.database.connect().await;
@@ -119,11 +119,10 @@ pub(crate) async fn gated_on(database: TestDatabase) -> (TestEngine, Arc<AtomicU
         .start()
         .await
         .unwrap();
-    let bench = TestEngine { database, engine };
-    bench
-        .publish(json!({"definitionId": "gated", "root": {"type": "Gate", "id": "gate"}}))
+    let test = TestEngine { database, engine };
+    test.publish(json!({"definitionId": "gated", "root": {"type": "Gate", "id": "gate"}}))
         .await;
-    (bench, entered, permits)
+    (test, entered, permits)
 }
 
 pub(crate) async fn entered(count: &AtomicUsize, wanted: usize) {

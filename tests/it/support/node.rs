@@ -127,7 +127,12 @@ pub(crate) async fn publish(http: &Http) {
 }
 
 /// Sends a request that a retry makes no worse, until one node has answered it. `node` gives the node to try next.
-pub(crate) async fn insist(path: &str, key: &str, body: &Value, node: &mut (impl FnMut() -> Option<Http> + Send)) {
+pub(crate) async fn send_until_answered(
+    path: &str,
+    key: &str,
+    body: &Value,
+    node: &mut (impl FnMut() -> Option<Http> + Send),
+) {
     let began = Instant::now();
     loop {
         if let Some(http) = node()
@@ -148,17 +153,17 @@ pub(crate) async fn insist(path: &str, key: &str, body: &Value, node: &mut (impl
 
 /// Starts the walk of a number, with an idempotency key of its own.
 pub(crate) async fn start_walk(n: impl Display, start: &Value, node: &mut (impl FnMut() -> Option<Http> + Send)) {
-    insist("workflow-definitions/walk/dispatch", &format!("s{n}"), start, node).await;
+    send_until_answered("workflow-definitions/walk/dispatch", &format!("s{n}"), start, node).await;
 }
 
 /// Sends the event for which the walk of a number waits.
-pub(crate) async fn go_on(n: impl Display, node: &mut (impl FnMut() -> Option<Http> + Send)) {
+pub(crate) async fn send_event(n: impl Display, node: &mut (impl FnMut() -> Option<Http> + Send)) {
     let event = format!("events/go-{n}/trigger");
-    insist(&event, &format!("e{n}"), &json!({}), node).await;
+    send_until_answered(&event, &format!("e{n}"), &json!({}), node).await;
 }
 
 /// Waits until so many instances are finished.
-pub(crate) async fn all_finish(client: &Connection, count: i64) {
+pub(crate) async fn wait_until_finished(client: &Connection, count: i64) {
     let query = "SELECT count(*) FROM mainspring.instance WHERE status = 1 AND sub_status = 3";
     let probe = async || {
         let finished: i64 = client.query_one(query, &[]).await.ok()?.get(0);
@@ -184,7 +189,7 @@ async fn unfinished(client: &Connection) -> Vec<String> {
 }
 
 /// Each activity of each instance was begun and ended exactly once, and the invariants hold.
-pub(crate) async fn each_exactly_once(database: &TestDatabase, client: &Connection, count: i64) {
+pub(crate) async fn assert_each_exactly_once(database: &TestDatabase, client: &Connection, count: i64) {
     let query = "SELECT activity_id, event_name, count(*), count(DISTINCT instance_id) FROM mainspring.journal
                  WHERE event_name IN ('Started', 'Completed') GROUP BY 1, 2 ORDER BY 1, 2";
     let rows = client.query(query, &[]).await.unwrap();
@@ -201,11 +206,11 @@ pub(crate) async fn each_exactly_once(database: &TestDatabase, client: &Connecti
             );
         }
     }
-    is_sound(database).await;
+    assert_invariants(database).await;
 }
 
 /// `mainspring check` finds nothing.
-pub(crate) async fn is_sound(database: &TestDatabase) {
+pub(crate) async fn assert_invariants(database: &TestDatabase) {
     let url = database.url();
     let mut check = Child::start(&["check", "--json", "--database-url", &url], &[]);
     let status = check.wait(TIMEOUT);
@@ -232,7 +237,7 @@ pub(crate) fn load(addresses: Vec<Http>, count: usize) -> Vec<JoinHandle<()>> {
             for n in (lane..count).step_by(LANES) {
                 let start = json!({"input": {"n": n}});
                 start_walk(n, &start, &mut next).await;
-                go_on(n, &mut next).await;
+                send_event(n, &mut next).await;
                 // So that there is work for as long as the faults go on.
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }

@@ -80,7 +80,7 @@ impl Proxy {
     }
 
     /// Everything passes again, what was held back first.
-    pub(crate) fn go_on(&self) {
+    pub(crate) fn resume_traffic(&self) {
         self.shared.silent.send_replace(false);
         for silent in self.shared.connections.lock().unwrap().values() {
             silent.send_replace(false);
@@ -205,7 +205,7 @@ mod tests {
                 .is_err()
         );
         assert!(tokio::time::timeout(brief, connect(proxy.url())).await.is_err());
-        proxy.go_on();
+        proxy.resume_traffic();
         one.batch_execute("SELECT 1").await.unwrap();
         proxy.cut();
         assert!(other.batch_execute("SELECT 1").await.is_err());

@@ -9,13 +9,13 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use super::node::{go_on, insist};
+use super::node::{send_event, send_until_answered};
 use super::{Connection, Http, TIMEOUT, poll_until};
 
 pub(crate) const REPLAY: &str = include_str!("../../../sql/queries/dead_letter/replay.sql");
 
 /// The nodes as clients see them: none while a node is dead.
-pub(crate) type Addresses = Arc<Mutex<Vec<Option<Http>>>>;
+pub(crate) type Clients = Arc<Mutex<Vec<Option<Http>>>>;
 
 /// Schedules that are not due during a test, so that the recomputation at a start always finds some.
 const RARE: usize = 3;
@@ -37,7 +37,7 @@ pub(crate) async fn clock(client: &Connection) -> DateTime<Utc> {
 }
 
 /// Schedules of all kinds, from one start on.
-pub(crate) struct Ticks {
+pub(crate) struct Schedules {
     pub(crate) schedules: usize,
     /// Between two occurrences of a schedule, in seconds; a divisor of 60.
     pub(crate) period: i64,
@@ -45,7 +45,7 @@ pub(crate) struct Ticks {
 
 /// What has fired.
 #[derive(Debug, Default)]
-pub(crate) struct Shown {
+pub(crate) struct Fired {
     pub(crate) fired: usize,
     /// Occurrences for which a later one fired.
     pub(crate) stood_for: i64,
@@ -53,7 +53,7 @@ pub(crate) struct Shown {
     pub(crate) latest: TimeDelta,
 }
 
-impl Ticks {
+impl Schedules {
     /// Writes the occurrence that started it, and the number of others that it stands for.
     fn definition(&self, n: usize, start: DateTime<Utc>) -> Value {
         let mut timer = json!({"id": "timer", "canStartWorkflow": true, "startAt": start.to_rfc3339()});
@@ -108,7 +108,7 @@ impl Ticks {
     }
 
     /// Waits until every schedule has come past this time.
-    pub(crate) async fn come_past(&self, client: &Connection, time: DateTime<Utc>) {
+    pub(crate) async fn wait_past(&self, client: &Connection, time: DateTime<Utc>) {
         let settled = "SELECT count(*) FROM mainspring.schedule WHERE last_occurrence > $1";
         let all = i64::try_from(self.schedules).unwrap();
         poll_until(TIMEOUT * 5, "all schedules to go on", async || {
@@ -120,12 +120,12 @@ impl Ticks {
 
     /// Stops them and waits for what they have started: each occurrence from the start to the end has fired once, or
     /// another one stands for it, and none was early.
-    pub(crate) async fn each_once(&self, client: &Connection, start: DateTime<Utc>, end: DateTime<Utc>) -> Shown {
-        self.come_past(client, end).await;
+    pub(crate) async fn each_once(&self, client: &Connection, start: DateTime<Utc>, end: DateTime<Utc>) -> Fired {
+        self.wait_past(client, end).await;
         let stop = "UPDATE mainspring.schedule SET paused = true, version = version + 1";
         client.batch_execute(stop).await.unwrap();
         all_end(client).await;
-        let mut shown = Shown::default();
+        let mut shown = Fired::default();
         let mut told = self.told(client, start, &mut shown).await;
         assert_eq!(told.len(), self.schedules);
         let period = TimeDelta::seconds(self.period);
@@ -156,7 +156,7 @@ impl Ticks {
         &self,
         client: &Connection,
         start: DateTime<Utc>,
-        shown: &mut Shown,
+        shown: &mut Fired,
     ) -> BTreeMap<usize, Vec<(DateTime<Utc>, i64)>> {
         let sql = "SELECT i.definition_id, i.id, i.sub_status, j.activity_state->>'Text', j.happened_at
                    FROM mainspring.instance i
@@ -193,7 +193,7 @@ impl Ticks {
 
 /// Instances that sleep for a while and then wait for an event.
 #[derive(Clone, Copy)]
-pub(crate) struct Sleepers {
+pub(crate) struct Delays {
     /// So many at least.
     pub(crate) least: usize,
     /// The longest sleep, in milliseconds; below a minute.
@@ -202,7 +202,7 @@ pub(crate) struct Sleepers {
     pub(crate) lanes: usize,
 }
 
-impl Sleepers {
+impl Delays {
     pub(crate) async fn publish(http: &Http) {
         let rest = "'00:00:' + (getInput('ms') / 1000).toFixed(3).padStart(6, '0')";
         let sleep = json!({"definitionId": "sleep", "root": {"type": "Elsa.Sequence", "id": "root", "activities": [
@@ -220,7 +220,7 @@ impl Sleepers {
     }
 
     /// Starts them until it is stopped.
-    pub(crate) fn start(self, addresses: &Addresses) -> Load {
+    pub(crate) fn start(self, addresses: &Clients) -> Load {
         let enough = Arc::new(AtomicBool::new(false));
         let next = Arc::new(AtomicUsize::new(0));
         let lane = |lane: usize| {
@@ -237,8 +237,8 @@ impl Sleepers {
                     let input = json!({"n": n, "ms": self.milliseconds(n)});
                     let start = json!({"instanceId": format!("sleep-{n}"), "input": input});
                     let path = "workflow-definitions/sleep/dispatch";
-                    insist(path, &format!("s{n}"), &start, &mut address).await;
-                    go_on(n, &mut address).await;
+                    send_until_answered(path, &format!("s{n}"), &start, &mut address).await;
+                    send_event(n, &mut address).await;
                     // So that there is work for as long as the faults go on.
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
@@ -307,8 +307,8 @@ pub(crate) async fn all_end(client: &Connection) {
     let unfinished = "SELECT (SELECT count(*) FROM work) + (SELECT count(*) FROM instance WHERE status = 0)";
     poll_until(TIMEOUT * 10, "all instances to end", async || {
         // A row whose bursts were killed at a failpoint three times is a dead letter: kept, not lost.
-        for letter in client.query("SELECT id FROM dead_letter", &[]).await.ok()? {
-            let id: i64 = letter.get(0);
+        for dead_letter in client.query("SELECT id FROM dead_letter", &[]).await.ok()? {
+            let id: i64 = dead_letter.get(0);
             client.execute(REPLAY, &[&"", &id]).await.ok()?;
         }
         let left: i64 = client.query_one(unfinished, &[]).await.ok()?.get(0);

@@ -72,7 +72,7 @@ impl SingleNode {
     }
 
     /// The database agrees with itself.
-    pub(crate) fn is_sound(&self) {
+    pub(crate) fn assert_invariants(&self) {
         let mut check = Child::start(&["check"], &[("MAINSPRING_DATABASE_URL", &self.database.url())]);
         let status = check.wait(LONG_TIMEOUT);
         assert!(status.success(), "{:?} {:?}", check.stdout(), check.stderr());

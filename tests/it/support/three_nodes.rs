@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::node::{NAMES, Node, all_finish, each_exactly_once, go_on, publish, start_walk};
+use super::node::{NAMES, Node, assert_each_exactly_once, publish, send_event, start_walk, wait_until_finished};
 use super::{Connection, TIMEOUT, TestDatabase, poll_until};
 
 /// Short, so that the tests are.
@@ -67,7 +67,7 @@ impl ThreeNodes {
             let (first, second) = (self.nodes[0].http.clone(), self.nodes[1].http.clone());
             let start = json!({"input": {"n": n}});
             start_walk(n, &start, &mut || first.clone()).await;
-            go_on(n, &mut || second.clone()).await;
+            send_event(n, &mut || second.clone()).await;
         }
     }
 
@@ -81,7 +81,7 @@ impl ThreeNodes {
     }
 
     /// Waits until an incarnation is removed without a trace.
-    pub(crate) async fn is_forgotten(&self, incarnation: i64) {
+    pub(crate) async fn wait_until_removed(&self, incarnation: i64) {
         let query = format!(
             "SELECT (SELECT count(*) FROM mainspring.node WHERE incarnation = {incarnation})
                   + (SELECT count(*) FROM mainspring.removed_node WHERE incarnation = {incarnation})
@@ -95,8 +95,8 @@ impl ThreeNodes {
         .await;
     }
 
-    pub(crate) async fn ends_well(&self, count: i64) {
-        all_finish(&self.client, count).await;
-        each_exactly_once(&self.database, &self.client, count).await;
+    pub(crate) async fn assert_clean_end(&self, count: i64) {
+        wait_until_finished(&self.client, count).await;
+        assert_each_exactly_once(&self.database, &self.client, count).await;
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::node::{Node, is_sound};
+use crate::support::node::{Node, assert_invariants};
 use crate::support::schedule_load::{publish, script};
 use crate::support::{Connection, Http, TIMEOUT, TestDatabase, long, poll_until};
 
@@ -18,10 +18,10 @@ async fn count(client: &Connection, sql: &str) -> i64 {
 }
 
 /// Accepts work while no node with workers runs.
-fn door(database: &TestDatabase) -> (Node, Http) {
-    let door = Node::start_with(database, "door", &["--check-in", "200ms", "--roles", "api"], "");
-    let http = door.http.clone().unwrap();
-    (door, http)
+fn api_node(database: &TestDatabase) -> (Node, Http) {
+    let api_node = Node::start_with(database, "api-node", &["--check-in", "200ms", "--roles", "api"], "");
+    let http = api_node.http.clone().unwrap();
+    (api_node, http)
 }
 
 fn workers(database: &TestDatabase) -> Vec<Node> {
@@ -39,7 +39,7 @@ async fn publish_new(http: &Http) {
     publish(http, &json!({"definitionId": "new", "root": line})).await;
 }
 
-async fn all_finish(client: &Connection, all: usize) {
+async fn wait_until_finished(client: &Connection, all: usize) {
     let finished = "SELECT count(*) FROM mainspring.instance WHERE sub_status = 3";
     poll_until(TIMEOUT * 10, "all to finish", async || {
         (count(client, finished).await == i64::try_from(all).unwrap()).then_some(())
@@ -88,7 +88,7 @@ fn is_in_turn(order: &[Option<usize>], news: usize) -> f64 {
 async fn delays_due_during_a_downtime_end_in_order_interleaved_with_new_ones() {
     let database = TestDatabase::create().await;
     let client = database.connect().await;
-    let (_door, http) = door(&database);
+    let (_api_node, http) = api_node(&database);
     let nap = json!({"definitionId": "nap", "root": {"type": "Elsa.Sequence", "id": "root", "activities": [
         {"type": "Elsa.Delay", "id": "rest", "timeSpan": script("TimeSpan", "'01:00:00'")},
         {"type": "Elsa.WriteLine", "id": "line", "text": script("String", "'up'")}
@@ -127,7 +127,7 @@ async fn delays_due_during_a_downtime_end_in_order_interleaved_with_new_ones() {
     }
     let began = std::time::Instant::now();
     let _nodes = workers(&database);
-    all_finish(&client, size + news).await;
+    wait_until_finished(&client, size + news).await;
     println!("{size} sleepers in {:?}", began.elapsed());
     let rank = format!("i.id::bigint * 7919 % {size}");
     let last_new = is_in_turn(&order(&client, &rank).await, news);
@@ -135,14 +135,14 @@ async fn delays_due_during_a_downtime_end_in_order_interleaved_with_new_ones() {
         last_new < 0.75 || !long(),
         "the new ones waited for {last_new} of the old ones"
     );
-    is_sound(&database).await;
+    assert_invariants(&database).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn schedules_due_during_a_downtime_fire_in_order_interleaved_with_new_ones() {
     let database = TestDatabase::create().await;
     let client = database.connect().await;
-    let (_door, http) = door(&database);
+    let (_api_node, http) = api_node(&database);
     let size = size();
     for n in 0..size / TRIGGERS {
         let timer = |at: usize| json!({"type": "Elsa.Timer", "id": format!("t{}", n * TRIGGERS + at), "canStartWorkflow": true, "interval": "01:00:00"});
@@ -171,7 +171,7 @@ async fn schedules_due_during_a_downtime_fire_in_order_interleaved_with_new_ones
             .await
             .expect(200);
     }
-    all_finish(&client, size + news).await;
+    wait_until_finished(&client, size + news).await;
     println!("{size} schedules in {:?}", began.elapsed());
     let rank = format!(
         "(SELECT substr(j.activity_id, 2)::bigint * 7919 % {size} FROM mainspring.journal j
@@ -186,5 +186,5 @@ async fn schedules_due_during_a_downtime_fire_in_order_interleaved_with_new_ones
         last_new < 0.75 || !long(),
         "the new ones waited for {last_new} of the old ones"
     );
-    is_sound(&database).await;
+    assert_invariants(&database).await;
 }

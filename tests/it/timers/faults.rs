@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::support::node::{NAMES, Node, is_sound};
-use crate::support::schedule_load::{Addresses, Sleepers, Ticks, clock};
+use crate::support::node::{NAMES, Node, assert_invariants};
+use crate::support::schedule_load::{Clients, Delays, Schedules, clock};
 use crate::support::{Connection, TIMEOUT, TestDatabase, long, poll_until};
 
 /// For each node the failpoints at which it dies, one after the other.
@@ -49,8 +49,8 @@ const AFTER_A_FAULT: [&str; 2] = [
 const SETTINGS: [&str; 4] = ["--check-in", "200ms", "--tolerance", "1s"];
 
 struct Size {
-    ticks: Ticks,
-    sleepers: Sleepers,
+    schedules: Schedules,
+    sleepers: Delays,
     /// Passes through all points, and faults at random after that.
     passes: usize,
     faults: usize,
@@ -62,8 +62,8 @@ impl Size {
         let (least, longest, lanes) = if long() { (10_000, 50_000, 12) } else { (150, 5_000, 3) };
         let (passes, faults) = if long() { (4, 60) } else { (1, 4) };
         Self {
-            ticks: Ticks { schedules, period },
-            sleepers: Sleepers { least, longest, lanes },
+            schedules: Schedules { schedules, period },
+            sleepers: Delays { least, longest, lanes },
             passes,
             faults,
         }
@@ -71,18 +71,18 @@ impl Size {
 }
 
 /// A node, and what is done to it.
-struct Victim<'a> {
+struct FaultedNode<'a> {
     place: usize,
     node: Node,
     database: &'a TestDatabase,
     client: &'a Connection,
-    addresses: Addresses,
+    addresses: Clients,
     /// What was done how often.
     done: BTreeMap<&'static str, usize>,
 }
 
-impl<'a> Victim<'a> {
-    async fn start(place: usize, database: &'a TestDatabase, client: &'a Connection, addresses: &Addresses) -> Self {
+impl<'a> FaultedNode<'a> {
+    async fn start(place: usize, database: &'a TestDatabase, client: &'a Connection, addresses: &Clients) -> Self {
         let node = Node::start_armed_with(database, NAMES[place], &SETTINGS, "").await;
         addresses.lock().unwrap()[place] = node.http.clone();
         Self {
@@ -183,7 +183,7 @@ impl<'a> Victim<'a> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_occurrence_and_every_delay_fires_once_through_random_faults() {
     let Size {
-        ticks,
+        schedules,
         sleepers,
         passes,
         faults,
@@ -194,14 +194,14 @@ async fn every_occurrence_and_every_delay_fires_once_through_random_faults() {
     let began = Instant::now();
     let database = TestDatabase::create().await;
     let client = database.connect().await;
-    let addresses: Addresses = Arc::new(Mutex::new(vec![None; 3]));
+    let addresses: Clients = Arc::new(Mutex::new(vec![None; 3]));
     let mut victims = Vec::new();
     for place in 0..3 {
-        victims.push(Victim::start(place, &database, &client, &addresses).await);
+        victims.push(FaultedNode::start(place, &database, &client, &addresses).await);
     }
     let first = victims[0].node.http.clone().unwrap();
-    Sleepers::publish(&first).await;
-    let start = ticks.publish(&first, &client).await;
+    Delays::publish(&first).await;
+    let start = schedules.publish(&first, &client).await;
     let load = sleepers.start(&addresses);
 
     let mut missed = Vec::new();
@@ -216,7 +216,7 @@ async fn every_occurrence_and_every_delay_fires_once_through_random_faults() {
         let lanes = victims
             .iter_mut()
             .zip(armed)
-            .map(|(victim, armed)| victim.dies_at_all(armed));
+            .map(|(target, armed)| target.dies_at_all(armed));
         missed.extend(futures_util::future::join_all(lanes).await.concat());
     }
     println!("all points after {:?}", began.elapsed());
@@ -230,12 +230,12 @@ async fn every_occurrence_and_every_delay_fires_once_through_random_faults() {
             2 => victims[place].is_ended().await,
             // All at once.
             _ => {
-                for victim in &mut victims {
-                    victim.kill();
-                    victim.did("killed");
+                for target in &mut victims {
+                    target.kill();
+                    target.did("killed");
                 }
-                for victim in &mut victims {
-                    victim.start_again("").await;
+                for target in &mut victims {
+                    target.start_again("").await;
                 }
             }
         }
@@ -246,12 +246,12 @@ async fn every_occurrence_and_every_delay_fires_once_through_random_faults() {
     let stormed = began.elapsed();
     let slept = load.stop().await;
     let loaded = began.elapsed();
-    let shown = ticks.each_once(&client, start, end).await;
+    let shown = schedules.each_once(&client, start, end).await;
     let latest = sleepers.each_once(&client, slept).await;
-    is_sound(&database).await;
+    assert_invariants(&database).await;
     let mut done = BTreeMap::new();
-    for victim in &victims {
-        for (what, often) in &victim.done {
+    for target in &victims {
+        for (what, often) in &target.done {
             *done.entry(*what).or_insert(0) += often;
         }
     }

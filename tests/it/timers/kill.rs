@@ -8,7 +8,7 @@ use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
 
 use crate::support::failpoints::FIRE;
-use crate::support::node::{NAMES, Node, is_sound, start_three};
+use crate::support::node::{NAMES, Node, assert_invariants, start_three};
 use crate::support::{Connection, Http, TIMEOUT, TestDatabase, poll_until};
 
 /// How many schedules there are, and how often each fires.
@@ -84,12 +84,12 @@ async fn each_occurrence_once(database: &TestDatabase, client: &Connection) {
             "{definition}: lines, instances, occurrences, finished"
         );
     }
-    is_sound(database).await;
+    assert_invariants(database).await;
 }
 
-async fn restart(database: &TestDatabase, nodes: &mut [Node], victim: usize, failpoints: &str) {
-    nodes[victim].child.kill9();
-    nodes[victim] = Node::start_armed(database, NAMES[victim], failpoints).await;
+async fn restart(database: &TestDatabase, nodes: &mut [Node], target: usize, failpoints: &str) {
+    nodes[target].child.kill9();
+    nodes[target] = Node::start_armed(database, NAMES[target], failpoints).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -100,23 +100,23 @@ async fn every_occurrence_fires_once_through_kills_at_every_failpoint_and_at_ran
     let client = database.connect().await;
     fires_on(&client, 8).await;
     for (round, point) in FIRE.into_iter().chain(FIRE).enumerate() {
-        let victim = round % 3;
+        let target = round % 3;
         restart(
             &database,
             &mut nodes,
-            victim,
+            target,
             &format!("{point}=abort@{}", 2 + round % 3),
         )
         .await;
-        let child = &mut nodes[victim].child;
+        let child = &mut nodes[target].child;
         poll_until(TIMEOUT, point, async || child.has_ended().then_some(())).await;
-        restart(&database, &mut nodes, victim, "").await;
+        restart(&database, &mut nodes, target, "").await;
         fires_on(&client, 8).await;
     }
     let mut random = StdRng::seed_from_u64(7);
     for _ in 0..3 {
-        let victim = random.random_range(0..3);
-        restart(&database, &mut nodes, victim, "").await;
+        let target = random.random_range(0..3);
+        restart(&database, &mut nodes, target, "").await;
         // A random moment, not a wait.
         tokio::time::sleep(Duration::from_millis(random.random_range(0..400))).await;
     }
@@ -125,8 +125,8 @@ async fn every_occurrence_fires_once_through_kills_at_every_failpoint_and_at_ran
         node.child.kill9();
     }
     tokio::time::sleep(Duration::from_millis(1_500)).await;
-    for victim in 0..3 {
-        restart(&database, &mut nodes, victim, "").await;
+    for target in 0..3 {
+        restart(&database, &mut nodes, target, "").await;
     }
     fires_on(&client, 24).await;
     each_occurrence_once(&database, &client).await;

@@ -23,28 +23,28 @@ fn triggered(definition: &str, trigger: Value, then: Value) -> Value {
     json!({"definitionId": definition, "root": {"type": "Elsa.Sequence", "id": "root", "activities": [trigger, then]}})
 }
 
-async fn only(bench: &TestEngine, definition: &str) -> ScheduleSummary {
+async fn only(test: &TestEngine, definition: &str) -> ScheduleSummary {
     let filter = ScheduleFilter {
         definition_id: Some(definition.into()),
         ..ScheduleFilter::default()
     };
-    let mut listed = bench.engine.schedules(&filter, Page::default()).await.unwrap();
+    let mut listed = test.engine.schedules(&filter, Page::default()).await.unwrap();
     assert_eq!(listed.total_count, 1);
     listed.items.pop().unwrap()
 }
 
-async fn instances(bench: &TestEngine, definition: &str) -> Vec<InstanceId> {
+async fn instances(test: &TestEngine, definition: &str) -> Vec<InstanceId> {
     let filter = InstanceFilter {
         definition_ids: vec![definition.into()],
         ..InstanceFilter::default()
     };
-    let listed = bench.engine.instances(&filter, Page::default()).await.unwrap();
+    let listed = test.engine.instances(&filter, Page::default()).await.unwrap();
     listed.items.into_iter().map(|item| item.id).collect()
 }
 
-async fn until_fired(bench: &TestEngine, definition: &str, count: u64) -> ScheduleSummary {
+async fn until_fired(test: &TestEngine, definition: &str, count: u64) -> ScheduleSummary {
     poll_until(TIMEOUT, "a schedule to fire", async || {
-        let schedule = only(bench, definition).await;
+        let schedule = only(test, definition).await;
         (schedule.fired >= count).then_some(schedule)
     })
     .await
@@ -52,29 +52,27 @@ async fn until_fired(bench: &TestEngine, definition: &str, count: u64) -> Schedu
 
 #[tokio::test(flavor = "multi_thread")]
 async fn timers_wait_inside_a_workflow() {
-    let bench = TestEngine::new().await;
+    let test = TestEngine::new().await;
     // Elsa goes on at once, too.
     let past = literal("DateTimeOffset", "2020-01-01T00:00:00+00:00");
-    bench
-        .publish(json!({"definitionId": "past", "root": {"type": "Elsa.StartAt", "id": "at", "dateTime": past}}))
+    test.publish(json!({"definitionId": "past", "root": {"type": "Elsa.StartAt", "id": "at", "dateTime": past}}))
         .await;
-    let done = bench.engine.execute(start("past")).await.unwrap();
+    let done = test.engine.execute(start("past")).await.unwrap();
     assert_eq!(done.sub_status(), Some("Finished"));
     // ThreeNodes turns of a loop are three occurrences.
-    bench
-        .publish(json!({
-            "definitionId": "all",
-            "root": {"type": "Elsa.Sequence", "id": "root", "activities": [
-                {"type": "Elsa.ForEach", "id": "loop", "items": script("[1, 2, 3]"), "body":
-                    {"type": "Elsa.Cron", "id": "cron", "cronExpression": literal("String", "* * * * * *")}},
-                {"type": "Elsa.Timer", "id": "timer", "interval": literal("TimeSpan", "00:00:01")},
-                {"type": "Elsa.StartAt", "id": "at", "dateTime": script("new Date(Date.now() + 500).toISOString()")},
-            ]}
-        }))
-        .await;
-    let all = bench.engine.dispatch(start("all")).await.unwrap();
-    bench.finishes(&all).await;
-    let client = bench.database.connect().await;
+    test.publish(json!({
+        "definitionId": "all",
+        "root": {"type": "Elsa.Sequence", "id": "root", "activities": [
+            {"type": "Elsa.ForEach", "id": "loop", "items": script("[1, 2, 3]"), "body":
+                {"type": "Elsa.Cron", "id": "cron", "cronExpression": literal("String", "* * * * * *")}},
+            {"type": "Elsa.Timer", "id": "timer", "interval": literal("TimeSpan", "00:00:01")},
+            {"type": "Elsa.StartAt", "id": "at", "dateTime": script("new Date(Date.now() + 500).toISOString()")},
+        ]}
+    }))
+    .await;
+    let all = test.engine.dispatch(start("all")).await.unwrap();
+    test.finishes(&all).await;
+    let client = test.database.connect().await;
     let rows = client
         .query(
             "SELECT happened_at FROM mainspring.journal WHERE activity_id = 'cron' AND event_name = 'Resumed' ORDER BY 1",
@@ -88,12 +86,12 @@ async fn timers_wait_inside_a_workflow() {
         .collect();
     assert_eq!(seconds.len(), 3);
     assert!(seconds.windows(2).all(|pair| pair[0] < pair[1]), "{seconds:?}");
-    bench.ends_well().await;
+    test.assert_clean_end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_schedule_starts_instances_that_know_when_they_were_due() {
-    let bench = TestEngine::new().await;
+    let test = TestEngine::new().await;
     let out = json!({"type": "Elsa.SetOutput", "id": "out", "outputName": literal("String", "At"),
         "outputValue": script("getOutputFrom('tick', 'Result').occurrence")});
     let mut definition = triggered(
@@ -103,21 +101,21 @@ async fn a_schedule_starts_instances_that_know_when_they_were_due() {
     );
     definition["outputs"] = json!([{"name": "At", "type": "Object"}]);
     // The loop sleeps by now; a publish wakes it.
-    bench.publish(definition).await;
-    let schedule = until_fired(&bench, "tick", 2).await;
+    test.publish(definition).await;
+    let schedule = until_fired(&test, "tick", 2).await;
     assert_eq!(schedule.last_node_id.as_ref().unwrap().as_str(), "one");
     assert!(schedule.last_lateness_ms.unwrap() < 60_000.0);
     let id = schedule.last_instance_id.clone().unwrap();
-    let state = bench.finishes(&id).await;
+    let state = test.finishes(&id).await;
     let at: DateTime<Utc> = state["output"]["At"].as_str().unwrap().parse().unwrap();
     assert!(at <= Utc::now());
     // A delay as a trigger: once.
     let delay = json!({"type": "Elsa.Delay", "id": "d", "canStartWorkflow": true, "timeSpan": literal("TimeSpan", "00:00:00.3")});
     let line = json!({"type": "Elsa.WriteLine", "id": "line", "text": literal("String", "late")});
-    bench.publish(triggered("delayed", delay, line)).await;
-    let delayed = until_fired(&bench, "delayed", 1).await;
+    test.publish(triggered("delayed", delay, line)).await;
+    let delayed = until_fired(&test, "delayed", 1).await;
     assert_eq!(delayed.state, ScheduleState::Ended);
-    bench.finishes(&delayed.last_instance_id.unwrap()).await;
+    test.finishes(&delayed.last_instance_id.unwrap()).await;
     // So do the other two; a point in time that has passed is due at once.
     let cron = json!({"type": "Elsa.Cron", "id": "t", "canStartWorkflow": true, "cronExpression": literal("String", "* * * * * *")});
     let past = literal("DateTimeOffset", "2020-01-01T00:00:00+00:00");
@@ -127,9 +125,9 @@ async fn a_schedule_starts_instances_that_know_when_they_were_due() {
             "outputValue": script("getOutputFrom('t', 'Result').occurrence")});
         let mut definition = triggered(id, trigger, told);
         definition["outputs"] = json!([{"name": "At", "type": "Object"}]);
-        bench.publish(definition).await;
-        let fired = until_fired(&bench, id, 1).await;
-        let state = bench.finishes(&fired.last_instance_id.unwrap()).await;
+        test.publish(definition).await;
+        let fired = until_fired(&test, id, 1).await;
+        let state = test.finishes(&fired.last_instance_id.unwrap()).await;
         let at = state["output"]["At"].as_str().unwrap().to_owned();
         let once = id == "at";
         assert_eq!(
@@ -138,21 +136,20 @@ async fn a_schedule_starts_instances_that_know_when_they_were_due() {
             "{at}"
         );
         if !once {
-            bench.engine.pause_schedule(&fired.id).await.unwrap();
+            test.engine.pause_schedule(&fired.id).await.unwrap();
         }
     }
     // Without a trigger there is no schedule.
-    bench
-        .publish(json!({"definitionId": "tick", "root": {"type": "Elsa.Sequence", "id": "root", "activities": []}}))
+    test.publish(json!({"definitionId": "tick", "root": {"type": "Elsa.Sequence", "id": "root", "activities": []}}))
         .await;
-    let none = bench.engine.schedule(&schedule.id).await.unwrap_err();
+    let none = test.engine.schedule(&schedule.id).await.unwrap_err();
     assert_eq!(none.code(), "schedule-not-found");
-    bench.ends_well().await;
+    test.assert_clean_end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_error_of_a_schedule_is_reported_at_the_publish() {
-    let bench = TestEngine::new().await;
+    let test = TestEngine::new().await;
     let trigger = |id: &str, kind: &str, inputs: Value| {
         let mut activity = json!({"type": kind, "id": id, "canStartWorkflow": true});
         for (name, value) in inputs.as_object().unwrap() {
@@ -210,7 +207,7 @@ async fn every_error_of_a_schedule_is_reported_at_the_publish() {
     let definition =
         json!({"definitionId": "wrong", "root": {"type": "Elsa.Sequence", "id": "root", "activities": activities}});
     let definition = WorkflowDefinition::from_value(definition).unwrap();
-    let refused = bench.engine.save(definition, true).await.unwrap_err();
+    let refused = test.engine.save(definition, true).await.unwrap_err();
     assert_eq!(refused.code(), "invalid-trigger");
     for (id, _, _, input) in &wrong {
         let told = refused.fields().iter().filter(|(activity, _)| activity == id);
@@ -219,24 +216,24 @@ async fn every_error_of_a_schedule_is_reported_at_the_publish() {
     }
     // Also of what only waits inside.
     let waits = json!({"definitionId": "waits", "root": {"type": "Elsa.Cron", "id": "c", "cronExpression": literal("String", "61 * * * *")}});
-    let refused = bench
+    let refused = test
         .engine
         .save(WorkflowDefinition::from_value(waits).unwrap(), true)
         .await
         .unwrap_err();
     assert_eq!(refused.fields()[0].0, "c");
-    let all = bench
+    let all = test
         .engine
         .schedules(&ScheduleFilter::default(), Page::default())
         .await
         .unwrap();
     assert_eq!(all.total_count, 0);
-    bench.ends_well().await;
+    test.assert_clean_end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operator_pauses_resumes_and_triggers() {
-    let bench = TestEngine::new().await;
+    let test = TestEngine::new().await;
     let tick = |seconds: u32| {
         let interval = literal("TimeSpan", format!("00:00:{seconds:02}"));
         let timer = json!({"type": "Elsa.Timer", "id": "t", "canStartWorkflow": true, "interval": interval});
@@ -246,13 +243,13 @@ async fn an_operator_pauses_resumes_and_triggers() {
             json!({"type": "Elsa.WriteLine", "id": "l", "text": literal("String", "x")}),
         )
     };
-    bench.publish(tick(1)).await;
-    let fired = until_fired(&bench, "ops", 1).await;
-    let paused = bench.engine.pause_schedule(&fired.id).await.unwrap();
+    test.publish(tick(1)).await;
+    let fired = until_fired(&test, "ops", 1).await;
+    let paused = test.engine.pause_schedule(&fired.id).await.unwrap();
     assert_eq!(paused.state, ScheduleState::Paused);
     // Published again with another interval, it is still paused.
-    bench.publish(tick(2)).await;
-    let client = bench.database.connect().await;
+    test.publish(tick(2)).await;
+    let client = test.database.connect().await;
     // It has been so for an hour.
     client
         .batch_execute(
@@ -265,29 +262,29 @@ async fn an_operator_pauses_resumes_and_triggers() {
         key: "k".to_owned(),
         fingerprint: Default::default(),
     };
-    let first = bench.engine.trigger_schedule(&fired.id, Some(key())).await.unwrap();
-    let again = bench.engine.trigger_schedule(&fired.id, Some(key())).await.unwrap();
+    let first = test.engine.trigger_schedule(&fired.id, Some(key())).await.unwrap();
+    let again = test.engine.trigger_schedule(&fired.id, Some(key())).await.unwrap();
     assert_eq!(first, again);
-    bench.finishes(&first).await;
+    test.finishes(&first).await;
     assert_eq!(
-        bench.engine.trigger_schedule(&fired.id, Some(key())).await.unwrap(),
+        test.engine.trigger_schedule(&fired.id, Some(key())).await.unwrap(),
         first
     );
-    let other = bench.engine.trigger_schedule(&fired.id, None).await.unwrap();
+    let other = test.engine.trigger_schedule(&fired.id, None).await.unwrap();
     assert_ne!(first, other);
-    let still = only(&bench, "ops").await;
+    let still = only(&test, "ops").await;
     assert_eq!((still.state, still.fired), (ScheduleState::Paused, paused.fired + 2));
-    let resumed = bench.engine.resume_schedule(&fired.id).await.unwrap();
+    let resumed = test.engine.resume_schedule(&fired.id).await.unwrap();
     assert!(resumed.next_occurrence > resumed.last_occurrence);
-    let went_on = until_fired(&bench, "ops", still.fired + 1).await;
+    let went_on = until_fired(&test, "ops", still.fired + 1).await;
     assert_eq!((went_on.misfired, went_on.skipped), (0, 0), "what it missed is settled");
     for id in ["", "nobody"] {
         assert_eq!(
-            bench.engine.pause_schedule(id).await.unwrap_err().code(),
+            test.engine.pause_schedule(id).await.unwrap_err().code(),
             "schedule-not-found"
         );
         assert_eq!(
-            bench.engine.trigger_schedule(id, None).await.unwrap_err().code(),
+            test.engine.trigger_schedule(id, None).await.unwrap_err().code(),
             "schedule-not-found"
         );
     }
@@ -296,58 +293,57 @@ async fn an_operator_pauses_resumes_and_triggers() {
         ..ScheduleFilter::default()
     };
     assert_eq!(
-        bench
-            .engine
+        test.engine
             .schedules(&filter, Page::default())
             .await
             .unwrap()
             .total_count,
         0
     );
-    bench.ends_well().await;
+    test.assert_clean_end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_queued_occurrence_starts_when_the_instance_ends() {
-    let bench = TestEngine::new().await;
+    let test = TestEngine::new().await;
     let timer = json!({"type": "Elsa.Timer", "id": "t", "canStartWorkflow": true, "interval": literal("TimeSpan", "00:00:01"),
         "overlap": literal("String", "QueueOne")});
     let wait = json!({"type": "Elsa.Event", "id": "e", "eventName": literal("String", "go")});
-    bench.publish(triggered("queue", timer, wait)).await;
+    test.publish(triggered("queue", timer, wait)).await;
     poll_until(TIMEOUT, "an occurrence to wait", async || {
-        only(&bench, "queue").await.is_queued.then_some(())
+        only(&test, "queue").await.is_queued.then_some(())
     })
     .await;
-    let waiting = only(&bench, "queue").await;
-    let running = instances(&bench, "queue").await;
+    let waiting = only(&test, "queue").await;
+    let running = instances(&test, "queue").await;
     assert_eq!((waiting.fired, running.len()), (1, 1));
-    let refused = bench.engine.trigger_schedule(&waiting.id, None).await.unwrap_err();
+    let refused = test.engine.trigger_schedule(&waiting.id, None).await.unwrap_err();
     assert_eq!(refused.code(), "schedule-running");
-    bench.reaches(&running[0], "Suspended").await;
-    bench.engine.trigger_event(event("go", json!({}))).await.unwrap();
-    bench.finishes(&running[0]).await;
-    until_fired(&bench, "queue", 2).await;
+    test.reaches(&running[0], "Suspended").await;
+    test.engine.trigger_event(event("go", json!({}))).await.unwrap();
+    test.finishes(&running[0]).await;
+    until_fired(&test, "queue", 2).await;
     let second = poll_until(TIMEOUT, "the second instance", async || {
-        let all = instances(&bench, "queue").await;
+        let all = instances(&test, "queue").await;
         all.into_iter().find(|id| *id != running[0])
     })
     .await;
-    bench.reaches(&second, "Suspended").await;
-    bench.engine.pause_schedule(&waiting.id).await.unwrap();
-    bench.ends_well().await;
+    test.reaches(&second, "Suspended").await;
+    test.engine.pause_schedule(&waiting.id).await.unwrap();
+    test.assert_clean_end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn new_time_zone_data_move_what_is_next_and_never_back() {
-    let bench = TestEngine::new().await;
+    let test = TestEngine::new().await;
     let cron = |id: &str| {
         json!({"type": "Elsa.Cron", "id": id, "canStartWorkflow": true, "cronExpression": literal("String", "0 9 * * *"),
             "timeZone": literal("String", "Europe/Berlin")})
     };
     let root = json!({"type": "Elsa.Sequence", "id": "root", "activities": [cron("a"), cron("b")]});
-    bench.publish(json!({"definitionId": "zone", "root": root})).await;
-    bench.engine.shutdown().await;
-    let client = bench.database.connect().await;
+    test.publish(json!({"definitionId": "zone", "root": root})).await;
+    test.engine.shutdown().await;
+    let client = test.database.connect().await;
     // An older database had Berlin an hour off; b has fired tomorrow's occurrence by it.
     client
         .batch_execute(
@@ -362,7 +358,7 @@ async fn new_time_zone_data_move_what_is_next_and_never_back() {
                      (SELECT 1 WHERE extract(hour FROM next_fire AT TIME ZONE 'Europe/Berlin') <> 9)
                  AND (last_occurrence IS NULL OR next_occurrence > last_occurrence + interval '20 hours') ORDER BY 1";
     assert_eq!(client.query(right, &[]).await.unwrap().len(), 0);
-    let engine = Engine::builder(bench.database.url())
+    let engine = Engine::builder(test.database.url())
         .node_id("two")
         .start()
         .await
@@ -371,5 +367,5 @@ async fn new_time_zone_data_move_what_is_next_and_never_back() {
         (client.query(right, &[]).await.unwrap().len() == 2).then_some(())
     })
     .await;
-    TestEngine { engine, ..bench }.ends_well().await;
+    TestEngine { engine, ..test }.assert_clean_end().await;
 }

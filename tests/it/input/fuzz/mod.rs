@@ -98,7 +98,7 @@ async fn no_request_breaks_a_node() {
     node.http.get("/health/ready").await.expect(200);
     node.child.signal("TERM");
     assert_eq!(node.child.wait(LONG_TIMEOUT).code(), Some(0));
-    node.is_sound();
+    node.assert_invariants();
 }
 
 /// Workflows for the requests, and a token that is valid once.
