@@ -202,9 +202,9 @@ async fn active(http: &Http) -> (String, u64) {
 async fn one_scheduler_is_active_at_a_time_and_another_replaces_it_at_once() {
     let database = TestDatabase::create().await;
     let mut nodes = start(&database, "single-scheduler.md");
-    let (client, other) = (by(&nodes, "worker-1").clone(), by(&nodes, "worker-2").clone());
+    let (first_api, other) = (by(&nodes, "worker-1").clone(), by(&nodes, "worker-2").clone());
     roles(
-        &client,
+        &first_api,
         &[
             ("scheduler-1", &["scheduler"]),
             ("scheduler-2", &["scheduler"]),
@@ -214,9 +214,9 @@ async fn one_scheduler_is_active_at_a_time_and_another_replaces_it_at_once() {
     )
     .await;
     answers_health_alone(by(&nodes, "scheduler-1")).await;
-    let (first, term) = active(&client).await;
+    let (first, term) = active(&first_api).await;
     assert!(first.starts_with("scheduler-") && term > 0, "{first} {term}");
-    work(&database, &[&client, &other], 6).await;
+    work(&database, &[&first_api, &other], 6).await;
     schedule(&other).await;
     let client = database.connect().await;
     fires(&client, &first).await;
@@ -228,7 +228,7 @@ async fn one_scheduler_is_active_at_a_time_and_another_replaces_it_at_once() {
         .signal("KILL");
     nodes.retain(|node| node.name != first);
     let (second, next) = poll_until(TIMEOUT, "the next one", async || {
-        let (name, term) = active(&client).await;
+        let (name, term) = active(&first_api).await;
         (name != first).then_some((name, term))
     })
     .await;
@@ -236,7 +236,7 @@ async fn one_scheduler_is_active_at_a_time_and_another_replaces_it_at_once() {
     fires(&client, &second).await;
     // The killed one comes back as a candidate, and is elected when the second one stops.
     let _again = start_those(&database, "single-scheduler.md", &first);
-    assert_eq!(active(&client).await, (second.clone(), next));
+    assert_eq!(active(&first_api).await, (second.clone(), next));
     nodes
         .iter()
         .find(|node| node.name == second)
@@ -244,7 +244,7 @@ async fn one_scheduler_is_active_at_a_time_and_another_replaces_it_at_once() {
         .child
         .signal("TERM");
     let (third, last) = poll_until(TIMEOUT, "the first one again", async || {
-        let (name, term) = active(&client).await;
+        let (name, term) = active(&first_api).await;
         (name == first).then_some((name, term))
     })
     .await;

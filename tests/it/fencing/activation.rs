@@ -44,13 +44,13 @@ async fn publish(http: &Http, id: &str, strategy: &str) {
 /// Starts through one of the routes; whether it was allowed.
 async fn start(http: &Http, route: usize, id: &str, correlation: Option<&str>) -> bool {
     let body = json!({"correlationId": correlation, "definitionId": id});
-    let path = match door % 3 {
+    let path = match route % 3 {
         0 => format!("workflow-definitions/{id}/execute"),
         1 => format!("workflow-definitions/{id}/dispatch"),
         _ => "workflow-instances".to_owned(),
     };
     let answer = http.post(&path, &body).await;
-    if door.is_multiple_of(3) {
+    if route.is_multiple_of(3) {
         assert_eq!(answer.status, 200, "{}", answer.body);
         let refused = answer.header("x-elsa-workflow-cannot-start") == "true";
         assert_eq!(refused, answer.body == Value::Null, "{}", answer.body);
@@ -154,12 +154,12 @@ async fn a_singleton_whose_node_is_killed_keeps_its_key_until_it_ends_on_another
     let gate = Gate::new();
     let mut one = Node::start_armed(&database, "one", &gate.stalls("burst.after")).await;
     let two = Node::start(&database, "two");
-    let (door, other) = (one.http.clone().unwrap(), two.http.clone().unwrap());
-    publish(&door, "s", "Singleton").await;
+    let (first, other) = (one.http.clone().unwrap(), two.http.clone().unwrap());
+    publish(&first, "s", "Singleton").await;
     // An execute is run by the node that accepts it.
     let lost = tokio::spawn(async move {
         let path = "workflow-definitions/s/execute";
-        door.send(reqwest::Method::POST, path, &[], Some(&json!({}))).await
+        first.send(reqwest::Method::POST, path, &[], Some(&json!({}))).await
     });
     gate.reached().await;
     assert!(!start(&other, 1, "s", None).await, "it runs on the other node");

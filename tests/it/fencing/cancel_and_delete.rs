@@ -328,8 +328,8 @@ async fn bulk_actions_affect_exactly_the_selected_instances() {
     );
     let other = json!({"ids": ids, "workflowDefinitionId": "other"});
     assert_eq!(http.post(delete, &other).await.expect(200), json!({"deleted": 0}));
-    let two = json!({"ids": ids[..2], "workflowDefinitionId": "w"});
-    assert_eq!(http.post(delete, &two).await.expect(200), json!({"deleted": 2}));
+    let first_two = json!({"ids": ids[..2], "workflowDefinitionId": "w"});
+    assert_eq!(http.post(delete, &first_two).await.expect(200), json!({"deleted": 2}));
     let all = json!({"workflowDefinitionIds": ["w"]});
     assert_eq!(http.post(delete, &all).await.expect(200), json!({"deleted": 2}));
     two.nothing_is_left().await;

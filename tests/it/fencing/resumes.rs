@@ -25,9 +25,8 @@ impl ResumeCluster {
         let settings = ["--check-in", "200ms", "--log", "debug"];
         let stall = format!("{}@2", gate.stalls("burst.running"));
         let first = Node::start_with(&database, "one", &settings, if stalls { &stall } else { "" });
-        let client = first.http.clone().unwrap();
-        client
-            .post("workflow-definitions", &json!({"model": model, "publish": true}))
+        let http = first.http.clone().unwrap();
+        http.post("workflow-definitions", &json!({"model": model, "publish": true}))
             .await
             .expect(200);
         let client = database.connect().await;
@@ -36,7 +35,7 @@ impl ResumeCluster {
             client,
             gate,
             nodes: vec![first],
-            clients: vec![client],
+            clients: vec![http],
         }
     }
 
