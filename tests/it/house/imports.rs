@@ -5,7 +5,7 @@ use super::source::Source;
 /// The rooms, from the roof to the ground: a room may use those below it and itself. Rooms in one line stand beside
 /// each other.
 const FLOORS: [&[&str]; 10] = [
-    &["main", "cli", "bench"],
+    &["main", "cli", "bench", "internals"],
     &["harness"],
     &["api", "http", "auth"],
     &["runtime"],

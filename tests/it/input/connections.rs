@@ -64,7 +64,7 @@ async fn health_has_a_listener_of_its_own() {
     let mut child = Child::start(&arguments, &[("MAINSPRING_DATABASE_URL", &server.url())]);
     let address = poll_until(LONG_TIMEOUT, "the address in the log", async || {
         let lines = child.stderr();
-        let line = lines.iter().find(|line| line.contains("health is answered"))?;
+        let line = lines.iter().find(|line| line.contains("health requests are served"))?;
         Some(line.split_once("address=")?.1.trim().to_owned())
     });
     let health = Http::new(&format!("http://{}", address.await));
