@@ -40,7 +40,7 @@ async fn processes_that_migrate_at_once_all_succeed() {
 
 /// Nodes that start together would else queue for the lock, however little there is to do.
 #[tokio::test]
-async fn who_has_nothing_to_migrate_waits_for_nobody() {
+async fn a_node_without_migrations_to_run_does_not_wait() {
     let (_database, base) = migrated().await;
     let other = base.open().await.unwrap();
     let lock = include_str!("../../../sql/queries/migrate/try_lock.sql");
@@ -58,7 +58,7 @@ async fn who_has_nothing_to_migrate_waits_for_nobody() {
 }
 
 #[tokio::test]
-async fn a_migration_that_is_not_what_it_was_is_told() {
+async fn a_changed_migration_is_reported() {
     let (_database, base) = migrated().await;
     let session = base.open().await.unwrap();
     let change = "UPDATE refinery_schema_history SET checksum = '1' WHERE version = 1";

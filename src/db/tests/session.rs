@@ -49,7 +49,7 @@ async fn found(base: &Connector, name: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_session_does_not_inherit_what_promises_stand_on() {
+async fn a_session_does_not_inherit_settings_that_promises_depend_on() {
     let database = TestDatabase::empty().await;
     let client = database.connect().await;
     let other = "CREATE ACCESS METHOD other TYPE TABLE HANDLER heap_tableam_handler";

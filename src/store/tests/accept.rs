@@ -3,9 +3,9 @@
 use crate::store::start::StartForm;
 use crate::testing::store::Fixture;
 
-/// A door that answers before a flush must find what it answers for on disk, so only the one that waits may not flush.
+/// A reply before the burst's commit promises that the start is on disk, so only a start whose caller waits may skip the flush.
 #[tokio::test]
-async fn a_start_goes_unflushed_only_where_somebody_waits_for_a_later_commit() {
+async fn a_start_is_unflushed_only_where_its_caller_waits_for_a_later_commit() {
     let fixture = Fixture::new().await;
     let session = fixture.session().await;
     let flushes = "SET synchronous_commit = on";

@@ -1,4 +1,4 @@
-//! Who may start beside instances that run: exact against what is committed and against rivals of the same moment.
+//! Activation strategies: exact against committed instances and against competing starts.
 
 use std::time::Duration;
 
@@ -233,7 +233,7 @@ async fn a_start_that_loses_its_key_takes_no_other_start_of_its_batch_along() {
 }
 
 #[tokio::test]
-async fn a_start_whose_rival_came_to_nothing_is_accepted() {
+async fn a_start_whose_competitor_was_rolled_back_is_accepted() {
     let (door, second) = rivals("ROLLBACK").await;
     second.unwrap();
     assert_eq!(door.fixture.count("SELECT count(*) FROM idempotency_key").await, 1);
@@ -271,7 +271,7 @@ async fn the_first_answer_of_an_idempotency_key_outlives_what_it_started() {
 }
 
 #[tokio::test]
-async fn a_correlation_counts_whoever_has_it_now() {
+async fn a_correlation_counts_the_instances_that_have_it_now() {
     let door = Door::new("Correlation").await;
     // Of another definition, started without any strategy, and correlated later.
     assert_outcome!(
@@ -326,7 +326,7 @@ async fn what_ran_before_a_definition_became_a_singleton_counts() {
     refused(door.start("late", None).await);
     door.runs("pending", pending, |request| request).await;
     assert_eq!(door.held().await, 0);
-    // A row that nobody took away, as its instance ended while the publish was under way, keeps nobody out.
+    // A row of an instance that ended during the publish refuses no start.
     let stale =
         "INSERT INTO activation SELECT '', activation_key(1::smallint, 'd', NULL), 'running', false, 1, 'd', NULL";
     door.fixture.admin.client.batch_execute(stale).await.unwrap();
@@ -353,7 +353,7 @@ pub(super) fn event(key: &str) -> NewEvent {
 }
 
 #[tokio::test]
-async fn events_start_as_the_strategy_allows_and_what_met_a_refusal_is_not_kept() {
+async fn events_start_as_the_strategy_allows_and_refused_ones_are_not_kept() {
     let door = Door::new("AllowAlways").await;
     let (pool, class) = (door.writer.pool.clone(), door.fixture.base.schema().lock_class());
     for key in ["early", "later"] {
@@ -375,7 +375,7 @@ async fn events_start_as_the_strategy_allows_and_what_met_a_refusal_is_not_kept(
     let fanout = event::publish(&pool, class, &event("now")).await.unwrap();
     assert_eq!((fanout.started, fanout.kept), (0, false));
     assert_eq!(fanout.refused, ["d", "d"]);
-    // The same event again tells nothing new.
+    // The same event again changes nothing.
     assert!(
         event::publish(&pool, class, &event("now"))
             .await
@@ -396,7 +396,7 @@ async fn events_start_as_the_strategy_allows_and_what_met_a_refusal_is_not_kept(
 }
 
 #[tokio::test]
-async fn a_start_that_is_given_up_frees_its_key_and_asks_again_when_replayed() {
+async fn a_dead_lettered_start_releases_its_key_and_takes_it_again_when_replayed() {
     let door = Door::new("Singleton").await;
     door.start("one", None).await.unwrap();
     let crashed = "UPDATE work SET crashes = 2";
@@ -451,7 +451,7 @@ async fn a_correlation_id_may_be_longer_than_an_index_entry() {
 
 /// What a start costs that asks for a correlation id which so many finished instances had.
 #[tokio::test]
-async fn what_had_the_correlation_id_and_ended_is_not_looked_at() {
+async fn ended_instances_of_a_correlation_id_are_not_read() {
     let door = Door::new("Correlation").await;
     let fill = "INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status,
                                       version, correlation_id, finished_at, state)

@@ -1,4 +1,4 @@
-//! The publish that makes the strategy of a workflow another: nobody slips through between the old one and the new.
+//! A publish that changes the strategy of a workflow: no start gets past both the old and the new one.
 
 use std::time::Duration;
 
@@ -127,27 +127,27 @@ async fn a_start_whose_snapshot_is_older_than_the_publish_and_that_writes_after_
 }
 
 #[tokio::test]
-async fn a_start_under_way_that_comes_to_nothing_does_not_count() {
+async fn a_start_in_flight_that_is_rolled_back_does_not_count() {
     under_way("Singleton", None, true, "ROLLBACK").await;
 }
 
 #[tokio::test]
-async fn a_correlated_start_under_way_counts() {
+async fn a_correlated_start_in_flight_counts() {
     under_way("CorrelatedSingleton", Some("c"), true, "COMMIT").await;
 }
 
 #[tokio::test]
-async fn an_uncorrelated_start_under_way_counts_for_a_correlated_singleton() {
+async fn an_uncorrelated_start_in_flight_counts_for_a_correlated_singleton() {
     under_way("CorrelatedSingleton", None, true, "COMMIT").await;
 }
 
 #[tokio::test]
-async fn a_start_under_way_counts_for_a_correlation() {
+async fn a_start_in_flight_counts_for_a_correlation() {
     under_way("Correlation", Some("c"), true, "COMMIT").await;
 }
 
 #[tokio::test]
-async fn what_is_pending_or_runs_counts_under_whatever_strategy_comes_next() {
+async fn pending_and_running_instances_count_under_the_next_strategy() {
     for strategy in ["CorrelatedSingleton", "Correlation"] {
         let door = Door::new("AllowAlways").await;
         door.start("pending", Some("p")).await.unwrap();
@@ -192,11 +192,11 @@ async fn publisher_dies(door: &Door, triggers: &[TriggerRow]) {
 }
 
 #[tokio::test]
-async fn what_a_publisher_leaves_who_dies_is_done_by_the_cluster() {
+async fn the_cluster_finishes_the_publish_of_a_dead_node() {
     let door = Door::new("AllowAlways").await;
     door.start("pending", None).await.unwrap();
     publisher_dies(&door, &[]).await;
-    // Whether he had noted it when he died or not: nobody starts beside the one that is there.
+    // Whether or not the dead publisher had counted it: no start is accepted beside the existing instance.
     let before = door.start("late", None).await.unwrap_err();
     assert!(["cannot-start", "database-busy"].contains(&before.code()), "{before}");
     let class = door.fixture.base.schema().lock_class();
@@ -278,7 +278,7 @@ async fn notes_of_what_ended_meanwhile_are_swept_and_count_for_nothing() {
 }
 
 #[tokio::test]
-async fn the_same_strategy_published_again_keeps_nobody_waiting() {
+async fn the_same_strategy_published_again_delays_no_start() {
     let door = Door::new("Singleton").await;
     let session = door.fixture.session().await;
     session

@@ -313,7 +313,7 @@ async fn an_instance_with_many_rows_does_not_hide_that_there_are_others() {
 }
 
 #[tokio::test]
-async fn the_load_sees_what_was_committed_while_the_claim_was_under_way() {
+async fn the_load_sees_what_was_committed_during_the_claim() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
     assert_outcome!(
@@ -355,7 +355,7 @@ async fn the_load_sees_what_was_committed_while_the_claim_was_under_way() {
 }
 
 #[tokio::test]
-async fn only_who_holds_a_claim_hands_it_back_or_throws_it_away() {
+async fn only_the_holder_of_a_claim_releases_or_discards_it() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     let other = fixture.writer().await;

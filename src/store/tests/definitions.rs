@@ -160,7 +160,7 @@ async fn a_draft_that_changed_since_it_was_validated_is_not_published() {
 }
 
 #[tokio::test]
-async fn an_equal_definition_is_published_anew_only_if_something_else_starts_it() {
+async fn an_equal_definition_is_published_again_only_with_other_start_sources() {
     let fixture = Fixture::new().await;
     let class = fixture.base.schema().lock_class();
     let pool = crate::db::Pool::new(&fixture.base, 4).unwrap();
@@ -190,7 +190,7 @@ async fn a_start_accepted_after_a_publish_runs_what_was_published() {
         definition::save(&writer.pool, class, &definition("n"), Some(StartSources::by(&[])))
             .await
             .unwrap();
-        // A newer draft is nobody's business.
+        // A newer draft does not matter.
         definition::save(&writer.pool, class, &definition("draft"), None)
             .await
             .unwrap();
@@ -236,7 +236,7 @@ async fn an_event_published_beside_its_trigger_finds_it_or_is_found() {
     publishes.await.unwrap().unwrap();
     assert_eq!(happens.await.unwrap().unwrap().started, 1);
 
-    // The event comes first: it has looked, found nobody, and not yet committed its row in the inbox.
+    // The event comes first: it matched nothing and has not committed its row in the inbox.
     let publisher = fixture.session().await;
     let hash = StimulusHash([8; 32]);
     publisher

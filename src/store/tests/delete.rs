@@ -68,7 +68,7 @@ async fn deleted_in_the_middle(
 }
 
 #[tokio::test]
-async fn what_a_commit_in_flight_writes_goes_too() {
+async fn a_delete_includes_what_a_commit_in_flight_writes() {
     let second = async |fixture: &Fixture| {
         let first = fixture.writer().await;
         let wrote = first.write(journal(waiting(burst("i", None), "b", 7), 1)).await;
@@ -81,7 +81,7 @@ async fn what_a_commit_in_flight_writes_goes_too() {
 }
 
 #[tokio::test]
-async fn what_the_first_commit_in_flight_writes_goes_too() {
+async fn a_delete_includes_what_the_first_commit_in_flight_writes() {
     let first = async |_: &Fixture| journal(waiting(burst("i", None), "b", 7), 1);
     let stops = async |fixture: &Fixture| {
         let session = fixture.session().await;
@@ -117,7 +117,7 @@ async fn a_start_that_has_not_run_is_deleted_and_its_key_starts_nothing_again() 
 /// Work comes after the delete has locked what there was, and its commit waits for the instance that the delete waits
 /// for, too.
 #[tokio::test]
-async fn a_straggler_and_a_delete_do_not_wait_for_each_other() {
+async fn a_contended_commit_and_a_delete_do_not_wait_for_each_other() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
     assert_outcome!(

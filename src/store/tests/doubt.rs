@@ -73,7 +73,7 @@ async fn an_event_whose_answer_is_lost_is_published_once() {
 }
 
 #[tokio::test]
-async fn a_resume_whose_answer_is_lost_is_unknown_unless_its_key_tells() {
+async fn a_resume_whose_answer_is_lost_is_unknown_unless_its_key_resolves_it() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     let (tenant, instance) = (TenantId::default(), InstanceId::new("i"));

@@ -29,7 +29,7 @@ async fn of_many_nodes_one_does_a_job_that_is_due() {
 }
 
 #[tokio::test]
-async fn nobody_waits_for_whoever_is_taking_a_job_on() {
+async fn a_job_being_claimed_does_not_block_others() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     let taking = fixture.session().await;
@@ -86,7 +86,7 @@ async fn a_job_whose_time_is_further_ahead_than_two_intervals_is_due() {
 
 /// As the rows are when the clock was stepped back by an hour.
 #[tokio::test]
-async fn what_waits_for_longer_than_any_pause_is_due_again_but_for_delays() {
+async fn rows_postponed_beyond_any_pause_are_due_again_except_timers() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     fixture

@@ -1,4 +1,4 @@
-//! What an idempotency key stands for is accepted once, however many ask at the same moment.
+//! A request with an idempotency key is accepted once, however many are sent at the same time.
 
 use std::sync::Arc;
 

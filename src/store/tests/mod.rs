@@ -3,12 +3,11 @@
 mod accept;
 mod activation;
 mod activation_publish;
-mod blame;
 mod claims;
+mod crash_counts;
 mod definitions;
 mod delete;
 mod doubt;
-mod fates;
 mod jobs;
 mod keys;
 mod partitions;
@@ -17,3 +16,4 @@ mod record;
 mod sql;
 mod starts;
 mod vacuum;
+mod work_status;

@@ -231,7 +231,7 @@ async fn hot_statements_find_their_rows_by_index() {
 /// As after the first migration: a plan that is made now is kept until the server has analyzed the tables, and they may be
 /// full by then. A scan that is not given the first column of its index walks over all of it.
 #[tokio::test]
-async fn what_is_planned_while_tables_are_empty_goes_by_the_first_column_of_an_index() {
+async fn plans_made_on_empty_tables_use_the_first_column_of_an_index() {
     let fixture = Fixture::new().await;
     let bad = walks(&fixture).await;
     assert!(bad.is_empty(), "{}", bad.join("\n"));
@@ -239,7 +239,7 @@ async fn what_is_planned_while_tables_are_empty_goes_by_the_first_column_of_an_i
 
 /// As after a lull: a vacuum that finds nothing alive leaves statistics of no rows, in tables and indexes of many pages.
 #[tokio::test]
-async fn what_is_planned_when_a_vacuum_found_nothing_alive_goes_by_the_first_column_of_an_index() {
+async fn plans_made_after_a_vacuum_of_dead_rows_use_the_first_column_of_an_index() {
     let fixture = Fixture::new().await;
     let client = &fixture.admin.client;
     client.batch_execute("SET statement_timeout = '2min'").await.unwrap();
@@ -327,7 +327,7 @@ async fn walks(fixture: &Fixture) -> Vec<String> {
 /// While nothing is due: the pages that a look reads must not grow with what will be due some day; and what is planned
 /// then, and kept, must not walk over all that is due for each instance when much of it is.
 #[tokio::test]
-async fn what_will_be_due_some_day_costs_neither_a_look_nor_a_claim() {
+async fn future_work_slows_neither_polls_nor_claims() {
     let fixture = Fixture::new().await;
     let mut pages = Vec::new();
     for (from, to) in [(1, 2_000), (2_001, 200_000)] {
@@ -375,7 +375,7 @@ async fn what_will_be_due_some_day_costs_neither_a_look_nor_a_claim() {
 /// As when the server counted while nearly all was claimed, and a backlog has come since: a plan for the few rows that it
 /// expects would read all of them, at each look, to show the oldest.
 #[tokio::test]
-async fn a_look_at_a_backlog_that_the_statistics_do_not_know_walks_along_the_queue() {
+async fn a_poll_of_a_backlog_unknown_to_the_statistics_walks_along_the_queue() {
     let fixture = Fixture::new().await;
     let fill = "
         ALTER TABLE work SET (autovacuum_enabled = false);
@@ -495,7 +495,7 @@ async fn pages(fixture: &Fixture, hot: &Hot) -> i64 {
 }
 
 #[tokio::test]
-async fn a_backlog_that_a_node_cannot_run_makes_its_looks_no_dearer() {
+async fn a_backlog_that_a_node_cannot_run_does_not_slow_its_polls() {
     let fixture = Fixture::new().await;
     let client = &fixture.admin.client;
     let fill = "

@@ -1,4 +1,4 @@
-//! Starts of one id, and starts whose answer is lost: each is accepted once, and its caller is told what became of it.
+//! Starts of one id, and starts whose answer is lost: each is accepted once, and its caller gets its outcome.
 
 use tokio::task::JoinHandle;
 use tokio_util::task::AbortOnDropHandle;
@@ -97,7 +97,7 @@ fn row_of(instance: &str) -> String {
 /// The second start has its snapshot when the first one is neither a row of work nor an instance, and writes its row when it
 /// is an instance, and no row any more.
 #[tokio::test]
-async fn of_two_starts_of_one_id_the_one_whose_rival_came_and_went_meanwhile_is_refused() {
+async fn a_start_whose_competitor_started_and_ended_meanwhile_is_refused() {
     let bench = Bench::new().await;
     let (first, _first) = bench.acceptor(true);
     let (second, _second) = bench.acceptor(true);
@@ -154,7 +154,7 @@ async fn is_accepted_once(bench: &Bench, instance: &str, work: WorkId) {
 }
 
 #[tokio::test]
-async fn a_start_whose_answer_is_lost_is_asked_for_and_told() {
+async fn a_start_whose_answer_is_lost_is_looked_up() {
     let bench = Bench::new().await;
     for key in [None, Some("k")] {
         let of = |what: &str| {
@@ -186,7 +186,7 @@ async fn a_start_whose_answer_is_lost_is_asked_for_and_told() {
     bench.fixture.is_sound().await;
 }
 
-/// What stands under a caller's own id may be a rival's.
+/// Under a chosen id there may be a competing start.
 #[tokio::test]
 async fn a_start_of_a_chosen_id_whose_answer_is_lost_is_unknown() {
     let bench = Bench::new().await;
@@ -200,9 +200,9 @@ async fn a_start_of_a_chosen_id_whose_answer_is_lost_is_unknown() {
     bench.fixture.is_sound().await;
 }
 
-/// A lost start left no trace, and neither did the registration that accepted it; a deleted one is told by that.
+/// A lost start left no trace, nor did the registration of its node; a deleted one is recognised by the registration.
 #[tokio::test]
-async fn a_start_that_left_no_trace_is_lost_only_if_the_server_may_have_crashed() {
+async fn a_start_without_a_trace_is_unknown_only_if_the_server_may_have_crashed() {
     let bench = Bench::new().await;
     let (pool, tenant, here) = (&bench.writer.pool, TenantId::default(), bench.writer.incarnation);
     let fate = async |instance: &str, by: Incarnation| {
@@ -214,7 +214,7 @@ async fn a_start_that_left_no_trace_is_lost_only_if_the_server_may_have_crashed(
     let (acceptor, _task) = bench.acceptor(true);
     let work = new(acceptor.accept(start("there", None)).await.unwrap());
     assert_eq!(fate("there", Incarnation(0)).await, WorkStatus::Pending);
-    // A number that a crash gave out again tells nothing of the instance that had it before.
+    // An incarnation number that is reused after a crash proves nothing about the earlier one.
     let of = async |instance: &str| {
         let instance = InstanceId::new(instance);
         work::status(pool, &tenant, &instance, work).await.unwrap()

@@ -6,7 +6,7 @@ use crate::store::maintenance;
 use crate::testing::store::Fixture;
 
 #[tokio::test]
-async fn what_was_consumed_makes_room_and_what_sleeps_is_left_alone() {
+async fn vacuum_reclaims_consumed_rows_and_keeps_timers() {
     let fixture = Fixture::new().await;
     let client = &fixture.admin.client;
     let fill = "

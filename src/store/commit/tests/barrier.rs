@@ -30,7 +30,7 @@ fn event(hash: u8, key: &str) -> NewEvent {
 }
 
 #[tokio::test]
-async fn departing_waits_for_the_commit_in_flight_and_refuses_the_next() {
+async fn a_removal_waits_for_the_commit_in_flight_and_refuses_the_next() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
     assert_outcome!(
@@ -104,7 +104,7 @@ async fn an_event_and_its_bookmark_never_miss_each_other_when_the_wait_comes_fir
 async fn an_event_and_its_bookmark_never_miss_each_other_when_the_event_comes_first() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
-    // A publisher that has looked, found nobody, and not yet committed its row in the inbox.
+    // A publisher that matched nothing and has not committed its row in the inbox.
     let publisher = fixture.session().await;
     let hash = StimulusHash([9; 32]);
     publisher.client.batch_execute("BEGIN").await.unwrap();
@@ -196,7 +196,7 @@ async fn one_locked_instance_does_not_stall_its_batch() {
 }
 
 #[tokio::test]
-async fn a_straggler_is_told_what_beat_it() {
+async fn a_contended_request_gets_the_outcome_that_caused_its_loss() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
     assert_outcome!(
@@ -220,7 +220,7 @@ async fn a_straggler_is_told_what_beat_it() {
 }
 
 #[tokio::test]
-async fn a_row_that_stays_locked_ends_a_stragglers_patience() {
+async fn a_row_that_stays_locked_ends_a_request_as_busy() {
     let fixture = Fixture::new().await;
     let options = WriterOptions {
         lock_timeout: Duration::from_millis(100),
@@ -380,7 +380,7 @@ async fn an_incarnation_stopped_in_the_middle_of_a_commit_is_ended_first() {
 }
 
 #[tokio::test]
-async fn only_departed_or_expired_incarnations_can_be_terminated() {
+async fn only_removed_or_expired_incarnations_can_be_terminated() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     let ended: i32 = fixture

@@ -38,14 +38,14 @@ both_ways!(
     a_burst_is_written_whole_and_its_version_grows,
     an_old_version_changes_nothing,
     a_lost_claim_loses_the_whole_burst,
-    a_departed_incarnation_writes_nothing_more,
+    a_removed_incarnation_writes_nothing_more,
     one_bad_row_hurts_only_its_own_burst,
     a_commit_whose_answer_was_lost_is_found_and_not_repeated,
-    a_commit_in_doubt_whose_incarnation_departed_is_still_found,
-    an_instance_that_is_gone_while_in_doubt_is_unknown,
+    a_commit_in_doubt_of_a_removed_incarnation_is_still_found,
+    an_instance_deleted_while_in_doubt_is_unknown,
     the_inbox_gives_each_stimulus_to_one_bookmark,
-    a_yielded_burst_goes_on_under_the_row_that_it_was_born_of,
-    a_yielded_burst_goes_on_under_a_claimed_row,
+    a_yielded_burst_continues_under_the_row_that_it_claimed,
+    a_yielded_burst_continues_under_a_new_claimed_row,
 );
 
 async fn a_burst_is_written_whole_and_its_version_grows(send: SendMode) {
@@ -119,7 +119,7 @@ async fn a_lost_claim_loses_the_whole_burst(send: SendMode) {
     fixture.is_sound().await;
 }
 
-async fn a_departed_incarnation_writes_nothing_more(send: SendMode) {
+async fn a_removed_incarnation_writes_nothing_more(send: SendMode) {
     let fixture = Fixture::new().await;
     let writer = fixture.sending(send).await;
     assert_outcome!(
@@ -212,7 +212,7 @@ async fn a_commit_whose_answer_was_lost_is_found_and_not_repeated(send: SendMode
     fixture.is_sound().await;
 }
 
-async fn a_commit_in_doubt_whose_incarnation_departed_is_still_found(send: SendMode) {
+async fn a_commit_in_doubt_of_a_removed_incarnation_is_still_found(send: SendMode) {
     let fixture = Fixture::new().await;
     let proxy = Proxy::start(fixture.server_port()).await;
     let writer = fixture
@@ -228,7 +228,7 @@ async fn a_commit_in_doubt_whose_incarnation_departed_is_still_found(send: SendM
         writer.write(waiting(burst("i", None), "b", 7)).await,
         CommitOutcome::Committed(_)
     );
-    // Whoever departs us does so the moment the commit is done, before we can ask.
+    // The incarnation is removed with the commit, before it can be classified.
     fixture
         .admin
         .client
@@ -252,7 +252,7 @@ async fn a_commit_in_doubt_whose_incarnation_departed_is_still_found(send: SendM
     fixture.is_sound().await;
 }
 
-async fn an_instance_that_is_gone_while_in_doubt_is_unknown(send: SendMode) {
+async fn an_instance_deleted_while_in_doubt_is_unknown(send: SendMode) {
     let fixture = Fixture::new().await;
     let proxy = Proxy::start(fixture.server_port()).await;
     let writer = fixture
@@ -317,7 +317,7 @@ async fn the_inbox_gives_each_stimulus_to_one_bookmark(send: SendMode) {
     fixture.is_sound().await;
 }
 
-async fn a_yielded_burst_goes_on_under_the_row_that_it_was_born_of(send: SendMode) {
+async fn a_yielded_burst_continues_under_the_row_that_it_claimed(send: SendMode) {
     let fixture = Fixture::new().await;
     let writer = fixture.sending(send).await;
     let claim = fixture.claimed_work("i", writer.incarnation).await;
@@ -371,7 +371,7 @@ async fn a_yielded_burst_goes_on_under_the_row_that_it_was_born_of(send: SendMod
     fixture.is_sound().await;
 }
 
-async fn a_yielded_burst_goes_on_under_a_claimed_row(send: SendMode) {
+async fn a_yielded_burst_continues_under_a_new_claimed_row(send: SendMode) {
     let fixture = Fixture::new().await;
     let writer = fixture.sending(send).await;
     let mut request = burst("i", None);

@@ -1,4 +1,4 @@
-//! A server that answers and takes no writes (25006), as one does that was demoted: no burst is to blame for it.
+//! A server that answers but takes no writes (25006), as after a demotion: no burst counts a failure.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

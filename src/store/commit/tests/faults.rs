@@ -133,7 +133,7 @@ async fn what_fails_alone_while_others_are_committed_is_its_own() {
 }
 
 #[tokio::test]
-async fn a_commit_that_never_fits_its_deadline_is_refused_in_a_quiet_system_too() {
+async fn a_commit_that_always_exceeds_its_timeout_is_refused_without_other_commits_too() {
     let fixture = Fixture::new().await;
     let writer = writer(&fixture, Duration::from_secs(60)).await;
     refuses(&fixture, "57014", "long").await;

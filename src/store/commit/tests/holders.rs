@@ -1,4 +1,4 @@
-//! Instances that hold something by their activation strategy, beside plain ones.
+//! Instances that hold something by their activation strategy, beside others.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ async fn ends(fixture: &Fixture, writer: &Writer, instance: &str, strict: bool) 
 }
 
 #[tokio::test]
-async fn what_holds_nothing_stays_plain_beside_what_does_and_no_statement_fails() {
+async fn instances_without_holders_stay_single_claim_beside_holders() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
     execute(&fixture.admin, COUNTS).await;
@@ -46,7 +46,7 @@ async fn what_holds_nothing_stays_plain_beside_what_does_and_no_statement_fails(
     assert_eq!(fixture.count(FREES).await, 1);
     let left = "SELECT count(*) FROM activation WHERE instance_id = 'one'";
     assert_eq!(fixture.count(left).await, 0);
-    // The next one of the same workflow goes apart at once, and takes no plain one with it.
+    // The next one of the same workflow is sent in a multi-claim batch at once, without others.
     holds(&fixture, "two").await;
     let (occupier, occupied) = occupy(&fixture, &writer).await;
     let before = fixture.count(FREES).await;
@@ -61,7 +61,7 @@ async fn what_holds_nothing_stays_plain_beside_what_does_and_no_statement_fails(
     for burst in sent {
         assert_outcome!(burst.await.unwrap(), CommitOutcome::Committed(_));
     }
-    // That which occupied the lane burns nothing and is not plain; the statement for the holder is the other one.
+    // The occupying request has its own batch; the holder has the other one.
     let frees = fixture.count(FREES).await - before;
     assert!((1..=2).contains(&frees), "{frees}");
     assert_eq!(fixture.count("SELECT count(*) FROM activation").await, 1);

@@ -89,7 +89,7 @@ const KEPT: &str = "SELECT count(*) FROM inbox";
 const MET: &str = "SELECT count(*) FROM work WHERE kind = 2";
 
 #[tokio::test]
-async fn of_two_nodes_that_begin_to_wait_at_once_one_gets_what_was_kept() {
+async fn of_two_new_bookmarks_at_once_one_gets_the_kept_stimulus() {
     let fixture = Fixture::new().await;
     let (one, two) = (Arc::new(fixture.writer().await), Arc::new(fixture.writer().await));
     assert!(publish(&fixture, &one, &event("a")).await.kept);
@@ -108,7 +108,7 @@ async fn of_two_nodes_that_begin_to_wait_at_once_one_gets_what_was_kept() {
 }
 
 #[tokio::test]
-async fn what_was_kept_for_somebody_is_met_by_nobody_else() {
+async fn a_targeted_stimulus_is_matched_by_its_target_only() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     for target in 0..3 {
@@ -162,7 +162,7 @@ async fn an_event_and_a_later_correlation_never_miss_each_other_when_the_event_c
         writer.write(waiting(burst("i", None), "b", HASH)).await,
         CommitOutcome::Committed(_)
     );
-    // A publisher that has found nobody of this correlation id, and not yet committed its row.
+    // A publisher that matched no instance of this correlation id and has not committed its row.
     let (class, key) = (fixture.base.schema().lock_class(), StimulusHash([HASH; 32]).lock_key());
     let publisher = open(
         &fixture,
@@ -225,7 +225,7 @@ async fn replay(fixture: &Fixture, writer: &Writer, id: i64) -> Option<stimulus:
 }
 
 #[tokio::test]
-async fn only_what_was_meant_for_somebody_becomes_a_dead_letter_and_is_replayed_to_that() {
+async fn only_a_targeted_stimulus_becomes_a_dead_letter_and_is_replayed_to_its_target() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     publish(&fixture, &writer, &event("anybody")).await;
@@ -274,7 +274,7 @@ async fn only_what_was_meant_for_somebody_becomes_a_dead_letter_and_is_replayed_
 }
 
 #[tokio::test]
-async fn a_replay_meets_who_waits_now_and_goes_when_the_instance_has_ended() {
+async fn a_replay_matches_open_bookmarks_and_is_deleted_after_the_end_of_its_instance() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     for key in ["a", "b"] {
@@ -303,7 +303,7 @@ async fn a_replay_meets_who_waits_now_and_goes_when_the_instance_has_ended() {
 }
 
 #[tokio::test]
-async fn a_stimulus_that_is_about_to_expire_is_met_or_given_up_but_not_both() {
+async fn a_stimulus_about_to_expire_is_matched_or_dead_lettered_but_not_both() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
     publish(&fixture, &writer, &targeted("a", 1)).await;
@@ -315,7 +315,7 @@ async fn a_stimulus_that_is_about_to_expire_is_met_or_given_up_but_not_both() {
     maintenance::purge_expired(&writer.pool, DAY).await.unwrap();
     assert_eq!(letters(&writer).await.len(), 1);
     commits.client.batch_execute("COMMIT").await.unwrap();
-    // What has expired is met by nobody, also before it was swept.
+    // An expired stimulus is not matched, even before the purge.
     publish(&fixture, &writer, &targeted("c", 1)).await;
     fixture.admin.client.batch_execute(time_is_over).await.unwrap();
     assert_outcome!(
@@ -329,7 +329,7 @@ async fn a_stimulus_that_is_about_to_expire_is_met_or_given_up_but_not_both() {
 }
 
 #[tokio::test]
-async fn letters_of_stimuli_are_forgotten_after_a_while_and_no_others() {
+async fn only_dead_letters_of_stimuli_are_purged_after_a_while() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     for key in ["old", "young"] {
@@ -352,7 +352,7 @@ async fn letters_of_stimuli_are_forgotten_after_a_while_and_no_others() {
 }
 
 #[tokio::test]
-async fn a_replay_and_whoever_begins_to_wait_never_miss_each_other() {
+async fn a_replay_and_a_new_bookmark_never_miss_each_other() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
     publish(&fixture, &writer, &targeted("a", 1)).await;

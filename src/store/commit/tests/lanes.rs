@@ -13,7 +13,7 @@ async fn two_lanes(fixture: &Fixture) -> Arc<Writer> {
 }
 
 #[tokio::test]
-async fn a_lane_in_the_middle_of_a_batch_keeps_nobody_else_waiting() {
+async fn a_lane_in_the_middle_of_a_batch_does_not_delay_others() {
     let fixture = Fixture::new().await;
     let writer = two_lanes(&fixture).await;
     assert_outcome!(
@@ -31,7 +31,7 @@ async fn a_lane_in_the_middle_of_a_batch_keeps_nobody_else_waiting() {
         writer.write(journal(burst("j", None), 1)).await,
         CommitOutcome::Committed(_)
     );
-    // Not after the first lane had given up: what the lane of contended runs does not skip.
+    // Not only after the first lane ended it: the contended lane does not skip locked rows.
     let stopped_in_the_first = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
                                 AND wait_event_type = 'Lock' AND query LIKE '%without SKIP LOCKED%'";
     assert_eq!(fixture.count(stopped_in_the_first).await, 1);

@@ -1,4 +1,4 @@
-//! The commit contract with bursts that nobody ran, against a real server; each race with two open sessions.
+//! The commit contract with artificial bursts against a real server; each race with two open sessions.
 
 mod barrier;
 mod contract;
@@ -7,7 +7,7 @@ mod faults;
 mod holders;
 mod inbox;
 mod lanes;
-mod plain;
 mod races;
 mod resend;
 mod shapes;
+mod single_claim;

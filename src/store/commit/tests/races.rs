@@ -132,7 +132,7 @@ async fn one_locked_row_does_not_stall_its_batch() {
 }
 
 #[tokio::test]
-async fn what_somebody_changed_since_the_snapshot_of_a_commit_is_consumed_all_the_same() {
+async fn a_row_changed_since_the_snapshot_of_a_commit_is_consumed_all_the_same() {
     for change in [
         "UPDATE work SET available_at = now()",
         "UPDATE timer SET available_at = now() WHERE id = 'unmet'",
@@ -203,7 +203,7 @@ async fn new_instances_are_inserted_in_the_order_of_their_ids() {
 }
 
 #[tokio::test]
-async fn stragglers_take_their_stimulus_keys_in_one_order() {
+async fn contended_requests_lock_their_stimulus_keys_in_one_order() {
     let fixture = Fixture::new().await;
     let one = Arc::new(fixture.writer().await);
     let two = Arc::new(fixture.writer().await);
@@ -231,7 +231,7 @@ async fn stragglers_take_their_stimulus_keys_in_one_order() {
 }
 
 #[tokio::test]
-async fn a_straggler_that_waited_in_vain_for_a_key_waits_again() {
+async fn a_contended_request_that_timed_out_on_a_key_waits_again() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
     let publisher = fixture.session().await;
@@ -257,7 +257,7 @@ async fn a_straggler_that_waited_in_vain_for_a_key_waits_again() {
 }
 
 #[tokio::test]
-async fn a_commit_that_publishes_waits_for_those_who_begin_to_wait() {
+async fn a_commit_that_publishes_waits_for_commits_of_new_bookmarks() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
     let begins_to_wait = fixture.session().await;
@@ -285,7 +285,7 @@ async fn a_commit_that_publishes_waits_for_those_who_begin_to_wait() {
 }
 
 #[tokio::test]
-async fn a_burst_whose_inbox_cannot_be_matched_is_not_called_won() {
+async fn a_burst_whose_inbox_cannot_be_matched_is_not_committed() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     // The statement after the batch fails; COMMIT succeeds all the same, as a ROLLBACK.
@@ -422,7 +422,7 @@ async fn claims_are_released_only_after_the_fence_has_fallen() {
 }
 
 #[tokio::test]
-async fn a_departed_incarnation_loses_its_sessions_and_bears_the_blame_for_its_death() {
+async fn a_removed_incarnation_loses_its_sessions_and_its_claims_count_a_crash() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     assert_outcome!(
@@ -442,7 +442,7 @@ async fn a_departed_incarnation_loses_its_sessions_and_bears_the_blame_for_its_d
         .expect("a session of a departed incarnation lives on")
         .unwrap();
     assert_eq!(fixture.count("SELECT sum(crashes) FROM work").await, 1);
-    // Of an incarnation that nobody knows (the server crashed) nobody can say that its process died.
+    // An unregistered incarnation (the server crashed) does not prove that its process died.
     fixture.claimed_work("i", Incarnation(4711)).await;
     removal::remove(&session.client, Incarnation(4711), &node, RemovalCause::Died)
         .await
@@ -453,7 +453,7 @@ async fn a_departed_incarnation_loses_its_sessions_and_bears_the_blame_for_its_d
 }
 
 #[tokio::test]
-async fn a_departure_that_nobody_ended_is_found() {
+async fn an_unfinished_removal_is_found() {
     let fixture = Fixture::new().await;
     execute(
         &fixture.admin,
@@ -469,7 +469,7 @@ async fn a_departure_that_nobody_ended_is_found() {
 }
 
 #[tokio::test]
-async fn a_session_lock_never_stands_in_the_way_of_a_stimulus() {
+async fn a_session_lock_never_blocks_a_stimulus() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     let holder = fixture.session().await;
@@ -495,7 +495,7 @@ async fn a_session_lock_never_stands_in_the_way_of_a_stimulus() {
 }
 
 #[tokio::test]
-async fn a_departure_does_not_end_while_a_claim_of_it_is_locked() {
+async fn a_removal_does_not_end_while_a_claim_is_locked() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     assert_outcome!(
@@ -530,7 +530,7 @@ async fn a_departure_does_not_end_while_a_claim_of_it_is_locked() {
 }
 
 #[tokio::test]
-async fn a_straggler_locks_its_claims_in_order() {
+async fn a_contended_request_locks_its_claims_in_order() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
     assert_outcome!(

@@ -9,7 +9,7 @@ use crate::store::commit::{Claim, Commit, CommitOutcome, CommitRequest, WriterOp
 use crate::testing::Proxy;
 use crate::testing::store::{Fixture, burst, journal, waiting};
 
-/// A burst that is one statement, and so committed before its session notices that nobody listens any more.
+/// A burst of one statement, which is committed before its session notices that the connection is lost.
 fn last(bookmark: &str) -> CommitRequest {
     let mut request = journal(burst("i", Some(1)), 1);
     request.effects.bookmarks_burned = vec![BookmarkId::new(bookmark)];
@@ -103,7 +103,7 @@ async fn a_commit_in_doubt_is_found_though_its_claims_are_consumed() {
     request.claims = vec![fixture.claimed_work("i", writer.incarnation).await];
     proxy.swallow_up_to_commit();
     assert_outcome!(writer.write(request).await, CommitOutcome::Committed(_));
-    // And one that really lost its claim is told so, doubt or not.
+    // A request that lost its claim gets that outcome, in doubt or not.
     let mut request = journal(waiting(burst("i", Some(2)), "b3", 8), 2);
     request.claims = vec![Claim::Work(WorkId(4711), ClaimNo(1))];
     proxy.swallow_up_to_commit();
@@ -123,7 +123,7 @@ async fn a_commit_in_doubt_is_given_its_own_version_not_that_of_a_cancel_since()
         writer.write(waiting(burst("i", None), "b", 7)).await,
         CommitOutcome::Committed(_)
     );
-    // A cancel is accepted the moment the commit is done, before we can ask: it bumps the version.
+    // A cancel is accepted with the commit, before it can be classified: it increments the version.
     fixture
         .admin
         .client
@@ -153,7 +153,7 @@ async fn a_commit_in_doubt_is_given_its_own_version_not_that_of_a_cancel_since()
 }
 
 #[tokio::test]
-async fn a_commit_whose_old_session_outlasts_all_patience_is_unknown_not_busy() {
+async fn a_commit_whose_old_session_outlasts_the_lock_timeout_is_unknown_not_busy() {
     let fixture = Fixture::new().await;
     let proxy = Proxy::start(fixture.server_port()).await;
     let options = WriterOptions {
@@ -181,7 +181,7 @@ async fn a_commit_whose_old_session_outlasts_all_patience_is_unknown_not_busy() 
 }
 
 #[tokio::test]
-async fn a_commit_in_doubt_is_found_though_its_incarnation_has_departed_since() {
+async fn a_commit_in_doubt_is_found_after_the_removal_of_its_incarnation() {
     let fixture = Fixture::new().await;
     let proxy = Proxy::start(fixture.server_port()).await;
     let base = fixture.through(proxy.port);
@@ -195,7 +195,7 @@ async fn a_commit_in_doubt_is_found_though_its_incarnation_has_departed_since() 
         two.write(waiting(burst("j", None), "b", 7)).await,
         CommitOutcome::Committed(_)
     );
-    // Whoever departs us does so the moment the commit is done, before we can ask.
+    // The incarnation is removed with the commit, before it can be classified.
     fixture
         .admin
         .client

@@ -9,7 +9,7 @@ use crate::store::commit::{Claim, CommitOutcome, CommitRequest};
 use crate::store::node::removal::{self, RemovalCause};
 use crate::testing::store::{Fixture, Writer, burst, execute, journal, occupy, spawn, waiting};
 
-/// A burst of an instance that stands, and goes on to wait for what it waited for.
+/// A burst of an existing instance that keeps waiting for the same bookmark.
 fn plain(instance: &str, claim: &Claim) -> CommitRequest {
     let mut request = journal(burst(instance, Some(1)), 1);
     (request.effects.status, request.effects.sub_status) = (0, 2);
@@ -25,7 +25,7 @@ async fn stands(writer: &Writer, instance: &str) {
 }
 
 #[tokio::test]
-async fn a_claim_that_somebody_else_has_now_is_lost() {
+async fn a_claim_that_another_incarnation_holds_is_lost() {
     let fixture = Fixture::new().await;
     let (writer, other) = (fixture.writer().await, fixture.writer().await);
     stands(&writer, "i").await;
@@ -69,7 +69,7 @@ async fn another_version_is_a_conflict_and_consumes_nothing() {
 }
 
 #[tokio::test]
-async fn what_somebody_changed_since_the_snapshot_is_written_all_the_same() {
+async fn a_row_changed_since_the_snapshot_is_written_all_the_same() {
     for change in [
         "UPDATE work SET available_at = now()",
         "UPDATE instance SET updated_at = now()",
@@ -134,7 +134,7 @@ async fn a_locked_row_does_not_stall_the_others() {
 }
 
 #[tokio::test]
-async fn a_departed_incarnation_writes_nothing_more() {
+async fn a_removed_incarnation_writes_nothing_more() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     stands(&writer, "i").await;

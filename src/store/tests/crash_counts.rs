@@ -1,4 +1,4 @@
-//! Who is blamed for the death of a process, and what is given up.
+//! Crash and failure counts: which claims count the death of a process, and which rows become dead letters.
 
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ async fn dies(fixture: &Fixture, writer: &Writer) {
 }
 
 #[tokio::test]
-async fn a_suspect_is_claimed_alone_and_only_one() {
+async fn one_isolated_row_is_claimed_at_a_time_and_alone() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     resumes(&fixture, &writer, &[("i", 2), ("i", 0), ("j", 2), ("k", 1)]).await;
@@ -90,7 +90,7 @@ async fn a_suspect_is_claimed_alone_and_only_one() {
 }
 
 #[tokio::test]
-async fn a_delay_that_is_suspect_is_claimed_alone() {
+async fn an_isolated_timer_is_claimed_alone() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     resumes(&fixture, &writer, &[("i", 0), ("j", 0)]).await;
@@ -118,7 +118,7 @@ async fn a_delay_that_is_suspect_is_claimed_alone() {
 }
 
 #[tokio::test]
-async fn all_are_blamed_for_a_death_unless_there_was_a_suspect() {
+async fn all_claims_count_a_crash_unless_one_was_isolated() {
     let fixture = Fixture::new().await;
     let (first, second) = (fixture.writer().await, fixture.writer().await);
     resumes(&fixture, &first, &[("i", 1), ("j", 0)]).await;
@@ -156,7 +156,7 @@ async fn a_third_crash_counts_less_where_processes_die_without_the_row() {
     let tenant = TenantId::default();
     for expected in [3, 4] {
         let writer = fixture.writer().await;
-        // Deaths that it cannot explain.
+        // Crashes that it did not cause.
         let deaths = "INSERT INTO crash SELECT n FROM generate_series(1001, 1007) n ON CONFLICT DO NOTHING";
         fixture.admin.client.execute(deaths, &[]).await.unwrap();
         if expected == 3 {
@@ -182,7 +182,7 @@ async fn a_third_crash_counts_less_where_processes_die_without_the_row() {
 }
 
 #[tokio::test]
-async fn nobody_is_blamed_for_a_node_that_was_cut_off_or_a_server_that_was_restarted() {
+async fn no_crash_is_counted_for_a_node_that_was_cut_off_or_a_server_that_was_restarted() {
     let fixture = Fixture::new().await;
     let (cut_off, restarted) = (fixture.writer().await, fixture.writer().await);
     resumes(&fixture, &cut_off, &[("i", 2)]).await;
@@ -210,7 +210,7 @@ async fn nobody_is_blamed_for_a_node_that_was_cut_off_or_a_server_that_was_resta
 }
 
 #[tokio::test]
-async fn a_start_that_is_given_up_is_kept_by_its_letter() {
+async fn a_dead_lettered_start_is_kept_by_its_dead_letter() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     let insert = "INSERT INTO work (tenant_id, instance_id, kind, definition_id, version_id, definition_version, body,
@@ -236,7 +236,7 @@ async fn a_start_that_is_given_up_is_kept_by_its_letter() {
 }
 
 #[tokio::test]
-async fn what_went_on_from_a_start_comes_back_beside_another_start() {
+async fn a_continued_start_returns_beside_another_start() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     fixture
@@ -268,7 +268,7 @@ async fn what_went_on_from_a_start_comes_back_beside_another_start() {
 }
 
 #[tokio::test]
-async fn a_row_is_given_up_at_its_twentieth_failure_but_never_for_its_circumstances() {
+async fn a_row_is_dead_lettered_at_its_twentieth_failure_but_never_for_transient_ones() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     resumes(&fixture, &writer, &[("i", 0)]).await;

@@ -1,4 +1,4 @@
-//! What became of an instruction is told as long as anybody may ask.
+//! The status of a row of work is kept as long as a caller may ask.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::store::maintenance;
 use crate::store::work::{self, WorkStatus};
 use crate::testing::store::{Fixture, Writer, burst, waiting};
 
-/// An instance that waits, with a resume of it that fails once more and is given up.
+/// A suspended instance with a resume that fails once more and becomes a dead letter.
 async fn given_up(fixture: &Fixture, writer: &Writer, instance: &str) -> (WorkId, i64) {
     let wrote = writer.write(waiting(burst(instance, None), "b", 7)).await;
     assert_outcome!(wrote, CommitOutcome::Committed(_));
@@ -54,7 +54,7 @@ async fn fate(writer: &Writer, instance: &str, work: WorkId) -> WorkStatus {
 }
 
 #[tokio::test]
-async fn what_was_given_up_stays_so_when_its_letter_is_gone() {
+async fn a_dead_lettered_status_outlives_its_dead_letter() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     let tenant = TenantId::default();
@@ -70,7 +70,7 @@ async fn what_was_given_up_stays_so_when_its_letter_is_gone() {
 }
 
 #[tokio::test]
-async fn what_met_nothing_is_told_longer_than_a_key_lives() {
+async fn an_unmatched_status_outlives_its_idempotency_key() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     let insert = "INSERT INTO unmatched_work (tenant_id, work_id, ended_at)
