@@ -68,6 +68,7 @@ pub mod internals;
 pub mod lock;
 mod private_file;
 pub mod runtime;
+#[cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
 pub mod schedule;
 pub mod signal;
 mod store;

@@ -4,7 +4,7 @@ use chrono::NaiveDateTime;
 
 /// What happens to a local time that a clock change skips.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Gap {
+pub(crate) enum Gap {
     /// It fires at the end of the gap, once for all local times in it; as Cronos does.
     #[default]
     EndOfGap,
@@ -16,7 +16,7 @@ pub enum Gap {
 
 /// Which of two equal local times fires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OverlapTime {
+pub(crate) enum OverlapTime {
     /// The earlier one; as in Cronos.
     #[default]
     First,
@@ -28,7 +28,7 @@ pub enum OverlapTime {
 
 /// What clock changes do to an expression of fixed times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ClockChangeRules {
+pub(crate) struct ClockChangeRules {
     /// For local times that are skipped.
     pub gap: Gap,
     /// For local times that occur twice.
@@ -37,7 +37,7 @@ pub struct ClockChangeRules {
 
 /// What a clock change did to an occurrence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClockAdjustment {
+pub(crate) enum ClockAdjustment {
     /// This local time does not exist; it fires at the end of the gap.
     EndOfGap(NaiveDateTime),
     /// This local time does not exist; it fires later by the length of the gap.

@@ -35,7 +35,7 @@ const MACROS: [(&str, &str); 9] = [
 
 /// A cron expression over local times; with a [`super::Zone`] and [`super::ClockChangeRules`] they become instants.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cron {
+pub(crate) struct Cron {
     text: String,
     seconds: u64,
     minutes: u64,
@@ -51,7 +51,7 @@ impl Cron {
     ///
     /// # Errors
     /// `invalid-cron`, with the field, its error and what is allowed; also for an expression that can never fire.
-    pub fn parse(text: &str) -> Result<Self> {
+    pub(crate) fn parse(text: &str) -> Result<Self> {
         Self::read(text).map_err(|error| {
             Error::invalid(
                 "invalid-cron",
@@ -111,7 +111,7 @@ impl Cron {
 
     /// Whether seconds, minutes or hours have `*`, a range or a step. Such an expression follows real time: it fires in
     /// both passes of a repeated hour, and not for local times that a clock change skips.
-    pub fn is_interval(&self) -> bool {
+    pub(crate) fn is_interval(&self) -> bool {
         self.is_interval
     }
 

@@ -19,7 +19,7 @@ const MAX_COUNTED: usize = 2_000;
 
 /// An occurrence that fires now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fire {
+pub(crate) struct Fire {
     /// The planned time, which is passed to the workflow.
     pub occurrence: DateTime<Utc>,
     /// When it should have fired.
@@ -30,7 +30,7 @@ pub struct Fire {
 
 /// What fires now, and what is due next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FireDecision {
+pub(crate) struct FireDecision {
     /// What fires, the oldest first; at most 1,000.
     pub fire: Vec<Fire>,
     /// What is due next. None: the schedule has ended.
@@ -57,7 +57,7 @@ struct DueOccurrences {
 impl Schedule {
     /// What fires at `now`, the database's time. Pure: the same input gives the same decision. Takes bounded time,
     /// however long the last decision is ago.
-    pub fn due(&self, progress: &Progress<'_>, now: DateTime<Utc>) -> FireDecision {
+    pub(crate) fn due(&self, progress: &Progress<'_>, now: DateTime<Utc>) -> FireDecision {
         let none = FireDecision {
             last_occurrence: progress.last_occurrence,
             is_counted: true,

@@ -13,14 +13,14 @@ const MAX_LENGTH: i64 = 36_525 * 86_400 * SECOND;
 
 /// A length of time between two occurrences: 1 ms to 100 years, in microseconds, rounded down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interval(i64);
+pub(crate) struct Interval(i64);
 
 impl Interval {
     /// Reads Elsa's `TimeSpan`: `[d.]hh:mm:ss[.fffffff]`, or an ISO 8601 duration as `PT1H`.
     ///
     /// # Errors
     /// `invalid-interval`: no length of time, zero or below, or out of bounds.
-    pub fn parse(text: &str) -> Result<Self> {
+    pub(crate) fn parse(text: &str) -> Result<Self> {
         let quoted = super::parse::quoted(text);
         let wrong = |what: &str| {
             Err(Error::invalid(
@@ -43,12 +43,12 @@ impl Interval {
     }
 
     /// In microseconds.
-    pub fn as_micros(self) -> i64 {
+    pub(crate) fn as_micros(self) -> i64 {
         self.0
     }
 
     /// Whether there is more than one occurrence in a second.
-    pub fn is_below_a_second(self) -> bool {
+    pub(crate) fn is_below_a_second(self) -> bool {
         self.0 < SECOND
     }
 

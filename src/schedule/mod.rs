@@ -33,12 +33,18 @@ mod similar_names;
 mod tests;
 mod zone;
 
-pub use clock_change::{ClockAdjustment, ClockChangeRules, Gap, OverlapTime};
-pub use cron::Cron;
-pub use due::{Fire, FireDecision};
-pub use interval::Interval;
-pub use occurrence::Occurrence;
-pub use policy::{Misfire, MisfirePolicy, OverlapDecision, OverlapPolicy};
-pub use recurrence::{PlannedFire, Progress, Schedule, ScheduleKind};
+pub(crate) use clock_change::{ClockAdjustment, ClockChangeRules, Gap, OverlapTime};
+pub(crate) use cron::Cron;
+pub(crate) use due::Fire;
+#[cfg(test)]
+pub(crate) use due::FireDecision;
+#[cfg(test)]
+pub(crate) use interval::Interval;
+pub(crate) use occurrence::Occurrence;
+#[cfg(test)]
+pub(crate) use policy::MisfirePolicy;
+pub(crate) use policy::{OverlapDecision, OverlapPolicy};
+pub use recurrence::Schedule;
+pub(crate) use recurrence::{PlannedFire, Progress, ScheduleKind};
 pub(crate) use similar_names::similar_names;
-pub use zone::{Zone, time_zone_database};
+pub(crate) use zone::{Zone, time_zone_database};

