@@ -14,7 +14,7 @@ pub(super) fn run(settings: &Settings) -> Result<(), Failure> {
     let zone = Zone::named(&settings.zone)?;
     let rules = ClockChangeRules {
         gap: match settings.gap {
-            GapRule::EndOfGap => Gap::EndOfGap,
+            GapRule::EndOfGap => Gap::FireAtEnd,
             GapRule::Shift => Gap::Shift,
             GapRule::Skip => Gap::Skip,
         },

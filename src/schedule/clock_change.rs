@@ -7,7 +7,7 @@ use chrono::NaiveDateTime;
 pub(crate) enum Gap {
     /// It fires at the end of the gap, once for all local times in it; as Cronos does.
     #[default]
-    EndOfGap,
+    FireAtEnd,
     /// It fires later by the length of the gap: 02:30 becomes 03:30.
     Shift,
     /// It does not fire on this day.

@@ -35,7 +35,7 @@ const NAMES: [&str; 13] = [
     "endAt",
     "belowASecond",
 ];
-const GAPS: [(&str, Gap); 3] = [("EndOfGap", Gap::EndOfGap), ("Shift", Gap::Shift), ("Skip", Gap::Skip)];
+const GAPS: [(&str, Gap); 3] = [("EndOfGap", Gap::FireAtEnd), ("Shift", Gap::Shift), ("Skip", Gap::Skip)];
 const OVERLAP_TIMES: [(&str, OverlapTime); 3] = [
     ("First", OverlapTime::First),
     ("Second", OverlapTime::Second),

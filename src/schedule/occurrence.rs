@@ -141,14 +141,14 @@ fn gap_effect(cron: &Cron, period: OffsetPeriod, rules: ClockChangeRules, at: i6
     let fires = |at, adjustment: Option<ClockAdjustment>| Some(GapEffect::Fires(CronMatch { at, adjustment }));
     let gap = if cron.is_interval() { Gap::Skip } else { rules.gap };
     match gap {
-        Gap::EndOfGap if at == start => fires(start, naive(in_gap(gap_start)?).map(ClockAdjustment::EndOfGap)),
+        Gap::FireAtEnd if at == start => fires(start, naive(in_gap(gap_start)?).map(ClockAdjustment::EndOfGap)),
         Gap::Skip if at == start => Some(GapEffect::Skipped(in_gap(gap_start)?)),
         // A local time in the gap is read with the offset before it.
         Gap::Shift => {
             let local = in_gap(at + before)?;
             fires(local - before, naive(local).map(ClockAdjustment::Shifted))
         }
-        Gap::EndOfGap | Gap::Skip => None,
+        Gap::FireAtEnd | Gap::Skip => None,
     }
 }
 

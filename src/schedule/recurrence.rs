@@ -73,12 +73,6 @@ impl Schedule {
         &self.kind
     }
 
-    /// Its time zone.
-    #[cfg(test)]
-    pub(crate) fn zone(&self) -> &Zone {
-        &self.zone
-    }
-
     /// The policy for occurrences while an earlier instance runs.
     pub(crate) fn overlap(&self) -> OverlapPolicy {
         self.overlap

@@ -113,7 +113,7 @@ impl Zone {
                 && (start + before..start + period.offset).contains(&local)
             {
                 return match gap {
-                    Gap::EndOfGap => Some(start),
+                    Gap::FireAtEnd => Some(start),
                     Gap::Shift => Some(local - before),
                     Gap::Skip => None,
                 };
@@ -209,10 +209,10 @@ mod tests {
         let plain = at("2026-07-01T12:00:00", Gap::Skip, OverlapTime::First);
         assert_eq!(plain, Some(1_782_900_000));
         let gap = |gap| at("2026-03-29T02:30:00", gap, OverlapTime::First);
-        assert_eq!(gap(Gap::EndOfGap), Some(1_774_746_000));
+        assert_eq!(gap(Gap::FireAtEnd), Some(1_774_746_000));
         assert_eq!(gap(Gap::Shift), Some(1_774_746_000 + 1800));
         assert_eq!(gap(Gap::Skip), None);
-        let overlap = |overlap| at("2026-10-25T02:30:00", Gap::EndOfGap, overlap);
+        let overlap = |overlap| at("2026-10-25T02:30:00", Gap::FireAtEnd, overlap);
         assert_eq!(overlap(OverlapTime::First), Some(1_792_890_000 - 1800));
         assert_eq!(overlap(OverlapTime::Both), Some(1_792_890_000 - 1800));
         assert_eq!(overlap(OverlapTime::Second), Some(1_792_890_000 + 1800));

@@ -119,7 +119,12 @@ impl Reference {
             match (instants.as_slice(), rules) {
                 ([], _) if is_interval => {}
                 ([], ClockChangeRules { gap: Gap::Skip, .. }) => {}
-                ([], ClockChangeRules { gap: Gap::EndOfGap, .. }) => {
+                (
+                    [],
+                    ClockChangeRules {
+                        gap: Gap::FireAtEnd, ..
+                    },
+                ) => {
                     let after = self.local_minutes[index..]
                         .iter()
                         .find_map(|(_, instants)| instants.first());
@@ -294,7 +299,7 @@ fn the_next_occurrence_is_the_same_from_any_earlier_instant() {
 /// The expected times are from the official documentation of each zone, not computed.
 #[test]
 fn documented_clock_changes_are_found() {
-    let end = (Gap::EndOfGap, OverlapTime::First);
+    let end = (Gap::FireAtEnd, OverlapTime::First);
     for (zone, text, (gap, overlap), after, next) in [
         // From 02:00 to 03:00 on 8 March, from 02:00 to 01:00 on 1 November.
         (
@@ -454,7 +459,7 @@ fn an_occurrence_has_its_clock_adjustment() {
     let autumn = "2026-10-24T22:00:00Z";
     let daily = "30 2 * * *";
     assert_eq!(
-        adjustment(daily, Gap::EndOfGap, OverlapTime::First, spring),
+        adjustment(daily, Gap::FireAtEnd, OverlapTime::First, spring),
         Some(ClockAdjustment::EndOfGap(half_past))
     );
     assert_eq!(
@@ -466,7 +471,7 @@ fn an_occurrence_has_its_clock_adjustment() {
         Some(ClockAdjustment::Skipped(half_past))
     );
     assert_eq!(
-        adjustment("30 * * * *", Gap::EndOfGap, OverlapTime::First, "2026-03-29T00:30:00Z"),
+        adjustment("30 * * * *", Gap::FireAtEnd, OverlapTime::First, "2026-03-29T00:30:00Z"),
         Some(ClockAdjustment::Skipped(half_past))
     );
     assert_eq!(

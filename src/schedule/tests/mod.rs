@@ -21,7 +21,7 @@ fn schedule(inputs: Value) -> Schedule {
     Schedule::from_inputs(inputs.as_object().unwrap()).unwrap_or_else(|error| panic!("{inputs}: {error}"))
 }
 
-const GAPS: [Gap; 3] = [Gap::EndOfGap, Gap::Shift, Gap::Skip];
+const GAPS: [Gap; 3] = [Gap::FireAtEnd, Gap::Shift, Gap::Skip];
 const OVERLAPS: [OverlapTime; 3] = [OverlapTime::First, OverlapTime::Second, OverlapTime::Both];
 
 fn all_rules() -> impl Iterator<Item = ClockChangeRules> {
