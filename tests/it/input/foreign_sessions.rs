@@ -7,14 +7,14 @@ use crate::support::node::{Node, assert_invariants, publish, send_event, start_w
 use crate::support::{Child, Server, TIMEOUT, TestDatabase, poll_until};
 
 /// Computes the key of a lock by its documented rule.
-async fn squat(client: &Client, parts: &[&str]) {
+async fn lock_key(client: &Client, parts: &[&str]) {
     let key = "SELECT pg_advisory_lock(('x' || substr(encode(sha256(string_agg(
                    int8send(octet_length(p)) || convert_to(p, 'UTF8'), ''::bytea ORDER BY n)), 'hex'), 1, 16))::bit(64)::bigint)
                FROM unnest($1::text[]) WITH ORDINALITY u(p, n)";
     client.query(key, &[&parts]).await.unwrap();
 }
 
-fn names_it(said: &str, process: i32) -> bool {
+fn names_holder(said: &str, process: i32) -> bool {
     said.contains(&process.to_string()) && said.contains("foreign_role")
 }
 
@@ -49,8 +49,8 @@ async fn a_foreign_session_that_holds_a_lock_key_is_reported() {
         )
         .await
         .unwrap();
-    squat(&foreign_role, &["mainspring", "instance", "", "held"]).await;
-    squat(&foreign_role, &["mainspring", "node", "two"]).await;
+    lock_key(&foreign_role, &["mainspring", "instance", "", "held"]).await;
+    lock_key(&foreign_role, &["mainspring", "node", "two"]).await;
     let class =
         "SELECT pg_advisory_lock(('x' || substr(encode(sha256('mainspring'), 'hex'), 1, 8))::bit(32)::integer, 7)";
     foreign_role.query(class, &[]).await.unwrap();
@@ -78,7 +78,7 @@ async fn a_foreign_session_that_holds_a_lock_key_is_reported() {
         let said = node.child.stderr();
         let named = said
             .iter()
-            .filter(|line| line.contains("no node's") && names_it(line, process));
+            .filter(|line| line.contains("a foreign session holds a lock") && names_holder(line, process));
         (named.count() >= 2).then_some(())
     })
     .await;
@@ -98,7 +98,7 @@ async fn a_foreign_session_that_holds_a_lock_key_is_reported() {
     );
     assert!(!second.wait(TIMEOUT).success());
     let said = second.stderr().join("\n");
-    assert!(names_it(&said, process), "{said}");
+    assert!(names_holder(&said, process), "{said}");
     // All goes on as soon as it is gone.
     owner
         .query("SELECT pg_terminate_backend($1)", &[&process])

@@ -67,10 +67,10 @@ pub(super) fn routes() -> Vec<Route> {
         .map(|call| {
             let (path, rest) = call.split_once(',').unwrap();
             let path = match path.trim() {
-                "bookmarks::BY_QUERY" => "/elsa/api/bookmarks/resume".to_owned(),
-                "bookmarks::BY_PATH" => "/workflows/resume/{token}".to_owned(),
-                "health::LIVE" => "/health/live".to_owned(),
-                "health::READY" => "/health/ready".to_owned(),
+                "path::RESUME_BY_QUERY" => "/elsa/api/bookmarks/resume".to_owned(),
+                "path::RESUME_BY_PATH" => "/workflows/resume/{token}".to_owned(),
+                "path::LIVE" => "/health/live".to_owned(),
+                "path::READY" => "/health/ready".to_owned(),
                 literal => {
                     let path = literal.strip_prefix('"').and_then(|path| path.strip_suffix('"'));
                     format!(
