@@ -58,7 +58,7 @@ CREATE UNLOGGED TABLE node (
     last_seen timestamptz NOT NULL DEFAULT clock_timestamp(),
     -- The node is expired when its last check-in is older than this.
     tolerance interval NOT NULL,
-    -- Tells a crash of the process from a crash of the server.
+    -- Distinguishes a crash of the process from a crash of the server.
     postmaster_started_at timestamptz NOT NULL DEFAULT pg_postmaster_start_time(),
     -- The node is about to stop: it claims nothing new.
     draining boolean NOT NULL DEFAULT false,
@@ -325,7 +325,7 @@ CREATE TABLE instance (
     sub_status smallint NOT NULL,
     -- Grows with each transaction that writes a row of the instance: the fencing token of the instance.
     version bigint NOT NULL,
-    -- The burst of the last commit: tells a node whether a commit in doubt was its own.
+    -- The burst of the last commit: shows a node whether a commit in doubt was its own.
     last_burst uuid,
     correlation_id text,
     name text,
@@ -570,7 +570,7 @@ CREATE INDEX dead_letter_expiry ON dead_letter (created_at) WHERE kind = 6 /* in
 CREATE TABLE unmatched_work (
     tenant_id text NOT NULL,
     work_id bigint NOT NULL,
-    -- The row was a dead letter, and is none any more: replayed as another row, or deleted. False: it matched
+    -- The row was a dead letter until it was replayed as another row, or deleted. False: it matched
     -- nothing.
     dead_lettered boolean NOT NULL DEFAULT false,
     ended_at timestamptz NOT NULL DEFAULT now(),
@@ -620,7 +620,7 @@ BEGIN
 END $$;
 
 -- Fails a start whose id an instance took after the snapshot of its statement: that instance is in neither the
--- snapshot nor, once its row of work is gone, in work_start. plpgsql reads in a newer snapshot. The error is that of
+-- snapshot nor, once its row of work is deleted, in work_start. plpgsql reads in a newer snapshot. The error is that of
 -- the index.
 CREATE FUNCTION raise_if_instance_exists(of_tenant text, of_instance text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE AS $$
@@ -695,7 +695,7 @@ LANGUAGE sql STABLE AS $$
                              OR nullif(w.body->>'correlationId', '') IS NOT DISTINCT FROM nullif($5, '')))
 $$;
 
--- Whether committed rows forbid a start. Competing starts of the same moment meet in the unique index
+-- Whether committed rows forbid a start. Competing starts of the same moment conflict in the unique index
 -- activation_held.
 CREATE FUNCTION activation_blocked(of_tenant text, of_strategy smallint, of_definition text, of_correlation text)
 RETURNS boolean

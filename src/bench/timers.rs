@@ -120,13 +120,15 @@ async fn measure(scratch: &ScratchDatabase, clients: &[Client], settings: &Bench
     let (accepted, errors) = start(clients, settings.timers).await;
     let began = Instant::now();
     loop {
-        let asleep = observe::asleep(database).await?;
-        if asleep >= accepted.len() {
+        let unclaimed = observe::unclaimed_timers(database).await?;
+        if unclaimed >= accepted.len() {
             break;
         }
         if began.elapsed() > TIMEOUT {
-            let awake = accepted.len() - asleep;
-            return Err(Failure::failed(format!("{awake} instances have not reached the delay")));
+            let claimed = accepted.len() - unclaimed;
+            return Err(Failure::failed(format!(
+                "{claimed} instances have not reached the delay"
+            )));
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

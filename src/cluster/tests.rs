@@ -81,7 +81,7 @@ async fn the_liveness_lock_is_held_before_the_node_is_visible() {
         .unwrap();
     let base = fixture.base.clone();
     let joins = tokio::spawn(async move { Membership::join(&base, &options("n"), None).await });
-    fixture.somebody_waits().await;
+    fixture.a_session_waits().await;
     let incarnation = Incarnation(fixture.count("SELECT last_value FROM incarnation").await);
     let key = LockKey::liveness(fixture.base.schema().as_str(), incarnation);
     let free = format!("SELECT pg_try_advisory_xact_lock({})::integer::bigint", key.0);

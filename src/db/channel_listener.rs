@@ -74,7 +74,7 @@ impl<T: Clone + Send + 'static> ChannelListener<T> {
     }
 }
 
-/// The next item of a subscriber's queue, `missed` after an overrun; none when the sender is gone. Cancellation safe.
+/// The next item of a subscriber's queue, `missed` after an overrun; none when the sender was dropped. Cancellation safe.
 pub(crate) async fn receive_or<T: Clone>(queue: &mut broadcast::Receiver<T>, missed: T) -> Option<T> {
     match queue.recv().await {
         Ok(item) => Some(item),

@@ -1,7 +1,7 @@
 //! Whether the URL leads to a PostgreSQL that the engine works on, or to a pooler that lends a connection per transaction.
 //!
-//! Behind such a pooler an advisory lock stays with somebody else's connection, LISTEN hears nothing, a setting is
-//! forgotten, and none of it is ever an error. So a node looks once, before it does anything.
+//! Behind such a pooler an advisory lock stays with the connection of another client, LISTEN receives nothing, a setting is
+//! lost, and none of it is ever an error. So a node checks this once, before anything else.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use crate::{Error, Result};
 
 const PROBE: &str = include_str!("../../sql/queries/session/probe.sql");
 
-/// How long a notification of our own may take on a busy server, and an answer of a session that nobody else uses.
+/// How long a notification of our own may take on a busy server, and an answer of a session that has no other user.
 const DEADLINE: Duration = Duration::from_secs(5);
 
 /// Refuses a pooler, with what to do instead (code `pooled-connection`), and a server that is too old
-/// (`unsupported-server`); warns of what puts passwords or data at risk. Leaves nothing behind.
+/// (`unsupported-server`); warns of what puts passwords or data at risk. Leaves no change.
 pub(crate) async fn verify(connector: &Connector) -> Result<()> {
     let (sender, mut received) = broadcast::channel(16);
     let ours = connector.open_listening(sender).await.map_err(|error| {
@@ -39,7 +39,7 @@ pub(crate) async fn verify(connector: &Connector) -> Result<()> {
     if search_path.replace(' ', "") != format!("{},pg_temp", connector.schema()) {
         return Err(pooled("the settings of a session get lost"));
     }
-    // A pooler gives its only client the same connection again; so another session takes one meanwhile.
+    // A pooler gives its only client the same connection again; so another session occupies one meanwhile.
     let channel = format!("mainspring_p_{}", uuid::Uuid::new_v4().simple());
     within(ANSWER_TIMEOUT, ours.client.batch_execute(&format!("LISTEN {channel}"))).await?;
     let other = connector.open().await?;

@@ -348,10 +348,10 @@ mod tests {
             ] {
                 let error = parse(&text).err().unwrap_or_else(|| panic!("{text}"));
                 assert_eq!(error.code(), "invalid-database-url");
-                let said = error.to_string();
+                let message = error.to_string();
                 assert!(
-                    said.contains("Trust Server Certificate") && said.contains("Verify"),
-                    "{said}"
+                    message.contains("Trust Server Certificate") && message.contains("Verify"),
+                    "{message}"
                 );
             }
         }

@@ -189,13 +189,13 @@ mod tests {
         let database = TestDatabase::empty().await;
         let real = port_of(&database);
         // It accepts connections and never answers.
-        let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let hosts = hosts(&database, &[silent.local_addr().unwrap().port(), real]);
+        let unresponsive = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let hosts = hosts(&database, &[unresponsive.local_addr().unwrap().port(), real]);
         for connector in [hosts.clone(), hosts.clone(), hosts] {
             assert_eq!(connect(&connector).await.unwrap(), real);
         }
-        silent.accept().await.unwrap();
-        let again = tokio::time::timeout(Duration::from_millis(100), silent.accept());
+        unresponsive.accept().await.unwrap();
+        let again = tokio::time::timeout(Duration::from_millis(100), unresponsive.accept());
         assert!(again.await.is_err(), "it was tried again");
     }
 

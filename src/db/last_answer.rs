@@ -47,7 +47,7 @@ mod tests {
     async fn only_a_much_later_check_in_overtakes() {
         let answers = LastAnswer::new();
         let since = Instant::now();
-        let overtaken = |patience| tokio::time::timeout(patience, answers.overtaken(since));
+        let overtaken = |timeout| tokio::time::timeout(timeout, answers.overtaken(since));
         // First no answer, then one to a check-in of about the same time.
         let (overtook, ()) = tokio::join!(overtaken(GRACE * 2), async {
             tokio::task::yield_now().await;

@@ -36,7 +36,7 @@ pub(crate) async fn run(connector: &Connector) -> Result<Vec<String>> {
         if began.elapsed() > TIMEOUT {
             return Err(Error::unavailable(
                 "migration-busy",
-                "another process has been migrating this schema for two minutes; look at it, then start again",
+                "another process has been migrating this schema for two minutes; check that process, then start again",
             ));
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -101,7 +101,7 @@ pub(crate) async fn verify(connector: &Connector) -> Result<()> {
         return Err(Error::unavailable(
             "schema-outdated",
             format!(
-                "the schema {} stands at migration {applied}, this binary needs {}: run `mainspring migrate`",
+                "the schema {} is at migration {applied}, this binary needs {}: run `mainspring migrate`",
                 connector.schema(),
                 newest()
             ),
@@ -194,7 +194,7 @@ async fn refuse_unknown(schema: &SchemaName, client: &tokio_postgres::Client) ->
         return Err(Error::conflict(
             "database-newer",
             format!(
-                "the database stands at migration {applied}, but this binary knows only {}: install the newer \
+                "the database is at migration {applied}, but this binary knows only {}: install the newer \
                  mainspring that migrated it",
                 newest()
             ),

@@ -8,7 +8,7 @@
 //!   database or the role sets; see [`pinned`].
 //! - Every statement has two timeouts: `statement_timeout` at the server, and a longer one here for a server that does not
 //!   answer. After the second one the connection is closed, never returned to the pool.
-//! - Nothing in here knows a table.
+//! - No file of this module names a table.
 
 mod channel;
 mod channel_listener;

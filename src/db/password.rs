@@ -157,14 +157,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_that_others_can_read_is_told_of() {
+    async fn a_file_that_others_can_read_is_reported() {
         use std::os::unix::fs::PermissionsExt;
         let path = std::env::temp_dir().join(format!("mainspring-password-{}", uuid::Uuid::new_v4().simple()));
         let file = PasswordFile(path.clone());
         assert_eq!(file.exposure().await, None, "it is not there");
         std::fs::write(&path, "s3cr3t").unwrap();
         let root = std::fs::metadata(&path).unwrap().uid() == 0;
-        for (mode, told) in [
+        for (mode, expected) in [
             (0o644, Some("every user")),
             (0o604, Some("every user")),
             (0o640, if root { None } else { Some("its group") }),
@@ -173,11 +173,11 @@ mod tests {
         ] {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
             let exposure = file.exposure().await;
-            assert_eq!(exposure.is_some(), told.is_some(), "{mode:o}: {exposure:?}");
-            let said = exposure.unwrap_or_default();
+            assert_eq!(exposure.is_some(), expected.is_some(), "{mode:o}: {exposure:?}");
+            let message = exposure.unwrap_or_default();
             assert!(
-                said.contains(told.unwrap_or_default()) && !said.contains("s3cr3t"),
-                "{mode:o}: {said}"
+                message.contains(expected.unwrap_or_default()) && !message.contains("s3cr3t"),
+                "{mode:o}: {message}"
             );
         }
         std::fs::remove_file(&path).unwrap();

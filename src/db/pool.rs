@@ -114,18 +114,18 @@ impl Pool {
             .ok_or_else(|| Error::internal("a statement gave no row where one was due"))
     }
 
-    /// Ends all connections; who waits for one gets an error.
+    /// Closes all connections; a caller that waits for one gets an error.
     pub(crate) fn close(&self) {
         self.pool.close();
     }
 }
 
-/// Takes a connection in doubt out of the pool for good.
+/// Removes a connection in doubt from the pool.
 fn discard(client: Object) {
     drop(Object::take(client));
 }
 
-/// A pooled connection for more than one statement. Dropped anywhere in between (an error, a future that nobody polls
+/// A pooled connection for more than one statement. Dropped anywhere in between (an error, a future that is not polled
 /// any more) it closes, and its transaction with it; only [`Exclusive::give_back`] returns it to the pool.
 pub(crate) struct Exclusive(Option<Object>);
 

@@ -54,8 +54,8 @@ mod tests {
         for (num, shown) in [(130_022, "13.22"), (139_999, "13.99"), (90_624, "9.6.24"), (0, "?")] {
             let error = refuse_older(num, shown).unwrap_err();
             assert_eq!((error.code(), error.is_invalid()), ("unsupported-server", true));
-            let said = error.to_string();
-            assert!(said.contains(shown) && said.contains("14 to 18"), "{said}");
+            let message = error.to_string();
+            assert!(message.contains(shown) && message.contains("14 to 18"), "{message}");
         }
         for num in [140_000, 150_018, 180_004, 190_000] {
             refuse_older(num, "").unwrap();

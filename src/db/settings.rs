@@ -13,7 +13,7 @@ use super::password::PasswordFile;
 use crate::{Error, Result};
 
 /// A checked database URL (`postgres://user:password@host:port/name?sslmode=require`, `key=value` pairs, or a connection
-/// string of .NET), perhaps with a `password_file` that is read anew for each connection. Its password is never shown:
+/// string of .NET), perhaps with a `password_file` that is read again for each connection. Its password is never shown:
 /// what prints it prints host, port and name.
 #[derive(Clone)]
 pub(crate) struct DatabaseUrl {
@@ -198,9 +198,9 @@ mod tests {
             ] {
                 let error = DatabaseUrl::parse(&url).unwrap_err();
                 assert_eq!(error.code(), "invalid-database-url");
-                let said = format!("{error} {error:?}");
-                assert!(said.contains(word) && said.contains("primary"), "{said}");
-                assert!(!said.contains("s3cr3t"), "{said}");
+                let message = format!("{error} {error:?}");
+                assert!(message.contains(word) && message.contains("primary"), "{message}");
+                assert!(!message.contains("s3cr3t"), "{message}");
             }
         }
     }
@@ -230,11 +230,11 @@ mod tests {
             ("host=/run/postgresql password=s3cr3t", None),
         ] {
             let exposure = DatabaseUrl::parse(url).unwrap().exposure();
-            let said = exposure.as_deref().unwrap_or_default();
-            assert_eq!(exposure.is_some(), why.is_some(), "{url}: {said}");
+            let message = exposure.as_deref().unwrap_or_default();
+            assert_eq!(exposure.is_some(), why.is_some(), "{url}: {message}");
             assert!(
-                said.contains(why.unwrap_or_default()) && !said.contains("s3cr3t"),
-                "{url}: {said}"
+                message.contains(why.unwrap_or_default()) && !message.contains("s3cr3t"),
+                "{url}: {message}"
             );
         }
     }

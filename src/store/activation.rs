@@ -1,7 +1,7 @@
 //! Finishes a publish that changes the activation strategy of a workflow.
 //!
 //! A start or a burst that a statement with a snapshot older than the publish writes leaves no row that the new strategy
-//! finds. Its transaction may have no id yet when the publish commits, so ids do not tell whether it has ended. But every
+//! finds. Its transaction may have no id yet when the publish commits, so ids do not show whether it has ended. But every
 //! writer locks the table of work before its statement takes a snapshot.
 //!
 //! # Invariants

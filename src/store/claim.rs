@@ -34,7 +34,7 @@ const RELEASE: &str = include_str!("../../sql/queries/work/release.sql");
 const DISCARD: &str = include_str!("../../sql/queries/work/discard.sql");
 const MINE: &str = include_str!("../../sql/queries/work/list_claimed.sql");
 
-/// A claim that a crash of the server loses is only claimed again: no flush. One plan for all claims: to plan a small one anew
+/// A claim that a crash of the server loses is only claimed again: no flush. One plan for all claims: to plan a small one again
 /// takes longer than to execute it. Set for the transaction only, as RESET would restore the server's default.
 const BEGIN_RELAXED: &str = "BEGIN; SET LOCAL synchronous_commit = off; SET LOCAL plan_cache_mode = force_generic_plan";
 

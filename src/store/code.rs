@@ -36,7 +36,7 @@ macro_rules! codes {
 }
 
 codes! {
-    /// `work.kind`: what an instruction tells the burst to do.
+    /// `work.kind`: the kind of instruction for the burst.
     WorkKind {
         Start = 0 "start",
         Resume = 1 "resume",

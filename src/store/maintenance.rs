@@ -13,8 +13,7 @@ const PURGE_EXPIRED: &str = include_str!("../../sql/queries/maintenance/purge_ex
 const ADVANCE_POSTPONED: &str = include_str!("../../sql/queries/maintenance/advance_postponed.sql");
 const WORTH: &str = include_str!("../../sql/queries/maintenance/vacuum_candidates.sql");
 
-/// Without the lock that giving pages back takes, which whoever looks for work would wait for; and not where another vacuum is
-/// at work.
+/// Without the lock that truncating takes, for which polls would wait; a table that another vacuum holds is skipped.
 const VACUUMS: [(&str, &str); 2] = [
     ("work", "VACUUM (TRUNCATE false, SKIP_LOCKED) work"),
     ("timer", "VACUUM (TRUNCATE false, SKIP_LOCKED) timer"),
@@ -42,11 +41,10 @@ pub(crate) async fn ensure_partitions(pool: &Pool) -> Result<()> {
 /// The most rows of a table that one batch purges; fewer mean that nothing is left.
 pub(crate) const PURGE_BATCH: i64 = 1000;
 
-/// Forgets what has expired, a bounded batch at a time; returns how much. `letters`: how long the dead letter of a stimulus
-/// is kept that nothing has waited for.
-pub(crate) async fn purge_expired(pool: &Pool, letters: Duration) -> Result<i64> {
-    let letters = i64::try_from(letters.as_micros()).unwrap_or(i64::MAX);
-    Ok(pool.query_one(PURGE_EXPIRED, &[&letters]).await?.get("purged"))
+/// Deletes a bounded batch of expired rows; returns their number. `retention`: how long the dead letter of a stimulus is kept.
+pub(crate) async fn purge_expired(pool: &Pool, retention: Duration) -> Result<i64> {
+    let retention = i64::try_from(retention.as_micros()).unwrap_or(i64::MAX);
+    Ok(pool.query_one(PURGE_EXPIRED, &[&retention]).await?.get("purged"))
 }
 
 /// Makes a bounded batch of rows due that were postponed before the server's clock was stepped back; returns how many.

@@ -13,7 +13,7 @@
 //! - `code`: the numbers of kinds and states. `parts`: statements without the parts that a batch has no rows for.
 //!
 //! SQL is in `sql/queries`, in folders named like these modules; the data model is `sql/migrations/V1__schema.sql`.
-//! Nothing here knows an activity: rows go in and out as text, JSON and bytes.
+//! No file of this module depends on an activity: rows go in and out as text, JSON and bytes.
 
 pub(crate) mod activation;
 pub(crate) mod activity_type;

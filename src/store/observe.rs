@@ -15,7 +15,7 @@ const CLOCK: &str = include_str!("../../sql/queries/observe/clock.sql");
 const FINISHED: &str = include_str!("../../sql/queries/observe/finished_count.sql");
 const BEGUN: &str = include_str!("../../sql/queries/observe/activity_begun.sql");
 const TWICE: &str = include_str!("../../sql/queries/observe/repeated_activities.sql");
-const ASLEEP: &str = include_str!("../../sql/queries/observe/unclaimed_timers.sql");
+const UNCLAIMED_TIMERS: &str = include_str!("../../sql/queries/observe/unclaimed_timers.sql");
 const WAITING: &str = include_str!("../../sql/queries/observe/open_bookmarks.sql");
 const SET_DUE: &str = include_str!("../../sql/queries/observe/set_due.sql");
 const RAN: &str = include_str!("../../sql/queries/observe/timer_latency.sql");
@@ -81,8 +81,8 @@ pub(crate) async fn twice(client: &Client) -> Result<i64> {
 }
 
 /// How many timers are unclaimed.
-pub(crate) async fn asleep(client: &Client) -> Result<usize> {
-    count(client, ASLEEP).await
+pub(crate) async fn unclaimed_timers(client: &Client) -> Result<usize> {
+    count(client, UNCLAIMED_TIMERS).await
 }
 
 /// How many bookmarks wait for an event.

@@ -85,9 +85,9 @@ struct Indexed<T>(usize, T);
 
 impl Serialize for Indexed<Entry<'_>> {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        let Self(who, entry) = self;
+        let Self(index, entry) = self;
         (
-            who,
+            index,
             entry.at,
             entry.event_name,
             entry.message,
@@ -101,9 +101,9 @@ impl Serialize for Indexed<Entry<'_>> {
 
 impl Serialize for Indexed<Execution<'_>> {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        let Self(who, execution) = self;
+        let Self(index, execution) = self;
         (
-            who,
+            index,
             execution.status,
             execution.started,
             execution.completed,
@@ -134,23 +134,23 @@ struct Body<'a> {
 }
 
 impl<'a> Record<'a> {
-    pub(crate) fn entry(&mut self, who: ExecutionRef<'a>, entry: Entry<'a>) {
-        let index = self.index(who);
+    pub(crate) fn entry(&mut self, reference: ExecutionRef<'a>, entry: Entry<'a>) {
+        let index = self.index(reference);
         self.body.journal.push(Indexed(index, entry));
     }
 
-    pub(crate) fn execution(&mut self, who: ExecutionRef<'a>, execution: Execution<'a>) {
-        let index = self.index(who);
+    pub(crate) fn execution(&mut self, reference: ExecutionRef<'a>, execution: Execution<'a>) {
+        let index = self.index(reference);
         self.body.executions.push(Indexed(index, execution));
     }
 
-    fn index(&mut self, who: ExecutionRef<'a>) -> usize {
+    fn index(&mut self, reference: ExecutionRef<'a>) -> usize {
         let next = self.body.activities.len();
-        match self.indexes.entry(who.id) {
+        match self.indexes.entry(reference.id) {
             Slot::Occupied(known) => *known.get(),
             Slot::Vacant(new) => {
                 new.insert(next);
-                self.body.activities.push(who);
+                self.body.activities.push(reference);
                 next
             }
         }
@@ -178,7 +178,7 @@ pub(super) struct Journal {
     journal: Vec<StoredEntry>,
 }
 
-/// As [`Who`].
+/// As [`ExecutionRef`].
 #[derive(Deserialize)]
 pub(super) struct StoredExecutionRef(
     pub(super) String,
@@ -255,7 +255,7 @@ pub(crate) async fn list_journal(
         let (earlier, first, began): (i64, i64, DateTime<Utc>) =
             (row.get(at.earlier), row.get(at.first_entry), row.get(at.began_at));
         let journal = Journal::read(row.get(at.body))?;
-        for (place, (who, entry)) in (0..).zip(journal.entries()) {
+        for (place, (reference, entry)) in (0..).zip(journal.entries()) {
             if earlier + place < offset || earlier + place >= offset + limit {
                 continue;
             }
@@ -263,13 +263,13 @@ pub(crate) async fn list_journal(
                 sequence: first + place,
                 happened_at: began + TimeDelta::microseconds(entry.1),
                 event_name: entry.2.clone(),
-                activity_execution_id: who.0.clone(),
-                parent_activity_execution_id: who.1.clone(),
-                activity_id: who.2.clone(),
-                activity_type: who.4.clone(),
-                activity_type_version: who.5,
-                activity_name: who.6.clone(),
-                node_id: who.3.clone(),
+                activity_execution_id: reference.0.clone(),
+                parent_activity_execution_id: reference.1.clone(),
+                activity_id: reference.2.clone(),
+                activity_type: reference.4.clone(),
+                activity_type_version: reference.5,
+                activity_name: reference.6.clone(),
+                node_id: reference.3.clone(),
                 message: entry.3.clone(),
                 source: entry.4.clone(),
                 activity_state: entry.5.clone(),

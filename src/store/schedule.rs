@@ -21,7 +21,7 @@ use crate::id::{ActivityId, DefinitionId, InstanceId, NodeId, TenantId};
 use crate::{Error, Result};
 
 const LOCK: &str = include_str!("../../sql/queries/schedule/lock.sql");
-const STANDING: &str = include_str!("../../sql/queries/schedule/list_of_definition.sql");
+const LIST_OF_DEFINITION: &str = include_str!("../../sql/queries/schedule/list_of_definition.sql");
 const CLOCK: &str = include_str!("../../sql/queries/schedule/clock.sql");
 const CLEAR: &str = include_str!("../../sql/queries/schedule/clear.sql");
 const PLAN: &str = include_str!("../../sql/queries/schedule/plan.sql");
@@ -127,7 +127,7 @@ pub(super) async fn are_planned(
     planner: &dyn Planner,
 ) -> Result<bool> {
     let rows = client
-        .query(STANDING, &[&tenant.as_str(), &definition.as_str()])
+        .query(LIST_OF_DEFINITION, &[&tenant.as_str(), &definition.as_str()])
         .await?;
     let stored = stored_schedules(&rows)?;
     let ids = planner.ids(definition);
@@ -161,7 +161,7 @@ pub(crate) struct ScheduleRow {
     pub(crate) next_fire: Option<DateTime<Utc>>,
     /// The payload of an occurrence that waits.
     pub(crate) queued: Option<Value>,
-    /// An instance of it runs; only told where that matters.
+    /// An instance of it runs; only read where that matters.
     pub(crate) is_running: bool,
     /// The database's time.
     pub(crate) now: DateTime<Utc>,

@@ -176,7 +176,7 @@ impl Fixture {
     }
 
     /// Waits until a statement of another session waits for a lock.
-    pub(crate) async fn somebody_waits(&self) {
+    pub(crate) async fn a_session_waits(&self) {
         let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
         loop {
             let waiting = self
@@ -298,7 +298,7 @@ pub(crate) async fn occupy(fixture: &Fixture, writer: &Arc<Writer>) -> (Session,
     );
     let blocker = fixture.stop_at("occupied").await;
     let in_flight = spawn(writer, waiting(burst("occupied", Some(1)), "b2", 7));
-    fixture.somebody_waits().await;
+    fixture.a_session_waits().await;
     (blocker, in_flight)
 }
 

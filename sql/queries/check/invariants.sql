@@ -1,6 +1,6 @@
 -- purpose: check the invariants: one row for each that is broken, with the number of cases and one example
 -- caller:  store::check
--- index:   scans everything; for tests and for an operator's rare look
+-- index:   scans everything; for tests and rare calls of an operator
 -- locks:   none
 SELECT v.invariant, v.count, v.sample
 FROM (

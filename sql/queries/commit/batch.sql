@@ -284,7 +284,7 @@ WITH fence_held AS MATERIALIZED (
     WHERE w.record IS NOT NULL
 --[continuing
 ), kept_on AS (
-    -- A burst that yielded continues under a row that it claimed, so that a crash loses nothing. Its counters begin anew.
+    -- A burst that yielded continues under a row that it claimed, so that a crash loses nothing. Its counters begin at zero.
     -- No indexed column changes, so the row stays on its page: a start keeps its definition_id.
     UPDATE work x SET kind = 4 /* continue */, body = '{}', version_id = NULL, definition_version = NULL,
         failures = 0, crashes = 0

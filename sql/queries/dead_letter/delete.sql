@@ -5,7 +5,7 @@
 -- locks:   the dead letter
 WITH target AS MATERIALIZED (
     SELECT d.* FROM dead_letter d WHERE d.tenant_id = $1 AND d.id = $2 FOR UPDATE
-), gone AS (
+), deleted AS (
     DELETE FROM dead_letter d USING target l
     WHERE d.tenant_id = l.tenant_id AND d.id = l.id
       AND NOT (l.kind = 4 /* continue */ AND EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = l.tenant_id
@@ -16,7 +16,7 @@ WITH target AS MATERIALIZED (
 ), noted AS (
     -- A caller that waits for the row must not take it for one that took effect.
     INSERT INTO unmatched_work (tenant_id, work_id, dead_lettered)
-    SELECT g.tenant_id, g.work_id, true FROM gone g WHERE g.work_id IS NOT NULL
+    SELECT g.tenant_id, g.work_id, true FROM deleted g WHERE g.work_id IS NOT NULL
     ON CONFLICT DO NOTHING
 )
-SELECT EXISTS (SELECT 1 FROM target) AS known, EXISTS (SELECT 1 FROM gone) AS gone
+SELECT EXISTS (SELECT 1 FROM target) AS known, EXISTS (SELECT 1 FROM deleted) AS deleted

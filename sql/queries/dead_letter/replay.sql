@@ -75,14 +75,14 @@ WITH target AS MATERIALIZED (
     UPDATE schedule s SET version = s.version + 1
     FROM alone a
     WHERE s.tenant_id = a.tenant_id AND s.id = a.id AND EXISTS (SELECT 1 FROM back)
-), gone AS (
+), deleted AS (
     DELETE FROM dead_letter d USING target l
     WHERE d.tenant_id = l.tenant_id AND d.id = l.id AND NOT EXISTS (SELECT 1 FROM refused)
     RETURNING d.tenant_id, d.work_id
 ), noted AS (
     -- A caller that waits for the row must not take it for one that took effect.
     INSERT INTO unmatched_work (tenant_id, work_id, dead_lettered)
-    SELECT g.tenant_id, g.work_id, true FROM gone g WHERE g.work_id IS NOT NULL
+    SELECT g.tenant_id, g.work_id, true FROM deleted g WHERE g.work_id IS NOT NULL
     ON CONFLICT DO NOTHING
 )
 SELECT l.instance_id, (SELECT b.id FROM back b) AS work_id, EXISTS (SELECT 1 FROM refused) AS is_refused,

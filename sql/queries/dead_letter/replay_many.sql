@@ -29,14 +29,14 @@ WITH target AS MATERIALIZED (
     ORDER BY l.id
     ON CONFLICT DO NOTHING
     RETURNING 1
-), gone AS (
+), deleted AS (
     DELETE FROM dead_letter d USING target l
     WHERE d.tenant_id = l.tenant_id AND d.id = l.id
     RETURNING d.tenant_id, d.work_id
 ), noted AS (
     -- A caller that waits for the row must not take it for one that took effect.
     INSERT INTO unmatched_work (tenant_id, work_id, dead_lettered)
-    SELECT g.tenant_id, g.work_id, true FROM gone g WHERE g.work_id IS NOT NULL
+    SELECT g.tenant_id, g.work_id, true FROM deleted g WHERE g.work_id IS NOT NULL
     ON CONFLICT DO NOTHING
 )
-SELECT (SELECT count(*) FROM gone) AS taken, (SELECT count(*) FROM back) AS rows
+SELECT (SELECT count(*) FROM deleted) AS taken, (SELECT count(*) FROM back) AS rows

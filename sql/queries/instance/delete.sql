@@ -1,11 +1,11 @@
 -- purpose: delete an instance with all that belongs to it, or a start that is not committed yet; returns whether
 --          there was one, its rows of work, and whether rows were missed that other sessions hold: those may wait for
---          our locks, so the caller begins anew instead of waiting
+--          our locks, so the caller starts again instead of waiting
 -- caller:  store::instance::delete, in the transaction that holds its locks
 -- index:   instance_pkey, bookmark_pkey, timer_pkey, work_instance, inbox_instance, dead_letter_instance, activation_instance, burst_record_pkey
 -- locks:   all of its rows; locked work and timers are skipped, inbox by id
 -- Idempotency keys stay: a retry of the start finds no instance, and starts none.
-WITH gone AS (
+WITH deleted AS (
     DELETE FROM instance i WHERE i.tenant_id = $1 AND i.id = $2 RETURNING 1
 ), work_held AS MATERIALIZED (
     SELECT w.tenant_id, w.id FROM work w WHERE w.tenant_id = $1 AND w.instance_id = $2
@@ -16,25 +16,25 @@ WITH gone AS (
 ), inbox_held AS MATERIALIZED (
     -- A row of the inbox is never updated, so that it is found where it is locked.
     SELECT x.ctid AS place FROM inbox x WHERE x.tenant_id = $1 AND x.instance_id = $2 ORDER BY x.tenant_id, x.id FOR UPDATE
-), work_gone AS (
+), work_deleted AS (
     DELETE FROM work w USING work_held h WHERE w.tenant_id = h.tenant_id AND w.id = h.id RETURNING w.id, w.kind
-), bookmark_gone AS (
+), bookmark_deleted AS (
     DELETE FROM bookmark b WHERE b.tenant_id = $1 AND b.instance_id = $2
-), timer_gone AS (
+), timer_deleted AS (
     DELETE FROM timer t USING timer_held h WHERE t.tenant_id = $1 AND t.instance_id = $2 AND t.id = h.id
-), activation_gone AS (
+), activation_deleted AS (
     DELETE FROM activation a WHERE a.tenant_id = $1 AND a.instance_id = $2
-), inbox_gone AS (
+), inbox_deleted AS (
     DELETE FROM inbox x USING inbox_held h WHERE x.ctid = h.place
-), dead_letter_gone AS (
+), dead_letter_deleted AS (
     DELETE FROM dead_letter d WHERE d.tenant_id = $1 AND d.instance_id = $2 RETURNING d.kind
-), record_gone AS (
+), record_deleted AS (
     -- Partitions of days before the instance are left out.
     DELETE FROM burst_record r WHERE r.tenant_id = $1 AND r.instance_id = $2 AND r.at >= $3
 )
-SELECT EXISTS (SELECT 1 FROM gone) OR EXISTS (SELECT 1 FROM work_gone w WHERE w.kind = 0 /* start */)
-       OR EXISTS (SELECT 1 FROM dead_letter_gone d WHERE d.kind = 0 /* start */) AS known,
-       ARRAY(SELECT w.id FROM work_gone w ORDER BY w.id) AS works,
+SELECT EXISTS (SELECT 1 FROM deleted) OR EXISTS (SELECT 1 FROM work_deleted w WHERE w.kind = 0 /* start */)
+       OR EXISTS (SELECT 1 FROM dead_letter_deleted d WHERE d.kind = 0 /* start */) AS known,
+       ARRAY(SELECT w.id FROM work_deleted w ORDER BY w.id) AS works,
        (SELECT count(*) FROM work w WHERE w.tenant_id = $1 AND w.instance_id = $2) > (SELECT count(*) FROM work_held)
        OR (SELECT count(*) FROM timer t WHERE t.tenant_id = $1 AND t.instance_id = $2)
           > (SELECT count(*) FROM timer_held) AS missed

@@ -1,8 +1,8 @@
--- purpose: write the lock report of this node, and delete those of nodes that are gone
+-- purpose: write the lock report of this node, and delete those of unregistered nodes
 -- caller:  store::lock::report
 -- index:   lock_report_pkey, node_pkey
--- locks:   own row of lock_report, then those of nodes that are gone; locked ones are skipped
-WITH gone AS (
+-- locks:   own row of lock_report, then those of unregistered nodes; locked ones are skipped
+WITH deleted AS (
     DELETE FROM lock_report r
     WHERE r.incarnation IN (SELECT g.incarnation FROM lock_report g
                             WHERE g.incarnation <> $1

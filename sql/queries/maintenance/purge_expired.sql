@@ -18,12 +18,12 @@ WITH stale AS MATERIALIZED (
     SELECT ctid AS place FROM dead_letter
     WHERE kind = 6 /* inbox */ AND created_at < now() - $1::bigint * interval '1 microsecond'
     ORDER BY created_at LIMIT 1000 FOR UPDATE SKIP LOCKED
-), dead_letter_gone AS (
+), dead_letter_deleted AS (
     -- By ctid: the plan of a join would read the whole table.
     DELETE FROM dead_letter d WHERE d.ctid = ANY (ARRAY(SELECT o.place FROM dead_letter_old o)) RETURNING 1
-), unmatched_gone AS (
+), unmatched_deleted AS (
     DELETE FROM unmatched_work u USING unmatched_old o WHERE u.tenant_id = o.tenant_id AND u.work_id = o.work_id RETURNING 1
-), inbox_gone AS (
+), inbox_deleted AS (
     DELETE FROM inbox x USING stale s WHERE x.tenant_id = s.tenant_id AND x.id = s.id
     RETURNING x.tenant_id, x.id, x.hash, x.name, x.payload, x.correlation_id, x.instance_id, x.activity_execution_id,
               x.created_at
@@ -37,11 +37,11 @@ WITH stale AS MATERIALIZED (
                 ELSE 'it expired: nothing has waited for it in time' END,
            x.id, x.hash, x.name, x.correlation_id, x.activity_execution_id, json_build_object('payload', x.payload), 0, 0,
            x.created_at
-    FROM inbox_gone x
+    FROM inbox_deleted x
     WHERE x.instance_id IS NOT NULL OR x.correlation_id IS NOT NULL OR x.activity_execution_id IS NOT NULL
-), request_gone AS (
+), request_deleted AS (
     DELETE FROM idempotency_key q USING spent s WHERE q.tenant_id = s.tenant_id AND q.route = s.route AND q.key = s.key
     RETURNING 1
 )
-SELECT (SELECT count(*) FROM inbox_gone) + (SELECT count(*) FROM request_gone)
-       + (SELECT count(*) FROM unmatched_gone) + (SELECT count(*) FROM dead_letter_gone) AS purged
+SELECT (SELECT count(*) FROM inbox_deleted) + (SELECT count(*) FROM request_deleted)
+       + (SELECT count(*) FROM unmatched_deleted) + (SELECT count(*) FROM dead_letter_deleted) AS purged

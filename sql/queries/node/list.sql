@@ -3,7 +3,7 @@
 -- index:   node_pkey, removed_node_pkey, work_claimed, timer_claimed
 -- locks:   none
 SELECT n.incarnation, n.node_id, n.started_at, n.last_seen,
-       CASE WHEN n.departed_at IS NOT NULL THEN 'departed'
+       CASE WHEN n.removed_at IS NOT NULL THEN 'departed'
             WHEN n.last_seen < clock_timestamp() - n.tolerance
                  OR n.last_seen > clock_timestamp() + n.tolerance THEN 'silent'
             WHEN n.draining THEN 'draining'
@@ -14,7 +14,7 @@ SELECT n.incarnation, n.node_id, n.started_at, n.last_seen,
        (extract(epoch FROM clock_timestamp() - n.started_at) * 1000)::bigint AS age_ms, n.missing_activity_types, n.roles,
        -- A killed leader does not reset its term: the term has ended if there is a greater one.
        CASE WHEN n.scheduler_term = max(n.scheduler_term) OVER () THEN n.scheduler_term END AS scheduler_term
-FROM (SELECT incarnation, node_id, started_at, last_seen, tolerance, draining, NULL::timestamptz AS departed_at, missing_activity_types,
+FROM (SELECT incarnation, node_id, started_at, last_seen, tolerance, draining, NULL::timestamptz AS removed_at, missing_activity_types,
              roles, scheduler_term
       FROM node
       UNION ALL

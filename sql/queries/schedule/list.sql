@@ -1,6 +1,6 @@
 -- purpose: list schedules for an operator: the next due first, ended and paused ones last
 -- caller:  store::schedule
--- index:   scans those of the tenant; an operator's rare look
+-- index:   scans those of the tenant; rare calls of an operator
 -- locks:   none
 WITH found AS MATERIALIZED (
     SELECT s.*,

@@ -15,10 +15,10 @@ WITH ended AS MATERIALIZED (
       AND EXISTS (SELECT 1 FROM ended)
     ORDER BY w.id + 0 LIMIT $4
     FOR UPDATE SKIP LOCKED
-), gone AS (
+), deleted AS (
     DELETE FROM work w USING page p WHERE w.ctid = p.place RETURNING w.id, w.kind
 ), noted AS (
     INSERT INTO unmatched_work (tenant_id, work_id)
-    SELECT $1, g.id FROM gone g WHERE g.kind IN (1 /* resume */, 3 /* cancel */)
+    SELECT $1, g.id FROM deleted g WHERE g.kind IN (1 /* resume */, 3 /* cancel */)
 )
-SELECT g.id FROM gone g ORDER BY g.id
+SELECT g.id FROM deleted g ORDER BY g.id

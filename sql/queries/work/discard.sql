@@ -2,7 +2,7 @@
 -- caller:  store::claim
 -- index:   work_pkey, activation_instance, instance_pkey
 -- locks:   work by id, then activation
-WITH gone AS (
+WITH deleted AS (
     DELETE FROM work w
     USING unnest($2::text[], $3::bigint[], $4::bigint[]) r(tenant_id, id, claim_no)
     WHERE w.tenant_id = r.tenant_id AND w.id = r.id AND w.claimed_by = $1 AND w.claim_no = r.claim_no
@@ -10,7 +10,7 @@ WITH gone AS (
 )
 -- The key that the start held, unless the existing instance may hold the same.
 DELETE FROM activation a
-USING gone g
+USING deleted g
 WHERE g.kind = 0 /* start */ AND a.tenant_id = g.tenant_id AND a.instance_id = g.instance_id
   AND NOT EXISTS (SELECT 1 FROM instance i
                   WHERE i.tenant_id = a.tenant_id AND i.id = a.instance_id AND i.status = 0 /* running */

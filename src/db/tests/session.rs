@@ -73,7 +73,7 @@ async fn a_session_does_not_inherit_settings_that_promises_depend_on() {
     }
 }
 
-/// A commit of which a client was told is on disk; where the server asks for more, that counts.
+/// A commit that was confirmed to a client is on disk; where the server asks for more, that counts.
 #[tokio::test]
 async fn a_commit_is_flushed_and_no_less_is_waited_for_than_the_server_asks() {
     let database = TestDatabase::empty().await;

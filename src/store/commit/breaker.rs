@@ -4,7 +4,7 @@
 //!
 //! - An error that need not be a row's own (a revoked right, a full disk, a missing partition, a read-only server) is a fault
 //!   of the database, unless requests of the same statement shape are committed meanwhile. The breaker opens once a second
-//!   instance meets a fault with no such commit in between.
+//!   instance has a fault with no such commit in between.
 //! - While the breaker is open, this node claims only a few instances at a time, with pauses that double up to a bound, and
 //!   it is not ready. No row counts a failure.
 //! - A commit closes it; so does a probe that finds nothing to run.
@@ -19,7 +19,7 @@ use super::statement::StatementShape;
 use crate::Error;
 use crate::id::{InstanceId, TenantId};
 
-/// The instance that met a fault.
+/// The instance that had a fault.
 type Key = (TenantId, InstanceId);
 
 /// How many instances a probe claims: a failure of one alone may be its own.
@@ -54,7 +54,7 @@ struct State {
     /// When a batch of this shape was last committed.
     committed: HashMap<StatementShape, Instant>,
     open: Option<OpenState>,
-    /// The one instance that met a fault; no request of that shape was committed since.
+    /// The one instance that had a fault; no request of that shape was committed since.
     first_fault: Option<(Key, Option<StatementShape>)>,
     /// Probes since the last commit.
     probes: u32,

@@ -1,7 +1,7 @@
 //! The lanes of a commit writer: each gathers requests and brings one batch after the other to its outcomes.
 //!
 //! The first lane takes what the queue holds; the second helps while the first is busy and the queue is long; the contended
-//! lane takes what met a locked row, one request at a time, and waits for the lock.
+//! lane takes what found a locked row, one request at a time, and waits for the lock.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -79,7 +79,7 @@ pub(super) struct Pending<G> {
     request: Box<CommitRequest>,
     guard: G,
     reply: oneshot::Sender<CommitReply<G>>,
-    /// When it first met a locked row.
+    /// When it first found a locked row.
     contended_since: Option<Instant>,
     /// How often the connection died under it; an earlier attempt may have been committed.
     lost_connections: u32,
@@ -120,7 +120,7 @@ pub(super) struct LaneTask {
 
 /// The requests of a batch that an attempt left without an outcome.
 struct Remaining<G> {
-    /// They met a locked row.
+    /// They found a locked row.
     busy: Vec<Pending<G>>,
     /// Skipped by a single-claim batch without a lookup of what they hold: they are sent again.
     again: Vec<Pending<G>>,
@@ -232,7 +232,7 @@ impl LaneTask {
         }
     }
 
-    /// The contended lane: takes what met a locked row.
+    /// The contended lane: takes what found a locked row.
     pub(super) async fn run_contended<G: Send + Sync>(mut self, mut queue: mpsc::Receiver<Pending<G>>) {
         let mut backlog = VecDeque::new();
         let room = self.options.batch;
@@ -313,7 +313,7 @@ impl LaneTask {
         batch
     }
 
-    /// Sends what met a locked row to the contended lane, or, within that lane, to the end of its backlog until the lock
+    /// Sends what found a locked row to the contended lane, or, within that lane, to the end of its backlog until the lock
     /// timeout is over.
     async fn defer<G: Send + Sync>(
         &self,
@@ -358,7 +358,7 @@ impl LaneTask {
         over.into_iter().for_each(end_unwritten);
     }
 
-    /// Brings every request of a batch to its outcome, except those that met a locked row, which are returned.
+    /// Brings every request of a batch to its outcome, except those that found a locked row, which are returned.
     async fn resolve<G: Send + Sync>(&mut self, batch: Vec<Pending<G>>) -> Vec<Pending<G>> {
         let mut parts = VecDeque::from([batch]);
         let mut busy = Vec::new();

@@ -11,7 +11,7 @@
 //! 5. Committed means that every statement of the pipeline succeeded, COMMIT among them: COMMIT of a failed
 //!    transaction succeeds too, as a ROLLBACK, so its own success proves nothing.
 //! 6. When the connection dies at commit the same request is sent again, never only read: the old backend may still be
-//!    committing. If that attempt is refused, `last_burst` tells whether the first one was committed.
+//!    committing. If that attempt is refused, `last_burst` shows whether the first one was committed.
 //! 7. The guard of a request (the instance's lock) is held until its outcome is known and comes back with it.
 //!
 //! # Layout

@@ -134,7 +134,7 @@ impl CommitConnection {
         let session = connector.open().await?;
         let client = &session.client;
         let lock_timeout = if mode == LockMode::SkipLocked { 2_000 } else { 500 };
-        // One plan for all batches: to plan a small one anew takes longer than to execute it.
+        // One plan for all batches: to plan a small one again takes longer than to execute it.
         let setup = format!("SET lock_timeout = {lock_timeout}; SET plan_cache_mode = force_generic_plan");
         within(ANSWER_TIMEOUT, client.batch_execute(&setup)).await?;
         let (batch, locks) = match mode {

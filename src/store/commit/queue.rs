@@ -187,7 +187,7 @@ impl<T> Queue<T> {
     }
 }
 
-/// AbandonOnDrop the queue when the first lane ends, however it does: nobody must wait for an answer that nobody will give.
+/// Abandons the queue when the first lane ends, in any way, so that no request waits for an answer that never comes.
 pub(super) struct AbandonOnDrop<T>(pub(super) std::sync::Arc<Queue<T>>);
 
 impl<T> Drop for AbandonOnDrop<T> {

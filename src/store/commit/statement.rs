@@ -26,7 +26,7 @@ pub(crate) struct StatementShape {
     pub(super) reports_pending: bool,
     /// Those that need a new row of work to continue under.
     pub(super) new_row: bool,
-    /// Claims that met nothing, and running instances with a correlation id.
+    /// Claims that matched nothing, and running instances with a correlation id.
     pub(super) rare: bool,
 }
 

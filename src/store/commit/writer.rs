@@ -80,7 +80,7 @@ impl<G: Send + Sync + 'static> CommitWriter<G> {
     }
 
     /// Sends a request and waits for its outcome. `guard` lives until the outcome is known and comes back with it. Dropped
-    /// half-way, the commit goes on by itself and then drops the guard.
+    /// half-way, the commit continues and then drops the guard.
     pub(crate) async fn commit(&self, request: Box<CommitRequest>, guard: G) -> Result<CommitReply<G>> {
         let instance = request.instance.clone();
         let (reply, outcome) = oneshot::channel();

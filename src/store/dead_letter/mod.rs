@@ -150,8 +150,8 @@ pub(crate) async fn list(
     let rows = query(pool, LIST, tenant, filter, [limit, offset]).await?;
     let total = rows.first().map_or(0, |row| row.get::<_, i64>("total"));
     let at = LetterColumns::of(&rows)?;
-    let letters = rows.iter().filter_map(|row| dead_letter(at, row)).collect();
-    Ok((u64::try_from(total).unwrap_or(0), letters))
+    let dead_letters = rows.iter().filter_map(|row| dead_letter(at, row)).collect();
+    Ok((u64::try_from(total).unwrap_or(0), dead_letters))
 }
 
 /// Runs a statement that takes a filter and two numbers.
@@ -275,7 +275,7 @@ pub(crate) async fn replay(pool: &Pool, tenant: &TenantId, id: i64) -> Result<Re
 /// Deletes a dead letter. One without which a running instance would wait for ever: [`Error::is_conflict`].
 pub(crate) async fn delete(pool: &Pool, tenant: &TenantId, id: i64) -> Result<()> {
     let row = pool.query_one(DELETE, &[&tenant.as_str(), &id]).await?;
-    match (row.get("known"), row.get("gone")) {
+    match (row.get("known"), row.get("deleted")) {
         (_, true) => Ok(()),
         (true, false) => Err(Error::conflict(
             "dead-letter-needed",

@@ -23,7 +23,7 @@ pub(crate) struct ReplayedStimulus {
     pub(crate) fanout: Option<Fanout>,
 }
 
-/// Publishes the stimulus of a dead letter and deletes the letter, or neither. None: there is no such letter of a stimulus.
+/// Publishes the stimulus of a dead letter and deletes it, or neither. None: there is no such dead letter of a stimulus.
 pub(crate) async fn replay(
     pool: &Pool,
     lock_class: i32,
@@ -46,14 +46,14 @@ pub(crate) async fn replay(
         client.batch_execute("BEGIN").await?;
         // As in a publish: in a statement before the one that matches.
         client.query(LOCK, &[&lock_class, &hash.lock_key()]).await?;
-        let Some(letter) = client.query_opt(TAKE, &[&tenant, &id]).await? else {
+        let Some(dead_letter) = client.query_opt(TAKE, &[&tenant, &id]).await? else {
             client.batch_execute("ROLLBACK").await?;
             return Ok(None);
         };
         failpoint::hit("replay.taken").await?;
-        let instance: Option<String> = letter.get("instance_id");
+        let instance: Option<String> = dead_letter.get("instance_id");
         let mut published = None;
-        if !letter.get::<_, bool>("ended") {
+        if !dead_letter.get::<_, bool>("ended") {
             let key = format!("letter-{id}");
             let lifetime = i64::try_from(lifetime.as_micros()).unwrap_or(i64::MAX);
             let params: [&(dyn ToSql + Sync); 11] = [
@@ -62,11 +62,11 @@ pub(crate) async fn replay(
                 &key,
                 &[0u8; 32].as_slice(),
                 &hash.0.as_slice(),
-                &letter.get::<_, String>("name"),
-                &letter.get::<_, Option<Value>>("payload"),
-                &letter.get::<_, Option<String>>("correlation_id"),
+                &dead_letter.get::<_, String>("name"),
+                &dead_letter.get::<_, Option<Value>>("payload"),
+                &dead_letter.get::<_, Option<String>>("correlation_id"),
                 &instance,
-                &letter.get::<_, Option<String>>("activity_execution_id"),
+                &dead_letter.get::<_, Option<String>>("activity_execution_id"),
                 &lifetime,
             ];
             published = Some(fanout(&client.query_one(PUBLISH, &params).await?));

@@ -37,7 +37,7 @@ const ACCEPT: &str = include_str!("../../../sql/queries/start/accept.sql");
 /// The most starts in one statement.
 const BATCH: usize = 256;
 
-/// The most workflows with a strategy in the cache; when it is full, it starts anew.
+/// The most workflows with a strategy in the cache; when it is full, it is cleared.
 const MAX_STRATEGIES: usize = 4096;
 
 /// How long an idle task keeps its connection.
@@ -104,7 +104,7 @@ enum StartOutcome {
         definition: DefinitionRef,
         clock: DatabaseClock,
     },
-    /// AcceptedStart, and not as it was born any more.
+    /// It was accepted before, and its row has changed since.
     Existing,
     NoDefinition,
     /// The activation strategy of the workflow does not allow it.
@@ -286,7 +286,7 @@ enum ConnectionSource {
     Pooled(Pool, Option<Exclusive>),
 }
 
-/// One plan for all batches: to plan a small one anew takes longer than to execute it.
+/// One plan for all batches: to plan a small one again takes longer than to execute it.
 const SETUP: &str = "SET plan_cache_mode = force_generic_plan";
 const SETUP_RELAXED: &str = "SET plan_cache_mode = force_generic_plan; SET synchronous_commit = off";
 

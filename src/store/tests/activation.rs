@@ -19,14 +19,14 @@ use crate::store::start::{AcceptedStart, Acceptor, NewStart, StartForm};
 use crate::store::{claim, dead_letter};
 use crate::testing::store::{Fixture, Writer, burst, waiting};
 
-pub(super) struct Door {
+pub(super) struct Environment {
     pub(super) fixture: Fixture,
     pub(super) writer: Writer,
     pub(super) acceptor: Acceptor,
     _task: AbortOnDropHandle<()>,
 }
 
-impl Door {
+impl Environment {
     pub(super) async fn new(strategy: &str) -> Self {
         let fixture = Fixture::new().await;
         let writer = fixture.writer().await;
@@ -44,7 +44,7 @@ impl Door {
         accept(&self.acceptor, correlated(start(instance, None), correlation)).await
     }
 
-    /// The first burst of a start comes to its commit.
+    /// Commits the first burst of a start.
     pub(super) async fn runs(&self, instance: &str, claim: Claim, change: impl FnOnce(CommitRequest) -> CommitRequest) {
         let mut request = change(burst(instance, None));
         request.definition = published(&self.fixture).await;
@@ -115,38 +115,38 @@ pub(super) fn refused(answer: Result<Claim>) {
 
 #[tokio::test]
 async fn a_singleton_starts_again_only_when_the_first_has_ended() {
-    let door = Door::new("Singleton").await;
-    let claim = door.start("one", None).await.unwrap();
-    refused(door.start("two", None).await);
-    door.runs("one", claim, suspended).await;
-    refused(door.start("two", Some("c")).await);
-    door.fixture.is_sound().await;
+    let env = Environment::new("Singleton").await;
+    let claim = env.start("one", None).await.unwrap();
+    refused(env.start("two", None).await);
+    env.runs("one", claim, suspended).await;
+    refused(env.start("two", Some("c")).await);
+    env.fixture.is_sound().await;
     let mut end = burst("one", Some(1));
     end.effects.bookmarks_burned.push("b".into());
-    assert_outcome!(door.writer.write(end).await, CommitOutcome::Committed(_));
-    assert_eq!(door.held().await, 0);
+    assert_outcome!(env.writer.write(end).await, CommitOutcome::Committed(_));
+    assert_eq!(env.held().await, 0);
     // One burst from start to end.
-    let claim = door.start("two", None).await.unwrap();
-    door.runs("two", claim, |request| request).await;
-    assert_eq!(door.held().await, 0);
-    door.fixture.is_sound().await;
+    let claim = env.start("two", None).await.unwrap();
+    env.runs("two", claim, |request| request).await;
+    assert_eq!(env.held().await, 0);
+    env.fixture.is_sound().await;
 }
 
-/// Two open transactions: the second start waits for the first one's fate.
-async fn rivals(end: &str) -> (Door, Result<Claim>) {
-    let door = Door::new("Singleton").await;
-    let rival = door.fixture.session().await;
+/// Two open transactions: the second start waits for the outcome of the first one.
+async fn competing_starts(end: &str) -> (Environment, Result<Claim>) {
+    let env = Environment::new("Singleton").await;
+    let competitor = env.fixture.session().await;
     let accept = StartForm::Checked
         .text(false, false)
         .replace(
             "unnest($2::start_request[])",
-            "(SELECT (row(0, '', 'rival', 'd', '{}', NULL, NULL, NULL, false)::start_request).*)",
+            "(SELECT (row(0, '', 'competitor', 'd', '{}', NULL, NULL, NULL, false)::start_request).*)",
         )
         .replace("$1::bigint", "NULL::bigint");
-    rival.client.batch_execute("BEGIN").await.unwrap();
-    rival.client.batch_execute(&accept).await.unwrap();
+    competitor.client.batch_execute("BEGIN").await.unwrap();
+    competitor.client.batch_execute(&accept).await.unwrap();
     let second = tokio::spawn({
-        let acceptor = door.acceptor.clone();
+        let acceptor = env.acceptor.clone();
         async move {
             let start = NewStart {
                 request: Some(IdempotencyKey {
@@ -159,37 +159,37 @@ async fn rivals(end: &str) -> (Door, Result<Claim>) {
             self::accept(&acceptor, start).await
         }
     });
-    door.fixture.somebody_waits().await;
-    rival.client.batch_execute(end).await.unwrap();
-    (door, second.await.unwrap())
+    env.fixture.a_session_waits().await;
+    competitor.client.batch_execute(end).await.unwrap();
+    (env, second.await.unwrap())
 }
 
 #[tokio::test]
 async fn of_two_starts_in_the_same_moment_one_is_refused_and_writes_nothing() {
-    let (door, second) = rivals("COMMIT").await;
+    let (env, second) = competing_starts("COMMIT").await;
     refused(second);
-    assert_eq!(door.fixture.count("SELECT count(*) FROM idempotency_key").await, 0);
-    assert_eq!(door.fixture.count("SELECT count(*) FROM work").await, 1);
-    door.fixture.is_sound().await;
+    assert_eq!(env.fixture.count("SELECT count(*) FROM idempotency_key").await, 0);
+    assert_eq!(env.fixture.count("SELECT count(*) FROM work").await, 1);
+    env.fixture.is_sound().await;
 }
 
 #[tokio::test]
 async fn a_start_that_loses_its_key_takes_no_other_start_of_its_batch_along() {
-    let door = Door::new("Singleton").await;
+    let env = Environment::new("Singleton").await;
     let other = crate::store::definition::NewDefinition {
         definition_id: "other".into(),
         ..definition("other")
     };
-    let class = door.fixture.base.schema().lock_class();
-    definitions::save(&door.writer.pool, class, &other, Some(StartSources::by(&[])))
+    let class = env.fixture.base.schema().lock_class();
+    definitions::save(&env.writer.pool, class, &other, Some(StartSources::by(&[])))
         .await
         .unwrap();
     // The lane has a batch in flight, so that all that follows is in one.
-    let gate = door.fixture.session().await;
+    let gate = env.fixture.session().await;
     let shut = "BEGIN; LOCK TABLE idempotency_key IN SHARE MODE";
     gate.client.batch_execute(shut).await.unwrap();
     let accept_it = |instance: String, definition: &'static str| {
-        let acceptor = door.acceptor.clone();
+        let acceptor = env.acceptor.clone();
         tokio::spawn(async move {
             let request = IdempotencyKey {
                 route: "start",
@@ -205,7 +205,7 @@ async fn a_start_that_loses_its_key_takes_no_other_start_of_its_batch_along() {
         })
     };
     let first = accept_it("first".to_owned(), "other");
-    door.fixture.somebody_waits().await;
+    env.fixture.a_session_waits().await;
     let mut starts = Vec::new();
     for n in 0..60 {
         starts.push(accept_it(format!("i{n}"), if n % 30 == 7 { "d" } else { "other" }));
@@ -226,25 +226,25 @@ async fn a_start_that_loses_its_key_takes_no_other_start_of_its_batch_along() {
     assert_eq!(lost, 1, "of the two singletons");
     // Each statement that accepted something is one transaction.
     let statements = "SELECT count(DISTINCT xmin::text) FROM work WHERE instance_id <> 'first'";
-    let statements = door.fixture.count(statements).await;
+    let statements = env.fixture.count(statements).await;
     assert!(statements <= 2, "{statements} statements for one batch");
-    assert_eq!(door.fixture.count("SELECT count(*) FROM idempotency_key").await, 60);
-    door.fixture.is_sound().await;
+    assert_eq!(env.fixture.count("SELECT count(*) FROM idempotency_key").await, 60);
+    env.fixture.is_sound().await;
 }
 
 #[tokio::test]
 async fn a_start_whose_competitor_was_rolled_back_is_accepted() {
-    let (door, second) = rivals("ROLLBACK").await;
+    let (env, second) = competing_starts("ROLLBACK").await;
     second.unwrap();
-    assert_eq!(door.fixture.count("SELECT count(*) FROM idempotency_key").await, 1);
-    door.fixture.is_sound().await;
+    assert_eq!(env.fixture.count("SELECT count(*) FROM idempotency_key").await, 1);
+    env.fixture.is_sound().await;
 }
 
 #[tokio::test]
 async fn many_starts_in_one_batch_come_to_one_each() {
-    let door = Door::new("CorrelatedSingleton").await;
+    let env = Environment::new("CorrelatedSingleton").await;
     let starts = (0..60).map(|n| {
-        let acceptor = door.acceptor.clone();
+        let acceptor = env.acceptor.clone();
         async move {
             let correlation = ["", "a", "b"][n % 3];
             let start = correlated(start(&format!("i{n}"), None), Some(correlation));
@@ -255,83 +255,83 @@ async fn many_starts_in_one_batch_come_to_one_each() {
     let (accepted, turned_away): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
     assert_eq!((accepted.len(), turned_away.len()), (3, 57));
     turned_away.into_iter().for_each(refused);
-    door.fixture.is_sound().await;
+    env.fixture.is_sound().await;
 }
 
 #[tokio::test]
 async fn the_first_answer_of_an_idempotency_key_outlives_what_it_started() {
-    let door = Door::new("Singleton").await;
+    let env = Environment::new("Singleton").await;
     assert!(matches!(
-        door.acceptor.accept(start("one", Some("k"))).await.unwrap(),
+        env.acceptor.accept(start("one", Some("k"))).await.unwrap(),
         AcceptedStart::New { .. }
     ));
-    let again = door.acceptor.accept(start("two", Some("k"))).await.unwrap();
+    let again = env.acceptor.accept(start("two", Some("k"))).await.unwrap();
     assert!(matches!(again, AcceptedStart::Existing { instance } if instance.as_str() == "one"));
-    door.fixture.is_sound().await;
+    env.fixture.is_sound().await;
 }
 
 #[tokio::test]
 async fn a_correlation_counts_the_instances_that_have_it_now() {
-    let door = Door::new("Correlation").await;
+    let env = Environment::new("Correlation").await;
     // Of another definition, started without any strategy, and correlated later.
     assert_outcome!(
-        door.writer.write(suspended(burst("other", None))).await,
+        env.writer.write(suspended(burst("other", None))).await,
         CommitOutcome::Committed(_)
     );
-    let one = door.start("one", Some("c")).await.unwrap();
-    door.runs("one", one, |request| request).await;
+    let one = env.start("one", Some("c")).await.unwrap();
+    env.runs("one", one, |request| request).await;
     let mut later = burst("other", Some(1));
     (later.effects.status, later.effects.sub_status) = (0, 2);
     later.effects.correlation_id = Some("c".to_owned());
-    assert_outcome!(door.writer.write(later).await, CommitOutcome::Committed(_));
-    refused(door.start("two", Some("c")).await);
-    // Whoever has none cannot be compared.
-    door.start("free", None).await.unwrap();
-    door.start("free too", None).await.unwrap();
-    // An instance that goes over to another correlation frees the one that it had.
-    let claim = door.start("three", Some("x")).await.unwrap();
-    refused(door.start("four", Some("x")).await);
-    door.runs("three", claim, correlating("y")).await;
-    refused(door.start("five", Some("y")).await);
-    door.start("four", Some("x")).await.unwrap();
-    door.fixture.is_sound().await;
+    assert_outcome!(env.writer.write(later).await, CommitOutcome::Committed(_));
+    refused(env.start("two", Some("c")).await);
+    // Instances without a correlation id are not compared.
+    env.start("free", None).await.unwrap();
+    env.start("free too", None).await.unwrap();
+    // An instance that changes its correlation id releases the former one.
+    let claim = env.start("three", Some("x")).await.unwrap();
+    refused(env.start("four", Some("x")).await);
+    env.runs("three", claim, correlating("y")).await;
+    refused(env.start("five", Some("y")).await);
+    env.start("four", Some("x")).await.unwrap();
+    env.fixture.is_sound().await;
 }
 
 #[tokio::test]
 async fn a_correlated_singleton_counts_its_own_definition_only() {
-    let door = Door::new("CorrelatedSingleton").await;
+    let env = Environment::new("CorrelatedSingleton").await;
     let mut other = correlating("c")(burst("other", None));
     other.definition.definition_id = "another".into();
-    assert_outcome!(door.writer.write(other).await, CommitOutcome::Committed(_));
-    door.start("one", Some("c")).await.unwrap();
-    refused(door.start("two", Some("c")).await);
-    // One of its own from the time before it had a strategy.
+    assert_outcome!(env.writer.write(other).await, CommitOutcome::Committed(_));
+    env.start("one", Some("c")).await.unwrap();
+    refused(env.start("two", Some("c")).await);
+    // An instance of its own definition, from before it had a strategy.
     let plain = correlating("p")(burst("plain", None));
-    assert_outcome!(door.writer.write(plain).await, CommitOutcome::Committed(_));
-    refused(door.start("three", Some("p")).await);
-    door.fixture.is_sound().await;
+    assert_outcome!(env.writer.write(plain).await, CommitOutcome::Committed(_));
+    refused(env.start("three", Some("p")).await);
+    env.fixture.is_sound().await;
 }
 
 #[tokio::test]
 async fn what_ran_before_a_definition_became_a_singleton_counts() {
-    let door = Door::new("AllowAlways").await;
-    let pending = door.start("pending", None).await.unwrap();
-    let running = door.start("running", None).await.unwrap();
-    door.runs("running", running, suspended).await;
-    publish(&door.fixture, &door.writer, "Singleton", &[]).await;
-    refused(door.start("late", None).await);
+    let env = Environment::new("AllowAlways").await;
+    let pending = env.start("pending", None).await.unwrap();
+    let running = env.start("running", None).await.unwrap();
+    env.runs("running", running, suspended).await;
+    publish(&env.fixture, &env.writer, "Singleton", &[]).await;
+    refused(env.start("late", None).await);
     let mut end = burst("running", Some(1));
     end.effects.bookmarks_burned.push("b".into());
-    assert_outcome!(door.writer.write(end).await, CommitOutcome::Committed(_));
-    refused(door.start("late", None).await);
-    door.runs("pending", pending, |request| request).await;
-    assert_eq!(door.held().await, 0);
+    assert_outcome!(env.writer.write(end).await, CommitOutcome::Committed(_));
+    refused(env.start("late", None).await);
+    env.runs("pending", pending, |request| request).await;
+    assert_eq!(env.held().await, 0);
     // A row of an instance that ended during the publish refuses no start.
     let stale =
         "INSERT INTO activation SELECT '', activation_key(1::smallint, 'd', NULL), 'running', false, 1, 'd', NULL";
-    door.fixture.admin.client.batch_execute(stale).await.unwrap();
-    door.start("late", None).await.unwrap();
-    door.fixture.is_sound().await;
+    env.fixture.admin.client.batch_execute(stale).await.unwrap();
+    env.start("late", None).await.unwrap();
+    env.fixture.is_sound().await;
 }
 
 pub(super) fn event(key: &str) -> NewEvent {
@@ -354,8 +354,8 @@ pub(super) fn event(key: &str) -> NewEvent {
 
 #[tokio::test]
 async fn events_start_as_the_strategy_allows_and_refused_ones_are_not_kept() {
-    let door = Door::new("AllowAlways").await;
-    let (pool, class) = (door.writer.pool.clone(), door.fixture.base.schema().lock_class());
+    let env = Environment::new("AllowAlways").await;
+    let (pool, class) = (env.writer.pool.clone(), env.fixture.base.schema().lock_class());
     for key in ["early", "later"] {
         assert!(event::publish(&pool, class, &event(key)).await.unwrap().kept);
     }
@@ -369,8 +369,8 @@ async fn events_start_as_the_strategy_allows_and_refused_ones_are_not_kept() {
         activity_id: "z".to_owned(),
         ..trigger.clone()
     };
-    publish(&door.fixture, &door.writer, "Singleton", &[trigger, another]).await;
-    let count = async |table: &str| door.fixture.count(&format!("SELECT count(*) FROM {table}")).await;
+    publish(&env.fixture, &env.writer, "Singleton", &[trigger, another]).await;
+    let count = async |table: &str| env.fixture.count(&format!("SELECT count(*) FROM {table}")).await;
     assert_eq!((count("work").await, count("inbox").await), (1, 0));
     let fanout = event::publish(&pool, class, &event("now")).await.unwrap();
     assert_eq!((fanout.started, fanout.kept), (0, false));
@@ -383,8 +383,8 @@ async fn events_start_as_the_strategy_allows_and_refused_ones_are_not_kept() {
             .refused
             .is_empty()
     );
-    door.fixture.is_sound().await;
-    door.fixture
+    env.fixture.is_sound().await;
+    env.fixture
         .admin
         .client
         .batch_execute("DELETE FROM work; DELETE FROM activation")
@@ -392,73 +392,73 @@ async fn events_start_as_the_strategy_allows_and_refused_ones_are_not_kept() {
         .unwrap();
     let fanout = event::publish(&pool, class, &event("free")).await.unwrap();
     assert_eq!((fanout.started, fanout.refused.len()), (1, 1));
-    door.fixture.is_sound().await;
+    env.fixture.is_sound().await;
 }
 
 #[tokio::test]
 async fn a_dead_lettered_start_releases_its_key_and_takes_it_again_when_replayed() {
-    let door = Door::new("Singleton").await;
-    door.start("one", None).await.unwrap();
+    let env = Environment::new("Singleton").await;
+    env.start("one", None).await.unwrap();
     let crashed = "UPDATE work SET crashes = 2";
-    door.fixture.admin.client.batch_execute(crashed).await.unwrap();
-    let session = door.fixture.session().await;
+    env.fixture.admin.client.batch_execute(crashed).await.unwrap();
+    let session = env.fixture.session().await;
     removal::remove(
         &session.client,
-        door.writer.incarnation,
+        env.writer.incarnation,
         &NodeId::new("x"),
         RemovalCause::Died,
     )
     .await
     .unwrap();
-    assert_eq!(door.held().await, 0);
-    let heir = door.fixture.writer().await;
+    assert_eq!(env.held().await, 0);
+    let heir = env.fixture.writer().await;
     let (acceptor, _task) = Acceptor::start(&heir.connector, &heir.pool, heir.incarnation, false);
     let two = accept(&acceptor, start("two", None)).await.unwrap();
     let tenant = TenantId::default();
-    let letter = dead_letter::list(&heir.pool, &tenant, DeadLetterFilter::default(), 10, 0)
+    let dead_letter = dead_letter::list(&heir.pool, &tenant, DeadLetterFilter::default(), 10, 0)
         .await
         .unwrap()
         .1[0]
         .id;
-    let error = dead_letter::replay(&heir.pool, &tenant, letter).await.unwrap_err();
+    let error = dead_letter::replay(&heir.pool, &tenant, dead_letter).await.unwrap_err();
     assert_eq!(error.code(), "cannot-start");
     let left = dead_letter::list(&heir.pool, &tenant, DeadLetterFilter::default(), 10, 0)
         .await
         .unwrap();
     assert_eq!(left.0, 1);
-    // The start that runs is thrown away by its burst, which frees the key as well.
+    // The running start is discarded by its burst, which releases the key as well.
     claim::discard_work(&heir.pool, heir.incarnation, &tenant, &[two])
         .await
         .unwrap();
-    assert_eq!(door.held().await, 0);
-    let replayed = dead_letter::replay(&heir.pool, &tenant, letter).await.unwrap();
+    assert_eq!(env.held().await, 0);
+    let replayed = dead_letter::replay(&heir.pool, &tenant, dead_letter).await.unwrap();
     assert_eq!(replayed.instance, InstanceId::new("one"));
     refused(accept(&acceptor, start("three", None)).await);
-    door.fixture.is_sound().await;
+    env.fixture.is_sound().await;
 }
 
 #[tokio::test]
 async fn a_correlation_id_may_be_longer_than_an_index_entry() {
-    let door = Door::new("Correlation").await;
+    let env = Environment::new("Correlation").await;
     let long: &'static str = String::leak("long".repeat(100_000));
     assert_outcome!(
-        door.writer.write(correlating(long)(burst("i", None))).await,
+        env.writer.write(correlating(long)(burst("i", None))).await,
         CommitOutcome::Committed(_)
     );
-    refused(door.start("one", Some(long)).await);
-    door.fixture.is_sound().await;
+    refused(env.start("one", Some(long)).await);
+    env.fixture.is_sound().await;
 }
 
-/// What a start costs that asks for a correlation id which so many finished instances had.
+/// The cost of a start with a correlation id of many finished instances.
 #[tokio::test]
 async fn ended_instances_of_a_correlation_id_are_not_read() {
-    let door = Door::new("Correlation").await;
+    let env = Environment::new("Correlation").await;
     let fill = "INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status,
                                       version, correlation_id, finished_at, state)
                 SELECT '', 'f' || n, 'd', 'd1', 1, 1, 3, 1, 'c', now(), '{}' FROM generate_series(1, 20000) n;
                 ANALYZE instance";
-    door.fixture.admin.client.batch_execute(fill).await.unwrap();
-    let client = &door.fixture.admin.client;
+    env.fixture.admin.client.batch_execute(fill).await.unwrap();
+    let client = &env.fixture.admin.client;
     client.batch_execute("BEGIN").await.unwrap();
     let asks = "SELECT activation_blocked('', 3::smallint, 'd', 'c'), activation_blocked('', 2::smallint, 'd', 'c')";
     let row = client.query_one(asks, &[]).await.unwrap();

@@ -1,4 +1,4 @@
-//! Work is claimed once, in bounds, and loaded by a snapshot that sees what came before the lock.
+//! Work is claimed once, in bounded numbers, and loaded by a snapshot that is newer than the lock.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -225,12 +225,12 @@ async fn what_is_not_due_yet_is_neither_seen_nor_claimed() {
         let part = claim::poll_work(&writer.pool, 10, &[], false, DateTime::UNIX_EPOCH, share)
             .await
             .unwrap();
-        assert!(part.instances.len() < 3, "the parts are not one");
+        assert!(part.instances.len() < 3, "the parts are not disjoint");
         for instance in part.instances {
-            assert!(parts.insert(instance), "the parts have something in common");
+            assert!(parts.insert(instance), "an instance is in two parts");
         }
     }
-    assert_eq!(parts, seen.iter().cloned().collect(), "the parts are not all");
+    assert_eq!(parts, seen.iter().cloned().collect(), "an instance is in no part");
     assert_eq!(
         claim::poll_work(
             &writer.pool,
@@ -251,7 +251,7 @@ async fn what_is_not_due_yet_is_neither_seen_nor_claimed() {
         .unwrap();
     assert_eq!(found.len(), 3);
     assert!(!found.contains_key(&key("i0")) && !found.contains_key(&key("i3")));
-    // Also where there is nothing to do: what is next, be it a delay or an instruction.
+    // Also without work that is due: the next due row, a delay or an instruction.
     for (sooner, minutes) in [
         ("", 30),
         ("UPDATE work SET available_at = now() + interval '10 minutes'", 10),
@@ -296,9 +296,9 @@ async fn an_instance_with_many_rows_does_not_hide_that_there_are_others() {
     assert_eq!(
         seen.instances,
         [key("i0"), key("i1")],
-        "i2 stands behind the rows of i0"
+        "i2 is queued after the rows of i0"
     );
-    assert!(seen.full, "nobody would look for the others before the next check-in");
+    assert!(seen.full, "the others would wait for the poll at the next check-in");
     let seen = claim::poll_work(
         &writer.pool,
         10,
@@ -321,7 +321,7 @@ async fn the_load_sees_what_was_committed_during_the_claim() {
         CommitOutcome::Committed(_)
     );
     resumes(&fixture, 1, 1).await;
-    // The claim stops in the middle, after its snapshot was taken.
+    // The claim is blocked after it took its snapshot.
     execute(
         &fixture,
         "CREATE FUNCTION stop_here() RETURNS trigger LANGUAGE plpgsql AS
@@ -343,7 +343,7 @@ async fn the_load_sees_what_was_committed_during_the_claim() {
                 .unwrap()
         }
     });
-    fixture.somebody_waits().await;
+    fixture.a_session_waits().await;
     assert_outcome!(
         writer.write(waiting(burst("i0", Some(1)), "b2", 8)).await,
         CommitOutcome::Committed(_)
@@ -384,11 +384,11 @@ async fn only_the_holder_of_a_claim_releases_or_discards_it() {
             .unwrap();
         assert_eq!(fixture.count(claimed).await, 2);
     }
-    let blamed = Release {
+    let own_failure = Release {
         cause: ReleaseCause::Row("it failed"),
         pause: Duration::from_secs(3600),
     };
-    claim::release(&writer.pool, writer.incarnation, &key("i0"), &mine, blamed)
+    claim::release(&writer.pool, writer.incarnation, &key("i0"), &mine, own_failure)
         .await
         .unwrap();
     assert_eq!(fixture.count(claimed).await, 0);

@@ -33,7 +33,7 @@ async fn resumes(fixture: &Fixture, writer: &Writer, crashes: &[(&str, i32)]) {
     }
 }
 
-/// What a claim brings, by instance, with the crashes of each row.
+/// The claimed instances, with the crashes of each row.
 async fn claimed(writer: &Writer, instances: &[&str], suspect: bool) -> Vec<(String, Vec<i32>)> {
     let keys: Vec<_> = instances.iter().map(|instance| key(instance)).collect();
     let found = claim::claim(&writer.pool, writer.incarnation, &keys, suspect)
@@ -84,7 +84,7 @@ async fn one_isolated_row_is_claimed_at_a_time_and_alone() {
     let all = ["i", "j", "k"];
     let first = claimed(&writer, &all, true).await;
     assert_eq!(first, [("i".to_owned(), vec![2]), ("k".to_owned(), vec![1])]);
-    // Whoever has one takes no other.
+    // With an isolated row in flight, no other is claimed.
     assert_eq!(claimed(&writer, &all, false).await, [("i".to_owned(), vec![0])]);
     assert_eq!(claimed(&writer, &all, true).await, [("j".to_owned(), vec![2])]);
 }
@@ -100,16 +100,16 @@ async fn an_isolated_timer_is_claimed_alone() {
     let taken = claimed(&writer, &["i", "j"], true).await;
     assert_eq!(taken, [("i".to_owned(), vec![2]), ("j".to_owned(), vec![1, 0])]);
     dies(&fixture, &writer).await;
-    let letter = &dead_letter::list(&writer.pool, &TenantId::default(), DeadLetterFilter::default(), 10, 0)
+    let dead_letter = &dead_letter::list(&writer.pool, &TenantId::default(), DeadLetterFilter::default(), 10, 0)
         .await
         .unwrap()
         .1[0];
-    assert_eq!((letter.kind, letter.crashes), ("delay", 3));
+    assert_eq!((dead_letter.kind, dead_letter.crashes), ("delay", 3));
     assert_eq!(fixture.count("SELECT count(*) FROM timer").await, 1);
-    // Without it the instance would wait for ever; it comes back as a resume of its bookmark.
-    let refused = dead_letter::delete(&writer.pool, &TenantId::default(), letter.id).await;
+    // Without it the instance would wait for ever; it is replayed as a resume of its bookmark.
+    let refused = dead_letter::delete(&writer.pool, &TenantId::default(), dead_letter.id).await;
     assert!(refused.unwrap_err().is_conflict());
-    dead_letter::replay(&writer.pool, &TenantId::default(), letter.id)
+    dead_letter::replay(&writer.pool, &TenantId::default(), dead_letter.id)
         .await
         .unwrap();
     let back = "SELECT count(*) FROM work WHERE instance_id = 'i' AND kind = 1 AND body->>'bookmarkId' = 'b'";
@@ -128,24 +128,26 @@ async fn all_claims_count_a_crash_unless_one_was_isolated() {
     assert_eq!(crashes(&fixture, "j").await, Some(1));
     claimed(&second, &["i", "j"], true).await;
     dies(&fixture, &second).await;
-    assert_eq!(crashes(&fixture, "i").await, None, "given up at its third crash");
-    assert_eq!(crashes(&fixture, "j").await, Some(1), "its neighbour is not to blame");
+    assert_eq!(crashes(&fixture, "i").await, None, "dead-lettered at its third crash");
+    assert_eq!(crashes(&fixture, "j").await, Some(1), "the other row keeps its count");
     let tenant = TenantId::default();
-    let letters = dead_letter::list(&first.pool, &tenant, DeadLetterFilter::default(), 10, 0)
+    let dead_letters = dead_letter::list(&first.pool, &tenant, DeadLetterFilter::default(), 10, 0)
         .await
         .unwrap()
         .1;
-    assert_eq!(letters.len(), 1);
-    assert_eq!(letters[0].instance, Some(InstanceId::new("i")));
-    assert_eq!((letters[0].kind, letters[0].crashes), ("resume", 3));
-    assert!(letters[0].reason.contains("3 times"), "{}", letters[0].reason);
+    assert_eq!(dead_letters.len(), 1);
+    assert_eq!(dead_letters[0].instance, Some(InstanceId::new("i")));
+    assert_eq!((dead_letters[0].kind, dead_letters[0].crashes), ("resume", 3));
+    assert!(dead_letters[0].reason.contains("3 times"), "{}", dead_letters[0].reason);
     fixture.is_sound().await;
-    // Replayed, it has a clean slate; it cannot be replayed twice.
-    let replayed = dead_letter::replay(&first.pool, &tenant, letters[0].id).await.unwrap();
+    // A replay resets its counters; it cannot be replayed twice.
+    let replayed = dead_letter::replay(&first.pool, &tenant, dead_letters[0].id)
+        .await
+        .unwrap();
     assert_eq!(replayed.instance, InstanceId::new("i"));
     assert!(replayed.work.is_some());
     assert_eq!(crashes(&fixture, "i").await, Some(0));
-    let again = dead_letter::replay(&first.pool, &tenant, letters[0].id).await;
+    let again = dead_letter::replay(&first.pool, &tenant, dead_letters[0].id).await;
     assert!(again.unwrap_err().is_not_found());
     fixture.is_sound().await;
 }
@@ -221,15 +223,17 @@ async fn a_dead_lettered_start_is_kept_by_its_dead_letter() {
     dies(&fixture, &writer).await;
     assert_eq!(crashes(&fixture, "i").await, None);
     let tenant = TenantId::default();
-    let letter = &dead_letter::list(&writer.pool, &tenant, DeadLetterFilter::default(), 10, 0)
+    let dead_letter = &dead_letter::list(&writer.pool, &tenant, DeadLetterFilter::default(), 10, 0)
         .await
         .unwrap()
         .1[0];
     assert_eq!(
-        (letter.kind, &letter.body["input"]["a"]),
+        (dead_letter.kind, &dead_letter.body["input"]["a"]),
         ("start", &serde_json::json!(1))
     );
-    dead_letter::replay(&writer.pool, &tenant, letter.id).await.unwrap();
+    dead_letter::replay(&writer.pool, &tenant, dead_letter.id)
+        .await
+        .unwrap();
     let back = "SELECT count(*) FROM work WHERE kind = 0 AND version_id = 'd1' AND body->'input'->>'a' = '1'";
     assert_eq!(fixture.count(back).await, 1);
     fixture.is_sound().await;
@@ -254,16 +258,16 @@ async fn a_continued_start_returns_beside_another_start() {
         .await
         .unwrap();
     let tenant = TenantId::default();
-    let letters = dead_letter::list(&writer.pool, &tenant, DeadLetterFilter::default(), 10, 0)
+    let dead_letters = dead_letter::list(&writer.pool, &tenant, DeadLetterFilter::default(), 10, 0)
         .await
         .unwrap();
-    dead_letter::replay(&writer.pool, &tenant, letters.1[0].id)
+    dead_letter::replay(&writer.pool, &tenant, dead_letters.1[0].id)
         .await
         .unwrap();
     assert_eq!(
         fixture.count("SELECT count(*) FROM work WHERE kind = 4").await,
         1,
-        "it was swallowed"
+        "it was lost"
     );
 }
 
@@ -291,7 +295,7 @@ async fn a_row_is_dead_lettered_at_its_twentieth_failure_but_never_for_transient
         .await
         .unwrap();
     };
-    let letters = "SELECT count(*) FROM dead_letter";
+    let dead_letters = "SELECT count(*) FROM dead_letter";
     for _ in 0..30 {
         give_back(&claim_it().await, ReleaseCause::Transient).await;
     }
@@ -301,21 +305,23 @@ async fn a_row_is_dead_lettered_at_its_twentieth_failure_but_never_for_transient
     }
     give_back(&claim_it().await, ReleaseCause::Transient).await;
     assert_eq!(fixture.count("SELECT failures::bigint FROM work").await, 19);
-    assert_eq!(fixture.count(letters).await, 0);
+    assert_eq!(fixture.count(dead_letters).await, 0);
     let last = claim_it().await;
     give_back(&last, ReleaseCause::Row("it is bad")).await;
     // Sent again, as after a lost answer.
     give_back(&last, ReleaseCause::Row("it is bad")).await;
-    assert_eq!(fixture.count(letters).await, 1);
+    assert_eq!(fixture.count(dead_letters).await, 1);
     assert_eq!(fixture.count("SELECT count(*) FROM work").await, 0);
     let tenant = TenantId::default();
-    let letter = &dead_letter::list(&writer.pool, &tenant, DeadLetterFilter::default(), 10, 0)
+    let dead_letter = &dead_letter::list(&writer.pool, &tenant, DeadLetterFilter::default(), 10, 0)
         .await
         .unwrap()
         .1[0];
-    assert_eq!((letter.reason.as_str(), letter.failures), ("it is bad", 20));
-    dead_letter::delete(&writer.pool, &tenant, letter.id).await.unwrap();
-    let again = dead_letter::delete(&writer.pool, &tenant, letter.id).await;
+    assert_eq!((dead_letter.reason.as_str(), dead_letter.failures), ("it is bad", 20));
+    dead_letter::delete(&writer.pool, &tenant, dead_letter.id)
+        .await
+        .unwrap();
+    let again = dead_letter::delete(&writer.pool, &tenant, dead_letter.id).await;
     assert!(again.unwrap_err().is_not_found());
     fixture.is_sound().await;
 }

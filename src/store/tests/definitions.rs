@@ -171,12 +171,12 @@ async fn an_equal_definition_is_published_again_only_with_other_start_sources() 
         assert_eq!((saved.is_unchanged, saved.row.version), (is_unchanged, 1));
         assert!(saved.row.is_published);
         assert_eq!(fixture.count("SELECT revision FROM revision").await, revision);
-        let standing = format!("SELECT count(*) FROM trigger WHERE hash = decode(repeat('0{hash}', 32), 'hex')");
-        assert_eq!(fixture.count(&standing).await, 1);
+        let triggers = format!("SELECT count(*) FROM trigger WHERE hash = decode(repeat('0{hash}', 32), 'hex')");
+        assert_eq!(fixture.count(&triggers).await, 1);
         assert_eq!(fixture.count("SELECT count(*) FROM trigger").await, 1);
     }
     let draft = definition::save(&pool, class, &definition("n"), None).await.unwrap();
-    assert!(draft.is_unchanged, "a draft that says what is published is none");
+    assert!(draft.is_unchanged, "a draft equal to the published version is none");
     fixture.is_sound().await;
 }
 
@@ -226,7 +226,7 @@ async fn an_event_published_beside_its_trigger_finds_it_or_is_found() {
         let pool = pool.clone();
         async move { definition::save(&pool, class, &definition("n"), Some(StartSources::by(&[trigger(9)]))).await }
     });
-    fixture.somebody_waits().await;
+    fixture.a_session_waits().await;
     let happens = tokio::spawn({
         let pool = pool.clone();
         async move { event::publish(&pool, class, &event(9)).await }
@@ -251,7 +251,7 @@ async fn an_event_published_beside_its_trigger_finds_it_or_is_found() {
     let publishes = tokio::spawn(async move {
         definition::save(&pool, class, &definition("n"), Some(StartSources::by(&[trigger(8)]))).await
     });
-    fixture.somebody_waits().await;
+    fixture.a_session_waits().await;
     publisher.client.batch_execute("COMMIT").await.unwrap();
     publishes.await.unwrap().unwrap();
     assert_eq!(fixture.count("SELECT count(*) FROM inbox").await, 0);
@@ -268,7 +268,7 @@ async fn an_event_whose_key_was_used_starts_nothing_again() {
         .await
         .unwrap();
     assert_eq!(event::publish(&pool, class, &event(9)).await.unwrap().started, 1);
-    // The start was run meanwhile: its row does not stand in the way of another one.
+    // The start was run meanwhile: its row does not block another one.
     fixture.admin.client.batch_execute("DELETE FROM work").await.unwrap();
     let again = event::publish(&pool, class, &event(9)).await.unwrap();
     assert_eq!((again.resumed, again.started, again.kept), (0, 0, false));

@@ -1,4 +1,4 @@
-//! A delete takes all of an instance, also what a commit in flight is about to write.
+//! A delete removes all rows of an instance, also those of a commit in flight.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ async fn nothing_is_left(fixture: &Fixture) {
     fixture.is_sound().await;
 }
 
-/// Lets a burst come to the middle of its commit, deletes its instance, and lets both go on.
+/// Blocks a burst in the middle of its commit, deletes its instance, and unblocks both.
 async fn deleted_in_the_middle(
     request: impl AsyncFnOnce(&Fixture) -> CommitRequest,
     stops: impl AsyncFnOnce(&Fixture) -> Session,
@@ -46,7 +46,7 @@ async fn deleted_in_the_middle(
         let writer = Arc::clone(&writer);
         async move { writer.write(request).await }
     });
-    fixture.somebody_waits().await;
+    fixture.a_session_waits().await;
     let deletes = tokio::spawn({
         let pool = writer.pool.clone();
         async move { delete::delete(&pool, &TenantId::default(), &InstanceId::new("i")).await }
@@ -56,7 +56,7 @@ async fn deleted_in_the_middle(
     assert_outcome!(commits.await.unwrap(), CommitOutcome::Committed(_));
     deletes.await.unwrap().unwrap().unwrap();
     nothing_is_left(&fixture).await;
-    // Who loaded the instance before it was deleted writes nothing, nor does who began it.
+    // A burst that loaded the instance before the delete writes nothing, nor does the first burst.
     for expected in [None, Some(1), Some(2)] {
         let mut late = journal(waiting(burst("i", expected), "late", 8), 9);
         late.claims.push(claim.clone());
@@ -201,7 +201,7 @@ async fn a_bookmark_locks_only_the_stimuli_that_it_can_take() {
     let writes = writer.write(waiting(burst("i", None), "b", 7));
     tokio::select! {
         outcome = writes => assert_outcome!(outcome, CommitOutcome::Committed(_)),
-        () = fixture.somebody_waits() => panic!("it waits for what it cannot take"),
+        () = fixture.a_session_waits() => panic!("it waits for what it cannot take"),
     }
     session.client.batch_execute("ROLLBACK").await.unwrap();
     // What it can take it takes.
@@ -223,21 +223,22 @@ async fn a_bookmark_locks_only_the_stimuli_that_it_can_take() {
 async fn a_start_that_is_replayed_in_the_same_moment_is_deleted() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
-    let letter = "INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, definition_id, version_id,
+    let dead_letter =
+        "INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, definition_id, version_id,
                                            definition_version, body, failures, crashes)
                   VALUES ('', 'i', 0, 'crashed', 1, 'd', 'd1', 1, '{}', 0, 3) RETURNING id";
-    let letter: i64 = fixture.admin.client.query_one(letter, &[]).await.unwrap().get(0);
+    let dead_letter: i64 = fixture.admin.client.query_one(dead_letter, &[]).await.unwrap().get(0);
     let session = fixture.session().await;
     session.client.batch_execute("BEGIN").await.unwrap();
     let replay = include_str!("../../../sql/queries/dead_letter/replay.sql");
-    session.client.query_one(replay, &[&"", &letter]).await.unwrap();
+    session.client.query_one(replay, &[&"", &dead_letter]).await.unwrap();
     let deletes = tokio::spawn({
         let pool = writer.pool.clone();
         async move { delete::delete(&pool, &TenantId::default(), &InstanceId::new("i")).await }
     });
     fixture.so_many_wait(1).await;
     session.client.batch_execute("COMMIT").await.unwrap();
-    let deleted = deletes.await.unwrap().unwrap().expect("the start that came back");
+    let deleted = deletes.await.unwrap().unwrap().expect("the replayed start");
     assert_eq!(deleted.works.len(), 1);
     nothing_is_left(&fixture).await;
 }

@@ -1,4 +1,5 @@
-//! Resumes and events whose answer is lost: what can be asked is, and nothing is called undone that may have been done.
+//! Resumes and events whose answer is lost: the outcome is looked up where possible; one that stays in doubt is never
+//! reported as failed.
 
 use serde_json::json;
 
@@ -52,7 +53,7 @@ async fn an_event_whose_answer_is_lost_is_published_once() {
     let published = event::publish(&pool, class, &event("swallowed")).await.unwrap();
     assert!(published.doubted && !published.kept, "{published:?}");
 
-    // The former backend goes on when the second one has asked.
+    // The former backend continues after the second one has asked.
     let holder = fixture.session().await;
     let locks = "BEGIN; LOCK TABLE inbox IN ACCESS EXCLUSIVE MODE";
     holder.client.batch_execute(locks).await.unwrap();
@@ -95,10 +96,10 @@ async fn a_resume_whose_answer_is_lost_is_unknown_unless_its_key_resolves_it() {
 
     resume(Some(&key("resume", "before"))).await.unwrap();
     proxy.swallow_next_answer();
-    let told = resume(Some(&key("resume", "k"))).await.unwrap();
+    let answer = resume(Some(&key("resume", "k"))).await.unwrap();
     assert_eq!(rows().await, 4);
     let newest = WorkId(fixture.count("SELECT max(id) FROM work").await);
-    assert_eq!(told, AcceptedResume::New(newest));
+    assert_eq!(answer, AcceptedResume::New(newest));
     assert_eq!(
         resume(Some(&key("resume", "k"))).await.unwrap(),
         AcceptedResume::Existing(Some(newest))

@@ -1,4 +1,4 @@
-//! A job of the cluster is taken on once, by the database's clock.
+//! A job of the cluster is claimed once, by the database's clock.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A request with an idempotency key is accepted once, however many are sent at the same time.
+//! A request with an idempotency key is accepted once, also when many are sent at the same time.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ async fn one_key_starts_one_instance() {
     assert_eq!(answers.iter().filter(|(new, _)| *new).count(), 1);
     assert!(
         answers.windows(2).all(|pair| pair[0].1 == pair[1].1),
-        "all are told the same instance: {answers:?}"
+        "all answers name the same instance: {answers:?}"
     );
     assert_eq!(fixture.count("SELECT count(*) FROM work").await, 1);
     let mut other = start("other", Some("k"));
@@ -68,7 +68,7 @@ async fn a_taken_instance_id_is_refused_and_leaves_no_trace() {
         writer.write(waiting(burst("there", None), "b", 7)).await,
         CommitOutcome::Committed(_)
     );
-    // A caller's own id is asked for; what is born claimed has one that was made for it.
+    // A chosen id is requested here; a start that is inserted claimed has a generated one.
     let start = |instance: &str, key| NewStart {
         has_chosen_id: true,
         claimed: false,
@@ -126,7 +126,7 @@ async fn one_key_resumes_once() {
     fixture.is_sound().await;
 }
 
-/// Keys and instance ids are taken in their order, so that two acceptors never wait for each other in a circle.
+/// Keys and instance ids are taken in their order, so that two acceptors never deadlock.
 #[tokio::test]
 async fn acceptors_insert_in_one_order() {
     let fixture = Fixture::new().await;
@@ -150,24 +150,24 @@ async fn acceptors_insert_in_one_order() {
         session
     };
     for (round, row) in [&request as &dyn Fn(&str) -> String, &work].into_iter().enumerate() {
-        // The first keeps the lane in flight, so that the other two travel together, in the wrong order.
+        // The first keeps the lane in flight, so that the other two are in one batch, in the wrong order.
         let id = |name: &str| format!("{name}{round}");
         let occupied = begin(row(&id("o"))).await;
-        let rival = begin(row(&id("a"))).await;
+        let competitor = begin(row(&id("a"))).await;
         let send = |name: &str| {
             let (acceptor, name) = (acceptor.clone(), id(name));
             tokio::spawn(async move { acceptor.accept(start(&name, Some(&name))).await.unwrap() })
         };
         let in_flight = send("o");
-        fixture.somebody_waits().await;
+        fixture.a_session_waits().await;
         let starts = [send("b"), send("a")];
         // They are sent while this waits for its answer.
         occupied.client.batch_execute("ROLLBACK").await.unwrap();
         in_flight.await.unwrap();
-        fixture.somebody_waits().await;
+        fixture.a_session_waits().await;
         let probe = begin(row(&id("b"))).await;
         probe.client.batch_execute("ROLLBACK").await.unwrap();
-        rival.client.batch_execute("ROLLBACK").await.unwrap();
+        competitor.client.batch_execute("ROLLBACK").await.unwrap();
         for start in starts {
             start.await.unwrap();
         }

@@ -1,5 +1,4 @@
-//! The hot statements, as they stand in their files, find their rows by the indexes that their headers name, however
-//! full the tables are.
+//! The hot statements find their rows by the indexes that their headers name, with any number of rows in the tables.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -9,7 +8,7 @@ use crate::store::commit::StatementShape;
 use crate::store::start::StartForm;
 use crate::testing::store::Fixture;
 
-/// The tables that grow, with what fills them.
+/// The tables that grow, with the statements that fill them.
 const FILL: &str = "
     INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status, version,
                           state)
@@ -65,7 +64,7 @@ const BIG: [&str; 11] = [
     "definition",
 ];
 
-/// Those that a lull empties.
+/// The tables that are empty after an idle time.
 const EMPTIED: [&str; 7] = [
     "work",
     "timer",
@@ -85,7 +84,7 @@ struct Hot {
     sql: &'static str,
     /// Arguments as a caller would give them, by which a custom plan is made.
     arguments: &'static str,
-    /// Runs on a connection of a node, which was told to avoid scans.
+    /// Runs on a connection of a node, with scans disabled.
     scans_off: bool,
 }
 
@@ -175,7 +174,7 @@ const HOT: [Hot; 28] = [
     hot!("work/delete_cancelled", "'', 'i1', 0, 1000", false),
 ];
 
-/// The indexes of big tables that the header names, save those that ON CONFLICT meets: no plan shows them.
+/// The indexes of big tables that the header names, except those of ON CONFLICT, which no plan shows.
 fn named(sql: &str) -> Vec<&str> {
     sql.lines()
         .find_map(|line| line.strip_prefix("-- index:"))
@@ -237,7 +236,7 @@ async fn plans_made_on_empty_tables_use_the_first_column_of_an_index() {
     assert!(bad.is_empty(), "{}", bad.join("\n"));
 }
 
-/// As after a lull: a vacuum that finds nothing alive leaves statistics of no rows, in tables and indexes of many pages.
+/// As after an idle time: a vacuum that finds no live row leaves statistics of no rows, in tables and indexes of many pages.
 #[tokio::test]
 async fn plans_made_after_a_vacuum_of_dead_rows_use_the_first_column_of_an_index() {
     let fixture = Fixture::new().await;
@@ -245,11 +244,11 @@ async fn plans_made_after_a_vacuum_of_dead_rows_use_the_first_column_of_an_index
     client.batch_execute("SET statement_timeout = '2min'").await.unwrap();
     client.batch_execute(FILL).await.unwrap();
     for table in EMPTIED {
-        // The server's own vacuum would give the pages back.
+        // Autovacuum would truncate the pages.
         let empty = format!("ALTER TABLE {table} SET (autovacuum_enabled = false); DELETE FROM {table}");
         client.batch_execute(&empty).await.unwrap();
     }
-    // What others hold back for a moment is not dead yet.
+    // Rows that snapshots of other sessions still see are not removable yet.
     let tables = EMPTIED.join(", ");
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
@@ -296,7 +295,7 @@ async fn walks(fixture: &Fixture) -> Vec<String> {
     }
     assert!(first.len() > 10, "{first:?}");
     let mut bad = Vec::new();
-    // The sweep of what has expired is one statement a minute for all.
+    // The sweep of expired rows is one statement a minute for the cluster.
     for hot in hot().filter(|hot| hot.name != "maintenance/purge_expired") {
         let hot = Hot { scans_off: true, ..hot };
         let plan = explain(fixture, &hot, "force_generic_plan").await;
@@ -311,7 +310,7 @@ async fn walks(fixture: &Fixture) -> Vec<String> {
                 continue;
             };
             let condition = lines.peek().copied().unwrap_or_default();
-            // Whether there is any row at all.
+            // A test for any row.
             let is_first_row = over.contains("Limit  (") && !condition.contains("Filter");
             if is_first_row {
                 continue;
@@ -324,7 +323,7 @@ async fn walks(fixture: &Fixture) -> Vec<String> {
     bad
 }
 
-/// While nothing is due: the pages that a look reads must not grow with what will be due some day; and what is planned
+/// While nothing is due: the pages that a poll reads must not grow with what will be due some day; and what is planned
 /// then, and kept, must not walk over all that is due for each instance when much of it is.
 #[tokio::test]
 async fn future_work_slows_neither_polls_nor_claims() {
@@ -347,11 +346,11 @@ async fn future_work_slows_neither_polls_nor_claims() {
             .await
             .unwrap();
         let sql = format!(
-            "PREPARE look AS {}; EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE look(64, '{{}}', '{{}}', false, now() - interval '1 day', NULL, 1, 0); DEALLOCATE look",
+            "PREPARE poll AS {}; EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE poll(64, '{{}}', '{{}}', false, now() - interval '1 day', NULL, 1, 0); DEALLOCATE poll",
             include_str!("../../../sql/queries/work/poll.sql")
         );
-        let told = fixture.admin.client.simple_query(&sql).await.unwrap();
-        let plan = told.iter().find_map(|message| match message {
+        let messages = fixture.admin.client.simple_query(&sql).await.unwrap();
+        let plan = messages.iter().find_map(|message| match message {
             tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0),
             _ => None,
         });
@@ -372,8 +371,8 @@ async fn future_work_slows_neither_polls_nor_claims() {
     assert!(pages[0] > 0 && pages[1] <= pages[0] + 4, "{pages:?}");
 }
 
-/// As when the server counted while nearly all was claimed, and a backlog has come since: a plan for the few rows that it
-/// expects would read all of them, at each look, to show the oldest.
+/// As if the statistics were taken while nearly all rows were claimed, before a backlog grew: a plan for the few rows that it
+/// expects would read all of them, at each poll, to return the oldest.
 #[tokio::test]
 async fn a_poll_of_a_backlog_unknown_to_the_statistics_walks_along_the_queue() {
     let fixture = Fixture::new().await;
@@ -388,13 +387,13 @@ async fn a_poll_of_a_backlog_unknown_to_the_statistics_walks_along_the_queue() {
     for statement in fill.split(';') {
         fixture.admin.client.batch_execute(statement).await.unwrap();
     }
-    let look = hot!(
+    let poll = hot!(
         "work/poll",
         "256, '{}'::text[], '{}'::text[], false, now() - interval '1 day', NULL, 1, 0",
         true
     );
     for mode in ["force_generic_plan", "force_custom_plan"] {
-        let plan = explain(&fixture, &look, mode).await;
+        let plan = explain(&fixture, &poll, mode).await;
         assert!(
             plan.contains("Index Scan using work_ready on work w "),
             "({mode})\n{plan}"
@@ -402,8 +401,8 @@ async fn a_poll_of_a_backlog_unknown_to_the_statistics_walks_along_the_queue() {
     }
 }
 
-/// The hot statements, those of a batch and of starts as wholes, and these in all their shapes. Of most shapes only what they
-/// leave out tells them from the whole, so the indexes that they must use are not asked for.
+/// The hot statements: those of a batch and of starts as wholes, and in all their shapes. Most shapes differ from the whole
+/// only in what they leave out, so no expected indexes are given for them.
 fn hot() -> impl Iterator<Item = Hot> {
     let of = |name| HOT.into_iter().filter(move |hot: &Hot| hot.name == name);
     let leak = |sql: String| -> &'static str { Box::leak(sql.into_boxed_str()) };
@@ -444,7 +443,7 @@ fn by_index(sql: &str, indexes: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// How the server would go about it, on a connection of a node or on another one.
+/// The plan of the server, on a connection of a node or on another one.
 async fn explain(fixture: &Fixture, hot: &Hot, mode: &str) -> String {
     let session = if hot.scans_off {
         let node = fixture.base.of(Incarnation(1), &NodeId::new("test"));
@@ -484,8 +483,8 @@ async fn pages(fixture: &Fixture, hot: &Hot) -> i64 {
         "PREPARE hot AS {}; EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE hot({})",
         hot.sql, hot.arguments
     );
-    let told = session.client.simple_query(&explain).await.unwrap();
-    let lines = told.iter().filter_map(|message| match message {
+    let messages = session.client.simple_query(&explain).await.unwrap();
+    let lines = messages.iter().filter_map(|message| match message {
         tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0),
         _ => None,
     });
@@ -510,7 +509,7 @@ async fn a_backlog_that_a_node_cannot_run_does_not_slow_its_polls() {
             SELECT '', 'i' || n, 'b', now(), now() + interval '1 hour' FROM generate_series(21, 100020) n;
         ANALYZE";
     client.batch_execute(fill).await.unwrap();
-    let looks = [
+    let polls = [
         hot!(
             "work/poll_partial",
             "64, '{}'::text[], '{}'::text[], true, array['']::text[], array['theirs']::text[], now() - interval '1 minute'",
@@ -518,9 +517,9 @@ async fn a_backlog_that_a_node_cannot_run_does_not_slow_its_polls() {
         ),
         hot!("work/next_partial", "array['']::text[], array['theirs']::text[]", false),
     ];
-    let [look, next] = [pages(&fixture, &looks[0]).await, pages(&fixture, &looks[1]).await];
-    // 20 rows of ours; a thousand of theirs that are not due yet, at three or four pages each.
-    assert!(look < 300, "{look} pages for a look");
-    assert!(next < 8_000, "{next} pages to learn when to look again");
-    println!("{look} pages for a look, {next} to learn when to look again");
+    let [poll, next] = [pages(&fixture, &polls[0]).await, pages(&fixture, &polls[1]).await];
+    // 20 rows that are due; a thousand others that are not due yet, at three or four pages each.
+    assert!(poll < 300, "{poll} pages for a poll");
+    assert!(next < 8_000, "{next} pages to find the next due time");
+    println!("{poll} pages for a poll, {next} to find the next due time");
 }

@@ -106,17 +106,17 @@ async fn a_start_whose_competitor_started_and_ended_meanwhile_is_refused() {
     let remembers = "INSERT INTO idempotency_key (tenant_id, route, key, fingerprint) VALUES ('', 'start', 'k', '')";
     let holder = bench.holds(remembers).await;
     let late = send(&second, chosen("keyed", Some("k")));
-    bench.fixture.somebody_waits().await;
+    bench.fixture.a_session_waits().await;
     first.accept(chosen("keyed", None)).await.unwrap();
     bench.runs("keyed").await;
     holder.client.batch_execute("ROLLBACK").await.unwrap();
     let refused = late.await.unwrap().map(drop).expect_err("both were accepted");
     assert_eq!(refused.code(), "instance-id-taken");
 
-    // It stops at the row before its own, which travels with it, as the lane is in flight when both are sent.
+    // It stops at the row before its own, in the same batch, as the lane is in flight when both are sent.
     let in_flight = bench.holds(&row_of("in-flight")).await;
     let occupies = send(&second, chosen("in-flight", None));
-    bench.fixture.somebody_waits().await;
+    bench.fixture.a_session_waits().await;
     let holder = bench.holds(&row_of("ahead")).await;
     let (late, ahead) = (
         send(&second, chosen("plain", None)),
@@ -124,13 +124,13 @@ async fn a_start_whose_competitor_started_and_ended_meanwhile_is_refused() {
     );
     in_flight.client.batch_execute("ROLLBACK").await.unwrap();
     occupies.await.unwrap().unwrap();
-    bench.fixture.somebody_waits().await;
+    bench.fixture.a_session_waits().await;
     first.accept(chosen("plain", None)).await.unwrap();
     bench.runs("plain").await;
     holder.client.batch_execute("ROLLBACK").await.unwrap();
     let refused = late.await.unwrap().map(drop).expect_err("both were accepted");
     assert_eq!(refused.code(), "instance-id-taken");
-    // Its neighbour is not harmed.
+    // The other start of the batch is accepted.
     ahead.await.unwrap().unwrap();
 
     assert_eq!(bench.fixture.count("SELECT count(*) FROM idempotency_key").await, 0);
@@ -145,7 +145,7 @@ fn new(accepted: AcceptedStart) -> WorkId {
     }
 }
 
-/// Its row is there once, and as it was born.
+/// Its row exists once, and is unchanged since its insert.
 async fn is_accepted_once(bench: &Bench, instance: &str, work: WorkId) {
     let query = "SELECT id, claimed_by, claim_no FROM work WHERE instance_id = $1";
     let rows = bench.fixture.admin.client.query(query, &[&instance]).await.unwrap();
@@ -163,13 +163,13 @@ async fn a_start_whose_answer_is_lost_is_looked_up() {
         };
         let proxy = Proxy::start(bench.fixture.server_port()).await;
         let (acceptor, _task) = bench.through(&proxy, of).await;
-        // Committed, and the answer swallowed.
+        // Committed, and the answer lost.
         proxy.swallow_next_answer();
         let lost = of("lost");
         let work = new(acceptor.accept(lost.clone()).await.unwrap());
         is_accepted_once(&bench, lost.instance.as_str(), work).await;
 
-        // Cut before the server begins: the former backend and the one that is asked next come to the row together.
+        // Cut before the server begins: the former backend and the next one reach the row together.
         let holder = bench.holds("LOCK TABLE definition IN ACCESS EXCLUSIVE MODE").await;
         let cut = of("cut");
         let answer = send(&acceptor, cut.clone());
@@ -179,7 +179,7 @@ async fn a_start_whose_answer_is_lost_is_looked_up() {
         holder.client.batch_execute("ROLLBACK").await.unwrap();
         let work = new(answer.await.unwrap().unwrap());
         is_accepted_once(&bench, cut.instance.as_str(), work).await;
-        // Both are at their end.
+        // Both have ended.
         bench.fixture.so_many_wait(0).await;
         is_accepted_once(&bench, cut.instance.as_str(), work).await;
     }
@@ -205,15 +205,15 @@ async fn a_start_of_a_chosen_id_whose_answer_is_lost_is_unknown() {
 async fn a_start_without_a_trace_is_unknown_only_if_the_server_may_have_crashed() {
     let bench = Bench::new().await;
     let (pool, tenant, here) = (&bench.writer.pool, TenantId::default(), bench.writer.incarnation);
-    let fate = async |instance: &str, by: Incarnation| {
+    let status = async |instance: &str, by: Incarnation| {
         let instance = InstanceId::new(instance);
         work::start_status(pool, &tenant, &instance, by).await.unwrap()
     };
-    assert_eq!(fate("nowhere", here).await, WorkStatus::Deleted);
-    assert_eq!(fate("nowhere", Incarnation(0)).await, WorkStatus::Unknown);
+    assert_eq!(status("nowhere", here).await, WorkStatus::Deleted);
+    assert_eq!(status("nowhere", Incarnation(0)).await, WorkStatus::Unknown);
     let (acceptor, _task) = bench.acceptor(true);
     let work = new(acceptor.accept(start("there", None)).await.unwrap());
-    assert_eq!(fate("there", Incarnation(0)).await, WorkStatus::Pending);
+    assert_eq!(status("there", Incarnation(0)).await, WorkStatus::Pending);
     // An incarnation number that is reused after a crash proves nothing about the earlier one.
     let of = async |instance: &str| {
         let instance = InstanceId::new(instance);
@@ -224,10 +224,10 @@ async fn a_start_without_a_trace_is_unknown_only_if_the_server_may_have_crashed(
     let mut request = burst("there", None);
     request.claims.push(Claim::Work(work, ClaimNo(1)));
     assert_outcome!(bench.writer.write(request).await, CommitOutcome::Committed(_));
-    assert_eq!(fate("there", Incarnation(0)).await, WorkStatus::Pending);
-    let letter = "INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, failures, crashes)
-                  VALUES ('', 'letter', 0, 'test', 1, 20, 0)";
-    bench.fixture.admin.client.batch_execute(letter).await.unwrap();
-    assert_eq!(fate("letter", Incarnation(0)).await, WorkStatus::DeadLettered);
+    assert_eq!(status("there", Incarnation(0)).await, WorkStatus::Pending);
+    let dead_letter = "INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, failures, crashes)
+                  VALUES ('', 'dead_letter', 0, 'test', 1, 20, 0)";
+    bench.fixture.admin.client.batch_execute(dead_letter).await.unwrap();
+    assert_eq!(status("dead_letter", Incarnation(0)).await, WorkStatus::DeadLettered);
     bench.fixture.is_sound().await;
 }

@@ -1,4 +1,4 @@
-//! Nodes make room in the tables that all work goes through, unless much is alive in them.
+//! Nodes vacuum the tables that all work passes through, unless they hold many live rows.
 
 use std::time::Duration;
 
@@ -32,13 +32,9 @@ async fn vacuum_reclaims_consumed_rows_and_keeps_timers() {
         }
     };
     tokio::time::timeout(Duration::from_secs(60), vacuums).await.unwrap();
-    assert_eq!(
-        fixture.count(size).await,
-        before,
-        "nobody waits for the lock that giving pages back takes"
-    );
+    assert_eq!(fixture.count(size).await, before, "vacuum truncates no table");
     let again = "INSERT INTO work (tenant_id, instance_id, kind, body) SELECT '', 'i' || n, 0, '{}' FROM generate_series(1, 900) n";
     client.batch_execute(again).await.unwrap();
-    assert_eq!(fixture.count(size).await, before, "the room is used");
+    assert_eq!(fixture.count(size).await, before, "the free space is used");
     assert_eq!(fixture.count(&rows("timer")).await, 100_000, "it was not vacuumed");
 }

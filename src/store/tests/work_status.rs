@@ -12,14 +12,14 @@ use crate::store::work::{self, WorkStatus};
 use crate::testing::store::{Fixture, Writer, burst, waiting};
 
 /// A suspended instance with a resume that fails once more and becomes a dead letter.
-async fn given_up(fixture: &Fixture, writer: &Writer, instance: &str) -> (WorkId, i64) {
+async fn dead_lettered(fixture: &Fixture, writer: &Writer, instance: &str) -> (WorkId, i64) {
     let wrote = writer.write(waiting(burst(instance, None), "b", 7)).await;
     assert_outcome!(wrote, CommitOutcome::Committed(_));
     let insert = "INSERT INTO work (tenant_id, instance_id, kind, body, failures) VALUES ('', $1, 1, '{}', 19)
                   RETURNING id";
     let row = fixture.admin.client.query_one(insert, &[&instance]).await.unwrap();
     let work = WorkId(row.get(0));
-    assert_eq!(fate(writer, instance, work).await, WorkStatus::Pending);
+    assert_eq!(work_status(writer, instance, work).await, WorkStatus::Pending);
     let key: InstanceKey = (TenantId::default(), InstanceId::new(instance));
     let mut found = claim::claim(&writer.pool, writer.incarnation, std::slice::from_ref(&key), false)
         .await
@@ -38,16 +38,16 @@ async fn given_up(fixture: &Fixture, writer: &Writer, instance: &str) -> (WorkId
     claim::release(&writer.pool, writer.incarnation, &key, &claims, how)
         .await
         .unwrap();
-    let letters = dead_letter::list(&writer.pool, &TenantId::default(), DeadLetterFilter::default(), 10, 0).await;
-    let letter = letters
+    let dead_letters = dead_letter::list(&writer.pool, &TenantId::default(), DeadLetterFilter::default(), 10, 0).await;
+    let dead_letter = dead_letters
         .unwrap()
         .1
         .into_iter()
-        .find(|letter| letter.work == Some(work.0));
-    (work, letter.unwrap().id)
+        .find(|dead_letter| dead_letter.work == Some(work.0));
+    (work, dead_letter.unwrap().id)
 }
 
-async fn fate(writer: &Writer, instance: &str, work: WorkId) -> WorkStatus {
+async fn work_status(writer: &Writer, instance: &str, work: WorkId) -> WorkStatus {
     work::status(&writer.pool, &TenantId::default(), &InstanceId::new(instance), work)
         .await
         .unwrap()
@@ -58,14 +58,26 @@ async fn a_dead_lettered_status_outlives_its_dead_letter() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     let tenant = TenantId::default();
-    let (replayed, letter) = given_up(&fixture, &writer, "replayed").await;
-    assert_eq!(fate(&writer, "replayed", replayed).await, WorkStatus::DeadLettered);
-    let again = dead_letter::replay(&writer.pool, &tenant, letter).await.unwrap().work;
-    assert_eq!(fate(&writer, "replayed", replayed).await, WorkStatus::DeadLettered);
-    assert_eq!(fate(&writer, "replayed", again.unwrap()).await, WorkStatus::Pending);
-    let (deleted, letter) = given_up(&fixture, &writer, "deleted").await;
-    dead_letter::delete(&writer.pool, &tenant, letter).await.unwrap();
-    assert_eq!(fate(&writer, "deleted", deleted).await, WorkStatus::DeadLettered);
+    let (replayed, dead_letter) = dead_lettered(&fixture, &writer, "replayed").await;
+    assert_eq!(
+        work_status(&writer, "replayed", replayed).await,
+        WorkStatus::DeadLettered
+    );
+    let again = dead_letter::replay(&writer.pool, &tenant, dead_letter)
+        .await
+        .unwrap()
+        .work;
+    assert_eq!(
+        work_status(&writer, "replayed", replayed).await,
+        WorkStatus::DeadLettered
+    );
+    assert_eq!(
+        work_status(&writer, "replayed", again.unwrap()).await,
+        WorkStatus::Pending
+    );
+    let (deleted, dead_letter) = dead_lettered(&fixture, &writer, "deleted").await;
+    dead_letter::delete(&writer.pool, &tenant, dead_letter).await.unwrap();
+    assert_eq!(work_status(&writer, "deleted", deleted).await, WorkStatus::DeadLettered);
     fixture.is_sound().await;
 }
 
@@ -82,7 +94,7 @@ async fn an_unmatched_status_outlives_its_idempotency_key() {
             .unwrap(),
         1
     );
-    assert_eq!(fate(&writer, "i", WorkId(1)).await, WorkStatus::Unmatched);
-    assert_eq!(fate(&writer, "i", WorkId(2)).await, WorkStatus::Consumed);
+    assert_eq!(work_status(&writer, "i", WorkId(1)).await, WorkStatus::Unmatched);
+    assert_eq!(work_status(&writer, "i", WorkId(2)).await, WorkStatus::Consumed);
     fixture.is_sound().await;
 }

@@ -64,7 +64,7 @@ async fn of_two_nodes_that_fire_at_the_same_moment_one_wins() {
         let end = if commits { "COMMIT" } else { "ROLLBACK" };
         if waits {
             let (second, ()) = tokio::join!(second, async {
-                timers.fixture.somebody_waits().await;
+                timers.fixture.a_session_waits().await;
                 one.client.batch_execute(end).await.unwrap();
             });
             assert_eq!(second, 0);
@@ -170,7 +170,7 @@ async fn a_publish_waits_for_a_fire_and_a_fire_for_no_publish() {
     let half_hourly = [("a", json!({"interval": "00:30:00"}))];
     let publishing = timers.publish(&half_hourly);
     tokio::join!(publishing, async {
-        timers.fixture.somebody_waits().await;
+        timers.fixture.a_session_waits().await;
         firing.client.batch_execute("COMMIT").await.unwrap();
     });
     let schedule = timers.schedule("a").await;

@@ -248,7 +248,7 @@ async fn a_replay_and_an_occurrence_of_the_same_moment_do_not_overlap() {
     let tenant = TenantId::default();
     let replay = dead_letter::replay(&timers.writer.pool, &tenant, dead_letter_id);
     let (replayed, ()) = tokio::join!(replay, async {
-        timers.fixture.somebody_waits().await;
+        timers.fixture.a_session_waits().await;
         firing.client.batch_execute("COMMIT").await.unwrap();
     });
     // Its snapshot is older than the row: nothing was written, and the next attempt sees the row.

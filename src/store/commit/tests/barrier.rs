@@ -43,10 +43,10 @@ async fn a_removal_waits_for_the_commit_in_flight_and_refuses_the_next() {
         let writer = Arc::clone(&writer);
         async move { writer.write(journal(waiting(burst("i", Some(1)), "b2", 8), 1)).await }
     });
-    fixture.somebody_waits().await;
-    let departing = fixture.session().await;
+    fixture.a_session_waits().await;
+    let removing = fixture.session().await;
     let fence = tokio::spawn(async move {
-        departing.client.execute("DELETE FROM fence", &[]).await.unwrap();
+        removing.client.execute("DELETE FROM fence", &[]).await.unwrap();
     });
     tokio::time::timeout(Duration::from_millis(300), async {
         while !fence.is_finished() {
@@ -54,7 +54,7 @@ async fn a_removal_waits_for_the_commit_in_flight_and_refuses_the_next() {
         }
     })
     .await
-    .expect_err("the fence fell while a commit was in flight");
+    .expect_err("the fence row was deleted while a commit was in flight");
     blocker.client.batch_execute("ROLLBACK").await.unwrap();
     assert_outcome!(in_flight.await.unwrap(), CommitOutcome::Committed(_));
     fence.await.unwrap();
@@ -75,12 +75,12 @@ async fn an_event_and_its_bookmark_never_miss_each_other_when_the_wait_comes_fir
         let writer = Arc::clone(&writer);
         async move { writer.write(waiting(burst("i", Some(1)), "b9", 9)).await }
     });
-    fixture.somebody_waits().await;
+    fixture.a_session_waits().await;
     let publishes = tokio::spawn({
         let (pool, class) = (writer.pool.clone(), fixture.base.schema().lock_class());
         async move { event::publish(&pool, class, &event(9, "k")).await.unwrap() }
     });
-    // The publisher must wait for the commit; only then it looks.
+    // The publisher must wait for the commit before it searches for bookmarks.
     let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
     while fixture
         .count("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
@@ -128,8 +128,8 @@ async fn an_event_and_its_bookmark_never_miss_each_other_when_the_event_comes_fi
         let writer = Arc::clone(&writer);
         async move { writer.write(waiting(burst("i", None), "b", 9)).await }
     });
-    // It goes to the contended lane; a burst that needs no such key is not held up meanwhile.
-    fixture.somebody_waits().await;
+    // It goes to the contended lane; a burst that needs no such key is not delayed meanwhile.
+    fixture.a_session_waits().await;
     assert_outcome!(writer.write(burst("other", None)).await, CommitOutcome::Committed(_));
     publisher.client.batch_execute("COMMIT").await.unwrap();
     assert_outcome!(begins_to_wait.await.unwrap(), CommitOutcome::Committed(_));
@@ -203,8 +203,8 @@ async fn a_contended_request_gets_the_outcome_that_caused_its_loss() {
         writer.write(waiting(burst("i", None), "b", 7)).await,
         CommitOutcome::Committed(_)
     );
-    let rival = fixture.session().await;
-    rival
+    let holder = fixture.session().await;
+    holder
         .client
         .batch_execute("BEGIN; UPDATE instance SET version = version + 1")
         .await
@@ -213,8 +213,8 @@ async fn a_contended_request_gets_the_outcome_that_caused_its_loss() {
         let writer = Arc::clone(&writer);
         async move { writer.write(waiting(burst("i", Some(1)), "b2", 8)).await }
     });
-    fixture.somebody_waits().await;
-    rival.client.batch_execute("COMMIT").await.unwrap();
+    fixture.a_session_waits().await;
+    holder.client.batch_execute("COMMIT").await.unwrap();
     assert_outcome!(loses.await.unwrap(), CommitOutcome::VersionConflict);
     fixture.is_sound().await;
 }
@@ -280,7 +280,7 @@ async fn two_writers_over_the_same_instances_neither_deadlock_nor_lose_an_answer
     let mut tasks = Vec::new();
     for n in 0..40u8 {
         for (round, writer) in [&one, &two].into_iter().enumerate() {
-            // One comes from below, the other from above; every stimulus key is shared by both.
+            // One runs upwards, the other downwards; both share every stimulus key.
             let number = if round == 0 { n % 20 } else { 19 - n % 20 };
             let (writer, name) = (Arc::clone(writer), format!("x{round}{n}"));
             tasks.push(tokio::spawn(async move {
@@ -320,7 +320,7 @@ async fn claims_locked_by_a_dying_commit_are_found_by_the_next_sweep() {
         .unwrap();
     let session = fixture.session().await;
     let incarnation = writer.incarnation;
-    let departs = tokio::spawn(async move {
+    let removal = tokio::spawn(async move {
         removal::remove(&session.client, incarnation, &NodeId::new("test"), RemovalCause::Died)
             .await
             .unwrap()
@@ -340,7 +340,7 @@ async fn claims_locked_by_a_dying_commit_are_found_by_the_next_sweep() {
         "not forgotten while a claim is left"
     );
     dying.client.batch_execute("ROLLBACK").await.unwrap();
-    assert_eq!(departs.await.unwrap(), 3);
+    assert_eq!(removal.await.unwrap(), 3);
     assert_eq!(fixture.count("SELECT count(*) FROM removed_node").await, 0);
     fixture.is_sound().await;
 }
@@ -353,7 +353,7 @@ async fn an_incarnation_stopped_in_the_middle_of_a_commit_is_ended_first() {
         writer.write(waiting(burst("i", None), "b", 7)).await,
         CommitOutcome::Committed(_)
     );
-    // A session of that incarnation that holds its fence row and never goes on.
+    // A session of that incarnation that holds its fence row and never continues.
     let stopped = writer.connector.open().await.unwrap();
     stopped
         .client
@@ -397,7 +397,7 @@ async fn only_removed_or_expired_incarnations_can_be_terminated() {
 #[tokio::test]
 async fn a_node_that_registers_during_the_sweep_for_orphans_keeps_its_claims() {
     let fixture = Fixture::new().await;
-    let gone = fixture.writer().await;
+    let unregistered = fixture.writer().await;
     fixture
         .admin
         .client
@@ -409,11 +409,11 @@ async fn a_node_that_registers_during_the_sweep_for_orphans_keeps_its_claims() {
     fixture
         .admin
         .client
-        .execute(starts, &[&"a", &gone.incarnation.0])
+        .execute(starts, &[&"a", &unregistered.incarnation.0])
         .await
         .unwrap();
     let orphans = removal::orphaned(&fixture.admin.client).await.unwrap();
-    assert_eq!(orphans, [gone.incarnation]);
+    assert_eq!(orphans, [unregistered.incarnation]);
     let fresh = fixture.writer().await;
     fixture
         .admin

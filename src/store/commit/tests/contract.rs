@@ -194,11 +194,11 @@ async fn a_commit_whose_answer_was_lost_is_found_and_not_repeated(send: SendMode
         panic!("{:?}", reply.outcome)
     };
     assert_eq!((version.0, fixture.version("i").await), (2, Some(2)), "written once");
-    assert!(continued.is_some(), "the row under which it goes on is found, too");
+    assert!(continued.is_some(), "the row under which it continues is found, too");
     assert_eq!(
         Arc::strong_count(&token),
         2,
-        "what travels with it is held until the outcome is known"
+        "its guard is held until the outcome is known"
     );
     assert_eq!(fixture.count("SELECT count(*) FROM journal").await, 2);
 
@@ -233,10 +233,10 @@ async fn a_commit_in_doubt_of_a_removed_incarnation_is_still_found(send: SendMod
         .admin
         .client
         .batch_execute(
-            "CREATE FUNCTION depart_now() RETURNS trigger LANGUAGE plpgsql AS
+            "CREATE FUNCTION remove_now() RETURNS trigger LANGUAGE plpgsql AS
              'BEGIN DELETE FROM fence; DELETE FROM node; RETURN NULL; END';
-             CREATE CONSTRAINT TRIGGER depart_now AFTER UPDATE ON instance DEFERRABLE INITIALLY DEFERRED
-             FOR EACH ROW EXECUTE FUNCTION depart_now()",
+             CREATE CONSTRAINT TRIGGER remove_now AFTER UPDATE ON instance DEFERRABLE INITIALLY DEFERRED
+             FOR EACH ROW EXECUTE FUNCTION remove_now()",
         )
         .await
         .unwrap();
@@ -355,12 +355,16 @@ async fn a_yielded_burst_continues_under_the_row_that_it_claimed(send: SendMode)
         };
         assert_eq!((continued, has_pending_work), (None, waits), "no other row was made");
         let is = "SELECT count(*) FROM work WHERE kind = 4 AND claimed_by IS NOT NULL AND failures = 0 AND crashes = 0";
-        assert_eq!(fixture.count(is).await, 1, "it got further: nobody is to blame");
+        assert_eq!(
+            fixture.count(is).await,
+            1,
+            "it made progress: no failure or crash is counted"
+        );
     }
     // A row that stays on its page is written in a quarter of the time.
     let indexed = r"SELECT count(*) FROM pg_index WHERE indrelid = 'work'::regclass
                     AND pg_get_indexdef(indexrelid) ~ '\m(kind|body|failures|crashes|version_id|definition_version)\M'";
-    assert_eq!(fixture.count(indexed).await, 0, "no index knows what is changed");
+    assert_eq!(fixture.count(indexed).await, 0, "no index holds a changed column");
     let mut last = burst("i", Some(4));
     last.claims = vec![claim];
     assert_outcome!(

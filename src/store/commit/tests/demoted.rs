@@ -10,7 +10,7 @@ use crate::store::event::{self, NewEvent};
 use crate::store::request::IdempotencyKey;
 use crate::testing::store::{Fixture, burst, journal};
 
-/// From now on no row can be written to this table; how often it was tried is counted.
+/// Makes the server refuse writes to this table, and counts the attempts.
 async fn demote(fixture: &Fixture, table: &str) {
     let demote = format!(
         "CREATE SEQUENCE IF NOT EXISTS refused;

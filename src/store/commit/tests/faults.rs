@@ -1,4 +1,4 @@
-//! What the database refuses for reasons of its own, and what it refuses of one burst alone.
+//! Faults of the database, and refusals of one burst alone.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use crate::assert_outcome;
 use crate::store::commit::{CommitOutcome, WriterOptions};
 use crate::testing::store::{Fixture, Writer, burst, execute, journal, occupy, spawn};
 
-/// From now on the server refuses a commit that writes a record of such an instance.
+/// Makes the server refuse commits that write a record of a matching instance.
 async fn refuses(fixture: &Fixture, code: &str, which: &str) {
     let refuse = format!(
         "CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
@@ -19,7 +19,7 @@ async fn refuses(fixture: &Fixture, code: &str, which: &str) {
     execute(&fixture.admin, &refuse).await;
 }
 
-/// Without a lock on the table, which a burst may be waiting for.
+/// Takes no lock on the table, for which a burst may wait.
 async fn refuses_no_more(fixture: &Fixture) {
     let accept = "CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'";
     execute(&fixture.admin, accept).await;
@@ -34,7 +34,7 @@ async fn writer(fixture: &Fixture, lock_timeout: Duration) -> Arc<Writer> {
     Arc::new(fixture.writer_with(&fixture.base, options).await)
 }
 
-/// Bursts that travel in one batch, in this order.
+/// Writes bursts in one batch, in this order.
 async fn together(fixture: &Fixture, writer: &Arc<Writer>, instances: &[&str]) -> Vec<CommitOutcome> {
     let (occupier, occupied) = occupy(fixture, writer).await;
     let mut sent = Vec::new();
@@ -154,10 +154,10 @@ async fn a_check_is_the_rows_and_a_missing_partition_is_not() {
         writer.write(journal(burst("bad", None), 1)).await,
         CommitOutcome::Refused(_)
     );
-    let gone = "DO $$DECLARE p record; BEGIN
+    let drop_partitions = "DO $$DECLARE p record; BEGIN
                     FOR p IN SELECT inhrelid::regclass AS name FROM pg_inherits WHERE inhparent = 'burst_record'::regclass LOOP
                         EXECUTE 'DROP TABLE ' || p.name; END LOOP; END$$";
-    execute(&fixture.admin, gone).await;
+    execute(&fixture.admin, drop_partitions).await;
     assert_outcome!(
         writer.write(journal(burst("i", None), 1)).await,
         CommitOutcome::DatabaseFault(_)

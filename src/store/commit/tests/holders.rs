@@ -6,7 +6,7 @@ use crate::assert_outcome;
 use crate::store::commit::{CommitOutcome, CommitRequest};
 use crate::testing::store::{Fixture, Writer, burst, execute, journal, occupy, spawn};
 
-/// Counts the statements that free what instances hold, whatever they find.
+/// Counts the statements that release what instances hold, also those that find nothing.
 const COUNTS: &str = "
     CREATE SEQUENCE frees;
     CREATE FUNCTION counts() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM nextval(''frees''); RETURN NULL; END';
@@ -19,7 +19,7 @@ async fn holds(fixture: &Fixture, instance: &str) {
     execute(&fixture.admin, &row).await;
 }
 
-/// A start that comes to its end in its first burst.
+/// A start that ends in its first burst.
 async fn ends(fixture: &Fixture, writer: &Writer, instance: &str, strict: bool) -> CommitRequest {
     let mut request = journal(burst(instance, None), 1);
     request.claims = vec![fixture.claimed_work(instance, writer.incarnation).await];
@@ -69,7 +69,7 @@ async fn instances_without_holders_stay_single_claim_beside_holders() {
     assert_eq!(
         fixture.count(together).await,
         1,
-        "the plain ones were not written together"
+        "the single claims were not written together"
     );
     execute(&fixture.admin, "DELETE FROM activation").await;
     fixture.is_sound().await;

@@ -1,5 +1,5 @@
-//! Stimuli that nothing waited for: who meets them later, in both orders, with both transactions open; and what becomes of
-//! those that nobody meets.
+//! Stimuli without a bookmark: how later bookmarks match them, in both orders and with both transactions open, and how
+//! unmatched ones expire.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +40,7 @@ fn event(key: &str) -> NewEvent {
     }
 }
 
-/// An event for one thing only, by each of the three ways to say so.
+/// An event with a target, in each of the three forms.
 fn targeted(key: &str, target: usize) -> NewEvent {
     let mut event = event(key);
     match target {
@@ -62,7 +62,7 @@ fn spawn(writer: &Arc<Writer>, request: CommitRequest) -> JoinHandle<CommitOutco
     tokio::spawn(async move { writer.write(request).await })
 }
 
-/// A session with an open transaction in which this was done.
+/// A session with an open transaction that has run this statement.
 async fn open(fixture: &Fixture, sql: &str) -> Session {
     let session = fixture.session().await;
     session.client.batch_execute(&format!("BEGIN; {sql}")).await.unwrap();
@@ -74,7 +74,7 @@ fn correlated(mut request: CommitRequest, id: &str) -> CommitRequest {
     request
 }
 
-/// A burst that leaves its bookmark as it was, and gives its instance another correlation id.
+/// A burst that keeps its bookmark and changes the correlation id of its instance.
 fn correlates(instance: &str, expected: i64, bookmark: &str) -> CommitRequest {
     let mut request = correlated(burst(instance, Some(expected)), "order");
     (request.effects.status, request.effects.sub_status) = (0, 2);
@@ -86,7 +86,7 @@ fn correlates(instance: &str, expected: i64, bookmark: &str) -> CommitRequest {
 }
 
 const KEPT: &str = "SELECT count(*) FROM inbox";
-const MET: &str = "SELECT count(*) FROM work WHERE kind = 2";
+const MATCHED: &str = "SELECT count(*) FROM work WHERE kind = 2";
 
 #[tokio::test]
 async fn of_two_new_bookmarks_at_once_one_gets_the_kept_stimulus() {
@@ -101,7 +101,7 @@ async fn of_two_new_bookmarks_at_once_one_gets_the_kept_stimulus() {
     blocker.client.batch_execute("ROLLBACK").await.unwrap();
     assert_outcome!(first.await.unwrap(), CommitOutcome::Committed(_));
     assert_outcome!(second.await.unwrap(), CommitOutcome::Committed(_));
-    assert_eq!((fixture.count(KEPT).await, fixture.count(MET).await), (0, 1));
+    assert_eq!((fixture.count(KEPT).await, fixture.count(MATCHED).await), (0, 1));
     // The other one gets the next.
     assert_eq!(publish(&fixture, &two, &event("b")).await.resumed, 2);
     fixture.is_sound().await;
@@ -118,17 +118,17 @@ async fn a_targeted_stimulus_is_matched_by_its_target_only() {
                 .kept
         );
     }
-    let mut stranger = correlated(waiting(burst("j", None), "b", HASH), "another");
-    stranger.effects.bookmarks_made[0].activity_execution_id = "f".to_owned();
-    assert_outcome!(writer.write(stranger).await, CommitOutcome::Committed(_));
-    assert_eq!((fixture.count(KEPT).await, fixture.count(MET).await), (3, 0));
-    // One that all of them are for takes one for each of its bookmarks.
-    let mut meant = correlated(waiting(burst("i", None), "b", HASH), "order");
+    let mut mismatched = correlated(waiting(burst("j", None), "b", HASH), "another");
+    mismatched.effects.bookmarks_made[0].activity_execution_id = "f".to_owned();
+    assert_outcome!(writer.write(mismatched).await, CommitOutcome::Committed(_));
+    assert_eq!((fixture.count(KEPT).await, fixture.count(MATCHED).await), (3, 0));
+    // An instance that matches all of them takes one for each bookmark.
+    let mut matching = correlated(waiting(burst("i", None), "b", HASH), "order");
     for bookmark in ["c", "d"] {
-        meant = waiting(meant, bookmark, HASH);
+        matching = waiting(matching, bookmark, HASH);
     }
-    assert_outcome!(writer.write(meant).await, CommitOutcome::Committed(_));
-    assert_eq!((fixture.count(KEPT).await, fixture.count(MET).await), (0, 3));
+    assert_outcome!(writer.write(matching).await, CommitOutcome::Committed(_));
+    assert_eq!((fixture.count(KEPT).await, fixture.count(MATCHED).await), (0, 3));
     fixture.is_sound().await;
 }
 
@@ -143,7 +143,7 @@ async fn an_event_and_a_later_correlation_never_miss_each_other_when_the_correla
     );
     let blocker = fixture.stop_at("i").await;
     let correlating = spawn(&writer, correlates("i", 1, "b"));
-    fixture.somebody_waits().await;
+    fixture.a_session_waits().await;
     let class = fixture.base.schema().lock_class();
     let publishes = tokio::spawn(async move { event::publish(&other.pool, class, &targeted("a", 0)).await.unwrap() });
     fixture.so_many_wait(2).await;
@@ -174,10 +174,10 @@ async fn an_event_and_a_later_correlation_never_miss_each_other_when_the_event_c
     )
     .await;
     let correlating = spawn(&writer, correlates("i", 1, "b"));
-    fixture.somebody_waits().await;
+    fixture.a_session_waits().await;
     publisher.client.batch_execute("COMMIT").await.unwrap();
     assert_outcome!(correlating.await.unwrap(), CommitOutcome::Committed(_));
-    assert_eq!((fixture.count(KEPT).await, fixture.count(MET).await), (0, 1));
+    assert_eq!((fixture.count(KEPT).await, fixture.count(MATCHED).await), (0, 1));
     fixture.is_sound().await;
 }
 
@@ -194,9 +194,9 @@ async fn a_correlation_that_loses_matches_nothing() {
         writer.write(correlates("i", 7, "b")).await,
         CommitOutcome::VersionConflict
     );
-    assert_eq!((fixture.count(KEPT).await, fixture.count(MET).await), (1, 0));
+    assert_eq!((fixture.count(KEPT).await, fixture.count(MATCHED).await), (1, 0));
     assert_outcome!(writer.write(correlates("i", 1, "b")).await, CommitOutcome::Committed(_));
-    assert_eq!((fixture.count(KEPT).await, fixture.count(MET).await), (0, 1));
+    assert_eq!((fixture.count(KEPT).await, fixture.count(MATCHED).await), (0, 1));
     fixture.is_sound().await;
 }
 
@@ -210,7 +210,7 @@ async fn expire(fixture: &Fixture, writer: &Writer) {
     maintenance::purge_expired(&writer.pool, DAY).await.unwrap();
 }
 
-async fn letters(writer: &Writer) -> Vec<dead_letter::DeadLetter> {
+async fn dead_letters(writer: &Writer) -> Vec<dead_letter::DeadLetter> {
     dead_letter::list(&writer.pool, &TenantId::default(), DeadLetterFilter::default(), 100, 0)
         .await
         .unwrap()
@@ -232,29 +232,29 @@ async fn only_a_targeted_stimulus_becomes_a_dead_letter_and_is_replayed_to_its_t
     for target in 0..3 {
         publish(&fixture, &writer, &targeted(&format!("t{target}"), target)).await;
     }
-    assert!(letters(&writer).await.is_empty());
+    assert!(dead_letters(&writer).await.is_empty());
     expire(&fixture, &writer).await;
     assert_eq!(fixture.count(KEPT).await, 0);
-    let found = letters(&writer).await;
+    let found = dead_letters(&writer).await;
     let said: Vec<_> = found
         .iter()
         .rev()
-        .map(|letter| letter.body["payload"]["said"].clone())
+        .map(|dead_letter| dead_letter.body["payload"]["said"].clone())
         .collect();
     assert_eq!(said, ["t0", "t1", "t2"]);
     assert!(
         found
             .iter()
-            .all(|letter| letter.kind == "stimulus" && letter.reason.contains("expired"))
+            .all(|dead_letter| dead_letter.kind == "stimulus" && dead_letter.reason.contains("expired"))
     );
     fixture.is_sound().await;
-    // Nobody waits yet: it is kept anew, for the same.
-    for letter in &found {
-        let replayed = replay(&fixture, &writer, letter.id).await.unwrap();
+    // No bookmark waits yet: it is kept again, for the same target.
+    for dead_letter in &found {
+        let replayed = replay(&fixture, &writer, dead_letter.id).await.unwrap();
         assert!(replayed.fanout.unwrap().kept);
-        assert!(replay(&fixture, &writer, letter.id).await.is_none(), "twice");
+        assert!(replay(&fixture, &writer, dead_letter.id).await.is_none(), "twice");
     }
-    assert!(letters(&writer).await.is_empty());
+    assert!(dead_letters(&writer).await.is_empty());
     assert_eq!(
         fixture
             .count(
@@ -264,12 +264,12 @@ async fn only_a_targeted_stimulus_becomes_a_dead_letter_and_is_replayed_to_its_t
             .await,
         3
     );
-    let mut meant = correlated(waiting(burst("i", None), "b", HASH), "order");
+    let mut matching = correlated(waiting(burst("i", None), "b", HASH), "order");
     for bookmark in ["c", "d"] {
-        meant = waiting(meant, bookmark, HASH);
+        matching = waiting(matching, bookmark, HASH);
     }
-    assert_outcome!(writer.write(meant).await, CommitOutcome::Committed(_));
-    assert_eq!((fixture.count(KEPT).await, fixture.count(MET).await), (0, 3));
+    assert_outcome!(writer.write(matching).await, CommitOutcome::Committed(_));
+    assert_eq!((fixture.count(KEPT).await, fixture.count(MATCHED).await), (0, 3));
     fixture.is_sound().await;
 }
 
@@ -281,7 +281,7 @@ async fn a_replay_matches_open_bookmarks_and_is_deleted_after_the_end_of_its_ins
         publish(&fixture, &writer, &targeted(key, 1)).await;
     }
     expire(&fixture, &writer).await;
-    let found = letters(&writer).await;
+    let found = dead_letters(&writer).await;
     assert_outcome!(
         writer.write(waiting(burst("i", None), "b", HASH)).await,
         CommitOutcome::Committed(_)
@@ -294,11 +294,11 @@ async fn a_replay_matches_open_bookmarks_and_is_deleted_after_the_end_of_its_ins
     assert_outcome!(writer.write(ends).await, CommitOutcome::Committed(_));
     let unneeded = replay(&fixture, &writer, found[1].id).await.unwrap();
     assert!(unneeded.fanout.is_none() && unneeded.instance == Some(InstanceId::new("i")));
-    assert!(letters(&writer).await.is_empty());
+    assert!(dead_letters(&writer).await.is_empty());
     // What was kept for an instance that has ended says so.
     publish(&fixture, &writer, &targeted("c", 1)).await;
     expire(&fixture, &writer).await;
-    assert!(letters(&writer).await[0].reason.contains("has ended"));
+    assert!(dead_letters(&writer).await[0].reason.contains("has ended"));
     fixture.is_sound().await;
 }
 
@@ -313,7 +313,7 @@ async fn a_stimulus_about_to_expire_is_matched_or_dead_lettered_but_not_both() {
     // A commit that has matched one of them in time, and not yet committed.
     let commits = open(&fixture, "DELETE FROM inbox WHERE id = (SELECT min(id) FROM inbox)").await;
     maintenance::purge_expired(&writer.pool, DAY).await.unwrap();
-    assert_eq!(letters(&writer).await.len(), 1);
+    assert_eq!(dead_letters(&writer).await.len(), 1);
     commits.client.batch_execute("COMMIT").await.unwrap();
     // An expired stimulus is not matched, even before the purge.
     publish(&fixture, &writer, &targeted("c", 1)).await;
@@ -322,9 +322,9 @@ async fn a_stimulus_about_to_expire_is_matched_or_dead_lettered_but_not_both() {
         writer.write(waiting(burst("i", None), "b", HASH)).await,
         CommitOutcome::Committed(_)
     );
-    assert_eq!(fixture.count(MET).await, 0);
+    assert_eq!(fixture.count(MATCHED).await, 0);
     maintenance::purge_expired(&writer.pool, DAY).await.unwrap();
-    assert_eq!(letters(&writer).await.len(), 2);
+    assert_eq!(dead_letters(&writer).await.len(), 2);
     fixture.is_sound().await;
 }
 
@@ -344,8 +344,8 @@ async fn only_dead_letters_of_stimuli_are_purged_after_a_while() {
                 VALUES ('', 'i', 1, 'crashed', 7, '{}', 0, 3, now() - interval '9 years')";
     fixture.admin.client.batch_execute(ages).await.unwrap();
     maintenance::purge_expired(&writer.pool, DAY).await.unwrap();
-    let left = letters(&writer).await;
-    let kinds: Vec<_> = left.iter().map(|letter| letter.kind).collect();
+    let left = dead_letters(&writer).await;
+    let kinds: Vec<_> = left.iter().map(|dead_letter| dead_letter.kind).collect();
     assert_eq!(kinds, ["resume", "stimulus"]);
     assert_eq!(left[1].body["payload"]["said"], "young");
     fixture.is_sound().await;
@@ -357,14 +357,14 @@ async fn a_replay_and_a_new_bookmark_never_miss_each_other() {
     let writer = Arc::new(fixture.writer().await);
     publish(&fixture, &writer, &targeted("a", 1)).await;
     expire(&fixture, &writer).await;
-    let id = letters(&writer).await[0].id;
+    let id = dead_letters(&writer).await[0].id;
     assert_outcome!(
         writer.write(waiting(burst("i", None), "x", 7)).await,
         CommitOutcome::Committed(_)
     );
     let blocker = fixture.stop_at("i").await;
     let begins = spawn(&writer, waiting(burst("i", Some(1)), "b", HASH));
-    fixture.somebody_waits().await;
+    fixture.a_session_waits().await;
     let class = fixture.base.schema().lock_class();
     let replays = tokio::spawn({
         let pool = writer.pool.clone();

@@ -7,7 +7,7 @@ use crate::id::ClaimNo;
 use crate::store::commit::{Claim, CommitOutcome, WriterOptions};
 use crate::testing::store::{Fixture, Writer, burst, journal, waiting};
 
-/// As a node has it.
+/// The configuration of a node.
 async fn two_lanes(fixture: &Fixture) -> Arc<Writer> {
     Arc::new(fixture.writer_with(&fixture.base, WriterOptions::default()).await)
 }
@@ -25,23 +25,23 @@ async fn a_lane_in_the_middle_of_a_batch_does_not_delay_others() {
         let writer = Arc::clone(&writer);
         async move { writer.write(waiting(burst("i", Some(1)), "b2", 8)).await }
     });
-    fixture.somebody_waits().await;
-    // Far fewer than are worth a batch.
+    fixture.a_session_waits().await;
+    // Far fewer than a second lane needs.
     assert_outcome!(
         writer.write(journal(burst("j", None), 1)).await,
         CommitOutcome::Committed(_)
     );
     // Not only after the first lane ended it: the contended lane does not skip locked rows.
-    let stopped_in_the_first = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+    let stopped_in_first_lane = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
                                 AND wait_event_type = 'Lock' AND query LIKE '%without SKIP LOCKED%'";
-    assert_eq!(fixture.count(stopped_in_the_first).await, 1);
+    assert_eq!(fixture.count(stopped_in_first_lane).await, 1);
     gate.client.batch_execute("ROLLBACK").await.unwrap();
     assert_outcome!(stopped.await.unwrap(), CommitOutcome::Committed(_));
     fixture.is_sound().await;
 }
 
 #[tokio::test]
-async fn what_many_hand_in_at_once_is_written_once_by_whichever_lane() {
+async fn requests_of_many_callers_are_written_once_by_either_lane() {
     const SECOND_LANE_MIN: usize = 300;
     let fixture = Fixture::new().await;
     let writer = two_lanes(&fixture).await;
@@ -55,7 +55,7 @@ async fn what_many_hand_in_at_once_is_written_once_by_whichever_lane() {
                 panic!("it is a row of work")
             };
             let claims = || vec![Claim::Work(work, ClaimNo(1))];
-            // Begins, goes on under its row twice, and ends.
+            // Starts, continues twice under its row, and ends.
             for expected in [None, Some(1), Some(2), Some(3)] {
                 let mut request = journal(burst(id, expected), expected.unwrap_or(0));
                 request.claims = claims();

@@ -1,4 +1,4 @@
-//! Who may commit what, and in which order locks are taken: each of these fails when its remedy is taken out.
+//! Which commits are refused, and in which order locks are taken: each test fails without its remedy.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -120,7 +120,7 @@ async fn one_locked_row_does_not_stall_its_batch() {
     // Less than the lock_timeout of the fast lane, after which a stalled batch would be split.
     let d = tokio::time::timeout(Duration::from_millis(1500), d).await;
     assert_outcome!(
-        d.expect("stalled by rows of others").unwrap(),
+        d.expect("delayed by rows of others").unwrap(),
         CommitOutcome::Committed(_)
     );
     assert!(!a.is_finished() && !b.is_finished() && !c.is_finished());
@@ -140,8 +140,8 @@ async fn a_row_changed_since_the_snapshot_of_a_commit_is_consumed_all_the_same()
     ] {
         let fixture = Fixture::new().await;
         let writer = Arc::new(fixture.writer().await);
-        let born = delay(delay(burst("i", None), "unmet"), "burned");
-        assert_outcome!(writer.write(born).await, CommitOutcome::Committed(_));
+        let first = delay(delay(burst("i", None), "unmet"), "burned");
+        assert_outcome!(writer.write(first).await, CommitOutcome::Committed(_));
         let work = fixture.claimed_work("i", writer.incarnation).await;
         let claimed = format!(
             "UPDATE timer SET claimed_by = {}, claim_no = 1 WHERE id = 'unmet'; DELETE FROM bookmark WHERE id = 'unmet'",
@@ -154,7 +154,7 @@ async fn a_row_changed_since_the_snapshot_of_a_commit_is_consumed_all_the_same()
         request.effects.bookmarks_burned = vec![BookmarkId::new("burned")];
         request.claims = vec![work, Claim::Timer(BookmarkId::new("unmet"), ClaimNo(1))];
         let commit = spawn(&writer, request);
-        fixture.somebody_waits().await;
+        fixture.a_session_waits().await;
         execute(&fixture.admin, change).await;
         execute(&blocker, "ROLLBACK").await;
         assert_outcome!(commit.await.unwrap(), CommitOutcome::Committed(_));
@@ -172,8 +172,8 @@ async fn new_instances_are_inserted_in_the_order_of_their_ids() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
     let (occupier, occupied) = occupy(&fixture, &writer).await;
-    // Another writer is inserting the first one. Whoever waits for it must not have inserted the second, for which the
-    // other may come to wait.
+    // Another writer is inserting the first one. A commit that waits for it must not have inserted the second, for which the
+    // other may wait in turn.
     let insert = |id: &str| {
         format!(
             "BEGIN; SET LOCAL lock_timeout = 200;
@@ -182,13 +182,13 @@ async fn new_instances_are_inserted_in_the_order_of_their_ids() {
              VALUES ('', '{id}', 'd', 'd1', 1, 1, 3, 1, '{{}}')"
         )
     };
-    let rival = fixture.session().await;
-    execute(&rival, &insert("a")).await;
+    let competitor = fixture.session().await;
+    execute(&competitor, &insert("a")).await;
     let second = spawn(&writer, burst("b", None));
     let first = spawn(&writer, burst("a", None));
     execute(&occupier, "ROLLBACK").await;
     assert_outcome!(occupied.await.unwrap(), CommitOutcome::Committed(_));
-    fixture.somebody_waits().await;
+    fixture.a_session_waits().await;
     let probe = fixture.session().await;
     probe
         .client
@@ -196,7 +196,7 @@ async fn new_instances_are_inserted_in_the_order_of_their_ids() {
         .await
         .expect("the second was inserted before the first could be");
     execute(&probe, "ROLLBACK").await;
-    execute(&rival, "ROLLBACK").await;
+    execute(&competitor, "ROLLBACK").await;
     assert_outcome!(first.await.unwrap(), CommitOutcome::Committed(_));
     assert_outcome!(second.await.unwrap(), CommitOutcome::Committed(_));
     fixture.is_sound().await;
@@ -207,15 +207,15 @@ async fn contended_requests_lock_their_stimulus_keys_in_one_order() {
     let fixture = Fixture::new().await;
     let one = Arc::new(fixture.writer().await);
     let two = Arc::new(fixture.writer().await);
-    let rival = fixture.session().await;
+    let competitor = fixture.session().await;
     let class = fixture.base.schema().lock_class();
     let (low, high) = (StimulusHash([1; 32]).lock_key(), StimulusHash([2; 32]).lock_key());
     execute(
-        &rival,
+        &competitor,
         &format!("BEGIN; SELECT pg_advisory_xact_lock({class}, {low}), pg_advisory_xact_lock({class}, {high})"),
     )
     .await;
-    // Each waits for the stimulus that the other publishes: by mode first, each would hold what the other wants.
+    // Each waits for the stimulus that the other publishes: sorted by mode first, each would hold what the other waits for.
     let a = spawn(&one, stimulus(waiting(burst("a", None), "b", 1), 2));
     let b = spawn(&two, stimulus(waiting(burst("b", None), "b", 2), 1));
     let waiters = format!(
@@ -224,7 +224,7 @@ async fn contended_requests_lock_their_stimulus_keys_in_one_order() {
                                                                                   WHERE datname = current_database())"
     );
     fixture.until(2, &waiters).await;
-    execute(&rival, "ROLLBACK").await;
+    execute(&competitor, "ROLLBACK").await;
     assert_outcome!(a.await.unwrap(), CommitOutcome::Committed(_));
     assert_outcome!(b.await.unwrap(), CommitOutcome::Committed(_));
     fixture.is_sound().await;
@@ -243,12 +243,12 @@ async fn a_contended_request_that_timed_out_on_a_key_waits_again() {
     )
     .await;
     let contended = spawn(&writer, waiting(burst("i", None), "b", 9));
-    fixture.somebody_waits().await;
+    fixture.a_session_waits().await;
     let begun = "SELECT coalesce(max(extract(epoch FROM xact_start) * 1000000), 0)::bigint FROM pg_stat_activity
                  WHERE datname = current_database() AND wait_event = 'advisory'";
     let first = fixture.count(begun).await.max(1);
     // Its lock_timeout ends the first wait. The statements after it say only that the transaction is over, which must
-    // not be taken for what is wrong with the burst.
+    // not be reported as the error of the burst.
     let again = format!("SELECT (({begun}) > {first})::integer::bigint");
     fixture.until(1, &again).await;
     execute(&publisher, "ROLLBACK").await;
@@ -275,7 +275,7 @@ async fn a_commit_that_publishes_waits_for_commits_of_new_bookmarks() {
              AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
         )
         .await;
-    // Two who begin to wait for one stimulus do not hinder each other.
+    // Two instances that begin to wait for one stimulus do not block each other.
     let also_waits = tokio::time::timeout(Duration::from_secs(60), writer.write(waiting(burst("j", None), "b", 8)));
     assert_outcome!(also_waits.await.unwrap(), CommitOutcome::Committed(_));
     assert_eq!(fixture.version("i").await, None);
@@ -370,7 +370,7 @@ async fn two_bursts_of_one_instance_never_share_a_batch() {
     let (occupier, occupied) = occupy(&fixture, &writer).await;
     let batches = "SELECT last_value FROM batches";
     let before = fixture.count(batches).await;
-    // In one statement both would win where the version grows once; what saves the day then is that it fails.
+    // In one statement both would succeed while the version grows once, so that statement must fail.
     let one = spawn(&writer, waiting(journal(burst("i", Some(1)), 1), "b1", 7));
     let two = spawn(&writer, waiting(journal(burst("i", Some(1)), 2), "b2", 7));
     execute(&occupier, "ROLLBACK").await;
@@ -380,7 +380,7 @@ async fn two_bursts_of_one_instance_never_share_a_batch() {
     assert_eq!(fixture.version("i").await, Some(2));
     let made = "SELECT count(*) FROM bookmark WHERE instance_id = 'i'";
     assert_eq!(fixture.count(made).await, 2);
-    assert_eq!(fixture.count(batches).await - before, 2, "they travelled together");
+    assert_eq!(fixture.count(batches).await - before, 2, "they were in one batch");
     fixture.is_sound().await;
 }
 
@@ -401,14 +401,14 @@ async fn an_accepted_cancel_fences_the_burst_that_runs() {
 }
 
 #[tokio::test]
-async fn claims_are_released_only_after_the_fence_has_fallen() {
+async fn claims_are_released_only_after_the_fence_row_is_deleted() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
     let (occupier, occupied) = occupy(&fixture, &writer).await;
     fixture.claimed_work("occupied", writer.incarnation).await;
     let session = fixture.session().await;
     let incarnation = writer.incarnation;
-    let departs = tokio::spawn(async move {
+    let removal = tokio::spawn(async move {
         removal::remove(&session.client, incarnation, &NodeId::new("test"), RemovalCause::Died).await
     });
     fixture.so_many_wait(2).await;
@@ -416,7 +416,7 @@ async fn claims_are_released_only_after_the_fence_has_fallen() {
     assert_eq!(fixture.count(released).await, 0, "released while a commit is in flight");
     execute(&occupier, "ROLLBACK").await;
     assert_outcome!(occupied.await.unwrap(), CommitOutcome::Committed(_));
-    assert_eq!(departs.await.unwrap().unwrap(), 1);
+    assert_eq!(removal.await.unwrap().unwrap(), 1);
     assert_eq!(fixture.count(released).await, 1);
     fixture.is_sound().await;
 }
@@ -439,7 +439,7 @@ async fn a_removed_incarnation_loses_its_sessions_and_its_claims_count_a_crash()
     let mut lost = idle.lost();
     tokio::time::timeout(Duration::from_secs(60), lost.wait_for(|lost| *lost))
         .await
-        .expect("a session of a departed incarnation lives on")
+        .expect("a session of a removed incarnation still exists")
         .unwrap();
     assert_eq!(fixture.count("SELECT sum(crashes) FROM work").await, 1);
     // An unregistered incarnation (the server crashed) does not prove that its process died.
@@ -487,10 +487,7 @@ async fn a_session_lock_never_blocks_a_stimulus() {
     .await;
     let request = waiting(burst("i", None), "b", 9);
     let outcome = tokio::time::timeout(Duration::from_secs(60), writer.write(request)).await;
-    assert_outcome!(
-        outcome.expect("a session lock was in the way"),
-        CommitOutcome::Committed(_)
-    );
+    assert_outcome!(outcome.expect("a session lock blocked it"), CommitOutcome::Committed(_));
     fixture.is_sound().await;
 }
 
@@ -509,22 +506,22 @@ async fn a_removal_does_not_end_while_a_claim_is_locked() {
     execute(&dying, "BEGIN; SELECT 1 FROM work ORDER BY id LIMIT 1 FOR UPDATE").await;
     let session = fixture.session().await;
     let incarnation = writer.incarnation;
-    let departs = tokio::spawn(async move {
+    let removal = tokio::spawn(async move {
         removal::remove(&session.client, incarnation, &NodeId::new("test"), RemovalCause::Died).await
     });
-    // It has found nothing more that it could release, and asks whether that was all.
+    // It has released all that it found, and now checks for other claims.
     let asks = "SELECT count(*) FROM pg_stat_activity
                 WHERE datname = current_database() AND query LIKE '%whether anything is still claimed%'
                   AND pid <> pg_backend_pid()";
     fixture.until(1, asks).await;
-    assert!(!departs.is_finished());
+    assert!(!removal.is_finished());
     assert_eq!(
         fixture.count("SELECT count(*) FROM removed_node").await,
         1,
-        "forgotten too early"
+        "removed too early"
     );
     execute(&dying, "ROLLBACK").await;
-    assert_eq!(departs.await.unwrap().unwrap(), 3);
+    assert_eq!(removal.await.unwrap().unwrap(), 3);
     assert_eq!(fixture.count("SELECT count(*) FROM removed_node").await, 0);
     fixture.is_sound().await;
 }
@@ -549,7 +546,7 @@ async fn a_contended_request_locks_its_claims_in_order() {
         (vec![high, low], "work", "b1"),
         (vec![due("d2"), due("d1")], "timer", "b2"),
     ] {
-        // Whoever waits for the first must not hold the second, for which the other may come to wait.
+        // A commit that waits for the first must not hold the second, for which the other may wait.
         let lock = |direction: &str| format!("BEGIN; SELECT 1 FROM {table} ORDER BY id {direction} LIMIT 1 FOR UPDATE");
         let blocker = fixture.session().await;
         execute(&blocker, &lock("ASC")).await;
@@ -557,7 +554,7 @@ async fn a_contended_request_locks_its_claims_in_order() {
         let mut request = waiting(burst("i", version), made, 7);
         request.claims = claims;
         let contended = spawn(&writer, request);
-        fixture.somebody_waits().await;
+        fixture.a_session_waits().await;
         let probe = fixture.session().await;
         probe
             .client

@@ -1,4 +1,4 @@
-//! A commit in doubt is sent again, never only read; and what it finds then.
+//! A commit in doubt is sent again, never only read, and gets the outcome of its first attempt if that was committed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ async fn a_commit_whose_session_died_before_it_was_done_is_sent_again() {
         let writer = Arc::clone(&writer);
         async move { writer.write(journal(waiting(burst("i", Some(1)), "b2", 8), 1)).await }
     });
-    fixture.somebody_waits().await;
+    fixture.a_session_waits().await;
     let ended = fixture
         .count(
             "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
@@ -69,11 +69,11 @@ async fn a_commit_whose_old_session_is_still_committing_is_not_repeated() {
         let writer = Arc::clone(&writer);
         async move { writer.write(request).await }
     });
-    fixture.somebody_waits().await;
-    // We hear nothing more of it, but the server goes on, and holds the rows.
+    fixture.a_session_waits().await;
+    // The connection is lost, but the server continues and holds the rows.
     proxy.cut();
     fixture.so_many_wait(2).await;
-    assert!(!in_doubt.is_finished(), "told an outcome that nobody can know yet");
+    assert!(!in_doubt.is_finished(), "it has an outcome while that is still unknown");
     blocker.client.batch_execute("ROLLBACK").await.unwrap();
     assert_outcome!(
         in_doubt.await.unwrap(),
@@ -143,10 +143,10 @@ async fn a_commit_in_doubt_is_given_its_own_version_not_that_of_a_cancel_since()
     ) = (0, 1, true);
     proxy.swallow_next_answer();
     let CommitOutcome::Committed(commit) = writer.write(yielded).await else {
-        panic!("its first try had won")
+        panic!("its first attempt was committed")
     };
     assert_eq!(fixture.version("i").await, Some(3));
-    // What it goes on with must meet the fence of that cancel.
+    // Its next burst must be refused by the fence of that cancel.
     let goes_on = waiting(burst("i", Some(commit.version.0)), "b3", 7);
     assert_outcome!(writer.write(goes_on).await, CommitOutcome::VersionConflict);
     fixture.is_sound().await;
@@ -170,9 +170,9 @@ async fn a_commit_whose_old_session_outlasts_the_lock_timeout_is_unknown_not_bus
         let writer = Arc::clone(&writer);
         async move { writer.write(last("b")).await }
     });
-    fixture.somebody_waits().await;
+    fixture.a_session_waits().await;
     proxy.cut();
-    // Busy would say that nothing was written, and so it is, for the moment.
+    // `Busy` would claim that nothing was written, which is true only for now.
     assert_outcome!(in_doubt.await.unwrap(), CommitOutcome::Unknown);
     assert_eq!(fixture.version("i").await, Some(1));
     blocker.client.batch_execute("ROLLBACK").await.unwrap();
@@ -200,12 +200,12 @@ async fn a_commit_in_doubt_is_found_after_the_removal_of_its_incarnation() {
         .admin
         .client
         .batch_execute(
-            "CREATE FUNCTION depart_now() RETURNS trigger LANGUAGE plpgsql AS
+            "CREATE FUNCTION remove_now() RETURNS trigger LANGUAGE plpgsql AS
              'BEGIN DELETE FROM fence WHERE incarnation = (SELECT min(incarnation) FROM fence);
               DELETE FROM node n WHERE NOT EXISTS (SELECT 1 FROM fence f WHERE f.incarnation = n.incarnation);
               RETURN NULL; END';
-             CREATE CONSTRAINT TRIGGER depart_now AFTER UPDATE ON instance DEFERRABLE INITIALLY DEFERRED
-             FOR EACH ROW EXECUTE FUNCTION depart_now()",
+             CREATE CONSTRAINT TRIGGER remove_now AFTER UPDATE ON instance DEFERRABLE INITIALLY DEFERRED
+             FOR EACH ROW EXECUTE FUNCTION remove_now()",
         )
         .await
         .unwrap();

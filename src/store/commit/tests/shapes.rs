@@ -1,4 +1,4 @@
-//! Every shape that the batch statement can take is prepared on a server, and its plans are looked at.
+//! Every shape that the batch statement can take is prepared on a server, and its plans are checked.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Bursts that were born of one row of work and burn nothing: most of them, judged by a text of their own.
+//! Single-claim batches: bursts that consume one row of work and burn no bookmark, committed by their own form of the statement.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ fn plain(instance: &str, claim: &Claim) -> CommitRequest {
     request
 }
 
-async fn stands(writer: &Writer, instance: &str) {
+async fn suspend(writer: &Writer, instance: &str) {
     assert_outcome!(
         writer.write(waiting(burst(instance, None), "b", 7)).await,
         CommitOutcome::Committed(_)
@@ -28,12 +28,12 @@ async fn stands(writer: &Writer, instance: &str) {
 async fn a_claim_that_another_incarnation_holds_is_lost() {
     let fixture = Fixture::new().await;
     let (writer, other) = (fixture.writer().await, fixture.writer().await);
-    stands(&writer, "i").await;
+    suspend(&writer, "i").await;
     let theirs = fixture.claimed_work("i", other.incarnation).await;
     let Claim::Work(id, _) = fixture.claimed_work("i", writer.incarnation).await else {
         unreachable!()
     };
-    // Claimed once more since, or given back by others and claimed by them.
+    // Claimed once more since, or released and claimed by another node.
     for claim in [&theirs, &Claim::Work(id, ClaimNo(2))] {
         assert_outcome!(writer.write(plain("i", claim)).await, CommitOutcome::ClaimLost);
         let mut first = plain("new", claim);
@@ -58,7 +58,7 @@ async fn a_claim_that_another_incarnation_holds_is_lost() {
 async fn another_version_is_a_conflict_and_consumes_nothing() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
-    stands(&writer, "i").await;
+    suspend(&writer, "i").await;
     let claim = fixture.claimed_work("i", writer.incarnation).await;
     let mut request = plain("i", &claim);
     request.expected = Some(crate::id::InstanceVersion(2));
@@ -77,14 +77,14 @@ async fn a_row_changed_since_the_snapshot_is_written_all_the_same() {
         for continues in [false, true] {
             let fixture = Fixture::new().await;
             let writer = Arc::new(fixture.writer().await);
-            stands(&writer, "i").await;
+            suspend(&writer, "i").await;
             let claim = fixture.claimed_work("i", writer.incarnation).await;
             let blocker = fixture.session().await;
             execute(&blocker, "BEGIN; SELECT 1 FROM fence WHERE writer = 0 FOR UPDATE").await;
             let mut request = plain("i", &claim);
             request.effects.continues = continues;
             let commit = spawn(&writer, request);
-            fixture.somebody_waits().await;
+            fixture.a_session_waits().await;
             execute(&fixture.admin, change).await;
             execute(&blocker, "ROLLBACK").await;
             assert_outcome!(commit.await.unwrap(), CommitOutcome::Committed(_));
@@ -103,7 +103,7 @@ async fn a_locked_row_does_not_stall_the_others() {
     let writer = Arc::new(fixture.writer().await);
     let mut claims = Vec::new();
     for instance in ["a", "b", "c"] {
-        stands(&writer, instance).await;
+        suspend(&writer, instance).await;
         claims.push(fixture.claimed_work(instance, writer.incarnation).await);
     }
     let (occupier, occupied) = occupy(&fixture, &writer).await;
@@ -121,7 +121,7 @@ async fn a_locked_row_does_not_stall_the_others() {
     // Less than the lock_timeout of the fast lane, after which a stalled batch would be split.
     let free = tokio::time::timeout(Duration::from_millis(1500), free).await;
     assert_outcome!(
-        free.expect("stalled by rows of others").unwrap(),
+        free.expect("delayed by rows of others").unwrap(),
         CommitOutcome::Committed(_)
     );
     assert!(sent.iter().all(|contended| !contended.is_finished()));
@@ -137,7 +137,7 @@ async fn a_locked_row_does_not_stall_the_others() {
 async fn a_removed_incarnation_writes_nothing_more() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
-    stands(&writer, "i").await;
+    suspend(&writer, "i").await;
     let claim = fixture.claimed_work("i", writer.incarnation).await;
     let session = fixture.session().await;
     removal::remove(
