@@ -11,12 +11,13 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::breaker::Breaker;
 use super::classify::{self, Loss};
+use super::holders::ActivationHolders;
 use super::pipeline::{BatchCommit, BatchError, CommitConnection, LockMode, SendMode, Winners};
 use super::queue::{AbandonOnDrop, Lane, Queue, SECOND_LANE_MIN};
 use super::statement::StatementShape;
 use super::{CommitOutcome, CommitReply, CommitRequest, FINISHED};
 use crate::db::{Connector, Failure};
-use crate::id::{DefinitionId, Incarnation, TenantId};
+use crate::id::Incarnation;
 use crate::{Error, Result};
 
 /// The pause of the second lane after a failed connect.
@@ -34,12 +35,6 @@ const MAX_FUTILE: u32 = 3;
 
 /// The pause of the contended lane after a failure: the first, which doubles, and the longest.
 const CONTENDED_PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
-
-/// How long a workflow is known to hold something: it may have another strategy by then.
-const HOLDER_TTL: Duration = Duration::from_secs(60);
-
-/// The most such workflows.
-const MAX_HOLDERS: usize = 1024;
 
 /// Bounds of a batch, and timeouts.
 #[derive(Clone, Debug)]
@@ -593,32 +588,4 @@ fn reply<G: Send + Sync>(pending: Pending<G>, outcome: CommitOutcome) {
         outcome,
         guard: pending.guard,
     });
-}
-
-/// Workflows whose instances hold something by an activation strategy until they end. A single-claim batch skips the end of
-/// such an instance, and it is sent again; the next ones of its workflow go into multi-claim batches at once.
-#[derive(Default)]
-struct ActivationHolders(HashMap<(TenantId, DefinitionId), Instant>);
-
-impl ActivationHolders {
-    fn insert(&mut self, request: &CommitRequest) {
-        if self.0.len() >= MAX_HOLDERS {
-            self.0.clear();
-        }
-        self.0.insert(workflow(request), Instant::now());
-    }
-
-    /// Whether the request ends an instance of such a workflow.
-    fn contains(&self, request: &CommitRequest) -> bool {
-        !self.0.is_empty()
-            && request.effects.status == FINISHED
-            && self
-                .0
-                .get(&workflow(request))
-                .is_some_and(|since| since.elapsed() < HOLDER_TTL)
-    }
-}
-
-fn workflow(request: &CommitRequest) -> (TenantId, DefinitionId) {
-    (request.tenant.clone(), request.definition.definition_id.clone())
 }

@@ -21,6 +21,7 @@
 
 mod breaker;
 mod classify;
+mod holders;
 mod lanes;
 mod pipeline;
 mod queue;
