@@ -95,7 +95,7 @@ async fn whichever_connection_of_a_node_is_ended_its_work_goes_on() {
         // The watch, the check-in and the session with the locks, which tokens and keys go over; and some of the pool.
         let all_met = |ended: &BTreeSet<String>| {
             let met = |what: &str| ended.iter().any(|query| query.contains(what));
-            met("purpose: wait, bounded")
+            met("purpose: wait, with a timeout")
                 && met("purpose: check in")
                 && (met("token") || met("key"))
                 && ended.len() >= 5
