@@ -92,7 +92,7 @@ async fn whichever_connection_of_a_node_is_ended_its_work_goes_on() {
         let query = "SELECT a.pid, left(a.query, 60) FROM pg_stat_activity a, mainspring.node n
                      WHERE a.datname = current_database() AND n.node_id = 'one'
                        AND a.application_name LIKE 'mainspring/%/' || n.incarnation || '/%' ORDER BY a.pid";
-        // The watch, the check-in and the session with the locks, which tokens and keys go over; and some of the pool.
+        // The liveness wait, the check-in, the lock session, and some of the pool.
         let all_met = |ended: &BTreeSet<String>| {
             let met = |what: &str| ended.iter().any(|query| query.contains(what));
             met("purpose: wait, with a timeout")
