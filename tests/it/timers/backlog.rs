@@ -78,7 +78,7 @@ fn is_in_turn(order: &[Option<usize>], news: usize) -> f64 {
         off[off.len() / 2],
         order.len()
     );
-    // In any order it would be half of all. A small backlog is in the hands of two nodes within a few looks, and says
+    // In any order it would be half of all. A few polls of two nodes claim a small backlog, and says
     // nothing of its order.
     assert!(most < order.len() / 3 || !long(), "{most} places off");
     last_new as f64 / order.len() as f64
