@@ -94,7 +94,7 @@ impl Error {
         Self::new(Kind::LostLock, "lost-lock", message)
     }
 
-    /// This incarnation was declared dead: it may not write any more.
+    /// This incarnation was removed: it may not write any more.
     pub(crate) fn fenced(message: impl Into<String>) -> Self {
         Self::new(Kind::Fenced, "fenced", message)
     }
@@ -207,7 +207,7 @@ impl Error {
         matches!(self.0.kind, Kind::LostLock)
     }
 
-    /// This incarnation of the node was declared dead.
+    /// This incarnation of the node was removed.
     pub fn is_fenced(&self) -> bool {
         matches!(self.0.kind, Kind::Fenced)
     }

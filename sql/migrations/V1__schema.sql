@@ -3,7 +3,7 @@
 -- Nodes
 --   node               the registered nodes; one row per incarnation (one run of a process)
 --   fence              the right of a commit writer to write; deleted when its node is removed
---   removed_node       nodes that are declared dead and whose claims are still being released
+--   removed_node       nodes that are being removed: their claims are still being released
 --   crash              processes that died within the last hour
 --   cluster_job        what the cluster does once per period, on any node
 --   lock_report        what locks each node holds, on request

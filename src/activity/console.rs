@@ -43,7 +43,7 @@ impl Console for Stdout {
     fn write_line(&self, line: &str) {
         let line = one_line(line);
         if let Some(writer) = StdoutWriter::of_stdout() {
-            writer.write(&line);
+            writer.enqueue(&line);
         } else {
             emit(&mut std::io::stdout().lock(), format!("{line}\n").as_bytes());
         }
@@ -111,7 +111,9 @@ impl StdoutWriter {
         self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self, line: &str) {
+    /// Adds a line to the buffer. Without room it waits up to [`ROOM_TIMEOUT`]; while lines are dropped it does not wait and
+    /// drops the line.
+    fn enqueue(&self, line: &str) {
         let has_room = |buffer: &Buffer| buffer.waiting.is_empty() || buffer.waiting.len() + line.len() < MAX_BUFFERED;
         let mut buffer = self.buffer();
         if !has_room(&buffer) && buffer.dropped == 0 {
@@ -239,7 +241,7 @@ mod tests {
         let (writer, written) = writer();
         let expected: Vec<u8> = (0..1000).flat_map(|n| format!("line {n}\n").into_bytes()).collect();
         for n in 0..1000 {
-            writer.write(&format!("line {n}"));
+            writer.enqueue(&format!("line {n}"));
         }
         let (mut seen, mut calls) = (Vec::new(), 0);
         while seen.len() < expected.len() {
@@ -258,14 +260,14 @@ mod tests {
     fn a_reader_that_stops_does_not_block_writers() {
         let (writer, written) = writer();
         let line = "x".repeat(MAX_BUFFERED / 4);
-        writer.write(&line);
+        writer.enqueue(&line);
         while !writer.buffer().waiting.is_empty() {
             std::thread::yield_now();
         }
         let began = Instant::now();
         // One write is blocked, with the first line; the buffer has room for three more.
         for _ in 0..19 {
-            writer.write(&line);
+            writer.enqueue(&line);
         }
         assert!(began.elapsed() < ROOM_TIMEOUT * 5, "only the first one waits");
         assert_eq!(writer.buffer().dropped, 16);
@@ -276,14 +278,14 @@ mod tests {
         assert_eq!(rest.len() / line.len(), 3);
         writer.flush(Duration::from_secs(10));
         assert_eq!(writer.buffer().dropped, 0);
-        writer.write("after");
+        writer.enqueue("after");
         assert_eq!(written.recv_timeout(Duration::from_secs(10)).unwrap(), b"after\n");
     }
 
     #[test]
     fn a_line_longer_than_the_buffer_is_written() {
         let (writer, written) = writer();
-        writer.write(&"y".repeat(MAX_BUFFERED * 2));
+        writer.enqueue(&"y".repeat(MAX_BUFFERED * 2));
         assert_eq!(
             written.recv_timeout(Duration::from_secs(10)).unwrap().len(),
             MAX_BUFFERED * 2 + 1

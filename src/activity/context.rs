@@ -118,7 +118,8 @@ impl BookmarkRequest {
         }
     }
 
-    /// Waits for a point in time. One in the past is due at once, but still after the commit.
+    /// Waits for a point in time. One in the past resumes the bookmark right after the commit that creates it. No published
+    /// stimulus resumes it.
     pub fn at(due: DateTime<Utc>, payload: impl Into<Value>) -> Self {
         Self {
             publishable: false,

@@ -20,7 +20,8 @@ const PREFLIGHT_HEADERS: [HeaderName; 2] = [
 /// The schemes of `Authorization` that no browser sends on its own.
 const SCHEMES: [&str; 2] = ["apikey", "bearer"];
 
-fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+/// The value of a header; empty if it is not text, so that it counts as foreign; `None` if it is absent.
+fn text_or_empty<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers
         .get(name)
         .map(|value: &HeaderValue| value.to_str().unwrap_or_default())
@@ -28,9 +29,9 @@ fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
 
 /// Rejects a request that a browser sends for a page of another origin, unless the operator allows that host by name.
 pub(crate) fn reject_cross_site(headers: &HeaderMap, hosts: &AllowedHosts, host: &str) -> Result<(), ApiError> {
-    let foreign = match text(headers, &header::ORIGIN) {
+    let foreign = match text_or_empty(headers, &header::ORIGIN) {
         Some(origin) => !hosts.admits_origin(origin, host),
-        None => text(headers, &FETCH_SITE).is_some_and(|site| site != "same-origin" && site != "none"),
+        None => text_or_empty(headers, &FETCH_SITE).is_some_and(|site| site != "same-origin" && site != "none"),
     };
     if foreign {
         return Err(ApiError::new(
@@ -45,8 +46,8 @@ pub(crate) fn reject_cross_site(headers: &HeaderMap, hosts: &AllowedHosts, host:
 /// Rejects a GET with side effects that an image or a link in a page of another origin could have sent. Precondition:
 /// `reject_cross_site` has checked `Origin`.
 pub(crate) fn reject_forgeable_get(headers: &HeaderMap) -> Result<(), ApiError> {
-    let own_page = text(headers, &FETCH_SITE).is_some_and(|site| site == "same-origin" || site == "none");
-    let credentials = text(headers, &header::AUTHORIZATION).and_then(|text| text.split_once(' '));
+    let own_page = text_or_empty(headers, &FETCH_SITE).is_some_and(|site| site == "same-origin" || site == "none");
+    let credentials = text_or_empty(headers, &header::AUTHORIZATION).and_then(|text| text.split_once(' '));
     let by_program =
         credentials.is_some_and(|(scheme, _)| SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known)));
     let signed =

@@ -92,7 +92,7 @@ impl TakeOver {
         if store_lock::wait_until_free(client, self.liveness(expired).0, Duration::from_millis(1)).await? {
             return self.take_over_ended(client, expired).await;
         }
-        tracing::warn!(incarnation = %expired, "an expired node, which missed its check-ins, is declared dead");
+        tracing::warn!(incarnation = %expired, "an expired node, which missed its check-ins, is removed");
         // It may be stopped in the middle of a commit: the take-over would wait for its fence row.
         removal::terminate(client, expired).await?;
         self.remove(client, expired, RemovalCause::Replaced).await

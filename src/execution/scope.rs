@@ -97,7 +97,7 @@ pub(super) fn defaults(variables: &[Variable]) -> Map<String, Value> {
 }
 
 /// Converts a value to the declared type of its variable. A value that does not fit is kept unchanged: Elsa's variables
-/// accept any value, and definitions rely on it.
+/// accept any value, and definitions rely on it. A value of an undeclared variable is unchanged.
 pub(super) fn convert(value: Value, declared: Option<&Variable>) -> Value {
     let Some(variable) = declared else { return value };
     let to = TypeName::parse(&variable.type_name, variable.is_array);

@@ -100,7 +100,8 @@ pub trait LockProvider: Send + Sync {
     /// dropped anywhere, it leaves nothing locked.
     fn acquire(&self, request: LockRequest, timeout: Duration) -> BoxFuture<'_, Result<LockHandle>>;
 
-    /// Takes the locks if they are free; none if another request holds one or waits for it. Cancellation safe.
+    /// Takes the locks if all are free now; returns `None` if another request holds one or queues for it. Does not queue.
+    /// Cancellation safe.
     fn try_acquire(&self, request: LockRequest) -> BoxFuture<'_, Result<Option<LockHandle>>>;
 
     /// The statistics since the provider was opened, or since it last lost its connection.

@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::clock::DatabaseClock;
 use super::code::{ReleaseCode, WorkKind};
 use super::commit::{Claim, DefinitionRef};
-use super::instance::Life;
+use super::instance::Generation;
 use crate::db::{ANSWER_TIMEOUT, Pool, columns, within};
 use crate::failpoint;
 use crate::id::{
@@ -85,7 +85,7 @@ pub(crate) struct LoadedRow {
     pub(crate) version: InstanceVersion,
     pub(crate) definition: DefinitionRef,
     pub(crate) state: Vec<u8>,
-    pub(crate) life: Life,
+    pub(crate) generation: Generation,
 }
 
 /// The claimed rows of one instance, and the instance.
@@ -350,7 +350,7 @@ pub(crate) async fn claim(
                 version: row.get(at.definition_version),
             },
             state: row.get(at.state),
-            life: Life::begun(row.get(at.created_at)),
+            generation: Generation::of(row.get(at.created_at)),
         });
     }
     found.retain(|_, instance| !instance.rows.is_empty() || !instance.unreadable.is_empty());

@@ -1,4 +1,4 @@
-//! What unit tests of several rooms share: databases, commit writers, and connections that fail when told.
+//! What unit tests of several rooms share: databases, commit writers, and connections that fail on demand.
 //!
 //! Tests of one room import from here, and from their own room, but never from the tests of another one.
 

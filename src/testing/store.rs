@@ -1,4 +1,4 @@
-//! A migrated database, registered incarnations with real commit writers, and bursts that nobody ran.
+//! A migrated database, registered incarnations with real commit writers, and bursts that were not executed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(crate) struct Writer {
     pub(crate) incarnation: Incarnation,
     pub(crate) connector: Connector,
     pub(crate) pool: Pool,
-    /// Its guard is held by whoever counts its references.
+    /// Its guard is an `Arc`, so that a test can count its references.
     pub(crate) commit: CommitWriter<Arc<()>>,
     _tasks: WriterTasks,
 }
@@ -101,7 +101,7 @@ impl Fixture {
         }
     }
 
-    /// A session of somebody else, in our schema.
+    /// Another session, in the schema of the test.
     pub(crate) async fn session(&self) -> Session {
         self.base.open().await.unwrap()
     }
@@ -185,7 +185,7 @@ impl Fixture {
             if waiting > 0 {
                 return;
             }
-            assert!(tokio::time::Instant::now() < deadline, "nobody came to wait for a lock");
+            assert!(tokio::time::Instant::now() < deadline, "no session waits for the lock");
             tokio::task::yield_now().await;
         }
     }

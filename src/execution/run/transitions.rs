@@ -164,12 +164,12 @@ impl BurstRun<'_> {
                 activity_node_id: node.node_id.clone(),
                 activity_type: node.type_name.clone(),
                 activity_instance_id: execution,
-                message: clean(&fault.message),
+                message: storable(&fault.message),
                 exception: exception.clone(),
             });
         }
         let details = EntryDetails {
-            message: Some(clean(&fault.message)),
+            message: Some(storable(&fault.message)),
             payload: Some(exception.clone()),
             ..EntryDetails::default()
         };
@@ -221,25 +221,22 @@ impl BurstRun<'_> {
     }
 }
 
-/// A message that can be stored: without U+0000, at most 4,000 characters.
-fn clean(message: &str) -> String {
-    let mut text: String = message
-        .chars()
-        .filter(|character| *character != '\0')
-        .take(4000)
-        .collect();
-    if text.len() < message.len() {
-        text.push('…');
+/// A text that can be stored: without U+0000, and cut after 4,000 characters, with `…` for the rest.
+fn storable(text: &str) -> String {
+    let mut characters = text.chars().filter(|character| *character != '\0');
+    let mut stored: String = characters.by_ref().take(4000).collect();
+    if characters.next().is_some() {
+        stored.push('…');
     }
-    text
+    stored
 }
 
 fn exception(fault: &Fault) -> Value {
     json!({
         "type": "Fault",
-        "message": clean(&fault.message),
-        "code": clean(&fault.code),
-        "category": clean(&fault.category),
-        "faultType": clean(&fault.fault_type),
+        "message": storable(&fault.message),
+        "code": storable(&fault.code),
+        "category": storable(&fault.category),
+        "faultType": storable(&fault.fault_type),
     })
 }

@@ -217,7 +217,7 @@ impl Table {
             }
             return;
         };
-        let mode = self.next_mode(key);
+        let mode = self.first_queued_mode(key);
         let Some(entry) = self.entries.get_mut(&key) else {
             return;
         };
@@ -343,7 +343,7 @@ impl Table {
     }
 
     fn waiters_removed(&mut self, key: LockKey, now: Instant, completions: &mut Completions) {
-        let mode = self.next_mode(key);
+        let mode = self.first_queued_mode(key);
         let Some(entry) = self.entries.get_mut(&key) else {
             return;
         };
@@ -373,7 +373,7 @@ impl Table {
     }
 
     fn announce(&mut self, key: LockKey) {
-        let mode = self.next_mode(key).unwrap_or(LockMode::Exclusive);
+        let mode = self.first_queued_mode(key).unwrap_or(LockMode::Exclusive);
         if let Some(entry) = self.entries.get_mut(&key) {
             entry.announcement = Announcement::Waiting;
             self.withdrawn.remove(&key);
@@ -382,7 +382,7 @@ impl Table {
     }
 
     /// The mode of the first request in the queue.
-    fn next_mode(&self, key: LockKey) -> Option<LockMode> {
+    fn first_queued_mode(&self, key: LockKey) -> Option<LockMode> {
         let first = self.entries.get(&key)?.queue.first()?;
         let keys = self.requests.get(first)?.request.keys.as_slice();
         keys.iter().find(|(its, _)| *its == key).map(|(_, mode)| *mode)

@@ -51,7 +51,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// The roles that this node really has, for its row: without workers it is no worker.
+    /// The roles to write into the row of the node: `worker` only if `workers` is above 0.
     pub(crate) fn effective_roles(&self) -> Vec<&'static str> {
         let all = [Role::Api, Role::Worker, Role::Scheduler].into_iter();
         let has = |role: &Role| self.roles.contains(role) && (*role != Role::Worker || self.workers > 0);

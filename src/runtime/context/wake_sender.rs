@@ -18,7 +18,7 @@ use crate::wake::{WakeNotification, WakeSubscription, WakeTransport};
 /// How often a node without room notifies the others that there is more work.
 const NO_CAPACITY_PAUSE: Duration = Duration::from_millis(100);
 
-/// A row that is due so soon is not notified: should this node die, others need longer to detect it.
+/// A row that is due so soon is not notified: other nodes detect a crash of this one later than that.
 const IMMINENT: Duration = Duration::from_millis(20);
 
 /// The most rows that are remembered for callers of other nodes. The oldest is forgotten, and its caller reads the row.
@@ -94,7 +94,7 @@ impl WakeSender {
         }
     }
 
-    /// A caller of another node awaits the end of this row.
+    /// Notes that a caller of another node awaits the end of this row: [`Self::work_done`] notifies it.
     pub(crate) fn remember_awaited(&self, work: WorkId) {
         let mut awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);
         if awaited.known.insert(work) {

@@ -15,7 +15,7 @@ use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::replies::PendingReply;
 use crate::runtime::context::request::{Executed, Idempotency, ResumeRequest};
 use crate::runtime::worker::instruction::ResumeBody;
-use crate::store::instance::{self, Life};
+use crate::store::instance::{self, Generation};
 use crate::store::request::{IdempotencyKey, find_request};
 use crate::store::work::{self, AcceptedCancel, AcceptedResume};
 use crate::{Error, Result};
@@ -25,15 +25,19 @@ impl Engine {
     /// resumed before: [`Error::is_conflict`], code `already-resumed`, or `instance-faulted` if the instance has faulted; a
     /// resume that became a dead letter: [`Error::is_dead_lettered`]. The same idempotency key waits for the same outcome.
     pub async fn resume(&self, request: ResumeRequest) -> Result<Executed> {
-        self.resume_of_life(request, None).await
+        self.resume_of_generation(request, None).await
     }
 
-    /// The same, of one life of the id, which several instances may have had.
-    pub(super) async fn resume_of_life(&self, request: ResumeRequest, life: Option<Life>) -> Result<Executed> {
+    /// The same, for one generation of the id: an id can be used again after a delete.
+    pub(super) async fn resume_of_generation(
+        &self,
+        request: ResumeRequest,
+        generation: Option<Generation>,
+    ) -> Result<Executed> {
         let deadline = Instant::now() + self.inner.settings.answer_timeout;
         let node = self.accepting()?;
         let id = request.instance_id.clone();
-        let reply = match self.make_durable(&node, request, life).await? {
+        let reply = match self.make_durable(&node, request, generation).await? {
             AcceptedResume::New(work) => {
                 let reply = node.notifications.replies.register(&id, work);
                 node.work_accepted(Some(&id), Some(work), 1);
@@ -51,14 +55,18 @@ impl Engine {
 
     /// The same without waiting for its burst: returns once the resume is durable.
     pub async fn accept_resume(&self, request: ResumeRequest) -> Result<InstanceId> {
-        self.accept_resume_of_life(request, None).await
+        self.accept_resume_of_generation(request, None).await
     }
 
-    /// The same, of one life of the id.
-    pub(super) async fn accept_resume_of_life(&self, request: ResumeRequest, life: Option<Life>) -> Result<InstanceId> {
+    /// The same, for one generation of the id.
+    pub(super) async fn accept_resume_of_generation(
+        &self,
+        request: ResumeRequest,
+        generation: Option<Generation>,
+    ) -> Result<InstanceId> {
         let node = self.accepting()?;
         let id = request.instance_id.clone();
-        if let AcceptedResume::New(_) = self.make_durable(&node, request, life).await? {
+        if let AcceptedResume::New(_) = self.make_durable(&node, request, generation).await? {
             node.work_accepted(Some(&id), None, 1);
         }
         Ok(id)
@@ -69,43 +77,45 @@ impl Engine {
         &self,
         node: &NodeContext,
         request: ResumeRequest,
-        life: Option<Life>,
+        generation: Option<Generation>,
     ) -> Result<AcceptedResume> {
         self.checked("input", &request.input)?;
         let tenant = &self.inner.tenant;
         let id = request.instance_id;
-        let key = request.idempotency.map(|given| match (life, &request.bookmark_id) {
-            // A token is valid for one bookmark: its keys must not collide with those of other clients.
-            (Some(_), Some(bookmark)) => token_request_key(&id, bookmark, given),
-            _ => request_key("resume", given),
-        });
+        let key = request
+            .idempotency
+            .map(|given| match (generation, &request.bookmark_id) {
+                // A token is valid for one bookmark: its keys must not collide with those of other clients.
+                (Some(_), Some(bookmark)) => token_request_key(&id, bookmark, given),
+                _ => request_key("resume", given),
+            });
         if let Some(key) = &key
             && let Some(before) = find_request(&node.database.pool, tenant, key).await?
         {
             return Ok(AcceptedResume::Existing(before.work));
         }
-        let (bookmark_id, life) = self.bookmark_of(&id, request.bookmark_id, life).await?;
+        let (bookmark_id, generation) = self.bookmark_of(&id, request.bookmark_id, generation).await?;
         let body = to_body(&ResumeBody {
             bookmark_id,
-            life: Some(life),
+            generation: Some(generation),
             input: request.input,
         })?;
         work::accept_resume(&node.database.pool, tenant, &id, &body, key.as_ref()).await
     }
 
-    /// The bookmark to resume, if it still waits, with the life of the id that has it.
+    /// The bookmark to resume, if it still waits, and the generation of its instance.
     pub(super) async fn bookmark_of(
         &self,
         id: &InstanceId,
         wanted: Option<BookmarkId>,
-        life: Option<Life>,
-    ) -> Result<(BookmarkId, Life)> {
+        generation: Option<Generation>,
+    ) -> Result<(BookmarkId, Generation)> {
         let node = self.node()?;
         let Some(waiting) = instance::bookmarks(&node.database.pool, &self.inner.tenant, id).await? else {
             // An unknown instance is another error than one that does not wait yet.
             return Err(self.not_waiting(id).await?);
         };
-        if life.is_some_and(|life| life != waiting.life) {
+        if generation.is_some_and(|generation| generation != waiting.generation) {
             return Err(already_resumed(id));
         }
         let meant = match wanted {
@@ -121,7 +131,7 @@ impl Engine {
             None => waiting.bookmarks.into_iter().next(),
         };
         match meant {
-            Some(bookmark) => Ok((bookmark, waiting.life)),
+            Some(bookmark) => Ok((bookmark, waiting.generation)),
             None => Err(self.not_waiting(id).await?),
         }
     }

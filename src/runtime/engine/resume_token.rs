@@ -18,7 +18,7 @@ use sha2::Sha256;
 use super::Engine;
 use crate::id::{BookmarkId, InstanceId};
 use crate::runtime::context::request::{Executed, Idempotency, ResumeRequest};
-use crate::store::instance::Life;
+use crate::store::instance::Generation;
 use crate::store::token;
 use crate::{Error, Result};
 
@@ -38,9 +38,9 @@ struct Payload {
     tenant: String,
     #[serde(rename = "i")]
     instance: InstanceId,
-    /// The life of the id, which several instances may have had.
+    /// The generation of the instance: an id can be used again after a delete.
     #[serde(rename = "l")]
-    life: Life,
+    generation: Generation,
     #[serde(rename = "b")]
     bookmark: BookmarkId,
     /// Milliseconds since 1970.
@@ -98,7 +98,7 @@ impl Engine {
         bookmark: Option<BookmarkId>,
         lifetime: Option<Duration>,
     ) -> Result<String> {
-        let (bookmark, life) = self.bookmark_of(instance, bookmark, None).await?;
+        let (bookmark, generation) = self.bookmark_of(instance, bookmark, None).await?;
         let expires = match lifetime {
             Some(lifetime) => {
                 let lifetime = i64::try_from(lifetime.as_millis()).unwrap_or(i64::MAX);
@@ -110,7 +110,7 @@ impl Engine {
         let payload = Payload {
             tenant: self.inner.tenant.as_str().to_owned(),
             instance: instance.clone(),
-            life,
+            generation,
             bookmark,
             expires,
         };
@@ -133,8 +133,8 @@ impl Engine {
         input: Map<String, Value>,
         idempotency: Option<Idempotency>,
     ) -> Result<Executed> {
-        let (request, life) = resume_of(token, input, idempotency);
-        self.resume_of_life(request, Some(life)).await
+        let (request, generation) = resume_of(token, input, idempotency);
+        self.resume_of_generation(request, Some(generation)).await
     }
 
     /// The same without waiting for its burst: returns once the resume is durable.
@@ -151,8 +151,8 @@ impl Engine {
         input: Map<String, Value>,
         idempotency: Option<Idempotency>,
     ) -> Result<InstanceId> {
-        let (request, life) = resume_of(token, input, idempotency);
-        self.accept_resume_of_life(request, Some(life)).await
+        let (request, generation) = resume_of(token, input, idempotency);
+        self.accept_resume_of_generation(request, Some(generation)).await
     }
 
     /// Verifies a token, before anything else of a request is read. Errors: as for [`Engine::resume_by_token`].
@@ -196,7 +196,7 @@ fn resume_of(
     GoodToken(payload): GoodToken,
     input: Map<String, Value>,
     idempotency: Option<Idempotency>,
-) -> (ResumeRequest, Life) {
+) -> (ResumeRequest, Generation) {
     tracing::info!(instance = %payload.instance, bookmark = %payload.bookmark, "a resume by token");
     let resume = ResumeRequest {
         instance_id: payload.instance,
@@ -204,7 +204,7 @@ fn resume_of(
         input,
         idempotency,
     };
-    (resume, payload.life)
+    (resume, payload.generation)
 }
 
 fn invalid() -> Error {
@@ -255,7 +255,7 @@ mod tests {
         Payload {
             tenant: String::new(),
             instance: InstanceId::new("i/é"),
-            life: Life::begun(DateTime::default()),
+            generation: Generation::of(DateTime::default()),
             bookmark: BookmarkId::new("b"),
             expires,
         }

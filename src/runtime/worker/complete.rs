@@ -108,7 +108,7 @@ pub(super) async fn release_lost(node: &NodeContext, key: &InstanceKey, outcome:
             release_claims(node, key, &claims, after_database_fault(node, failures)).await;
         }
         CommitOutcome::Fenced => {
-            tracing::warn!(instance = %key.1, "this incarnation was declared dead; the commit of a burst was fenced");
+            tracing::warn!(instance = %key.1, "this incarnation was removed; the commit of a burst was fenced");
             node.lifecycle.stop.cancel();
         }
         CommitOutcome::Unknown => {

@@ -8,7 +8,7 @@ use crate::id::{ActivityId, BookmarkId, StimulusHash};
 use crate::store::claim::ClaimedRow;
 use crate::store::code::WorkKind;
 use crate::store::commit::{Claim, StimulusRow};
-use crate::store::instance::Life;
+use crate::store::instance::Generation;
 use crate::{Error, Result};
 
 /// The body of a start. Statements of the store write it as well: see `event/publish.sql`.
@@ -34,9 +34,9 @@ pub(crate) struct StartBody {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ResumeBody {
     pub(crate) bookmark_id: BookmarkId,
-    /// The life of the id that has the bookmark; absent in rows older than this field.
+    /// The generation of the instance that has the bookmark; absent in rows without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) life: Option<Life>,
+    pub(crate) generation: Option<Generation>,
     #[serde(default)]
     pub(crate) input: Map<String, Value>,
 }
@@ -55,8 +55,8 @@ fn read<T: serde::de::DeserializeOwned>(body: &Value) -> Result<T> {
     T::deserialize(body).map_err(|error| Error::internal("a row of work cannot be read").caused_by(error))
 }
 
-/// The instruction of a claimed row for an instance of this life; none: an instance that begins.
-pub(crate) fn of(row: &ClaimedRow, life: Option<Life>) -> Result<Instruction> {
+/// The instruction of a claimed row for an instance of this generation; `None`: an instance that begins.
+pub(crate) fn of(row: &ClaimedRow, generation: Option<Generation>) -> Result<Instruction> {
     let Some((kind, body)) = &row.instruction else {
         let Claim::Timer(bookmark_id, _) = &row.claim else {
             return Err(Error::internal("a row of work has no instruction"));
@@ -80,9 +80,9 @@ pub(crate) fn of(row: &ClaimedRow, life: Option<Life>) -> Result<Instruction> {
         }
         WorkKind::Resume => {
             let body: ResumeBody = read(body)?;
-            let earlier = body.life.is_some() && body.life != life;
+            let earlier = body.generation.is_some() && body.generation != generation;
             Instruction::Resume {
-                // Bookmark ids repeat in the next life of the id. An empty one matches nothing.
+                // Bookmark ids repeat in the next generation. An empty one matches nothing.
                 bookmark_id: if earlier { BookmarkId::new("") } else { body.bookmark_id },
                 input: body.input,
             }

@@ -31,8 +31,8 @@ const BATCH: usize = 256;
 /// of the workers: the others must be busy meanwhile.
 const GATHERING: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(100));
 
-/// How long a node must have run before it claims an isolated row, which two processes died with: a process that dies sooner
-/// dies of another cause, for which the row would be blamed.
+/// How long a node must have run before it claims an isolated row, one that was claimed at two crashes: a crash soon after the
+/// start has another cause and must not be counted against the row.
 const SETTLED: Duration = Duration::from_secs(10);
 
 /// How often a node that does not support every version polls the whole queue, at most.

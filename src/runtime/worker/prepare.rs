@@ -96,8 +96,8 @@ pub(super) async fn prepare(
     if rows.is_empty() {
         return Ok(None);
     }
-    let life = loaded.as_ref().map(|loaded| loaded.life);
-    let instructions = rows.iter().map(|row| instruction::of(row, life));
+    let generation = loaded.as_ref().map(|loaded| loaded.generation);
+    let instructions = rows.iter().map(|row| instruction::of(row, generation));
     let instructions = instructions.collect::<Result<Vec<_>>>()?;
     let tenant = &locked.key.0;
     let program = node

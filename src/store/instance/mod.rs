@@ -23,10 +23,10 @@ const BOOKMARKS: &str = include_str!("../../../sql/queries/instance/bookmarks.sq
 /// the database's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct Life(i64);
+pub(crate) struct Generation(i64);
 
-impl Life {
-    pub(crate) fn begun(created_at: DateTime<Utc>) -> Self {
+impl Generation {
+    pub(crate) fn of(created_at: DateTime<Utc>) -> Self {
         Self(created_at.timestamp_micros())
     }
 }
@@ -151,7 +151,7 @@ pub(crate) async fn list(pool: &Pool, tenant: &TenantId, filter: &ListFilter<'_>
 /// The open bookmarks of an instance.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenBookmarks {
-    pub(crate) life: Life,
+    pub(crate) generation: Generation,
     pub(crate) bookmarks: Vec<BookmarkId>,
 }
 
@@ -159,7 +159,7 @@ pub(crate) struct OpenBookmarks {
 pub(crate) async fn bookmarks(pool: &Pool, tenant: &TenantId, id: &InstanceId) -> Result<Option<OpenBookmarks>> {
     let row = pool.query_opt(BOOKMARKS, &[&tenant.as_str(), &id.as_str()]).await?;
     Ok(row.map(|row| OpenBookmarks {
-        life: Life::begun(row.get("created_at")),
+        generation: Generation::of(row.get("created_at")),
         bookmarks: row
             .get::<_, Vec<String>>("bookmarks")
             .into_iter()

@@ -53,7 +53,7 @@ impl AcceptTask {
         if retried {
             unknown(missing, error);
         } else if !missing.is_empty() {
-            Box::pin(self.write(missing, true)).await;
+            Box::pin(self.accept_batch(missing, true)).await;
         }
     }
 

@@ -359,7 +359,7 @@ impl AcceptTask {
                 continue;
             }
             let batch = take_batch(&mut backlog);
-            self.write(batch, false).await;
+            self.accept_batch(batch, false).await;
             if let ConnectionSource::Pooled(_, lent) = &mut self.source
                 && let Some(connection) = lent.take()
             {
@@ -368,9 +368,10 @@ impl AcceptTask {
         }
     }
 
-    /// Writes a batch and replies to all its callers. A batch that fails as a whole is halved, so that one bad start fails
-    /// alone. `retried`: an earlier attempt is in doubt.
-    async fn write(&mut self, batch: Vec<Pending>, retried: bool) {
+    /// Writes a batch and replies to each caller. A lone start that lost to a competing one is sent again, one whose strategy
+    /// was not checked is written in the checked form, and a batch in doubt is resolved. Another failing batch is halved, so
+    /// that one bad start fails alone. `retried`: an earlier attempt is in doubt.
+    async fn accept_batch(&mut self, batch: Vec<Pending>, retried: bool) {
         let mut sent = self.send(&batch).await;
         for _ in 0..COMPETING_RETRIES {
             // Lost to a concurrent start, which the next snapshot shows.
@@ -392,7 +393,7 @@ impl AcceptTask {
                 }
                 if !unchecked.is_empty() {
                     self.remember_strategies(&unchecked);
-                    Box::pin(self.write(unchecked, retried)).await;
+                    Box::pin(self.accept_batch(unchecked, retried)).await;
                 }
             }
             Err(error) if doubt::is_in_doubt(&error) || (retried && batch.len() == 1) => {
@@ -401,8 +402,8 @@ impl AcceptTask {
             Err(_) if batch.len() > 1 => {
                 let mut first = batch;
                 let second = first.split_off(first.len() / 2);
-                Box::pin(self.write(first, retried)).await;
-                Box::pin(self.write(second, retried)).await;
+                Box::pin(self.accept_batch(first, retried)).await;
+                Box::pin(self.accept_batch(second, retried)).await;
             }
             Err(error) if error.code() == "duplicate" => {
                 for (_, reply) in batch {
