@@ -1,15 +1,15 @@
 //! When something is due: cron, intervals, points in time, time zones, and misfires.
 //!
 //! This module is pure: it has no clock, no database and no node. The caller passes the database's time to
-//! [`Schedule::due`] and stores the [`FireDecision`]; the same input gives the same decision on every node.
+//! `Schedule::due` and stores the `FireDecision`; the same input gives the same decision on every node.
 //!
 //! # Layout
-//! - `recurrence`: [`Schedule`], how its occurrences are planned, and jitter; `inputs` and `misfire_json`: its JSON;
+//! - `recurrence`: `Schedule`, how its occurrences are planned, and jitter; `inputs` and `misfire_json`: its JSON;
 //!   `parse`: what both share.
-//! - `cron`: [`Cron`], an expression over local times; `cron_field`: its fields; `interval`: [`Interval`].
-//! - `zone`: [`Zone`], a time zone as periods of one offset; `clock_change`: gaps, overlaps and the rules for them;
+//! - `cron`: `Cron`, an expression over local times; `cron_field`: its fields; `interval`: `Interval`.
+//! - `zone`: `Zone`, a time zone as periods of one offset; `clock_change`: gaps, overlaps and the rules for them;
 //!   `occurrence`: the search for the occurrences of an expression in a zone, where daylight saving is decided.
-//! - `policy`: [`Misfire`] and [`OverlapPolicy`]; `due`: what fires now.
+//! - `policy`: `Misfire` and `OverlapPolicy`; `due`: what fires now.
 //! - `similar_names`: the names that a misspelt one may mean.
 //!
 //! # Invariants
