@@ -68,8 +68,8 @@ impl fmt::Debug for LockHandle {
 
 /// A pending request. Dropped before it is ready, it leaves nothing locked and no place in a queue.
 pub(super) struct PendingLock {
-    frontend: Arc<Frontend>,
-    ticket: Option<Ticket>,
+    /// The request in the table, which becomes the handle; none if it was refused at once.
+    entry: Option<(Arc<Frontend>, Ticket)>,
     answer: oneshot::Receiver<bool>,
 }
 
@@ -78,8 +78,7 @@ impl PendingLock {
     pub(super) fn submit(frontend: &Arc<Frontend>, request: KeyRequest, waits: bool) -> Self {
         let (ticket, answer) = frontend.submit(request, waits);
         Self {
-            frontend: Arc::clone(frontend),
-            ticket,
+            entry: ticket.map(|ticket| (Arc::clone(frontend), ticket)),
             answer,
         }
     }
@@ -91,12 +90,12 @@ impl Future for PendingLock {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let answer = Pin::new(&mut self.answer).poll(context);
         answer.map(|answer| {
-            let ticket = self.ticket.take();
+            let entry = self.entry.take();
             let granted =
                 answer.map_err(|_| Error::lost_lock("the connection that holds the locks ended; try again"))?;
-            Ok(ticket.filter(|_| granted).map(|ticket| LockHandle {
+            Ok(entry.filter(|_| granted).map(|(frontend, ticket)| LockHandle {
                 ticket,
-                frontend: Arc::clone(&self.frontend),
+                frontend,
                 token: tokio::sync::OnceCell::new(),
             }))
         })
@@ -105,8 +104,8 @@ impl Future for PendingLock {
 
 impl Drop for PendingLock {
     fn drop(&mut self) {
-        if let Some(ticket) = self.ticket {
-            self.frontend.abandon(ticket);
+        if let Some((frontend, ticket)) = self.entry.take() {
+            frontend.abandon(ticket);
         }
     }
 }
