@@ -33,12 +33,16 @@ impl ResultRows for Option<Row> {
     }
 }
 
-/// The place of a column in a result. Without rows any place will do.
-pub(crate) fn column(result: &(impl ResultRows + ?Sized), name: &str) -> Result<usize> {
-    match find_column(result, name) {
-        None if result.first_row().is_some() => Err(Error::internal(format!("a result has no column {name}"))),
-        place => Ok(place.unwrap_or(0)),
+/// The place of a column in a result. Without rows any place will do. Statements return most columns in the order in
+/// which they are read: `expected` is tried before all others.
+pub(crate) fn column(result: &(impl ResultRows + ?Sized), name: &str, expected: usize) -> Result<usize> {
+    let Some(row) = result.first_row() else {
+        return Ok(0);
+    };
+    if row.columns().get(expected).is_some_and(|column| column.name() == name) {
+        return Ok(expected);
     }
+    find_column(result, name).ok_or_else(|| Error::internal(format!("a result has no column {name}")))
 }
 
 /// The place of a column that only some forms of a statement return.
@@ -63,7 +67,10 @@ macro_rules! columns {
 
         impl $type {
             fn of(result: &(impl crate::db::ResultRows + ?Sized)) -> crate::Result<Self> {
-                Ok(Self { $($name: crate::db::column(result, stringify!($name))?,)+ })
+                let mut places = 0..;
+                Ok(Self {
+                    $($name: crate::db::column(result, stringify!($name), places.next().unwrap_or_default())?,)+
+                })
             }
         }
     };
