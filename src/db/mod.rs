@@ -39,7 +39,7 @@ pub(crate) use notifier::{Notifier, NotifierTask};
 #[cfg(feature = "cli")]
 pub(crate) use password::with_file;
 pub(crate) use pool::{Exclusive, Pool};
-pub(crate) use row::{ResultRows, column, columns, find_column};
+pub(crate) use row::{ResultRows, column, column_near, columns, find_column};
 pub(crate) use schema::SchemaName;
 pub(crate) use settings::DatabaseUrl;
 pub(crate) use sqlstate::{Failure, is_in_doubt, within};

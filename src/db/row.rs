@@ -33,9 +33,14 @@ impl ResultRows for Option<Row> {
     }
 }
 
-/// The place of a column in a result. Without rows any place will do. Statements return most columns in the order in
-/// which they are read: `expected` is tried before all others.
-pub(crate) fn column(result: &(impl ResultRows + ?Sized), name: &str, expected: usize) -> Result<usize> {
+/// The place of a column in a result. Without rows any place will do.
+pub(crate) fn column(result: &(impl ResultRows + ?Sized), name: &str) -> Result<usize> {
+    column_near(result, name, 0)
+}
+
+/// The same for one of several columns. Most are read in the order in which statements return them: the place `expected`
+/// is tried before all others.
+pub(crate) fn column_near(result: &(impl ResultRows + ?Sized), name: &str, expected: usize) -> Result<usize> {
     let Some(row) = result.first_row() else {
         return Ok(0);
     };
@@ -69,7 +74,7 @@ macro_rules! columns {
             fn of(result: &(impl crate::db::ResultRows + ?Sized)) -> crate::Result<Self> {
                 let mut places = 0..;
                 Ok(Self {
-                    $($name: crate::db::column(result, stringify!($name), places.next().unwrap_or_default())?,)+
+                    $($name: crate::db::column_near(result, stringify!($name), places.next().unwrap_or_default())?,)+
                 })
             }
         }
