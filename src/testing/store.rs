@@ -1,5 +1,6 @@
 //! A migrated database, registered incarnations with real commit writers, and bursts that were not executed.
 
+use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,16 +9,21 @@ use tokio::task::JoinHandle;
 use crate::assert_outcome;
 use crate::db::{Connector, DatabaseUrl, Pool, SchemaName, Session, migrate};
 use crate::id::{
-    BurstId, ClaimNo, DefinitionId, Incarnation, InstanceId, InstanceVersion, NodeId, TenantId, VersionId, WorkId,
+    BurstId, ClaimNo, DefinitionId, Incarnation, InstanceId, InstanceVersion, NodeId, StimulusHash, TenantId,
+    VersionId, WorkId,
 };
 use crate::store::commit::WriterTasks;
 use crate::store::commit::{
-    BookmarkRow, Claim, CommitOutcome, CommitReply, CommitRequest, CommitWriter, DefinitionRef, Effects, SendMode,
-    WriterOptions,
+    BookmarkRow, Claim, Commit, CommitOutcome, CommitReply, CommitRequest, CommitWriter, DefinitionRef, Effects,
+    SendMode, WriterOptions,
 };
+use crate::store::dead_letter::{self, DeadLetter, DeadLetterFilter};
+use crate::store::event::NewEvent;
+use crate::store::node::removal::{self, RemovalCause};
 use crate::store::record::{Entry, ExecutionRef, Record};
+use crate::store::request::IdempotencyKey;
 use crate::store::{check, maintenance, node};
-use crate::testing::TestDatabase;
+use crate::testing::{Proxy, TestDatabase};
 
 pub(crate) struct Fixture {
     pub(crate) base: Connector,
@@ -101,9 +107,35 @@ impl Fixture {
         }
     }
 
+    /// A writer whose connections go through a proxy, and the proxy.
+    pub(crate) async fn proxied(&self, options: WriterOptions) -> (Proxy, Writer) {
+        let proxy = Proxy::start(self.server_port()).await;
+        let writer = self.writer_with(&self.through(proxy.port), options).await;
+        (proxy, writer)
+    }
+
     /// Another session, in the schema of the test.
     pub(crate) async fn session(&self) -> Session {
         self.base.open().await.unwrap()
+    }
+
+    /// Another session, with an open transaction that has run this.
+    pub(crate) async fn begin(&self, sql: &str) -> Session {
+        let session = self.session().await;
+        execute(&session, &format!("BEGIN; {sql}")).await;
+        session
+    }
+
+    pub(crate) async fn execute(&self, sql: &str) {
+        execute(&self.admin, sql).await;
+    }
+
+    /// Removes an incarnation, and returns how many of its claims were released.
+    pub(crate) async fn remove(&self, incarnation: Incarnation, cause: RemovalCause) -> u64 {
+        let session = self.session().await;
+        removal::remove(&session.client, incarnation, &NodeId::new("test"), cause)
+            .await
+            .unwrap()
     }
 
     /// Stops whatever updates this instance in the middle of its statement, until the session is rolled back that comes back.
@@ -116,11 +148,8 @@ impl Fixture {
              CREATE TRIGGER pass BEFORE UPDATE ON instance FOR EACH ROW WHEN (OLD.id = '{instance}')
              EXECUTE FUNCTION pass()"
         );
-        self.admin.client.batch_execute(&gate).await.unwrap();
-        let session = self.session().await;
-        let shut = "BEGIN; SELECT 1 FROM gate FOR UPDATE";
-        session.client.batch_execute(shut).await.unwrap();
-        session
+        self.execute(&gate).await;
+        self.begin("SELECT 1 FROM gate FOR UPDATE").await
     }
 
     pub(crate) async fn count(&self, sql: &str) -> i64 {
@@ -177,17 +206,9 @@ impl Fixture {
 
     /// Waits until a statement of another session waits for a lock.
     pub(crate) async fn a_session_waits(&self) {
-        let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
-        loop {
-            let waiting = self
-                .count("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
-                .await;
-            if waiting > 0 {
-                return;
-            }
-            assert!(tokio::time::Instant::now() < deadline, "no session waits for the lock");
-            tokio::task::yield_now().await;
-        }
+        let waiting = "SELECT (count(*) > 0)::int::bigint FROM pg_stat_activity
+                       WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        self.until(1, waiting).await;
     }
 
     /// Every test ends with this.
@@ -197,6 +218,27 @@ impl Fixture {
 }
 
 impl Writer {
+    /// Writes a request that must be committed; a failure names the caller's line.
+    #[track_caller]
+    pub(crate) fn commits(&self, request: CommitRequest) -> impl Future<Output = Commit> {
+        let caller = Location::caller();
+        async move {
+            match self.write(request).await {
+                CommitOutcome::Committed(commit) => commit,
+                outcome => panic!("{outcome:?} of the commit at {caller}"),
+            }
+        }
+    }
+
+    /// The newest dead letters, newest first.
+    pub(crate) async fn dead_letters(&self) -> Vec<DeadLetter> {
+        let all = DeadLetterFilter::default();
+        let (_, found) = dead_letter::list(&self.pool, &TenantId::default(), all, 100, 0)
+            .await
+            .unwrap();
+        found
+    }
+
     pub(crate) async fn write(&self, request: CommitRequest) -> CommitOutcome {
         self.reply(request, Arc::default()).await.outcome
     }
@@ -281,6 +323,37 @@ pub(crate) fn journal_of(mut request: CommitRequest, sequences: &[i64]) -> Commi
     }
     request.effects.record = record.into_row(sequences[0]).unwrap();
     request
+}
+
+/// Makes a burst yield: it continues under a row of work.
+pub(crate) fn yielding(mut request: CommitRequest) -> CommitRequest {
+    (request.effects.status, request.effects.sub_status) = (0, 1);
+    request.effects.continues = true;
+    request
+}
+
+/// The idempotency key of a request with an empty body.
+pub(crate) fn idempotency_key(route: &'static str, key: &str) -> IdempotencyKey {
+    IdempotencyKey {
+        route,
+        key: key.to_owned(),
+        fingerprint: vec![0; 32],
+    }
+}
+
+/// An event without a target, under a key of its own.
+pub(crate) fn event(key: &str, hash: u8) -> NewEvent {
+    NewEvent {
+        tenant: TenantId::default(),
+        request: idempotency_key("event", key),
+        hash: StimulusHash([hash; 32]),
+        name: "Elsa.Event".to_owned(),
+        payload: None,
+        correlation_id: None,
+        instance: None,
+        activity_execution_id: None,
+        lifetime: Duration::from_secs(60),
+    }
 }
 
 /// Sends a request, and does not wait for what is said of it.

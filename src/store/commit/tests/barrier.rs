@@ -4,45 +4,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::assert_outcome;
-use crate::id::{NodeId, StimulusHash, TenantId};
+use crate::id::{NodeId, StimulusHash};
 use crate::store::commit::{CommitOutcome, WriterOptions};
-use crate::store::event::{self, NewEvent};
+use crate::store::event;
 use crate::store::node::removal::{self, RemovalCause};
-use crate::store::request::IdempotencyKey;
-use crate::testing::store::{Fixture, burst, journal, waiting};
-
-fn event(hash: u8, key: &str) -> NewEvent {
-    NewEvent {
-        tenant: TenantId::default(),
-        request: IdempotencyKey {
-            route: "event",
-            key: key.to_owned(),
-            fingerprint: vec![0; 32],
-        },
-        hash: StimulusHash([hash; 32]),
-        name: "Elsa.Event".to_owned(),
-        payload: None,
-        correlation_id: None,
-        instance: None,
-        activity_execution_id: None,
-        lifetime: Duration::from_secs(60),
-    }
-}
+use crate::testing::store::{Fixture, burst, event, execute, journal, spawn, waiting};
 
 #[tokio::test]
 async fn a_removal_waits_for_the_commit_in_flight_and_refuses_the_next() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
-    assert_outcome!(
-        writer.write(waiting(burst("i", None), "b", 7)).await,
-        CommitOutcome::Committed(_)
-    );
+    writer.commits(waiting(burst("i", None), "b", 7)).await;
     // The commit stops with its fence row locked.
     let blocker = fixture.stop_at("i").await;
-    let in_flight = tokio::spawn({
-        let writer = Arc::clone(&writer);
-        async move { writer.write(journal(waiting(burst("i", Some(1)), "b2", 8), 1)).await }
-    });
+    let in_flight = spawn(&writer, journal(waiting(burst("i", Some(1)), "b2", 8), 1));
     fixture.a_session_waits().await;
     let removing = fixture.session().await;
     let fence = tokio::spawn(async move {
@@ -66,19 +41,13 @@ async fn a_removal_waits_for_the_commit_in_flight_and_refuses_the_next() {
 async fn an_event_and_its_bookmark_never_miss_each_other_when_the_wait_comes_first() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
-    assert_outcome!(
-        writer.write(waiting(burst("i", None), "b", 7)).await,
-        CommitOutcome::Committed(_)
-    );
+    writer.commits(waiting(burst("i", None), "b", 7)).await;
     let blocker = fixture.stop_at("i").await;
-    let begins_to_wait = tokio::spawn({
-        let writer = Arc::clone(&writer);
-        async move { writer.write(waiting(burst("i", Some(1)), "b9", 9)).await }
-    });
+    let begins_to_wait = spawn(&writer, waiting(burst("i", Some(1)), "b9", 9));
     fixture.a_session_waits().await;
     let publishes = tokio::spawn({
         let (pool, class) = (writer.pool.clone(), fixture.base.schema().lock_class());
-        async move { event::publish(&pool, class, &event(9, "k")).await.unwrap() }
+        async move { event::publish(&pool, class, &event("k", 9)).await.unwrap() }
     });
     // The publisher must wait for the commit before it searches for bookmarks.
     let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
@@ -124,13 +93,10 @@ async fn an_event_and_its_bookmark_never_miss_each_other_when_the_event_comes_fi
         )
         .await
         .unwrap();
-    let begins_to_wait = tokio::spawn({
-        let writer = Arc::clone(&writer);
-        async move { writer.write(waiting(burst("i", None), "b", 9)).await }
-    });
+    let begins_to_wait = spawn(&writer, waiting(burst("i", None), "b", 9));
     // It goes to the contended lane; a burst that needs no such key is not delayed meanwhile.
     fixture.a_session_waits().await;
-    assert_outcome!(writer.write(burst("other", None)).await, CommitOutcome::Committed(_));
+    writer.commits(burst("other", None)).await;
     publisher.client.batch_execute("COMMIT").await.unwrap();
     assert_outcome!(begins_to_wait.await.unwrap(), CommitOutcome::Committed(_));
     assert_eq!(fixture.count("SELECT count(*) FROM inbox").await, 0);
@@ -142,16 +108,13 @@ async fn an_event_and_its_bookmark_never_miss_each_other_when_the_event_comes_fi
 async fn one_event_key_fans_out_once() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
-    assert_outcome!(
-        writer.write(waiting(burst("i", None), "b", 9)).await,
-        CommitOutcome::Committed(_)
-    );
+    writer.commits(waiting(burst("i", None), "b", 9)).await;
     let class = fixture.base.schema().lock_class();
     let mut tasks = Vec::new();
     for _ in 0..8 {
         let pool = writer.pool.clone();
         tasks.push(tokio::spawn(async move {
-            event::publish(&pool, class, &event(9, "same")).await.unwrap().resumed
+            event::publish(&pool, class, &event("same", 9)).await.unwrap().resumed
         }));
     }
     let mut resumed = 0;
@@ -159,7 +122,7 @@ async fn one_event_key_fans_out_once() {
         resumed += task.await.unwrap();
     }
     assert_eq!(resumed, 1);
-    let mut other = event(9, "same");
+    let mut other = event("same", 9);
     other.request.fingerprint = vec![1; 32];
     let error = event::publish(&writer.pool, class, &other).await.unwrap_err();
     assert!(error.is_unprocessable(), "{error}");
@@ -171,17 +134,9 @@ async fn one_locked_instance_does_not_stall_its_batch() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
     for instance in ["a", "b", "c"] {
-        assert_outcome!(
-            writer.write(waiting(burst(instance, None), "b", 7)).await,
-            CommitOutcome::Committed(_)
-        );
+        writer.commits(waiting(burst(instance, None), "b", 7)).await;
     }
-    let blocker = fixture.session().await;
-    blocker
-        .client
-        .batch_execute("BEGIN; SELECT 1 FROM instance WHERE id = 'b' FOR UPDATE")
-        .await
-        .unwrap();
+    let blocker = fixture.begin("SELECT 1 FROM instance WHERE id = 'b' FOR UPDATE").await;
     let write = |instance: &'static str| {
         let writer = Arc::clone(&writer);
         tokio::spawn(async move { writer.write(waiting(burst(instance, Some(1)), "b2", 8)).await })
@@ -199,20 +154,9 @@ async fn one_locked_instance_does_not_stall_its_batch() {
 async fn a_contended_request_gets_the_outcome_that_caused_its_loss() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
-    assert_outcome!(
-        writer.write(waiting(burst("i", None), "b", 7)).await,
-        CommitOutcome::Committed(_)
-    );
-    let holder = fixture.session().await;
-    holder
-        .client
-        .batch_execute("BEGIN; UPDATE instance SET version = version + 1")
-        .await
-        .unwrap();
-    let loses = tokio::spawn({
-        let writer = Arc::clone(&writer);
-        async move { writer.write(waiting(burst("i", Some(1)), "b2", 8)).await }
-    });
+    writer.commits(waiting(burst("i", None), "b", 7)).await;
+    let holder = fixture.begin("UPDATE instance SET version = version + 1").await;
+    let loses = spawn(&writer, waiting(burst("i", Some(1)), "b2", 8));
     fixture.a_session_waits().await;
     holder.client.batch_execute("COMMIT").await.unwrap();
     assert_outcome!(loses.await.unwrap(), CommitOutcome::VersionConflict);
@@ -227,16 +171,8 @@ async fn a_row_that_stays_locked_ends_a_request_as_busy() {
         ..WriterOptions::default()
     };
     let writer = fixture.writer_with(&fixture.base, options).await;
-    assert_outcome!(
-        writer.write(waiting(burst("i", None), "b", 7)).await,
-        CommitOutcome::Committed(_)
-    );
-    let blocker = fixture.session().await;
-    blocker
-        .client
-        .batch_execute("BEGIN; SELECT 1 FROM instance FOR UPDATE")
-        .await
-        .unwrap();
+    writer.commits(waiting(burst("i", None), "b", 7)).await;
+    let _blocker = fixture.begin("SELECT 1 FROM instance FOR UPDATE").await;
     assert_outcome!(
         writer.write(waiting(burst("i", Some(1)), "b2", 8)).await,
         CommitOutcome::Busy
@@ -272,10 +208,7 @@ async fn two_writers_over_the_same_instances_neither_deadlock_nor_lose_an_answer
     let one = Arc::new(fixture.writer().await);
     let two = Arc::new(fixture.writer().await);
     for n in 0..20 {
-        assert_outcome!(
-            one.write(waiting(burst(&format!("i{n:02}"), None), "b", n)).await,
-            CommitOutcome::Committed(_)
-        );
+        one.commits(waiting(burst(&format!("i{n:02}"), None), "b", n)).await;
     }
     let mut tasks = Vec::new();
     for n in 0..40u8 {
@@ -305,19 +238,11 @@ async fn two_writers_over_the_same_instances_neither_deadlock_nor_lose_an_answer
 async fn claims_locked_by_a_dying_commit_are_found_by_the_next_sweep() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
-    assert_outcome!(
-        writer.write(waiting(burst("i", None), "b", 7)).await,
-        CommitOutcome::Committed(_)
-    );
+    writer.commits(waiting(burst("i", None), "b", 7)).await;
     for _ in 0..3 {
         fixture.claimed_work("i", writer.incarnation).await;
     }
-    let dying = fixture.session().await;
-    dying
-        .client
-        .batch_execute("BEGIN; SELECT 1 FROM work ORDER BY id LIMIT 1 FOR UPDATE")
-        .await
-        .unwrap();
+    let dying = fixture.begin("SELECT 1 FROM work ORDER BY id LIMIT 1 FOR UPDATE").await;
     let session = fixture.session().await;
     let incarnation = writer.incarnation;
     let removal = tokio::spawn(async move {
@@ -349,17 +274,10 @@ async fn claims_locked_by_a_dying_commit_are_found_by_the_next_sweep() {
 async fn an_incarnation_stopped_in_the_middle_of_a_commit_is_ended_first() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
-    assert_outcome!(
-        writer.write(waiting(burst("i", None), "b", 7)).await,
-        CommitOutcome::Committed(_)
-    );
+    writer.commits(waiting(burst("i", None), "b", 7)).await;
     // A session of that incarnation that holds its fence row and never continues.
     let stopped = writer.connector.open().await.unwrap();
-    stopped
-        .client
-        .batch_execute("BEGIN; SELECT 1 FROM fence WHERE writer = 0 FOR KEY SHARE")
-        .await
-        .unwrap();
+    execute(&stopped, "BEGIN; SELECT 1 FROM fence WHERE writer = 0 FOR KEY SHARE").await;
     let session = fixture.session().await;
     session.client.batch_execute("SET lock_timeout = 200").await.unwrap();
     removal::remove(
@@ -391,19 +309,14 @@ async fn only_removed_or_expired_incarnations_can_be_terminated() {
         .unwrap()
         .get(0);
     assert_eq!(ended, 0);
-    assert_outcome!(writer.write(burst("i", None)).await, CommitOutcome::Committed(_));
+    writer.commits(burst("i", None)).await;
 }
 
 #[tokio::test]
 async fn a_node_that_registers_during_the_sweep_for_orphans_keeps_its_claims() {
     let fixture = Fixture::new().await;
     let unregistered = fixture.writer().await;
-    fixture
-        .admin
-        .client
-        .batch_execute("DELETE FROM fence; DELETE FROM node")
-        .await
-        .unwrap();
+    fixture.execute("DELETE FROM fence; DELETE FROM node").await;
     let starts =
         "INSERT INTO work (tenant_id, instance_id, kind, body, claimed_by, claim_no) VALUES ('', $1, 0, '{}', $2, 1)";
     fixture

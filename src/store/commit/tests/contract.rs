@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use crate::assert_outcome;
-use crate::id::{BookmarkId, ClaimNo, InstanceVersion, NodeId};
+use crate::id::{BookmarkId, ClaimNo, InstanceVersion};
 use crate::store::commit::{Claim, Commit, CommitOutcome, SendMode, StimulusRow, WriterOptions};
-use crate::store::node::removal::{self, RemovalCause};
-use crate::testing::Proxy;
-use crate::testing::store::{Fixture, burst, journal, waiting};
+use crate::store::node::removal::RemovalCause;
+use crate::testing::store::{Fixture, burst, journal, waiting, yielding};
 
 /// Runs each of these as two tests, one for each [`SendMode`].
 macro_rules! both_ways {
@@ -52,22 +51,10 @@ async fn a_burst_is_written_whole_and_its_version_grows(send: SendMode) {
     let fixture = Fixture::new().await;
     let writer = fixture.sending(send).await;
     let first = waiting(journal(burst("i", None), 1), "b", 7);
-    assert_outcome!(
-        writer.write(first).await,
-        CommitOutcome::Committed(Commit {
-            version: InstanceVersion(1),
-            ..
-        })
-    );
+    assert_eq!(writer.commits(first).await.version, InstanceVersion(1));
     let mut second = journal(burst("i", Some(1)), 2);
     second.effects.bookmarks_burned = vec![BookmarkId::new("b")];
-    assert_outcome!(
-        writer.write(second).await,
-        CommitOutcome::Committed(Commit {
-            version: InstanceVersion(2),
-            ..
-        })
-    );
+    assert_eq!(writer.commits(second).await.version, InstanceVersion(2));
     assert_eq!(fixture.count("SELECT count(*) FROM journal").await, 2);
     assert_eq!(fixture.count("SELECT count(*) FROM bookmark").await, 0);
     fixture.is_sound().await;
@@ -76,10 +63,7 @@ async fn a_burst_is_written_whole_and_its_version_grows(send: SendMode) {
 async fn an_old_version_changes_nothing(send: SendMode) {
     let fixture = Fixture::new().await;
     let writer = fixture.sending(send).await;
-    assert_outcome!(
-        writer.write(waiting(burst("i", None), "b", 7)).await,
-        CommitOutcome::Committed(_)
-    );
+    writer.commits(waiting(burst("i", None), "b", 7)).await;
     let mut stale = journal(burst("i", Some(9)), 5);
     stale.effects.bookmarks_burned = vec![BookmarkId::new("b")];
     assert_outcome!(writer.write(stale).await, CommitOutcome::VersionConflict);
@@ -95,10 +79,7 @@ async fn an_old_version_changes_nothing(send: SendMode) {
 async fn a_lost_claim_loses_the_whole_burst(send: SendMode) {
     let fixture = Fixture::new().await;
     let writer = fixture.sending(send).await;
-    assert_outcome!(
-        writer.write(waiting(burst("i", None), "b", 7)).await,
-        CommitOutcome::Committed(_)
-    );
+    writer.commits(waiting(burst("i", None), "b", 7)).await;
     let good = fixture.claimed_work("i", writer.incarnation).await;
     let Claim::Work(id, _) = fixture.claimed_work("i", writer.incarnation).await else {
         unreachable!()
@@ -114,7 +95,7 @@ async fn a_lost_claim_loses_the_whole_burst(send: SendMode) {
     assert_eq!(fixture.count("SELECT count(*) FROM journal").await, 0);
     let mut request = waiting(journal(burst("i", Some(1)), 1), "b2", 8);
     request.claims = vec![good, Claim::Work(id, ClaimNo(1))];
-    assert_outcome!(writer.write(request).await, CommitOutcome::Committed(_));
+    writer.commits(request).await;
     assert_eq!(fixture.count("SELECT count(*) FROM work").await, 0);
     fixture.is_sound().await;
 }
@@ -122,19 +103,8 @@ async fn a_lost_claim_loses_the_whole_burst(send: SendMode) {
 async fn a_removed_incarnation_writes_nothing_more(send: SendMode) {
     let fixture = Fixture::new().await;
     let writer = fixture.sending(send).await;
-    assert_outcome!(
-        writer.write(waiting(burst("i", None), "b", 7)).await,
-        CommitOutcome::Committed(_)
-    );
-    let session = fixture.session().await;
-    removal::remove(
-        &session.client,
-        writer.incarnation,
-        &NodeId::new("test"),
-        RemovalCause::Died,
-    )
-    .await
-    .unwrap();
+    writer.commits(waiting(burst("i", None), "b", 7)).await;
+    fixture.remove(writer.incarnation, RemovalCause::Died).await;
     assert_outcome!(
         writer.write(journal(burst("i", Some(1)), 1)).await,
         CommitOutcome::Fenced
@@ -170,20 +140,12 @@ async fn one_bad_row_hurts_only_its_own_burst(send: SendMode) {
 
 async fn a_commit_whose_answer_was_lost_is_found_and_not_repeated(send: SendMode) {
     let fixture = Fixture::new().await;
-    let proxy = Proxy::start(fixture.server_port()).await;
-    let writer = fixture
-        .writer_with(
-            &fixture.through(proxy.port),
-            WriterOptions {
-                send,
-                ..WriterOptions::default()
-            },
-        )
-        .await;
-    assert_outcome!(
-        writer.write(journal(waiting(burst("i", None), "b", 7), 1)).await,
-        CommitOutcome::Committed(_)
-    );
+    let options = WriterOptions {
+        send,
+        ..WriterOptions::default()
+    };
+    let (proxy, writer) = fixture.proxied(options).await;
+    writer.commits(journal(waiting(burst("i", None), "b", 7), 1)).await;
     let mut request = journal(waiting(burst("i", Some(1)), "b2", 8), 2);
     request.claims = vec![fixture.claimed_work("i", writer.incarnation).await];
     request.effects.continues = true;
@@ -204,47 +166,30 @@ async fn a_commit_whose_answer_was_lost_is_found_and_not_repeated(send: SendMode
 
     // The same for an instance that is new, with a waiting bookmark (a pipeline of several statements).
     proxy.lose_commit(send);
-    assert_outcome!(
-        writer.write(waiting(burst("new", None), "b", 9)).await,
-        CommitOutcome::Committed(_)
-    );
+    writer.commits(waiting(burst("new", None), "b", 9)).await;
     assert_eq!(fixture.version("new").await, Some(1));
     fixture.is_sound().await;
 }
 
 async fn a_commit_in_doubt_of_a_removed_incarnation_is_still_found(send: SendMode) {
     let fixture = Fixture::new().await;
-    let proxy = Proxy::start(fixture.server_port()).await;
-    let writer = fixture
-        .writer_with(
-            &fixture.through(proxy.port),
-            WriterOptions {
-                send,
-                ..WriterOptions::default()
-            },
-        )
-        .await;
-    assert_outcome!(
-        writer.write(waiting(burst("i", None), "b", 7)).await,
-        CommitOutcome::Committed(_)
-    );
+    let options = WriterOptions {
+        send,
+        ..WriterOptions::default()
+    };
+    let (proxy, writer) = fixture.proxied(options).await;
+    writer.commits(waiting(burst("i", None), "b", 7)).await;
     // The incarnation is removed with the commit, before it can be classified.
     fixture
-        .admin
-        .client
-        .batch_execute(
+        .execute(
             "CREATE FUNCTION remove_now() RETURNS trigger LANGUAGE plpgsql AS
              'BEGIN DELETE FROM fence; DELETE FROM node; RETURN NULL; END';
              CREATE CONSTRAINT TRIGGER remove_now AFTER UPDATE ON instance DEFERRABLE INITIALLY DEFERRED
              FOR EACH ROW EXECUTE FUNCTION remove_now()",
         )
-        .await
-        .unwrap();
+        .await;
     proxy.lose_commit(send);
-    assert_outcome!(
-        writer.write(waiting(burst("i", Some(1)), "b2", 7)).await,
-        CommitOutcome::Committed(_)
-    );
+    writer.commits(waiting(burst("i", Some(1)), "b2", 7)).await;
     assert_outcome!(
         writer.write(waiting(burst("i", Some(2)), "b3", 7)).await,
         CommitOutcome::Fenced
@@ -254,31 +199,23 @@ async fn a_commit_in_doubt_of_a_removed_incarnation_is_still_found(send: SendMod
 
 async fn an_instance_deleted_while_in_doubt_is_unknown(send: SendMode) {
     let fixture = Fixture::new().await;
-    let proxy = Proxy::start(fixture.server_port()).await;
-    let writer = fixture
-        .writer_with(
-            &fixture.through(proxy.port),
-            WriterOptions {
-                send,
-                ..WriterOptions::default()
-            },
-        )
-        .await;
+    let options = WriterOptions {
+        send,
+        ..WriterOptions::default()
+    };
+    let (proxy, writer) = fixture.proxied(options).await;
     // The second also has the statement prepared, so that the next answer is that of a commit.
     for expected in [None, Some(1)] {
-        assert_outcome!(writer.write(burst("i", expected)).await, CommitOutcome::Committed(_));
+        writer.commits(burst("i", expected)).await;
     }
     fixture
-        .admin
-        .client
-        .batch_execute(
+        .execute(
             "CREATE FUNCTION vanish() RETURNS trigger LANGUAGE plpgsql AS
              'BEGIN DELETE FROM instance WHERE id = NEW.id; RETURN NULL; END';
              CREATE CONSTRAINT TRIGGER vanish AFTER UPDATE ON instance DEFERRABLE INITIALLY DEFERRED
              FOR EACH ROW EXECUTE FUNCTION vanish()",
         )
-        .await
-        .unwrap();
+        .await;
     proxy.lose_answer(send);
     assert_outcome!(writer.write(burst("i", Some(2))).await, CommitOutcome::Unknown);
     fixture.is_sound().await;
@@ -297,16 +234,13 @@ async fn the_inbox_gives_each_stimulus_to_one_bookmark(send: SendMode) {
             lifetime: 60_000_000,
         });
     }
-    assert_outcome!(writer.write(request).await, CommitOutcome::Committed(_));
+    writer.commits(request).await;
     assert_eq!(fixture.count("SELECT count(*) FROM inbox").await, 2);
     // Another instance: they are targeted at the first one.
-    assert_outcome!(
-        writer.write(waiting(burst("j", None), "b", 9)).await,
-        CommitOutcome::Committed(_)
-    );
+    writer.commits(waiting(burst("j", None), "b", 9)).await;
     assert_eq!(fixture.count("SELECT count(*) FROM inbox").await, 2);
     let three = waiting(waiting(waiting(burst("i", Some(1)), "b1", 9), "b2", 9), "b3", 9);
-    assert_outcome!(writer.write(three).await, CommitOutcome::Committed(_));
+    writer.commits(three).await;
     assert_eq!(fixture.count("SELECT count(*) FROM inbox").await, 0);
     assert_eq!(
         fixture
@@ -321,39 +255,26 @@ async fn a_yielded_burst_continues_under_the_row_that_it_claimed(send: SendMode)
     let fixture = Fixture::new().await;
     let writer = fixture.sending(send).await;
     let claim = fixture.claimed_work("i", writer.incarnation).await;
-    let session = fixture.session().await;
-    session
-        .client
-        .execute("UPDATE work SET crashes = 1, failures = 3", &[])
-        .await
-        .unwrap();
+    fixture.execute("UPDATE work SET crashes = 1, failures = 3").await;
     for (expected, asks, waits) in [
         (None, false, false),
         (Some(1), true, false),
         (Some(2), false, false),
         (Some(3), true, true),
     ] {
-        let mut request = burst("i", expected);
-        (
-            request.effects.status,
-            request.effects.sub_status,
-            request.effects.continues,
-        ) = (0, 1, true);
+        let mut request = yielding(burst("i", expected));
         request.effects.reads_pending_work = asks;
         request.claims = vec![claim.clone()];
         if expected == Some(2) {
             let others = "INSERT INTO work (tenant_id, instance_id, kind, body) VALUES ('', 'i', 1, '{}')";
-            session.client.batch_execute(others).await.unwrap();
+            fixture.execute(others).await;
         }
-        let CommitOutcome::Committed(Commit {
-            continued,
-            has_pending_work,
-            ..
-        }) = writer.write(request).await
-        else {
-            panic!()
-        };
-        assert_eq!((continued, has_pending_work), (None, waits), "no other row was made");
+        let commit = writer.commits(request).await;
+        assert_eq!(
+            (commit.continued, commit.has_pending_work),
+            (None, waits),
+            "no other row was made"
+        );
         let is = "SELECT count(*) FROM work WHERE kind = 4 AND claimed_by IS NOT NULL AND failures = 0 AND crashes = 0";
         assert_eq!(
             fixture.count(is).await,
@@ -367,10 +288,7 @@ async fn a_yielded_burst_continues_under_the_row_that_it_claimed(send: SendMode)
     assert_eq!(fixture.count(indexed).await, 0, "no index holds a changed column");
     let mut last = burst("i", Some(4));
     last.claims = vec![claim];
-    assert_outcome!(
-        writer.write(last).await,
-        CommitOutcome::Committed(Commit { continued: None, .. })
-    );
+    assert_eq!(writer.commits(last).await.continued, None);
     assert_eq!(fixture.count("SELECT count(*) FROM work").await, 1, "the other one");
     fixture.is_sound().await;
 }
@@ -378,24 +296,10 @@ async fn a_yielded_burst_continues_under_the_row_that_it_claimed(send: SendMode)
 async fn a_yielded_burst_continues_under_a_new_claimed_row(send: SendMode) {
     let fixture = Fixture::new().await;
     let writer = fixture.sending(send).await;
-    let mut request = burst("i", None);
-    (
-        request.effects.status,
-        request.effects.sub_status,
-        request.effects.continues,
-    ) = (0, 1, true);
-    let CommitOutcome::Committed(Commit {
-        continued: Some(work), ..
-    }) = writer.write(request).await
-    else {
-        panic!()
-    };
+    let work = writer.commits(yielding(burst("i", None))).await.continued.unwrap();
     let mut request = burst("i", Some(1));
     request.claims = vec![Claim::Work(work, ClaimNo(1))];
-    assert_outcome!(
-        writer.write(request).await,
-        CommitOutcome::Committed(Commit { continued: None, .. })
-    );
+    assert_eq!(writer.commits(request).await.continued, None);
     assert_eq!(fixture.count("SELECT count(*) FROM work").await, 0);
     fixture.is_sound().await;
 }

@@ -4,11 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::assert_outcome;
-use crate::id::TenantId;
-use crate::store::commit::{CommitOutcome, StimulusHash};
-use crate::store::event::{self, NewEvent};
-use crate::store::request::IdempotencyKey;
-use crate::testing::store::{Fixture, burst, journal};
+use crate::store::commit::CommitOutcome;
+use crate::store::event;
+use crate::testing::store::{Fixture, burst, event, journal, spawn};
 
 /// Makes the server refuse writes to this table, and counts the attempts.
 async fn demote(fixture: &Fixture, table: &str) {
@@ -20,12 +18,12 @@ async fn demote(fixture: &Fixture, table: &str) {
          END $$;
          CREATE TRIGGER refuse BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION refuse()"
     );
-    fixture.admin.client.batch_execute(&demote).await.unwrap();
+    fixture.execute(&demote).await;
 }
 
 async fn promote(fixture: &Fixture, table: &str) {
     let promote = format!("DROP TRIGGER refuse ON {table}");
-    fixture.admin.client.batch_execute(&promote).await.unwrap();
+    fixture.execute(&promote).await;
 }
 
 #[tokio::test]
@@ -35,10 +33,7 @@ async fn a_burst_is_sent_again_until_a_server_takes_it_and_not_in_a_storm() {
     let writer = Arc::new(fixture.writer().await);
     demote(&fixture, "instance").await;
     let began = Instant::now();
-    let sent = tokio::spawn({
-        let writer = Arc::clone(&writer);
-        async move { writer.write(journal(burst("i", None), 1)).await }
-    });
+    let sent = spawn(&writer, journal(burst("i", None), 1));
     while fixture.count("SELECT last_value FROM refused").await < TRIES {
         assert!(!sent.is_finished(), "{:?}", sent.await);
         assert!(began.elapsed() < Duration::from_secs(30), "it is not sent again");
@@ -58,21 +53,7 @@ async fn an_event_that_was_not_taken_can_be_tried_again() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     let class = fixture.base.schema().lock_class();
-    let event = NewEvent {
-        tenant: TenantId::default(),
-        request: IdempotencyKey {
-            route: "event",
-            key: "k".to_owned(),
-            fingerprint: vec![0; 32],
-        },
-        hash: StimulusHash([9; 32]),
-        name: "Elsa.Event".to_owned(),
-        payload: None,
-        correlation_id: None,
-        instance: None,
-        activity_execution_id: None,
-        lifetime: Duration::from_secs(60),
-    };
+    let event = event("k", 9);
     demote(&fixture, "idempotency_key").await;
     let error = event::publish(&writer.pool, class, &event).await.unwrap_err();
     assert_eq!((error.code(), error.is_unavailable()), ("database-read-only", true));

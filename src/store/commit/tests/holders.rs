@@ -16,7 +16,7 @@ const FREES: &str = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM 
 
 async fn holds(fixture: &Fixture, instance: &str) {
     let row = format!("INSERT INTO activation SELECT '', sha256('{instance}'), '{instance}', true, 1, 'strict', NULL");
-    execute(&fixture.admin, &row).await;
+    fixture.execute(&row).await;
 }
 
 /// A start that ends in its first burst.
@@ -33,16 +33,16 @@ async fn ends(fixture: &Fixture, writer: &Writer, instance: &str, strict: bool) 
 async fn instances_without_holders_stay_single_claim_beside_holders() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
-    execute(&fixture.admin, COUNTS).await;
+    fixture.execute(COUNTS).await;
     holds(&fixture, "lasting").await;
     for n in 0..5 {
         let request = ends(&fixture, &writer, &format!("plain{n}"), false).await;
-        assert_outcome!(writer.write(request).await, CommitOutcome::Committed(_));
+        writer.commits(request).await;
     }
     assert_eq!(fixture.count(FREES).await, 0, "they were written in the slower form");
     holds(&fixture, "one").await;
     let request = ends(&fixture, &writer, "one", true).await;
-    assert_outcome!(writer.write(request).await, CommitOutcome::Committed(_));
+    writer.commits(request).await;
     assert_eq!(fixture.count(FREES).await, 1);
     let left = "SELECT count(*) FROM activation WHERE instance_id = 'one'";
     assert_eq!(fixture.count(left).await, 0);
@@ -71,6 +71,6 @@ async fn instances_without_holders_stay_single_claim_beside_holders() {
         1,
         "the single claims were not written together"
     );
-    execute(&fixture.admin, "DELETE FROM activation").await;
+    fixture.execute("DELETE FROM activation").await;
     fixture.is_sound().await;
 }

@@ -5,18 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::task::JoinHandle;
 
 use crate::assert_outcome;
-use crate::db::Session;
 use crate::id::{InstanceId, StimulusHash, TenantId};
 use crate::store::commit::{CommitOutcome, CommitRequest, WaitingBookmark};
 use crate::store::dead_letter::stimulus;
-use crate::store::dead_letter::{self, DeadLetterFilter};
 use crate::store::event::{self, Fanout, NewEvent};
 use crate::store::maintenance;
-use crate::store::request::IdempotencyKey;
-use crate::testing::store::{Fixture, Writer, burst, waiting};
+use crate::testing::store::{self, Fixture, Writer, burst, spawn, waiting};
 
 const HASH: u8 = 9;
 const LIFETIME: Duration = Duration::from_secs(60);
@@ -24,19 +20,9 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 
 fn event(key: &str) -> NewEvent {
     NewEvent {
-        tenant: TenantId::default(),
-        request: IdempotencyKey {
-            route: "event",
-            key: key.to_owned(),
-            fingerprint: vec![0; 32],
-        },
-        hash: StimulusHash([HASH; 32]),
-        name: "Elsa.Event".to_owned(),
         payload: Some(json!({"said": key})),
-        correlation_id: None,
-        instance: None,
-        activity_execution_id: None,
         lifetime: LIFETIME,
+        ..store::event(key, HASH)
     }
 }
 
@@ -55,18 +41,6 @@ async fn publish(fixture: &Fixture, writer: &Writer, event: &NewEvent) -> Fanout
     event::publish(&writer.pool, fixture.base.schema().lock_class(), event)
         .await
         .unwrap()
-}
-
-fn spawn(writer: &Arc<Writer>, request: CommitRequest) -> JoinHandle<CommitOutcome> {
-    let writer = Arc::clone(writer);
-    tokio::spawn(async move { writer.write(request).await })
-}
-
-/// A session with an open transaction that has run this statement.
-async fn open(fixture: &Fixture, sql: &str) -> Session {
-    let session = fixture.session().await;
-    session.client.batch_execute(&format!("BEGIN; {sql}")).await.unwrap();
-    session
 }
 
 fn correlated(mut request: CommitRequest, id: &str) -> CommitRequest {
@@ -94,7 +68,7 @@ async fn of_two_new_bookmarks_at_once_one_gets_the_kept_stimulus() {
     let (one, two) = (Arc::new(fixture.writer().await), Arc::new(fixture.writer().await));
     assert!(publish(&fixture, &one, &event("a")).await.kept);
     // Both have written their bookmark, and neither has committed it.
-    let blocker = open(&fixture, "SELECT 1 FROM inbox FOR UPDATE").await;
+    let blocker = fixture.begin("SELECT 1 FROM inbox FOR UPDATE").await;
     let first = spawn(&one, waiting(burst("i", None), "b", HASH));
     let second = spawn(&two, waiting(burst("j", None), "b", HASH));
     fixture.so_many_wait(2).await;
@@ -120,14 +94,14 @@ async fn a_targeted_stimulus_is_matched_by_its_target_only() {
     }
     let mut mismatched = correlated(waiting(burst("j", None), "b", HASH), "another");
     mismatched.effects.bookmarks_made[0].activity_execution_id = "f".to_owned();
-    assert_outcome!(writer.write(mismatched).await, CommitOutcome::Committed(_));
+    writer.commits(mismatched).await;
     assert_eq!((fixture.count(KEPT).await, fixture.count(MATCHED).await), (3, 0));
     // An instance that matches all of them takes one for each bookmark.
     let mut matching = correlated(waiting(burst("i", None), "b", HASH), "order");
     for bookmark in ["c", "d"] {
         matching = waiting(matching, bookmark, HASH);
     }
-    assert_outcome!(writer.write(matching).await, CommitOutcome::Committed(_));
+    writer.commits(matching).await;
     assert_eq!((fixture.count(KEPT).await, fixture.count(MATCHED).await), (0, 3));
     fixture.is_sound().await;
 }
@@ -137,10 +111,7 @@ async fn an_event_and_a_later_correlation_never_miss_each_other_when_the_correla
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
     let other = Arc::new(fixture.writer().await);
-    assert_outcome!(
-        writer.write(waiting(burst("i", None), "b", HASH)).await,
-        CommitOutcome::Committed(_)
-    );
+    writer.commits(waiting(burst("i", None), "b", HASH)).await;
     let blocker = fixture.stop_at("i").await;
     let correlating = spawn(&writer, correlates("i", 1, "b"));
     fixture.a_session_waits().await;
@@ -158,21 +129,16 @@ async fn an_event_and_a_later_correlation_never_miss_each_other_when_the_correla
 async fn an_event_and_a_later_correlation_never_miss_each_other_when_the_event_comes_first() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
-    assert_outcome!(
-        writer.write(waiting(burst("i", None), "b", HASH)).await,
-        CommitOutcome::Committed(_)
-    );
+    writer.commits(waiting(burst("i", None), "b", HASH)).await;
     // A publisher that matched no instance of this correlation id and has not committed its row.
     let (class, key) = (fixture.base.schema().lock_class(), StimulusHash([HASH; 32]).lock_key());
-    let publisher = open(
-        &fixture,
-        &format!(
+    let publisher = fixture
+        .begin(&format!(
             "SELECT pg_advisory_xact_lock({class}, {key});
              INSERT INTO inbox (tenant_id, hash, name, correlation_id, expires_at)
              VALUES ('', decode(repeat('09', 32), 'hex'), 'Elsa.Event', 'order', now() + '1 h')"
-        ),
-    )
-    .await;
+        ))
+        .await;
     let correlating = spawn(&writer, correlates("i", 1, "b"));
     fixture.a_session_waits().await;
     publisher.client.batch_execute("COMMIT").await.unwrap();
@@ -185,36 +151,21 @@ async fn an_event_and_a_later_correlation_never_miss_each_other_when_the_event_c
 async fn a_correlation_that_loses_matches_nothing() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
-    assert_outcome!(
-        writer.write(waiting(burst("i", None), "b", HASH)).await,
-        CommitOutcome::Committed(_)
-    );
+    writer.commits(waiting(burst("i", None), "b", HASH)).await;
     assert!(publish(&fixture, &writer, &targeted("a", 0)).await.kept);
     assert_outcome!(
         writer.write(correlates("i", 7, "b")).await,
         CommitOutcome::VersionConflict
     );
     assert_eq!((fixture.count(KEPT).await, fixture.count(MATCHED).await), (1, 0));
-    assert_outcome!(writer.write(correlates("i", 1, "b")).await, CommitOutcome::Committed(_));
+    writer.commits(correlates("i", 1, "b")).await;
     assert_eq!((fixture.count(KEPT).await, fixture.count(MATCHED).await), (0, 1));
     fixture.is_sound().await;
 }
 
 async fn expire(fixture: &Fixture, writer: &Writer) {
-    fixture
-        .admin
-        .client
-        .batch_execute("UPDATE inbox SET expires_at = now()")
-        .await
-        .unwrap();
+    fixture.execute("UPDATE inbox SET expires_at = now()").await;
     maintenance::purge_expired(&writer.pool, DAY).await.unwrap();
-}
-
-async fn dead_letters(writer: &Writer) -> Vec<dead_letter::DeadLetter> {
-    dead_letter::list(&writer.pool, &TenantId::default(), DeadLetterFilter::default(), 100, 0)
-        .await
-        .unwrap()
-        .1
 }
 
 async fn replay(fixture: &Fixture, writer: &Writer, id: i64) -> Option<stimulus::ReplayedStimulus> {
@@ -232,10 +183,10 @@ async fn only_a_targeted_stimulus_becomes_a_dead_letter_and_is_replayed_to_its_t
     for target in 0..3 {
         publish(&fixture, &writer, &targeted(&format!("t{target}"), target)).await;
     }
-    assert!(dead_letters(&writer).await.is_empty());
+    assert!(writer.dead_letters().await.is_empty());
     expire(&fixture, &writer).await;
     assert_eq!(fixture.count(KEPT).await, 0);
-    let found = dead_letters(&writer).await;
+    let found = writer.dead_letters().await;
     let said: Vec<_> = found
         .iter()
         .rev()
@@ -254,7 +205,7 @@ async fn only_a_targeted_stimulus_becomes_a_dead_letter_and_is_replayed_to_its_t
         assert!(replayed.fanout.unwrap().kept);
         assert!(replay(&fixture, &writer, dead_letter.id).await.is_none(), "twice");
     }
-    assert!(dead_letters(&writer).await.is_empty());
+    assert!(writer.dead_letters().await.is_empty());
     assert_eq!(
         fixture
             .count(
@@ -268,7 +219,7 @@ async fn only_a_targeted_stimulus_becomes_a_dead_letter_and_is_replayed_to_its_t
     for bookmark in ["c", "d"] {
         matching = waiting(matching, bookmark, HASH);
     }
-    assert_outcome!(writer.write(matching).await, CommitOutcome::Committed(_));
+    writer.commits(matching).await;
     assert_eq!((fixture.count(KEPT).await, fixture.count(MATCHED).await), (0, 3));
     fixture.is_sound().await;
 }
@@ -281,24 +232,21 @@ async fn a_replay_matches_open_bookmarks_and_is_deleted_after_the_end_of_its_ins
         publish(&fixture, &writer, &targeted(key, 1)).await;
     }
     expire(&fixture, &writer).await;
-    let found = dead_letters(&writer).await;
-    assert_outcome!(
-        writer.write(waiting(burst("i", None), "b", HASH)).await,
-        CommitOutcome::Committed(_)
-    );
+    let found = writer.dead_letters().await;
+    writer.commits(waiting(burst("i", None), "b", HASH)).await;
     let replayed = replay(&fixture, &writer, found[0].id).await.unwrap();
     assert_eq!(replayed.fanout.unwrap().resumed, 1);
-    fixture.admin.client.batch_execute("DELETE FROM work").await.unwrap();
+    fixture.execute("DELETE FROM work").await;
     let mut ends = burst("i", Some(1));
     ends.effects.bookmarks_burned = vec![crate::id::BookmarkId::new("b")];
-    assert_outcome!(writer.write(ends).await, CommitOutcome::Committed(_));
+    writer.commits(ends).await;
     let unneeded = replay(&fixture, &writer, found[1].id).await.unwrap();
     assert!(unneeded.fanout.is_none() && unneeded.instance == Some(InstanceId::new("i")));
-    assert!(dead_letters(&writer).await.is_empty());
+    assert!(writer.dead_letters().await.is_empty());
     // What was kept for an instance that has ended says so.
     publish(&fixture, &writer, &targeted("c", 1)).await;
     expire(&fixture, &writer).await;
-    assert!(dead_letters(&writer).await[0].reason.contains("has ended"));
+    assert!(writer.dead_letters().await[0].reason.contains("has ended"));
     fixture.is_sound().await;
 }
 
@@ -309,22 +257,21 @@ async fn a_stimulus_about_to_expire_is_matched_or_dead_lettered_but_not_both() {
     publish(&fixture, &writer, &targeted("a", 1)).await;
     publish(&fixture, &writer, &targeted("b", 1)).await;
     let time_is_over = "UPDATE inbox SET expires_at = now()";
-    fixture.admin.client.batch_execute(time_is_over).await.unwrap();
+    fixture.execute(time_is_over).await;
     // A commit that has matched one of them in time, and not yet committed.
-    let commits = open(&fixture, "DELETE FROM inbox WHERE id = (SELECT min(id) FROM inbox)").await;
+    let commits = fixture
+        .begin("DELETE FROM inbox WHERE id = (SELECT min(id) FROM inbox)")
+        .await;
     maintenance::purge_expired(&writer.pool, DAY).await.unwrap();
-    assert_eq!(dead_letters(&writer).await.len(), 1);
+    assert_eq!(writer.dead_letters().await.len(), 1);
     commits.client.batch_execute("COMMIT").await.unwrap();
     // An expired stimulus is not matched, even before the purge.
     publish(&fixture, &writer, &targeted("c", 1)).await;
-    fixture.admin.client.batch_execute(time_is_over).await.unwrap();
-    assert_outcome!(
-        writer.write(waiting(burst("i", None), "b", HASH)).await,
-        CommitOutcome::Committed(_)
-    );
+    fixture.execute(time_is_over).await;
+    writer.commits(waiting(burst("i", None), "b", HASH)).await;
     assert_eq!(fixture.count(MATCHED).await, 0);
     maintenance::purge_expired(&writer.pool, DAY).await.unwrap();
-    assert_eq!(dead_letters(&writer).await.len(), 2);
+    assert_eq!(writer.dead_letters().await.len(), 2);
     fixture.is_sound().await;
 }
 
@@ -342,9 +289,9 @@ async fn only_dead_letters_of_stimuli_are_purged_after_a_while() {
                 WHERE body->'payload'->>'said' = 'young';
                 INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, body, failures, crashes, created_at)
                 VALUES ('', 'i', 1, 'crashed', 7, '{}', 0, 3, now() - interval '9 years')";
-    fixture.admin.client.batch_execute(ages).await.unwrap();
+    fixture.execute(ages).await;
     maintenance::purge_expired(&writer.pool, DAY).await.unwrap();
-    let left = dead_letters(&writer).await;
+    let left = writer.dead_letters().await;
     let kinds: Vec<_> = left.iter().map(|dead_letter| dead_letter.kind).collect();
     assert_eq!(kinds, ["resume", "stimulus"]);
     assert_eq!(left[1].body["payload"]["said"], "young");
@@ -357,11 +304,8 @@ async fn a_replay_and_a_new_bookmark_never_miss_each_other() {
     let writer = Arc::new(fixture.writer().await);
     publish(&fixture, &writer, &targeted("a", 1)).await;
     expire(&fixture, &writer).await;
-    let id = dead_letters(&writer).await[0].id;
-    assert_outcome!(
-        writer.write(waiting(burst("i", None), "x", 7)).await,
-        CommitOutcome::Committed(_)
-    );
+    let id = writer.dead_letters().await[0].id;
+    writer.commits(waiting(burst("i", None), "x", 7)).await;
     let blocker = fixture.stop_at("i").await;
     let begins = spawn(&writer, waiting(burst("i", Some(1)), "b", HASH));
     fixture.a_session_waits().await;

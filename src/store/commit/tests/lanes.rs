@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::assert_outcome;
 use crate::id::ClaimNo;
 use crate::store::commit::{Claim, CommitOutcome, WriterOptions};
-use crate::testing::store::{Fixture, Writer, burst, journal, waiting};
+use crate::testing::store::{Fixture, Writer, burst, journal, spawn, waiting, yielding};
 
 /// The configuration of a node.
 async fn two_lanes(fixture: &Fixture) -> Arc<Writer> {
@@ -16,21 +16,12 @@ async fn two_lanes(fixture: &Fixture) -> Arc<Writer> {
 async fn a_lane_in_the_middle_of_a_batch_does_not_delay_others() {
     let fixture = Fixture::new().await;
     let writer = two_lanes(&fixture).await;
-    assert_outcome!(
-        writer.write(waiting(burst("i", None), "b", 7)).await,
-        CommitOutcome::Committed(_)
-    );
+    writer.commits(waiting(burst("i", None), "b", 7)).await;
     let gate = fixture.stop_at("i").await;
-    let stopped = tokio::spawn({
-        let writer = Arc::clone(&writer);
-        async move { writer.write(waiting(burst("i", Some(1)), "b2", 8)).await }
-    });
+    let stopped = spawn(&writer, waiting(burst("i", Some(1)), "b2", 8));
     fixture.a_session_waits().await;
     // Far fewer than a second lane needs.
-    assert_outcome!(
-        writer.write(journal(burst("j", None), 1)).await,
-        CommitOutcome::Committed(_)
-    );
+    writer.commits(journal(burst("j", None), 1)).await;
     // Not only after the first lane ended it: the contended lane does not skip locked rows.
     let stopped_in_first_lane = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
                                 AND wait_event_type = 'Lock' AND query LIKE '%without SKIP LOCKED%'";
@@ -60,10 +51,9 @@ async fn requests_of_many_callers_are_written_once_by_either_lane() {
                 let mut request = journal(burst(id, expected), expected.unwrap_or(0));
                 request.claims = claims();
                 if expected != Some(3) {
-                    (request.effects.status, request.effects.sub_status) = (0, 1);
-                    request.effects.continues = true;
+                    request = yielding(request);
                 }
-                assert_outcome!(writer.write(request).await, CommitOutcome::Committed(_));
+                writer.commits(request).await;
             }
         }
     });

@@ -34,16 +34,14 @@ async fn a_claim_that_another_incarnation_has_now_is_lost() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     let other = fixture.writer().await;
-    assert_outcome!(
-        writer.write(delay(burst("i", None), "d")).await,
-        CommitOutcome::Committed(_)
-    );
+    writer.commits(delay(burst("i", None), "d")).await;
     let work = fixture.claimed_work("i", other.incarnation).await;
-    execute(
-        &fixture.admin,
-        &format!("UPDATE timer SET claimed_by = {}, claim_no = 1", other.incarnation),
-    )
-    .await;
+    fixture
+        .execute(&format!(
+            "UPDATE timer SET claimed_by = {}, claim_no = 1",
+            other.incarnation
+        ))
+        .await;
     for claim in [work, Claim::Timer(BookmarkId::new("d"), ClaimNo(1))] {
         let mut request = journal(burst("i", Some(1)), 1);
         request.effects.bookmarks_burned = vec![BookmarkId::new("d")];
@@ -60,15 +58,13 @@ async fn a_claim_that_another_incarnation_has_now_is_lost() {
 async fn a_delay_claimed_once_more_since_is_lost() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
-    assert_outcome!(
-        writer.write(delay(burst("i", None), "d")).await,
-        CommitOutcome::Committed(_)
-    );
-    execute(
-        &fixture.admin,
-        &format!("UPDATE timer SET claimed_by = {}, claim_no = 2", writer.incarnation),
-    )
-    .await;
+    writer.commits(delay(burst("i", None), "d")).await;
+    fixture
+        .execute(&format!(
+            "UPDATE timer SET claimed_by = {}, claim_no = 2",
+            writer.incarnation
+        ))
+        .await;
     let wakes = |number| {
         let mut request = journal(burst("i", Some(1)), 1);
         request.effects.bookmarks_burned = vec![BookmarkId::new("d")];
@@ -77,7 +73,7 @@ async fn a_delay_claimed_once_more_since_is_lost() {
     };
     assert_outcome!(writer.write(wakes(1)).await, CommitOutcome::ClaimLost);
     assert_eq!(fixture.count("SELECT count(*) FROM journal").await, 0);
-    assert_outcome!(writer.write(wakes(2)).await, CommitOutcome::Committed(_));
+    writer.commits(wakes(2)).await;
     assert_eq!(fixture.count("SELECT count(*) FROM timer").await, 0);
     fixture.is_sound().await;
 }
@@ -87,17 +83,15 @@ async fn one_locked_row_does_not_stall_its_batch() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
     for instance in ["a", "b", "c", "d"] {
-        assert_outcome!(
-            writer.write(delay(burst(instance, None), "d")).await,
-            CommitOutcome::Committed(_)
-        );
+        writer.commits(delay(burst(instance, None), "d")).await;
     }
     let work = fixture.claimed_work("a", writer.incarnation).await;
-    execute(
-        &fixture.admin,
-        &format!("UPDATE timer SET claimed_by = {}, claim_no = 1", writer.incarnation),
-    )
-    .await;
+    fixture
+        .execute(&format!(
+            "UPDATE timer SET claimed_by = {}, claim_no = 1",
+            writer.incarnation
+        ))
+        .await;
     let (occupier, occupied) = occupy(&fixture, &writer).await;
     let blocker = fixture.session().await;
     execute(
@@ -141,21 +135,20 @@ async fn a_row_changed_since_the_snapshot_of_a_commit_is_consumed_all_the_same()
         let fixture = Fixture::new().await;
         let writer = Arc::new(fixture.writer().await);
         let first = delay(delay(burst("i", None), "unmet"), "burned");
-        assert_outcome!(writer.write(first).await, CommitOutcome::Committed(_));
+        writer.commits(first).await;
         let work = fixture.claimed_work("i", writer.incarnation).await;
         let claimed = format!(
             "UPDATE timer SET claimed_by = {}, claim_no = 1 WHERE id = 'unmet'; DELETE FROM bookmark WHERE id = 'unmet'",
             writer.incarnation
         );
-        execute(&fixture.admin, &claimed).await;
-        let blocker = fixture.session().await;
-        execute(&blocker, "BEGIN; SELECT 1 FROM fence WHERE writer = 0 FOR UPDATE").await;
+        fixture.execute(&claimed).await;
+        let blocker = fixture.begin("SELECT 1 FROM fence WHERE writer = 0 FOR UPDATE").await;
         let mut request = journal(burst("i", Some(1)), 1);
         request.effects.bookmarks_burned = vec![BookmarkId::new("burned")];
         request.claims = vec![work, Claim::Timer(BookmarkId::new("unmet"), ClaimNo(1))];
         let commit = spawn(&writer, request);
         fixture.a_session_waits().await;
-        execute(&fixture.admin, change).await;
+        fixture.execute(change).await;
         execute(&blocker, "ROLLBACK").await;
         assert_outcome!(commit.await.unwrap(), CommitOutcome::Committed(_));
         for table in ["work", "timer", "bookmark"] {
@@ -289,9 +282,7 @@ async fn a_burst_whose_inbox_cannot_be_matched_is_not_committed() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     // The statement after the batch fails; COMMIT succeeds all the same, as a ROLLBACK.
-    execute(
-        &fixture.admin,
-        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no'' USING ERRCODE = ''23000''; END';
+    fixture.execute("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no'' USING ERRCODE = ''23000''; END';
          CREATE TRIGGER refuse BEFORE DELETE ON inbox FOR EACH ROW EXECUTE FUNCTION refuse();
          INSERT INTO inbox (tenant_id, hash, name, expires_at)
          VALUES ('', decode(repeat('09', 32), 'hex'), 'Elsa.Event', now() + '1 h')",
@@ -309,9 +300,7 @@ async fn a_burst_whose_inbox_cannot_be_matched_is_not_committed() {
 async fn a_burst_that_fails_at_the_very_commit_is_not_called_won() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
-    execute(
-        &fixture.admin,
-        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no'' USING ERRCODE = ''23000''; END';
+    fixture.execute("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no'' USING ERRCODE = ''23000''; END';
          CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON instance DEFERRABLE INITIALLY DEFERRED
          FOR EACH ROW EXECUTE FUNCTION refuse()",
     )
@@ -355,14 +344,9 @@ async fn one_bad_row_of_a_full_batch_hurts_only_its_own_burst() {
 async fn two_bursts_of_one_instance_never_share_a_batch() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
-    assert_outcome!(
-        writer.write(waiting(burst("i", None), "b", 7)).await,
-        CommitOutcome::Committed(_)
-    );
+    writer.commits(waiting(burst("i", None), "b", 7)).await;
     // Counts the batches, those that fail as well: a sequence is never rolled back.
-    execute(
-        &fixture.admin,
-        "CREATE SEQUENCE batches;
+    fixture.execute("CREATE SEQUENCE batches;
          CREATE FUNCTION tick() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM nextval(''batches''); RETURN NULL; END';
          CREATE TRIGGER tick BEFORE UPDATE ON instance FOR EACH STATEMENT EXECUTE FUNCTION tick()",
     )
@@ -388,10 +372,7 @@ async fn two_bursts_of_one_instance_never_share_a_batch() {
 async fn an_accepted_cancel_fences_the_burst_that_runs() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
-    assert_outcome!(
-        writer.write(waiting(burst("i", None), "b", 7)).await,
-        CommitOutcome::Committed(_)
-    );
+    writer.commits(waiting(burst("i", None), "b", 7)).await;
     let running = waiting(journal(burst("i", Some(1)), 1), "b2", 7);
     let accepted = work::accept_cancel(&writer.pool, &running.tenant, &running.instance).await;
     assert!(matches!(accepted.unwrap(), AcceptedCancel::Accepted(_)));
@@ -425,10 +406,7 @@ async fn claims_are_released_only_after_the_fence_row_is_deleted() {
 async fn a_removed_incarnation_loses_its_sessions_and_its_claims_count_a_crash() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
-    assert_outcome!(
-        writer.write(waiting(burst("i", None), "b", 7)).await,
-        CommitOutcome::Committed(_)
-    );
+    writer.commits(waiting(burst("i", None), "b", 7)).await;
     fixture.claimed_work("i", writer.incarnation).await;
     let idle = writer.connector.open().await.unwrap();
     let session = fixture.session().await;
@@ -455,12 +433,12 @@ async fn a_removed_incarnation_loses_its_sessions_and_its_claims_count_a_crash()
 #[tokio::test]
 async fn an_unfinished_removal_is_found() {
     let fixture = Fixture::new().await;
-    execute(
-        &fixture.admin,
-        "INSERT INTO removed_node (incarnation, node_id, crashed, removed_at)
+    fixture
+        .execute(
+            "INSERT INTO removed_node (incarnation, node_id, crashed, removed_at)
          VALUES (41, 'old', true, clock_timestamp() - interval '1 minute'), (42, 'fresh', true, clock_timestamp())",
-    )
-    .await;
+        )
+        .await;
     assert_eq!(
         removal::orphaned(&fixture.admin.client).await.unwrap(),
         [Incarnation(41)]
@@ -495,15 +473,11 @@ async fn a_session_lock_never_blocks_a_stimulus() {
 async fn a_removal_does_not_end_while_a_claim_is_locked() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
-    assert_outcome!(
-        writer.write(waiting(burst("i", None), "b", 7)).await,
-        CommitOutcome::Committed(_)
-    );
+    writer.commits(waiting(burst("i", None), "b", 7)).await;
     for _ in 0..3 {
         fixture.claimed_work("i", writer.incarnation).await;
     }
-    let dying = fixture.session().await;
-    execute(&dying, "BEGIN; SELECT 1 FROM work ORDER BY id LIMIT 1 FOR UPDATE").await;
+    let dying = fixture.begin("SELECT 1 FROM work ORDER BY id LIMIT 1 FOR UPDATE").await;
     let session = fixture.session().await;
     let incarnation = writer.incarnation;
     let removal = tokio::spawn(async move {
@@ -530,17 +504,15 @@ async fn a_removal_does_not_end_while_a_claim_is_locked() {
 async fn a_contended_request_locks_its_claims_in_order() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
-    assert_outcome!(
-        writer.write(delay(delay(burst("i", None), "d1"), "d2")).await,
-        CommitOutcome::Committed(_)
-    );
+    writer.commits(delay(delay(burst("i", None), "d1"), "d2")).await;
     let low = fixture.claimed_work("i", writer.incarnation).await;
     let high = fixture.claimed_work("i", writer.incarnation).await;
-    execute(
-        &fixture.admin,
-        &format!("UPDATE timer SET claimed_by = {}, claim_no = 1", writer.incarnation),
-    )
-    .await;
+    fixture
+        .execute(&format!(
+            "UPDATE timer SET claimed_by = {}, claim_no = 1",
+            writer.incarnation
+        ))
+        .await;
     let due = |id: &str| Claim::Timer(BookmarkId::new(id), ClaimNo(1));
     for (claims, table, made) in [
         (vec![high, low], "work", "b1"),

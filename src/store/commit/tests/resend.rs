@@ -7,7 +7,7 @@ use crate::assert_outcome;
 use crate::id::{BookmarkId, ClaimNo, InstanceVersion, WorkId};
 use crate::store::commit::{Claim, Commit, CommitOutcome, CommitRequest, WriterOptions};
 use crate::testing::Proxy;
-use crate::testing::store::{Fixture, burst, journal, waiting};
+use crate::testing::store::{Fixture, burst, journal, spawn, waiting, yielding};
 
 /// A burst of one statement, which is committed before its session notices that the connection is lost.
 fn last(bookmark: &str) -> CommitRequest {
@@ -20,15 +20,9 @@ fn last(bookmark: &str) -> CommitRequest {
 async fn a_commit_whose_session_died_before_it_was_done_is_sent_again() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
-    assert_outcome!(
-        writer.write(waiting(burst("i", None), "b", 7)).await,
-        CommitOutcome::Committed(_)
-    );
+    writer.commits(waiting(burst("i", None), "b", 7)).await;
     let blocker = fixture.stop_at("i").await;
-    let in_doubt = tokio::spawn({
-        let writer = Arc::clone(&writer);
-        async move { writer.write(journal(waiting(burst("i", Some(1)), "b2", 8), 1)).await }
-    });
+    let in_doubt = spawn(&writer, journal(waiting(burst("i", Some(1)), "b2", 8), 1));
     fixture.a_session_waits().await;
     let ended = fixture
         .count(
@@ -52,23 +46,14 @@ async fn a_commit_whose_session_died_before_it_was_done_is_sent_again() {
 #[tokio::test]
 async fn a_commit_whose_old_session_is_still_committing_is_not_repeated() {
     let fixture = Fixture::new().await;
-    let proxy = Proxy::start(fixture.server_port()).await;
-    let writer = fixture
-        .writer_with(&fixture.through(proxy.port), WriterOptions::default())
-        .await;
+    let (proxy, writer) = fixture.proxied(WriterOptions::default()).await;
     let writer = Arc::new(writer);
-    assert_outcome!(
-        writer.write(waiting(burst("i", None), "b", 7)).await,
-        CommitOutcome::Committed(_)
-    );
+    writer.commits(waiting(burst("i", None), "b", 7)).await;
     let claim = fixture.claimed_work("i", writer.incarnation).await;
     let blocker = fixture.stop_at("i").await;
     let mut request = last("b");
     request.claims = vec![claim];
-    let in_doubt = tokio::spawn({
-        let writer = Arc::clone(&writer);
-        async move { writer.write(request).await }
-    });
+    let in_doubt = spawn(&writer, request);
     fixture.a_session_waits().await;
     // The connection is lost, but the server continues and holds the rows.
     proxy.cut();
@@ -91,18 +76,12 @@ async fn a_commit_whose_old_session_is_still_committing_is_not_repeated() {
 #[tokio::test]
 async fn a_commit_in_doubt_is_found_though_its_claims_are_consumed() {
     let fixture = Fixture::new().await;
-    let proxy = Proxy::start(fixture.server_port()).await;
-    let writer = fixture
-        .writer_with(&fixture.through(proxy.port), WriterOptions::default())
-        .await;
-    assert_outcome!(
-        writer.write(waiting(burst("i", None), "b", 7)).await,
-        CommitOutcome::Committed(_)
-    );
+    let (proxy, writer) = fixture.proxied(WriterOptions::default()).await;
+    writer.commits(waiting(burst("i", None), "b", 7)).await;
     let mut request = journal(waiting(burst("i", Some(1)), "b2", 8), 1);
     request.claims = vec![fixture.claimed_work("i", writer.incarnation).await];
     proxy.swallow_up_to_commit();
-    assert_outcome!(writer.write(request).await, CommitOutcome::Committed(_));
+    writer.commits(request).await;
     // A request that lost its claim gets that outcome, in doubt or not.
     let mut request = journal(waiting(burst("i", Some(2)), "b3", 8), 2);
     request.claims = vec![Claim::Work(WorkId(4711), ClaimNo(1))];
@@ -115,36 +94,20 @@ async fn a_commit_in_doubt_is_found_though_its_claims_are_consumed() {
 #[tokio::test]
 async fn a_commit_in_doubt_is_given_its_own_version_not_that_of_a_cancel_since() {
     let fixture = Fixture::new().await;
-    let proxy = Proxy::start(fixture.server_port()).await;
-    let writer = fixture
-        .writer_with(&fixture.through(proxy.port), WriterOptions::default())
-        .await;
-    assert_outcome!(
-        writer.write(waiting(burst("i", None), "b", 7)).await,
-        CommitOutcome::Committed(_)
-    );
+    let (proxy, writer) = fixture.proxied(WriterOptions::default()).await;
+    writer.commits(waiting(burst("i", None), "b", 7)).await;
     // A cancel is accepted with the commit, before it can be classified: it increments the version.
     fixture
-        .admin
-        .client
-        .batch_execute(
+        .execute(
             "CREATE FUNCTION bump() RETURNS trigger LANGUAGE plpgsql AS
              'BEGIN UPDATE instance SET version = version + 1 WHERE id = NEW.id; RETURN NULL; END';
              CREATE CONSTRAINT TRIGGER bump AFTER UPDATE ON instance DEFERRABLE INITIALLY DEFERRED
              FOR EACH ROW WHEN (NEW.last_burst IS DISTINCT FROM OLD.last_burst) EXECUTE FUNCTION bump()",
         )
-        .await
-        .unwrap();
-    let mut yielded = burst("i", Some(1));
-    (
-        yielded.effects.status,
-        yielded.effects.sub_status,
-        yielded.effects.continues,
-    ) = (0, 1, true);
+        .await;
     proxy.swallow_next_answer();
-    let CommitOutcome::Committed(commit) = writer.write(yielded).await else {
-        panic!("its first attempt was committed")
-    };
+    // Its first attempt was committed.
+    let commit = writer.commits(yielding(burst("i", Some(1)))).await;
     assert_eq!(fixture.version("i").await, Some(3));
     // Its next burst must be refused by the fence of that cancel.
     let goes_on = waiting(burst("i", Some(commit.version.0)), "b3", 7);
@@ -155,21 +118,15 @@ async fn a_commit_in_doubt_is_given_its_own_version_not_that_of_a_cancel_since()
 #[tokio::test]
 async fn a_commit_whose_old_session_outlasts_the_lock_timeout_is_unknown_not_busy() {
     let fixture = Fixture::new().await;
-    let proxy = Proxy::start(fixture.server_port()).await;
     let options = WriterOptions {
         lock_timeout: Duration::from_millis(100),
         ..WriterOptions::default()
     };
-    let writer = Arc::new(fixture.writer_with(&fixture.through(proxy.port), options).await);
-    assert_outcome!(
-        writer.write(waiting(burst("i", None), "b", 7)).await,
-        CommitOutcome::Committed(_)
-    );
+    let (proxy, writer) = fixture.proxied(options).await;
+    let writer = Arc::new(writer);
+    writer.commits(waiting(burst("i", None), "b", 7)).await;
     let blocker = fixture.stop_at("i").await;
-    let in_doubt = tokio::spawn({
-        let writer = Arc::clone(&writer);
-        async move { writer.write(last("b")).await }
-    });
+    let in_doubt = spawn(&writer, last("b"));
     fixture.a_session_waits().await;
     proxy.cut();
     // `Busy` would claim that nothing was written, which is true only for now.
@@ -187,19 +144,11 @@ async fn a_commit_in_doubt_is_found_after_the_removal_of_its_incarnation() {
     let base = fixture.through(proxy.port);
     let one = fixture.writer_with(&base, WriterOptions::default()).await;
     let two = fixture.writer_with(&base, WriterOptions::default()).await;
-    assert_outcome!(
-        one.write(waiting(burst("i", None), "b", 7)).await,
-        CommitOutcome::Committed(_)
-    );
-    assert_outcome!(
-        two.write(waiting(burst("j", None), "b", 7)).await,
-        CommitOutcome::Committed(_)
-    );
+    one.commits(waiting(burst("i", None), "b", 7)).await;
+    two.commits(waiting(burst("j", None), "b", 7)).await;
     // The incarnation is removed with the commit, before it can be classified.
     fixture
-        .admin
-        .client
-        .batch_execute(
+        .execute(
             "CREATE FUNCTION remove_now() RETURNS trigger LANGUAGE plpgsql AS
              'BEGIN DELETE FROM fence WHERE incarnation = (SELECT min(incarnation) FROM fence);
               DELETE FROM node n WHERE NOT EXISTS (SELECT 1 FROM fence f WHERE f.incarnation = n.incarnation);
@@ -207,17 +156,13 @@ async fn a_commit_in_doubt_is_found_after_the_removal_of_its_incarnation() {
              CREATE CONSTRAINT TRIGGER remove_now AFTER UPDATE ON instance DEFERRABLE INITIALLY DEFERRED
              FOR EACH ROW EXECUTE FUNCTION remove_now()",
         )
-        .await
-        .unwrap();
+        .await;
     // As one statement, and as a pipeline whose every answer was lost.
     proxy.swallow_next_answer();
-    assert_outcome!(one.write(last("b")).await, CommitOutcome::Committed(_));
+    one.commits(last("b")).await;
     assert_outcome!(one.write(burst("k", None)).await, CommitOutcome::Fenced);
     proxy.swallow_up_to_commit();
-    assert_outcome!(
-        two.write(journal(waiting(burst("j", Some(1)), "b2", 7), 1)).await,
-        CommitOutcome::Committed(_)
-    );
+    two.commits(journal(waiting(burst("j", Some(1)), "b2", 7), 1)).await;
     assert_outcome!(two.write(burst("k", None)).await, CommitOutcome::Fenced);
     assert_eq!(fixture.version("i").await, Some(2));
     assert_eq!(fixture.version("j").await, Some(2));
@@ -227,27 +172,18 @@ async fn a_commit_in_doubt_is_found_after_the_removal_of_its_incarnation() {
 #[tokio::test]
 async fn a_commit_in_doubt_is_found_though_its_repetition_is_refused() {
     let fixture = Fixture::new().await;
-    let proxy = Proxy::start(fixture.server_port()).await;
-    let writer = fixture
-        .writer_with(&fixture.through(proxy.port), WriterOptions::default())
-        .await;
-    assert_outcome!(
-        writer.write(waiting(burst("i", None), "b", 7)).await,
-        CommitOutcome::Committed(_)
-    );
+    let (proxy, writer) = fixture.proxied(WriterOptions::default()).await;
+    writer.commits(waiting(burst("i", None), "b", 7)).await;
     fixture
-        .admin
-        .client
-        .batch_execute(
+        .execute(
             "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
              'BEGIN IF EXISTS (SELECT 1 FROM instance WHERE version = 2) THEN RAISE EXCEPTION ''no''; END IF;
               RETURN NULL; END';
              CREATE TRIGGER refuse BEFORE UPDATE ON instance FOR EACH STATEMENT EXECUTE FUNCTION refuse()",
         )
-        .await
-        .unwrap();
+        .await;
     proxy.swallow_next_answer();
-    assert_outcome!(writer.write(last("b")).await, CommitOutcome::Committed(_));
+    writer.commits(last("b")).await;
     assert_eq!(fixture.version("i").await, Some(2));
     fixture.is_sound().await;
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::assert_outcome;
-use crate::id::{ClaimNo, NodeId};
+use crate::id::ClaimNo;
 use crate::store::commit::{Claim, CommitOutcome, CommitRequest};
-use crate::store::node::removal::{self, RemovalCause};
+use crate::store::node::removal::RemovalCause;
 use crate::testing::store::{Fixture, Writer, burst, execute, journal, occupy, spawn, waiting};
 
 /// A burst of an existing instance that keeps waiting for the same bookmark.
@@ -18,10 +18,7 @@ fn plain(instance: &str, claim: &Claim) -> CommitRequest {
 }
 
 async fn suspend(writer: &Writer, instance: &str) {
-    assert_outcome!(
-        writer.write(waiting(burst(instance, None), "b", 7)).await,
-        CommitOutcome::Committed(_)
-    );
+    writer.commits(waiting(burst(instance, None), "b", 7)).await;
 }
 
 #[tokio::test]
@@ -47,7 +44,7 @@ async fn a_claim_that_another_incarnation_holds_is_lost() {
     assert_eq!(fixture.count("SELECT count(*) FROM work").await, 2);
     assert_eq!(fixture.count("SELECT count(*) FROM journal").await, 0);
     let ours = Claim::Work(id, ClaimNo(1));
-    assert_outcome!(writer.write(plain("i", &ours)).await, CommitOutcome::Committed(_));
+    writer.commits(plain("i", &ours)).await;
     assert_eq!(fixture.version("i").await, Some(2));
     assert_eq!(fixture.count("SELECT count(*) FROM work").await, 1);
     assert_eq!(fixture.count("SELECT count(*) FROM journal").await, 1);
@@ -79,13 +76,12 @@ async fn a_row_changed_since_the_snapshot_is_written_all_the_same() {
             let writer = Arc::new(fixture.writer().await);
             suspend(&writer, "i").await;
             let claim = fixture.claimed_work("i", writer.incarnation).await;
-            let blocker = fixture.session().await;
-            execute(&blocker, "BEGIN; SELECT 1 FROM fence WHERE writer = 0 FOR UPDATE").await;
+            let blocker = fixture.begin("SELECT 1 FROM fence WHERE writer = 0 FOR UPDATE").await;
             let mut request = plain("i", &claim);
             request.effects.continues = continues;
             let commit = spawn(&writer, request);
             fixture.a_session_waits().await;
-            execute(&fixture.admin, change).await;
+            fixture.execute(change).await;
             execute(&blocker, "ROLLBACK").await;
             assert_outcome!(commit.await.unwrap(), CommitOutcome::Committed(_));
             assert_eq!(fixture.version("i").await, Some(2), "after {change}");
@@ -139,15 +135,7 @@ async fn a_removed_incarnation_writes_nothing_more() {
     let writer = fixture.writer().await;
     suspend(&writer, "i").await;
     let claim = fixture.claimed_work("i", writer.incarnation).await;
-    let session = fixture.session().await;
-    removal::remove(
-        &session.client,
-        writer.incarnation,
-        &NodeId::new("test"),
-        RemovalCause::Died,
-    )
-    .await
-    .unwrap();
+    fixture.remove(writer.incarnation, RemovalCause::Died).await;
     assert_outcome!(writer.write(plain("i", &claim)).await, CommitOutcome::Fenced);
     assert_eq!(fixture.version("i").await, Some(1));
     assert_eq!(fixture.count("SELECT count(*) FROM journal").await, 0);
