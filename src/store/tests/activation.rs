@@ -1,23 +1,18 @@
 //! Activation strategies: exact against committed instances and against competing starts.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::definitions::{definition, start};
 use crate::Result;
-use crate::assert_outcome;
-use crate::id::{ClaimNo, InstanceId, NodeId, StimulusHash, TenantId};
-use crate::store::commit::{Claim, CommitOutcome, CommitRequest};
-use crate::store::dead_letter::DeadLetterFilter;
+use crate::id::{ClaimNo, InstanceId, StimulusHash, TenantId};
+use crate::store::commit::{Claim, CommitRequest};
 use crate::store::definition::{self as definitions, StartSources, TriggerRow};
 use crate::store::event::{self, NewEvent};
-use crate::store::node::removal::{self, RemovalCause};
-use crate::store::request::IdempotencyKey;
+use crate::store::node::removal::RemovalCause;
 use crate::store::start::{AcceptedStart, Acceptor, NewStart, StartForm};
 use crate::store::{claim, dead_letter};
-use crate::testing::store::{Fixture, Writer, burst, waiting};
+use crate::testing::store::{self, Fixture, Writer, burst, idempotency_key, waiting};
 
 pub(super) struct Environment {
     pub(super) fixture: Fixture,
@@ -49,7 +44,7 @@ impl Environment {
         let mut request = change(burst(instance, None));
         request.definition = published(&self.fixture).await;
         request.claims.push(claim);
-        assert_outcome!(self.writer.write(request).await, CommitOutcome::Committed(_));
+        self.writer.commits(request).await;
     }
 
     pub(super) async fn held(&self) -> i64 {
@@ -123,7 +118,7 @@ async fn a_singleton_starts_again_only_when_the_first_has_ended() {
     env.fixture.is_sound().await;
     let mut end = burst("one", Some(1));
     end.effects.bookmarks_burned.push("b".into());
-    assert_outcome!(env.writer.write(end).await, CommitOutcome::Committed(_));
+    env.writer.commits(end).await;
     assert_eq!(env.held().await, 0);
     // One burst from start to end.
     let claim = env.start("two", None).await.unwrap();
@@ -149,11 +144,7 @@ async fn competing_starts(end: &str) -> (Environment, Result<Claim>) {
         let acceptor = env.acceptor.clone();
         async move {
             let start = NewStart {
-                request: Some(IdempotencyKey {
-                    route: "start",
-                    key: "k".to_owned(),
-                    fingerprint: vec![0; 32],
-                }),
+                request: Some(idempotency_key("start", "k")),
                 ..start("second", None)
             };
             self::accept(&acceptor, start).await
@@ -191,11 +182,7 @@ async fn a_start_that_loses_its_key_takes_no_other_start_of_its_batch_along() {
     let accept_it = |instance: String, definition: &'static str| {
         let acceptor = env.acceptor.clone();
         tokio::spawn(async move {
-            let request = IdempotencyKey {
-                route: "start",
-                key: instance.clone(),
-                fingerprint: vec![0; 32],
-            };
+            let request = idempotency_key("start", &instance);
             let start = NewStart {
                 definition_id: definition.into(),
                 request: Some(request),
@@ -274,16 +261,13 @@ async fn the_first_answer_of_an_idempotency_key_outlives_what_it_started() {
 async fn a_correlation_counts_the_instances_that_have_it_now() {
     let env = Environment::new("Correlation").await;
     // Of another definition, started without any strategy, and correlated later.
-    assert_outcome!(
-        env.writer.write(suspended(burst("other", None))).await,
-        CommitOutcome::Committed(_)
-    );
+    env.writer.commits(suspended(burst("other", None))).await;
     let one = env.start("one", Some("c")).await.unwrap();
     env.runs("one", one, |request| request).await;
     let mut later = burst("other", Some(1));
     (later.effects.status, later.effects.sub_status) = (0, 2);
     later.effects.correlation_id = Some("c".to_owned());
-    assert_outcome!(env.writer.write(later).await, CommitOutcome::Committed(_));
+    env.writer.commits(later).await;
     refused(env.start("two", Some("c")).await);
     // Instances without a correlation id are not compared.
     env.start("free", None).await.unwrap();
@@ -302,12 +286,12 @@ async fn a_correlated_singleton_counts_its_own_definition_only() {
     let env = Environment::new("CorrelatedSingleton").await;
     let mut other = correlating("c")(burst("other", None));
     other.definition.definition_id = "another".into();
-    assert_outcome!(env.writer.write(other).await, CommitOutcome::Committed(_));
+    env.writer.commits(other).await;
     env.start("one", Some("c")).await.unwrap();
     refused(env.start("two", Some("c")).await);
     // An instance of its own definition, from before it had a strategy.
     let plain = correlating("p")(burst("plain", None));
-    assert_outcome!(env.writer.write(plain).await, CommitOutcome::Committed(_));
+    env.writer.commits(plain).await;
     refused(env.start("three", Some("p")).await);
     env.fixture.is_sound().await;
 }
@@ -322,33 +306,22 @@ async fn what_ran_before_a_definition_became_a_singleton_counts() {
     refused(env.start("late", None).await);
     let mut end = burst("running", Some(1));
     end.effects.bookmarks_burned.push("b".into());
-    assert_outcome!(env.writer.write(end).await, CommitOutcome::Committed(_));
+    env.writer.commits(end).await;
     refused(env.start("late", None).await);
     env.runs("pending", pending, |request| request).await;
     assert_eq!(env.held().await, 0);
     // A row of an instance that ended during the publish refuses no start.
     let stale =
         "INSERT INTO activation SELECT '', activation_key(1::smallint, 'd', NULL), 'running', false, 1, 'd', NULL";
-    env.fixture.admin.client.batch_execute(stale).await.unwrap();
+    env.fixture.execute(stale).await;
     env.start("late", None).await.unwrap();
     env.fixture.is_sound().await;
 }
 
 pub(super) fn event(key: &str) -> NewEvent {
     NewEvent {
-        tenant: TenantId::default(),
-        request: IdempotencyKey {
-            route: "event",
-            key: key.to_owned(),
-            fingerprint: vec![0; 32],
-        },
-        hash: StimulusHash([9; 32]),
-        name: "Elsa.Event".to_owned(),
         payload: Some(Value::Null),
-        correlation_id: None,
-        instance: None,
-        activity_execution_id: None,
-        lifetime: Duration::from_secs(60),
+        ..store::event(key, 9)
     }
 }
 
@@ -384,12 +357,7 @@ async fn events_start_as_the_strategy_allows_and_refused_ones_are_not_kept() {
             .is_empty()
     );
     env.fixture.is_sound().await;
-    env.fixture
-        .admin
-        .client
-        .batch_execute("DELETE FROM work; DELETE FROM activation")
-        .await
-        .unwrap();
+    env.fixture.execute("DELETE FROM work; DELETE FROM activation").await;
     let fanout = event::publish(&pool, class, &event("free")).await.unwrap();
     assert_eq!((fanout.started, fanout.refused.len()), (1, 1));
     env.fixture.is_sound().await;
@@ -400,32 +368,17 @@ async fn a_dead_lettered_start_releases_its_key_and_takes_it_again_when_replayed
     let env = Environment::new("Singleton").await;
     env.start("one", None).await.unwrap();
     let crashed = "UPDATE work SET crashes = 2";
-    env.fixture.admin.client.batch_execute(crashed).await.unwrap();
-    let session = env.fixture.session().await;
-    removal::remove(
-        &session.client,
-        env.writer.incarnation,
-        &NodeId::new("x"),
-        RemovalCause::Died,
-    )
-    .await
-    .unwrap();
+    env.fixture.execute(crashed).await;
+    env.fixture.remove(env.writer.incarnation, RemovalCause::Died).await;
     assert_eq!(env.held().await, 0);
     let heir = env.fixture.writer().await;
     let (acceptor, _task) = Acceptor::start(&heir.connector, &heir.pool, heir.incarnation, false);
     let two = accept(&acceptor, start("two", None)).await.unwrap();
     let tenant = TenantId::default();
-    let dead_letter = dead_letter::list(&heir.pool, &tenant, DeadLetterFilter::default(), 10, 0)
-        .await
-        .unwrap()
-        .1[0]
-        .id;
+    let dead_letter = heir.dead_letters().await[0].id;
     let error = dead_letter::replay(&heir.pool, &tenant, dead_letter).await.unwrap_err();
     assert_eq!(error.code(), "cannot-start");
-    let left = dead_letter::list(&heir.pool, &tenant, DeadLetterFilter::default(), 10, 0)
-        .await
-        .unwrap();
-    assert_eq!(left.0, 1);
+    assert_eq!(heir.dead_letters().await.len(), 1);
     // The running start is discarded by its burst, which releases the key as well.
     claim::discard_work(&heir.pool, heir.incarnation, &tenant, &[two])
         .await
@@ -441,10 +394,7 @@ async fn a_dead_lettered_start_releases_its_key_and_takes_it_again_when_replayed
 async fn a_correlation_id_may_be_longer_than_an_index_entry() {
     let env = Environment::new("Correlation").await;
     let long: &'static str = String::leak("long".repeat(100_000));
-    assert_outcome!(
-        env.writer.write(correlating(long)(burst("i", None))).await,
-        CommitOutcome::Committed(_)
-    );
+    env.writer.commits(correlating(long)(burst("i", None))).await;
     refused(env.start("one", Some(long)).await);
     env.fixture.is_sound().await;
 }
@@ -457,7 +407,7 @@ async fn ended_instances_of_a_correlation_id_are_not_read() {
                                       version, correlation_id, finished_at, state)
                 SELECT '', 'f' || n, 'd', 'd1', 1, 1, 3, 1, 'c', now(), '{}' FROM generate_series(1, 20000) n;
                 ANALYZE instance";
-    env.fixture.admin.client.batch_execute(fill).await.unwrap();
+    env.fixture.execute(fill).await;
     let client = &env.fixture.admin.client;
     client.batch_execute("BEGIN").await.unwrap();
     let asks = "SELECT activation_blocked('', 3::smallint, 'd', 'c'), activation_blocked('', 2::smallint, 'd', 'c')";

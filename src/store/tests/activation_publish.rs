@@ -7,14 +7,12 @@ use tokio::sync::mpsc;
 
 use super::activation::{Environment, accept, correlated, correlating, publish, refused, suspended};
 use super::definitions::start;
-use crate::assert_outcome;
 use crate::failpoint;
 use crate::id::{DefinitionId, StimulusHash, TenantId};
-use crate::store::commit::CommitOutcome;
 use crate::store::definition::TriggerRow;
 use crate::store::start::{Acceptor, StartForm};
 use crate::store::{activation, dead_letter};
-use crate::testing::store::burst;
+use crate::testing::store::{burst, execute};
 
 /// The statement that accepts a start. With `held`, it waits after it took its snapshot, before it writes.
 fn by_hand(accept: &str, body: &str, held: bool) -> String {
@@ -62,10 +60,7 @@ async fn under_way(strategy: &'static str, correlation: Option<&str>, held: bool
     let env = Environment::new("AllowAlways").await;
     let (competitor, gate) = (env.fixture.session().await, env.fixture.session().await);
     let body = json!({ "correlationId": correlation }).to_string();
-    gate.client
-        .batch_execute("BEGIN; SELECT pg_advisory_xact_lock(4711)")
-        .await
-        .unwrap();
+    execute(&gate, "BEGIN; SELECT pg_advisory_xact_lock(4711)").await;
     competitor.client.batch_execute("BEGIN").await.unwrap();
     let statement = by_hand(&statement, &body, held);
     let competitor = tokio::spawn(async move {
@@ -160,7 +155,7 @@ async fn pending_and_running_instances_count_under_the_next_strategy() {
         // An instance that changes its correlation id moves its note to the new one.
         let mut over = correlating("s")(burst("running", Some(1)));
         over.effects.bookmarks_made.clear();
-        assert_outcome!(env.writer.write(over).await, CommitOutcome::Committed(_));
+        env.writer.commits(over).await;
         refused(env.start("late", Some("s")).await);
         env.start("free", Some("r")).await.unwrap();
         env.fixture.is_sound().await;
@@ -172,12 +167,7 @@ async fn pending_and_running_instances_count_under_the_next_strategy() {
 
 /// Ends a publisher before it has seeded the activation rows.
 async fn kill_publisher(env: &Environment, triggers: &[TriggerRow]) {
-    let session = env.fixture.session().await;
-    session
-        .client
-        .batch_execute("BEGIN; LOCK TABLE activation IN EXCLUSIVE MODE")
-        .await
-        .unwrap();
+    let session = env.fixture.begin("LOCK TABLE activation IN EXCLUSIVE MODE").await;
     let publishes = publish(&env.fixture, &env.writer, "Singleton", triggers);
     tokio::select! {
         () = publishes => panic!("it cannot seed the activation rows"),
@@ -278,12 +268,7 @@ async fn notes_of_what_ended_meanwhile_are_swept_and_count_for_nothing() {
 #[tokio::test]
 async fn the_same_strategy_published_again_delays_no_start() {
     let env = Environment::new("Singleton").await;
-    let session = env.fixture.session().await;
-    session
-        .client
-        .batch_execute("BEGIN; LOCK TABLE work IN ROW EXCLUSIVE MODE")
-        .await
-        .unwrap();
+    let _session = env.fixture.begin("LOCK TABLE work IN ROW EXCLUSIVE MODE").await;
     let again = publish(&env.fixture, &env.writer, "Singleton", &[]);
     tokio::time::timeout(std::time::Duration::from_secs(60), again)
         .await

@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use chrono::DateTime;
 
-use crate::assert_outcome;
 use crate::db::Pool;
 use crate::id::{ClaimNo, Incarnation, InstanceId, InstanceVersion, TenantId, WorkId};
 use crate::store::claim::{self, InstanceKey, Release, ReleaseCause, Shard};
-use crate::store::commit::{Claim, CommitOutcome};
+use crate::store::commit::Claim;
 use crate::testing::store::{Fixture, burst, waiting};
 
 fn key(instance: &str) -> InstanceKey {
@@ -18,7 +17,7 @@ fn key(instance: &str) -> InstanceKey {
 }
 
 async fn execute(fixture: &Fixture, sql: &str) {
-    fixture.admin.client.batch_execute(sql).await.unwrap();
+    fixture.execute(sql).await;
 }
 
 /// Resumes for `instances` instances, `rows` each.
@@ -153,15 +152,12 @@ async fn a_claim_that_is_not_yet_committed_is_stepped_over() {
     for instance in ["i0", "i1"] {
         delays(&fixture, instance, 1).await;
     }
-    let other = fixture.session().await;
-    other
-        .client
-        .batch_execute(
-            "BEGIN; UPDATE work SET claimed_by = 4711, claim_no = 1 WHERE instance_id = 'i0';
+    let other = fixture
+        .begin(
+            "UPDATE work SET claimed_by = 4711, claim_no = 1 WHERE instance_id = 'i0';
              UPDATE timer SET claimed_by = 4711, claim_no = 1 WHERE instance_id = 'i0'",
         )
-        .await
-        .unwrap();
+        .await;
     let keys = [key("i0"), key("i1")];
     let claims = claim::claim(&writer.pool, writer.incarnation, &keys, false);
     let found = tokio::time::timeout(Duration::from_secs(60), claims)
@@ -316,10 +312,7 @@ async fn an_instance_with_many_rows_does_not_hide_that_there_are_others() {
 async fn the_load_sees_what_was_committed_during_the_claim() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
-    assert_outcome!(
-        writer.write(waiting(burst("i0", None), "b", 7)).await,
-        CommitOutcome::Committed(_)
-    );
+    writer.commits(waiting(burst("i0", None), "b", 7)).await;
     resumes(&fixture, 1, 1).await;
     // The claim is blocked after it took its snapshot.
     execute(
@@ -329,12 +322,7 @@ async fn the_load_sees_what_was_committed_during_the_claim() {
          CREATE TRIGGER stop_here BEFORE UPDATE ON work FOR EACH ROW EXECUTE FUNCTION stop_here()",
     )
     .await;
-    let blocker = fixture.session().await;
-    blocker
-        .client
-        .batch_execute("BEGIN; SELECT pg_advisory_xact_lock(4711)")
-        .await
-        .unwrap();
+    let blocker = fixture.begin("SELECT pg_advisory_xact_lock(4711)").await;
     let claims = tokio::spawn({
         let writer = Arc::clone(&writer);
         async move {
@@ -344,10 +332,7 @@ async fn the_load_sees_what_was_committed_during_the_claim() {
         }
     });
     fixture.a_session_waits().await;
-    assert_outcome!(
-        writer.write(waiting(burst("i0", Some(1)), "b2", 8)).await,
-        CommitOutcome::Committed(_)
-    );
+    writer.commits(waiting(burst("i0", Some(1)), "b2", 8)).await;
     blocker.client.batch_execute("ROLLBACK").await.unwrap();
     let found = claims.await.unwrap();
     let loaded = found[&key("i0")].loaded.as_ref().unwrap();

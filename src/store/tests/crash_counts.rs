@@ -5,11 +5,11 @@ use std::time::Duration;
 use chrono::DateTime;
 
 use crate::assert_outcome;
-use crate::id::{InstanceId, NodeId, TenantId};
+use crate::id::{InstanceId, TenantId};
 use crate::store::claim::{self, InstanceKey, Release, ReleaseCause, Shard};
 use crate::store::commit::{Claim, CommitOutcome};
-use crate::store::dead_letter::{self, DeadLetterFilter};
-use crate::store::node::removal::{self, RemovalCause};
+use crate::store::dead_letter;
+use crate::store::node::removal::RemovalCause;
 use crate::testing::store::{Fixture, Writer, burst, waiting};
 
 fn key(instance: &str) -> InstanceKey {
@@ -57,15 +57,7 @@ async fn crashes(fixture: &Fixture, instance: &str) -> Option<i32> {
 }
 
 async fn dies(fixture: &Fixture, writer: &Writer) {
-    let session = fixture.session().await;
-    removal::remove(
-        &session.client,
-        writer.incarnation,
-        &NodeId::new("x"),
-        RemovalCause::Died,
-    )
-    .await
-    .unwrap();
+    fixture.remove(writer.incarnation, RemovalCause::Died).await;
 }
 
 #[tokio::test]
@@ -100,10 +92,7 @@ async fn an_isolated_timer_is_claimed_alone() {
     let taken = claimed(&writer, &["i", "j"], true).await;
     assert_eq!(taken, [("i".to_owned(), vec![2]), ("j".to_owned(), vec![1, 0])]);
     dies(&fixture, &writer).await;
-    let dead_letter = &dead_letter::list(&writer.pool, &TenantId::default(), DeadLetterFilter::default(), 10, 0)
-        .await
-        .unwrap()
-        .1[0];
+    let dead_letter = &writer.dead_letters().await[0];
     assert_eq!((dead_letter.kind, dead_letter.crashes), ("delay", 3));
     assert_eq!(fixture.count("SELECT count(*) FROM timer").await, 1);
     // Without it the instance would wait for ever; it is replayed as a resume of its bookmark.
@@ -131,10 +120,7 @@ async fn all_claims_count_a_crash_unless_one_was_isolated() {
     assert_eq!(crashes(&fixture, "i").await, None, "dead-lettered at its third crash");
     assert_eq!(crashes(&fixture, "j").await, Some(1), "the other row keeps its count");
     let tenant = TenantId::default();
-    let dead_letters = dead_letter::list(&first.pool, &tenant, DeadLetterFilter::default(), 10, 0)
-        .await
-        .unwrap()
-        .1;
+    let dead_letters = first.dead_letters().await;
     assert_eq!(dead_letters.len(), 1);
     assert_eq!(dead_letters[0].instance, Some(InstanceId::new("i")));
     assert_eq!((dead_letters[0].kind, dead_letters[0].crashes), ("resume", 3));
@@ -155,7 +141,6 @@ async fn all_claims_count_a_crash_unless_one_was_isolated() {
 #[tokio::test]
 async fn a_third_crash_counts_less_where_processes_die_without_the_row() {
     let fixture = Fixture::new().await;
-    let tenant = TenantId::default();
     for expected in [3, 4] {
         let writer = fixture.writer().await;
         // Crashes that it did not cause.
@@ -172,14 +157,7 @@ async fn a_third_crash_counts_less_where_processes_die_without_the_row() {
     claimed(&writer, &["i"], true).await;
     dies(&fixture, &writer).await;
     assert_eq!(crashes(&fixture, "i").await, None);
-    assert_eq!(
-        dead_letter::list(&writer.pool, &tenant, DeadLetterFilter::default(), 10, 0)
-            .await
-            .unwrap()
-            .1[0]
-            .crashes,
-        5
-    );
+    assert_eq!(writer.dead_letters().await[0].crashes, 5);
     fixture.is_sound().await;
 }
 
@@ -189,23 +167,12 @@ async fn no_crash_is_counted_for_a_node_that_was_cut_off_or_a_server_that_was_re
     let (cut_off, restarted) = (fixture.writer().await, fixture.writer().await);
     resumes(&fixture, &cut_off, &[("i", 2)]).await;
     claimed(&cut_off, &["i"], true).await;
-    let session = fixture.session().await;
-    removal::remove(
-        &session.client,
-        cut_off.incarnation,
-        &NodeId::new("x"),
-        RemovalCause::Replaced,
-    )
-    .await
-    .unwrap();
+    fixture.remove(cut_off.incarnation, RemovalCause::Replaced).await;
     assert_eq!(crashes(&fixture, "i").await, Some(2));
     claimed(&restarted, &["i"], true).await;
     fixture
-        .admin
-        .client
-        .batch_execute("UPDATE node SET postmaster_started_at = now() - interval '1 day'")
-        .await
-        .unwrap();
+        .execute("UPDATE node SET postmaster_started_at = now() - interval '1 day'")
+        .await;
     dies(&fixture, &restarted).await;
     assert_eq!(crashes(&fixture, "i").await, Some(2));
     fixture.is_sound().await;
@@ -223,10 +190,7 @@ async fn a_dead_lettered_start_is_kept_by_its_dead_letter() {
     dies(&fixture, &writer).await;
     assert_eq!(crashes(&fixture, "i").await, None);
     let tenant = TenantId::default();
-    let dead_letter = &dead_letter::list(&writer.pool, &tenant, DeadLetterFilter::default(), 10, 0)
-        .await
-        .unwrap()
-        .1[0];
+    let dead_letter = &writer.dead_letters().await[0];
     assert_eq!(
         (dead_letter.kind, &dead_letter.body["input"]["a"]),
         ("start", &serde_json::json!(1))
@@ -243,25 +207,18 @@ async fn a_dead_lettered_start_is_kept_by_its_dead_letter() {
 async fn a_continued_start_returns_beside_another_start() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
-    fixture
-        .admin
-        .client
-        .batch_execute(
-            "INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status, version,
-                                   state)
-                 VALUES ('', 'i', 'd', 'd1', 1, 0, 1, 1, '{}');
-             INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, definition_id, body, failures, crashes)
-                 VALUES ('', 'i', 4, 'failed', 4711, 'd', '{}', 20, 0);
-             INSERT INTO work (tenant_id, instance_id, kind, definition_id, version_id, definition_version, body)
-                 VALUES ('', 'i', 0, 'd', 'd1', 1, '{}')",
-        )
-        .await
-        .unwrap();
+    let rows = "INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status,
+                                      version, state)
+                    VALUES ('', 'i', 'd', 'd1', 1, 0, 1, 1, '{}');
+                INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, definition_id, body, failures,
+                                         crashes)
+                    VALUES ('', 'i', 4, 'failed', 4711, 'd', '{}', 20, 0);
+                INSERT INTO work (tenant_id, instance_id, kind, definition_id, version_id, definition_version, body)
+                    VALUES ('', 'i', 0, 'd', 'd1', 1, '{}')";
+    fixture.execute(rows).await;
     let tenant = TenantId::default();
-    let dead_letters = dead_letter::list(&writer.pool, &tenant, DeadLetterFilter::default(), 10, 0)
-        .await
-        .unwrap();
-    dead_letter::replay(&writer.pool, &tenant, dead_letters.1[0].id)
+    let dead_letters = writer.dead_letters().await;
+    dead_letter::replay(&writer.pool, &tenant, dead_letters[0].id)
         .await
         .unwrap();
     assert_eq!(
@@ -313,10 +270,7 @@ async fn a_row_is_dead_lettered_at_its_twentieth_failure_but_never_for_transient
     assert_eq!(fixture.count(dead_letters).await, 1);
     assert_eq!(fixture.count("SELECT count(*) FROM work").await, 0);
     let tenant = TenantId::default();
-    let dead_letter = &dead_letter::list(&writer.pool, &tenant, DeadLetterFilter::default(), 10, 0)
-        .await
-        .unwrap()
-        .1[0];
+    let dead_letter = &writer.dead_letters().await[0];
     assert_eq!((dead_letter.reason.as_str(), dead_letter.failures), ("it is bad", 20));
     dead_letter::delete(&writer.pool, &tenant, dead_letter.id)
         .await

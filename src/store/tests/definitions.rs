@@ -1,15 +1,12 @@
 //! One save or publish of a definition at a time; a start runs what is published when it is accepted.
 
-use std::time::Duration;
-
 use serde_json::json;
 
 use crate::id::{DefinitionId, InstanceId, StimulusHash, TenantId};
 use crate::store::definition::{self, NewDefinition, PublishOutcome, StartSources, TriggerRow};
-use crate::store::event::{self, NewEvent};
-use crate::store::request::IdempotencyKey;
+use crate::store::event;
 use crate::store::start::{AcceptedStart, Acceptor, NewStart};
-use crate::testing::store::Fixture;
+use crate::testing::store::{Fixture, event, execute, idempotency_key};
 
 pub(super) fn definition(name: &str) -> NewDefinition {
     NewDefinition {
@@ -31,11 +28,7 @@ pub(super) fn start(instance: &str, key: Option<&str>) -> NewStart {
         instance: InstanceId::new(instance),
         definition_id: DefinitionId::new("d"),
         body: json!({}),
-        request: key.map(|key| IdempotencyKey {
-            route: "start",
-            key: key.to_owned(),
-            fingerprint: vec![0; 32],
-        }),
+        request: key.map(|key| idempotency_key("start", key)),
         has_chosen_id: false,
         claimed: true,
     }
@@ -47,24 +40,6 @@ fn trigger(hash: u8) -> TriggerRow {
         hash: StimulusHash([hash; 32]),
         name: "Elsa.Event".to_owned(),
         payload: json!({}),
-    }
-}
-
-fn event(hash: u8) -> NewEvent {
-    NewEvent {
-        tenant: TenantId::default(),
-        request: IdempotencyKey {
-            route: "event",
-            key: "k".to_owned(),
-            fingerprint: vec![0; 32],
-        },
-        hash: StimulusHash([hash; 32]),
-        name: "Elsa.Event".to_owned(),
-        payload: None,
-        correlation_id: None,
-        instance: None,
-        activity_execution_id: None,
-        lifetime: Duration::from_secs(60),
     }
 }
 
@@ -216,12 +191,7 @@ async fn an_event_published_beside_its_trigger_finds_it_or_is_found() {
     let class = fixture.base.schema().lock_class();
     let pool = crate::db::Pool::new(&fixture.base, 4).unwrap();
     // The trigger comes first: its transaction stops after it has locked its keys.
-    let blocker = fixture.session().await;
-    blocker
-        .client
-        .batch_execute("BEGIN; SELECT 1 FROM revision FOR UPDATE")
-        .await
-        .unwrap();
+    let blocker = fixture.begin("SELECT 1 FROM revision FOR UPDATE").await;
     let publishes = tokio::spawn({
         let pool = pool.clone();
         async move { definition::save(&pool, class, &definition("n"), Some(StartSources::by(&[trigger(9)]))).await }
@@ -229,7 +199,7 @@ async fn an_event_published_beside_its_trigger_finds_it_or_is_found() {
     fixture.a_session_waits().await;
     let happens = tokio::spawn({
         let pool = pool.clone();
-        async move { event::publish(&pool, class, &event(9)).await }
+        async move { event::publish(&pool, class, &event("k", 9)).await }
     });
     fixture.so_many_wait(2).await;
     blocker.client.batch_execute("ROLLBACK").await.unwrap();
@@ -239,15 +209,15 @@ async fn an_event_published_beside_its_trigger_finds_it_or_is_found() {
     // The event comes first: it matched nothing and has not committed its row in the inbox.
     let publisher = fixture.session().await;
     let hash = StimulusHash([8; 32]);
-    publisher
-        .client
-        .batch_execute(&format!(
+    execute(
+        &publisher,
+        &format!(
             "BEGIN; SELECT pg_advisory_xact_lock({class}, {}); INSERT INTO inbox (tenant_id, hash, name, expires_at)
              VALUES ('', decode(repeat('08', 32), 'hex'), 'Elsa.Event', now() + '1 h')",
             hash.lock_key()
-        ))
-        .await
-        .unwrap();
+        ),
+    )
+    .await;
     let publishes = tokio::spawn(async move {
         definition::save(&pool, class, &definition("n"), Some(StartSources::by(&[trigger(8)]))).await
     });
@@ -267,10 +237,10 @@ async fn an_event_whose_key_was_used_starts_nothing_again() {
     definition::save(&pool, class, &definition("n"), Some(StartSources::by(&[trigger(9)])))
         .await
         .unwrap();
-    assert_eq!(event::publish(&pool, class, &event(9)).await.unwrap().started, 1);
+    assert_eq!(event::publish(&pool, class, &event("k", 9)).await.unwrap().started, 1);
     // The start was run meanwhile: its row does not block another one.
-    fixture.admin.client.batch_execute("DELETE FROM work").await.unwrap();
-    let again = event::publish(&pool, class, &event(9)).await.unwrap();
+    fixture.execute("DELETE FROM work").await;
+    let again = event::publish(&pool, class, &event("k", 9)).await.unwrap();
     assert_eq!((again.resumed, again.started, again.kept), (0, 0, false));
     assert_eq!(fixture.count("SELECT count(*) FROM work").await, 0);
     fixture.is_sound().await;

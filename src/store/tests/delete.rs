@@ -11,7 +11,7 @@ use crate::store::definition as definitions;
 use crate::store::definition::StartSources;
 use crate::store::instance::delete;
 use crate::store::start::{AcceptedStart, Acceptor};
-use crate::testing::store::{Fixture, burst, journal, waiting};
+use crate::testing::store::{Fixture, burst, execute, journal, spawn, waiting};
 
 const TABLES: [&str; 7] = [
     "instance",
@@ -42,10 +42,7 @@ async fn deleted_in_the_middle(
     let claim = fixture.claimed_work("i", writer.incarnation).await;
     request.claims.push(claim.clone());
     let session = stops(&fixture).await;
-    let commits = tokio::spawn({
-        let writer = Arc::clone(&writer);
-        async move { writer.write(request).await }
-    });
+    let commits = spawn(&writer, request);
     fixture.a_session_waits().await;
     let deletes = tokio::spawn({
         let pool = writer.pool.clone();
@@ -120,16 +117,8 @@ async fn a_start_that_has_not_run_is_deleted_and_its_key_starts_nothing_again() 
 async fn a_contended_commit_and_a_delete_do_not_wait_for_each_other() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
-    assert_outcome!(
-        writer.write(waiting(burst("i", None), "b", 7)).await,
-        CommitOutcome::Committed(_)
-    );
-    let session = fixture.session().await;
-    session
-        .client
-        .batch_execute("BEGIN; SELECT 1 FROM instance FOR UPDATE")
-        .await
-        .unwrap();
+    writer.commits(waiting(burst("i", None), "b", 7)).await;
+    let session = fixture.begin("SELECT 1 FROM instance FOR UPDATE").await;
     let deletes = tokio::spawn({
         let pool = writer.pool.clone();
         async move { delete::delete(&pool, &TenantId::default(), &InstanceId::new("i")).await }
@@ -137,10 +126,7 @@ async fn a_contended_commit_and_a_delete_do_not_wait_for_each_other() {
     fixture.so_many_wait(1).await;
     let mut late = waiting(burst("i", Some(1)), "b2", 7);
     late.claims.push(fixture.claimed_work("i", writer.incarnation).await);
-    let commits = tokio::spawn({
-        let writer = Arc::clone(&writer);
-        async move { writer.write(late).await }
-    });
+    let commits = spawn(&writer, late);
     fixture.so_many_wait(2).await;
     session.client.batch_execute("ROLLBACK").await.unwrap();
     deletes.await.unwrap().unwrap().unwrap();
@@ -152,33 +138,21 @@ async fn a_contended_commit_and_a_delete_do_not_wait_for_each_other() {
 async fn stimuli_of_a_deleted_instance_are_locked_in_the_order_of_their_ids() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
-    assert_outcome!(
-        writer.write(waiting(burst("i", None), "b", 7)).await,
-        CommitOutcome::Committed(_)
-    );
+    writer.commits(waiting(burst("i", None), "b", 7)).await;
     for id in [200, 100] {
         let kept = format!(
             "INSERT INTO inbox (tenant_id, id, hash, name, instance_id, expires_at) OVERRIDING SYSTEM VALUE
              VALUES ('', {id}, 'other', 'Elsa.Event', 'i', now() + interval '1 hour')"
         );
-        fixture.admin.client.batch_execute(&kept).await.unwrap();
+        fixture.execute(&kept).await;
     }
-    let session = fixture.session().await;
-    session
-        .client
-        .batch_execute("BEGIN; SELECT 1 FROM inbox WHERE id = 100 FOR UPDATE")
-        .await
-        .unwrap();
+    let session = fixture.begin("SELECT 1 FROM inbox WHERE id = 100 FOR UPDATE").await;
     let deletes = tokio::spawn({
         let pool = writer.pool.clone();
         async move { delete::delete(&pool, &TenantId::default(), &InstanceId::new("i")).await }
     });
     fixture.so_many_wait(1).await;
-    session
-        .client
-        .batch_execute("SELECT 1 FROM inbox WHERE id = 200 FOR UPDATE NOWAIT; COMMIT")
-        .await
-        .unwrap();
+    execute(&session, "SELECT 1 FROM inbox WHERE id = 200 FOR UPDATE NOWAIT; COMMIT").await;
     deletes.await.unwrap().unwrap().unwrap();
     nothing_is_left(&fixture).await;
 }
@@ -191,13 +165,8 @@ async fn a_bookmark_locks_only_the_stimuli_that_it_can_take() {
         "INSERT INTO inbox (tenant_id, hash, name, instance_id, correlation_id, activity_execution_id, expires_at)
                 SELECT '', decode(repeat('07', 32), 'hex'), 'Elsa.Event', v.i, v.c, v.e, now() + interval '1 hour'
                 FROM (VALUES ('other', NULL, NULL), (NULL, 'other', NULL), (NULL, NULL, 'other')) v(i, c, e)";
-    fixture.admin.client.batch_execute(kept).await.unwrap();
-    let session = fixture.session().await;
-    session
-        .client
-        .batch_execute("BEGIN; SELECT 1 FROM inbox FOR UPDATE")
-        .await
-        .unwrap();
+    fixture.execute(kept).await;
+    let session = fixture.begin("SELECT 1 FROM inbox FOR UPDATE").await;
     let writes = writer.write(waiting(burst("i", None), "b", 7));
     tokio::select! {
         outcome = writes => assert_outcome!(outcome, CommitOutcome::Committed(_)),
@@ -206,11 +175,8 @@ async fn a_bookmark_locks_only_the_stimuli_that_it_can_take() {
     session.client.batch_execute("ROLLBACK").await.unwrap();
     // What it can take it takes.
     let fits = "UPDATE inbox SET instance_id = 'j' WHERE instance_id IS NOT NULL";
-    fixture.admin.client.batch_execute(fits).await.unwrap();
-    assert_outcome!(
-        writer.write(waiting(burst("j", None), "b", 7)).await,
-        CommitOutcome::Committed(_)
-    );
+    fixture.execute(fits).await;
+    writer.commits(waiting(burst("j", None), "b", 7)).await;
     assert_eq!(fixture.count("SELECT count(*) FROM inbox").await, 2);
     assert_eq!(
         fixture.count("SELECT count(*) FROM work WHERE instance_id = 'j'").await,

@@ -3,35 +3,18 @@
 
 use serde_json::json;
 
-use crate::assert_outcome;
 use crate::db::Pool;
-use crate::id::{InstanceId, StimulusHash, TenantId, WorkId};
-use crate::store::commit::CommitOutcome;
+use crate::id::{InstanceId, TenantId, WorkId};
 use crate::store::event::{self, NewEvent};
 use crate::store::request::IdempotencyKey;
 use crate::store::work::{self, AcceptedCancel, AcceptedResume};
 use crate::testing::Proxy;
-use crate::testing::store::{Fixture, burst, waiting};
-
-fn key(route: &'static str, key: &str) -> IdempotencyKey {
-    IdempotencyKey {
-        route,
-        key: key.to_owned(),
-        fingerprint: vec![0; 32],
-    }
-}
+use crate::testing::store::{self, Fixture, burst, idempotency_key, waiting};
 
 fn event(name: &str) -> NewEvent {
     NewEvent {
-        tenant: TenantId::default(),
-        request: key("event", name),
-        hash: StimulusHash([7; 32]),
-        name: "Elsa.Event".to_owned(),
         payload: Some(json!(name)),
-        correlation_id: None,
-        instance: None,
-        activity_execution_id: None,
-        lifetime: std::time::Duration::from_secs(60),
+        ..store::event(name, 7)
     }
 }
 
@@ -78,10 +61,7 @@ async fn a_resume_whose_answer_is_lost_is_unknown_unless_its_key_resolves_it() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     let (tenant, instance) = (TenantId::default(), InstanceId::new("i"));
-    assert_outcome!(
-        writer.write(waiting(burst("i", None), "b", 7)).await,
-        CommitOutcome::Committed(_)
-    );
+    writer.commits(waiting(burst("i", None), "b", 7)).await;
     let (proxy, pool) = through(&fixture).await;
     let resume = async |request: Option<&IdempotencyKey>| {
         work::accept_resume(&pool, &tenant, &instance, &json!({}), request).await
@@ -94,14 +74,14 @@ async fn a_resume_whose_answer_is_lost_is_unknown_unless_its_key_resolves_it() {
     assert_eq!(unknown.instance_id(), Some("i"));
     assert_eq!(rows().await, 2);
 
-    resume(Some(&key("resume", "before"))).await.unwrap();
+    resume(Some(&idempotency_key("resume", "before"))).await.unwrap();
     proxy.swallow_next_answer();
-    let answer = resume(Some(&key("resume", "k"))).await.unwrap();
+    let answer = resume(Some(&idempotency_key("resume", "k"))).await.unwrap();
     assert_eq!(rows().await, 4);
     let newest = WorkId(fixture.count("SELECT max(id) FROM work").await);
     assert_eq!(answer, AcceptedResume::New(newest));
     assert_eq!(
-        resume(Some(&key("resume", "k"))).await.unwrap(),
+        resume(Some(&idempotency_key("resume", "k"))).await.unwrap(),
         AcceptedResume::Existing(Some(newest))
     );
     assert_eq!(rows().await, 4);

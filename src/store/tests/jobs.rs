@@ -14,12 +14,7 @@ async fn of_many_nodes_one_does_a_job_that_is_due() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     for round in 0..3 {
-        fixture
-            .admin
-            .client
-            .batch_execute("UPDATE cluster_job SET next_run_at = now()")
-            .await
-            .unwrap();
+        fixture.execute("UPDATE cluster_job SET next_run_at = now()").await;
         let claims = (0..8).map(|n| maintenance::claim_job(&writer.pool, Incarnation(n), Job::CreatePartitions, HOUR));
         let done = futures_util::future::join_all(claims).await;
         let times = done.into_iter().filter(|claimed| *claimed.as_ref().unwrap()).count();
@@ -32,14 +27,9 @@ async fn of_many_nodes_one_does_a_job_that_is_due() {
 async fn a_job_being_claimed_does_not_block_others() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
-    let taking = fixture.session().await;
-    taking
-        .client
-        .batch_execute(
-            "BEGIN; UPDATE cluster_job SET next_run_at = now() + interval '5 s' WHERE name = 'release-orphaned'",
-        )
-        .await
-        .unwrap();
+    let taking = fixture
+        .begin("UPDATE cluster_job SET next_run_at = now() + interval '5 s' WHERE name = 'release-orphaned'")
+        .await;
     let own = writer.incarnation;
     let claimed = tokio::time::timeout(
         Duration::from_secs(2),
@@ -71,16 +61,11 @@ async fn a_job_whose_time_is_further_ahead_than_two_intervals_is_due() {
             Duration::from_secs(10)
         };
         let set = format!("UPDATE cluster_job SET next_run_at = now() + interval '{ahead}'");
-        fixture.admin.client.batch_execute(&set).await.unwrap();
+        fixture.execute(&set).await;
         let claimed = maintenance::claim_job(&writer.pool, writer.incarnation, job, interval).await;
         assert_eq!(claimed.unwrap(), is_due, "{job:?} {ahead} ahead");
     }
-    fixture
-        .admin
-        .client
-        .batch_execute("UPDATE cluster_job SET next_run_at = now()")
-        .await
-        .unwrap();
+    fixture.execute("UPDATE cluster_job SET next_run_at = now()").await;
     fixture.is_sound().await;
 }
 
@@ -90,9 +75,7 @@ async fn rows_postponed_beyond_any_pause_are_due_again_except_timers() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     fixture
-        .admin
-        .client
-        .batch_execute(
+        .execute(
             "INSERT INTO work (tenant_id, instance_id, kind, body, available_at, claimed_by)
              VALUES ('', 'late', 1, '{}', now() + interval '1 hour', NULL),
                     ('', 'soon', 1, '{}', now() + interval '1 minute', NULL),
@@ -102,8 +85,7 @@ async fn rows_postponed_beyond_any_pause_are_due_again_except_timers() {
                     ('', 'again', 'b', now() - interval '1 second', now() + interval '1 hour'),
                     ('', 'both', 'b', now() + interval '10 minutes', now() + interval '1 hour')",
         )
-        .await
-        .unwrap();
+        .await;
     assert_eq!(maintenance::advance_postponed(&writer.pool).await.unwrap(), 3);
     let due = "SELECT count(*) FROM work WHERE available_at <= now() AND instance_id = 'late'";
     assert_eq!(fixture.count(due).await, 1);

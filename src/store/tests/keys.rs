@@ -6,10 +6,8 @@ use serde_json::json;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::definitions::{definition, start};
-use crate::assert_outcome;
 use crate::db::Session;
 use crate::id::{InstanceId, TenantId};
-use crate::store::commit::CommitOutcome;
 use crate::store::definition::StartSources;
 use crate::store::request::IdempotencyKey;
 use crate::store::start::{AcceptedStart, Acceptor, NewStart};
@@ -64,10 +62,7 @@ async fn one_key_starts_one_instance() {
 async fn a_taken_instance_id_is_refused_and_leaves_no_trace() {
     let fixture = Fixture::new().await;
     let (acceptor, _task, writer) = acceptor(&fixture).await;
-    assert_outcome!(
-        writer.write(waiting(burst("there", None), "b", 7)).await,
-        CommitOutcome::Committed(_)
-    );
+    writer.commits(waiting(burst("there", None), "b", 7)).await;
     // A chosen id is requested here; a start that is inserted claimed has a generated one.
     let start = |instance: &str, key| NewStart {
         has_chosen_id: true,
@@ -92,10 +87,7 @@ async fn a_taken_instance_id_is_refused_and_leaves_no_trace() {
 async fn one_key_resumes_once() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
-    assert_outcome!(
-        writer.write(waiting(burst("i", None), "b", 7)).await,
-        CommitOutcome::Committed(_)
-    );
+    writer.commits(waiting(burst("i", None), "b", 7)).await;
     let request = |fingerprint: u8| IdempotencyKey {
         route: "resume",
         key: "k".to_owned(),

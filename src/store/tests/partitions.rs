@@ -10,16 +10,13 @@ async fn nodes_that_start_at_once_make_each_partition_once() {
     let partitions = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'burst_record'::regclass";
     assert_eq!(fixture.count(partitions).await, 9);
     fixture
-        .admin
-        .client
-        .batch_execute(
+        .execute(
             "DO $$ DECLARE part regclass; BEGIN
                  FOR part IN SELECT inhrelid FROM pg_inherits WHERE inhparent = 'burst_record'::regclass
                  LOOP EXECUTE 'DROP TABLE ' || part; END LOOP;
              END $$",
         )
-        .await
-        .unwrap();
+        .await;
     let pool = Pool::new(&fixture.base, 4).unwrap();
     let mut tasks = Vec::new();
     for _ in 0..4 {

@@ -189,13 +189,8 @@ fn named(sql: &str) -> Vec<&str> {
 #[tokio::test]
 async fn hot_statements_find_their_rows_by_index() {
     let fixture = Fixture::new().await;
-    fixture
-        .admin
-        .client
-        .batch_execute("SET statement_timeout = '2min'")
-        .await
-        .unwrap();
-    fixture.admin.client.batch_execute(FILL).await.unwrap();
+    fixture.execute("SET statement_timeout = '2min'").await;
+    fixture.execute(FILL).await;
     let mut bad = Vec::new();
     for hot in hot() {
         for mode in ["force_generic_plan", "force_custom_plan"] {
@@ -337,14 +332,9 @@ async fn future_work_slows_neither_polls_nor_claims() {
              INSERT INTO work (tenant_id, instance_id, kind, body, available_at)
                  SELECT '', 'i' || n, 1, '{{}}', now() + n * interval '1 hour' FROM generate_series({from}, {to}) n;"
         );
-        fixture.admin.client.batch_execute(&fill).await.unwrap();
+        fixture.execute(&fill).await;
         // Not in the transaction of the other statements.
-        fixture
-            .admin
-            .client
-            .batch_execute("VACUUM ANALYZE timer, work")
-            .await
-            .unwrap();
+        fixture.execute("VACUUM ANALYZE timer, work").await;
         let sql = format!(
             "PREPARE poll AS {}; EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE poll(64, '{{}}', '{{}}', false, now() - interval '1 day', NULL, 1, 0); DEALLOCATE poll",
             include_str!("../../../sql/queries/work/poll.sql")
@@ -385,7 +375,7 @@ async fn a_poll_of_a_backlog_unknown_to_the_statistics_walks_along_the_queue() {
         ANALYZE work;
         UPDATE work SET claimed_by = NULL";
     for statement in fill.split(';') {
-        fixture.admin.client.batch_execute(statement).await.unwrap();
+        fixture.execute(statement).await;
     }
     let poll = hot!(
         "work/poll",

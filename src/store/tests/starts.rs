@@ -4,15 +4,15 @@ use tokio::task::JoinHandle;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::definitions::{definition, start};
+use crate::Result;
 use crate::id::{ClaimNo, Incarnation, InstanceId, TenantId, WorkId};
 use crate::store::claim::{self, InstanceKey};
-use crate::store::commit::{Claim, CommitOutcome};
+use crate::store::commit::Claim;
 use crate::store::definition::{self as definitions, StartSources};
 use crate::store::start::{AcceptedStart, Acceptor, NewStart};
 use crate::store::work::{self, WorkStatus};
 use crate::testing::Proxy;
 use crate::testing::store::{Fixture, Writer, burst, waiting};
-use crate::{Result, assert_outcome};
 
 struct Bench {
     fixture: Fixture,
@@ -71,7 +71,7 @@ impl Bench {
             .into_iter()
             .map(|row| row.claim)
             .collect();
-        assert_outcome!(self.writer.write(request).await, CommitOutcome::Committed(_));
+        self.writer.commits(request).await;
     }
 }
 
@@ -223,11 +223,11 @@ async fn a_start_without_a_trace_is_unknown_only_if_the_server_may_have_crashed(
     assert_eq!(of("nowhere").await, WorkStatus::Consumed);
     let mut request = burst("there", None);
     request.claims.push(Claim::Work(work, ClaimNo(1)));
-    assert_outcome!(bench.writer.write(request).await, CommitOutcome::Committed(_));
+    bench.writer.commits(request).await;
     assert_eq!(status("there", Incarnation(0)).await, WorkStatus::Pending);
     let dead_letter = "INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, failures, crashes)
                   VALUES ('', 'dead_letter', 0, 'test', 1, 20, 0)";
-    bench.fixture.admin.client.batch_execute(dead_letter).await.unwrap();
+    bench.fixture.execute(dead_letter).await;
     assert_eq!(status("dead_letter", Incarnation(0)).await, WorkStatus::DeadLettered);
     bench.fixture.is_sound().await;
 }

@@ -2,19 +2,16 @@
 
 use std::time::Duration;
 
-use crate::assert_outcome;
 use crate::id::{InstanceId, TenantId, WorkId};
 use crate::store::claim::{self, InstanceKey, Release, ReleaseCause};
-use crate::store::commit::CommitOutcome;
-use crate::store::dead_letter::{self, DeadLetterFilter};
+use crate::store::dead_letter;
 use crate::store::maintenance;
 use crate::store::work::{self, WorkStatus};
 use crate::testing::store::{Fixture, Writer, burst, waiting};
 
 /// A suspended instance with a resume that fails once more and becomes a dead letter.
 async fn dead_lettered(fixture: &Fixture, writer: &Writer, instance: &str) -> (WorkId, i64) {
-    let wrote = writer.write(waiting(burst(instance, None), "b", 7)).await;
-    assert_outcome!(wrote, CommitOutcome::Committed(_));
+    writer.commits(waiting(burst(instance, None), "b", 7)).await;
     let insert = "INSERT INTO work (tenant_id, instance_id, kind, body, failures) VALUES ('', $1, 1, '{}', 19)
                   RETURNING id";
     let row = fixture.admin.client.query_one(insert, &[&instance]).await.unwrap();
@@ -38,10 +35,9 @@ async fn dead_lettered(fixture: &Fixture, writer: &Writer, instance: &str) -> (W
     claim::release(&writer.pool, writer.incarnation, &key, &claims, how)
         .await
         .unwrap();
-    let dead_letters = dead_letter::list(&writer.pool, &TenantId::default(), DeadLetterFilter::default(), 10, 0).await;
-    let dead_letter = dead_letters
-        .unwrap()
-        .1
+    let dead_letter = writer
+        .dead_letters()
+        .await
         .into_iter()
         .find(|dead_letter| dead_letter.work == Some(work.0));
     (work, dead_letter.unwrap().id)
@@ -87,7 +83,7 @@ async fn an_unmatched_status_outlives_its_idempotency_key() {
     let writer = fixture.writer().await;
     let insert = "INSERT INTO unmatched_work (tenant_id, work_id, ended_at)
                   VALUES ('', 1, now() - interval '24 hours 1 minute'), ('', 2, now() - interval '26 hours')";
-    fixture.admin.client.batch_execute(insert).await.unwrap();
+    fixture.execute(insert).await;
     assert_eq!(
         maintenance::purge_expired(&writer.pool, std::time::Duration::from_secs(3600))
             .await
