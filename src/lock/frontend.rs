@@ -10,7 +10,7 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 use super::key::{KeyFunction, LockKey};
 use super::request::{KeyRequest, LockRequest};
 use super::stats::{Counters, LockStats};
-use super::table::{Backend, Batch, Completions, HeldLock, KeyView, LockMessage, Peer, Table, Ticket};
+use super::table::{Backend, Batch, HeldLock, KeyView, LockMessage, Peer, Step, Table, Ticket};
 use crate::{Error, Result};
 
 /// The most tokens that are asked for at the same moment. Further callers wait.
@@ -117,26 +117,26 @@ impl Frontend {
     /// Adds a request. The receiver tells whether it was granted, and fails when the provider ends; no ticket: it has.
     pub(super) fn submit(&self, request: KeyRequest, waits: bool) -> (Option<Ticket>, oneshot::Receiver<bool>) {
         let (reply, answer) = oneshot::channel();
-        let ticket = self.step(|table, now, completions| table.submit(request, waits, reply, now, completions));
+        let ticket = self.step(|table, step| table.submit(request, waits, reply, step));
         (ticket, answer)
     }
 
     /// Runs one step of the table, then, unlocked, sends its results.
-    fn step<T>(&self, step: impl FnOnce(&mut Table, Instant, &mut Completions) -> T) -> T {
-        let mut completions = Completions::default();
-        let (result, wake_backend) = {
+    fn step<T>(&self, run: impl FnOnce(&mut Table, &mut Step) -> T) -> T {
+        let (result, step, wake_backend) = {
             let mut table = self.table();
-            let result = step(&mut table, Instant::now(), &mut completions);
-            (result, table.must_wake_backend())
+            let mut step = Step::at(Instant::now());
+            let result = run(&mut table, &mut step);
+            (result, step, table.must_wake_backend())
         };
         if wake_backend {
             self.backend.notify_one();
         }
         // A send fails for a dropped future, which abandons its ticket.
-        for (reply, _) in completions.granted {
+        for (reply, _) in step.granted {
             let _ = reply.send(true);
         }
-        for reply in completions.refused {
+        for reply in step.refused {
             let _ = reply.send(false);
         }
         result
@@ -147,11 +147,11 @@ impl Frontend {
     }
 
     pub(super) fn release(&self, ticket: Ticket) {
-        self.step(|table, now, completions| table.release(ticket, now, completions));
+        self.step(|table, step| table.release(ticket, step));
     }
 
     pub(super) fn abandon(&self, ticket: Ticket) {
-        self.step(|table, now, completions| table.abandon(ticket, now, completions));
+        self.step(|table, step| table.abandon(ticket, step));
     }
 
     pub(super) fn is_lost(&self) -> bool {
@@ -199,14 +199,14 @@ impl Frontend {
     }
 
     pub(super) fn complete(&self, batch: &Batch, missed: &HashSet<LockKey>, full: bool) {
-        self.step(|table, now, completions| table.complete(batch, missed, full, now, completions));
+        self.step(|table, step| table.complete(batch, missed, full, step));
     }
 
     /// Applies the messages of another process.
     pub(super) fn receive(&self, from: Peer, messages: &[LockMessage]) {
-        self.step(|table, now, completions| {
+        self.step(|table, step| {
             for message in messages {
-                table.receive(from, message, now, completions);
+                table.receive(from, message, step);
             }
         });
     }
@@ -220,12 +220,12 @@ impl Frontend {
     }
 
     pub(super) fn retry(&self) {
-        self.step(|table, now, completions| table.retry(now, completions));
+        self.step(|table, step| table.retry(step));
     }
 
     /// Asks again for all missed keys, due or not.
     pub(super) fn retry_all(&self) {
-        self.step(|table, now, completions| table.retry_all(now, completions));
+        self.step(|table, step| table.retry_all(step));
     }
 
     /// Ends the table. The replies are dropped outside the mutex.

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use rand::RngExt;
 
-use super::{Completions, KeyEntry, KeyState, Table};
+use super::{KeyEntry, KeyState, Step, Table};
 use crate::lock::key::LockKey;
 use crate::lock::request::LockMode;
 
@@ -124,22 +124,16 @@ impl KeyEntry {
 
 impl Table {
     /// Applies a message of another process.
-    pub(in crate::lock) fn receive(
-        &mut self,
-        from: Peer,
-        message: &LockMessage,
-        now: Instant,
-        completions: &mut Completions,
-    ) {
+    pub(in crate::lock) fn receive(&mut self, from: Peer, message: &LockMessage, step: &mut Step) {
         if self.ended || self.backend.me().is_none_or(|me| me == from) {
             return;
         }
         match message {
-            LockMessage::Waiting(key, mode) => self.receive_waiting(*key, from, *mode, now),
-            LockMessage::Withdrawn(key) => self.receive_withdrawn(*key, from, now, completions),
-            LockMessage::Handoff(handoff) => self.receive_handoff(handoff, from, now, completions),
+            LockMessage::Waiting(key, mode) => self.receive_waiting(*key, from, *mode, step.now),
+            LockMessage::Withdrawn(key) => self.receive_withdrawn(*key, from, step),
+            LockMessage::Handoff(handoff) => self.receive_handoff(handoff, from, step),
         }
-        self.advance_over_budget(now, completions);
+        self.advance_over_budget(step);
     }
 
     fn receive_waiting(&mut self, key: LockKey, peer: Peer, mode: LockMode, now: Instant) {
@@ -156,14 +150,14 @@ impl Table {
         }
     }
 
-    fn receive_withdrawn(&mut self, key: LockKey, peer: Peer, now: Instant, completions: &mut Completions) {
+    fn receive_withdrawn(&mut self, key: LockKey, peer: Peer, step: &mut Step) {
         if let Some(entry) = self.entries.get_mut(&key) {
             entry.remote.retain(|waiter| waiter.peer != peer);
-            self.waiters_removed(key, now, completions);
+            self.waiters_removed(key, step);
         }
     }
 
-    fn receive_handoff(&mut self, handoff: &Handoff, from: Peer, now: Instant, completions: &mut Completions) {
+    fn receive_handoff(&mut self, handoff: &Handoff, from: Peer, step: &mut Step) {
         let Some(me) = self.backend.me() else { return };
         let key = handoff.key;
         let called = handoff.next.contains(&me);
@@ -179,7 +173,7 @@ impl Table {
         // The sender's waiters come first; any others were announced in the meantime.
         let mut earlier = std::mem::take(&mut entry.remote);
         for (peer, mode) in handoff.then.iter().filter(|(peer, _)| *peer != me) {
-            entry.add_waiter(*peer, *mode, now);
+            entry.add_waiter(*peer, *mode, step.now);
         }
         earlier.retain(|waiter| waiter.peer != from && !handoff.next.contains(&waiter.peer));
         for waiter in earlier {
@@ -193,19 +187,19 @@ impl Table {
             entry.announcement = Announcement::Called;
         }
         let requested = entry.state != KeyState::NotHeld;
-        self.schedule_forget(key, now);
+        self.schedule_forget(key, step.now);
         if requested {
             return;
         }
         if called || handoff.next.is_empty() {
-            self.retry_now(key, now, completions);
+            self.retry_now(key, step);
         } else if waits {
             if !listed {
                 self.announce(key);
             }
-            self.yield_to_remote(key, now);
+            self.yield_to_remote(key, step.now);
         }
-        self.remove_if_idle(key, now);
+        self.remove_if_idle(key, step.now);
     }
 
     /// The key was released, or is not wanted any more: the next process is called. `quota_used_up`: requests of this
@@ -319,18 +313,20 @@ impl Table {
     }
 
     /// Removes remote waiters that were silent for too long.
-    pub(super) fn forget_silent_waiters(&mut self, key: LockKey, now: Instant, completions: &mut Completions) {
+    pub(super) fn forget_silent_waiters(&mut self, key: LockKey, step: &mut Step) {
         let Some(entry) = self.entries.get_mut(&key) else {
             return;
         };
         entry.forget_at = None;
-        entry.remote.retain(|waiter| waiter.last_message + WAITER_TTL > now);
-        self.schedule_forget(key, now);
-        self.waiters_removed(key, now, completions);
+        entry
+            .remote
+            .retain(|waiter| waiter.last_message + WAITER_TTL > step.now);
+        self.schedule_forget(key, step.now);
+        self.waiters_removed(key, step);
     }
 
     /// Asks for the key now if a request waits for it.
-    pub(super) fn retry_now(&mut self, key: LockKey, now: Instant, completions: &mut Completions) {
+    pub(super) fn retry_now(&mut self, key: LockKey, step: &mut Step) {
         let Some(entry) = self.entries.get_mut(&key) else {
             return;
         };
@@ -339,10 +335,10 @@ impl Table {
         if let Some(at) = entry.retry_at.take() {
             self.retries.remove(&(at, key));
         }
-        self.advance(key, now, completions);
+        self.advance(key, step);
     }
 
-    fn waiters_removed(&mut self, key: LockKey, now: Instant, completions: &mut Completions) {
+    fn waiters_removed(&mut self, key: LockKey, step: &mut Step) {
         let mode = self.first_queued_mode(key);
         let Some(entry) = self.entries.get_mut(&key) else {
             return;
@@ -351,12 +347,12 @@ impl Table {
         match entry.state {
             KeyState::Held(_) if entry.remote.is_empty() => {
                 entry.quota = UNCONTENDED_QUOTA;
-                self.advance(key, now, completions);
+                self.advance(key, step);
             }
             KeyState::Held(LockMode::Shared) => self.call_readers(key),
             // Readers that yielded to a writer only.
-            KeyState::NotHeld if !writers && mode == Some(LockMode::Shared) => self.retry_now(key, now, completions),
-            _ => self.remove_if_idle(key, now),
+            KeyState::NotHeld if !writers && mode == Some(LockMode::Shared) => self.retry_now(key, step),
+            _ => self.remove_if_idle(key, step.now),
         }
     }
 

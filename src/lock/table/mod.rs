@@ -12,7 +12,7 @@
 //! - A release goes out before, or in the same batch but ahead of, the questions that follow it.
 //! - A process that releases a key for which other processes wait names the next of them, and yields to it
 //!   ([`handoff`]).
-//! - Results are collected in [`Completions`] and sent after the table is unlocked: a dropped handle enters it again.
+//! - Results are collected in a [`Step`] and sent after the table is unlocked: a dropped handle enters it again.
 //!
 //! # Layout
 //!
@@ -179,11 +179,21 @@ impl RequestEntry {
     }
 }
 
-/// The results of a step, to be sent once the table is unlocked.
-#[derive(Default)]
-pub(super) struct Completions {
+/// One step of the table: its time, and its results, to be sent once the table is unlocked.
+pub(super) struct Step {
+    now: Instant,
     pub(super) granted: Vec<(Reply, Ticket)>,
     pub(super) refused: Vec<Reply>,
+}
+
+impl Step {
+    pub(super) fn at(now: Instant) -> Self {
+        Self {
+            now,
+            granted: Vec::new(),
+            refused: Vec::new(),
+        }
+    }
 }
 
 /// What the backend does next, in this order: release, take, notify.
@@ -254,14 +264,7 @@ impl Table {
     }
 
     /// Adds a request. None: the provider has ended, and the reply is dropped.
-    pub(super) fn submit(
-        &mut self,
-        request: KeyRequest,
-        waits: bool,
-        reply: Reply,
-        now: Instant,
-        completions: &mut Completions,
-    ) -> Option<Ticket> {
+    pub(super) fn submit(&mut self, request: KeyRequest, waits: bool, reply: Reply, step: &mut Step) -> Option<Ticket> {
         if self.ended {
             count(&self.counters.lost);
             return None;
@@ -274,30 +277,30 @@ impl Table {
             waits,
             missed: None,
             contended: false,
-            began: now,
+            began: step.now,
             state: RequestState::Queued,
             reply: Some(reply),
         };
-        self.place(ticket, entry, now, completions);
+        self.place(ticket, entry, step);
         Some(ticket)
     }
 
     /// The caller has dropped its future, perhaps after the grant and before it saw it.
-    pub(super) fn abandon(&mut self, ticket: Ticket, now: Instant, completions: &mut Completions) {
+    pub(super) fn abandon(&mut self, ticket: Ticket, step: &mut Step) {
         let Some(entry) = self.requests.get_mut(&ticket) else {
             return;
         };
         match entry.state {
-            RequestState::Held { .. } => return self.release(ticket, now, completions),
+            RequestState::Held { .. } => return self.release(ticket, step),
             // What the backend grants is released when its answer comes.
             RequestState::Requested { .. } => entry.reply = None,
             RequestState::Queued => {
                 if let Some(entry) = self.requests.remove(&ticket) {
                     self.dequeue(ticket, &entry);
                     for (key, _) in entry.request.keys.as_slice() {
-                        self.advance(*key, now, completions);
+                        self.advance(*key, step);
                     }
-                    self.advance_over_budget(now, completions);
+                    self.advance_over_budget(step);
                 }
             }
         }
@@ -305,20 +308,20 @@ impl Table {
     }
 
     /// The handle was dropped.
-    pub(super) fn release(&mut self, ticket: Ticket, now: Instant, completions: &mut Completions) {
+    pub(super) fn release(&mut self, ticket: Ticket, step: &mut Step) {
         let Some(entry) = self.requests.remove(&ticket) else {
             return;
         };
         if let RequestState::Held { since } = entry.state {
-            self.counters.hold.record(now.saturating_duration_since(since));
+            self.counters.hold.record(step.now.saturating_duration_since(since));
         }
         if self.ended {
             return;
         }
         for (key, mode) in entry.keys() {
-            self.unreserve(*key, *mode, now, completions);
+            self.unreserve(*key, *mode, step);
         }
-        self.advance_over_budget(now, completions);
+        self.advance_over_budget(step);
     }
 
     /// Whether the backend has anything to do.
@@ -347,25 +350,18 @@ impl Table {
     }
 
     /// Applies the backend's answer to a batch: all keys were taken but those in `missed`.
-    pub(super) fn complete(
-        &mut self,
-        batch: &Batch,
-        missed: &HashSet<LockKey>,
-        full: bool,
-        now: Instant,
-        completions: &mut Completions,
-    ) {
+    pub(super) fn complete(&mut self, batch: &Batch, missed: &HashSet<LockKey>, full: bool, step: &mut Step) {
         self.counters.freed.fetch_add(batch.free.len() as u64, Relaxed);
         let taken = batch.take.len().saturating_sub(missed.len());
         self.counters.taken.fetch_add(taken as u64, Relaxed);
         if full {
             let held = self.in_use.saturating_sub(missed.len());
-            self.full = Some((held.max(1), now + FULL_FOR));
+            self.full = Some((held.max(1), step.now + FULL_FOR));
         }
         for (key, _) in &batch.take {
-            self.complete_key(*key, !missed.contains(key), full, now, completions);
+            self.complete_key(*key, !missed.contains(key), full, step);
         }
-        self.advance_over_budget(now, completions);
+        self.advance_over_budget(step);
     }
 
     /// When [`Table::retry`] is to be called.
@@ -383,30 +379,30 @@ impl Table {
     }
 
     /// Asks again for the missed keys whose time has come.
-    pub(super) fn retry(&mut self, now: Instant, completions: &mut Completions) {
-        self.full = self.full.filter(|(_, until)| *until > now);
-        while let Some((at, key)) = self.retries.first().copied().filter(|(at, _)| *at <= now) {
+    pub(super) fn retry(&mut self, step: &mut Step) {
+        self.full = self.full.filter(|(_, until)| *until > step.now);
+        while let Some((at, key)) = self.retries.first().copied().filter(|(at, _)| *at <= step.now) {
             self.retries.remove(&(at, key));
             if let Some(entry) = self.entries.get_mut(&key) {
                 entry.retry_at = None;
                 entry.yielded = false;
             }
-            self.advance(key, now, completions);
+            self.advance(key, step);
         }
-        while let Some((at, key)) = self.forgets.first().copied().filter(|(at, _)| *at <= now) {
+        while let Some((at, key)) = self.forgets.first().copied().filter(|(at, _)| *at <= step.now) {
             self.forgets.remove(&(at, key));
-            self.forget_silent_waiters(key, now, completions);
+            self.forget_silent_waiters(key, step);
         }
-        self.advance_over_budget(now, completions);
+        self.advance_over_budget(step);
     }
 
     /// Asks again for all missed keys, due or not.
-    pub(super) fn retry_all(&mut self, now: Instant, completions: &mut Completions) {
+    pub(super) fn retry_all(&mut self, step: &mut Step) {
         let keys: Vec<LockKey> = self.retries.iter().map(|(_, key)| *key).collect();
         for key in keys {
-            self.retry_now(key, now, completions);
+            self.retry_now(key, step);
         }
-        self.retry(now, completions);
+        self.retry(step);
     }
 
     /// The backend is gone, and with it every lock. Returns the replies of all that wait, to be dropped.

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use super::handoff::Announcement;
-use super::{Backend, Completions, KeyEntry, KeyState, Reply, RequestEntry, RequestState, Table, Ticket};
+use super::{Backend, KeyEntry, KeyState, Reply, RequestEntry, RequestState, Step, Table, Ticket};
 use crate::lock::key::LockKey;
 use crate::lock::request::LockMode;
 use crate::lock::stats::count;
@@ -19,18 +19,12 @@ enum Admission {
 
 impl Table {
     /// Puts a request where it belongs: to its locks, to the backend, into the queue, or away.
-    pub(super) fn place(
-        &mut self,
-        ticket: Ticket,
-        mut entry: RequestEntry,
-        now: Instant,
-        completions: &mut Completions,
-    ) {
+    pub(super) fn place(&mut self, ticket: Ticket, mut entry: RequestEntry, step: &mut Step) {
         let admission = if entry.request.any {
             let slots = entry.request.keys.as_slice().len();
             let mut best = Admission::Blocked;
             while entry.slot < slots {
-                best = self.admission(ticket, &entry, now);
+                best = self.admission(ticket, &entry, step.now);
                 if !matches!(best, Admission::Blocked) {
                     break;
                 }
@@ -38,15 +32,15 @@ impl Table {
             }
             best
         } else {
-            self.admission(ticket, &entry, now)
+            self.admission(ticket, &entry, step.now)
         };
         match admission {
-            Admission::Admitted => self.reserve(ticket, entry, now, completions),
+            Admission::Admitted => self.reserve(ticket, entry, step),
             Admission::Blocked | Admission::OverBudget if !entry.waits => {
                 count(&self.counters.refused);
-                completions.refused.extend(entry.reply);
+                step.refused.extend(entry.reply);
             }
-            Admission::Blocked => self.enqueue(ticket, entry, now),
+            Admission::Blocked => self.enqueue(ticket, entry, step.now),
             Admission::OverBudget => {
                 count(&self.counters.over_budget);
                 entry.slot = 0;
@@ -93,7 +87,7 @@ impl Table {
         new == 0 || (fits && first)
     }
 
-    fn reserve(&mut self, ticket: Ticket, mut entry: RequestEntry, now: Instant, completions: &mut Completions) {
+    fn reserve(&mut self, ticket: Ticket, mut entry: RequestEntry, step: &mut Step) {
         let mut outstanding = 0;
         for (key, mode) in entry.keys() {
             let of_key = self.entries.entry(*key).or_insert_with(KeyEntry::new);
@@ -130,7 +124,7 @@ impl Table {
             }
         }
         if outstanding == 0 {
-            self.grant(ticket, entry, now, completions);
+            self.grant(ticket, entry, step);
         } else {
             entry.state = RequestState::Requested {
                 outstanding,
@@ -140,12 +134,14 @@ impl Table {
         }
     }
 
-    fn grant(&mut self, ticket: Ticket, mut entry: RequestEntry, now: Instant, completions: &mut Completions) {
+    fn grant(&mut self, ticket: Ticket, mut entry: RequestEntry, step: &mut Step) {
         count(&self.counters.granted);
-        self.counters.acquire.record(now.saturating_duration_since(entry.began));
-        entry.state = RequestState::Held { since: now };
+        self.counters
+            .acquire
+            .record(step.now.saturating_duration_since(entry.began));
+        entry.state = RequestState::Held { since: step.now };
         let reply = entry.reply.take();
-        completions.granted.extend(reply.map(|reply| (reply, ticket)));
+        step.granted.extend(reply.map(|reply| (reply, ticket)));
         self.requests.insert(ticket, entry);
     }
 
@@ -188,13 +184,13 @@ impl Table {
     }
 
     /// Advances the queue of a key, and removes the key if nothing is left to track.
-    pub(super) fn advance(&mut self, key: LockKey, now: Instant, completions: &mut Completions) {
-        self.advance_queue(key, now, completions);
-        self.remove_if_idle(key, now);
+    pub(super) fn advance(&mut self, key: LockKey, step: &mut Step) {
+        self.advance_queue(key, step);
+        self.remove_if_idle(key, step.now);
     }
 
     /// Places the requests in the queue of a key again, in order, until one stays.
-    fn advance_queue(&mut self, key: LockKey, now: Instant, completions: &mut Completions) {
+    fn advance_queue(&mut self, key: LockKey, step: &mut Step) {
         while let Some(ticket) = self.entries.get(&key).and_then(|of_key| of_key.queue.first().copied()) {
             let Some(entry) = self.requests.remove(&ticket) else {
                 return;
@@ -209,9 +205,9 @@ impl Table {
             } else {
                 Vec::new()
             };
-            self.place(ticket, entry, now, completions);
+            self.place(ticket, entry, step);
             for other in elsewhere.into_iter().filter(|other| *other != key) {
-                self.remove_if_idle(other, now);
+                self.remove_if_idle(other, step.now);
             }
             let stays = |of_key: &KeyEntry| of_key.queue.contains(&ticket);
             if self.entries.get(&key).is_some_and(stays) {
@@ -226,14 +222,14 @@ impl Table {
     }
 
     /// Places the requests that wait for the budget again, in order, until one stays.
-    pub(super) fn advance_over_budget(&mut self, now: Instant, completions: &mut Completions) {
+    pub(super) fn advance_over_budget(&mut self, step: &mut Step) {
         while let Some(ticket) = self.over_budget.first().copied() {
             let Some(entry) = self.requests.remove(&ticket) else {
                 return;
             };
             let before = self.counters.over_budget.load(Relaxed);
             self.over_budget.remove(&ticket);
-            self.place(ticket, entry, now, completions);
+            self.place(ticket, entry, step);
             if self.over_budget.contains(&ticket) {
                 // It was counted when it came.
                 self.counters.over_budget.store(before, Relaxed);
@@ -242,7 +238,7 @@ impl Table {
         }
     }
 
-    pub(super) fn unreserve(&mut self, key: LockKey, mode: LockMode, now: Instant, completions: &mut Completions) {
+    pub(super) fn unreserve(&mut self, key: LockKey, mode: LockMode, step: &mut Step) {
         let Some(of_key) = self.entries.get_mut(&key) else {
             return;
         };
@@ -251,13 +247,13 @@ impl Table {
             LockMode::Shared => of_key.shared = of_key.shared.saturating_sub(1),
         }
         let KeyState::Held(held) = of_key.state else {
-            self.advance(key, now, completions);
+            self.advance(key, step);
             return;
         };
         if !of_key.is_free() {
             return;
         }
-        self.advance_queue(key, now, completions);
+        self.advance_queue(key, step);
         let Some(of_key) = self.entries.get_mut(&key).filter(|of_key| of_key.is_free()) else {
             return;
         };
@@ -268,19 +264,12 @@ impl Table {
         self.in_use = self.in_use.saturating_sub(1);
         self.free.push((key, held));
         let quota_used_up = of_key.quota == 0 && !of_key.queue.is_empty();
-        self.hand_off(key, quota_used_up, now);
-        self.advance(key, now, completions);
+        self.hand_off(key, quota_used_up, step.now);
+        self.advance(key, step);
     }
 
     /// Applies the backend's answer for one key.
-    pub(super) fn complete_key(
-        &mut self,
-        key: LockKey,
-        taken: bool,
-        full: bool,
-        now: Instant,
-        completions: &mut Completions,
-    ) {
+    pub(super) fn complete_key(&mut self, key: LockKey, taken: bool, full: bool, step: &mut Step) {
         let Some(of_key) = self.entries.get_mut(&key) else {
             return;
         };
@@ -291,7 +280,7 @@ impl Table {
         if taken {
             of_key.state = KeyState::Held(mode);
             of_key.misses = 0;
-            self.start_quota(key, mode, now);
+            self.start_quota(key, mode, step.now);
         } else {
             of_key.state = KeyState::NotHeld;
             if of_key.announcement == Announcement::Called {
@@ -304,20 +293,20 @@ impl Table {
                 entry.is_some_and(|entry| entry.waits && entry.reply.is_some())
             };
             if requesting.iter().any(waits) || !of_key.queue.is_empty() {
-                self.record_miss(key, mode, full, now);
+                self.record_miss(key, mode, full, step.now);
             }
         }
         for ticket in requesting {
             if let Some(entry) = self.requests.get_mut(&ticket).filter(|_| !taken) {
                 entry.missed = Some(key);
             }
-            self.complete_request(ticket, taken, now, completions);
+            self.complete_request(ticket, taken, step);
         }
-        self.advance(key, now, completions);
+        self.advance(key, step);
     }
 
     /// Counts one answer for a request; after the last one it is granted or placed again.
-    fn complete_request(&mut self, ticket: Ticket, taken: bool, now: Instant, completions: &mut Completions) {
+    fn complete_request(&mut self, ticket: Ticket, taken: bool, step: &mut Step) {
         let Some(entry) = self.requests.get_mut(&ticket) else {
             return;
         };
@@ -335,11 +324,11 @@ impl Table {
         };
         let abandoned = entry.reply.as_ref().is_none_or(Reply::is_closed);
         if !missed && !abandoned {
-            self.grant(ticket, entry, now, completions);
+            self.grant(ticket, entry, step);
             return;
         }
         for (key, mode) in entry.keys() {
-            self.unreserve(*key, *mode, now, completions);
+            self.unreserve(*key, *mode, step);
         }
         if abandoned {
             return;
@@ -348,10 +337,10 @@ impl Table {
             entry.slot += 1;
         } else if !entry.waits {
             count(&self.counters.refused);
-            completions.refused.extend(entry.reply);
+            step.refused.extend(entry.reply);
             return;
         }
-        self.place(ticket, entry, now, completions);
+        self.place(ticket, entry, step);
     }
 
     /// Removes a key that no request owns or waits for.

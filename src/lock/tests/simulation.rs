@@ -14,7 +14,7 @@ use crate::lock::HeldLock;
 use crate::lock::key::LockKey;
 use crate::lock::request::{KeyRequest, Keys, LockMode, LockName};
 use crate::lock::stats::Counters;
-use crate::lock::table::{Backend, Batch, Completions, LockMessage, Peer, Table, Ticket};
+use crate::lock::table::{Backend, Batch, LockMessage, Peer, Step, Table, Ticket};
 
 /// A request: its keys, whether one of them is enough, and whether it waits.
 pub(super) struct Ask {
@@ -98,17 +98,17 @@ impl Simulation {
         }
     }
 
-    fn step(&mut self, node: usize, step: impl FnOnce(&mut Table, Instant, &mut Completions)) {
-        let mut completions = Completions::default();
-        step(&mut self.nodes[node].table, self.now, &mut completions);
-        self.apply(node, completions);
+    fn step(&mut self, node: usize, run: impl FnOnce(&mut Table, &mut Step)) {
+        let mut step = Step::at(self.now);
+        run(&mut self.nodes[node].table, &mut step);
+        self.apply(node, step);
     }
 
-    fn apply(&mut self, node: usize, completions: Completions) {
-        for (_, ticket) in completions.granted {
+    fn apply(&mut self, node: usize, step: Step) {
+        for (_, ticket) in step.granted {
             self.granted(node, ticket);
         }
-        for reply in completions.refused {
+        for reply in step.refused {
             let _ = reply.send(false);
         }
         let waiting = &mut self.nodes[node].waiting;
@@ -163,23 +163,21 @@ impl Simulation {
             name: LockName::Given("simulated".into()),
         };
         let waits = ask.waits;
-        let mut completions = Completions::default();
-        let ticket = self.nodes[node]
-            .table
-            .submit(request, waits, reply, self.now, &mut completions)?;
+        let mut step = Step::at(self.now);
+        let ticket = self.nodes[node].table.submit(request, waits, reply, &mut step)?;
         self.nodes[node].waiting.insert(ticket, (ask, answer));
-        self.apply(node, completions);
+        self.apply(node, step);
         Some(ticket)
     }
 
     pub(super) fn release(&mut self, node: usize, ticket: Ticket) {
         self.nodes[node].held.remove(&ticket).expect("it is held");
-        self.step(node, |table, now, completions| table.release(ticket, now, completions));
+        self.step(node, |table, step| table.release(ticket, step));
     }
 
     pub(super) fn abandon(&mut self, node: usize, ticket: Ticket) {
         self.nodes[node].waiting.remove(&ticket).expect("it waits");
-        self.step(node, |table, now, completions| table.abandon(ticket, now, completions));
+        self.step(node, |table, step| table.abandon(ticket, step));
     }
 
     /// The first request that is held by a process.
@@ -246,9 +244,7 @@ impl Simulation {
         let Some((batch, missed)) = self.nodes[node].answers.pop_front() else {
             return false;
         };
-        self.step(node, |table, now, completions| {
-            table.complete(&batch, &missed, false, now, completions)
-        });
+        self.step(node, |table, step| table.complete(&batch, &missed, false, step));
         true
     }
 
@@ -256,9 +252,7 @@ impl Simulation {
         let Some((from, message)) = self.nodes[node].messages.pop_front() else {
             return false;
         };
-        self.step(node, |table, now, completions| {
-            table.receive(from, &message, now, completions)
-        });
+        self.step(node, |table, step| table.receive(from, &message, step));
         true
     }
 
@@ -300,7 +294,7 @@ impl Simulation {
         self.now += time;
         for node in 0..self.nodes.len() {
             if !self.nodes[node].paused && self.nodes[node].table.next_retry().is_some_and(|at| at <= self.now) {
-                self.step(node, |table, now, completions| table.retry(now, completions));
+                self.step(node, |table, step| table.retry(step));
             }
         }
     }
