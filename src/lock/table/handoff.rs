@@ -57,9 +57,10 @@ pub(super) struct RemoteWaiter {
 }
 
 /// What other processes know of this one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Announcement {
     /// Not that it waits.
+    #[default]
     None,
     /// That it waits: it has sent `Waiting`.
     Waiting,
@@ -140,7 +141,7 @@ impl Table {
         if self.entries.len() >= TRACKED_KEYS && !self.entries.contains_key(&key) {
             return;
         }
-        let entry = self.entries.entry(key).or_insert_with(KeyEntry::new);
+        let entry = self.entries.entry(key).or_default();
         entry.add_waiter(peer, mode, now);
         entry.quota = entry.quota.min(entry.contended_quota());
         let state = entry.state;
@@ -165,7 +166,7 @@ impl Table {
         if !known && (self.entries.len() >= TRACKED_KEYS || (!called && handoff.then.is_empty())) {
             return;
         }
-        let entry = self.entries.entry(key).or_insert_with(KeyEntry::new);
+        let entry = self.entries.entry(key).or_default();
         if matches!(entry.state, KeyState::Held(_)) {
             // The sender shared the key with this process, or held it before.
             return;

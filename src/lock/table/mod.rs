@@ -81,13 +81,15 @@ impl Backend {
 }
 
 /// Whether the process holds a key in the backend.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum KeyState {
+    #[default]
     NotHeld,
     Requested(LockMode),
     Held(LockMode),
 }
 
+#[derive(Default)]
 struct KeyEntry {
     state: KeyState,
     /// Reserved or owned by one request, exclusively.
@@ -113,23 +115,6 @@ struct KeyEntry {
 }
 
 impl KeyEntry {
-    fn new() -> Self {
-        Self {
-            state: KeyState::NotHeld,
-            exclusive: false,
-            shared: 0,
-            requesting: Vec::new(),
-            queue: BTreeSet::new(),
-            remote: Vec::new(),
-            forget_at: None,
-            announcement: Announcement::None,
-            quota: 0,
-            yielded: false,
-            misses: 0,
-            retry_at: None,
-        }
-    }
-
     /// No request of this process has reserved it or owns it.
     fn is_free(&self) -> bool {
         !self.exclusive && self.shared == 0
@@ -257,7 +242,7 @@ impl Table {
 
     /// Adds a key that the backend holds already, until the provider ends.
     pub(super) fn keep(&mut self, key: LockKey) {
-        let entry = self.entries.entry(key).or_insert_with(KeyEntry::new);
+        let entry = self.entries.entry(key).or_default();
         entry.state = KeyState::Held(LockMode::Exclusive);
         entry.exclusive = true;
         self.in_use += 1;

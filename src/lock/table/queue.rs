@@ -90,7 +90,7 @@ impl Table {
     fn reserve(&mut self, ticket: Ticket, mut entry: RequestEntry, step: &mut Step) {
         let mut outstanding = 0;
         for (key, mode) in entry.keys() {
-            let of_key = self.entries.entry(*key).or_insert_with(KeyEntry::new);
+            let of_key = self.entries.entry(*key).or_default();
             match mode {
                 LockMode::Exclusive => of_key.exclusive = true,
                 LockMode::Shared => of_key.shared += 1,
@@ -168,7 +168,7 @@ impl Table {
         entry.state = RequestState::Queued;
         self.requests.insert(ticket, entry);
         for key in at {
-            let of_key = self.entries.entry(key).or_insert_with(KeyEntry::new);
+            let of_key = self.entries.entry(key).or_default();
             of_key.queue.insert(ticket);
             self.announce_wait(key, now);
         }
