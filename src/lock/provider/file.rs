@@ -189,20 +189,4 @@ fn next_token(path: &Path, owner: u32) -> Result<FencingToken> {
     count().map(FencingToken).map_err(|error| unusable(path, error))
 }
 
-impl LockProvider for FileLocks {
-    fn acquire(&self, request: LockRequest, timeout: Duration) -> BoxFuture<'_, Result<LockHandle>> {
-        Box::pin(handle::acquire(&self.frontend, request, timeout))
-    }
-
-    fn try_acquire(&self, request: LockRequest) -> BoxFuture<'_, Result<Option<LockHandle>>> {
-        Box::pin(handle::try_acquire(&self.frontend, request))
-    }
-
-    fn stats(&self) -> LockStats {
-        self.frontend.stats()
-    }
-
-    fn held(&self) -> Vec<HeldLock> {
-        self.frontend.held()
-    }
-}
+provide_from_frontend!(FileLocks);

@@ -55,20 +55,4 @@ async fn count_tokens(mut tokens: mpsc::Receiver<TokenRequest>, _end: EndGuard) 
     }
 }
 
-impl LockProvider for LocalLocks {
-    fn acquire(&self, request: LockRequest, timeout: Duration) -> BoxFuture<'_, Result<LockHandle>> {
-        Box::pin(handle::acquire(&self.frontend, request, timeout))
-    }
-
-    fn try_acquire(&self, request: LockRequest) -> BoxFuture<'_, Result<Option<LockHandle>>> {
-        Box::pin(handle::try_acquire(&self.frontend, request))
-    }
-
-    fn stats(&self) -> LockStats {
-        self.frontend.stats()
-    }
-
-    fn held(&self) -> Vec<HeldLock> {
-        self.frontend.held()
-    }
-}
+provide_from_frontend!(LocalLocks);
