@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use chrono::DateTime;
 use tokio::sync::{Notify, watch};
 
 use super::failure_detector::FailureDetector;
@@ -59,20 +58,8 @@ impl CheckInReport {
             received: Instant::now(),
             check_in: CheckIn {
                 registered: true,
-                revision: 0,
                 next_due: Some(Duration::ZERO),
-                head: DateTime::UNIX_EPOCH,
-                next_fire: None,
-                queued: false,
-                expired: Vec::new(),
-                members: Vec::new(),
-                jobs_due: false,
-                has_api_peers: false,
-                has_worker_peers: false,
-                worker_peers: 0,
-                rank: 0,
-                transactions: 0,
-                clock: DateTime::UNIX_EPOCH,
+                ..CheckIn::default()
             },
             expired: Vec::new(),
             declared_dead: false,

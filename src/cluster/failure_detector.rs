@@ -100,11 +100,6 @@ mod tests {
     fn check_in(members: i64, expired: &[i64]) -> CheckIn {
         CheckIn {
             registered: true,
-            revision: 0,
-            next_due: None,
-            head: chrono::DateTime::UNIX_EPOCH,
-            next_fire: None,
-            queued: false,
             expired: expired
                 .iter()
                 .map(|incarnation| ExpiredNode {
@@ -113,13 +108,7 @@ mod tests {
                 })
                 .collect(),
             members: (1..=members).map(Incarnation).collect(),
-            jobs_due: false,
-            has_api_peers: false,
-            has_worker_peers: false,
-            worker_peers: 0,
-            rank: 0,
-            transactions: 0,
-            clock: DateTime::UNIX_EPOCH,
+            ..CheckIn::default()
         }
     }
 

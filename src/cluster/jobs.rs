@@ -6,8 +6,6 @@
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio_util::sync::DropGuard;
-use tokio_util::task::AbortOnDropHandle;
 
 use super::check_in::CheckInReport;
 use super::take_over::TakeOver;
@@ -26,40 +24,30 @@ fn interval(job: Job) -> Duration {
     }
 }
 
-/// Owns the task.
-pub(super) struct Jobs(#[allow(dead_code, reason = "held for its drop")] AbortOnDropHandle<()>);
-
-impl Jobs {
-    /// Runs due jobs until dropped. Dead letters of stimuli are kept for `dead_letter_lifetime`. `ends` is dropped with
-    /// the task, however that ends.
-    pub(super) fn start(
-        own: Incarnation,
-        take_over: TakeOver,
-        mut reports: watch::Receiver<CheckInReport>,
-        dead_letter_lifetime: Duration,
-        ends: DropGuard,
-    ) -> Self {
-        Self(AbortOnDropHandle::new(tokio::spawn(async move {
-            let _ends = ends;
-            while reports.changed().await.is_ok() {
-                if !reports.borrow_and_update().check_in.jobs_due {
-                    continue;
-                }
-                // Closed after the jobs, so that a node does not keep one more connection.
-                let pool = match Pool::new(take_over.connector(), 1) {
-                    Ok(pool) => pool,
-                    Err(error) => {
-                        tracing::warn!(%error, "the cluster jobs have no connection; they run at their next time");
-                        continue;
-                    }
-                };
-                for job in Job::ALL {
-                    if let Err(error) = run(own, &pool, &take_over, job, dead_letter_lifetime).await {
-                        tracing::warn!(?job, %error, "a cluster job failed; it runs again at its next time");
-                    }
-                }
+/// Runs due jobs, while the check-ins go on. Dead letters of stimuli are kept for `dead_letter_lifetime`.
+pub(super) async fn run_due(
+    own: Incarnation,
+    take_over: TakeOver,
+    mut reports: watch::Receiver<CheckInReport>,
+    dead_letter_lifetime: Duration,
+) {
+    while reports.changed().await.is_ok() {
+        if !reports.borrow_and_update().check_in.jobs_due {
+            continue;
+        }
+        // Closed after the jobs, so that a node does not keep one more connection.
+        let pool = match Pool::new(take_over.connector(), 1) {
+            Ok(pool) => pool,
+            Err(error) => {
+                tracing::warn!(%error, "the cluster jobs have no connection; they run at their next time");
+                continue;
             }
-        })))
+        };
+        for job in Job::ALL {
+            if let Err(error) = run(own, &pool, &take_over, job, dead_letter_lifetime).await {
+                tracing::warn!(?job, %error, "a cluster job failed; it runs again at its next time");
+            }
+        }
     }
 }
 

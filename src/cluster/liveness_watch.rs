@@ -14,8 +14,6 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio_util::sync::DropGuard;
-use tokio_util::task::AbortOnDropHandle;
 
 use super::check_in::CheckInReport;
 use super::take_over::TakeOver;
@@ -34,41 +32,28 @@ const WRITES_PER_WAIT: f64 = 10.0;
 /// The pause after a failure of the watch; jittered.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Owns the task.
-pub(super) struct LivenessWatch(#[allow(dead_code, reason = "held for its drop")] AbortOnDropHandle<()>);
-
-impl LivenessWatch {
-    /// Watches until dropped. `ends` is dropped with the task, however that ends.
-    pub(super) fn start(
-        own: Incarnation,
-        take_over: TakeOver,
-        mut reports: watch::Receiver<CheckInReport>,
-        ends: DropGuard,
-    ) -> Self {
-        Self(AbortOnDropHandle::new(tokio::spawn(async move {
-            let _ends = ends;
-            let (mut connection, mut removed) = (None, BTreeSet::new());
-            loop {
-                let next = next_in_ring(own, &reports.borrow_and_update().check_in.members, &mut removed);
-                let Some(neighbour) = next else {
-                    if reports.changed().await.is_err() {
-                        return;
-                    }
-                    continue;
-                };
-                match wait_for_end(own, neighbour, &take_over, &mut connection, &mut reports, &mut removed).await {
-                    Ok(true) => {
-                        removed.insert(neighbour);
-                    }
-                    Ok(false) => {}
-                    Err(error) => {
-                        connection = None;
-                        tracing::warn!(%error, %neighbour, "the liveness watch over a neighbour failed");
-                        tokio::time::sleep(PAUSE.mul_f64(rand::random_range(0.5..1.5))).await;
-                    }
-                }
+/// Watches the neighbours, one after the other, while the check-ins go on.
+pub(super) async fn watch(own: Incarnation, take_over: TakeOver, mut reports: watch::Receiver<CheckInReport>) {
+    let (mut connection, mut removed) = (None, BTreeSet::new());
+    loop {
+        let next = next_in_ring(own, &reports.borrow_and_update().check_in.members, &mut removed);
+        let Some(neighbour) = next else {
+            if reports.changed().await.is_err() {
+                return;
             }
-        })))
+            continue;
+        };
+        match wait_for_end(own, neighbour, &take_over, &mut connection, &mut reports, &mut removed).await {
+            Ok(true) => {
+                removed.insert(neighbour);
+            }
+            Ok(false) => {}
+            Err(error) => {
+                connection = None;
+                tracing::warn!(%error, %neighbour, "the liveness watch over a neighbour failed");
+                tokio::time::sleep(PAUSE.mul_f64(rand::random_range(0.5..1.5))).await;
+            }
+        }
     }
 }
 

@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::check_in::{self, CheckInReport, CheckInThread, Timing};
-use super::jobs::Jobs;
-use super::liveness_watch::LivenessWatch;
-use super::take_over::{ExpiredNodes, SESSIONS_HIDDEN, TakeOver};
+use super::take_over::{SESSIONS_HIDDEN, TakeOver, remove_expired};
+use super::{jobs, liveness_watch};
 use crate::db::{Connector, Pool, Session};
 use crate::id::{Incarnation, NodeId};
 use crate::lock::{LockKey, SessionLocks, SessionTask};
@@ -37,10 +37,9 @@ pub(crate) struct Membership {
     _session: SessionTask,
     check_ins: CheckInThread,
     take_over: TakeOver,
-    _watch: LivenessWatch,
-    _expired_nodes: ExpiredNodes,
-    _jobs: Jobs,
-    /// Cancelled when one of the three tasks above ends, which none does by itself.
+    /// The liveness watch, the removal of expired nodes, and the jobs of the cluster.
+    _tasks: [AbortOnDropHandle<()>; 3],
+    /// Cancelled when one of these tasks ends, which none does by itself.
     failed: CancellationToken,
 }
 
@@ -85,11 +84,15 @@ impl Membership {
         }
         let take_over = TakeOver::new(connector.clone(), options.node_id.clone());
         let failed = CancellationToken::new();
-        let ends = || failed.clone().drop_guard();
-        let watch = LivenessWatch::start(incarnation, take_over.clone(), check_ins.reports(), ends());
-        let expired_nodes = ExpiredNodes::start(take_over.clone(), check_ins.reports(), ends());
+        let watching = liveness_watch::watch(incarnation, take_over.clone(), check_ins.reports());
+        let removing = remove_expired(take_over.clone(), check_ins.reports());
         let lifetime = options.dead_letter_lifetime;
-        let jobs = Jobs::start(incarnation, take_over.clone(), check_ins.reports(), lifetime, ends());
+        let running = jobs::run_due(incarnation, take_over.clone(), check_ins.reports(), lifetime);
+        let tasks = [
+            spawn(&failed, watching),
+            spawn(&failed, removing),
+            spawn(&failed, running),
+        ];
         tracing::info!(%incarnation, node = %options.node_id, "the node is registered");
         Ok(Self {
             incarnation,
@@ -98,9 +101,7 @@ impl Membership {
             _session: session,
             check_ins,
             take_over,
-            _watch: watch,
-            _expired_nodes: expired_nodes,
-            _jobs: jobs,
+            _tasks: tasks,
             failed,
         })
     }
@@ -132,6 +133,15 @@ impl Membership {
     pub(crate) async fn leave(self, pool: &Pool) -> Result<()> {
         node::leave(pool, self.incarnation).await
     }
+}
+
+/// Spawns a task; `failed` is cancelled when it ends, however that is.
+fn spawn(failed: &CancellationToken, task: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<()> {
+    let ends = failed.clone().drop_guard();
+    AbortOnDropHandle::new(tokio::spawn(async move {
+        let _ends = ends;
+        task.await;
+    }))
 }
 
 /// Removes an older incarnation of this node id, once its liveness lock is free: its process may be slow to end. When the

@@ -7,8 +7,6 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio_util::sync::DropGuard;
-use tokio_util::task::AbortOnDropHandle;
 
 use super::check_in::CheckInReport;
 use crate::Result;
@@ -127,33 +125,25 @@ impl TakeOver {
     }
 }
 
-/// Owns the task that takes over from the expired nodes of each check-in.
-pub(super) struct ExpiredNodes(#[allow(dead_code, reason = "held for its drop")] AbortOnDropHandle<()>);
-
-impl ExpiredNodes {
-    /// Runs until dropped. `ends` is dropped with the task, however that ends.
-    pub(super) fn start(take_over: TakeOver, mut reports: watch::Receiver<CheckInReport>, ends: DropGuard) -> Self {
-        Self(AbortOnDropHandle::new(tokio::spawn(async move {
-            let _ends = ends;
-            let mut removed = BTreeSet::new();
-            while reports.changed().await.is_ok() {
-                let expired = reports.borrow_and_update().expired.clone();
-                removed.retain(|node| expired.contains(node));
-                for node in expired {
-                    if removed.contains(&node) {
-                        continue;
-                    }
-                    match take_over.take_over_expired(node).await {
-                        Ok(()) => {
-                            removed.insert(node);
-                        }
-                        // The next check-in shows it again.
-                        Err(error) => {
-                            tracing::warn!(incarnation = %node, %error, "the take-over from an expired node failed")
-                        }
-                    }
+/// Takes over from the expired nodes of each check-in, while the check-ins go on.
+pub(super) async fn remove_expired(take_over: TakeOver, mut reports: watch::Receiver<CheckInReport>) {
+    let mut removed = BTreeSet::new();
+    while reports.changed().await.is_ok() {
+        let expired = reports.borrow_and_update().expired.clone();
+        removed.retain(|node| expired.contains(node));
+        for node in expired {
+            if removed.contains(&node) {
+                continue;
+            }
+            match take_over.take_over_expired(node).await {
+                Ok(()) => {
+                    removed.insert(node);
+                }
+                // The next check-in shows it again.
+                Err(error) => {
+                    tracing::warn!(incarnation = %node, %error, "the take-over from an expired node failed")
                 }
             }
-        })))
+        }
     }
 }

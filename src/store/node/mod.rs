@@ -83,7 +83,7 @@ pub(crate) async fn leave(pool: &Pool, incarnation: Incarnation) -> Result<()> {
 }
 
 /// The result of a check-in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CheckIn {
     /// False: this incarnation was removed, or the server crashed and lost all registrations.
     pub(crate) registered: bool,
