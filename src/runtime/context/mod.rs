@@ -2,17 +2,16 @@
 //!
 //! # Layout
 //!
-//! - `node_context`: the state of one incarnation, composed of the structs of the files below.
+//! - `node_context`: the state of one incarnation: its connections, its caches, and the structs of the files below.
 //! - `settings`, `request`: what a program sets, asks and gets; `services`: what carries locks and notifications.
-//! - `connections`, `locks`, `lifecycle`: the database, the locks of instances, begin and end of an incarnation.
+//! - `locks`, `lifecycle`: the locks of instances, begin and end of an incarnation.
 //! - `claim_state`: claims, with `in_flight` for bursts that run and `unsupported` for versions left to other nodes.
-//! - `wake_timer`, `schedule_state`: when to poll next for work, and for schedules.
+//! - `wake_timer`: when to poll next for work and for schedules.
 //! - `replies`, `wake_sender`: notifications for callers on this node, and for other nodes.
 //! - `program_cache`, `definition_cache`: caches of definitions, both on `byte_cache`.
 
 pub(crate) mod byte_cache;
 pub(crate) mod claim_state;
-pub(crate) mod connections;
 pub(crate) mod definition_cache;
 pub(crate) mod in_flight;
 pub(crate) mod lifecycle;
@@ -21,7 +20,6 @@ pub(crate) mod node_context;
 pub(crate) mod program_cache;
 pub(crate) mod replies;
 pub(crate) mod request;
-pub(crate) mod schedule_state;
 pub(crate) mod services;
 pub(crate) mod settings;
 pub(crate) mod unsupported;

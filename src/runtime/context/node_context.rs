@@ -7,19 +7,20 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::claim_state::ClaimState;
-use super::connections::{Commits, Database};
 use super::definition_cache::DefinitionCache;
 use super::lifecycle::Lifecycle;
-use super::locks::NodeLocks;
+use super::locks::{InstanceLock, NodeLocks};
 use super::program_cache::ProgramCache;
 use super::replies::ReplyRegistry;
-use super::schedule_state::ScheduleState;
 use super::wake_sender::WakeSender;
-use crate::db::Notifier;
+use super::wake_timer::ScheduleState;
+use crate::db::{Connector, Notifier, Pool, SchemaName};
 use crate::execution::Interpreter;
-use crate::id::{InstanceId, WorkId};
+use crate::id::{Incarnation, InstanceId, NodeId, WorkId};
 use crate::lock::LockKey;
 use crate::signal::CacheSignal;
+use crate::store::commit::CommitWriter;
+use crate::store::start::Acceptor;
 use crate::wake::WakeNotification;
 
 /// The most locks held by another session that a report names.
@@ -38,6 +39,40 @@ pub(crate) struct NodeContext {
     pub(crate) lifecycle: Lifecycle,
     /// How long the inbox keeps a stimulus, in microseconds.
     pub(crate) inbox_lifetime: i64,
+}
+
+/// The database as this incarnation uses it.
+pub(crate) struct Database {
+    pub(crate) incarnation: Incarnation,
+    pub(crate) node_id: NodeId,
+    pub(crate) pool: Pool,
+    /// For statements that would occupy a connection of the pool for too long.
+    pub(crate) connector: Connector,
+    pub(crate) schema: SchemaName,
+}
+
+impl Database {
+    /// The class of the advisory locks of this schema.
+    pub(crate) fn lock_class(&self) -> i32 {
+        self.schema.lock_class()
+    }
+}
+
+/// What writes commits and starts.
+pub(crate) struct Commits {
+    pub(crate) writer: CommitWriter<InstanceLock>,
+    /// Starts that this node runs at once.
+    pub(crate) direct_starts: Acceptor,
+    /// Starts that wait in the queue for any node.
+    pub(crate) queued_starts: Acceptor,
+}
+
+impl Commits {
+    /// Whether the database takes commits of this node, as far as it knows. While it does not, starts are only accepted, for
+    /// a probe of this node or for another node.
+    pub(crate) fn are_accepted(&self) -> bool {
+        !self.writer.breaker().is_open()
+    }
 }
 
 /// What a node caches of definitions.

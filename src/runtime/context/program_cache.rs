@@ -86,6 +86,10 @@ impl ProgramCache {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn published(&self) -> MutexGuard<'_, HashMap<(TenantId, DefinitionId), VersionId>> {
+        self.published.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The problems of a start with this input, before it is accepted. None where no version is published: the statement
     /// that accepts a start finds that out.
     pub(crate) async fn input_problems(
@@ -98,12 +102,7 @@ impl ProgramCache {
     ) -> Result<Vec<(String, String)>> {
         let (tenant, definition) = start;
         let key = (tenant.clone(), definition.clone());
-        let remembered = self
-            .published
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&key)
-            .cloned();
+        let remembered = self.published().get(&key).cloned();
         if let Some(version) = remembered {
             let problems = self
                 .get(pool, interpreter, tenant, &version)
@@ -124,7 +123,7 @@ impl ProgramCache {
         };
         let version = row.version_id;
         {
-            let mut published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut published = self.published();
             if published.len() >= CAPACITY {
                 published.clear();
             }
@@ -138,11 +137,8 @@ impl ProgramCache {
 
     /// Whether this node knows all activities of the published version, as far as it was read.
     pub(crate) fn can_run(&self, tenant: &TenantId, definition: &DefinitionId) -> bool {
-        let published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(version) = published.get(&(tenant.clone(), definition.clone())).cloned() else {
-            return true;
-        };
-        drop(published);
+        let published = self.published().get(&(tenant.clone(), definition.clone())).cloned();
+        let Some(version) = published else { return true };
         let program = self.known().find(&(tenant.clone(), version));
         program.is_none_or(|program| program.unknown_activity_types().is_empty())
     }

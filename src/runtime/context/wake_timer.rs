@@ -2,10 +2,13 @@
 //! of this node named. Each poll asks the database again what is due next, so one such time is enough.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use tokio::sync::Notify;
+
+use crate::cluster::election::Election;
 
 /// How many other times are kept. The poll at an earlier one, or a check-in, finds what does not fit.
 const KEPT: usize = 1024;
@@ -103,6 +106,33 @@ impl WakeTimer {
                 None => self.changed.notified().await,
             }
         }
+    }
+}
+
+/// The scheduler's part of the context.
+pub(crate) struct ScheduleState {
+    /// When the next schedule is due.
+    pub(crate) timer: WakeTimer,
+    /// Occurrences are queued until an instance of their schedule has ended.
+    pub(crate) queued: AtomicBool,
+    /// Whether this node may fire.
+    pub(crate) election: Election,
+}
+
+impl ScheduleState {
+    pub(crate) fn new(election: Election) -> Self {
+        Self {
+            timer: WakeTimer::default(),
+            queued: AtomicBool::new(false),
+            election,
+        }
+    }
+
+    /// An instance has ended that kept others of its schedule from starting: an occurrence may be queued for that, even one
+    /// that this node has not received.
+    pub(crate) fn overlap_ended(&self) {
+        self.queued.store(true, Relaxed);
+        self.timer.wake_now();
     }
 }
 

@@ -12,22 +12,21 @@ use crate::db::{Connector, NotifierTask, Pool};
 use crate::execution::Interpreter;
 use crate::id::Incarnation;
 use crate::runtime::context::claim_state::ClaimState;
-use crate::runtime::context::connections::{Commits, Database};
 use crate::runtime::context::definition_cache::DefinitionCache;
 use crate::runtime::context::lifecycle::Lifecycle;
 use crate::runtime::context::locks::NodeLocks;
-use crate::runtime::context::node_context::{Caches, NodeContext, Notifications};
+use crate::runtime::context::node_context::{Caches, Commits, Database, NodeContext, Notifications};
 use crate::runtime::context::program_cache::ProgramCache;
 use crate::runtime::context::replies::ReplyRegistry;
-use crate::runtime::context::schedule_state::ScheduleState;
 use crate::runtime::context::services::OpenServices;
 use crate::runtime::context::settings::Settings;
 use crate::runtime::context::wake_sender::WakeSender;
+use crate::runtime::context::wake_timer::ScheduleState;
 use crate::runtime::scheduler::fire;
-use crate::runtime::worker::{poll, reconcile, unsupported, vacuum, wake_ups};
+use crate::runtime::worker::{maintenance, poll, unsupported, wake_ups};
 use crate::store::commit::{CommitWriter, WriterOptions, WriterTasks};
 use crate::store::start::Acceptor;
-use crate::store::{lock as store_lock, maintenance, node as store_node};
+use crate::store::{lock as store_lock, maintenance as store_maintenance, node as store_node};
 
 /// What outlives an incarnation.
 pub(super) struct Shared {
@@ -105,12 +104,7 @@ pub(super) async fn start(
     publish(Arc::clone(&node));
     let poller = spawn(poll::run(Arc::clone(&node)));
     let scheduler = spawn(fire::run(Arc::clone(&node)));
-    let (reconciling, vacuuming) = (reconcile::run(Arc::clone(&node)), Arc::clone(&node));
-    let maintenance = spawn(async move {
-        let node = vacuuming;
-        let vacuuming = vacuum::run(&node.database.connector, &node.claims.vacuum, &node.lifecycle);
-        tokio::join!(reconciling, vacuuming);
-    });
+    let maintenance = spawn(maintenance::run(Arc::clone(&node)));
     let lock_reports = spawn(lock_reports::answer(Arc::clone(&node)));
     Ok(RunningNode {
         membership,
@@ -134,7 +128,7 @@ pub(super) async fn start(
 async fn open(membership: &Membership, shared: &Shared) -> Result<(Arc<NodeContext>, ConnectionTasks)> {
     let (connector, incarnation, settings) = (&membership.connector, membership.incarnation, &shared.settings);
     let pool = Pool::new(connector, settings.pool_size)?;
-    if let Err(error) = maintenance::ensure_partitions(&pool).await {
+    if let Err(error) = store_maintenance::ensure_partitions(&pool).await {
         store_lock::log_foreign_locks(&pool, connector.schema(), &[]).await;
         return Err(error);
     }

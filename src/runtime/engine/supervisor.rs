@@ -11,8 +11,7 @@ use super::incarnation::{self, Loops, RunningNode, Shared};
 use crate::Result;
 use crate::db::Connector;
 use crate::id::Incarnation;
-use crate::runtime::context::connections::Database;
-use crate::runtime::context::node_context::NodeContext;
+use crate::runtime::context::node_context::{Database, NodeContext};
 use crate::store::claim::{self, Release};
 use crate::store::node as store_node;
 

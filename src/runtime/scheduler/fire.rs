@@ -11,8 +11,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::decide::{self, Backlog, FireDecision, Tally};
-use crate::runtime::context::connections::Database;
-use crate::runtime::context::node_context::NodeContext;
+use crate::runtime::context::node_context::{Database, NodeContext};
 use crate::schedule::time_zone_database;
 use crate::store::schedule::{self, Fired, NewPlan, ScheduleRow};
 use crate::{Error, Result, failpoint};

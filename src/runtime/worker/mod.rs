@@ -7,7 +7,7 @@
 //! - `execute`: drives the steps; `complete`: what follows a commit; `release`: gives up claims.
 //! - `instruction`, `effects`: rows as the interpreter's instructions, and its result as rows.
 //! - `wake_ups`: notifications of other nodes; `unsupported`: versions that are left to them.
-//! - `reconcile`: releases orphaned claims; `vacuum`; `activity_faults`: reports activities that failed.
+//! - `maintenance`: releases orphaned claims, and vacuums; `activity_faults`: reports activities that failed.
 
 mod activity_faults;
 pub(crate) mod claim;
@@ -16,11 +16,10 @@ mod complete;
 pub(crate) mod effects;
 pub(crate) mod execute;
 pub(crate) mod instruction;
+pub(crate) mod maintenance;
 pub(crate) mod poll;
 mod poll_state;
 mod prepare;
-pub(crate) mod reconcile;
 mod release;
 pub(crate) mod unsupported;
-pub(crate) mod vacuum;
 pub(crate) mod wake_ups;

@@ -1,5 +1,8 @@
 //! Reconciles the claims that the database shows for this incarnation with those of its bursts, and releases orphaned ones:
 //! the answer to a claim was lost, or a task failed.
+//!
+//! Vacuums the tables that all work passes through, after so many bursts of this node. A busy cluster needs that more often
+//! than the server's autovacuum runs, and an idle one not at all.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,7 +13,7 @@ use crate::Result;
 use crate::runtime::context::node_context::NodeContext;
 use crate::store::claim::{self, InstanceKey, Release};
 use crate::store::commit::Claim;
-use crate::store::lock as store_lock;
+use crate::store::{lock as store_lock, maintenance};
 
 /// How often all claims are reconciled.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -18,10 +21,40 @@ const INTERVAL: Duration = Duration::from_secs(10);
 /// Between two reads of claims whose answer was lost.
 const IN_DOUBT_INTERVAL: Duration = Duration::from_secs(1);
 
+/// The least time between two vacuums.
+const VACUUM_PAUSE: Duration = Duration::from_secs(2);
+
 type ClaimKey = (InstanceKey, Claim);
 
-/// Reconciles claims until the incarnation stops.
+/// Reconciles claims and vacuums, until the incarnation stops.
 pub(crate) async fn run(node: Arc<NodeContext>) {
+    tokio::join!(reconcile(&node), vacuum(&node));
+}
+
+async fn vacuum(node: &NodeContext) {
+    let (trigger, stop) = (&node.claims.vacuum, &node.lifecycle.stop);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = trigger.due() => {}
+        }
+        trigger.reset();
+        // Dropped half-way, the server ends it with the connection.
+        let vacuumed = tokio::select! {
+            () = stop.cancelled() => return,
+            vacuumed = maintenance::vacuum(&node.database.connector) => vacuumed,
+        };
+        if let Err(error) = vacuumed {
+            tracing::debug!(%error, "the vacuum failed; autovacuum does the rest");
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(VACUUM_PAUSE) => {}
+        }
+    }
+}
+
+async fn reconcile(node: &NodeContext) {
     let mut candidates = HashSet::new();
     loop {
         // Both are cancellation safe.
@@ -30,17 +63,17 @@ pub(crate) async fn run(node: Arc<NodeContext>) {
             in_doubt = node.claims.in_flight.next_in_doubt() => {
                 tokio::select! {
                     () = node.lifecycle.stop.cancelled() => return,
-                    () = release_in_doubt(&node, &in_doubt) => {}
+                    () = release_in_doubt(node, &in_doubt) => {}
                 }
                 continue;
             }
             () = tokio::time::sleep(INTERVAL.mul_f64(rand::random_range(0.8..1.2))) => {}
         }
-        match release_orphaned(&node, &candidates).await {
+        match release_orphaned(node, &candidates).await {
             Ok(orphaned) => candidates = orphaned,
             Err(error) => tracing::debug!(%error, "claims could not be reconciled"),
         }
-        log_foreign_locks(&node).await;
+        log_foreign_locks(node).await;
     }
 }
 
