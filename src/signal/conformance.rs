@@ -34,6 +34,11 @@ pub(super) async fn next(subscription: &mut CacheSubscription) -> CacheNotificat
         .expect("the provider ended")
 }
 
+/// Receives the next notification, which must be this one.
+pub(super) async fn receives(subscription: &mut CacheSubscription, change: DefinitionChange) {
+    assert_eq!(next(subscription).await, CacheNotification::Changed(change));
+}
+
 async fn all_members_receive_in_order((one, two): Pair) {
     let mut subscriptions = [one.subscribe(), two.subscribe(), two.subscribe()];
     for n in 0..10 {
@@ -41,7 +46,7 @@ async fn all_members_receive_in_order((one, two): Pair) {
     }
     for subscription in &mut subscriptions {
         for n in 0..10 {
-            assert_eq!(next(subscription).await, CacheNotification::Changed(change(n, "d")));
+            receives(subscription, change(n, "d")).await;
         }
     }
 }
@@ -55,7 +60,7 @@ async fn every_id_survives_the_transport((one, two): Pair) {
             ..change(0, id)
         };
         one.notify(unknown.clone());
-        assert_eq!(next(&mut subscription).await, CacheNotification::Changed(unknown));
+        receives(&mut subscription, unknown).await;
     }
 }
 
@@ -65,10 +70,7 @@ async fn nothing_is_lost_between_two_receives((one, two): Pair) {
         let cancelled = tokio::time::timeout(Duration::ZERO, subscription.recv()).await;
         assert!(cancelled.is_err(), "{cancelled:?}");
         one.notify(change(n, "d"));
-        assert_eq!(
-            next(&mut subscription).await,
-            CacheNotification::Changed(change(n, "d"))
-        );
+        receives(&mut subscription, change(n, "d")).await;
     }
 }
 
@@ -78,7 +80,7 @@ async fn a_slow_subscriber_is_told_to_invalidate((one, two): Pair) {
     for n in 0..count {
         one.notify(change(n, "d"));
         // One subscriber receives all the time, the other one nothing yet.
-        assert_eq!(next(&mut quick).await, CacheNotification::Changed(change(n, "d")));
+        receives(&mut quick, change(n, "d")).await;
     }
     // Either every notification, or one that says that some were lost.
     for n in 0..count {
@@ -94,14 +96,8 @@ async fn a_slow_subscriber_is_told_to_invalidate((one, two): Pair) {
 async fn the_end_of_a_member_does_not_affect_the_others((one, two): Pair) {
     let mut subscription = two.subscribe();
     one.notify(change(1, "d"));
-    assert_eq!(
-        next(&mut subscription).await,
-        CacheNotification::Changed(change(1, "d"))
-    );
+    receives(&mut subscription, change(1, "d")).await;
     drop(one);
     two.notify(change(2, "d"));
-    assert_eq!(
-        next(&mut subscription).await,
-        CacheNotification::Changed(change(2, "d"))
-    );
+    receives(&mut subscription, change(2, "d")).await;
 }

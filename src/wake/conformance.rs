@@ -26,7 +26,7 @@ fn ready(id: impl ToString) -> WakeNotification {
     WakeNotification::WorkReady(InstanceId::new(id.to_string()))
 }
 
-async fn next(subscription: &mut WakeSubscription) -> Arc<[WakeNotification]> {
+pub(super) async fn next(subscription: &mut WakeSubscription) -> Arc<[WakeNotification]> {
     tokio::time::timeout(TIMEOUT, subscription.recv())
         .await
         .expect("received nothing")

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use super::conformance::{Pair, conforms};
+use tokio_postgres::Client;
+
+use super::conformance::{Pair, conforms, next};
 use super::{LocalWake, PostgresWake, WakeNotification, WakeSubscription, WakeTransport};
 use crate::db::{Channel, SchemaName};
 use crate::id::{InstanceId, WorkId};
-use crate::testing::TestDatabase;
+use crate::testing::{TestDatabase, terminate_others};
 
 #[tokio::test]
 async fn the_local_provider_conforms() {
@@ -25,82 +27,62 @@ async fn the_postgres_provider_conforms() {
     conforms(async || {
         cluster += 1;
         let schema = format!("cluster{cluster}");
-        let member = async || PostgresWake::connect(&database.url(), &schema).await.unwrap();
-        let pair: Pair = (Box::new(member().await), Box::new(member().await));
+        let (one, two) = (member(&database, &schema).await, member(&database, &schema).await);
+        let pair: Pair = (Box::new(one), Box::new(two));
         pair
     })
     .await;
 }
 
-fn channel() -> String {
-    Channel::WakeUps.plain(&SchemaName::parse("a").unwrap())
+async fn member(database: &TestDatabase, schema: &str) -> PostgresWake {
+    PostgresWake::connect(&database.url(), schema).await.unwrap()
 }
 
-async fn next(subscription: &mut WakeSubscription) -> Vec<WakeNotification> {
-    let received = tokio::time::timeout(Duration::from_secs(60), subscription.recv()).await;
-    received
-        .expect("received nothing")
-        .expect("the transport ended")
-        .to_vec()
+/// Notifies the members of schema `a`.
+async fn notify(client: &Client, payload: &str) {
+    let channel = Channel::WakeUps.plain(&SchemaName::parse("a").unwrap());
+    let sql = "SELECT pg_notify($1, $2)";
+    client.execute(sql, &[&channel, &payload]).await.unwrap();
 }
 
 #[tokio::test]
 async fn other_schemas_and_malformed_payloads_are_ignored() {
     let database = TestDatabase::create().await;
-    let [one, two, other] = ["a", "a", "b"].map(|schema| (database.url(), schema));
-    let one = PostgresWake::connect(&one.0, one.1).await.unwrap();
-    let two = PostgresWake::connect(&two.0, two.1).await.unwrap();
-    let other = PostgresWake::connect(&other.0, other.1).await.unwrap();
+    let (one, two) = (member(&database, "a").await, member(&database, "a").await);
+    let other = member(&database, "b").await;
     let mut subscription = two.subscribe();
     other.notify(vec![WakeNotification::Poll]);
     let client = database.connect().await;
     for payload in ["", "rubbish", "{\"from\": \"x\"}", "{\"from\": \"x\", \"no\": -1}"] {
-        client
-            .execute("SELECT pg_notify($1, $2)", &[&channel(), &payload])
-            .await
-            .unwrap();
+        notify(&client, payload).await;
     }
     one.notify(vec![WakeNotification::WorkDone(WorkId(1))]);
-    assert_eq!(next(&mut subscription).await, [WakeNotification::WorkDone(WorkId(1))]);
+    assert_eq!(*next(&mut subscription).await, [WakeNotification::WorkDone(WorkId(1))]);
 }
 
 #[tokio::test]
 async fn a_gap_in_the_numbers_means_poll() {
     let database = TestDatabase::create().await;
-    let two = PostgresWake::connect(&database.url(), "a").await.unwrap();
+    let two = member(&database, "a").await;
     let mut subscription = two.subscribe();
     let client = database.connect().await;
     for (no, expected) in [(3, vec![]), (4, vec![]), (6, vec![WakeNotification::Poll]), (7, vec![])] {
-        let payload = format!(r#"{{"from": "x", "no": {no}}}"#);
-        client
-            .execute("SELECT pg_notify($1, $2)", &[&channel(), &payload])
-            .await
-            .unwrap();
-        assert_eq!(next(&mut subscription).await, expected, "{no}");
+        notify(&client, &format!(r#"{{"from": "x", "no": {no}}}"#)).await;
+        assert_eq!(*next(&mut subscription).await, *expected, "{no}");
     }
 }
 
 #[tokio::test]
 async fn after_a_lost_connection_both_sides_poll_and_go_on() {
     let database = TestDatabase::create().await;
-    let one = PostgresWake::connect(&database.url(), "a").await.unwrap();
-    let two = PostgresWake::connect(&database.url(), "a").await.unwrap();
+    let (one, two) = (member(&database, "a").await, member(&database, "a").await);
     let (mut at_one, mut at_two) = (one.subscribe(), two.subscribe());
     let client = database.connect().await;
-    let killed: i64 = client
-        .query_one(
-            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-             WHERE datname = current_database() AND pid <> pg_backend_pid()",
-            &[],
-        )
-        .await
-        .unwrap()
-        .get(0);
-    assert_eq!(killed, 2);
+    assert_eq!(terminate_others(&client).await, 2);
     // What is sent while no member can receive it is made up for by a poll.
     one.notify(vec![WakeNotification::WorkReady(InstanceId::new("i"))]);
-    assert_eq!(next(&mut at_two).await, [WakeNotification::Poll]);
-    assert_eq!(next(&mut at_one).await, [WakeNotification::Poll]);
+    assert_eq!(*next(&mut at_two).await, [WakeNotification::Poll]);
+    assert_eq!(*next(&mut at_one).await, [WakeNotification::Poll]);
     // A member may still be reconnecting, and receives a `Poll` instead: the notification is repeated.
     notify_until_received(&two, &mut at_one, WakeNotification::WorkDone(WorkId(1))).await;
     notify_until_received(&one, &mut at_two, WakeNotification::WorkDone(WorkId(2))).await;

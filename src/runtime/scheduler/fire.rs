@@ -276,48 +276,8 @@ async fn recompute_stale(node: &NodeContext) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-    use std::sync::{Arc, Mutex};
-
-    use metrics::{Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit};
-
     use super::{Tally, meter};
-
-    #[derive(Default)]
-    struct Recorded {
-        counters: Mutex<BTreeMap<String, Arc<AtomicU64>>>,
-        lateness: Arc<Values>,
-    }
-
-    #[derive(Default)]
-    struct Values(Mutex<Vec<f64>>);
-
-    impl HistogramFn for Values {
-        fn record(&self, value: f64) {
-            self.0.lock().unwrap().push(value);
-        }
-    }
-
-    impl Recorder for Recorded {
-        fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-        fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-        fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-
-        fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
-            let mut counters = self.counters.lock().unwrap();
-            Counter::from_arc(Arc::clone(counters.entry(key.name().to_owned()).or_default()))
-        }
-
-        fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
-            Gauge::noop()
-        }
-
-        fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
-            assert_eq!(key.name(), "mainspring_schedule_lateness_seconds");
-            Histogram::from_arc(Arc::clone(&self.lateness))
-        }
-    }
+    use crate::testing::metrics::Recorded;
 
     #[test]
     fn fired_late_misfired_and_skipped_schedules_are_counted() {
@@ -332,21 +292,18 @@ mod tests {
             meter(&tally, 4, 1, Some(2_500_000));
             meter(&Tally::default(), 1, 0, None);
         });
-        let counters = recorded.counters.lock().unwrap();
-        let counted: Vec<(&str, u64)> = counters
-            .iter()
-            .map(|(name, count)| (name.as_str(), count.load(Relaxed)))
-            .collect();
+        let counted = [
+            ("mainspring_schedules_due_total", 7),
+            ("mainspring_schedules_fired_total", 5),
+            ("mainspring_schedules_late_total", 5),
+            ("mainspring_schedules_misfired_total", 3),
+            ("mainspring_schedules_skipped_total", 3),
+        ];
         assert_eq!(
-            counted,
-            [
-                ("mainspring_schedules_due_total", 7),
-                ("mainspring_schedules_fired_total", 5),
-                ("mainspring_schedules_late_total", 5),
-                ("mainspring_schedules_misfired_total", 3),
-                ("mainspring_schedules_skipped_total", 3),
-            ]
+            recorded.counters(),
+            counted.map(|(name, count)| (name.to_owned(), count))
         );
-        assert_eq!(*recorded.lateness.0.lock().unwrap(), [2.5]);
+        let lateness = ("mainspring_schedule_lateness_seconds".to_owned(), vec![2.5]);
+        assert_eq!(recorded.histograms(), [lateness]);
     }
 }

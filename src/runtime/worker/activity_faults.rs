@@ -88,39 +88,15 @@ fn warn(state: &InstanceState, incident: &Incident, is_final: bool, left_out: u3
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-    use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
     use serde_json::{Map, json};
 
     use super::*;
     use crate::activity::Catalogue;
     use crate::definition::WorkflowDefinition;
     use crate::execution::{Burst, Instruction, Interpreter, InterpreterOptions};
-
-    #[derive(Default)]
-    struct Recorded(Mutex<BTreeMap<String, Arc<AtomicU64>>>);
-
-    impl Recorder for Recorded {
-        fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-        fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-        fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-
-        fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
-            let mut counters = self.0.lock().unwrap();
-            Counter::from_arc(Arc::clone(counters.entry(key.name().to_owned()).or_default()))
-        }
-
-        fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
-            Gauge::noop()
-        }
-
-        fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
-            Histogram::noop()
-        }
-    }
+    use crate::testing::metrics::Recorded;
 
     #[tokio::test]
     async fn incidents_of_a_burst_are_counted_once() {
@@ -148,18 +124,11 @@ mod tests {
             report(&state, 0);
             report(&state, 1);
         });
-        let counters = counted.0.lock().unwrap();
-        let counts: Vec<(&str, u64)> = counters
-            .iter()
-            .map(|(name, it)| (name.as_str(), it.load(Relaxed)))
-            .collect();
-        assert_eq!(
-            counts,
-            [
-                ("mainspring_incidents_total", 1),
-                ("mainspring_instances_faulted_total", 1)
-            ]
-        );
+        let counts = [
+            ("mainspring_incidents_total", 1),
+            ("mainspring_instances_faulted_total", 1),
+        ];
+        assert_eq!(counted.counters(), counts.map(|(name, count)| (name.to_owned(), count)));
     }
 
     #[test]
