@@ -84,8 +84,7 @@ impl Engine {
             let node = self.node()?;
             let wanted = VersionSelector {
                 definition_id: Some(id.clone()),
-                latest: true,
-                ..VersionSelector::default()
+                ..wanted(VersionOptions::Latest)
             };
             let row = definition::find(&node.database.pool, &self.inner.tenant, &wanted)
                 .await?
@@ -103,14 +102,8 @@ impl Engine {
             let validated = self.starts_of(compiling.await??).await?;
             let schedules = PublishedSchedules(&validated.schedules);
             let starts = validated.starts(&schedules);
-            let outcome = definition::publish(
-                &node.database.pool,
-                node.database.lock_class(),
-                &self.inner.tenant,
-                &row,
-                starts,
-            )
-            .await?;
+            let (pool, class) = (&node.database.pool, node.database.lock_class());
+            let outcome = definition::publish(pool, class, &self.inner.tenant, &row, starts).await?;
             if outcome == PublishOutcome::Published {
                 announce_change(&node, &self.inner.tenant, id);
                 // Its triggers may match events in the inbox.
@@ -183,17 +176,12 @@ impl Engine {
     /// Lists definitions by name.
     pub async fn definitions(&self, filter: &DefinitionFilter, page: Page) -> Result<Listed<DefinitionSummary>> {
         let (limit, offset) = window(page);
-        let latest_and_published = matches!(filter.versions, VersionOptions::LatestAndPublished);
         let list = ListFilter {
-            selector: if matches!(filter.versions, VersionOptions::LatestOrPublished) {
-                VersionSelector {
-                    latest: true,
-                    ..VersionSelector::default()
-                }
-            } else {
-                wanted(filter.versions)
+            selector: match filter.versions {
+                VersionOptions::LatestOrPublished => wanted(VersionOptions::Latest),
+                versions => wanted(versions),
             },
-            latest_and_published,
+            latest_and_published: filter.versions == VersionOptions::LatestAndPublished,
             definition_ids: filter.definition_ids.iter().map(DefinitionId::as_str).collect(),
             search: filter.search_term.as_deref().filter(|term| !term.is_empty()),
             limit,
@@ -331,27 +319,15 @@ fn not_found(id: &DefinitionId) -> Error {
 }
 
 fn wanted(which: VersionOptions) -> VersionSelector {
+    let mut wanted = VersionSelector::default();
     match which {
-        VersionOptions::Latest => VersionSelector {
-            latest: true,
-            ..VersionSelector::default()
-        },
-        VersionOptions::Published => VersionSelector {
-            published: true,
-            ..VersionSelector::default()
-        },
-        VersionOptions::Draft => VersionSelector {
-            draft: true,
-            ..VersionSelector::default()
-        },
-        VersionOptions::Specific(version) => VersionSelector {
-            version: Some(version),
-            ..VersionSelector::default()
-        },
-        VersionOptions::LatestOrPublished | VersionOptions::LatestAndPublished | VersionOptions::All => {
-            VersionSelector::default()
-        }
+        VersionOptions::Latest => wanted.latest = true,
+        VersionOptions::Published => wanted.published = true,
+        VersionOptions::Draft => wanted.draft = true,
+        VersionOptions::Specific(version) => wanted.version = Some(version),
+        VersionOptions::LatestOrPublished | VersionOptions::LatestAndPublished | VersionOptions::All => {}
     }
+    wanted
 }
 
 /// The model of a row: the body with the values of the other columns.
