@@ -97,6 +97,22 @@ async fn is_free(providers: [&Provider; 2], name: &str) {
     }
 }
 
+/// Runs so many tasks on each of these providers, until all have ended.
+async fn contend<T>(providers: &[Provider], tasks: usize, task: impl Fn(Provider, usize) -> T)
+where
+    T: Future<Output = ()> + Send + 'static,
+{
+    let each = providers
+        .iter()
+        .flat_map(|provider| (0..tasks).map(move |number| (provider, number)));
+    let spawned: Vec<_> = each
+        .map(|(provider, number)| tokio::spawn(task(Arc::clone(provider), number)))
+        .collect();
+    for task in join_all(spawned).await {
+        task.unwrap();
+    }
+}
+
 pub(super) async fn a_lock_is_granted_once_and_again_after_its_release(factory: &impl Factory) {
     let (here, there) = pair(factory).await;
     for _ in 0..5 {
@@ -154,26 +170,21 @@ pub(super) async fn a_queued_writer_stops_later_readers(factory: &impl Factory) 
 pub(super) async fn one_at_a_time_among_many_tasks(factory: &impl Factory) {
     let inside = Arc::new(AtomicI64::new(0));
     let grants = Arc::new(AtomicUsize::new(0));
-    let mut tasks = Vec::new();
-    for _ in 0..4 {
-        let provider = factory.provider().await;
-        for _ in 0..25 {
-            let (provider, inside, grants) = (Arc::clone(&provider), Arc::clone(&inside), Arc::clone(&grants));
-            tasks.push(tokio::spawn(async move {
-                for _ in 0..3 {
-                    let handle = lock(&provider, "a").await;
-                    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
-                    tokio::task::yield_now().await;
-                    assert_eq!(inside.fetch_sub(1, Ordering::SeqCst), 1);
-                    grants.fetch_add(1, Ordering::SeqCst);
-                    drop(handle);
-                }
-            }));
+    let ((one, two), (three, four)) = (pair(factory).await, pair(factory).await);
+    contend(&[one, two, three, four], 25, |provider, _| {
+        let (inside, grants) = (Arc::clone(&inside), Arc::clone(&grants));
+        async move {
+            for _ in 0..3 {
+                let handle = lock(&provider, "a").await;
+                assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                tokio::task::yield_now().await;
+                assert_eq!(inside.fetch_sub(1, Ordering::SeqCst), 1);
+                grants.fetch_add(1, Ordering::SeqCst);
+                drop(handle);
+            }
         }
-    }
-    for task in tasks {
-        task.await.unwrap();
-    }
+    })
+    .await;
     assert_eq!(grants.load(Ordering::SeqCst), 300);
 }
 
@@ -181,33 +192,26 @@ pub(super) async fn readers_and_writers_never_overlap(factory: &impl Factory) {
     /// A writer counts as this many readers.
     const WRITER: i64 = 1000;
     let inside = Arc::new(AtomicI64::new(0));
-    let mut tasks = Vec::new();
-    for _ in 0..2 {
-        let provider = factory.provider().await;
-        for number in 0..20 {
-            let (provider, inside) = (Arc::clone(&provider), Arc::clone(&inside));
-            tasks.push(tokio::spawn(async move {
-                let writes = number % 4 == 0;
-                for _ in 0..5 {
-                    let request = if writes {
-                        exclusive("a")
-                    } else {
-                        LockRequest::shared("a")
-                    };
-                    let handle = acquire(&provider, request).await;
-                    let weight = if writes { WRITER } else { 1 };
-                    let before = inside.fetch_add(weight, Ordering::SeqCst);
-                    assert!(before == 0 || (!writes && before < WRITER), "{before} inside");
-                    tokio::task::yield_now().await;
-                    inside.fetch_sub(weight, Ordering::SeqCst);
-                    drop(handle);
-                }
-            }));
+    let (here, there) = pair(factory).await;
+    contend(&[here, there], 20, |provider, number| {
+        let (inside, writes) = (Arc::clone(&inside), number % 4 == 0);
+        let (request, weight) = if writes {
+            (exclusive("a"), WRITER)
+        } else {
+            (LockRequest::shared("a"), 1)
+        };
+        async move {
+            for _ in 0..5 {
+                let handle = acquire(&provider, request.clone()).await;
+                let before = inside.fetch_add(weight, Ordering::SeqCst);
+                assert!(before == 0 || (!writes && before < WRITER), "{before} inside");
+                tokio::task::yield_now().await;
+                inside.fetch_sub(weight, Ordering::SeqCst);
+                drop(handle);
+            }
         }
-    }
-    for task in tasks {
-        task.await.unwrap();
-    }
+    })
+    .await;
 }
 
 pub(super) async fn a_dropped_request_leaves_nothing(factory: &impl Factory) {
@@ -299,33 +303,28 @@ pub(super) async fn several_at_once_are_all_or_nothing(factory: &impl Factory) {
 
 pub(super) async fn several_at_once_in_any_order_do_not_deadlock(factory: &impl Factory) {
     let inside: Arc<Vec<AtomicI64>> = Arc::new((0..5).map(|_| AtomicI64::new(0)).collect());
-    let mut tasks = Vec::new();
-    for _ in 0..2 {
-        let provider = factory.provider().await;
-        for number in 0..20_usize {
-            let (provider, inside) = (Arc::clone(&provider), Arc::clone(&inside));
-            tasks.push(tokio::spawn(async move {
-                for pass in 0..5 {
-                    // Three of five names, in both directions.
-                    let names: Vec<usize> = (0..3).map(|step| (number * (pass + 1) + step * 2) % 5).collect();
-                    let name = |at: usize| format!("n{}", names[at]);
-                    let request = exclusive(&name(0)).and_exclusive(name(1)).and_exclusive(name(2));
-                    let handle = acquire(&provider, request).await;
-                    for name in &names {
-                        assert_eq!(inside[*name].fetch_add(1, Ordering::SeqCst), 0);
-                    }
-                    tokio::task::yield_now().await;
-                    for name in &names {
-                        inside[*name].fetch_sub(1, Ordering::SeqCst);
-                    }
-                    drop(handle);
+    let (here, there) = pair(factory).await;
+    contend(&[here, there], 20, |provider, number| {
+        let inside = Arc::clone(&inside);
+        async move {
+            for pass in 0..5 {
+                // Three of five names, in both directions.
+                let names: Vec<usize> = (0..3).map(|step| (number * (pass + 1) + step * 2) % 5).collect();
+                let name = |at: usize| format!("n{}", names[at]);
+                let request = exclusive(&name(0)).and_exclusive(name(1)).and_exclusive(name(2));
+                let handle = acquire(&provider, request).await;
+                for name in &names {
+                    assert_eq!(inside[*name].fetch_add(1, Ordering::SeqCst), 0);
                 }
-            }));
+                tokio::task::yield_now().await;
+                for name in &names {
+                    inside[*name].fetch_sub(1, Ordering::SeqCst);
+                }
+                drop(handle);
+            }
         }
-    }
-    for task in tasks {
-        task.await.unwrap();
-    }
+    })
+    .await;
 }
 
 pub(super) async fn a_semaphore_has_so_many_slots(factory: &impl Factory) {
@@ -346,24 +345,19 @@ pub(super) async fn a_semaphore_has_so_many_slots(factory: &impl Factory) {
     }
     drop(taken);
     let inside = Arc::new(AtomicI64::new(0));
-    let mut tasks = Vec::new();
-    for provider in [&here, &there] {
-        for _ in 0..20 {
-            let (provider, inside) = (Arc::clone(provider), Arc::clone(&inside));
-            tasks.push(tokio::spawn(async move {
-                for _ in 0..3 {
-                    let handle = acquire(&provider, slot()).await;
-                    assert!(inside.fetch_add(1, Ordering::SeqCst) < 3);
-                    tokio::task::yield_now().await;
-                    inside.fetch_sub(1, Ordering::SeqCst);
-                    drop(handle);
-                }
-            }));
+    contend(&[here, there], 20, |provider, _| {
+        let inside = Arc::clone(&inside);
+        async move {
+            for _ in 0..3 {
+                let handle = acquire(&provider, slot()).await;
+                assert!(inside.fetch_add(1, Ordering::SeqCst) < 3);
+                tokio::task::yield_now().await;
+                inside.fetch_sub(1, Ordering::SeqCst);
+                drop(handle);
+            }
         }
-    }
-    for task in tasks {
-        task.await.unwrap();
-    }
+    })
+    .await;
 }
 
 pub(super) async fn waiting_requests_are_granted_in_order(factory: &impl Factory) {
@@ -390,21 +384,18 @@ pub(super) async fn waiting_requests_are_granted_in_order(factory: &impl Factory
 pub(super) async fn a_thousand_grants_over_twenty_names(factory: &impl Factory) {
     let (here, there) = pair(factory).await;
     let inside: Arc<Vec<AtomicI64>> = Arc::new((0..20).map(|_| AtomicI64::new(0)).collect());
-    let tasks = (0..1000_usize).map(|number| {
-        let provider = Arc::clone(if number % 2 == 0 { &here } else { &there });
+    contend(&[here, there], 500, |provider, number| {
         let inside = Arc::clone(&inside);
-        tokio::spawn(async move {
+        async move {
             let name = number * 7 % 20;
             let handle = lock(&provider, &format!("n{name}")).await;
             assert_eq!(inside[name].fetch_add(1, Ordering::SeqCst), 0);
             tokio::task::yield_now().await;
             inside[name].fetch_sub(1, Ordering::SeqCst);
             drop(handle);
-        })
-    });
-    for task in join_all(tasks).await {
-        task.unwrap();
-    }
+        }
+    })
+    .await;
 }
 
 pub(super) async fn names_of_any_kind_are_different_locks(factory: &impl Factory) {
