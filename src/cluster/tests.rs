@@ -8,7 +8,7 @@ use crate::id::{Incarnation, NodeId};
 use crate::lock::LockKey;
 use crate::store::commit::WRITERS;
 use crate::store::node;
-use crate::testing::store::Fixture;
+use crate::testing::store::{Fixture, execute};
 
 fn options(node: &str) -> MembershipOptions {
     MembershipOptions {
@@ -36,15 +36,9 @@ async fn killed(fixture: &Fixture, node: &str) -> Incarnation {
     node::register(client, incarnation, &NodeId::new(node), Duration::from_secs(60))
         .await
         .unwrap();
-    fixture
-        .admin
-        .client
-        .execute(
-            "INSERT INTO work (tenant_id, instance_id, kind, body, claimed_by, claim_no) VALUES ('', 'i' || $1::bigint, 0, '{}', $1, 1)",
-            &[&incarnation.0],
-        )
-        .await
-        .unwrap();
+    let claim = "INSERT INTO work (tenant_id, instance_id, kind, body, claimed_by, claim_no)
+                 VALUES ('', 'i' || $1::bigint, 0, '{}', $1, 1)";
+    client.execute(claim, &[&incarnation.0]).await.unwrap();
     incarnation
 }
 
@@ -52,41 +46,34 @@ async fn killed(fixture: &Fixture, node: &str) -> Incarnation {
 async fn hold_liveness(fixture: &Fixture, incarnation: Incarnation) -> Session {
     let session = fixture.session().await;
     let key = LockKey::liveness(fixture.base.schema().as_str(), incarnation).0;
+    execute(&session, &format!("SELECT pg_advisory_lock({key})")).await;
     session
-        .client
-        .batch_execute(&format!("SELECT pg_advisory_lock({key})"))
-        .await
-        .unwrap();
-    session
+}
+
+/// The rows of work that an incarnation has claimed; of none, those that no incarnation has.
+async fn claimed_by(fixture: &Fixture, incarnation: Option<Incarnation>) -> i64 {
+    let count = "SELECT count(*) FROM work WHERE claimed_by IS NOT DISTINCT FROM $1";
+    let claimed_by = incarnation.map(|incarnation| incarnation.0);
+    let row = fixture.admin.client.query_one(count, &[&claimed_by]).await;
+    row.unwrap().get(0)
 }
 
 #[tokio::test]
 async fn the_liveness_lock_is_held_before_the_node_is_visible() {
     let fixture = Fixture::new().await;
-    fixture
-        .admin
-        .client
-        .batch_execute(
-            "CREATE FUNCTION stop_here() RETURNS trigger LANGUAGE plpgsql AS
-             'BEGIN PERFORM pg_advisory_xact_lock_shared(4711); RETURN NEW; END';
-             CREATE TRIGGER stop_here BEFORE INSERT ON node FOR EACH ROW EXECUTE FUNCTION stop_here()",
-        )
-        .await
-        .unwrap();
+    let trigger = "CREATE FUNCTION stop_here() RETURNS trigger LANGUAGE plpgsql AS
+                   'BEGIN PERFORM pg_advisory_xact_lock_shared(4711); RETURN NEW; END';
+                   CREATE TRIGGER stop_here BEFORE INSERT ON node FOR EACH ROW EXECUTE FUNCTION stop_here()";
+    execute(&fixture.admin, trigger).await;
     let blocker = fixture.session().await;
-    blocker
-        .client
-        .batch_execute("BEGIN; SELECT pg_advisory_xact_lock(4711)")
-        .await
-        .unwrap();
+    execute(&blocker, "BEGIN; SELECT pg_advisory_xact_lock(4711)").await;
     let base = fixture.base.clone();
     let joins = tokio::spawn(async move { Membership::join(&base, &options("n"), None).await });
     fixture.a_session_waits().await;
     let incarnation = Incarnation(fixture.count("SELECT last_value FROM incarnation").await);
     let key = LockKey::liveness(fixture.base.schema().as_str(), incarnation);
-    let free = format!("SELECT pg_try_advisory_xact_lock({})::integer::bigint", key.0);
-    assert_eq!(fixture.count(&free).await, 0, "it registers without its liveness lock");
-    blocker.client.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(fixture.holders(key).await, 1, "it registers without its liveness lock");
+    execute(&blocker, "ROLLBACK").await;
     let membership = joins.await.unwrap().unwrap();
     assert_eq!(membership.incarnation, incarnation);
     fixture.is_sound().await;
@@ -100,18 +87,11 @@ async fn a_process_removes_a_killed_incarnation_of_its_node_id() {
     let _alive = hold_liveness(&fixture, other).await;
     let membership = join(&fixture, "n").await.unwrap();
     assert!(membership.incarnation > older);
+    assert_eq!(claimed_by(&fixture, Some(older)).await, 0);
     assert_eq!(
-        fixture
-            .count(&format!("SELECT count(*) FROM work WHERE claimed_by = {older}"))
-            .await,
-        0
-    );
-    assert_eq!(
-        fixture
-            .count(&format!("SELECT count(*) FROM work WHERE claimed_by = {other}"))
-            .await,
+        claimed_by(&fixture, Some(other)).await,
         1,
-        "the claims of another node are not released"
+        "claims of another node are not released"
     );
     assert_eq!(fixture.count("SELECT count(*) FROM node").await, 2);
     assert_eq!(fixture.count("SELECT count(*) FROM removed_node").await, 0);
@@ -140,13 +120,7 @@ async fn a_node_id_in_use_is_refused() {
 async fn a_slowly_ending_predecessor_is_waited_for() {
     let fixture = Fixture::new().await;
     let older = killed(&fixture, "n").await;
-    let key = LockKey::liveness(fixture.base.schema().as_str(), older).0;
-    let ending = fixture.session().await;
-    ending
-        .client
-        .batch_execute(&format!("SELECT pg_advisory_lock({key})"))
-        .await
-        .unwrap();
+    let ending = hold_liveness(&fixture, older).await;
     let base = fixture.base.clone();
     let joins = tokio::spawn(async move {
         let mut options = options("n");
@@ -154,33 +128,19 @@ async fn a_slowly_ending_predecessor_is_waited_for() {
         Membership::join(&base, &options, None).await
     });
     // It has tried at least once.
-    fixture
-        .until(
-            1,
-            "SELECT count(*) FROM pg_stat_activity
-             WHERE datname = current_database() AND query LIKE '%SELECT k AS key, pg_try_advisory_lock(k)%'
-               AND pid <> pg_backend_pid()",
-        )
-        .await;
+    let tries = "SELECT count(*) FROM pg_stat_activity
+                 WHERE datname = current_database() AND query LIKE '%SELECT k AS key, pg_try_advisory_lock(k)%'
+                   AND pid <> pg_backend_pid()";
+    fixture.until(1, tries).await;
     assert!(!joins.is_finished());
-    assert_eq!(
-        fixture
-            .count("SELECT count(*) FROM work WHERE claimed_by IS NULL")
-            .await,
-        0
-    );
+    assert_eq!(claimed_by(&fixture, None).await, 0);
     drop(ending);
     let membership = joins.await.unwrap().unwrap();
     assert_eq!(
         fixture.count("SELECT incarnation FROM node").await,
         membership.incarnation.0
     );
-    assert_eq!(
-        fixture
-            .count("SELECT count(*) FROM work WHERE claimed_by IS NULL")
-            .await,
-        1
-    );
+    assert_eq!(claimed_by(&fixture, None).await, 1);
     fixture.is_sound().await;
 }
 
@@ -212,15 +172,8 @@ async fn a_node_that_was_declared_dead_learns_it() {
 async fn a_lost_lock_session_ends_the_registration() {
     let fixture = Fixture::new().await;
     let membership = join(&fixture, "n").await.unwrap();
-    let key = LockKey::liveness(fixture.base.schema().as_str(), membership.incarnation).0;
-    let ended_sessions = fixture
-        .count(&format!(
-            "SELECT count(pg_terminate_backend(pid)) FROM pg_locks
-             WHERE locktype = 'advisory' AND objsubid = 1 AND ((classid::bigint << 32) | objid::bigint) = {key}
-               AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-        ))
-        .await;
-    assert_eq!(ended_sessions, 1);
+    let liveness = LockKey::liveness(fixture.base.schema().as_str(), membership.incarnation);
+    fixture.terminate_holder(liveness).await;
     assert_eq!(ended(&membership).await, "its lock session was lost");
 }
 
@@ -233,15 +186,8 @@ async fn a_check_in_shows_expired_nodes() {
         hold_liveness(&fixture, late).await,
         hold_liveness(&fixture, fresh).await,
     );
-    fixture
-        .admin
-        .client
-        .execute(
-            "UPDATE node SET last_seen = clock_timestamp() - interval '2 minutes' WHERE incarnation = $1",
-            &[&late.0],
-        )
-        .await
-        .unwrap();
+    let is_late = "UPDATE node SET last_seen = clock_timestamp() - interval '2 minutes' WHERE node_id = 'late'";
+    execute(&fixture.admin, is_late).await;
     let membership = join(&fixture, "n").await.unwrap();
     let mut reports = membership.reports();
     let shows = reports.wait_for(|report| !report.check_in.expired.is_empty());

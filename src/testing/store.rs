@@ -12,6 +12,7 @@ use crate::id::{
     BurstId, ClaimNo, DefinitionId, Incarnation, InstanceId, InstanceVersion, NodeId, StimulusHash, TenantId,
     VersionId, WorkId,
 };
+use crate::lock::LockKey;
 use crate::store::commit::WriterTasks;
 use crate::store::commit::{
     BookmarkRow, Claim, Commit, CommitOutcome, CommitReply, CommitRequest, CommitWriter, DefinitionRef, Effects,
@@ -197,6 +198,22 @@ impl Fixture {
         }
     }
 
+    /// Ends the session that holds this advisory lock.
+    pub(crate) async fn terminate_holder(&self, lock: LockKey) {
+        let end = holders(lock).replacen("count(*)", "count(pg_terminate_backend(pid))", 1);
+        assert_eq!(self.count(&end).await, 1);
+    }
+
+    /// How many sessions hold this advisory lock.
+    pub(crate) async fn holders(&self, lock: LockKey) -> i64 {
+        self.count(&holders(lock)).await
+    }
+
+    /// Waits until no session holds this advisory lock.
+    pub(crate) async fn until_free(&self, lock: LockKey) {
+        self.until(0, &holders(lock)).await;
+    }
+
     /// Waits until so many statements of other sessions wait for locks at the same moment.
     pub(crate) async fn so_many_wait(&self, expected: i64) {
         let waiting = "SELECT count(*) FROM pg_stat_activity
@@ -373,6 +390,16 @@ pub(crate) async fn occupy(fixture: &Fixture, writer: &Arc<Writer>) -> (Session,
     let in_flight = spawn(writer, waiting(burst("occupied", Some(1)), "b2", 7));
     fixture.a_session_waits().await;
     (blocker, in_flight)
+}
+
+/// Counts the sessions that hold an advisory lock of the database.
+fn holders(lock: LockKey) -> String {
+    format!(
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted
+         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+         AND ((classid::bigint << 32) | objid::bigint) = {}",
+        lock.0
+    )
 }
 
 pub(crate) async fn execute(session: &Session, sql: &str) {

@@ -10,10 +10,10 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 
 use super::conformance::{LONG, lock};
-use super::postgres::{HELD, exclusive, node};
+use super::postgres::{HELD, connect, exclusive, node};
 use crate::lock::provider::postgres::Budget;
-use crate::lock::{LockProvider, LockRequest, PostgresLockOptions, PostgresLocks};
-use crate::testing::store::Fixture;
+use crate::lock::{LockProvider, LockRequest};
+use crate::testing::store::{Fixture, execute};
 
 async fn nodes(fixture: &Fixture) -> [Arc<dyn LockProvider>; 3] {
     let budget = || node(fixture, Budget::Nodes(3));
@@ -134,18 +134,9 @@ async fn a_thousand_waiters_on_twenty_keys_from_three_sessions() {
     let blocker = node(&fixture, Budget::Nodes(3)).await;
     let names: Vec<String> = (0..20).map(|name| format!("n{name}")).collect();
     let held = join_all(names.iter().map(|name| lock(&blocker, name))).await;
-    fixture
-        .admin
-        .client
-        .batch_execute("CREATE TABLE turn (key int PRIMARY KEY, inside int NOT NULL, had int NOT NULL)")
-        .await
-        .unwrap();
-    fixture
-        .admin
-        .client
-        .batch_execute("INSERT INTO turn SELECT k, 0, 0 FROM generate_series(0, 19) k")
-        .await
-        .unwrap();
+    let turns = "CREATE TABLE turn (key int PRIMARY KEY, inside int NOT NULL, had int NOT NULL);
+                 INSERT INTO turn SELECT k, 0, 0 FROM generate_series(0, 19) k";
+    execute(&fixture.admin, turns).await;
     let witness = Arc::new(fixture.session().await);
     let tasks: Vec<_> = (0..1000_usize)
         .map(|number| {
@@ -171,12 +162,8 @@ async fn a_thousand_waiters_on_twenty_keys_from_three_sessions() {
     for task in join_all(tasks).await {
         task.unwrap();
     }
-    assert_eq!(
-        fixture
-            .count("SELECT sum(had) FROM turn WHERE had = 50 AND inside = 0")
-            .await,
-        1000
-    );
+    let served = "SELECT sum(had) FROM turn WHERE had = 50 AND inside = 0";
+    assert_eq!(fixture.count(served).await, 1000);
     fixture.until(0, HELD).await;
 }
 
@@ -188,10 +175,7 @@ const HOLDS: &str = "it holds the lock";
 #[ignore = "runs in a process of its own, for a_waiter_gets_the_lock_of_a_killed_process"]
 async fn a_process_that_holds_a_lock_until_it_is_killed() {
     let Ok(url) = std::env::var(URL) else { return };
-    let locks = PostgresLocks::connect(&url, PostgresLockOptions::default())
-        .await
-        .unwrap();
-    let locks: Arc<dyn LockProvider> = Arc::new(locks);
+    let locks = connect(&url).await;
     let _held = lock(&locks, "a").await;
     println!("{HOLDS}");
     std::future::pending().await

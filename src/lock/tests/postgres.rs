@@ -7,11 +7,17 @@ use futures_util::FutureExt;
 use super::conformance::{LONG, lock};
 use crate::lock::key::LockKey;
 use crate::lock::provider::postgres::Budget;
-use crate::lock::{LockProvider, LockRequest, PostgresLocks};
+use crate::lock::{LockProvider, LockRequest, PostgresLockOptions, PostgresLocks};
 use crate::testing::store::Fixture;
 
 pub(super) async fn node(fixture: &Fixture, budget: Budget) -> Arc<dyn LockProvider> {
     let locks = PostgresLocks::with(fixture.base.clone(), budget, LockKey::of).await;
+    Arc::new(locks.unwrap())
+}
+
+/// A node with the default options, on any server.
+pub(super) async fn connect(url: &str) -> Arc<dyn LockProvider> {
+    let locks = PostgresLocks::connect(url, PostgresLockOptions::default()).await;
     Arc::new(locks.unwrap())
 }
 
@@ -107,7 +113,7 @@ async fn locks_of_two_schemas_are_independent() {
     let fixture = Fixture::new().await;
     let here = node(&fixture, Budget::Nodes(3)).await;
     let url = fixture.url();
-    let options = crate::lock::PostgresLockOptions::default().schema("other");
+    let options = PostgresLockOptions::default().schema("other");
     let other: Arc<dyn LockProvider> = Arc::new(PostgresLocks::connect(&url, options).await.unwrap());
     let _here = lock(&here, "a").await;
     assert!(other.try_acquire(exclusive("a")).await.unwrap().is_some());

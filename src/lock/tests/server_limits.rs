@@ -1,15 +1,14 @@
 //! A server whose lock table is full, or whose commits hang. It affects all its clients, so the tests start their own.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use futures_util::FutureExt;
 
 use super::conformance::{LONG, lock};
-use super::postgres::{HELD, exclusive};
+use super::postgres::{HELD, connect, exclusive};
 use crate::db::{Connector, DatabaseUrl, SchemaName, Session};
 use crate::harness::private_postgres::{Options, PrivatePostgres, start};
-use crate::lock::{LockProvider, LockRequest, PostgresLockOptions, PostgresLocks};
+use crate::lock::LockRequest;
 
 /// A server for one test.
 struct OwnServer {
@@ -56,10 +55,7 @@ async fn a_full_server_makes_requests_queue() {
     // The smallest table: ten for each of 200 connections, and some.
     let server = OwnServer::start("max_locks_per_transaction = 10").await;
     let url = server.postgres.url();
-    let locks = PostgresLocks::connect(url, PostgresLockOptions::default())
-        .await
-        .unwrap();
-    let here: Arc<dyn LockProvider> = Arc::new(locks);
+    let here = connect(url).await;
     let before = lock(&here, "before").await;
     let (hog, admin) = (session(url).await, session(url).await);
     let mut full = false;
@@ -97,13 +93,7 @@ async fn a_full_server_makes_requests_queue() {
 async fn a_message_that_cannot_be_sent_loses_no_lock() {
     let server = OwnServer::start("wal_level = replica").await;
     let url = server.postgres.url();
-    let connect = async || {
-        let locks = PostgresLocks::connect(url, PostgresLockOptions::default())
-            .await
-            .unwrap();
-        Arc::new(locks) as Arc<dyn LockProvider>
-    };
-    let (here, there) = (connect().await, connect().await);
+    let (here, there) = (connect(url).await, connect(url).await);
     let (theirs, ours) = (lock(&there, "theirs").await, lock(&here, "ours").await);
     // A commit waits for a standby that does not exist, and holds the lock that every NOTIFY needs.
     let (admin, slow) = (session(url).await, session(url).await);

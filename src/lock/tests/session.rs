@@ -24,17 +24,6 @@ async fn one(locks: &SessionLocks, key: LockKey) -> Option<LockHandle> {
     try_lock(locks, [key]).await.unwrap().pop().unwrap()
 }
 
-/// How often the database shows the key as held, by any session.
-fn held(key: LockKey) -> String {
-    format!(
-        "SELECT count(*) FROM pg_locks
-         WHERE locktype = 'advisory' AND objsubid = 1 AND granted
-           AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-           AND ((classid::bigint << 32) | objid::bigint) = {}",
-        key.0
-    )
-}
-
 #[tokio::test]
 async fn two_bursts_of_one_process_never_hold_one_lock() {
     let fixture = Fixture::new().await;
@@ -52,12 +41,12 @@ async fn two_bursts_of_one_process_never_hold_one_lock() {
     drop(both.drain(..));
     drop(handle);
     // Released once, it is free: the session holds it no more.
-    fixture.until(0, &held(KEY)).await;
-    fixture.until(0, &held(OTHER)).await;
+    fixture.until_free(KEY).await;
+    fixture.until_free(OTHER).await;
     let handle = one(&there, KEY).await.unwrap();
     assert!(one(&here, KEY).await.is_none());
     drop(handle);
-    fixture.until(0, &held(KEY)).await;
+    fixture.until_free(KEY).await;
     assert!(one(&here, KEY).await.is_some());
 }
 
@@ -70,7 +59,7 @@ async fn a_lock_taken_again_and_again_is_held_once() {
         // The same round trip releases it and takes it again.
         drop(one(&here, KEY).await.expect("it was released before"));
     }
-    fixture.until(0, &held(KEY)).await;
+    fixture.until_free(KEY).await;
     assert!(one(&there, KEY).await.is_some());
     assert!(!*here.lost().borrow(), "a lock was released that was not held");
 }
@@ -88,7 +77,7 @@ async fn a_dropped_request_leaves_nothing_locked() {
     }
     // The next answer comes after that of the dropped request.
     assert!(one(&here, OTHER).await.is_some());
-    fixture.until(0, &held(KEY)).await;
+    fixture.until_free(KEY).await;
     assert!(one(&there, KEY).await.is_some());
     assert!(!*here.lost().borrow());
 }
@@ -100,15 +89,7 @@ async fn a_lost_session_loses_every_handle() {
     let (there, _there) = locks(&fixture, 2).await;
     let handle = one(&here, KEY).await.unwrap();
     assert!(!handle.is_lost());
-    let ended = fixture
-        .count(&format!(
-            "SELECT count(pg_terminate_backend(pid)) FROM pg_locks
-             WHERE locktype = 'advisory' AND objsubid = 1 AND ((classid::bigint << 32) | objid::bigint) = {}
-               AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
-            KEY.0
-        ))
-        .await;
-    assert_eq!(ended, 1);
+    fixture.terminate_holder(KEY).await;
     let mut lost = here.lost();
     tokio::time::timeout(Duration::from_secs(60), lost.wait_for(|lost| *lost))
         .await
@@ -118,11 +99,11 @@ async fn a_lost_session_loses_every_handle() {
     let error = try_lock(&here, [OTHER]).await.unwrap_err();
     assert!(error.is_lost_lock(), "{error}");
     // Another session holds it now; the late handle releases nothing.
-    fixture.until(0, &held(KEY)).await;
+    fixture.until_free(KEY).await;
     let taken = one(&there, KEY).await.unwrap();
     drop(handle);
     assert!(!taken.is_lost());
-    assert_eq!(fixture.count(&held(KEY)).await, 1);
+    assert_eq!(fixture.holders(KEY).await, 1);
 }
 
 #[tokio::test]
@@ -139,8 +120,8 @@ async fn dropping_the_task_releases_everything() {
     let (here, task) = locks(&fixture, 1).await;
     let handle = one(&here, KEY).await.unwrap();
     drop(task);
-    fixture.until(0, &held(KEY)).await;
-    fixture.until(0, &held(LockKey(1))).await;
+    fixture.until_free(KEY).await;
+    fixture.until_free(LockKey(1)).await;
     assert!(try_lock(&here, [OTHER]).await.is_err());
     drop(handle);
 }

@@ -159,29 +159,28 @@ mod tests {
     fn a_backlog_is_sharded_and_sometimes_polled_as_a_whole() {
         let mut state = PollState::default();
         let mut now = Instant::now();
-        let shard = |state: &mut PollState, others, rank, now| state.shard(others, rank, now);
-        assert_eq!(shard(&mut state, 2, 1, now), Shard::WHOLE, "it may be a lone row");
+        assert_eq!(state.shard(2, 1, now), Shard::WHOLE, "it may be a lone row");
         state.full = true;
-        assert_eq!(shard(&mut state, 0, 0, now), Shard::WHOLE, "it is alone");
+        assert_eq!(state.shard(0, 0, now), Shard::WHOLE, "it is alone");
         for _ in 0..WHOLE {
-            assert_eq!(shard(&mut state, 2, 1, now), Shard { count: 3, index: 1 });
+            assert_eq!(state.shard(2, 1, now), Shard { count: 3, index: 1 });
         }
-        assert_eq!(shard(&mut state, 2, 1, now), Shard::WHOLE);
+        assert_eq!(state.shard(2, 1, now), Shard::WHOLE);
         for _ in 0..=WHOLE {
-            assert_eq!(shard(&mut state, 2, 1, now), Shard { count: 3, index: 1 }, "too soon");
+            assert_eq!(state.shard(2, 1, now), Shard { count: 3, index: 1 }, "too soon");
         }
         now += WHOLE_REST;
         state.recent = true;
-        assert_eq!(shard(&mut state, 2, 1, now), Shard::WHOLE);
+        assert_eq!(state.shard(2, 1, now), Shard::WHOLE);
         assert!(!state.recent, "old rows of another shard would never have their turn");
-        assert_eq!(shard(&mut state, 2, 1, now), Shard { count: 3, index: 1 });
+        assert_eq!(state.shard(2, 1, now), Shard { count: 3, index: 1 });
         state.own_shard_is_done();
         for _ in 0..WHOLE {
-            assert_eq!(shard(&mut state, 2, 1, now), Shard::WHOLE);
+            assert_eq!(state.shard(2, 1, now), Shard::WHOLE);
         }
-        assert_eq!(shard(&mut state, 2, 1, now), Shard { count: 3, index: 1 });
+        assert_eq!(state.shard(2, 1, now), Shard { count: 3, index: 1 });
         state.full = false;
-        assert_eq!(shard(&mut state, 2, 1, now), Shard::WHOLE);
+        assert_eq!(state.shard(2, 1, now), Shard::WHOLE);
     }
 
     #[test]

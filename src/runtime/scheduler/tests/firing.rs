@@ -7,6 +7,7 @@ use tokio_postgres::Client;
 
 use super::timers::{Timers, parts};
 use crate::runtime::scheduler::decide::FireDecision;
+use crate::testing::store::execute;
 
 const FIRE: &str = include_str!("../../../../sql/queries/schedule/fire.sql");
 
@@ -52,27 +53,25 @@ async fn of_two_nodes_that_fire_at_the_same_moment_one_wins() {
         (true, FIRE.replace(" SKIP LOCKED", "")),
     ] {
         let waits = !sql.contains("SKIP LOCKED");
-        let timers = Timers::new().await;
-        timers.publish(&[("a", json!({"interval": "01:00:00"}))]).await;
-        timers.sleep_since(3_610.0).await;
+        let timers = Timers::hourly().await;
         let decisions = timers.decisions().await;
         let (one, two) = (timers.fixture.session().await, timers.fixture.session().await);
-        one.client.batch_execute("BEGIN").await.unwrap();
-        two.client.batch_execute("BEGIN").await.unwrap();
+        execute(&one, "BEGIN").await;
+        execute(&two, "BEGIN").await;
         assert_eq!(fire_in(&one.client, &sql, &decisions).await, 1);
         let second = fire_in(&two.client, &sql, &decisions);
         let end = if commits { "COMMIT" } else { "ROLLBACK" };
         if waits {
             let (second, ()) = tokio::join!(second, async {
                 timers.fixture.a_session_waits().await;
-                one.client.batch_execute(end).await.unwrap();
+                execute(&one, end).await;
             });
             assert_eq!(second, 0);
         } else {
             assert_eq!(second.await, 0);
-            one.client.batch_execute(end).await.unwrap();
+            execute(&one, end).await;
         }
-        two.client.batch_execute("COMMIT").await.unwrap();
+        execute(&two, "COMMIT").await;
         let made = if commits { (0, 0) } else { (1, 1) };
         assert_eq!(timers.fire_due().await, made);
         assert_eq!(timers.starts().await.len(), 1);
@@ -123,7 +122,7 @@ async fn a_publish_keeps_unchanged_schedules_and_never_repeats_occurrences() {
     // A clock that was ahead has fired a future occurrence: it does not fire again.
     let sql =
         "UPDATE schedule SET version = version + 1, last_occurrence = date_trunc('minute', now()) + interval '1 hour'";
-    timers.fixture.admin.client.execute(sql, &[]).await.unwrap();
+    timers.execute(sql).await;
     timers.publish(&[("a", json!({"cronExpression": "*/1 * * * *"}))]).await;
     let ahead = timers.schedule("a").await;
     assert_eq!(ahead.next.unwrap() - ahead.last.unwrap(), TimeDelta::minutes(1));
@@ -132,13 +131,11 @@ async fn a_publish_keeps_unchanged_schedules_and_never_repeats_occurrences() {
 
 #[tokio::test]
 async fn a_settled_occurrence_is_never_decided_again() {
-    let timers = Timers::new().await;
-    timers.publish(&[("a", json!({"interval": "01:00:00"}))]).await;
-    timers.sleep_since(3_610.0).await;
+    let timers = Timers::hourly().await;
     let decisions = timers.decisions().await;
     // Changed by an operator, or by a faulty program: the version does not show it.
     let ahead = "UPDATE schedule SET last_occurrence = now(), next_occurrence = now() + interval '1 hour'";
-    timers.fixture.admin.client.execute(ahead, &[]).await.unwrap();
+    timers.execute(ahead).await;
     assert_eq!(timers.fire(&decisions).await, []);
     assert_eq!(timers.starts().await.len(), 0);
     timers.is_sound().await;
@@ -146,12 +143,10 @@ async fn a_settled_occurrence_is_never_decided_again() {
 
 #[tokio::test]
 async fn a_paused_schedule_is_neither_due_nor_fired() {
-    let timers = Timers::new().await;
-    timers.publish(&[("a", json!({"interval": "01:00:00"}))]).await;
-    timers.sleep_since(3_610.0).await;
+    let timers = Timers::hourly().await;
     let decisions = timers.decisions().await;
     let pause = "UPDATE schedule SET paused = true";
-    timers.fixture.admin.client.execute(pause, &[]).await.unwrap();
+    timers.execute(pause).await;
     assert!(timers.decisions().await.is_empty());
     assert_eq!(timers.fire(&decisions).await, []);
     assert_eq!(timers.starts().await.len(), 0);
@@ -160,18 +155,16 @@ async fn a_paused_schedule_is_neither_due_nor_fired() {
 
 #[tokio::test]
 async fn a_publish_waits_for_a_fire_and_a_fire_for_no_publish() {
-    let timers = Timers::new().await;
-    timers.publish(&[("a", json!({"interval": "01:00:00"}))]).await;
-    timers.sleep_since(3_610.0).await;
+    let timers = Timers::hourly().await;
     let decisions = timers.decisions().await;
     let firing = timers.fixture.session().await;
-    firing.client.batch_execute("BEGIN").await.unwrap();
+    execute(&firing, "BEGIN").await;
     assert_eq!(fire_in(&firing.client, FIRE, &decisions).await, 1);
     let half_hourly = [("a", json!({"interval": "00:30:00"}))];
     let publishing = timers.publish(&half_hourly);
     tokio::join!(publishing, async {
         timers.fixture.a_session_waits().await;
-        firing.client.batch_execute("COMMIT").await.unwrap();
+        execute(&firing, "COMMIT").await;
     });
     let schedule = timers.schedule("a").await;
     assert_eq!(schedule.fired, 1);
@@ -181,9 +174,9 @@ async fn a_publish_waits_for_a_fire_and_a_fire_for_no_publish() {
     timers.sleep_since(3_610.0).await;
     let decisions = timers.decisions().await;
     let held = "BEGIN; SELECT FROM schedule FOR UPDATE";
-    publisher.client.batch_execute(held).await.unwrap();
+    execute(&publisher, held).await;
     assert_eq!(timers.fire(&decisions).await, []);
-    publisher.client.batch_execute("ROLLBACK").await.unwrap();
+    execute(&publisher, "ROLLBACK").await;
     assert_eq!(timers.fire(&decisions).await.len(), 1);
     timers.is_sound().await;
 }
@@ -199,7 +192,7 @@ async fn a_backlog_is_paged_oldest_first_and_spread_for_starts_that_are_due_now(
                        now() - interval '1 hour' - (1300 - n) * interval '1 second', tz_version, overlap,
                        now() - (1300 - n) * interval '1 second', now() - (1300 - n) * interval '1 second'
                 FROM schedule, generate_series(1, 1300) n";
-    timers.fixture.admin.client.batch_execute(fill).await.unwrap();
+    timers.execute(fill).await;
     assert_eq!(timers.fire_due().await, (500, 500));
     assert_eq!(timers.fire_due().await, (500, 500));
     assert_eq!(timers.fire_due().await, (300, 300));

@@ -4,10 +4,11 @@ use postgres_types::ToSql;
 use serde_json::{Value, json};
 
 use super::timers::{Timers, parts};
+use crate::assert_outcome;
 use crate::id::{ClaimNo, TenantId, WorkId};
-use crate::store::commit::Claim;
+use crate::store::commit::{Claim, CommitOutcome};
 use crate::store::{activation, dead_letter};
-use crate::testing::store::burst;
+use crate::testing::store::{burst, execute};
 
 /// Made, misfired, skipped.
 type Counts = (i64, i64, i64);
@@ -102,24 +103,22 @@ async fn points_in_time_and_expressions_are_decided_as_intervals_are() {
     timers.is_sound().await;
 }
 
+/// Makes dead letters of all work, as crashes do.
+const GIVE_UP: &str = "WITH gone AS (DELETE FROM work RETURNING *), freed AS (DELETE FROM activation)
+         INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, definition_id, version_id,
+                                  definition_version, body, failures, crashes)
+         SELECT tenant_id, instance_id, kind, 'crashed', id, definition_id, version_id, definition_version, body, 0, 3
+         FROM gone";
+
 /// Ends the instance of the only start that waits, as a burst does that comes to its end.
 async fn run(timers: &Timers) {
     let incarnation = timers.writer.incarnation.0;
     let sql = "UPDATE work SET claimed_by = $1, claim_no = 1 RETURNING id, instance_id";
-    let row = timers
-        .fixture
-        .admin
-        .client
-        .query_one(sql, &[&incarnation])
-        .await
-        .unwrap();
+    let row = timers.fixture.admin.client.query_one(sql, &[&incarnation]).await;
+    let row = row.unwrap();
     let mut request = burst(row.get(1), None);
     request.claims = vec![Claim::Work(WorkId(row.get(0)), ClaimNo(1))];
-    let outcome = timers.writer.write(request).await;
-    assert!(
-        matches!(outcome, crate::store::commit::CommitOutcome::Committed(_)),
-        "{outcome:?}"
-    );
+    assert_outcome!(timers.writer.write(request).await, CommitOutcome::Committed(_));
 }
 
 #[tokio::test]
@@ -133,7 +132,7 @@ async fn during_a_running_instance_an_occurrence_starts_is_dropped_or_queued() {
         // Of the next occurrences only the first may be queued.
         timers.sleep_since(2.0 * 3_600.0 + 10.0).await;
         let sql = "UPDATE schedule SET last_occurrence = anchor + interval '1 hour'";
-        timers.fixture.admin.client.execute(sql, &[]).await.unwrap();
+        timers.execute(sql).await;
         assert_eq!(timers.fire_due().await, (1, made), "{overlap}");
         let schedule = timers.schedule("a").await;
         assert_eq!(
@@ -148,7 +147,7 @@ async fn during_a_running_instance_an_occurrence_starts_is_dropped_or_queued() {
         assert_eq!(timers.poll_queued().await, (0, 0), "it still runs");
         timers.sleep_since(3.0 * 3_600.0 + 10.0).await;
         let sql = "UPDATE schedule SET last_occurrence = anchor + interval '2 hours'";
-        timers.fixture.admin.client.execute(sql, &[]).await.unwrap();
+        timers.execute(sql).await;
         assert_eq!(timers.fire_due().await, (1, 0));
         assert_eq!(timers.schedule("a").await.skipped, 1, "one waits, no more");
         run(&timers).await;
@@ -166,23 +165,17 @@ async fn during_a_running_instance_an_occurrence_starts_is_dropped_or_queued() {
 async fn a_dead_lettered_start_is_replayed_only_without_a_running_instance_of_its_schedule() {
     let timers = Timers::new().await;
     let hourly = |overlap: &str| [("a", json!({"interval": "01:00:00", "overlap": overlap}))];
-    let sql = |sql: &'static str| timers.fixture.admin.client.batch_execute(sql);
     timers.publish(&hourly("Skip")).await;
     timers.sleep_since(3_610.0).await;
     assert_eq!(timers.fire_due().await, (1, 1));
-    let give_up = "WITH gone AS (DELETE FROM work RETURNING *), freed AS (DELETE FROM activation)
-         INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, definition_id, version_id,
-                                  definition_version, body, failures, crashes)
-         SELECT tenant_id, instance_id, kind, 'crashed', id, definition_id, version_id, definition_version, body, 0, 3
-         FROM gone";
-    sql(give_up).await.unwrap();
+    timers.execute(GIVE_UP).await;
     let dead_letter_id = timers.fixture.count("SELECT id FROM dead_letter").await;
     let replay = async || dead_letter::replay(&timers.writer.pool, &TenantId::default(), dead_letter_id).await;
     // The next occurrence may run, and meanwhile the dead dead_letter_id is not replayed.
     timers.sleep_since(3_610.0).await;
-    sql("UPDATE schedule SET anchor = anchor + interval '1 second'")
-        .await
-        .unwrap();
+    timers
+        .execute("UPDATE schedule SET anchor = anchor + interval '1 second'")
+        .await;
     let stale = timers.decisions().await;
     assert_eq!(timers.fire_due().await, (1, 1));
     let refused = replay().await.unwrap_err();
@@ -190,9 +183,9 @@ async fn a_dead_lettered_start_is_replayed_only_without_a_running_instance_of_it
     run(&timers).await;
     // Once replayed it is running: earlier decisions start nothing, and due occurrences are dropped.
     timers.sleep_since(3_610.0).await;
-    sql("UPDATE schedule SET anchor = anchor + interval '2 seconds'")
-        .await
-        .unwrap();
+    timers
+        .execute("UPDATE schedule SET anchor = anchor + interval '2 seconds'")
+        .await;
     let decided = timers.decisions().await;
     assert!(replay().await.unwrap().work.is_some());
     assert_eq!(
@@ -208,11 +201,11 @@ async fn a_dead_lettered_start_is_replayed_only_without_a_running_instance_of_it
     timers.publish(&hourly("Allow")).await;
     timers.sleep_since(3_610.0).await;
     assert_eq!(timers.fire_due().await, (1, 1));
-    sql(give_up).await.unwrap();
+    timers.execute(GIVE_UP).await;
     timers.sleep_since(3_610.0).await;
-    sql("UPDATE schedule SET anchor = anchor + interval '3 seconds'")
-        .await
-        .unwrap();
+    timers
+        .execute("UPDATE schedule SET anchor = anchor + interval '3 seconds'")
+        .await;
     assert_eq!(timers.fire_due().await, (1, 1));
     let dead_letter_id = timers.fixture.count("SELECT id FROM dead_letter").await;
     let replayed = dead_letter::replay(&timers.writer.pool, &TenantId::default(), dead_letter_id).await;
@@ -229,19 +222,14 @@ async fn a_replay_and_an_occurrence_of_the_same_moment_do_not_overlap() {
         .await;
     timers.sleep_since(3_610.0).await;
     assert_eq!(timers.fire_due().await, (1, 1));
-    let give_up = "WITH gone AS (DELETE FROM work RETURNING *), freed AS (DELETE FROM activation)
-         INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, definition_id, version_id,
-                                  definition_version, body, failures, crashes)
-         SELECT tenant_id, instance_id, kind, 'crashed', id, definition_id, version_id, definition_version, body, 0, 3
-         FROM gone";
-    timers.fixture.admin.client.batch_execute(give_up).await.unwrap();
+    timers.execute(GIVE_UP).await;
     let dead_letter_id = timers.fixture.count("SELECT id FROM dead_letter").await;
     timers.sleep_since(3_610.0).await;
     let later = "UPDATE schedule SET anchor = anchor + interval '1 second'";
-    timers.fixture.admin.client.batch_execute(later).await.unwrap();
+    timers.execute(later).await;
     let (rows, starts) = parts(&timers.decisions().await);
     let firing = timers.fixture.session().await;
-    firing.client.batch_execute("BEGIN").await.unwrap();
+    execute(&firing, "BEGIN").await;
     let params: [&(dyn ToSql + Sync); 4] = [&rows, &starts, &false, &"other"];
     let fire = include_str!("../../../../sql/queries/schedule/fire.sql");
     assert_eq!(firing.client.execute(fire, &params).await.unwrap(), 1);
@@ -249,7 +237,7 @@ async fn a_replay_and_an_occurrence_of_the_same_moment_do_not_overlap() {
     let replay = dead_letter::replay(&timers.writer.pool, &tenant, dead_letter_id);
     let (replayed, ()) = tokio::join!(replay, async {
         timers.fixture.a_session_waits().await;
-        firing.client.batch_execute("COMMIT").await.unwrap();
+        execute(&firing, "COMMIT").await;
     });
     // Its snapshot is older than the row: nothing was written, and the next attempt sees the row.
     assert_eq!(replayed.unwrap_err().code(), "database-busy");
@@ -271,7 +259,7 @@ async fn nothing_fires_while_the_activations_of_a_new_strategy_are_unknown() {
     timers.sleep_since(3_620.0).await;
     // The state after a publisher died between its publish and the record of earlier activations.
     let unknown = "UPDATE definition SET seeding = 2 WHERE is_published; DELETE FROM activation";
-    timers.fixture.admin.client.batch_execute(unknown).await.unwrap();
+    timers.execute(unknown).await;
     let before = timers.schedule("a").await;
     assert_eq!(timers.fire_due().await, (0, 0));
     let after = timers.schedule("a").await;

@@ -8,8 +8,8 @@ use crate::id::{NodeId, TenantId, VersionId};
 use crate::runtime::scheduler::decide::{Backlog, FireDecision, PublishedSchedules, decide};
 use crate::schedule::Schedule;
 use crate::store::definition::{self, NewDefinition, StartSources};
-use crate::store::schedule::{self, Fired, FiringRow, StartRow};
-use crate::testing::store::{Fixture, Writer};
+use crate::store::schedule::{self, Fired, FiringRow, ScheduleRow, StartRow};
+use crate::testing::store::{Fixture, Writer, execute};
 
 pub(super) struct Timers {
     pub(super) fixture: Fixture,
@@ -40,6 +40,14 @@ impl Timers {
     /// Publishes a definition with these schedules, by their activities.
     pub(super) async fn publish(&self, schedules: &[(&str, Value)]) {
         self.publish_with(json!({}), schedules).await;
+    }
+
+    /// With a schedule `a` that has been due since the last hour.
+    pub(super) async fn hourly() -> Self {
+        let timers = Self::new().await;
+        timers.publish(&[("a", json!({"interval": "01:00:00"}))]).await;
+        timers.sleep_since(3_610.0).await;
+        timers
     }
 
     pub(super) async fn publish_with(&self, body: Value, schedules: &[(&str, Value)]) {
@@ -74,10 +82,7 @@ impl Timers {
 
     /// What a node would do now.
     pub(super) async fn decisions(&self) -> Vec<FireDecision> {
-        let mut backlog = Backlog::default();
-        let due = schedule::due(&self.writer.pool, 500).await.unwrap();
-        let decisions = due.iter().enumerate().map(|(no, row)| decide(row, no, &mut backlog));
-        decisions.collect()
+        decide_all(&schedule::due(&self.writer.pool, 500).await.unwrap())
     }
 
     pub(super) async fn fire(&self, decisions: &[FireDecision]) -> Vec<Fired> {
@@ -89,20 +94,17 @@ impl Timers {
 
     /// One poll; how many schedules were advanced, and how many instances will start.
     pub(super) async fn fire_due(&self) -> (usize, i64) {
-        let fired = self.fire(&self.decisions().await).await;
-        (fired.len(), fired.iter().map(|fired| fired.accepted).sum())
+        self.fire_counted(&self.decisions().await).await
     }
 
     /// The same for queued occurrences.
     pub(super) async fn poll_queued(&self) -> (usize, i64) {
         let queued = schedule::queued(&self.writer.pool, 500).await.unwrap();
-        let mut backlog = Backlog::default();
-        let decisions = queued.iter().enumerate();
-        let decisions: Vec<FireDecision> = decisions.map(|(no, row)| decide(row, no, &mut backlog)).collect();
-        if decisions.is_empty() {
-            return (0, 0);
-        }
-        let fired = self.fire(&decisions).await;
+        self.fire_counted(&decide_all(&queued)).await
+    }
+
+    async fn fire_counted(&self, decisions: &[FireDecision]) -> (usize, i64) {
+        let fired = self.fire(decisions).await;
         (fired.len(), fired.iter().map(|fired| fired.accepted).sum())
     }
 
@@ -138,9 +140,20 @@ impl Timers {
         rows.iter().map(|row| (row.get(0), row.get(1))).collect()
     }
 
+    /// Runs statements as an operator would.
+    pub(super) async fn execute(&self, sql: &str) {
+        execute(&self.fixture.admin, sql).await;
+    }
+
     pub(super) async fn is_sound(&self) {
         self.fixture.is_sound().await;
     }
+}
+
+fn decide_all(rows: &[ScheduleRow]) -> Vec<FireDecision> {
+    let mut backlog = Backlog::default();
+    let rows = rows.iter().enumerate();
+    rows.map(|(no, row)| decide(row, no, &mut backlog)).collect()
 }
 
 pub(super) fn parts(decisions: &[FireDecision]) -> (Vec<FiringRow>, Vec<StartRow>) {
