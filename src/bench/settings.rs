@@ -162,6 +162,25 @@ pub(crate) struct BenchSignals {
     /// The number of nodes, 1 to 8
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = few)]
     pub(crate) nodes: usize,
+    /// The number of event names, which all instances share; unless given, each instance has a name of its own
+    #[arg(long, value_name = "COUNT", value_parser = count, requires = "correlated")]
+    pub(crate) names: Option<usize>,
+    /// Each instance has a correlation id of its own, which its events carry
+    #[arg(long)]
+    pub(crate) correlated: bool,
+    /// The number of further instances, which wait all the time; with --fan-out: which the event resumes
+    #[arg(long, value_name = "COUNT", value_parser = many)]
+    pub(crate) waiting: Option<usize>,
+    /// The number of events that are published at the same time; as many as clients unless given
+    #[arg(long, value_name = "COUNT", value_parser = count)]
+    pub(crate) publishers: Option<usize>,
+    /// The number of clients that start instances, which then wait, one after the other. The result then also has plain
+    /// executes, 100 per second: alone, beside the starters, and beside starters and events, for --seconds each
+    #[arg(long, value_name = "COUNT", value_parser = count)]
+    pub(crate) starters: Option<usize>,
+    /// Measure one event that resumes all instances of --waiting instead, after one that resumes 10,000
+    #[arg(long, requires = "waiting", conflicts_with_all = ["clients", "seconds", "names", "correlated", "publishers", "starters"])]
+    pub(crate) fan_out: bool,
     /// Print the result as one JSON object, on the last line
     #[arg(long)]
     pub(crate) json: bool,

@@ -120,7 +120,7 @@ impl PersistentConnection {
     }
 
     /// As [`Client::post`], but returns the body unparsed, which is cheaper.
-    pub(crate) async fn post(&mut self, path: &str, body: &'static str) -> Result<Vec<u8>, Failure> {
+    pub(crate) async fn post(&mut self, path: &str, body: impl Into<Body>) -> Result<Vec<u8>, Failure> {
         let failed =
             |what: &dyn std::fmt::Display| Failure::failed(format!("POST {path} at {}: {what}", self.authority));
         let request = Request::builder()
@@ -128,7 +128,7 @@ impl PersistentConnection {
             .uri(format!("/elsa/api/{path}"))
             .header(HOST, &self.authority)
             .header(CONTENT_TYPE, "application/json")
-            .body(Body::from(body))
+            .body(body.into())
             .map_err(|error| failed(&error))?;
         let exchange = async {
             self.sender.ready().await?;

@@ -45,7 +45,7 @@ pub(super) async fn with_schema(
 }
 
 /// A session with the settings of a node's, but without a statement timeout.
-async fn open(scratch: &ScratchDatabase) -> Result<Session, Failure> {
+pub(super) async fn open(scratch: &ScratchDatabase) -> Result<Session, Failure> {
     let session = scratch.open().await?;
     execute(
         &session.client,
@@ -55,17 +55,17 @@ async fn open(scratch: &ScratchDatabase) -> Result<Session, Failure> {
     Ok(session)
 }
 
-async fn execute(database: &Database, statements: &str) -> Result<(), Failure> {
+pub(super) async fn execute(database: &Database, statements: &str) -> Result<(), Failure> {
     database.batch_execute(statements).await.map_err(|error| failed(&error))
 }
 
 /// The value of a query with one row and one column of a count.
-async fn count(database: &Database, query: &str) -> Result<i64, Failure> {
+pub(super) async fn count(database: &Database, query: &str) -> Result<i64, Failure> {
     let row = database.query_one(query, &[]).await.map_err(|error| failed(&error))?;
     row.try_get(0).map_err(|error| failed(&error))
 }
 
-fn failed(error: &tokio_postgres::Error) -> Failure {
+pub(super) fn failed(error: &tokio_postgres::Error) -> Failure {
     let message = error
         .as_db_error()
         .map_or_else(|| error.to_string(), |error| error.message().to_owned());
