@@ -97,20 +97,25 @@ async fn all_due_at_one_instant_run_on_two_nodes() {
     );
 }
 
+const OF_SIGNALS: [&str; 12] = [
+    "nodes",
+    "events",
+    "sent_p50_us",
+    "sent_p95_us",
+    "sent_p99_us",
+    "lost",
+    "twice",
+    "duplicates",
+    "names",
+    "correlated",
+    "waiting",
+    "publishers",
+];
+
 #[tokio::test]
 async fn every_event_is_matched_once() {
-    let more = [
-        "nodes",
-        "events",
-        "sent_p50_us",
-        "sent_p95_us",
-        "sent_p99_us",
-        "lost",
-        "twice",
-        "duplicates",
-    ];
     let small = ["--clients", "4", "--seconds", "2", "--nodes", "2"];
-    let (report, progress) = report("signals", &small, &more).await;
+    let (report, progress) = report("signals", &small, &OF_SIGNALS).await;
     assert_eq!((&report["clients"], &report["nodes"]), (&4.into(), &2.into()));
     assert!(report["events"].as_u64().unwrap() > 4, "{report}");
     assert!(
@@ -118,6 +123,116 @@ async fn every_event_is_matched_once() {
         "{report}"
     );
     assert!(progress.iter().any(|line| line.starts_with("2 s: ")), "{progress:?}");
+}
+
+#[tokio::test]
+async fn correlated_events_of_one_name_are_measured_beside_starts_and_executes() {
+    let more = [
+        "starters",
+        "waiters_per_s",
+        "no_events_waiters_per_s",
+        "execute_p50_us",
+        "execute_p99_us",
+        "no_events_execute_p50_us",
+        "no_events_execute_p99_us",
+        "alone_execute_p50_us",
+        "alone_execute_p99_us",
+        "execute_p99_ratio",
+    ];
+    let clients = ["--clients", "4", "--publishers", "2", "--starters", "2"];
+    let small = ["--seconds", "1", "--names", "1", "--correlated", "--waiting", "20"];
+    let more = [&OF_SIGNALS[..], &more[..]].concat();
+    let (report, progress) = report("signals", &[&clients[..], &small[..]].concat(), &more).await;
+    assert_eq!(
+        (
+            &report["names"],
+            &report["waiting"],
+            &report["publishers"],
+            &report["starters"]
+        ),
+        (&1.into(), &20.into(), &2.into(), &2.into())
+    );
+    for above in [
+        "events",
+        "waiters_per_s",
+        "no_events_waiters_per_s",
+        "execute_p99_ratio",
+    ] {
+        assert!(report[above].as_f64().unwrap() > 0.0, "{above}: {report}");
+    }
+    for phase in ["executes alone, 1 s: ", "beside starters, 1 s: ", "1 s: "] {
+        assert!(
+            progress.iter().any(|line| line.starts_with(phase)),
+            "{phase}: {progress:?}"
+        );
+    }
+}
+
+/// What the report of one event for many instances holds.
+const OF_FAN_OUT: [&str; 18] = [
+    "nodes",
+    "fan_out",
+    "waiting",
+    "started",
+    "started_s",
+    "copied",
+    "copied_s",
+    "answered_us",
+    "median_per_s",
+    "reference_per_s",
+    "rate_ratio",
+    "begins_p50_us",
+    "begins_max_us",
+    "execute_p50_us",
+    "execute_max_us",
+    "lost",
+    "twice",
+    "duplicates",
+];
+
+#[tokio::test]
+async fn one_event_resumes_all_that_wait_once() {
+    let small = ["--waiting", "300", "--fan-out", "--nodes", "2"];
+    let (report, _) = report("signals", &small, &OF_FAN_OUT).await;
+    assert_eq!(
+        (
+            &report["fan_out"],
+            &report["clients"],
+            &report["started"],
+            &report["copied"]
+        ),
+        (&true.into(), &300.into(), &300.into(), &0.into())
+    );
+    assert!(report["rate_ratio"].is_null(), "{report}");
+    for above in ["answered_us", "median_per_s", "execute_p50_us"] {
+        assert!(report[above].as_f64().unwrap() > 0.0, "{above}: {report}");
+    }
+}
+
+/// More instances than the nodes start: most of a second event's are copies.
+#[tokio::test]
+async fn copies_of_waiting_instances_resume_once() {
+    if !long() {
+        return;
+    }
+    let (report, _) = report("signals", &["--waiting", "25000", "--fan-out"], &OF_FAN_OUT).await;
+    assert_eq!((&report["started"], &report["copied"]), (&20_000.into(), &5_000.into()));
+    assert!(report["rate_ratio"].as_f64().unwrap() > 0.0, "{report}");
+}
+
+#[tokio::test]
+async fn options_of_signals_that_exclude_each_other_are_wrong_usage() {
+    let database = TestDatabase::empty().await;
+    let url = database.url();
+    for wrong in [
+        &["--names", "1"][..],
+        &["--fan-out"],
+        &["--fan-out", "--waiting", "9", "--clients", "2"],
+    ] {
+        let bench = ["bench", "signals", "--database-url", &url];
+        let mut bench = Child::start(&[&bench[..], wrong].concat(), &[]);
+        assert_eq!(bench.wait(LONG_TIMEOUT).code(), Some(2), "{wrong:?}");
+    }
 }
 
 #[tokio::test]
