@@ -1,6 +1,5 @@
 //! The side of a provider that its callers use: the table behind its mutex, and what wakes the backend.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -122,7 +121,7 @@ impl Frontend {
     }
 
     /// Runs one step of the table, then, unlocked, sends its results.
-    fn step<T>(&self, run: impl FnOnce(&mut Table, &mut Step) -> T) -> T {
+    pub(super) fn step<T>(&self, run: impl FnOnce(&mut Table, &mut Step) -> T) -> T {
         let (result, step, wake_backend) = {
             let mut table = self.table();
             let mut step = Step::at(Instant::now());
@@ -144,14 +143,6 @@ impl Frontend {
 
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn release(&self, ticket: Ticket) {
-        self.step(|table, step| table.release(ticket, step));
-    }
-
-    pub(super) fn abandon(&self, ticket: Ticket) {
-        self.step(|table, step| table.abandon(ticket, step));
     }
 
     pub(super) fn is_lost(&self) -> bool {
@@ -198,10 +189,6 @@ impl Frontend {
         table.has_batch().then(|| table.batch(most))
     }
 
-    pub(super) fn complete(&self, batch: &Batch, missed: &HashSet<LockKey>, full: bool) {
-        self.step(|table, step| table.complete(batch, missed, full, step));
-    }
-
     /// Applies the messages of another process.
     pub(super) fn receive(&self, from: Peer, messages: &[LockMessage]) {
         self.step(|table, step| {
@@ -217,15 +204,6 @@ impl Frontend {
 
     pub(super) fn next_retry(&self) -> Option<Instant> {
         self.table().next_retry()
-    }
-
-    pub(super) fn retry(&self) {
-        self.step(|table, step| table.retry(step));
-    }
-
-    /// Asks again for all missed keys, due or not.
-    pub(super) fn retry_all(&self) {
-        self.step(|table, step| table.retry_all(step));
     }
 
     /// Ends the table. The replies are dropped outside the mutex.

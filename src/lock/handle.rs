@@ -56,7 +56,7 @@ impl LockHandle {
 
 impl Drop for LockHandle {
     fn drop(&mut self) {
-        self.frontend.release(self.ticket);
+        self.frontend.step(|table, step| table.release(self.ticket, step));
     }
 }
 
@@ -105,7 +105,7 @@ impl Future for PendingLock {
 impl Drop for PendingLock {
     fn drop(&mut self) {
         if let Some((frontend, ticket)) = self.entry.take() {
-            frontend.abandon(ticket);
+            frontend.step(|table, step| table.abandon(ticket, step));
         }
     }
 }

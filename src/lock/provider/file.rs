@@ -100,7 +100,7 @@ async fn run(directory: PathBuf, owner: u32, parts: BackendParts) {
             match visited.await {
                 Ok((back, batch, Ok(missed))) => {
                     files = back;
-                    frontend.complete(&batch, &missed, false);
+                    frontend.step(|table, step| table.complete(&batch, &missed, false, step));
                 }
                 Ok((_, _, Err(error))) => {
                     tracing::warn!(%error, "every file lock of this process is lost");
@@ -125,7 +125,7 @@ async fn run(directory: PathBuf, owner: u32, parts: BackendParts) {
                 let drawn = drawn.map_err(|_| Error::internal("a fencing token could not be drawn"));
                 let _ = request.send(drawn.and_then(|token| token));
             }
-            () = poll => frontend.retry_all(),
+            () = poll => frontend.step(|table, step| table.retry_all(step)),
         }
     }
 }

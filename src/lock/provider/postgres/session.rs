@@ -179,13 +179,14 @@ impl Actor {
                 Some(result) = in_flight.next() => {
                     let result = result?;
                     self.frontend.record_round_trip(result.took);
-                    self.frontend.complete(&result.batch, &result.missed, result.full);
+                    let BatchResult { batch, missed, full, .. } = &result;
+                    self.frontend.step(|table, step| table.complete(batch, missed, *full, step));
                 }
                 () = self.frontend.batch_ready(), if in_flight.len() < DEPTH => {}
                 Some(notification) = notifications.recv() => self.receive(&notification),
                 Some(request) = tokens.recv(), if drawing.len() < TOKENS => drawing.push(self.draw(request)),
                 Some(()) = drawing.next() => {}
-                () = retry => self.frontend.retry(),
+                () = retry => self.frontend.step(|table, step| table.retry(step)),
                 _ = ended.wait_for(|ended| *ended) => return Err(Error::lost_lock("its connection was closed")),
             }
         }
