@@ -10,7 +10,7 @@ use crate::store::commit::WRITERS;
 use crate::store::node;
 use crate::testing::store::{Fixture, execute};
 
-fn options(node: &str) -> MembershipOptions {
+pub(super) fn options(node: &str) -> MembershipOptions {
     MembershipOptions {
         node_id: NodeId::new(node),
         check_in: Duration::from_millis(50),
@@ -65,8 +65,7 @@ async fn the_liveness_lock_is_held_before_the_node_is_visible() {
                    'BEGIN PERFORM pg_advisory_xact_lock_shared(4711); RETURN NEW; END';
                    CREATE TRIGGER stop_here BEFORE INSERT ON node FOR EACH ROW EXECUTE FUNCTION stop_here()";
     execute(&fixture.admin, trigger).await;
-    let blocker = fixture.session().await;
-    execute(&blocker, "BEGIN; SELECT pg_advisory_xact_lock(4711)").await;
+    let blocker = fixture.begin("SELECT pg_advisory_xact_lock(4711)").await;
     let base = fixture.base.clone();
     let joins = tokio::spawn(async move { Membership::join(&base, &options("n"), None).await });
     fixture.a_session_waits().await;

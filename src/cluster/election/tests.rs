@@ -7,9 +7,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{Election, FiringMode, Term, start};
+use crate::cluster::tests::options;
 use crate::cluster::{CheckInReport, Membership, MembershipOptions};
 use crate::db::Pool;
-use crate::id::NodeId;
 use crate::store::node;
 use crate::testing::store::Fixture;
 
@@ -24,10 +24,8 @@ struct Node {
 
 async fn node(fixture: &Fixture, name: &str, mode: FiringMode) -> Node {
     let options = MembershipOptions {
-        node_id: NodeId::new(name),
-        check_in: Duration::from_millis(50),
         tolerance: Duration::from_secs(5),
-        dead_letter_lifetime: Duration::from_secs(3600),
+        ..options(name)
     };
     let membership = Membership::join(&fixture.base, &options, None).await.unwrap();
     let (pool, resign) = (Pool::new(&fixture.base, 1).unwrap(), CancellationToken::new());

@@ -60,13 +60,9 @@ impl Services {
         let (notifier, notifier_task) = Notifier::start(connector, &channels).await?;
         let wake = || Arc::new(PostgresWake::new(&notifier, &incarnation.to_string(), None)) as Arc<_>;
         let signal = || Arc::new(PostgresSignal::new(&notifier, None)) as Arc<_>;
-        let (wake, signal) = (
-            self.wake.clone().unwrap_or_else(wake),
-            self.signal.clone().unwrap_or_else(signal),
-        );
         Ok(OpenServices {
-            wake,
-            signal,
+            wake: self.wake.clone().unwrap_or_else(wake),
+            signal: self.signal.clone().unwrap_or_else(signal),
             notifier,
             notifier_task,
         })

@@ -18,7 +18,6 @@ use crate::runtime::context::locks::NodeLocks;
 use crate::runtime::context::node_context::{Caches, Commits, Database, NodeContext, Notifications};
 use crate::runtime::context::program_cache::ProgramCache;
 use crate::runtime::context::replies::ReplyRegistry;
-use crate::runtime::context::services::OpenServices;
 use crate::runtime::context::settings::Settings;
 use crate::runtime::context::wake_sender::WakeSender;
 use crate::runtime::context::wake_timer::ScheduleState;
@@ -140,12 +139,7 @@ async fn open(membership: &Membership, shared: &Shared) -> Result<(Arc<NodeConte
     let (writer, writer_tasks) = CommitWriter::start(connector, incarnation, writing).await?;
     let (direct_starts, direct_task) = Acceptor::start(connector, &pool, incarnation, false);
     let (queued_starts, queued_task) = Acceptor::start(connector, &pool, incarnation, true);
-    let OpenServices {
-        wake,
-        signal,
-        notifier,
-        notifier_task,
-    } = settings.services.open(connector, incarnation).await?;
+    let services = settings.services.open(connector, incarnation).await?;
     store_node::report_roles(&pool, incarnation, &settings.effective_roles()).await?;
     let draining = CancellationToken::new();
     // A node that drains gives up the election at once, not when its last burst has ended.
@@ -175,9 +169,9 @@ async fn open(membership: &Membership, shared: &Shared) -> Result<(Arc<NodeConte
         claims: ClaimState::new(settings.workers, shared.interpreter.catalogue()),
         interpreter: shared.interpreter.clone(),
         notifications: Notifications {
-            wake: WakeSender::new(wake),
-            cache: signal,
-            notifier,
+            wake: WakeSender::new(services.wake),
+            cache: services.signal,
+            notifier: services.notifier,
             replies: Arc::clone(&shared.replies),
         },
         schedules: ScheduleState::new(election),
@@ -188,7 +182,7 @@ async fn open(membership: &Membership, shared: &Shared) -> Result<(Arc<NodeConte
         writer: writer_tasks,
         direct_starts: direct_task,
         queued_starts: queued_task,
-        notifier: notifier_task,
+        notifier: services.notifier_task,
         candidate,
     };
     Ok((node, tasks))

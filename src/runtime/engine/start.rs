@@ -267,9 +267,7 @@ async fn accept_and_spawn(
             definition,
             clock,
         }) => (work, definition, clock),
-        Ok(AcceptedStart::Existing { instance }) => {
-            return answer(Ok((instance, None)));
-        }
+        Ok(AcceptedStart::Existing { instance }) => return answer(Ok((instance, None))),
         Err(error) => return answer(Err(error)),
     };
     let reply = node.notifications.replies.register(&key.1, work);
