@@ -2,14 +2,14 @@
 
 use axum::Json;
 use axum::extract::{Request, State};
-use axum::http::{Method, StatusCode, header};
+use axum::http::Method;
 use axum::response::IntoResponse;
 use serde_json::json;
 use std::time::Duration;
 
 use super::Api;
 use super::PREFIX;
-use super::execute::execution_response;
+use super::execute::{execution_response, head_not_allowed};
 use super::fields::Fields;
 use super::path::{Id, RESUME_BY_QUERY, RESUME_PREFIX};
 use crate::http::{ApiError, ApiResult, RequestBody};
@@ -41,11 +41,9 @@ async fn resume_by_token(api: &Api, token: &str, query: Option<Fields>, request:
     let method = request.method().clone();
     // A HEAD must not resume anything: programs send it to preview a link.
     if method == Method::HEAD {
-        let message = "HEAD is not supported here, because a GET resumes a workflow.";
-        return Err(
-            ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", message)
-                .header(header::ALLOW, "GET,POST"),
-        );
+        return Err(head_not_allowed(
+            "HEAD is not supported here, because a GET resumes a workflow.",
+        ));
     }
     let token = api.engine.verify_token(token).await?;
     let mut query = query.map_or_else(|| Fields::from_query(request.uri()), Ok)?;
@@ -68,7 +66,7 @@ async fn resume_by_token(api: &Api, token: &str, query: Option<Fields>, request:
 /// `POST /workflow-instances/{id}/resume-token`: creates a token for a bookmark.
 pub(super) async fn create_token(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
-    let bookmark = fields.text("bookmarkId")?.filter(|id| !id.is_empty());
+    let bookmark = fields.id("bookmarkId")?;
     let lifetime = fields.number("lifetimeSeconds", 1)?;
     let lifetime = lifetime.map(|seconds| Duration::from_secs(seconds.into()));
     let bookmark = bookmark.map(BookmarkId::new);
@@ -89,10 +87,7 @@ pub(super) async fn resume(State(api): State<Api>, Id(id): Id, body: RequestBody
     let mut fields = Fields::from_body(body.value)?;
     let request = ResumeRequest {
         instance_id: InstanceId::new(id),
-        bookmark_id: fields
-            .text("bookmarkId")?
-            .filter(|id| !id.is_empty())
-            .map(BookmarkId::new),
+        bookmark_id: fields.id("bookmarkId")?.map(BookmarkId::new),
         input: fields.object("input")?.unwrap_or_default(),
         idempotency: body.idempotency,
     };

@@ -97,12 +97,7 @@ pub(super) async fn save(State(api): State<Api>, body: RequestBody) -> ApiResult
 /// `PUT /workflow-definitions/{id}`: a bare definition, or `{model, publish}`. It is published unless `publish` is false,
 /// so that a start right after the update, on any node, runs the new version.
 pub(super) async fn put(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
-    let Some(body) = body.value else {
-        return Err(ApiError::bad_request(
-            "missing-body",
-            "The body must be a workflow definition.",
-        ));
-    };
+    let body = body.value.ok_or_else(missing_body)?;
     let (model, publish) = if is_envelope(&body) {
         let mut fields = Fields::from_body(Some(body))?;
         let publish = fields.flag("publish")?;
@@ -114,6 +109,10 @@ pub(super) async fn put(State(api): State<Api>, Id(id): Id, body: RequestBody) -
     definition.definition_id = DefinitionId::new(id);
     let saved = api.engine.save(definition, publish.unwrap_or(true)).await?;
     publish_response(saved).await
+}
+
+fn missing_body() -> ApiError {
+    ApiError::bad_request("missing-body", "The body must be a workflow definition.")
 }
 
 /// Whether a body wraps a definition instead of being one: a definition has a root, and no model.
@@ -136,13 +135,7 @@ pub(super) async fn import(State(api): State<Api>, Id(id): Id, body: RequestBody
 }
 
 async fn import_as(api: &Api, id: Option<DefinitionId>, body: RequestBody) -> ApiResult {
-    let Some(model) = body.value else {
-        return Err(ApiError::bad_request(
-            "missing-body",
-            "The body must be a workflow definition.",
-        ));
-    };
-    let mut definition = parse(model).await?;
+    let mut definition = parse(body.value.ok_or_else(missing_body)?).await?;
     if let Some(id) = id {
         definition.definition_id = id;
     }

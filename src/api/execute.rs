@@ -39,11 +39,9 @@ pub(super) async fn execute_by_get(
 ) -> ApiResult {
     // A HEAD must not start anything.
     if method == Method::HEAD {
-        let message = "HEAD is not supported here, because a GET starts a workflow.";
-        return Err(
-            ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", message)
-                .header(header::ALLOW, "GET,POST"),
-        );
+        return Err(head_not_allowed(
+            "HEAD is not supported here, because a GET starts a workflow.",
+        ));
     }
     if api.is_anonymous {
         cross_site::reject_forgeable_get(&headers)?;
@@ -51,12 +49,17 @@ pub(super) async fn execute_by_get(
     execute_now(&api, start_request(id, Fields::from_query(&uri)?, body.idempotency)?).await
 }
 
+/// The refusal of a HEAD where a GET acts.
+pub(super) fn head_not_allowed(message: &str) -> ApiError {
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", message).header(header::ALLOW, "GET,POST")
+}
+
 /// `POST /workflow-definitions/{id}/dispatch`
 pub(super) async fn dispatch(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
-    let instance_id = fields.text("instanceId")?;
+    let instance_id = fields.id("instanceId")?;
     let mut request = start_request(id, fields, body.idempotency)?;
-    request.instance_id = instance_id.filter(|id| !id.is_empty()).map(InstanceId::new);
+    request.instance_id = instance_id.map(InstanceId::new);
     accept(&api, request).await
 }
 
@@ -78,10 +81,7 @@ pub(super) fn start_request(
         name: fields.text("name")?,
         input: fields.object("input")?.unwrap_or_default(),
         variables: fields.object("variables")?.unwrap_or_default(),
-        trigger_activity_id: fields
-            .text("triggerActivityId")?
-            .filter(|id| !id.is_empty())
-            .map(ActivityId::new),
+        trigger_activity_id: fields.id("triggerActivityId")?.map(ActivityId::new),
         idempotency,
     })
 }

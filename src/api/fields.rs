@@ -23,17 +23,13 @@ pub(super) struct Fields {
 impl Fields {
     /// The fields of a body; an empty body has none.
     pub(super) fn from_body(value: Option<Value>) -> Result<Self, ApiError> {
-        match value {
-            None | Some(Value::Null) => Ok(Self {
-                values: Map::new(),
-                of_query: false,
-            }),
-            Some(Value::Object(values)) => Ok(Self {
-                values,
-                of_query: false,
-            }),
-            Some(_) => Err(ApiError::bad_request("invalid-body", "The body must be a JSON object.")),
-        }
+        let values = match value {
+            None | Some(Value::Null) => Map::new(),
+            Some(Value::Object(values)) => values,
+            Some(_) => return Err(ApiError::bad_request("invalid-body", "The body must be a JSON object.")),
+        };
+        let of_query = false;
+        Ok(Self { values, of_query })
     }
 
     /// The fields of a query.
@@ -85,6 +81,11 @@ impl Fields {
     /// Text.
     pub(super) fn text(&mut self, name: &str) -> Result<Option<String>, ApiError> {
         self.any(name).map(|value| text(name, value)).transpose()
+    }
+
+    /// An id. An empty one counts as absent.
+    pub(super) fn id(&mut self, name: &str) -> Result<Option<String>, ApiError> {
+        Ok(self.text(name)?.filter(|id| !id.is_empty()))
     }
 
     /// A list of texts; empty if absent. In a query, a single text is a list of one.

@@ -179,22 +179,17 @@ pub fn router(engine: Engine, options: ApiOptions) -> Router {
         .route(path::READY, get(health::ready))
         .with_state(api)
         .layer(leaving);
-    protect(routes, options)
+    protect(routes.fallback(admission::no_such_route), options)
 }
 
 /// Only the health endpoints, for a node without the role `api`; any other request gets `no-api-here`.
 pub fn health_router(engine: Engine, options: ApiOptions) -> Router {
     let api = Api::new(engine, &options);
-    Router::new()
+    let routes = Router::new()
         .route(path::LIVE, get(health::live))
         .route(path::READY, get(health::ready))
-        .with_state(api)
-        .fallback(admission::no_api_here)
-        .method_not_allowed_fallback(admission::wrong_method)
-        .layer(from_fn_with_state(
-            Arc::new(admission::Admission::new(options)),
-            admission::admit,
-        ))
+        .with_state(api);
+    protect(routes.fallback(admission::no_api_here), options)
 }
 
 /// The routes for operators.
@@ -226,10 +221,9 @@ fn operator_routes() -> Router<Api> {
         .route("/bookmark-queue/dead-letters/{id}/replay", post(dead_letters::replay))
 }
 
-/// Puts admission in front of the routes, and adds the fallbacks for unknown paths and methods.
+/// Puts admission in front of the routes, and adds the fallback for unknown methods.
 fn protect(routes: Router, options: ApiOptions) -> Router {
     routes
-        .fallback(admission::no_such_route)
         .method_not_allowed_fallback(admission::wrong_method)
         .layer(from_fn_with_state(
             Arc::new(admission::Admission::new(options)),
