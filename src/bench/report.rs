@@ -52,10 +52,15 @@ impl Latencies {
             "max_us": self.max,
             "errors": measured.errors,
         });
-        if let (Value::Object(report), Value::Object(more)) = (&mut report, more) {
-            report.extend(more);
-        }
+        add_fields(&mut report, more);
         report
+    }
+}
+
+/// Appends the fields of the object `more` to a report.
+pub(super) fn add_fields(report: &mut Value, more: Value) {
+    if let (Value::Object(report), Value::Object(more)) = (report, more) {
+        report.extend(more);
     }
 }
 

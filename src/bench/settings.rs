@@ -45,6 +45,13 @@ pub(crate) enum BenchCommand {
     Plot(BenchPlot),
 }
 
+/// The value as the command line has it.
+pub(super) fn name_of(value: impl ValueEnum) -> String {
+    value
+        .to_possible_value()
+        .map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
 /// A fault of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Fault {
@@ -54,16 +61,6 @@ pub(crate) enum Fault {
     Stop,
     /// Its connections to the database are blocked, and closed after the take-over
     Cut,
-}
-
-impl Fault {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Kill => "kill",
-            Self::Stop => "stop",
-            Self::Cut => "cut",
-        }
-    }
 }
 
 /// Settings of `bench failover`.
@@ -197,17 +194,6 @@ pub(crate) enum Mode {
     Http,
     /// Instances wait for one event, which is then sent
     Event,
-}
-
-impl Mode {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Execute => "execute",
-            Self::Dispatch => "dispatch",
-            Self::Http => "http",
-            Self::Event => "event",
-        }
-    }
 }
 
 /// When bursts commit.

@@ -12,8 +12,7 @@ use futures_util::{StreamExt, stream};
 use serde_json::json;
 
 use super::nodes;
-use super::report::describe_environment;
-use super::report::{Latencies, Measured};
+use super::report::{Latencies, Measured, describe_environment};
 use crate::bench::settings::BenchTimers;
 use crate::harness::client::{Client, text_field};
 use crate::harness::failure::Failure;
@@ -114,8 +113,7 @@ async fn measure(scratch: &ScratchDatabase, clients: &[Client], settings: &Bench
         {"type": "Elsa.Delay", "id": "sleep", "timeSpan": "01:00:00"},
         {"type": "Elsa.WriteLine", "id": ACTIVITY, "text": "ran"}]}});
     if let Some(first) = clients.first() {
-        let save = json!({"model": definition, "publish": true});
-        first.post("workflow-definitions", &save).await?;
+        first.publish(&definition).await?;
     }
     let (accepted, errors) = start(clients, settings.timers).await;
     let began = Instant::now();

@@ -7,7 +7,7 @@ use hyper::client::conn::http1;
 use hyper::header::{CONTENT_TYPE, HOST};
 use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -42,6 +42,12 @@ impl Client {
         self.send(Method::POST, path, Some(body)).await
     }
 
+    /// Saves and publishes a definition.
+    pub(crate) async fn publish(&self, definition: &Value) -> Result<(), Failure> {
+        let save = json!({"model": definition, "publish": true});
+        self.post("workflow-definitions", &save).await.map(drop)
+    }
+
     /// Sends a request to `path` below `/elsa/api`, and returns the body of a 2xx response. Any other status, and a timeout,
     /// is a failure. Not cancellation safe: the node may have executed a request whose future was dropped.
     async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Failure> {
@@ -61,18 +67,8 @@ impl Client {
         Ok(answer)
     }
 
-    async fn exchange(
-        &self,
-        method: Method,
-        path: &str,
-        body: Option<&Value>,
-    ) -> Result<(u16, Value), Box<dyn std::error::Error + Send + Sync>> {
-        let stream = TcpStream::connect(&self.authority).await?;
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-        let _driver = AbortOnDropHandle::new(tokio::spawn(async move {
-            // The request reports the error.
-            let _ = connection.await;
-        }));
+    async fn exchange(&self, method: Method, path: &str, body: Option<&Value>) -> Result<(u16, Value), AnyError> {
+        let (mut sender, _driver) = connect(&self.authority).await?;
         let request = Request::builder()
             .method(method)
             .uri(format!("/elsa/api/{path}"))
@@ -91,6 +87,17 @@ impl Client {
     }
 }
 
+type AnyError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Opens a connection. Its requests report its errors.
+async fn connect(authority: &str) -> Result<(http1::SendRequest<Body>, AbortOnDropHandle<()>), AnyError> {
+    let stream = TcpStream::connect(authority).await?;
+    stream.set_nodelay(true)?;
+    let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    let driver = tokio::spawn(async move { drop(connection.await) });
+    Ok((sender, AbortOnDropHandle::new(driver)))
+}
+
 /// A connection to a node that serves many requests.
 pub(crate) struct PersistentConnection {
     authority: String,
@@ -100,22 +107,13 @@ pub(crate) struct PersistentConnection {
 
 impl PersistentConnection {
     pub(crate) async fn open(client: &Client) -> Result<Self, Failure> {
-        let failed = |error: &dyn std::fmt::Display| Failure::failed(format!("{}: {error}", client.authority));
-        let stream = TcpStream::connect(&client.authority)
+        let (sender, driver) = connect(&client.authority)
             .await
-            .map_err(|error| failed(&error))?;
-        stream.set_nodelay(true).map_err(|error| failed(&error))?;
-        let (sender, connection) = http1::handshake(TokioIo::new(stream))
-            .await
-            .map_err(|error| failed(&error))?;
-        let driver = tokio::spawn(async move {
-            // The request reports the error.
-            let _ = connection.await;
-        });
+            .map_err(|error| Failure::failed(format!("{}: {error}", client.authority)))?;
         Ok(Self {
             authority: client.authority.clone(),
             sender,
-            _driver: AbortOnDropHandle::new(driver),
+            _driver: driver,
         })
     }
 

@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 use std::future::pending;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -44,6 +44,18 @@ pub(crate) enum Output {
 
 /// Receives each output line of each node, with the node's name. It runs on the runtime and must not block.
 pub(crate) type LineHandler = Arc<dyn Fn(&str, Output, &str) + Send + Sync>;
+
+/// Prints the log on standard error, and discards the lines of workflows.
+pub(crate) fn log_only() -> LineHandler {
+    Arc::new(|name, output, line| {
+        if output == Output::Stderr {
+            eprintln!("{name} | {line}");
+        }
+    })
+}
+
+/// A free port of this machine.
+pub(crate) const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// The settings that all child nodes share.
 #[derive(Clone)]
@@ -254,7 +266,6 @@ pub(crate) async fn stop_all(nodes: &mut [Node]) {
     join_all(nodes.iter_mut().map(Node::stop)).await;
 }
 
-/// An exit status as text.
 pub(crate) fn describe_exit(status: Option<ExitStatus>) -> String {
     status.map_or_else(|| "unknown".to_owned(), |status| status.to_string())
 }

@@ -53,3 +53,14 @@ async fn either(interrupt: &mut Signal, terminate: &mut Signal) {
         _ = terminate.recv() => {}
     }
 }
+
+/// The result of `work`, or a failure when `stop` is cancelled before.
+pub(crate) async fn unless_stopped<T>(
+    stop: &CancellationToken,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    tokio::select! {
+        outcome = work => outcome,
+        () = stop.cancelled() => Err(Failure::failed("stopped before the end")),
+    }
+}

@@ -46,7 +46,6 @@ impl BlackholeProxy {
         self.address
     }
 
-    /// Stops forwarding.
     pub(super) fn block(&self) {
         self.blocked.send_replace(true);
     }

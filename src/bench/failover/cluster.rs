@@ -1,7 +1,5 @@
 //! The three nodes of the benchmark, and the faults.
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio_postgres::Client;
@@ -9,7 +7,7 @@ use tokio_postgres::Client;
 use super::blackhole::{self, BlackholeProxy};
 use crate::bench::settings::{BenchFailover, Fault};
 use crate::harness::failure::Failure;
-use crate::harness::nodes::{self, Node, NodeOptions, Output};
+use crate::harness::nodes::{self, ANY_PORT, Node, NodeOptions, log_only};
 use crate::harness::settings::Target;
 use crate::id::{Incarnation, NodeId};
 use crate::store::node::by_node_id;
@@ -55,11 +53,7 @@ impl Cluster {
                 schema: schema.to_owned(),
                 log: target.child_log("off"),
                 arguments,
-                on_line: Arc::new(|name, output, line| {
-                    if output == Output::Stderr {
-                        eprintln!("{name} | {line}");
-                    }
-                }),
+                on_line: log_only(),
             },
             fault: settings.fault,
             nodes: Vec::new(),
@@ -82,7 +76,7 @@ impl Cluster {
             } else {
                 None
             };
-            let process = Node::start(&options, &name, SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+            let process = Node::start(&options, &name, ANY_PORT)?;
             self.nodes.push(ClusterNode {
                 process,
                 id: NodeId::new(name),
@@ -117,7 +111,6 @@ fn no_single_host() -> Failure {
 }
 
 impl ClusterNode {
-    /// Injects the fault.
     pub(super) async fn inject(&mut self, fault: Fault) -> Result<(), Failure> {
         match fault {
             Fault::Kill => self.process.kill(),

@@ -15,15 +15,16 @@ use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 use tokio_postgres::Client as Database;
 
-use super::report::describe_environment;
-use super::report::percentile;
-use crate::bench::settings::BenchFailover;
+use super::nodes::with_schema;
+use super::report::{describe_environment, percentile};
+use crate::bench::settings::{BenchFailover, name_of};
 use crate::harness::client::{Client, text_field};
 use crate::harness::failure::Failure;
+use crate::harness::print_line;
 use crate::harness::scratch::ScratchDatabase;
 use crate::harness::settings::Target;
+use crate::harness::stop::unless_stopped;
 use crate::harness::work_activity::WORK_ACTIVITY;
-use crate::harness::{print_line, stop};
 use crate::id::{InstanceId, TenantId};
 use crate::runtime;
 use crate::store::node::by_node_id;
@@ -64,26 +65,17 @@ impl Outcome {
 }
 
 pub(crate) async fn run(target: &Target, settings: &BenchFailover) -> Result<(), Failure> {
-    let url = target.database_url()?.to_owned();
-    let stop = stop::on_signals()?;
-    let [machine, server] = describe_environment(&url).await?;
-    let scratch = ScratchDatabase::create_schema(&url, "bench").await?;
-    let mut cluster = Cluster::new(target, settings, &url, &scratch.schema);
-    let measured = tokio::select! {
-        outcome = measure(&scratch, &mut cluster, settings) => outcome,
-        () = stop.cancelled() => Err(Failure::failed("stopped before the end")),
-    };
-    cluster.stop().await;
-    let checked = match measured {
-        Ok(outcome) => check_database(&scratch, outcome).await,
-        Err(failure) => Err(failure),
-    };
-    let removed = scratch.remove().await;
-    let outcome = checked?;
-    removed?;
+    let [machine, server] = describe_environment(target.database_url()?).await?;
+    let outcome = with_schema(target, async |scratch, stop| {
+        let mut cluster = Cluster::new(target, settings, &scratch.url, &scratch.schema);
+        let measured = unless_stopped(stop, measure(scratch, &mut cluster, settings)).await;
+        cluster.stop().await;
+        check_database(scratch, measured?).await
+    })
+    .await?;
     print_line(&format!(
         "fault: {}; {} rounds of {} bursts of {} s on one of three nodes, after one round to warm up",
-        settings.fault.name(),
+        name_of(settings.fault),
         settings.rounds,
         settings.bursts,
         BURST.as_secs()
@@ -111,7 +103,7 @@ fn report(settings: &BenchFailover, outcome: &Outcome) -> Value {
     let [p50, p95, max] = [50, 95, 100].map(|percent| percentile(&outcome.times, percent));
     json!({
         "bench": "failover",
-        "fault": settings.fault.name(),
+        "fault": name_of(settings.fault),
         "rounds": settings.rounds,
         "bursts": settings.bursts,
         "p50_ms": p50,
@@ -136,10 +128,7 @@ async fn measure(
         let definition = json!({"definitionId": "bench", "root": {"type": "Elsa.Sequence", "id": "steps", "activities": [
             {"type": WORK_ACTIVITY, "id": ACTIVITY, "milliseconds": {"typeName": "Int64", "expression": {
                 "type": "Literal", "value": u64::try_from(BURST.as_millis()).unwrap_or_default()}}}]}});
-        let save = json!({"model": definition, "publish": true});
-        Client::new(&first.process.url())
-            .post("workflow-definitions", &save)
-            .await?;
+        Client::new(&first.process.url()).publish(&definition).await?;
     }
     for round in 0..=settings.rounds {
         let taken = run_round(&session.client, cluster, settings, &mut outcome).await?;

@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::report::describe_environment;
+use super::report::{add_fields, describe_environment};
 use crate::bench::settings::{BenchLocks, Provider};
 use crate::harness::failure::Failure;
 use crate::harness::print_line;
@@ -267,11 +267,6 @@ fn report(settings: &BenchLocks, outcome: &Outcome, compared: Option<&(Baseline,
         "sessions": settings.sessions,
         "cores": cores,
     });
-    let mut add = |name: &str, value: Value| {
-        if let Value::Object(object) = &mut object {
-            object.insert(name.to_owned(), value);
-        }
-    };
     if let Some(keys) = settings.contention {
         let between = &outcome.between_sessions;
         let longest_to_mean = outcome.acquire.max.as_secs_f64() / outcome.acquire.mean.as_secs_f64().max(1e-9);
@@ -286,15 +281,18 @@ fn report(settings: &BenchLocks, outcome: &Outcome, compared: Option<&(Baseline,
             micros(outcome.acquire.max),
             outcome.longest_wait_grants,
         ));
-        add("contention", json!(keys));
-        add("handed_over_per_s", json!(outcome.handed_over_per_second.round()));
-        add("hand_overs", json!(between.count));
-        add("hand_over_p50_us", json!(micros(between.p50)));
-        add("hand_over_p99_us", json!(micros(between.p99)));
-        add("mean_wait_us", json!(micros(outcome.acquire.mean)));
-        add("longest_wait_us", json!(micros(outcome.acquire.max)));
-        add("longest_wait_grants", json!(outcome.longest_wait_grants));
-        add("longest_to_mean", json!((longest_to_mean * 10.0).round() / 10.0));
+        let more = json!({
+            "contention": keys,
+            "handed_over_per_s": outcome.handed_over_per_second.round(),
+            "hand_overs": between.count,
+            "hand_over_p50_us": micros(between.p50),
+            "hand_over_p99_us": micros(between.p99),
+            "mean_wait_us": micros(outcome.acquire.mean),
+            "longest_wait_us": micros(outcome.acquire.max),
+            "longest_wait_grants": outcome.longest_wait_grants,
+            "longest_to_mean": (longest_to_mean * 10.0).round() / 10.0,
+        });
+        add_fields(&mut object, more);
     }
     if let Some((baseline, single)) = compared {
         let ratio = outcome.per_second / baseline.two_trips.per_second.max(1.0);
@@ -313,31 +311,22 @@ fn report(settings: &BenchLocks, outcome: &Outcome, compared: Option<&(Baseline,
             1e6 / single.per_second.max(1.0),
             1e6 / baseline.single_client.max(1.0),
         ));
-        add("baseline_ops_per_s", json!(baseline.two_trips.per_second.round()));
-        add("ratio", json!((ratio * 100.0).round() / 100.0));
-        add("baseline_connections", json!(baseline.two_trips.connections));
-        add("pipelined_ops_per_s", json!(baseline.pipelined.per_second.round()));
-        add(
-            "one_statement_ops_per_s",
-            json!(baseline.one_statement.per_second.round()),
-        );
-        // Each with its former name as an alias.
-        for (name, alias, value) in [
-            ("single_client_ops_per_s", "lone_ops_per_s", single.per_second.round()),
-            (
-                "single_client_baseline_ops_per_s",
-                "lone_baseline_ops_per_s",
-                baseline.single_client.round(),
-            ),
-            (
-                "single_client_ratio",
-                "lone_ratio",
-                (single_ratio * 100.0).round() / 100.0,
-            ),
-        ] {
-            add(name, json!(value));
-            add(alias, json!(value));
-        }
+        let hundredths = |number: f64| (number * 100.0).round() / 100.0;
+        // Each figure of a single client has its former name as an alias.
+        let more = json!({
+            "baseline_ops_per_s": baseline.two_trips.per_second.round(),
+            "ratio": hundredths(ratio),
+            "baseline_connections": baseline.two_trips.connections,
+            "pipelined_ops_per_s": baseline.pipelined.per_second.round(),
+            "one_statement_ops_per_s": baseline.one_statement.per_second.round(),
+            "single_client_ops_per_s": single.per_second.round(),
+            "lone_ops_per_s": single.per_second.round(),
+            "single_client_baseline_ops_per_s": baseline.single_client.round(),
+            "lone_baseline_ops_per_s": baseline.single_client.round(),
+            "single_client_ratio": hundredths(single_ratio),
+            "lone_ratio": hundredths(single_ratio),
+        });
+        add_fields(&mut object, more);
     }
     if settings.json {
         print_line(&object.to_string());

@@ -119,7 +119,6 @@ impl Figure {
     }
 }
 
-/// Whether a result has any figure.
 pub(super) fn has_figures(outcome: &Map<String, Value>) -> bool {
     let mut figures = PANELS.iter().flat_map(|panel| panel.figures);
     figures.any(|figure| figure.of(outcome).is_some())

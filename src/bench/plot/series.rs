@@ -96,7 +96,6 @@ impl Series {
         format!("{}: {}{repeated}", shortened(&self.name), words.join(", "))
     }
 
-    /// The failures of all its runs.
     pub(super) fn failures(&self) -> Option<String> {
         let count = |field: &str| {
             let counts = self.runs.iter().filter_map(|run| run.outcome.get(field)?.as_u64());

@@ -43,14 +43,12 @@ pub(in crate::bench) async fn run(target: &Target, settings: &BenchLoop) -> Resu
                 "body": {"type": "Elsa.SetVariable", "id": "count", "variable": {"id": "n", "name": "N"},
                     "value": script("getN() + 1".to_owned())}},
         });
-        client
-            .post("workflow-definitions", &json!({"model": definition, "publish": true}))
-            .await?;
+        client.publish(&definition).await?;
         execute(database, "CHECKPOINT").await?;
         let start: String = database
             .query_one("SELECT pg_current_wal_lsn()::text", &[])
             .await
-            .map_err(|error| failed(&error))?
+            .map_err(failed)?
             .get(0);
         let started = client.post("workflow-definitions/loop/dispatch", &json!({})).await?;
         eprintln!("instance {} runs", text_field(&started, "workflowInstanceId"));
@@ -58,7 +56,7 @@ pub(in crate::bench) async fn run(target: &Target, settings: &BenchLoop) -> Resu
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
         let commits = count(database, "SELECT version::bigint FROM instance").await?;
-        let rows = database.query(SIZES, &[&start]).await.map_err(|error| failed(&error))?;
+        let rows = database.query(SIZES, &[&start]).await.map_err(failed)?;
         node.stop().await;
         let sizes: Vec<f64> = rows.iter().map(|row| row.get(0)).collect();
         let compared = COMPARED.min(sizes.len());

@@ -7,19 +7,19 @@ mod poll;
 mod sleepers;
 mod snapshot;
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_postgres::Client as Database;
 
+use super::nodes::{self, node_options};
 use super::report::describe_environment;
 use crate::db::Session;
 use crate::harness::failure::Failure;
-use crate::harness::nodes::{Node, NodeOptions, Output};
+use crate::harness::nodes::{ANY_PORT, Node, log_only};
+use crate::harness::print_line;
 use crate::harness::scratch::ScratchDatabase;
 use crate::harness::settings::Target;
-use crate::harness::{print_line, stop};
+use crate::harness::stop::unless_stopped;
 pub(super) use explain::idle_buffers;
 pub(super) use loop_commits::run as loop_commits;
 pub(super) use poll::{dead_rows, poll};
@@ -34,14 +34,10 @@ pub(super) async fn with_schema(
     for line in describe_environment(target.database_url()?).await? {
         print_line(&line);
     }
-    let stop = stop::on_signals()?;
-    let scratch = ScratchDatabase::create_schema(target.database_url()?, "bench").await?;
-    let measured = tokio::select! {
-        measured = measure(&scratch) => measured,
-        () = stop.cancelled() => Err(Failure::failed("stopped before the end")),
-    };
-    let removed = scratch.remove().await;
-    measured.and(removed)
+    nodes::with_schema(target, async |scratch, stop| {
+        unless_stopped(stop, measure(scratch)).await
+    })
+    .await
 }
 
 /// A session with the settings of a node's, but without a statement timeout.
@@ -56,16 +52,16 @@ pub(super) async fn open(scratch: &ScratchDatabase) -> Result<Session, Failure> 
 }
 
 pub(super) async fn execute(database: &Database, statements: &str) -> Result<(), Failure> {
-    database.batch_execute(statements).await.map_err(|error| failed(&error))
+    database.batch_execute(statements).await.map_err(failed)
 }
 
 /// The value of a query with one row and one column of a count.
 pub(super) async fn count(database: &Database, query: &str) -> Result<i64, Failure> {
-    let row = database.query_one(query, &[]).await.map_err(|error| failed(&error))?;
-    row.try_get(0).map_err(|error| failed(&error))
+    let row = database.query_one(query, &[]).await.map_err(failed)?;
+    row.try_get(0).map_err(failed)
 }
 
-pub(super) fn failed(error: &tokio_postgres::Error) -> Failure {
+pub(super) fn failed(error: tokio_postgres::Error) -> Failure {
     let message = error
         .as_db_error()
         .map_or_else(|| error.to_string(), |error| error.message().to_owned());
@@ -86,18 +82,8 @@ async fn insert_timers(database: &Database, first: i64, last: i64, due_in: &str)
 
 /// Starts a node and waits until it is ready.
 pub(super) async fn start_node(target: &Target, scratch: &ScratchDatabase) -> Result<Node, Failure> {
-    let options = NodeOptions {
-        database_url: scratch.url.clone(),
-        schema: scratch.schema.clone(),
-        log: target.child_log("warn"),
-        arguments: Vec::new(),
-        on_line: Arc::new(|name, output, line| {
-            if output == Output::Stderr {
-                eprintln!("{name} | {line}");
-            }
-        }),
-    };
-    let mut node = Node::start(&options, "node-1", SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+    let options = node_options(target, scratch, log_only());
+    let mut node = Node::start(&options, "node-1", ANY_PORT)?;
     node.ready().await?;
     Ok(node)
 }

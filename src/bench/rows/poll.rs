@@ -102,7 +102,7 @@ pub(in crate::bench) async fn dead_rows(target: &Target, settings: &BenchDeadRow
 async fn consume(scratch: &ScratchDatabase, settings: &BenchDeadRows) -> Result<Vec<Sample>, Failure> {
     let session = open(scratch).await?;
     let client = &session.client;
-    let prepare = async |statement: &str| client.prepare(statement).await.map_err(|error| failed(&error));
+    let prepare = async |statement: &str| client.prepare(statement).await.map_err(failed);
     let (poll, claim, delete) = (prepare(POLL).await?, prepare(CLAIM).await?, prepare(DELETE).await?);
     let none: [&str; 0] = [];
     let phase = Arc::new(AtomicUsize::new(0));
@@ -122,7 +122,7 @@ async fn consume(scratch: &ScratchDatabase, settings: &BenchDeadRows) -> Result<
         // As a check-in reads it, less the two seconds for commits in progress.
         if checked.is_none_or(|at| at.elapsed() > Duration::from_secs(1)) {
             checked = Some(Instant::now());
-            let row = client.query_opt(HEAD, &[]).await.map_err(|error| failed(&error))?;
+            let row = client.query_opt(HEAD, &[]).await.map_err(failed)?;
             head = row.map(|row| row.get::<_, DateTime<Utc>>(0) - TimeDelta::seconds(2));
         }
         execute(client, "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan").await?;
@@ -137,7 +137,7 @@ async fn consume(scratch: &ScratchDatabase, settings: &BenchDeadRows) -> Result<
             &1i32,
             &0i32,
         ];
-        let found = client.query(&poll, &parameters).await.map_err(|error| failed(&error))?;
+        let found = client.query(&poll, &parameters).await.map_err(failed)?;
         let polled = Instant::now();
         let keys = found.iter().filter_map(|row| {
             Some((
@@ -151,19 +151,13 @@ async fn consume(scratch: &ScratchDatabase, settings: &BenchDeadRows) -> Result<
             break;
         }
         let parameters: [&(dyn ToSql + Sync); 5] = [&1i64, &tenants, &instances, &ROWS_PER_INSTANCE, &false];
-        client
-            .query(&claim, &parameters)
-            .await
-            .map_err(|error| failed(&error))?;
+        client.query(&claim, &parameters).await.map_err(failed)?;
         samples.push(Sample {
             phase: phase.load(Relaxed),
             poll: millis(polled - began),
             claim: millis(polled.elapsed()),
         });
-        let deleted = client
-            .execute(&delete, &[&tenants, &instances])
-            .await
-            .map_err(|error| failed(&error))?;
+        let deleted = client.execute(&delete, &[&tenants, &instances]).await.map_err(failed)?;
         done += usize::try_from(deleted).unwrap_or(0);
         execute(client, "COMMIT").await?;
     }

@@ -99,8 +99,7 @@ async fn sleep_one(target: &Target, scratch: &ScratchDatabase) -> Result<(), Fai
             {"type": "Elsa.Delay", "id": "delay", "timeSpan": "10:00:00"}, line]}}),
         json!({"definitionId": "fresh", "root": line}),
     ] {
-        let save = json!({"model": definition, "publish": true});
-        client.post("workflow-definitions", &save).await?;
+        client.publish(&definition).await?;
     }
     client.post("workflow-definitions/sleeper/execute", &json!({})).await?;
     node.stop().await;
@@ -110,11 +109,7 @@ async fn sleep_one(target: &Target, scratch: &ScratchDatabase) -> Result<(), Fai
 /// Copies the rows of the sleeping instance until there are `rows`.
 async fn copy(database: &Database, rows: usize) -> Result<(), Failure> {
     for (table, own, values) in TABLES {
-        let shared: String = database
-            .query_one(COLUMNS, &[&table])
-            .await
-            .map_err(|error| failed(&error))?
-            .get(0);
+        let shared: String = database.query_one(COLUMNS, &[&table]).await.map_err(failed)?.get(0);
         let insert = format!(
             "INSERT INTO {table} ({own}, {shared}) SELECT {values}, {shared} FROM {table}, generate_series(2, {rows}) n"
         );

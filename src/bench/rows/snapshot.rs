@@ -25,9 +25,7 @@ pub(in crate::bench) async fn run(target: &Target, settings: &BenchSnapshot) -> 
         let client = Client::new(&node.url());
         let definition =
             json!({"definitionId": "hello", "root": {"type": "Elsa.WriteLine", "id": "line", "text": "Hello"}});
-        client
-            .post("workflow-definitions", &json!({"model": definition, "publish": true}))
-            .await?;
+        client.publish(&definition).await?;
         let without = latencies(&client, settings).await?;
         let session = open(scratch).await?;
         let time = Duration::from_secs(settings.seconds as u64 + 2);

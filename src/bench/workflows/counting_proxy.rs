@@ -14,7 +14,6 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::db::DatabaseUrl;
 use crate::harness::failure::Failure;
 
-/// The counts.
 #[derive(Default)]
 pub(super) struct MessageCounts {
     /// Executed statements.

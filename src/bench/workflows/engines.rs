@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
-use serde_json::json;
 
 use super::Scenario;
 use crate::activity::Console;
@@ -11,7 +10,7 @@ use crate::bench::nodes::start_nodes;
 use crate::execution::InterpreterOptions;
 use crate::harness::client::Client;
 use crate::harness::failure::Failure;
-use crate::harness::nodes::{self, Node, NodeOptions, Output};
+use crate::harness::nodes::{self, Node, NodeOptions, log_only};
 use crate::runtime::Engine;
 
 /// Discards the lines of workflows: a terminal would be the bottleneck.
@@ -28,7 +27,6 @@ pub(super) enum EngineGroup {
 }
 
 impl EngineGroup {
-    /// Starts engines in this process.
     pub(super) async fn engines(scenario: &Scenario, count: usize, workers: Option<usize>) -> Result<Self, Failure> {
         let started = (1..=count).map(|number| {
             let console = InterpreterOptions {
@@ -48,7 +46,6 @@ impl EngineGroup {
         Ok(Self::Engines(stream::iter(started).buffered(2).try_collect().await?))
     }
 
-    /// Starts child nodes.
     pub(super) async fn nodes(scenario: &Scenario, count: usize) -> Result<Self, Failure> {
         let options = NodeOptions {
             database_url: scenario.url.clone(),
@@ -58,11 +55,7 @@ impl EngineGroup {
                 format!("--workers={}", scenario.workers),
                 format!("--pool-size={}", scenario.pool_size),
             ],
-            on_line: Arc::new(|name, output, line| {
-                if output == Output::Stderr {
-                    eprintln!("{name} | {line}");
-                }
-            }),
+            on_line: log_only(),
         };
         let mut nodes = Vec::new();
         start_nodes(&options, count, &mut nodes).await?;
@@ -70,7 +63,6 @@ impl EngineGroup {
         Ok(Self::Nodes { nodes, clients })
     }
 
-    /// Publishes the definition.
     pub(super) async fn publish(&self, scenario: &Scenario) -> Result<(), Failure> {
         match self {
             Self::Engines(engines) => {
@@ -80,8 +72,7 @@ impl EngineGroup {
             }
             Self::Nodes { clients, .. } => {
                 if let Some(client) = clients.first() {
-                    let save = json!({"model": scenario.definition.to_value(), "publish": true});
-                    client.post("workflow-definitions", &save).await?;
+                    client.publish(&scenario.definition.to_value()).await?;
                 }
             }
         }
@@ -102,7 +93,6 @@ impl EngineGroup {
         }
     }
 
-    /// Shuts all of them down.
     pub(super) async fn end(self) {
         match self {
             Self::Engines(engines) => {

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use chrono::{DateTime, Utc};
 use tokio::task::JoinSet;
 
 use super::Scenario;
-use super::cost::{Cost, Meter};
+use super::cost::{Cost, Meter, Reading};
 use super::engines::EngineGroup;
 use crate::bench::report::Latencies;
 use crate::bench::settings::Mode;
@@ -160,15 +161,9 @@ async fn backlog(scenario: &Scenario, instances: usize) -> Result<Outcome, Failu
     dispatch_all(&idle, instances, &shared).await?;
     idle.end().await;
     let meter = scenario.meter().await?;
-    let (spent, since, before) = (meter.read().await?, meter.clock().await?, scenario.finished());
-    let accepted = shared.accepted.load(Relaxed);
-    let began = Instant::now();
+    let begin = Begin::now(scenario, &meter).await?;
     let group = EngineGroup::engines(scenario, scenario.nodes, None).await?;
-    scenario.wait_for(before + accepted).await;
-    let took = began.elapsed();
-    let cost = meter.read().await?.since(&spent);
-    group.end().await;
-    finished_since(scenario, &meter, since, Span { took, accepted, cost }, &shared).await
+    finished_since(scenario, &meter, begin, group, &shared).await
 }
 
 /// Clients dispatch until `count` instances have finished. Returns how many have, and the time until then.
@@ -208,8 +203,7 @@ async fn event(scenario: &Scenario, instances: usize) -> Result<Outcome, Failure
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    let (spent, since, before) = (meter.read().await?, meter.clock().await?, scenario.finished());
-    let began = Instant::now();
+    let begin = Begin::now(scenario, &meter).await?;
     if let Some(engine) = group.all_engines().first() {
         let request = EventRequest {
             name: "bench".to_owned(),
@@ -220,34 +214,47 @@ async fn event(scenario: &Scenario, instances: usize) -> Result<Outcome, Failure
             shared.error(&format!("the event resumed {resumed} of {accepted} instances"));
         }
     }
-    scenario.wait_for(before + accepted).await;
-    let took = began.elapsed();
-    let cost = meter.read().await?.since(&spent);
-    group.end().await;
-    finished_since(scenario, &meter, since, Span { took, accepted, cost }, &shared).await
+    finished_since(scenario, &meter, begin, group, &shared).await
 }
 
-struct Span {
-    took: Duration,
-    accepted: u64,
-    cost: Cost,
+/// The state at the start of a measurement.
+struct Begin {
+    spent: Reading,
+    since: DateTime<Utc>,
+    finished: u64,
+    at: Instant,
 }
 
-/// The outcome of the instances that finished since `since`, from the database.
+impl Begin {
+    async fn now(scenario: &Scenario, meter: &Meter) -> Result<Self, Failure> {
+        Ok(Self {
+            spent: meter.read().await?,
+            since: meter.clock().await?,
+            finished: scenario.finished(),
+            at: Instant::now(),
+        })
+    }
+}
+
+/// Waits for all accepted instances, and ends the engines; the outcome since `begin`, from the database.
 async fn finished_since(
     scenario: &Scenario,
     meter: &Meter,
-    since: chrono::DateTime<chrono::Utc>,
-    span: Span,
+    begin: Begin,
+    group: EngineGroup,
     shared: &Shared,
 ) -> Result<Outcome, Failure> {
-    let (done, percentiles) = observe::ended(meter.client(), since).await?;
-    let lost = span.accepted.saturating_sub(done);
+    let accepted = shared.accepted.load(Relaxed);
+    scenario.wait_for(begin.finished + accepted).await;
+    let took = begin.at.elapsed();
+    let cost = meter.read().await?.since(&begin.spent);
+    group.end().await;
+    let (done, percentiles) = observe::ended(meter.client(), begin.since).await?;
     let at = |place: usize| percentiles.get(place).map_or(0.0, |time| (time * 10.0).round() / 10.0);
-    eprintln!("{done} of {} finished on {} nodes", span.accepted, scenario.nodes);
+    eprintln!("{done} of {accepted} finished on {} nodes", scenario.nodes);
     Ok(Outcome {
         done,
-        took: span.took,
+        took,
         latencies: Latencies {
             p50: at(0),
             p95: at(1),
@@ -255,9 +262,9 @@ async fn finished_since(
             max: at(3),
         },
         errors: shared.errors.load(Relaxed),
-        accepted: span.accepted,
-        lost,
-        cost: span.cost,
+        accepted,
+        lost: accepted.saturating_sub(done),
+        cost,
     })
 }
 

@@ -19,16 +19,15 @@ use serde_json::{Value, json};
 use self::cost::Meter;
 use self::counting_proxy::{CountingProxy, MessageCounts};
 use self::load::Outcome;
-use super::nodes;
-use super::report::Measured;
-use super::report::describe_environment;
-use crate::bench::settings::{BenchWorkflows, CommitAt, JournalLevel, Mode};
+use super::nodes::{count_violations, with_schema};
+use super::report::{Measured, describe_environment};
+use crate::bench::settings::{BenchWorkflows, CommitAt, JournalLevel, Mode, name_of};
 use crate::db::{Connector, DatabaseUrl, SchemaName};
 use crate::definition::WorkflowDefinition;
 use crate::harness::failure::Failure;
-use crate::harness::scratch::ScratchDatabase;
+use crate::harness::print_line;
 use crate::harness::settings::Target;
-use crate::harness::{print_line, stop};
+use crate::harness::stop::unless_stopped;
 
 /// The size of the run that counts statements: seconds, and instances.
 const SAMPLE: (usize, usize) = (2, 2_000);
@@ -64,38 +63,27 @@ pub(crate) async fn run(target: &Target, settings: &BenchWorkflows) -> Result<()
     if settings.instances.is_some() && !matches!(settings.mode, Mode::Dispatch | Mode::Event) {
         return Err(Failure::usage("--instances is for --mode dispatch and event"));
     }
-    let url = target.database_url()?.to_owned();
-    let [machine, server] = describe_environment(&url).await?;
+    let environment = describe_environment(target.database_url()?).await?;
     let definition = definition(settings)?;
-    let stop = stop::on_signals()?;
-    let scratch = ScratchDatabase::create_schema(&url, "bench").await?;
-    let scenario = Scenario {
-        url,
-        schema: scratch.schema.clone(),
-        log: target.child_log("warn"),
-        definition,
-        mode: settings.mode,
-        clients: settings.clients,
-        nodes: settings.nodes,
-        workers: settings.workers,
-        pool_size: settings.pool_size,
-        counter: FinishedCounter::install()?,
-        counts: None,
-    };
-    let measured = tokio::select! {
-        measured = measure(scenario, settings) => measured,
-        () = stop.cancelled() => Err(Failure::failed("stopped before the end")),
-    };
-    let checked = match measured {
-        Ok(measured) => nodes::count_violations(&scratch)
-            .await
-            .map(|violations| (measured, violations)),
-        Err(failure) => Err(failure),
-    };
-    let removed = scratch.remove().await;
-    let ((outcome, sample), violations) = checked?;
-    removed?;
-    report(settings, &[machine, server], &outcome, sample.as_ref(), violations)
+    let ((outcome, sample), violations) = with_schema(target, async |scratch, stop| {
+        let scenario = Scenario {
+            url: scratch.url.clone(),
+            schema: scratch.schema.clone(),
+            log: target.child_log("warn"),
+            definition,
+            mode: settings.mode,
+            clients: settings.clients,
+            nodes: settings.nodes,
+            workers: settings.workers,
+            pool_size: settings.pool_size,
+            counter: FinishedCounter::install()?,
+            counts: None,
+        };
+        let measured = unless_stopped(stop, measure(scenario, settings)).await?;
+        Ok((measured, count_violations(scratch).await?))
+    })
+    .await?;
+    report(settings, &environment, &outcome, sample.as_ref(), violations)
 }
 
 async fn measure(mut scenario: Scenario, settings: &BenchWorkflows) -> Result<(Outcome, Option<Outcome>), Failure> {
@@ -176,7 +164,7 @@ fn report(
         "{} clients, {} nodes, {}: {:.0} workflows/s",
         settings.clients,
         settings.nodes,
-        settings.mode.name(),
+        name_of(settings.mode),
         measured.per_second
     ));
     environment.iter().for_each(|line| print_line(line));
@@ -199,9 +187,9 @@ fn report(
     ));
     if settings.json {
         let more = json!({
-            "mode": settings.mode.name(),
-            "commit": match settings.commit { CommitAt::Burst => "burst", CommitAt::Activity => "activity" },
-            "journal": match settings.journal { JournalLevel::Full => "full", JournalLevel::Off => "off" },
+            "mode": name_of(settings.mode),
+            "commit": name_of(settings.commit),
+            "journal": name_of(settings.journal),
             "nodes": settings.nodes,
             "instances": outcome.accepted,
             "finished": outcome.done,

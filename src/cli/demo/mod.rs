@@ -3,7 +3,6 @@
 
 mod scenario;
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::settings::Common;
 use crate::harness::client::{Client, text_field};
 use crate::harness::failure::Failure;
-use crate::harness::nodes::{self, Node, NodeOptions, Output};
+use crate::harness::nodes::{self, ANY_PORT, Node, NodeOptions, Output};
 use crate::harness::scratch::ScratchDatabase;
 use crate::harness::{print_line, stop};
 use crate::id::{InstanceId, TenantId};
@@ -74,8 +73,7 @@ async fn with_nodes(
     log.print("the database is ready; starting three nodes …");
     let mut nodes = Vec::new();
     for number in 1..=3 {
-        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        nodes.push(Node::start(&options, &format!("node-{number}"), any)?);
+        nodes.push(Node::start(&options, &format!("node-{number}"), ANY_PORT)?);
     }
     let outcome = tokio::select! {
         outcome = run_scenario(&mut nodes, &session.client, log) => outcome,
@@ -103,7 +101,6 @@ async fn with_nodes(
     Ok(())
 }
 
-/// The result of the scenario.
 struct DemoOutcome {
     killed_node: String,
     taken_over_after: Duration,
@@ -125,8 +122,7 @@ async fn run_scenario(
         ));
     }
     let api = Client::new(&nodes.first().map(Node::url).unwrap_or_default());
-    api.post("workflow-definitions", &json!({"model": definition(), "publish": true}))
-        .await?;
+    api.publish(&definition()).await?;
     log.print(&format!("published a workflow: {}", scenario::SUMMARY));
     let started = api.post("workflow-definitions/demo/dispatch", &json!({})).await?;
     let instance = InstanceId::new(text_field(&started, "workflowInstanceId"));

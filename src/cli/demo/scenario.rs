@@ -20,7 +20,6 @@ pub(super) const SUMMARY: &str = "greet, wait 1 s, work for 2 s, rest 1 s, finis
 /// The lines that the first and the last activity write.
 const OUTPUT_LINES: [&str; 2] = ["Good morning. Waiting for a second.", "Done."];
 
-/// The workflow.
 pub(super) fn definition() -> Value {
     let literal = |type_name: &str, value: Value| json!({"typeName": type_name, "expression": {"type": "Literal", "value": value}});
     let [greet, wait, work, rest, finish] = ACTIVITIES;
