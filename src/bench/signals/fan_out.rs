@@ -306,7 +306,11 @@ async fn resumed(database: &Database, definition: &str, since: DateTime<Utc>) ->
     let row = database.query_one(&overall, &[&since]).await.map_err(rows::failed)?;
     let (count, span): (i64, f64) = (row.get("count"), row.get("span"));
     let percentiles: Vec<f64> = row.get("percentiles");
-    let twice: i64 = database.query_one(&twice, &[&since]).await.map_err(rows::failed)?.get(0);
+    let twice: i64 = database
+        .query_one(&twice, &[&since])
+        .await
+        .map_err(rows::failed)?
+        .get(0);
     let seconds = database.query(&each_second, &[]).await.map_err(rows::failed)?;
     let mut seconds: Vec<f64> = seconds.iter().map(|row| row.get::<_, i64>(0) as f64).collect();
     let per_second = count as f64 / span.max(1e-3);

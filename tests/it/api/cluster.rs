@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::node::{Node, assert_invariants, publish};
-use crate::support::{Gate, Http, TIMEOUT, TestDatabase, poll_until};
+use crate::support::{Gate, Http, TIMEOUT, TestDatabase, assert_fields, poll_until, wait_until};
 
 const ROUTES: [&str; 2] = ["cluster/dead-letters", "bookmark-queue/dead-letters"];
 
@@ -17,7 +17,7 @@ fn start(database: &TestDatabase, name: &'static str, workers: &str, failpoints:
 
 async fn dispatch(http: &Http, instance: &str) {
     let body = json!({"instanceId": instance, "input": {"n": 1}});
-    http.post("workflow-definitions/walk/dispatch", &body).await.expect(200);
+    http.dispatch("walk", &body).await;
 }
 
 async fn items(http: &Http, path: &str) -> Vec<Value> {
@@ -62,10 +62,7 @@ async fn any_node_lists_nodes_locks_and_queued_work() {
         assert_eq!(held.len(), 1, "{locks:?}");
         assert_eq!(held[0]["nodeId"], "one");
         assert_eq!(held[0]["incarnation"], nodes[0]["incarnation"]);
-        assert_eq!(
-            (&held[0]["mode"], &held[0]["waiters"]),
-            (&json!("exclusive"), &json!(0))
-        );
+        assert_fields!(held[0], {"mode": "exclusive", "waiters": 0});
         assert!(held[0]["heldMs"].is_u64(), "{locks:?}");
         // One for each live node; and no lock without a name.
         let liveness = locks
@@ -75,21 +72,18 @@ async fn any_node_lists_nodes_locks_and_queued_work() {
         assert_eq!(locks.len(), 4, "{locks:?}");
 
         // The next one in the ring waits for each, but for a moment every few seconds.
-        poll_until(TIMEOUT, "every neighbour to wait", async || {
+        wait_until("every neighbour to wait", async || {
             let locks = items(http, "cluster/locks").await;
             let watched = |lock: &&Value| {
                 lock["waiters"] == 1 && lock["name"].as_str().is_some_and(|name| name.starts_with("liveness:"))
             };
-            (locks.iter().filter(watched).count() == 3).then_some(())
+            locks.iter().filter(watched).count() == 3
         })
         .await;
 
         let queue = items(http, "cluster/queue").await;
         assert_eq!(queue.len(), 1, "{queue:?}");
-        assert_eq!(
-            (&queue[0]["kind"], &queue[0]["state"], &queue[0]["count"]),
-            (&json!("start"), &json!("claimed"), &json!(1))
-        );
+        assert_fields!(queue[0], {"kind": "start", "state": "claimed", "count": 1});
         assert!(queue[0]["oldestAgeMs"].is_u64());
     }
     let page = second.get("cluster/nodes?page=1&pageSize=2").await.expect(200);
@@ -99,22 +93,22 @@ async fn any_node_lists_nodes_locks_and_queued_work() {
     );
     for bad in ["nodes", "queue", "locks", "dead-letters"] {
         let answer = second.get(&format!("cluster/{bad}?pageSize=0")).await;
-        assert_eq!((answer.status, &answer.body["code"]), (400, &json!("invalid-field")));
+        answer.assert_refused(400, "invalid-field");
     }
 
     // It drains, which other nodes see, and leaves. Its released work waits for another node.
     one.child.signal("TERM");
-    poll_until(TIMEOUT, "the node to drain", async || {
-        (items(&third, "cluster/nodes").await[0]["state"] == "draining").then_some(())
+    wait_until("the node to drain", async || {
+        items(&third, "cluster/nodes").await[0]["state"] == "draining"
     })
     .await;
     gate.open();
-    poll_until(TIMEOUT, "the node to leave", async || {
-        (items(&third, "cluster/nodes").await.len() == 2).then_some(())
+    wait_until("the node to leave", async || {
+        items(&third, "cluster/nodes").await.len() == 2
     })
     .await;
     dispatch(&second, "next").await;
-    second.post("events/nobody/trigger", &json!({})).await.expect(200);
+    second.trigger("nobody", &json!({})).await;
     let queue = items(&third, "cluster/queue").await;
     let told: Vec<_> = queue
         .iter()
@@ -139,28 +133,15 @@ async fn dead_letters_are_listed_replayed_and_deleted() {
     let suspect = "UPDATE mainspring.work SET crashes = 2 WHERE instance_id = 'poison'";
     assert_eq!(client.execute(suspect, &[]).await.unwrap(), 1);
     let queue = items(&quiet, "cluster/queue").await;
-    assert_eq!((&queue[0]["state"], &queue[0]["count"]), (&json!("suspect"), &json!(1)));
+    assert_fields!(queue[0], {"state": "suspect", "count": 1});
     let (_armed, _) = start(&database, "armed", "8", "burst.instance.poison=abort");
     let dead_letter = poll_until(TIMEOUT, "the row to be dead-lettered", async || {
         items(&quiet, "cluster/dead-letters").await.into_iter().next()
     })
     .await;
-    assert_eq!(
-        (&dead_letter["kind"], &dead_letter["cause"]),
-        (&json!("start"), &json!("crashed"))
-    );
-    assert_eq!(
-        (&dead_letter["workflowInstanceId"], &dead_letter["definitionId"]),
-        (&json!("poison"), &json!("walk"))
-    );
-    assert_eq!(
-        (
-            &dead_letter["crashes"],
-            &dead_letter["failures"],
-            &dead_letter["attempts"]
-        ),
-        (&json!(3), &json!(0), &json!(3))
-    );
+    assert_fields!(dead_letter, {"kind": "start", "cause": "crashed"});
+    assert_fields!(dead_letter, {"workflowInstanceId": "poison", "definitionId": "walk"});
+    assert_fields!(dead_letter, {"crashes": 3, "failures": 0, "attempts": 3});
     assert!(
         dead_letter["lastError"].is_null()
             && dead_letter["createdAt"].is_string()
@@ -178,15 +159,15 @@ async fn dead_letters_are_listed_replayed_and_deleted() {
     let spoil = "UPDATE mainspring.work SET failures = 19, body = '{\"input\": 7}' WHERE instance_id LIKE 'bad%'";
     assert_eq!(client.execute(spoil, &[]).await.unwrap(), 3);
     let (_worker, worker) = start(&database, "worker", "8", "");
-    poll_until(TIMEOUT, "the rows to be dead-lettered", async || {
-        (items(&worker, "cluster/dead-letters").await.len() == 4).then_some(())
+    wait_until("the rows to be dead-lettered", async || {
+        items(&worker, "cluster/dead-letters").await.len() == 4
     })
     .await;
 
     // Newest first, under both routes, by pages and by instance.
     let all = items(&quiet, ROUTES[0]).await;
     assert_eq!(all[3], dead_letter);
-    assert_eq!((&all[0]["cause"], &all[0]["failures"]), (&json!("failed"), &json!(20)));
+    assert_fields!(all[0], {"cause": "failed", "failures": 20});
     assert!(
         all[0]["lastError"].as_str().is_some_and(|error| !error.is_empty()),
         "{}",
@@ -211,10 +192,7 @@ async fn dead_letters_are_listed_replayed_and_deleted() {
             .get(&format!("{route}/{}", dead_letter["id"].as_str().unwrap()))
             .await
             .expect(200);
-        assert_eq!(
-            (&one["id"], &one["workflowInstanceId"]),
-            (&dead_letter["id"], &json!("poison"))
-        );
+        assert_fields!(one, {"id": dead_letter["id"], "workflowInstanceId": "poison"});
         for id in ["none", "-1", "0", "+1", "99999999999999999999", "%F0%9F%92%A3"] {
             let (path, replay) = (format!("{route}/{id}"), format!("{route}/{id}/replay"));
             for answer in [
@@ -222,11 +200,7 @@ async fn dead_letters_are_listed_replayed_and_deleted() {
                 quiet.delete(&path).await,
                 quiet.post(&replay, &json!({})).await,
             ] {
-                assert_eq!(
-                    (answer.status, &answer.body["code"]),
-                    (404, &json!("dead-letter-not-found")),
-                    "{path}"
-                );
+                answer.assert_refused(404, "dead-letter-not-found");
             }
         }
     }
@@ -238,33 +212,16 @@ async fn dead_letters_are_listed_replayed_and_deleted() {
         .await
         .expect(200);
     let elsas = &elsas["items"][0];
-    assert_eq!(
-        (
-            &elsas["deadLetteredAt"],
-            &elsas["deliveryAttempts"],
-            &elsas["canReplay"]
-        ),
-        (&dead_letter["createdAt"], &json!(3), &json!(true))
-    );
-    assert_eq!(
-        (&elsas["originalCreatedAt"], &elsas["lastErrorMessage"]),
-        (&dead_letter["acceptedAt"], &Value::Null)
-    );
+    assert_fields!(elsas, {"deadLetteredAt": dead_letter["createdAt"], "deliveryAttempts": 3, "canReplay": true});
+    assert_fields!(elsas, {"originalCreatedAt": dead_letter["acceptedAt"], "lastErrorMessage": null});
 
     // Replayed by a node that runs nothing, it is run at once by one that does.
     let replay = format!("{}/{}/replay", ROUTES[0], dead_letter["id"].as_str().unwrap());
     let replayed = quiet.send(Method::POST, &replay, &[], None).await.unwrap().expect(200);
-    assert_eq!(
-        (&replayed["replayed"], &replayed["workflowInstanceId"]),
-        (&json!(true), &json!("poison"))
-    );
+    assert_fields!(replayed, {"replayed": true, "workflowInstanceId": "poison"});
     assert_eq!(quiet.post(&replay, &json!({})).await.status, 404);
-    quiet.post("events/go-1/trigger", &json!({})).await.expect(200);
-    poll_until(TIMEOUT, "the replayed instance to finish", async || {
-        let answer = quiet.get("workflow-instances/poison").await;
-        (answer.body["subStatus"] == "Finished").then_some(())
-    })
-    .await;
+    quiet.trigger("go-1", &json!({})).await;
+    quiet.instance_becomes("poison", "Finished").await;
 
     // One whose instance has finished is not needed.
     let twice = "UPDATE mainspring.dead_letter SET instance_id = 'poison', kind = 1 WHERE instance_id = 'bad2'";
@@ -274,10 +231,7 @@ async fn dead_letters_are_listed_replayed_and_deleted() {
         .partition(|dead_letter| dead_letter["workflowInstanceId"] == "bad2");
     let replay = format!("{}/{}/replay", ROUTES[1], gone[0]["id"].as_str().unwrap());
     let unneeded = quiet.post(&replay, &json!({})).await.expect(200);
-    assert_eq!(
-        (&unneeded["replayed"], &unneeded["queueItemId"], &unneeded["reason"]),
-        (&json!(false), &Value::Null, &json!("NotNeeded"))
-    );
+    assert_fields!(unneeded, {"replayed": false, "queueItemId": null, "reason": "NotNeeded"});
     for (route, dead_letter) in ROUTES.into_iter().zip(kept) {
         let path = format!("{route}/{}", dead_letter["id"].as_str().unwrap());
         assert_eq!(quiet.delete(&path).await.expect(204), Value::Null);

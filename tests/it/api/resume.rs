@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::node::{Node, assert_invariants};
-use crate::support::{Http, TIMEOUT, TestDatabase, poll_until};
+use crate::support::{Http, TestDatabase, assert_fields};
 
 const KEY: &str = "0123456789abcdef";
 
@@ -47,11 +47,7 @@ async fn started(http: &Http, definition: &str) -> String {
         .await
         .expect(200);
     let id = body["workflowInstanceId"].as_str().unwrap().to_owned();
-    poll_until(TIMEOUT, "the instance to wait", async || {
-        let shown = http.get(&format!("workflow-instances/{id}")).await.body;
-        (shown["subStatus"] == "Suspended").then_some(())
-    })
-    .await;
+    http.instance_becomes(&id, "Suspended").await;
     id
 }
 
@@ -79,13 +75,7 @@ async fn a_definition_put_on_one_node_runs_on_the_other_at_once() {
         };
         let saved = put(updated, path, &body).await;
         assert_eq!(saved["workflowDefinition"]["definitionId"], "changing");
-        assert_eq!(
-            (
-                &saved["workflowDefinition"]["isPublished"],
-                &saved["workflowDefinition"]["version"]
-            ),
-            (&json!(true), &json!(n))
-        );
+        assert_fields!(saved["workflowDefinition"], {"isPublished": true, "version": n});
         let start = json!({"definitionId": "changing"});
         let id = started.post("workflow-instances", &start).await.expect(200)["workflowInstanceId"].clone();
         let shown = started
@@ -101,29 +91,17 @@ async fn a_definition_put_on_one_node_runs_on_the_other_at_once() {
         &json!({"model": {"name": "draft", "root": event("a", "A")}, "publish": false}),
     )
     .await;
-    assert_eq!(
-        (
-            &draft["workflowDefinition"]["isPublished"],
-            &draft["workflowDefinition"]["version"]
-        ),
-        (&json!(false), &json!(31))
-    );
+    assert_fields!(draft["workflowDefinition"], {"isPublished": false, "version": 31});
     let read = pair.two.get(path).await.expect(200);
     let published = put(&pair.two, path, &read).await;
-    assert_eq!(
-        (
-            &published["workflowDefinition"]["isPublished"],
-            &published["workflowDefinition"]["version"]
-        ),
-        (&json!(true), &json!(31))
-    );
+    assert_fields!(published["workflowDefinition"], {"isPublished": true, "version": 31});
     for (body, code) in [
         (json!({}), "missing-root"),
         (json!({"model": {}, "publish": 1}), "invalid-field"),
         (json!([]), "invalid-definition"),
     ] {
         let answer = pair.one.send(Method::PUT, path, &[], Some(&body)).await.unwrap();
-        assert_eq!((answer.status, &answer.body["code"]), (400, &json!(code)), "{body}");
+        answer.assert_refused(400, code);
     }
     assert_invariants(&pair.database).await;
 }
@@ -147,19 +125,13 @@ async fn a_resume_without_a_body_is_for_the_only_bookmark() {
     let state = resume(&pair.one, &id, None).await.expect(200);
     assert_eq!(state["workflowState"]["subStatus"], "Finished");
     let late = resume(&pair.two, &id, None).await;
-    assert_eq!((late.status, &late.body["code"]), (409, &json!("already-resumed")));
+    late.assert_refused(409, "already-resumed");
     let unknown = resume(&pair.two, "nobody", None).await;
-    assert_eq!(
-        (unknown.status, &unknown.body["code"]),
-        (404, &json!("instance-not-found"))
-    );
+    unknown.assert_refused(404, "instance-not-found");
 
     let id = started(&pair.two, "both").await;
     let several = resume(&pair.one, &id, None).await;
-    assert_eq!(
-        (several.status, &several.body["code"]),
-        (409, &json!("several-bookmarks"))
-    );
+    several.assert_refused(409, "several-bookmarks");
     let ids: Vec<&str> = several.body["errors"]["bookmarkId"]
         .as_array()
         .unwrap()
@@ -171,7 +143,7 @@ async fn a_resume_without_a_body_is_for_the_only_bookmark() {
         let named = json!({"bookmarkId": bookmark});
         resume(&pair.two, &id, Some(&named)).await.expect(200);
         let again = resume(&pair.one, &id, Some(&named)).await;
-        assert_eq!((again.status, &again.body["code"]), (409, &json!("already-resumed")));
+        again.assert_refused(409, "already-resumed");
     }
     assert_invariants(&pair.database).await;
 }
@@ -186,33 +158,28 @@ async fn the_holder_of_a_token_resumes_one_bookmark_once() {
         assert_eq!(pair.one.post(&path, &json!({})).await.status, 401);
         one.post(&path, &body).await.expect(200)
     };
-    let refused = |answer: crate::support::Answer, status: u16, code: &str| {
-        assert_eq!((answer.status, &answer.body["code"]), (status, &json!(code)));
-    };
     let id = started(&two, "waits").await;
     let made = token(&id, json!({})).await;
     let (path, elsa) = (made["path"].as_str().unwrap(), made["elsaPath"].as_str().unwrap());
     assert!(path.starts_with("/workflows/resume/v1.") && elsa.starts_with("/elsa/api/bookmarks/resume?t=v1."));
 
     // What does not resume: looking, forging, leaving it out.
-    refused(
-        pair.two
-            .send(Method::POST, &path.replace("v1.", "v1.x"), &[], None)
-            .await
-            .unwrap(),
-        400,
-        "invalid-token",
-    );
-    refused(pair.two.get("bookmarks/resume").await, 400, "invalid-token");
-    refused(pair.two.get(&elsa[..elsa.len() - 1]).await, 400, "invalid-token");
+    let answer = pair
+        .two
+        .send(Method::POST, &path.replace("v1.", "v1.x"), &[], None)
+        .await
+        .unwrap();
+    answer.assert_refused(400, "invalid-token");
+    let answer = pair.two.get("bookmarks/resume").await;
+    answer.assert_refused(400, "invalid-token");
+    let answer = pair.two.get(&elsa[..elsa.len() - 1]).await;
+    answer.assert_refused(400, "invalid-token");
     assert_eq!(pair.two.send(Method::HEAD, path, &[], None).await.unwrap().status, 405);
-    refused(pair.two.post(path, &json!({"input": 7})).await, 400, "invalid-field");
+    let answer = pair.two.post(path, &json!({"input": 7})).await;
+    answer.assert_refused(400, "invalid-field");
     let strange = [("host", "evil.example")];
-    refused(
-        pair.two.send(Method::GET, path, &strange, None).await.unwrap(),
-        403,
-        "host-not-allowed",
-    );
+    let answer = pair.two.send(Method::GET, path, &strange, None).await.unwrap();
+    answer.assert_refused(403, "host-not-allowed");
 
     // A link in a mail: no key, another site, the other node.
     let link = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")];
@@ -223,12 +190,9 @@ async fn the_holder_of_a_token_resumes_one_bookmark_once() {
         .unwrap()
         .expect(200);
     assert_eq!(state["workflowState"]["subStatus"], "Suspended");
-    refused(pair.one.get(path).await, 409, "already-resumed");
-    refused(
-        pair.one.post(&format!("{path}?async=true"), &json!({})).await,
-        409,
-        "already-resumed",
-    );
+    pair.one.get(path).await.assert_refused(409, "already-resumed");
+    let answer = pair.one.post(&format!("{path}?async=true"), &json!({})).await;
+    answer.assert_refused(409, "already-resumed");
 
     // The next bookmark has a token of its own, which waits for nothing.
     let next = token(&id, json!({"lifetimeSeconds": 3600})).await;
@@ -241,35 +205,23 @@ async fn the_holder_of_a_token_resumes_one_bookmark_once() {
         .await
         .expect(200);
     assert_eq!(accepted, json!({"workflowInstanceId": id}));
-    poll_until(TIMEOUT, "the instance to finish", async || {
-        let shown = one.get(&format!("workflow-instances/{id}")).await.body;
-        (shown["subStatus"] == "Finished").then_some(())
-    })
-    .await;
+    one.instance_becomes(&id, "Finished").await;
 
     // One that is too old, by the database's clock.
     let id = started(&two, "waits").await;
     let short = token(&id, json!({"lifetimeSeconds": 1})).await;
     // Until it expires.
     tokio::time::sleep(Duration::from_millis(1100)).await;
-    refused(
-        pair.one.get(short["path"].as_str().unwrap()).await,
-        400,
-        "token-expired",
-    );
-    refused(
-        one.post(
+    let answer = pair.one.get(short["path"].as_str().unwrap()).await;
+    answer.assert_refused(400, "token-expired");
+    let answer = one
+        .post(
             &format!("workflow-instances/{id}/resume-token"),
             &json!({"lifetimeSeconds": 0}),
         )
-        .await,
-        400,
-        "invalid-field",
-    );
-    refused(
-        one.post("workflow-instances/nobody/resume-token", &json!({})).await,
-        404,
-        "instance-not-found",
-    );
+        .await;
+    answer.assert_refused(400, "invalid-field");
+    let answer = one.post("workflow-instances/nobody/resume-token", &json!({})).await;
+    answer.assert_refused(404, "instance-not-found");
     assert_invariants(&pair.database).await;
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::node::{Node, assert_invariants};
-use crate::support::{Http, TIMEOUT, TestDatabase, poll_until};
+use crate::support::{Http, TIMEOUT, TestDatabase, assert_fields, poll_until};
 
 fn definition(id: &str, timer: &Value) -> Value {
     json!({"model": {"definitionId": id, "root": {"type": "Elsa.Sequence", "id": "root", "activities": [
@@ -65,21 +65,14 @@ async fn schedules_are_listed_paused_resumed_and_triggered_at_any_node() {
     })
     .await;
     assert_eq!(started.body["definitionId"], "ticking");
-    assert_eq!(
-        (&fired["misfired"], &fired["skipped"]),
-        (&json!(0), &json!(0)),
-        "{fired}"
-    );
+    assert_fields!(fired, {"misfired": 0, "skipped": 0});
 
     // Paused at one node, it fires at none.
     let ticking = format!("cluster/timers/{}", id_of(first, "ticking").await);
     let paused = second.post(&format!("{ticking}/pause"), &json!({})).await.expect(200);
-    assert_eq!(
-        (&paused["state"], &paused["isPaused"]),
-        (&json!("paused"), &json!(true))
-    );
+    assert_fields!(paused, {"state": "paused", "isPaused": true});
     let again = first.post(&format!("{ticking}/pause"), &json!({})).await.expect(200);
-    assert_eq!((&again["isPaused"], &again["fired"]), (&json!(true), &paused["fired"]));
+    assert_fields!(again, {"isPaused": true, "fired": paused["fired"]});
 
     // What is due next comes first, what is paused last; the filters.
     let of = |items: &[Value]| {
@@ -110,20 +103,7 @@ async fn schedules_are_listed_paused_resumed_and_triggered_at_any_node() {
         .get(&format!("cluster/timers/{}", id_of(first, "nightly").await))
         .await
         .expect(200);
-    assert_eq!(
-        (
-            &cron["activityId"],
-            &cron["activityType"],
-            &cron["timeZone"],
-            &cron["state"]
-        ),
-        (
-            &json!("cron"),
-            &json!("Elsa.Cron"),
-            &json!("Europe/Berlin"),
-            &json!("waiting")
-        )
-    );
+    assert_fields!(cron, {"activityId": "cron", "activityType": "Elsa.Cron", "timeZone": "Europe/Berlin", "state": "waiting"});
     assert_eq!(
         (&cron["schedule"]["overlap"], &cron["isPaused"], &cron["fired"]),
         (&json!("Skip"), &json!(false), &json!(0))
@@ -160,10 +140,7 @@ async fn schedules_are_listed_paused_resumed_and_triggered_at_any_node() {
     let trigger = format!("cluster/timers/{}/trigger", id_of(first, "nightly").await);
     first.post(&trigger, &json!({})).await.expect(200);
     let refused = second.post(&trigger, &json!({})).await;
-    assert_eq!(
-        (refused.status, &refused.body["code"]),
-        (409, &json!("schedule-running"))
-    );
+    refused.assert_refused(409, "schedule-running");
 
     let resumed = first.post(&format!("{ticking}/resume"), &json!({})).await.expect(200);
     assert_eq!(resumed["isPaused"], false);
@@ -175,11 +152,7 @@ async fn schedules_are_listed_paused_resumed_and_triggered_at_any_node() {
     // Errors name the field.
     for bad in ["?state=asleep", "?pageSize=0", "?pageSize=1001"] {
         let answer = first.get(&format!("cluster/timers{bad}")).await;
-        assert_eq!(
-            (answer.status, &answer.body["code"]),
-            (400, &json!("invalid-field")),
-            "{bad}"
-        );
+        answer.assert_refused(400, "invalid-field");
     }
     for unknown in ["none", "%F0%9F%92%A3"] {
         let path = format!("cluster/timers/{unknown}");
@@ -188,11 +161,7 @@ async fn schedules_are_listed_paused_resumed_and_triggered_at_any_node() {
             answers.push(first.post(&format!("{path}/{verb}"), &json!({})).await);
         }
         for answer in answers {
-            assert_eq!(
-                (answer.status, &answer.body["code"]),
-                (404, &json!("schedule-not-found")),
-                "{path}"
-            );
+            answer.assert_refused(404, "schedule-not-found");
         }
     }
     assert_eq!(first.get(&format!("{ticking}/pause")).await.status, 405);

@@ -5,48 +5,27 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Child, Http, TIMEOUT, TestDatabase, long, poll_until};
+use crate::support::single_node::SingleNode;
+use crate::support::{Answer, Http, TIMEOUT, long, poll_until, wait_until};
 
-struct Node {
-    http: Http,
-    base: String,
-    child: Child,
-    database: TestDatabase,
+/// A node that asks for no key, with a client that sends none.
+async fn keyless_node() -> SingleNode {
+    let mut node = SingleNode::start(&[]).await;
+    node.http = Http::new(&format!("http://{}", node.address));
+    node
 }
 
-impl Node {
-    /// Waits for a line that a workflow wrote.
-    async fn says(&self, line: &str) {
-        let said = async || self.child.stdout().iter().any(|said| said == line).then_some(());
-        poll_until(TIMEOUT, line, said).await;
-    }
+/// Waits for a line that a workflow wrote.
+async fn says(node: &SingleNode, line: &str) {
+    wait_until(line, async || node.child.stdout().iter().any(|said| said == line)).await;
+}
 
-    async fn start() -> Self {
-        let database = TestDatabase::create().await;
-        let arguments = ["serve", "--listen", "127.0.0.1:0", "--database-url", &database.url()];
-        let child = Child::start(&arguments, &[]);
-        let base = child.wait_for_line("ready ", TIMEOUT);
-        Self {
-            http: Http::new(&base),
-            base,
-            child,
-            database,
-        }
-    }
-
-    /// Saves and publishes a workflow with this root.
-    async fn publish(&self, id: &str, root: Value) -> Answer {
-        let model = json!({"definitionId": id, "name": id, "root": root});
-        self.http
-            .post("workflow-definitions", &json!({"model": model, "publish": true}))
-            .await
-    }
-
+impl SingleNode {
     /// Sends a body as it is.
     async fn send(&self, path: &str, content_type: &str, body: impl Into<reqwest::Body>) -> (u16, Value) {
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         let request = client
-            .post(format!("{}/elsa/api/{path}", self.base))
+            .post(format!("http://{}/elsa/api/{path}", self.address))
             .header("content-type", content_type);
         let response = request.body(body).send().await.unwrap();
         let status = response.status().as_u16();
@@ -72,12 +51,7 @@ fn write_line(id: &str, text: &str) -> Value {
 
 #[track_caller]
 fn refused(answer: &Answer, status: u16, code: &str) {
-    assert_eq!(
-        (answer.status, answer.body["code"].as_str()),
-        (status, Some(code)),
-        "{}",
-        answer.body
-    );
+    answer.assert_refused(status, code);
     assert_eq!(answer.body["statusCode"], status);
     assert!(
         answer.body["message"]
@@ -89,29 +63,24 @@ fn refused(answer: &Answer, status: u16, code: &str) {
 
 #[tokio::test]
 async fn a_workflow_is_saved_published_run_and_read_back() {
-    let node = Node::start().await;
+    let node = keyless_node().await;
     let http = &node.http;
     let model = json!({"definitionId": "hello", "name": "Hello", "isPublished": true, "root": write_line("w", "Hello!"),
         "ourOwn": {"kept": 1}});
     let imported = http.post("workflow-definitions/import", &model).await.expect(200);
     assert_eq!(imported["isPublished"], false);
     assert_eq!(imported["ourOwn"]["kept"], 1);
-    refused(
-        &http.post("workflow-definitions/hello/execute", &json!({})).await,
-        404,
-        "definition-not-found",
-    );
+    let answer = http.post("workflow-definitions/hello/execute", &json!({})).await;
+    refused(&answer, 404, "definition-not-found");
 
-    let published = http
-        .post("workflow-definitions/hello/publish", &json!({}))
-        .await
-        .expect(200);
+    let publish = async || {
+        let answer = http.post("workflow-definitions/hello/publish", &json!({})).await;
+        answer.expect(200)
+    };
+    let published = publish().await;
     assert_eq!(published["alreadyPublished"], false);
     assert_eq!(published["workflowDefinition"]["isPublished"], true);
-    let again = http
-        .post("workflow-definitions/hello/publish", &json!({}))
-        .await
-        .expect(200);
+    let again = publish().await;
     assert_eq!(again["alreadyPublished"], true);
 
     let version = published["workflowDefinition"]["id"].as_str().unwrap();
@@ -139,7 +108,7 @@ async fn a_workflow_is_saved_published_run_and_read_back() {
         (Some("Finished"), Some("Finished"))
     );
     assert_eq!(state["id"], instance.as_str());
-    node.says("Hello!").await;
+    says(&node, "Hello!").await;
 
     let shown = http.get(&format!("workflow-instances/{instance}")).await.expect(200);
     assert_eq!(
@@ -190,11 +159,11 @@ async fn a_workflow_is_saved_published_run_and_read_back() {
 
 #[tokio::test]
 async fn waiting_instances_are_resumed_met_by_events_and_cancelled() {
-    let node = Node::start().await;
+    let node = keyless_node().await;
     let http = &node.http;
     let wait = json!({"id": "e", "type": "Elsa.Event", "eventName": literal("String", "Go")});
     let root = json!({"id": "s", "type": "Elsa.Sequence", "activities": [wait, write_line("w", "gone")]});
-    node.publish("waits", root).await.expect(200);
+    node.publish("waits", root).await;
     let start = async || {
         let answer = http.post("workflow-definitions/waits/execute", &json!({})).await;
         let id = answer.header("x-elsa-workflow-instance-id").to_owned();
@@ -228,10 +197,7 @@ async fn waiting_instances_are_resumed_met_by_events_and_cancelled() {
         )
         .await;
     assert_eq!((event.status, event.body.clone()), (200, Value::Null));
-    poll_until(TIMEOUT, "the event to be matched", async || {
-        (status(&second).await == "Finished").then_some(())
-    })
-    .await;
+    wait_until("the event to be matched", async || status(&second).await == "Finished").await;
 
     let third = start().await;
     let cancelled = http
@@ -239,10 +205,7 @@ async fn waiting_instances_are_resumed_met_by_events_and_cancelled() {
         .await
         .unwrap();
     assert_eq!((cancelled.status, cancelled.body), (200, Value::Null));
-    poll_until(TIMEOUT, "the cancel", async || {
-        (status(&third).await == "Cancelled").then_some(())
-    })
-    .await;
+    wait_until("the cancel", async || status(&third).await == "Cancelled").await;
     assert_eq!(
         http.post(&format!("cancel/workflow-instances/{third}"), &json!({}))
             .await
@@ -253,8 +216,8 @@ async fn waiting_instances_are_resumed_met_by_events_and_cancelled() {
 
 #[tokio::test]
 async fn a_retry_under_its_key_starts_nothing_twice() {
-    let node = Node::start().await;
-    node.publish("hello", write_line("w", "once")).await.expect(200);
+    let node = keyless_node().await;
+    node.publish("hello", write_line("w", "once")).await;
     let post = async |body: Value| {
         let headers = [("idempotency-key", "k-1")];
         node.http
@@ -277,53 +240,30 @@ async fn a_retry_under_its_key_starts_nothing_twice() {
         .await
         .unwrap();
     refused(&bad, 400, "invalid-idempotency-key");
-    poll_until(TIMEOUT, "one run", async || {
-        (node.count("workflow-instances").await == 1).then_some(())
-    })
-    .await;
+    wait_until("one run", async || node.count("workflow-instances").await == 1).await;
 }
 
 #[tokio::test]
 async fn bad_bodies_change_nothing() {
-    let node = Node::start().await;
+    let node = keyless_node().await;
     let json = "application/json";
     let deep = format!("{{\"model\": {}1{}}}", "[".repeat(10_000), "]".repeat(10_000));
     let large = format!("\"{}\"", "x".repeat(10_485_759));
     for (kind, body, status, code) in [
-        (json, "{\"model\": ".to_owned(), 400, "invalid-json"),
-        (json, "[]".to_owned(), 400, "invalid-body"),
-        (json, "{}".to_owned(), 400, "missing-field"),
-        (json, "{\"model\": 1}".to_owned(), 400, "invalid-field"),
-        (
-            json,
-            "{\"model\": {}, \"publish\": \"yes\"}".to_owned(),
-            400,
-            "invalid-field",
-        ),
-        (
-            json,
-            "{\"model\": {\"name\": \"a\\u0000b\"}}".to_owned(),
-            400,
-            "invalid-text",
-        ),
-        (
-            json,
-            "{\"model\": {\"name\": \"a\\ud800b\"}}".to_owned(),
-            400,
-            "invalid-text",
-        ),
-        (
-            json,
-            "{\"model\": {\"variables\": 1}}".to_owned(),
-            400,
-            "invalid-definition",
-        ),
-        (json, deep, 400, "nesting-too-deep"),
-        (json, large, 413, "body-too-large"),
-        ("text/plain", "{}".to_owned(), 415, "json-required"),
+        (json, r#"{"model": "#, 400, "invalid-json"),
+        (json, "[]", 400, "invalid-body"),
+        (json, "{}", 400, "missing-field"),
+        (json, r#"{"model": 1}"#, 400, "invalid-field"),
+        (json, r#"{"model": {}, "publish": "yes"}"#, 400, "invalid-field"),
+        (json, r#"{"model": {"name": "a\u0000b"}}"#, 400, "invalid-text"),
+        (json, r#"{"model": {"name": "a\ud800b"}}"#, 400, "invalid-text"),
+        (json, r#"{"model": {"variables": 1}}"#, 400, "invalid-definition"),
+        (json, &deep, 400, "nesting-too-deep"),
+        (json, &large, 413, "body-too-large"),
+        ("text/plain", "{}", 415, "json-required"),
     ] {
         let shown = body.chars().take(60).collect::<String>();
-        let (seen, answer) = node.send("workflow-definitions", kind, body).await;
+        let (seen, answer) = node.send("workflow-definitions", kind, body.to_owned()).await;
         assert_eq!(
             (seen, answer["code"].as_str()),
             (status, Some(code)),
@@ -332,22 +272,16 @@ async fn bad_bodies_change_nothing() {
     }
     assert_eq!(node.count("workflow-definitions").await, 0);
     refused(&node.http.get("workflow-instances?page=-1").await, 400, "invalid-field");
-    refused(
-        &node.http.get("workflow-definitions?versionOptions=newest").await,
-        400,
-        "invalid-field",
-    );
+    let answer = node.http.get("workflow-definitions?versionOptions=newest").await;
+    refused(&answer, 400, "invalid-field");
     refused(&node.http.get("nowhere").await, 404, "no-such-route");
-    refused(
-        &node.http.delete("workflow-definitions/import").await,
-        405,
-        "method-not-allowed",
-    );
+    let answer = node.http.delete("workflow-definitions/import").await;
+    refused(&answer, 405, "method-not-allowed");
 }
 
 #[tokio::test]
 async fn what_is_unknown_is_not_found() {
-    let node = Node::start().await;
+    let node = keyless_node().await;
     for path in [
         "workflow-definitions/nobody",
         "workflow-definitions/by-definition-id/nobody",
@@ -373,7 +307,7 @@ async fn what_is_unknown_is_not_found() {
 
 #[tokio::test]
 async fn a_bad_definition_is_a_draft_and_is_not_published() {
-    let node = Node::start().await;
+    let node = keyless_node().await;
     let (unknown, twice) = (
         json!({"id": "u", "type": "Acme.Unknown"}),
         json!([write_line("w", "a"), write_line("w", "b")]),
@@ -420,12 +354,11 @@ async fn a_bad_definition_is_a_draft_and_is_not_published() {
 
 #[tokio::test]
 async fn an_older_version_is_not_published_over_a_newer_one() {
-    let node = Node::start().await;
+    let node = keyless_node().await;
     let save = async |version: i32| {
         let model = json!({"definitionId": "d", "version": version, "root": write_line("w", "v")});
-        node.http
-            .post("workflow-definitions", &json!({"model": model, "publish": true}))
-            .await
+        let save = json!({"model": model, "publish": true});
+        node.http.post("workflow-definitions", &save).await
     };
     save(5).await.expect(200);
     refused(&save(4).await, 409, "newer-version-published");
@@ -434,14 +367,14 @@ async fn an_older_version_is_not_published_over_a_newer_one() {
 
 #[tokio::test]
 async fn endless_and_unstorable_work_is_stopped_and_the_node_goes_on() {
-    let node = Node::start().await;
+    let node = keyless_node().await;
     let loops = json!({"id": "l", "type": "Elsa.While", "condition": literal("Boolean", true),
         "body": {"id": "v", "type": "Elsa.SetName", "value": literal("String", "n")}});
     let spins = json!({"id": "w", "type": "Elsa.WriteLine", "text": script("String", "while (true) {}")});
     let nul = json!({"id": "w", "type": "Elsa.SetName", "value": script("String", "'a\\u0000b'")});
     let half = json!({"id": "w", "type": "Elsa.SetName", "value": script("String", "'a\\ud800b'")});
     for (id, root) in [("loops", loops), ("spins", spins), ("nul", nul), ("half", half)] {
-        node.publish(id, root).await.expect(200);
+        node.publish(id, root).await;
         if id == "loops" && !long() {
             // It ends after very many activities, and all the others run beside it.
             let path = "workflow-definitions/loops/dispatch";
@@ -472,34 +405,27 @@ async fn endless_and_unstorable_work_is_stopped_and_the_node_goes_on() {
 
 #[tokio::test]
 async fn a_client_that_hangs_up_cancels_nothing() {
-    let node = Node::start().await;
+    let node = keyless_node().await;
     let slow = "const end = Date.now() + 500; while (Date.now() < end) {} 'late'";
     let root = json!({"id": "w", "type": "Elsa.WriteLine", "text": script("String", slow)});
-    node.publish("slow", root).await.expect(200);
+    node.publish("slow", root).await;
     let hasty = reqwest::Client::builder()
         .no_proxy()
         .timeout(Duration::from_millis(150))
         .build()
         .unwrap();
-    let url = format!("{}/elsa/api/workflow-definitions/slow/execute", node.base);
+    let url = format!("http://{}/elsa/api/workflow-definitions/slow/execute", node.address);
     assert!(hasty.post(url).send().await.unwrap_err().is_timeout());
     let finished = async || (node.count("workflow-instances?status=Finished").await == 1).then_some(());
     poll_until(TIMEOUT, "the burst that no caller waits for", finished).await;
-    node.says("late").await;
+    says(&node, "late").await;
 }
 
 #[tokio::test]
 async fn while_the_database_is_away_it_is_503_and_then_all_is_well_again() {
-    let node = Node::start().await;
-    node.publish("hello", write_line("w", "here")).await.expect(200);
-    let server = node.database.connect_to_server().await;
-    let name = node.database.name();
-    server
-        .batch_execute(&format!("ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false"))
-        .await
-        .unwrap();
-    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1";
-    server.query(end, &[&name]).await.unwrap();
+    let node = keyless_node().await;
+    node.publish("hello", write_line("w", "here")).await;
+    node.database.lock_out().await;
     let execute = async || node.http.post("workflow-definitions/hello/execute", &json!({})).await;
     let away = poll_until(TIMEOUT, "a 503", async || {
         Some(execute().await).filter(|answer| answer.status == 503)
@@ -507,31 +433,19 @@ async fn while_the_database_is_away_it_is_503_and_then_all_is_well_again() {
     .await;
     assert_eq!(away.header("retry-after"), "1");
     assert_eq!(away.body["statusCode"], 503);
-    poll_until(TIMEOUT, "not ready", async || {
-        (node.http.get("/health/ready").await.status == 503).then_some(())
-    })
-    .await;
+    node.http.readiness_becomes(503).await;
     assert_eq!(node.http.get("/health/live").await.status, 200);
-    server
-        .batch_execute(&format!("ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true"))
-        .await
-        .unwrap();
-    poll_until(TIMEOUT, "recovery", async || {
-        (execute().await.status == 200).then_some(())
-    })
-    .await;
-    poll_until(TIMEOUT, "ready", async || {
-        (node.http.get("/health/ready").await.status == 200).then_some(())
-    })
-    .await;
+    node.database.allow_connections(true).await;
+    wait_until("recovery", async || execute().await.status == 200).await;
+    node.http.readiness_becomes(200).await;
 }
 
 /// The client that started it may be gone: the operator sees it in the log, one line whatever the ids hold.
 #[tokio::test]
 async fn a_fault_is_logged_with_its_ids_and_a_resume_of_it_says_so() {
-    let node = Node::start().await;
+    let node = keyless_node().await;
     let fails = json!({"id": "broken", "type": "Elsa.Fault", "message": literal("String", "no such\norder")});
-    node.publish("fails", fails).await.expect(200);
+    node.publish("fails", fails).await;
     let ran = node.http.post("workflow-definitions/fails/execute", &json!({})).await;
     let id = ran.body["workflowState"]["id"].as_str().unwrap().to_owned();
     let line = poll_until(TIMEOUT, "the fault in the log", async || {

@@ -2,78 +2,38 @@
 
 use serde_json::Value;
 
-use crate::support::{Child, LONG_TIMEOUT, TestDatabase, long, poll_until};
+use super::{assert_line, fields, no_schema, positive, run, start};
+use crate::support::{Child, LONG_TIMEOUT, TestDatabase, assert_fields, long, poll_until};
 
 /// The fields that every benchmark of this kind has, in their order.
-const COMMON: [&str; 9] = [
-    "bench",
-    "clients",
-    "seconds",
-    "ops_per_s",
-    "p50_us",
-    "p95_us",
-    "p99_us",
-    "max_us",
-    "errors",
-];
+const COMMON: &str = "bench clients seconds ops_per_s p50_us p95_us p99_us max_us errors";
 
-async fn no_schema(database: &TestDatabase) {
-    let client = database.connect().await;
-    let query = "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'mainspring%'";
-    assert_eq!(client.query_one(query, &[]).await.unwrap().get::<_, i64>(0), 0);
-}
-
-/// Runs it to success: its report and its output.
-async fn report(what: &str, arguments: &[&str], more: &[&str]) -> (Value, Vec<String>) {
-    let database = TestDatabase::empty().await;
-    let url = database.url();
-    let bench = ["bench", what, "--database-url", &url, "--json"];
-    let mut bench = Child::start(&[&bench[..], arguments].concat(), &[]);
-    let code = bench.wait(LONG_TIMEOUT).code();
-    let said = bench.stdout();
-    assert_eq!(code, Some(0), "{said:?}\n{}", bench.stderr().join("\n"));
-    let report: Value = serde_json::from_str(said.last().unwrap()).unwrap();
-    let fields: Vec<&str> = report.as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(fields, [&COMMON[..], more].concat());
+/// Runs it to success: its report, which has these further fields, and its progress.
+async fn report(what: &str, arguments: &str, more: &str) -> (Value, Vec<String>) {
+    let bench = run(&format!("{what} --json {arguments}")).await;
+    let report = super::report(&bench);
+    assert_eq!(fields(&report), format!("{COMMON} {more}"));
     assert_eq!(report["bench"], what);
     for nothing in ["lost", "twice", "errors"] {
         assert_eq!(*report.get(nothing).unwrap_or(&0.into()), 0, "{report}");
     }
-    assert!(report["ops_per_s"].as_f64().unwrap() > 0.0, "{report}");
+    positive(&report, "ops_per_s");
     let rank = |name: &str| report[name].as_f64().unwrap();
     assert!(
         rank("p50_us") <= rank("p95_us") && rank("p99_us") <= rank("max_us"),
         "{report}"
     );
-    assert!(
-        said.iter().any(|line| line.starts_with("server: server_version")),
-        "{said:?}"
-    );
-    no_schema(&database).await;
+    assert_line(&bench.stdout(), "server: server_version");
     (report, bench.stderr())
 }
 
-const OF_TIMERS: [&str; 9] = [
-    "timers",
-    "nodes",
-    "at_once",
-    "all_ms",
-    "total_ms",
-    "lost",
-    "twice",
-    "duplicates",
-    "early",
-];
+const OF_TIMERS: &str = "timers nodes at_once all_ms total_ms lost twice duplicates early";
 
 #[tokio::test]
 async fn delayed_instances_continue_when_they_are_due() {
-    let small = ["--timers", "20", "--seconds", "2"];
-    let (report, progress) = report("timers", &small, &OF_TIMERS).await;
-    assert_eq!(
-        (&report["clients"], &report["seconds"], &report["early"]),
-        (&20.into(), &2.into(), &0.into())
-    );
-    assert!(report["p50_us"].as_f64().unwrap() > 0.0, "{report}");
+    let (report, progress) = report("timers", "--timers 20 --seconds 2", OF_TIMERS).await;
+    assert_fields!(report, {"clients": 20, "seconds": 2, "early": 0});
+    positive(&report, "p50_us");
     // The last of twenty is due 1.9 s after the first.
     assert!(report["all_ms"].as_f64().unwrap() > 1_900.0, "{report}");
     assert!(
@@ -84,12 +44,8 @@ async fn delayed_instances_continue_when_they_are_due() {
 
 #[tokio::test]
 async fn all_due_at_one_instant_run_on_two_nodes() {
-    let small = ["--timers", "50", "--at-once", "--nodes", "2"];
-    let (report, _) = report("timers", &small, &OF_TIMERS).await;
-    assert_eq!(
-        (&report["at_once"], &report["seconds"], &report["nodes"]),
-        (&true.into(), &0.into(), &2.into())
-    );
+    let (report, _) = report("timers", "--timers 50 --at-once --nodes 2", OF_TIMERS).await;
+    assert_fields!(report, {"at_once": true, "seconds": 0, "nodes": 2});
     // `all_ms` is rounded to a tenth of a millisecond, so it may be half of one below the latest.
     assert!(
         report["all_ms"].as_f64().unwrap() * 1e3 + 50.0 >= report["max_us"].as_f64().unwrap(),
@@ -97,115 +53,55 @@ async fn all_due_at_one_instant_run_on_two_nodes() {
     );
 }
 
-const OF_SIGNALS: [&str; 12] = [
-    "nodes",
-    "events",
-    "sent_p50_us",
-    "sent_p95_us",
-    "sent_p99_us",
-    "lost",
-    "twice",
-    "duplicates",
-    "names",
-    "correlated",
-    "waiting",
-    "publishers",
-];
+const OF_SIGNALS: &str = "nodes events sent_p50_us sent_p95_us sent_p99_us lost twice duplicates names correlated \
+                          waiting publishers";
 
 #[tokio::test]
 async fn every_event_is_matched_once() {
-    let small = ["--clients", "4", "--seconds", "2", "--nodes", "2"];
-    let (report, progress) = report("signals", &small, &OF_SIGNALS).await;
-    assert_eq!((&report["clients"], &report["nodes"]), (&4.into(), &2.into()));
+    let small = "--clients 4 --seconds 2 --nodes 2";
+    let (report, progress) = report("signals", small, OF_SIGNALS).await;
+    assert_fields!(report, {"clients": 4, "nodes": 2});
     assert!(report["events"].as_u64().unwrap() > 4, "{report}");
     assert!(
         report["sent_p50_us"].as_f64().unwrap() > report["p50_us"].as_f64().unwrap(),
         "{report}"
     );
-    assert!(progress.iter().any(|line| line.starts_with("2 s: ")), "{progress:?}");
+    assert_line(&progress, "2 s: ");
 }
 
 #[tokio::test]
 async fn correlated_events_of_one_name_are_measured_beside_starts_and_executes() {
-    let more = [
-        "starters",
-        "waiters_per_s",
-        "no_events_waiters_per_s",
-        "execute_p50_us",
-        "execute_p99_us",
-        "no_events_execute_p50_us",
-        "no_events_execute_p99_us",
-        "alone_execute_p50_us",
-        "alone_execute_p99_us",
-        "execute_p99_ratio",
-    ];
-    let clients = ["--clients", "4", "--publishers", "2", "--starters", "2"];
-    let small = ["--seconds", "1", "--names", "1", "--correlated", "--waiting", "20"];
-    let more = [&OF_SIGNALS[..], &more[..]].concat();
-    let (report, progress) = report("signals", &[&clients[..], &small[..]].concat(), &more).await;
-    assert_eq!(
-        (
-            &report["names"],
-            &report["waiting"],
-            &report["publishers"],
-            &report["starters"]
-        ),
-        (&1.into(), &20.into(), &2.into(), &2.into())
-    );
+    let more = "starters waiters_per_s no_events_waiters_per_s execute_p50_us execute_p99_us no_events_execute_p50_us \
+                no_events_execute_p99_us alone_execute_p50_us alone_execute_p99_us execute_p99_ratio";
+    let clients = "--clients 4 --publishers 2 --starters 2";
+    let small = format!("{clients} --seconds 1 --names 1 --correlated --waiting 20");
+    let (report, progress) = report("signals", &small, &format!("{OF_SIGNALS} {more}")).await;
+    assert_fields!(report, {"names": 1, "waiting": 20, "publishers": 2, "starters": 2});
     for above in [
         "events",
         "waiters_per_s",
         "no_events_waiters_per_s",
         "execute_p99_ratio",
     ] {
-        assert!(report[above].as_f64().unwrap() > 0.0, "{above}: {report}");
+        positive(&report, above);
     }
     for phase in ["executes alone, 1 s: ", "beside starters, 1 s: ", "1 s: "] {
-        assert!(
-            progress.iter().any(|line| line.starts_with(phase)),
-            "{phase}: {progress:?}"
-        );
+        assert_line(&progress, phase);
     }
 }
 
 /// What the report of one event for many instances holds.
-const OF_FAN_OUT: [&str; 18] = [
-    "nodes",
-    "fan_out",
-    "waiting",
-    "started",
-    "started_s",
-    "copied",
-    "copied_s",
-    "answered_us",
-    "median_per_s",
-    "reference_per_s",
-    "rate_ratio",
-    "begins_p50_us",
-    "begins_max_us",
-    "execute_p50_us",
-    "execute_max_us",
-    "lost",
-    "twice",
-    "duplicates",
-];
+const OF_FAN_OUT: &str = "nodes fan_out waiting started started_s copied copied_s answered_us median_per_s \
+                          reference_per_s rate_ratio begins_p50_us begins_max_us execute_p50_us execute_max_us lost \
+                          twice duplicates";
 
 #[tokio::test]
 async fn one_event_resumes_all_that_wait_once() {
-    let small = ["--waiting", "300", "--fan-out", "--nodes", "2"];
-    let (report, _) = report("signals", &small, &OF_FAN_OUT).await;
-    assert_eq!(
-        (
-            &report["fan_out"],
-            &report["clients"],
-            &report["started"],
-            &report["copied"]
-        ),
-        (&true.into(), &300.into(), &300.into(), &0.into())
-    );
+    let (report, _) = report("signals", "--waiting 300 --fan-out --nodes 2", OF_FAN_OUT).await;
+    assert_fields!(report, {"fan_out": true, "clients": 300, "started": 300, "copied": 0});
     assert!(report["rate_ratio"].is_null(), "{report}");
     for above in ["answered_us", "median_per_s", "execute_p50_us"] {
-        assert!(report[above].as_f64().unwrap() > 0.0, "{above}: {report}");
+        positive(&report, above);
     }
 }
 
@@ -215,22 +111,16 @@ async fn copies_of_waiting_instances_resume_once() {
     if !long() {
         return;
     }
-    let (report, _) = report("signals", &["--waiting", "25000", "--fan-out"], &OF_FAN_OUT).await;
-    assert_eq!((&report["started"], &report["copied"]), (&20_000.into(), &5_000.into()));
-    assert!(report["rate_ratio"].as_f64().unwrap() > 0.0, "{report}");
+    let (report, _) = report("signals", "--waiting 25000 --fan-out", OF_FAN_OUT).await;
+    assert_fields!(report, {"started": 20_000, "copied": 5_000});
+    positive(&report, "rate_ratio");
 }
 
 #[tokio::test]
 async fn options_of_signals_that_exclude_each_other_are_wrong_usage() {
     let database = TestDatabase::empty().await;
-    let url = database.url();
-    for wrong in [
-        &["--names", "1"][..],
-        &["--fan-out"],
-        &["--fan-out", "--waiting", "9", "--clients", "2"],
-    ] {
-        let bench = ["bench", "signals", "--database-url", &url];
-        let mut bench = Child::start(&[&bench[..], wrong].concat(), &[]);
+    for wrong in ["--names 1", "--fan-out", "--fan-out --waiting 9 --clients 2"] {
+        let mut bench = start(&database, &format!("signals {wrong}"));
         assert_eq!(bench.wait(LONG_TIMEOUT).code(), Some(2), "{wrong:?}");
     }
 }
@@ -238,9 +128,7 @@ async fn options_of_signals_that_exclude_each_other_are_wrong_usage() {
 #[tokio::test]
 async fn an_instance_that_runs_early_is_reported() {
     let database = TestDatabase::empty().await;
-    let url = database.url();
-    let bench = ["bench", "timers", "--database-url", &url, "--json"];
-    let mut bench = Child::start(&[&bench[..], &["--timers", "3", "--seconds", "1"]].concat(), &[]);
+    let mut bench = start(&database, "timers --json --timers 3 --seconds 1");
     let client = database.connect().await;
     poll_until(LONG_TIMEOUT, "the due times to be set", async || {
         let schema = "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'mainspring_bench%'";
@@ -253,131 +141,71 @@ async fn an_instance_that_runs_early_is_reported() {
     })
     .await;
     assert_eq!(bench.wait(LONG_TIMEOUT).code(), Some(1), "{:?}", bench.stdout());
-    let said = bench.stdout();
-    let report: Value = serde_json::from_str(said.last().unwrap()).unwrap();
-    assert_eq!((&report["early"], &report["lost"]), (&1.into(), &0.into()), "{report}");
+    assert_fields!(super::report(&bench), {"early": 1, "lost": 0});
     no_schema(&database).await;
 }
 
 #[tokio::test]
 async fn workflows_of_each_start_mode_finish_and_are_counted() {
-    let more = [
-        "mode",
-        "commit",
-        "journal",
-        "nodes",
-        "instances",
-        "finished",
-        "took_s",
-        "statements",
-        "round_trips",
-        "wal_bytes",
-        "flushes",
-        "engine_cpu_us",
-        "server_cpu_us",
-        "lost",
-    ];
+    let more = "mode commit journal nodes instances finished took_s statements round_trips wal_bytes flushes \
+                engine_cpu_us server_cpu_us lost";
     for (mode, arguments) in [
-        ("execute", ["--seconds", "1", "--commit", "activity"]),
-        ("dispatch", ["--instances", "100", "--nodes", "2"]),
-        ("http", ["--seconds", "1", "--journal", "off"]),
-        ("event", ["--instances", "60", "--nodes", "1"]),
+        ("execute", "--seconds 1 --commit activity"),
+        ("dispatch", "--instances 100 --nodes 2"),
+        ("http", "--seconds 1 --journal off"),
+        ("event", "--instances 60 --nodes 1"),
     ] {
-        let small = [&["--mode", mode, "--clients", "4"], &arguments[..]].concat();
-        let (report, _) = report("workflows", &small, &more).await;
-        assert_eq!((&report["mode"], &report["lost"]), (&mode.into(), &0.into()));
+        let small = format!("--mode {mode} --clients 4 {arguments}");
+        let (report, _) = report("workflows", &small, more).await;
+        assert_fields!(report, {"mode": mode, "lost": 0});
         let [finished, instances] = ["finished", "instances"].map(|name| report[name].as_u64().unwrap());
         assert!(finished > 0 && finished <= instances, "{report}");
         if matches!(mode, "dispatch" | "event") {
             assert_eq!(finished, instances, "{report}");
         }
         for name in ["statements", "round_trips", "wal_bytes"] {
-            assert!(report[name].as_f64().unwrap() > 0.0, "{report}");
+            positive(&report, name);
         }
     }
 }
 
 /// Fields that every report of a lock benchmark has.
-const OF_LOCKS: [&str; 8] = [
-    "bench",
-    "clients",
-    "seconds",
-    "ops_per_s",
-    "p50_us",
-    "p95_us",
-    "p99_us",
-    "errors",
-];
+const OF_LOCKS: &str = "bench clients seconds ops_per_s p50_us p95_us p99_us errors";
 
 /// Runs it on two shared keys and two sessions: what it reported.
-async fn locks(more: &[&str]) -> Value {
-    let database = TestDatabase::empty().await;
-    let url = database.url();
-    let bench = [
-        "bench",
-        "locks",
-        "--database-url",
-        &url,
-        "--json",
-        "--clients",
-        "8",
-        "--seconds",
-        "1",
-    ];
-    let contended = ["--contention", "2", "--sessions", "2"];
-    let mut bench = Child::start(&[&bench[..], &contended, more].concat(), &[]);
-    let code = bench.wait(LONG_TIMEOUT).code();
-    let said = bench.stdout();
-    assert_eq!(code, Some(0), "{said:?}\n{}", bench.stderr().join("\n"));
+async fn locks(more: &str) -> Value {
+    let small = "locks --json --clients 8 --seconds 1 --contention 2 --sessions 2";
+    let bench = run(&format!("{small}{more}")).await;
     for line in ["machine: ", "server: server_version"] {
-        assert!(said.iter().any(|said| said.starts_with(line)), "{said:?}");
+        assert_line(&bench.stdout(), line);
     }
-    let progress = bench.stderr();
-    assert!(progress.iter().any(|line| line.starts_with("1 s: ")), "{progress:?}");
-    let report: Value = serde_json::from_str(said.last().unwrap()).unwrap();
-    for field in OF_LOCKS {
+    assert_line(&bench.stderr(), "1 s: ");
+    let report = super::report(&bench);
+    for field in OF_LOCKS.split(' ') {
         assert!(!report[field].is_null(), "{field}: {report}");
     }
-    assert_eq!(
-        (
-            &report["bench"],
-            &report["clients"],
-            &report["seconds"],
-            &report["errors"]
-        ),
-        (&"locks".into(), &8.into(), &1.into(), &0.into())
-    );
-    for above in [
-        "ops_per_s",
-        "p50_us",
-        "hand_overs",
-        "hand_over_p50_us",
-        "longest_to_mean",
-    ] {
-        assert!(report[above].as_f64().unwrap() > 0.0, "{above}: {report}");
+    assert_fields!(report, {"bench": "locks", "clients": 8, "seconds": 1, "errors": 0});
+    for above in "ops_per_s p50_us hand_overs hand_over_p50_us longest_to_mean".split(' ') {
+        positive(&report, above);
     }
     report
 }
 
 #[tokio::test]
 async fn locks_are_measured_on_shared_keys() {
-    let report = locks(&[]).await;
-    assert_eq!((&report["contention"], &report["sessions"]), (&2.into(), &2.into()));
+    let report = locks("").await;
+    assert_fields!(report, {"contention": 2, "sessions": 2});
     assert!(report["ratio"].is_null(), "{report}");
 }
 
 #[tokio::test]
 async fn a_thousand_tasks_of_three_processes_share_twenty_keys() {
     let database = TestDatabase::empty().await;
-    let (url, client) = (database.url(), database.connect().await);
-    let mut three: Vec<Child> = ["334", "333", "333"]
-        .into_iter()
-        .map(|clients| {
-            let shared = ["bench", "locks", "--json", "--contention", "20", "--names", "shared"];
-            let own = ["--clients", clients, "--seconds", "3", "--database-url", &url];
-            Child::start(&[&shared[..], &own].concat(), &[])
-        })
-        .collect();
+    let client = database.connect().await;
+    let mut three: [Child; 3] = [334, 333, 333].map(|clients| {
+        let shared = "locks --json --contention 20 --names shared --seconds 3";
+        start(&database, &format!("{shared} --clients {clients}"))
+    });
     // What they hold and wait for in the database, looked at while they run.
     let seen = "SELECT count(*), count(*) FILTER (WHERE NOT granted), count(DISTINCT pid) FROM pg_locks
                 WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
@@ -397,8 +225,8 @@ async fn a_thousand_tasks_of_three_processes_share_twenty_keys() {
     for child in &mut three {
         let code = child.wait(LONG_TIMEOUT).code();
         assert_eq!(code, Some(0), "{}", child.stderr().join("\n"));
-        let report: Value = serde_json::from_str(child.stdout().last().unwrap()).unwrap();
-        assert!(report["ops_per_s"].as_f64().unwrap() > 0.0, "{report}");
+        let report = super::report(child);
+        positive(&report, "ops_per_s");
         assert_eq!(report["errors"], 0, "{report}");
     }
 }
@@ -409,39 +237,27 @@ async fn the_unbatched_lock_is_measured_beside_it() {
     if !long() {
         return;
     }
-    let report = locks(&["--baseline"]).await;
+    let report = locks(" --baseline").await;
     let (ours, plain) = (&report["ops_per_s"], &report["baseline_ops_per_s"]);
     let ratio = ours.as_f64().unwrap() / plain.as_f64().unwrap();
     assert!((report["ratio"].as_f64().unwrap() - ratio).abs() < 0.02, "{report}");
     for beside in ["pipelined_ops_per_s", "one_statement_ops_per_s", "lone_ratio"] {
-        assert!(report[beside].as_f64().unwrap() > 0.0, "{beside}: {report}");
+        positive(&report, beside);
     }
-}
-
-/// Runs a benchmark on rows to its end: what it printed.
-async fn lines_of(what: &str, arguments: &[&str]) -> Vec<String> {
-    let database = TestDatabase::empty().await;
-    let url = database.url();
-    let bench = ["bench", what, "--database-url", &url];
-    let mut bench = Child::start(&[&bench[..], arguments].concat(), &[]);
-    let code = bench.wait(LONG_TIMEOUT).code();
-    assert_eq!(code, Some(0), "{:?}\n{}", bench.stdout(), bench.stderr().join("\n"));
-    no_schema(&database).await;
-    bench.stdout()
 }
 
 #[tokio::test]
 async fn poll_and_claim_are_measured_among_future_timers_and_dead_rows() {
-    let lines = lines_of("poll", &["--rows", "11000"]).await;
+    let lines = run("poll --rows 11000").await.stdout();
     for line in [
         "10000 future timers, poll: first ",
         "10000 future timers, claim: first ",
         "11000 future timers, poll: first ",
         "11000 future timers, claim: first ",
     ] {
-        assert!(lines.iter().any(|found| found.starts_with(line)), "{line}: {lines:?}");
+        assert_line(&lines, line);
     }
-    let lines = lines_of("dead-rows", &["--rows", "3000", "--seconds", "1"]).await;
+    let lines = run("dead-rows --rows 3000 --seconds 1").await.stdout();
     for line in ["before the snapshot, poll: ", "with the snapshot, claim: "] {
         let found = lines.iter().find(|found| found.starts_with(line));
         assert!(
@@ -453,14 +269,14 @@ async fn poll_and_claim_are_measured_among_future_timers_and_dead_rows() {
 
 #[tokio::test]
 async fn instances_that_are_due_at_once_finish() {
-    let lines = lines_of("due-at-once", &["--rows", "40", "--seconds", "5"]).await;
+    let lines = run("due-at-once --rows 40 --seconds 5").await.stdout();
     let line = "40 instances due at once: 40 finished in 5 s";
-    assert!(lines.iter().any(|found| found.starts_with(line)), "{lines:?}");
+    assert_line(&lines, line);
 }
 
 #[tokio::test]
 async fn finished_workflows_leave_no_work() {
-    let lines = lines_of("churn", &["--workflows", "300", "--seconds", "1"]).await;
+    let lines = run("churn --workflows 300 --seconds 1").await.stdout();
     assert!(
         lines.iter().any(|line| line.ends_with(" s, 0 rows of work left")),
         "{lines:?}"
@@ -469,7 +285,7 @@ async fn finished_workflows_leave_no_work() {
 
 #[tokio::test]
 async fn executes_are_measured_without_and_with_a_snapshot() {
-    let lines = lines_of("snapshot", &["--seconds", "1", "--rate", "40"]).await;
+    let lines = run("snapshot --seconds 1 --rate 40").await.stdout();
     for line in ["without an old snapshot: ", "with an old snapshot: "] {
         let found = lines.iter().find(|found| found.starts_with(line));
         assert!(

@@ -4,7 +4,7 @@ use futures_util::StreamExt;
 use serde_json::json;
 
 use crate::support::node::{Node, assert_invariants};
-use crate::support::{TIMEOUT, TestDatabase, long, poll_until};
+use crate::support::{TIMEOUT, TestDatabase, long, poll_until, wait_until};
 
 const WAITING: usize = 1500;
 
@@ -16,26 +16,22 @@ async fn an_event_with_thousands_of_waiting_instances_is_run_by_all_nodes() {
     let definition = json!({"definitionId": "crowd", "root": {"type": "Elsa.Sequence", "id": "root", "activities": [
         {"type": "Elsa.Event", "id": "gate", "eventName": "Open"},
         {"type": "Elsa.WriteLine", "id": "say", "text": "passed"}]}});
-    http.post("workflow-definitions", &json!({"model": definition, "publish": true}))
-        .await
-        .expect(200);
+    http.publish(&definition).await;
     let starts = futures_util::stream::iter(0..WAITING).map(|n| {
         let http = nodes[n % 3].http.clone().unwrap();
         async move {
-            http.post("workflow-definitions/crowd/dispatch", &json!({}))
-                .await
-                .expect(200);
+            http.dispatch("crowd", &json!({})).await;
         }
     });
     starts.buffer_unordered(32).collect::<()>().await;
     let client = database.connect().await;
-    let count = async |query: &str| client.query_one(query, &[]).await.unwrap().get::<_, i64>(0);
-    poll_until(TIMEOUT, "all to wait", async || {
-        (count("SELECT count(*) FROM mainspring.bookmark").await == WAITING as i64).then_some(())
+    let count = async |query: &str| client.count(query).await;
+    wait_until("all to wait", async || {
+        count("SELECT count(*) FROM mainspring.bookmark").await == WAITING as i64
     })
     .await;
 
-    http.post("events/Open/trigger", &json!({})).await.expect(200);
+    http.trigger("Open", &json!({})).await;
     poll_until(TIMEOUT * 2, "all to pass", async || {
         let finished = count("SELECT count(*) FROM mainspring.instance WHERE status = 1 AND sub_status = 3").await;
         (finished == WAITING as i64).then_some(())
@@ -44,8 +40,8 @@ async fn an_event_with_thousands_of_waiting_instances_is_run_by_all_nodes() {
     // Once each, and every node took part.
     let passed = |node: &Node| node.child.stdout().iter().filter(|line| *line == "passed").count();
     let said = || nodes.iter().map(passed).collect::<Vec<usize>>();
-    poll_until(TIMEOUT, "all messages to be logged", async || {
-        (said().iter().sum::<usize>() >= WAITING).then_some(())
+    wait_until("all messages to be logged", async || {
+        said().iter().sum::<usize>() >= WAITING
     })
     .await;
     let said = said();

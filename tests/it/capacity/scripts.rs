@@ -36,8 +36,7 @@ async fn a_burst_whose_script_finds_no_free_slot_is_retried() {
         ..InterpreterOptions::default()
     };
     let builder = Engine::builder(database.url()).node_id("one").interpreter(interpreter);
-    let engine = builder.start().await.unwrap();
-    let test = TestEngine { database, engine };
+    let test = TestEngine::start(database, builder).await;
     test.publish(sets("endless", "while (true) {}")).await;
     test.publish(sets("innocent", "6 * 7")).await;
     let mut endless = Vec::new();
@@ -53,7 +52,6 @@ async fn a_burst_whose_script_finds_no_free_slot_is_retried() {
         assert!(state.contains("the script ran longer than its limit of 2s"), "{state}");
     }
     let client = test.database.connect().await;
-    let dead_letters = "SELECT count(*) FROM mainspring.dead_letter";
-    assert_eq!(client.query_one(dead_letters, &[]).await.unwrap().get::<_, i64>(0), 0);
+    assert_eq!(client.rows("dead_letter").await, 0);
     test.assert_clean_end().await;
 }

@@ -39,13 +39,12 @@ async fn an_activity_that_hangs_faults_and_releases_its_worker_and_its_instance(
         called: Arc::clone(&called),
         may: Arc::clone(&may),
     };
-    let engine = Engine::builder(database.url())
+    let builder = Engine::builder(database.url())
         .node_id("one")
         .workers(1)
         .activity(slow)
         .activity_timeout(Duration::from_millis(200));
-    let engine = engine.start().await.unwrap();
-    let test = TestEngine { database, engine };
+    let test = TestEngine::start(database, builder).await;
     test.publish(
         json!({"definitionId": "slow", "outputs": [{"name": "Word", "type": "String"}],
             "root": {"type": "Slow", "id": "slow"}}),

@@ -23,8 +23,7 @@ async fn liveness_watches_do_not_hold_back_the_vacuum_horizon() {
     poll_until(Duration::from_secs(60), "three nodes to watch each other", async || {
         let sql = "SELECT count(*) FROM pg_stat_activity
                    WHERE datname = current_database() AND state = 'active' AND wait_event = 'advisory'";
-        let watches: i64 = client.query_one(sql, &[]).await.ok()?.get(0);
-        (watches == 3).then_some(())
+        (client.count(sql).await == 3).then_some(())
     })
     .await;
     let busy = database.connect().await;

@@ -6,18 +6,15 @@ use chrono::TimeDelta;
 use serde_json::json;
 
 use crate::support::node::{
-    NAMES, Node, assert_each_exactly_once, assert_invariants, publish, send_event, start_walk, wait_until_finished,
+    NAMES, Node, assert_each_exactly_once, assert_invariants, incarnations, publish, send_event, start_walk,
+    wait_until_finished,
 };
 use crate::support::schedule_load::{Delays, Schedules, clock};
 use crate::support::{Child, Clock, Connection, TIMEOUT, TestDatabase, poll_until};
 
 /// No node has expired, no delay was early, and the journal has the database's time.
 async fn agrees(client: &Connection, members: &[i64]) {
-    let query = "SELECT array_agg(incarnation ORDER BY incarnation) FROM mainspring.node";
-    assert_eq!(
-        client.query_one(query, &[]).await.unwrap().get::<_, Vec<i64>>(0),
-        members
-    );
+    assert_eq!(incarnations(client).await, members);
     let query = "WITH run AS (
                      SELECT instance_id, extract(epoch FROM max(happened_at) - min(happened_at))::float8 AS rested,
                             (substring(max(text) FROM '[0-9]+$')::integer % 800 + 100) / 1000.0::float8 AS due
@@ -83,8 +80,7 @@ async fn nodes_whose_clocks_are_hours_apart_and_jump_keep_the_time_of_the_databa
     let said = nodes[0].child.stderr().join("\n");
     publish(nodes[0].http.as_ref().unwrap()).await;
     let client = database.connect().await;
-    let query = "SELECT array_agg(incarnation ORDER BY incarnation) FROM mainspring.node";
-    let members: Vec<i64> = client.query_one(query, &[]).await.unwrap().get(0);
+    let members = incarnations(&client).await;
     load(&nodes, 0..30).await;
     wait_until_finished(&client, 30).await;
     agrees(&client, &members).await;

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::support::node::{Node, assert_each_exactly_once, publish, send_event, start_walk, wait_until_finished};
-use crate::support::{Clock, Connection, Server, TIMEOUT, TestDatabase, poll_until};
+use crate::support::{Clock, Connection, Server, TestDatabase, wait_until};
 
 const COUNT: usize = 12;
 
@@ -32,25 +32,24 @@ async fn after_the_servers_clock_went_back_an_hour_all_goes_on_at_once() {
     let client = database.connect().await;
     // Accepted and not begun; postponed after a failure; claimed by an expired node, and by one about to be released.
     client
-        .batch_execute(
+        .run(
             "UPDATE mainspring.work SET available_at = now() + interval '1 minute', failures = 9 WHERE id % 4 = 0;
              UPDATE mainspring.work SET claimed_by = 999998, claim_no = 1 WHERE id % 4 = 1;
              UPDATE mainspring.work SET claimed_by = 999999, claim_no = 1 WHERE id % 4 = 2;
              INSERT INTO mainspring.removed_node (incarnation, node_id, crashed) VALUES (999999, 'gone', false)",
         )
-        .await
-        .unwrap();
+        .await;
     hung.child.signal("STOP");
     let (one, two) = (
         registered(&client, "api-node").await,
         registered(&client, "other").await,
     );
     clock.set("-1h");
-    poll_until(TIMEOUT, "the server to go by its new clock", async || {
+    wait_until("the server to go by its new clock", async || {
         let off = "SELECT (extract(epoch FROM clock_timestamp()) - $1::float8)::float8";
         let real = chrono::Utc::now().timestamp() as f64;
         let off: f64 = client.query_one(off, &[&real]).await.unwrap().get(0);
-        (off < -3000.0).then_some(())
+        off < -3000.0
     })
     .await;
     let worker = node("worker", &[]);
@@ -59,8 +58,8 @@ async fn after_the_servers_clock_went_back_an_hour_all_goes_on_at_once() {
     }
     wait_until_finished(&client, COUNT as i64).await;
     // No live node expired, and the unresponsive one did.
-    poll_until(TIMEOUT, "the node that hangs to be declared dead", async || {
-        registered(&client, "hung").await.is_none().then_some(())
+    wait_until("the node that hangs to be declared dead", async || {
+        registered(&client, "hung").await.is_none()
     })
     .await;
     assert_eq!(
@@ -70,10 +69,11 @@ async fn after_the_servers_clock_went_back_an_hour_all_goes_on_at_once() {
         ),
         (one, two)
     );
-    let ahead = "SELECT count(*) FROM mainspring.cluster_job WHERE next_run_at > clock_timestamp() + 2 * period";
-    poll_until(TIMEOUT, "each job to have its time by the new clock", async || {
-        let ahead: i64 = client.query_one(ahead, &[]).await.unwrap().get(0);
-        (ahead == 0).then_some(())
+    wait_until("each job to have its time by the new clock", async || {
+        let ahead = client
+            .rows("cluster_job WHERE next_run_at > clock_timestamp() + 2 * period")
+            .await;
+        ahead == 0
     })
     .await;
     assert_each_exactly_once(&database, &client, COUNT as i64).await;

@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::support::node::{NAMES, Node, assert_each_exactly_once, load, publish, wait_until_finished};
-use crate::support::{Server, TIMEOUT, TestDatabase, poll_until};
+use crate::support::{Server, TIMEOUT, TestDatabase, poll_until, wait_until};
 
 const FORMER: &str = "hemlock-77";
 const LATTER: &str = "foxglove-88";
@@ -38,11 +38,10 @@ async fn a_password_is_rotated_while_nodes_run() {
     let name = database.name();
     // All that the engine's user needs.
     client
-        .batch_execute(&format!(
+        .run(&format!(
             "CREATE ROLE engine LOGIN PASSWORD '{FORMER}'; GRANT CREATE ON DATABASE {name} TO engine"
         ))
-        .await
-        .unwrap();
+        .await;
     let file = Secret(std::env::temp_dir().join(format!("mainspring-secret-{}", uuid::Uuid::new_v4().simple())));
     file.put(FORMER);
     let url = format!("postgres://engine@127.0.0.1:{}/{name}", server.port());
@@ -57,37 +56,27 @@ async fn a_password_is_rotated_while_nodes_run() {
     let load = load(nodes.iter().map(|node| node.http.clone().unwrap()).collect(), count);
     tokio::time::sleep(Duration::from_millis(300)).await;
     // In a transaction of its own, so that new connections find it changed.
-    client
-        .batch_execute(&format!("ALTER ROLE engine PASSWORD '{LATTER}'"))
-        .await
-        .unwrap();
+    client.run(&format!("ALTER ROLE engine PASSWORD '{LATTER}'")).await;
     // Again and again: one that had shown the former password just before is admitted just after.
     let ends = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = 'engine'";
     let mut none = 0;
-    poll_until(
-        TIMEOUT,
-        "all that came with the former password to be gone",
-        async || {
-            let ended: i64 = client.query_one(ends, &[]).await.unwrap().get(0);
-            none = if ended == 0 { none + 1 } else { 0 };
-            (none == 10).then_some(())
-        },
-    )
+    wait_until("all that came with the former password to be gone", async || {
+        let ended = client.count(ends).await;
+        none = if ended == 0 { none + 1 } else { 0 };
+        none == 10
+    })
     .await;
     for node in &nodes {
         let http = node.http.clone().unwrap();
-        poll_until(TIMEOUT, "the node to give the reason", async || {
+        wait_until("the node to give the reason", async || {
             let start = json!({"input": {"n": 1000}});
             let path = "workflow-definitions/walk/dispatch";
             let answer = http.send(Method::POST, path, &[], Some(&start)).await.unwrap();
             assert_eq!(answer.status, 503, "{}", answer.body);
-            (answer.body["code"] == "database-refused").then_some(())
+            answer.body["code"] == "database-refused"
         })
         .await;
-        poll_until(TIMEOUT, "the node to be not ready", async || {
-            (http.get("/health/ready").await.status == 503).then_some(())
-        })
-        .await;
+        http.readiness_becomes(503).await;
     }
     // The nodes retry with a backoff of up to a few seconds.
     let refusals = || server.log().matches("password authentication failed").count();
@@ -104,10 +93,7 @@ async fn a_password_is_rotated_while_nodes_run() {
     let changed = Instant::now();
     for node in &nodes {
         let http = node.http.clone().unwrap();
-        poll_until(TIMEOUT, "the node to be ready again", async || {
-            (http.get("/health/ready").await.status == 200).then_some(())
-        })
-        .await;
+        http.readiness_becomes(200).await;
     }
     println!("all ready again {:?} after the file changed", changed.elapsed());
     for lane in load {

@@ -1,10 +1,9 @@
 //! A role for each node: none may see what the sessions of another do.
 
-use serde_json::json;
 use tokio_postgres::{Client, NoTls};
 
-use crate::support::node::{Node, assert_each_exactly_once, publish, send_event, start_walk, wait_until_finished};
-use crate::support::{Child, Server, TIMEOUT, TestDatabase, poll_until};
+use crate::support::node::{Node, assert_each_exactly_once, publish, wait_until_finished, walk};
+use crate::support::{Child, Server, TIMEOUT, TestDatabase, wait_until};
 
 /// A session of a role, which calls itself something and is closed with its task.
 async fn session(url: &str, application: &str) -> (Client, tokio::task::JoinHandle<()>) {
@@ -34,12 +33,11 @@ async fn a_node_whose_sessions_are_not_visible_is_not_taken_for_crashed() {
     let admin = database.connect().await;
     let name = database.name();
     admin
-        .batch_execute(&format!(
+        .run(&format!(
             "CREATE ROLE engine LOGIN PASSWORD 'p'; GRANT CREATE ON DATABASE {name} TO engine;
              CREATE ROLE one LOGIN PASSWORD 'p' IN ROLE engine; CREATE ROLE two LOGIN PASSWORD 'p' IN ROLE engine"
         ))
-        .await
-        .unwrap();
+        .await;
     let url = |role: &str| format!("postgres://{role}:p@127.0.0.1:{}/{name}", server.port());
     let mut migrates = Child::start(&["migrate", "--database-url", &url("engine")], &[]);
     assert!(migrates.wait(TIMEOUT).success(), "{:?}", migrates.stderr());
@@ -56,38 +54,25 @@ async fn a_node_whose_sessions_are_not_visible_is_not_taken_for_crashed() {
     assert_eq!(has_idle_session(&watcher).await, None);
     let settings = ["--check-in", "200ms"];
     let blind = Node::start_at(&url("one"), "one", &settings, &[]);
-    let warned = || {
-        blind
-            .child
-            .stderr()
-            .iter()
-            .any(|line| line.contains("pg_read_all_stats"))
-    };
+    let warned = || blind.child.logs("pg_read_all_stats");
     assert!(warned(), "{:?}", blind.child.stderr());
 
-    admin.batch_execute("GRANT pg_read_all_stats TO engine").await.unwrap();
+    admin.run("GRANT pg_read_all_stats TO engine").await;
     assert_eq!(has_idle_session(&watcher).await, Some(true));
     living.abort();
     drop(_alive);
-    poll_until(TIMEOUT, "the server to notice that it is gone", async || {
-        (has_idle_session(&watcher).await == Some(false)).then_some(())
+    wait_until("the server to notice that it is gone", async || {
+        has_idle_session(&watcher).await == Some(false)
     })
     .await;
     let sees = Node::start_at(&url("two"), "two", &settings, &[]);
-    assert!(
-        !sees
-            .child
-            .stderr()
-            .iter()
-            .any(|line| line.contains("pg_read_all_stats"))
-    );
+    assert!(!sees.child.logs("pg_read_all_stats"));
     // With these rights they do all that nodes do.
     publish(blind.http.as_ref().unwrap()).await;
     let nodes = [blind.http.clone(), sees.http.clone()];
     for n in 0..10 {
         let mut next = || nodes[n % 2].clone();
-        start_walk(n, &json!({"input": {"n": n}}), &mut next).await;
-        send_event(n, &mut next).await;
+        walk(n, &mut next).await;
     }
     wait_until_finished(&admin, 10).await;
     assert_each_exactly_once(&database, &admin, 10).await;

@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::node::{assert_each_exactly_once, assert_invariants, publish, wait_until_finished};
-use crate::support::{Child, Connection, Http, TIMEOUT, TestDatabase, poll_until};
+use crate::support::{Child, Connection, Http, TIMEOUT, TestDatabase, poll_until, wait_until};
 
 struct Started {
     name: String,
@@ -85,21 +85,13 @@ async fn work(database: &TestDatabase, clients: &[&Http], count: usize) {
         let client = clients[n % clients.len()];
         let start = json!({"input": {"n": n}});
         if n % 2 == 0 {
-            client
-                .post("workflow-definitions/walk/dispatch", &start)
-                .await
-                .expect(200);
+            client.dispatch("walk", &start).await;
         } else {
-            let answer = client
-                .post("workflow-definitions/walk/execute", &start)
-                .await
-                .expect(200);
+            let answer = client.execute("walk", &start).await;
             assert_eq!(answer["workflowState"]["subStatus"], "Suspended", "{answer}");
         }
         let next = clients[(n + 1) % clients.len()];
-        next.post(&format!("events/go-{n}/trigger"), &json!({}))
-            .await
-            .expect(200);
+        next.trigger(&format!("go-{n}"), &json!({})).await;
     }
     let client = database.connect().await;
     wait_until_finished(&client, count as i64).await;
@@ -111,11 +103,7 @@ async fn answers_health_alone(http: &Http) {
     assert_eq!(http.get("/health/live").await.status, 200);
     for path in ["cluster/nodes", "workflow-definitions", "/", "/workflows/resume/token"] {
         let answer = http.get(path).await;
-        assert_eq!(
-            (answer.status, &answer.body["code"]),
-            (421, &json!("no-api-here")),
-            "{path}"
-        );
+        answer.assert_refused(421, "no-api-here");
     }
     assert_eq!(http.post("events/x/trigger", &json!({})).await.status, 421);
 }
@@ -166,15 +154,13 @@ async fn schedule(http: &Http) {
         {"type": "Elsa.Timer", "id": "tick", "canStartWorkflow": true, "interval": literal("TimeSpan", "00:00:01")},
         {"type": "Elsa.WriteLine", "id": "say", "text": literal("String", "tick")}
     ]}});
-    http.post("workflow-definitions", &json!({"model": model, "publish": true}))
-        .await
-        .expect(200);
+    http.publish(&model).await;
 }
 
 /// Waits until a node has fired after all that were fired before.
 async fn fires(client: &Connection, name: &str) {
     let fired = "SELECT coalesce(max(fired), 0) FROM mainspring.schedule";
-    let before: i64 = client.query_one(fired, &[]).await.unwrap().get(0);
+    let before = client.count(fired).await;
     let by = "SELECT count(*) FROM mainspring.schedule WHERE fired > $1 AND last_node = $2";
     poll_until(TIMEOUT, "a node to fire", async || {
         let fired: i64 = client.query_one(by, &[&before, &name]).await.ok()?.get(0);
@@ -265,9 +251,7 @@ async fn an_external_scheduler_starts_each_occurrence_once() {
     .await;
     let line = json!({"typeName": "String", "expression": {"type": "Literal", "value": "reported"}});
     let model = json!({"definitionId": "daily-report", "root": {"type": "Elsa.WriteLine", "id": "say", "text": line}});
-    one.post("workflow-definitions", &json!({"model": model, "publish": true}))
-        .await
-        .expect(200);
+    one.publish(&model).await;
     // What the page calls, with the key that it gives.
     let call = lines("external-scheduler.md", "curl ").pop().unwrap();
     let path = call
@@ -293,19 +277,11 @@ async fn an_external_scheduler_starts_each_occurrence_once() {
     assert_ne!(started[0], started[1]);
     let client = database.connect().await;
     wait_until_finished(&client, 2).await;
-    let count: i64 = client
-        .query_one("SELECT count(*) FROM mainspring.instance", &[])
-        .await
-        .unwrap()
-        .get(0);
+    let count = client.rows("instance").await;
     assert_eq!(count, 2);
     // No node here has the role `scheduler`.
     schedule(one).await;
     let late = "SELECT count(*) FROM mainspring.schedule WHERE next_fire < now() - interval '2 seconds' AND fired = 0";
-    poll_until(TIMEOUT, "a schedule that no node fires", async || {
-        let late: i64 = client.query_one(late, &[]).await.ok()?.get(0);
-        (late == 1).then_some(())
-    })
-    .await;
+    wait_until("a schedule that no node fires", async || client.count(late).await == 1).await;
     assert_invariants(&database).await;
 }

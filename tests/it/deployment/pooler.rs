@@ -2,9 +2,8 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::time::Duration;
 
-use crate::support::{Child, Http, TIMEOUT, TestDatabase, poll_until};
+use crate::support::{Child, Http, TIMEOUT, TestDatabase, assert_wrong_server, poll_until};
 
 /// A pgbouncer of the test's own.
 struct Pooler {
@@ -68,16 +67,7 @@ impl Drop for Pooler {
 
 /// A node and a migration end at once, with the remedy.
 fn is_refused(pooler: &Pooler, why: &str) {
-    for command in [
-        &["serve", "--listen", "127.0.0.1:0", "--database-url", &pooler.url][..],
-        &["migrate", "--database-url", &pooler.url],
-    ] {
-        let mut child = Child::start(command, &[]);
-        let status = child.wait(Duration::from_secs(30));
-        let said = child.stderr().join("\n");
-        assert_eq!(status.code(), Some(2), "{said}");
-        assert!(said.contains("--direct-database-url") && said.contains(why), "{said}");
-    }
+    assert_wrong_server(&pooler.url, &["--direct-database-url", why]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -114,9 +104,8 @@ async fn a_pooler_is_recognized_by_its_sessions() {
     let client = database.connect().await;
     let name = database.name();
     client
-        .batch_execute(&format!("ALTER DATABASE {name} SET search_path = mainspring,pg_temp"))
-        .await
-        .unwrap();
+        .run(&format!("ALTER DATABASE {name} SET search_path = mainspring,pg_temp"))
+        .await;
     let settings = "ignore_startup_parameters = options";
     let pooler = Pooler::start(&database, settings).await;
     is_refused(&pooler, "run in two sessions");

@@ -8,10 +8,10 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::support::node::{
-    NAMES, Node, TAKEN_OVER, assert_each_exactly_once, assert_invariants, publish, send_event, start_three, start_walk,
-    wait_until_finished,
+    NAMES, Node, TAKEN_OVER, assert_each_exactly_once, assert_invariants, publish, start_three, wait_until_finished,
+    walk,
 };
-use crate::support::{Connection, Gate, Http, TIMEOUT, TestDatabase, poll_until};
+use crate::support::{Connection, Gate, Http, TIMEOUT, TestDatabase, wait_until};
 
 /// The interval of the balancer's health checks.
 const EVERY: Duration = Duration::from_millis(50);
@@ -165,7 +165,7 @@ async fn a_rolling_restart_fails_no_request_and_no_workflow() {
 
 /// Waits until a node has checked in after another one has joined.
 async fn heard(client: &Connection, first: &str, second: &str) {
-    poll_until(TIMEOUT, "the first node to check in again", async || {
+    wait_until("the first node to check in again", async || {
         let query = "SELECT n.last_seen > t.started_at + interval '1 s' FROM mainspring.node n, mainspring.node t
                      WHERE n.node_id = $1 AND t.node_id = $2";
         client
@@ -173,7 +173,6 @@ async fn heard(client: &Connection, first: &str, second: &str) {
             .await
             .unwrap()
             .get::<_, bool>(0)
-            .then_some(())
     })
     .await;
 }
@@ -193,9 +192,7 @@ async fn a_draining_node_still_serves_claims_nothing_and_releases_what_it_cannot
     let client = database.connect().await;
     let mut next = || Some(http.clone());
     for n in 0..10 {
-        let start = json!({"input": {"n": n}});
-        start_walk(n, &start, &mut next).await;
-        send_event(n, &mut next).await;
+        walk(n, &mut next).await;
     }
     gate.reached().await;
     let claimed = async || -> i64 {
@@ -203,42 +200,30 @@ async fn a_draining_node_still_serves_claims_nothing_and_releases_what_it_cannot
                      WHERE n.node_id = 'one'";
         client.query_one(query, &[]).await.unwrap().get(0)
     };
-    poll_until(TIMEOUT, "everything to be claimed", async || {
-        (claimed().await == 10).then_some(())
-    })
-    .await;
+    wait_until("everything to be claimed", async || claimed().await == 10).await;
     let two = Node::start(&database, "two");
     heard(&client, "one", "two").await;
     let asked = Instant::now();
     one.child.signal("TERM");
-    poll_until(TIMEOUT, "the node to be not ready", async || {
-        (http.get("/health/ready").await.status == 503).then_some(())
-    })
-    .await;
+    http.readiness_becomes(503).await;
     println!("not ready after {:?}", asked.elapsed());
     for n in 0..10 {
         let start = json!({"instanceId": format!("late{n}"), "input": {"n": 100 + n}});
         let answer = http.post("workflow-definitions/walk/dispatch", &start).await;
         assert_eq!(answer.header("connection"), "close");
         answer.expect(200);
-        http.post(&format!("events/go-{}/trigger", 100 + n), &json!({}))
-            .await
-            .expect(200);
+        http.trigger(&format!("go-{}", 100 + n), &json!({})).await;
         // Under an id that the node generates, it could begin at once; it would stall there, and be seen.
         let start = json!({"input": {"n": 200 + n}});
-        http.post("workflow-definitions/walk/dispatch", &start)
-            .await
-            .expect(200);
-        http.post(&format!("events/go-{}/trigger", 200 + n), &json!({}))
-            .await
-            .expect(200);
+        http.dispatch("walk", &start).await;
+        http.trigger(&format!("go-{}", 200 + n), &json!({})).await;
         assert!(claimed().await <= 10, "it claims more while it drains");
     }
     // It answers with the result of another node.
     let start = json!({"input": {"n": 300}});
-    http.post("workflow-definitions/walk/execute", &start).await.expect(200);
+    http.execute("walk", &start).await;
     assert!(claimed().await <= 10, "it claims what it executes while it drains");
-    http.post("events/go-300/trigger", &json!({})).await.expect(200);
+    http.trigger("go-300", &json!({})).await;
     assert!(
         asked.elapsed() < Duration::from_secs(6),
         "this machine is too slow for this test"
@@ -268,27 +253,16 @@ async fn the_last_node_with_workers_runs_new_work_until_it_stops() {
     heard(&client, "one", "api-node").await;
     let asked = Instant::now();
     one.child.signal("TERM");
-    poll_until(TIMEOUT, "the node to be not ready", async || {
-        (http.get("/health/ready").await.status == 503).then_some(())
-    })
-    .await;
+    http.readiness_becomes(503).await;
     let start = json!({"input": {"n": 0}});
-    let accepted = http
-        .post("workflow-definitions/walk/dispatch", &start)
-        .await
-        .expect(200);
+    let accepted = http.dispatch("walk", &start).await;
     let id = accepted["workflowInstanceId"].as_str().unwrap().to_owned();
     assert!(
         asked.elapsed() < Duration::from_secs(6),
         "this machine is too slow for this test"
     );
-    let path = format!("workflow-instances/{id}");
     let api_node = api_node.http.clone().unwrap();
-    poll_until(TIMEOUT, "the start to run", async || {
-        let instance = api_node.get(&path).await;
-        (instance.body["subStatus"] == "Suspended").then_some(())
-    })
-    .await;
+    api_node.instance_becomes(&id, "Suspended").await;
     let status = one.child.wait(TIMEOUT);
     assert!(status.success(), "{:?}", one.child.stderr());
     assert_invariants(&database).await;

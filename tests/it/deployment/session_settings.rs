@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::support::node::{assert_invariants, send_until_answered, start_three};
-use crate::support::{Child, TIMEOUT, TestDatabase, poll_until};
+use crate::support::{Child, TIMEOUT, TestDatabase, assert_wrong_server};
 
 /// Waits for one event.
 const WAITS: &str = r#"{"model": {"definitionId": "waits", "name": "Waits", "root": {"type": "Elsa.Event", "id": "word",
@@ -22,7 +22,7 @@ async fn no_event_misses_its_bookmark_under_a_foreign_default_isolation_level() 
     let database = TestDatabase::create().await;
     let name = database.name();
     let theirs = format!("ALTER DATABASE {name} SET default_transaction_isolation = 'repeatable read'");
-    database.connect_to_server().await.batch_execute(&theirs).await.unwrap();
+    database.connect_to_server().await.run(&theirs).await;
     let nodes = start_three(&database, &[]);
     let addresses: Arc<[_]> = nodes.iter().map(|node| node.http.clone().unwrap()).collect();
     let waits = serde_json::from_str(WAITS).unwrap();
@@ -45,17 +45,9 @@ async fn no_event_misses_its_bookmark_under_a_foreign_default_isolation_level() 
         lane.await.unwrap();
     }
     let client = database.connect().await;
-    poll_until(TIMEOUT, "all work to be done", async || {
-        let left = client
-            .query_one("SELECT count(*) FROM mainspring.work", &[])
-            .await
-            .unwrap();
-        (left.get::<_, i64>(0) == 0).then_some(())
-    })
-    .await;
+    client.wait_for_rows("work", 0).await;
     assert_invariants(&database).await;
-    let finished = "SELECT count(*) FROM mainspring.instance WHERE status = 1 AND sub_status = 3";
-    let finished: i64 = client.query_one(finished, &[]).await.unwrap().get(0);
+    let finished = client.rows("instance WHERE status = 1 AND sub_status = 3").await;
     assert_eq!(finished, COUNT as i64);
 }
 
@@ -68,18 +60,8 @@ async fn a_server_that_is_too_old_is_refused_by_name() {
         CREATE FUNCTION pg_catalog.current_setting(text) RETURNS text LANGUAGE sql STABLE AS $$
             SELECT CASE $1 WHEN 'server_version_num' THEN '130022' WHEN 'server_version' THEN '13.22'
                    ELSE pg_catalog.real_setting($1) END $$";
-    database.connect().await.batch_execute(claims).await.unwrap();
-    let url = database.url();
-    for command in [
-        &["serve", "--listen", "127.0.0.1:0", "--database-url", &url][..],
-        &["migrate", "--database-url", &url],
-    ] {
-        let mut child = Child::start(command, &[]);
-        let status = child.wait(TIMEOUT);
-        let said = child.stderr().join("\n");
-        assert_eq!(status.code(), Some(2), "{said}");
-        assert!(said.contains("PostgreSQL 13.22") && said.contains("14 to 18"), "{said}");
-    }
+    database.connect().await.run(claims).await;
+    assert_wrong_server(&database.url(), &["PostgreSQL 13.22", "14 to 18"]);
 }
 
 /// Settings that put data or the password at risk are warned of at startup, once.

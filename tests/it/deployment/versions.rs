@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::node::{Node, assert_invariants, publish, wait_until_finished};
-use crate::support::{Connection, Http, TIMEOUT, TestDatabase, poll_until};
+use crate::support::{Connection, Http, TIMEOUT, TestDatabase, poll_until, wait_until};
 
 /// An activity type that the older version lacks.
 const LACKING: &str = "Elsa.SetName";
@@ -29,9 +29,7 @@ fn definition() -> Value {
 }
 
 async fn publish_named(http: &Http) {
-    http.post("workflow-definitions", &json!({"model": definition(), "publish": true}))
-        .await
-        .expect(200);
+    http.publish(&definition()).await;
 }
 
 fn http(node: &Node) -> &Http {
@@ -39,19 +37,16 @@ fn http(node: &Node) -> &Http {
 }
 
 async fn dispatch(http: &Http, workflow: &str, n: usize) {
-    let path = format!("workflow-definitions/{workflow}/dispatch");
-    http.post(&path, &json!({"input": {"n": n}})).await.expect(200);
+    http.dispatch(workflow, &json!({"input": {"n": n}})).await;
 }
 
 async fn event(http: &Http, name: String) {
-    http.post(&format!("events/{name}/trigger"), &json!({}))
-        .await
-        .expect(200);
+    http.trigger(&name, &json!({})).await;
 }
 
 /// The activity types that each node publishes as lacking.
 async fn lacks(http: &Http, wanted: &[(&str, bool)]) {
-    poll_until(TIMEOUT, "the nodes to publish what they lack", async || {
+    wait_until("the nodes to publish what they lack", async || {
         let listed = http.get("cluster/nodes").await.expect(200);
         let said: Vec<(String, Value)> = listed["items"]
             .as_array()
@@ -59,11 +54,10 @@ async fn lacks(http: &Http, wanted: &[(&str, bool)]) {
             .iter()
             .map(|node| (node["nodeId"].as_str().unwrap().to_owned(), node["lacks"].clone()))
             .collect();
-        let as_wanted = wanted.iter().all(|(name, lacks)| {
+        wanted.iter().all(|(name, lacks)| {
             let types = if *lacks { json!([LACKING]) } else { json!([]) };
             said.contains(&((*name).to_owned(), types))
-        });
-        as_wanted.then_some(())
+        })
     })
     .await;
 }
@@ -73,14 +67,10 @@ fn wrote(node: &Node, beginning: &str) -> usize {
     lines.iter().filter(|line| line.starts_with(beginning)).count()
 }
 
-async fn count(client: &Connection, query: &str) -> i64 {
-    client.query_one(query, &[]).await.unwrap().get(0)
-}
-
 async fn nothing_faulted(database: &TestDatabase, client: &Connection) {
     let faulted = "SELECT (SELECT count(*) FROM mainspring.instance WHERE incident_count > 0 OR sub_status = 5)
                         + (SELECT count(*) FROM mainspring.dead_letter)";
-    assert_eq!(count(client, faulted).await, 0);
+    assert_eq!(client.count(faulted).await, 0);
     assert_invariants(database).await;
 }
 
@@ -93,10 +83,7 @@ async fn what_a_node_cannot_run_it_leaves_to_one_that_can() {
     let refused = http(&old)
         .post("workflow-definitions", &json!({"model": definition(), "publish": true}))
         .await;
-    assert_eq!(
-        (refused.status, &refused.body["code"]),
-        (400, &json!("invalid-definition"))
-    );
+    refused.assert_refused(400, "invalid-definition");
     publish_named(http(&new)).await;
     publish(http(&old)).await;
     lacks(http(&third), &[("new", false), ("old", true), ("third", true)]).await;
@@ -108,10 +95,7 @@ async fn what_a_node_cannot_run_it_leaves_to_one_that_can() {
             dispatch(client, "named", n).await;
         } else {
             // The caller waits for the node that runs it.
-            let answer = client
-                .post("workflow-definitions/named/execute", &json!({"input": {"n": n}}))
-                .await
-                .expect(200);
+            let answer = client.execute("named", &json!({"input": {"n": n}})).await;
             assert_eq!(answer["workflowState"]["subStatus"], "Suspended", "{answer}");
         }
         dispatch(client, "walk", n).await;
@@ -121,10 +105,7 @@ async fn what_a_node_cannot_run_it_leaves_to_one_that_can() {
         event(clients[(n + 1) % 3], format!("go-{n}")).await;
     }
     wait_until_finished(&client, 2 * runs as i64).await;
-    poll_until(TIMEOUT, "all messages to be logged", async || {
-        (wrote(&new, "named ") >= 2 * runs).then_some(())
-    })
-    .await;
+    wait_until("all messages to be logged", async || wrote(&new, "named ") >= 2 * runs).await;
     assert_eq!(
         (wrote(&new, "named "), wrote(&old, "named "), wrote(&third, "named ")),
         (2 * runs, 0, 0)
@@ -145,11 +126,7 @@ async fn what_no_node_can_run_waits_is_reported_and_blocks_no_node() {
     for n in 0..4 {
         dispatch(http(&old), "named", n).await;
     }
-    poll_until(TIMEOUT, "them to wait", async || {
-        let waiting = "SELECT count(*) FROM mainspring.bookmark";
-        (count(&client, waiting).await == 4).then_some(())
-    })
-    .await;
+    client.wait_for_rows("bookmark", 4).await;
     new.child.signal("KILL");
     for n in 4..8 {
         dispatch(http(&old), "named", n).await;
@@ -176,29 +153,22 @@ async fn what_no_node_can_run_waits_is_reported_and_blocks_no_node() {
     .await;
     assert!(!queue.iter().any(|item| item["state"] == "ready"), "{queue:?}");
     client
-        .batch_execute("UPDATE mainspring.cluster_job SET next_run_at = now() WHERE name = 'report-unrunnable'")
-        .await
-        .unwrap();
-    poll_until(TIMEOUT, "the log to name it", async || {
-        let said = old.child.stderr().join("\n");
-        said.contains("no node knows all activities of a workflow")
-            .then_some(())
-    })
-    .await;
+        .run("UPDATE mainspring.cluster_job SET next_run_at = now() WHERE name = 'report-unrunnable'")
+        .await;
+    old.child
+        .wait_for_log("no node knows all activities of a workflow")
+        .await;
     // It does not poll again and again for what it cannot run.
     let looks = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()";
-    let before = count(&client, looks).await;
+    let before = client.count(looks).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
-    let transactions = count(&client, looks).await - before;
+    let transactions = client.count(looks).await - before;
     println!("{transactions} transactions in two idle seconds");
     assert!(transactions < 400, "{transactions} transactions in two idle seconds");
     let again = Node::start_with(&database, "again", &NEW, "");
     wait_until_finished(&client, 28).await;
     let named = || wrote(&new, "named ") + wrote(&again, "named ");
-    poll_until(TIMEOUT, "all messages to be logged", async || {
-        (named() >= 16).then_some(())
-    })
-    .await;
+    wait_until("all messages to be logged", async || named() >= 16).await;
     assert_eq!((wrote(&old, "named "), named()), (0, 16));
     nothing_faulted(&database, &client).await;
 }
@@ -216,25 +186,23 @@ async fn a_node_that_does_not_know_yet_claims_it_and_releases_it_unharmed() {
     assert!(new.child.wait(TIMEOUT).success());
     // As after a publish by a program of before there was such a column.
     client
-        .batch_execute("UPDATE mainspring.definition SET activity_types = NULL")
-        .await
-        .unwrap();
+        .run("UPDATE mainspring.definition SET activity_types = NULL")
+        .await;
     let old = Node::start_with(&database, "old", &OLD, "");
-    poll_until(TIMEOUT, "the node to find out", async || {
-        let said = old.child.stderr().join("\n");
-        said.contains("the instance is left to other nodes").then_some(())
-    })
-    .await;
+    old.child.wait_for_log("the instance is left to other nodes").await;
     lacks(http(&old), &[("old", true)]).await;
-    let harmed = "SELECT count(*) FROM mainspring.work WHERE failures > 0 OR crashes > 0";
-    assert_eq!(count(&client, harmed).await, 0);
+    assert_eq!(client.rows("work WHERE failures > 0 OR crashes > 0").await, 0);
     let _again = Node::start_with(&database, "again", &NEW, "");
     for n in 0..3 {
         event(http(&old), format!("named-{n}")).await;
     }
     wait_until_finished(&client, 3).await;
-    let surveyed = "SELECT count(*) FROM mainspring.definition WHERE 'Elsa.SetName' = ANY (activity_types)";
-    assert_eq!(count(&client, surveyed).await, 1);
+    assert_eq!(
+        client
+            .rows("definition WHERE 'Elsa.SetName' = ANY (activity_types)")
+            .await,
+        1
+    );
     nothing_faulted(&database, &client).await;
 }
 

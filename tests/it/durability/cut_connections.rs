@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::failpoints::CALL;
 use crate::support::node::{Node, assert_invariants};
-use crate::support::{Answer, Connection, Http, TIMEOUT, TestDatabase, long, poll_until};
+use crate::support::{Answer, Connection, Http, TIMEOUT, TestDatabase, long, wait_until};
 
 /// The steps of them that `scripts/test` alone tries.
 const FEW: [&str; 5] = [
@@ -61,10 +61,6 @@ impl Case {
         http.send(Method::POST, &path, &[], Some(&body)).await.unwrap()
     }
 
-    async fn count(&self, sql: &str) -> i64 {
-        self.client.query_one(sql, &[]).await.unwrap().get(0)
-    }
-
     /// Whether all that it was to do is done, and done once.
     async fn is_done(&self) -> bool {
         let name = &self.name;
@@ -75,20 +71,16 @@ impl Case {
                 let new = format!(
                     "SELECT count(*) FROM mainspring.instance WHERE correlation_id = 'new-{name}' AND sub_status = 2"
                 );
-                self.count(&new).await == 1
+                self.client.count(&new).await == 1
             }
-            "resume" | "event" => self.count(&of(3)).await == 1,
-            "cancel" | "bulk-cancel" => self.count(&of(4)).await == 1,
-            _ => {
-                self.count(&format!("SELECT count(*) FROM mainspring.instance WHERE id = '{name}'"))
-                    .await
-                    == 0
-            }
+            "resume" | "event" => self.client.count(&of(3)).await == 1,
+            "cancel" | "bulk-cancel" => self.client.count(&of(4)).await == 1,
+            _ => self.client.rows(&format!("instance WHERE id = '{name}'")).await == 0,
         }
     }
 
     async fn is_at_rest(&self) -> bool {
-        self.count("SELECT count(*) FROM mainspring.work").await == 0
+        self.client.rows("work").await == 0
     }
 }
 
@@ -106,15 +98,12 @@ async fn a_connection_cut_at_any_step_leaves_every_answer_true() {
         for (point, call) in points.iter().flat_map(|point| CALLS.map(|call| (point, call))) {
             let name = format!("{call}-{point}");
             let start = json!({"instanceId": name, "correlationId": name});
-            http.post("workflow-definitions/w/dispatch", &start).await.expect(200);
+            http.dispatch("w", &start).await;
         }
         let client = database.connect().await;
-        let waiting = "SELECT count(*) FROM mainspring.instance WHERE sub_status = 2";
-        poll_until(TIMEOUT, "all to wait", async || {
-            let row = client.query_one(waiting, &[]).await.unwrap();
-            (row.get::<_, i64>(0) == (points.len() * CALLS.len()) as i64).then_some(())
-        })
-        .await;
+        client
+            .wait_for_rows("instance WHERE sub_status = 2", (points.len() * CALLS.len()) as i64)
+            .await;
         node.child.signal("TERM");
         node.child.wait(TIMEOUT);
     }
@@ -144,12 +133,12 @@ async fn a_connection_cut_at_any_step_leaves_every_answer_true() {
                 _ => complaints.push(told.clone()),
             }
             let what = format!("{told} to be settled");
-            poll_until(TIMEOUT, &what, async || {
+            wait_until(&what, async || {
                 // What is unknown may be done or not.
-                (case.is_at_rest().await && (is_unknown || case.is_done().await)).then_some(())
+                case.is_at_rest().await && (is_unknown || case.is_done().await)
             })
             .await;
-            if node.child.stderr().iter().any(|line| line.contains(ORPHANED_CLAIM)) {
+            if node.child.logs(ORPHANED_CLAIM) {
                 complaints.push(format!("{told}: {ORPHANED_CLAIM}"));
             }
         }
@@ -158,6 +147,6 @@ async fn a_connection_cut_at_any_step_leaves_every_answer_true() {
     let client = database.connect().await;
     let twice = "SELECT count(*) FROM (SELECT instance_id, activity_id FROM mainspring.journal
                  WHERE event_name = 'Completed' GROUP BY 1, 2 HAVING count(*) > 1) t";
-    assert_eq!(client.query_one(twice, &[]).await.unwrap().get::<_, i64>(0), 0);
+    assert_eq!(client.count(twice).await, 0);
     assert_eq!(complaints, [""; 0]);
 }

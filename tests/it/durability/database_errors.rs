@@ -6,11 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use mainspring::Engine;
 use mainspring::activity::{Activity, ActivityContext, Descriptor, Fault, Step};
 use mainspring::definition::WorkflowDefinition;
-use mainspring::runtime::ResumeRequest;
 use serde_json::{Value, json};
 
-use crate::support::engine::{TestEngine, event, start, waits_for};
-use crate::support::{TIMEOUT, TestDatabase, poll_until};
+use crate::support::engine::{TestEngine, event, resume_of, start, waits_for};
+use crate::support::{TIMEOUT, TestDatabase, poll_until, wait_until};
 
 /// Counts its executions.
 struct Counts(Arc<AtomicUsize>);
@@ -48,7 +47,7 @@ impl Limited {
              GRANT ALL ON ALL SEQUENCES IN SCHEMA mainspring TO {role};
              GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA mainspring TO {role}"
         );
-        client.batch_execute(&grants).await.unwrap();
+        client.run(&grants).await;
         let effects = Arc::<AtomicUsize>::default();
         let url = format!("{}?options=-c%20role%3D{role}", database.url());
         let engine = Engine::builder(url)
@@ -67,12 +66,11 @@ impl Limited {
 
     async fn execute(&self, sql: &str) {
         let sql = sql.replace("$role", &self.role);
-        self.test.database.connect().await.batch_execute(&sql).await.unwrap();
+        self.test.database.connect().await.run(&sql).await;
     }
 
-    async fn count(&self, sql: &str) -> i64 {
-        let client = self.test.database.connect().await;
-        client.query_one(sql, &[]).await.unwrap().get(0)
+    async fn rows(&self, of: &str) -> i64 {
+        self.test.database.connect().await.rows(of).await
     }
 
     fn effects(&self) -> usize {
@@ -107,18 +105,17 @@ async fn a_revoked_privilege_fails_no_start() {
     assert!(reason.contains("42501"), "{reason}");
     assert!(!engine.readiness().ready());
     // What ran first was released.
-    poll_until(TIMEOUT, "what ran to be released", async || {
-        let back = "SELECT count(*) FROM mainspring.work WHERE claim_no > 0 AND claimed_by IS NULL";
-        (limited.count(back).await > 0).then_some(())
+    wait_until("what ran to be released", async || {
+        limited.rows("work WHERE claim_no > 0 AND claimed_by IS NULL").await > 0
     })
     .await;
-    let blamed = "SELECT count(*) FROM mainspring.work WHERE failures > 0 OR crashes > 0";
-    assert_eq!(limited.count(blamed).await, 0, "failures were counted");
-    assert_eq!(limited.count("SELECT count(*) FROM mainspring.dead_letter").await, 0);
     assert_eq!(
-        limited.count("SELECT count(*) FROM mainspring.work").await,
-        STARTS as i64
+        limited.rows("work WHERE failures > 0 OR crashes > 0").await,
+        0,
+        "failures were counted"
     );
+    assert_eq!(limited.rows("dead_letter").await, 0);
+    assert_eq!(limited.rows("work").await, STARTS as i64);
     let effects = limited.effects();
     assert!(effects <= STARTS * 2, "{effects} effects of {STARTS} starts");
     limited
@@ -127,10 +124,7 @@ async fn a_revoked_privilege_fails_no_start() {
     for id in &ids {
         limited.test.finishes(id).await;
     }
-    poll_until(TIMEOUT, "the node to be ready again", async || {
-        engine.readiness().ready().then_some(())
-    })
-    .await;
+    wait_until("the node to be ready again", async || engine.readiness().ready()).await;
     let effects = limited.effects();
     assert!(effects <= STARTS * 3, "{effects} effects of {STARTS} starts");
     limited.assert_clean_end().await;
@@ -141,10 +135,7 @@ async fn an_instruction_that_cannot_be_accepted_is_unavailable_and_never_interna
     let limited = Limited::new().await;
     let engine = &limited.test.engine;
     let id = engine.execute(start("waiter")).await.unwrap().instance_id;
-    let bookmark = || ResumeRequest {
-        instance_id: id.clone(),
-        ..ResumeRequest::default()
-    };
+    let bookmark = || resume_of(&id);
     limited
         .execute(
             "REVOKE INSERT ON mainspring.work, mainspring.idempotency_key, mainspring.definition, mainspring.inbox FROM $role",

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support::node::{NAMES, load, wait_until_finished};
+use crate::support::node::{incarnations, load, wait_until_finished};
 use crate::support::three_nodes::ThreeNodes;
-use crate::support::{Server, Stop, TIMEOUT, TestDatabase, long, poll_until};
+use crate::support::{Server, Stop, TestDatabase, long, wait_until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_that_restarts_and_crashes_under_load_loses_nothing_and_counts_no_failure() {
@@ -24,9 +24,12 @@ async fn a_database_that_restarts_and_crashes_under_load_loses_nothing_and_count
             server.restart(how);
             three.client = three.database.connect().await;
             let restarted = began.elapsed();
-            let registered = "SELECT count(*) FROM mainspring.node WHERE last_seen > now() - interval '500 ms'";
-            poll_until(TIMEOUT, "all nodes to be back", async || {
-                (three.count(registered).await == 3).then_some(())
+            wait_until("all nodes to be back", async || {
+                three
+                    .client
+                    .rows("node WHERE last_seen > now() - interval '500 ms'")
+                    .await
+                    == 3
             })
             .await;
             println!(
@@ -42,7 +45,7 @@ async fn a_database_that_restarts_and_crashes_under_load_loses_nothing_and_count
     let blamed = "SELECT (SELECT count(*) FROM mainspring.dead_letter)
                        + (SELECT coalesce(sum(crashes), 0) FROM mainspring.work)
                        + (SELECT coalesce(sum(crashes), 0) FROM mainspring.timer)";
-    assert_eq!(three.count(blamed).await, 0);
+    assert_eq!(three.client.count(blamed).await, 0);
     for node in &mut three.nodes {
         assert!(!node.child.has_ended(), "{} has ended", node.name);
     }
@@ -56,29 +59,21 @@ async fn no_node_expires_when_every_process_of_the_database_stalls() {
     let url = database.url();
     // With default settings.
     let three = ThreeNodes::start_at(database, [&url, &url, &url], [""; 3], &[]).await;
-    let mut before = Vec::new();
-    for name in NAMES {
-        before.push(three.incarnation(name).await);
-    }
+    let before = incarnations(&three.client).await;
     three.load(30).await;
     server.signal("STOP");
     // Longer than the tolerance: how long it takes is the point of it.
     tokio::time::sleep(Duration::from_millis(6_500)).await;
     server.signal("CONT");
     // All nodes check in for longer than the tolerance.
-    let heard = "SELECT count(*) FROM mainspring.node WHERE last_seen > now() - interval '2 s'";
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(6) {
-        poll_until(TIMEOUT, "all nodes to check in", async || {
-            (three.count(heard).await == 3).then_some(())
-        })
-        .await;
+        three
+            .client
+            .wait_for_rows("node WHERE last_seen > now() - interval '2 s'", 3)
+            .await;
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    let mut after = Vec::new();
-    for name in NAMES {
-        after.push(three.incarnation(name).await);
-    }
-    assert_eq!(before, after);
+    assert_eq!(incarnations(&three.client).await, before);
     three.assert_clean_end(30).await;
 }

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::support::node::{Node, assert_invariants};
-use crate::support::{Answer, Connection, Http, TIMEOUT, TestDatabase, poll_until};
+use crate::support::{Answer, Connection, Http, TestDatabase};
+
+const DENIED: &str = "permission denied for table burst_record";
 
 /// Inserts dead-lettered starts of a workflow, with instance ids of a range of numbers.
 async fn given_up(client: &Connection, workflow: &str, (first, last): (i32, i32), reason: &str, failures: i32) {
@@ -22,9 +24,7 @@ async fn given_up(client: &Connection, workflow: &str, (first, last): (i32, i32)
 
 async fn publish(http: &Http, id: &str, root: Value, options: Value) {
     let model = json!({"definitionId": id, "root": root, "options": options});
-    http.post("workflow-definitions", &json!({"model": model, "publish": true}))
-        .await
-        .expect(200);
+    http.publish(&model).await;
 }
 
 async fn replay(http: &Http, body: Value) -> Value {
@@ -42,11 +42,7 @@ async fn dead_letters(http: &Http, query: &str) -> u64 {
 }
 
 async fn finished(client: &Connection, count: i64) {
-    poll_until(TIMEOUT, "the replayed to finish", async || {
-        let query = "SELECT count(*) FROM mainspring.instance WHERE status = 1";
-        (client.query_one(query, &[]).await.unwrap().get::<_, i64>(0) == count).then_some(())
-    })
-    .await;
+    client.wait_for_rows("instance WHERE status = 1", count).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -66,31 +62,10 @@ async fn dead_letters_are_replayed_by_filter_in_bounded_pages_and_each_once() {
         json!({"activationStrategyType": "SingletonStrategy"}),
     )
     .await;
-    given_up(
-        &client,
-        "hello",
-        (1, 300),
-        "permission denied for table burst_record",
-        20,
-    )
-    .await;
+    given_up(&client, "hello", (1, 300), DENIED, 20).await;
     given_up(&client, "hello", (301, 303), "three processes died", 0).await;
-    given_up(
-        &client,
-        "other",
-        (401, 405),
-        "permission denied for table burst_record",
-        20,
-    )
-    .await;
-    given_up(
-        &client,
-        "single",
-        (501, 503),
-        "permission denied for table burst_record",
-        20,
-    )
-    .await;
+    given_up(&client, "other", (401, 405), DENIED, 20).await;
+    given_up(&client, "single", (501, 503), DENIED, 20).await;
 
     // The list takes the same filter.
     assert_eq!(dead_letters(http, "").await, 311);
@@ -147,8 +122,7 @@ async fn dead_letters_are_replayed_by_filter_in_bounded_pages_and_each_once() {
     let by_itself = u64::from(single.status == 200);
     assert_eq!(counts(&a).0 + counts(&b).0 + by_itself, 5, "{a} {b} {}", single.body);
     finished(&client, 305).await;
-    let rows = "SELECT count(*) FROM mainspring.instance WHERE definition_id = 'other'";
-    assert_eq!(client.query_one(rows, &[]).await.unwrap().get::<_, i64>(0), 5);
+    assert_eq!(client.rows("instance WHERE definition_id = 'other'").await, 5);
     assert_invariants(&database).await;
 }
 
@@ -161,10 +135,7 @@ async fn a_bulk_replay_republishes_stimuli_and_discards_what_no_instance_needs()
     let http = node.http.as_ref().unwrap();
     let waits = json!({"type": "Elsa.Event", "id": "event", "eventName": "Go"});
     publish(http, "waits", waits, json!({})).await;
-    let ran = http
-        .post("workflow-definitions/waits/execute", &json!({}))
-        .await
-        .expect(200);
+    let ran = http.execute("waits", &json!({})).await;
     let id = ran["workflowState"]["id"].as_str().unwrap().to_owned();
     // An event that expired before its instance came to wait, and a resume of an instance that is gone.
     let event = "INSERT INTO mainspring.dead_letter (tenant_id, instance_id, kind, reason, inbox_id, hash, name, body, failures,

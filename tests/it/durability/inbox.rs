@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::support::node::{Node, assert_invariants, wait_until_finished};
-use crate::support::{Connection, Http, TIMEOUT, TestDatabase, poll_until};
+use crate::support::single_node::literal;
+use crate::support::{Connection, Http, TIMEOUT, TestDatabase, assert_fields, poll_until};
 
 const SETTINGS: [&str; 2] = ["--check-in", "200ms"];
 
@@ -21,26 +22,17 @@ fn definition() -> Value {
     ]}})
 }
 
-fn literal(value: &str) -> Value {
-    json!({"typeName": "String", "expression": {"type": "Literal", "value": value}})
-}
-
 async fn event(http: &Http, name: &str, body: Value) {
-    http.post(&format!("events/{name}/trigger"), &body).await.expect(200);
+    http.trigger(name, &body).await;
 }
 
 async fn start(http: &Http, id: &str) {
     let body = json!({"instanceId": id});
-    http.post("workflow-definitions/both/dispatch", &body).await.expect(200);
+    http.dispatch("both", &body).await;
 }
 
 async fn wait(client: &Connection, count: i64) {
-    poll_until(TIMEOUT, "instances to wait", async || {
-        let query = "SELECT count(*) FROM mainspring.bookmark";
-        let waiting: i64 = client.query_one(query, &[]).await.ok()?.get(0);
-        (waiting == count).then_some(())
-    })
-    .await;
+    client.wait_for_rows("bookmark", count).await;
 }
 
 async fn dead_letters(http: &Http, count: usize) -> Vec<Value> {
@@ -54,12 +46,11 @@ async fn dead_letters(http: &Http, count: usize) -> Vec<Value> {
 
 async fn expire(client: &Connection) {
     client
-        .batch_execute(
+        .run(
             "UPDATE mainspring.inbox SET expires_at = now();
              UPDATE mainspring.cluster_job SET next_run_at = now() WHERE name = 'purge-expired'",
         )
-        .await
-        .unwrap();
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -71,9 +62,7 @@ async fn an_event_matches_an_instance_correlated_later_and_expired_events_are_li
         Node::start_with(&database, "two", &SETTINGS, ""),
     );
     let (one, two) = (one.http.as_ref().unwrap(), two.http.as_ref().unwrap());
-    one.post("workflow-definitions", &json!({"model": definition(), "publish": true}))
-        .await
-        .expect(200);
+    one.publish(&definition()).await;
     // The event is kept, the instance waits, and gets the correlation id of the event.
     event(two, "later", json!({"correlationId": "order"})).await;
     start(one, "i").await;
@@ -89,10 +78,7 @@ async fn an_event_matches_an_instance_correlated_later_and_expired_events_are_li
     expire(&client).await;
     let found = dead_letters(two, 4).await;
     for dead_letter in &found {
-        assert_eq!(
-            (&dead_letter["kind"], &dead_letter["cause"]),
-            (&json!("stimulus"), &json!("expired"))
-        );
+        assert_fields!(dead_letter, {"kind": "stimulus", "cause": "expired"});
         assert_eq!(dead_letter["activityTypeName"], "Elsa.Event");
         assert!(
             dead_letter["acceptedAt"].is_string() && dead_letter["lastError"].is_null(),
@@ -110,18 +96,12 @@ async fn an_event_matches_an_instance_correlated_later_and_expired_events_are_li
         .get(&format!("bookmark-queue/dead-letters/{activity}"))
         .await
         .expect(200);
-    assert_eq!(
-        (&elsas["activityInstanceId"], &elsas["workflowInstanceId"]),
-        (&json!("e"), &Value::Null)
-    );
+    assert_fields!(elsas, {"activityInstanceId": "e", "workflowInstanceId": null});
 
     // Replayed, it is kept again until an instance waits.
     let replay = |id: &str| format!("cluster/dead-letters/{id}/replay");
     let replayed = one.post(&replay(&order), &json!({})).await.expect(200);
-    assert_eq!(
-        (&replayed["replayed"], &replayed["queueItemId"]),
-        (&json!(true), &Value::Null)
-    );
+    assert_fields!(replayed, {"replayed": true, "queueItemId": null});
     assert_eq!(two.post(&replay(&order), &json!({})).await.status, 404);
     start(two, "j").await;
     wait(&client, 2).await;
@@ -129,14 +109,7 @@ async fn an_event_matches_an_instance_correlated_later_and_expired_events_are_li
     wait_until_finished(&client, 2).await;
     // Its instance has ended: it is not needed.
     let unneeded = two.post(&replay(&instance), &json!({})).await.expect(200);
-    assert_eq!(
-        (
-            &unneeded["replayed"],
-            &unneeded["reason"],
-            &unneeded["workflowInstanceId"]
-        ),
-        (&json!(false), &json!("NotNeeded"), &json!("i"))
-    );
+    assert_fields!(unneeded, {"replayed": false, "reason": "NotNeeded", "workflowInstanceId": "i"});
     for id in [never, activity] {
         one.delete(&format!("cluster/dead-letters/{id}")).await.expect(204);
     }

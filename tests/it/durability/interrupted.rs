@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::failpoints::{AFTER_A_FAILURE, DELETE, STRATEGY};
 use crate::support::node::{Node, assert_invariants};
-use crate::support::{Gate, Http, TIMEOUT, TestDatabase, poll_until};
+use crate::support::{Gate, Http, TIMEOUT, TestDatabase, poll_until, wait_until};
 
 /// SIGABRT, by which a failpoint ends a process.
 const ABORTED: i32 = 6;
@@ -20,10 +20,7 @@ fn waits(strategy: &str) -> Value {
 }
 
 async fn start(http: &Http) -> String {
-    let answer = http
-        .post("workflow-definitions/waits/dispatch", &json!({}))
-        .await
-        .expect(200);
+    let answer = http.dispatch("waits", &json!({})).await;
     answer["workflowInstanceId"].as_str().unwrap().to_owned()
 }
 
@@ -46,10 +43,7 @@ async fn a_delete_whose_node_dies_is_completed_by_the_next_delete() {
     for point in DELETE {
         let id = start(&http).await;
         let path = format!("workflow-instances/{id}");
-        poll_until(TIMEOUT, "the instance to wait", async || {
-            (http.get(&path).await.body["subStatus"] == "Suspended").then_some(())
-        })
-        .await;
+        http.instance_becomes(&id, "Suspended").await;
         let mut target = Node::start_armed(&database, "target", &format!("{point}=abort")).await;
         kills_its_node(&mut target, Method::DELETE, &path, None).await;
         // Whatever the dead one still held, others come by in the end.
@@ -77,12 +71,12 @@ async fn kills_during_a_change_of_strategy(point: &str) {
     if point == "activation.waits" {
         // A writer that the publisher waits for.
         let writes = "BEGIN; LOCK TABLE mainspring.work IN ROW EXCLUSIVE MODE";
-        writer.batch_execute(writes).await.unwrap();
+        writer.run(writes).await;
     }
     let mut target = Node::start_armed(&database, "target", &format!("{point}=abort")).await;
     let singleton = waits("SingletonStrategy");
     kills_its_node(&mut target, Method::POST, "workflow-definitions", Some(&singleton)).await;
-    writer.batch_execute("ROLLBACK").await.unwrap();
+    writer.run("ROLLBACK").await;
     let dispatch = async || http.post("workflow-definitions/waits/dispatch", &json!({})).await;
     let refused = poll_until(TIMEOUT * 2, "starts to be decided again", async || {
         let answer = dispatch().await;
@@ -109,9 +103,7 @@ async fn a_node_that_dies_while_it_handles_a_failure_has_run_nothing_twice() {
     let api_node = Node::start_with(&database, "api-node", &["--check-in", "200ms", "--workers", "0"], "");
     let http = api_node.http.clone().unwrap();
     let model = json!({"definitionId": "says", "root": {"type": "Elsa.WriteLine", "id": "say", "text": "here"}});
-    http.post("workflow-definitions", &json!({"model": model, "publish": true}))
-        .await
-        .expect(200);
+    http.publish(&model).await;
     for point in AFTER_A_FAILURE {
         let answer = http.post("workflow-definitions/says/dispatch", &json!({})).await;
         let id = answer.expect(200)["workflowInstanceId"].as_str().unwrap().to_owned();
@@ -131,11 +123,7 @@ async fn a_node_that_dies_while_it_handles_a_failure_has_run_nothing_twice() {
         let died = target.child.wait(TIMEOUT);
         assert_eq!(died.signal(), Some(ABORTED), "{point} was not reached");
         let _again = Node::start(&database, "target");
-        poll_until(TIMEOUT, point, async || {
-            let instance = http.get(&format!("workflow-instances/{id}")).await;
-            (instance.body["subStatus"] == "Finished").then_some(())
-        })
-        .await;
+        http.instance_becomes(&id, "Finished").await;
         let journal = http.get(&format!("workflow-instances/{id}/journal")).await.expect(200);
         let ended = |entry: &&Value| entry["activityId"] == "say" && entry["eventName"] == "Completed";
         assert_eq!(
@@ -152,12 +140,10 @@ async fn a_dead_letter_whose_replay_kills_its_node_is_kept() {
     let database = TestDatabase::create().await;
     let survivor = Node::start(&database, "survivor");
     let http = survivor.http.clone().unwrap();
-    http.post("events/late/trigger", &json!({"correlationId": "nobody"}))
-        .await
-        .expect(200);
+    http.trigger("late", &json!({"correlationId": "nobody"})).await;
     let expire = "UPDATE mainspring.inbox SET expires_at = now();
                   UPDATE mainspring.cluster_job SET next_run_at = now() WHERE name = 'purge-expired'";
-    database.connect().await.batch_execute(expire).await.unwrap();
+    database.connect().await.run(expire).await;
     let dead_letters = async || http.get("cluster/dead-letters").await.expect(200)["items"].clone();
     let dead_letter = poll_until(TIMEOUT, "the event to be dead-lettered", async || {
         dead_letters().await[0]["id"].as_str().map(str::to_owned)
@@ -184,9 +170,7 @@ async fn a_schedule_whose_node_dies_during_recomputation_is_recomputed_by_the_ne
     let model = json!({"definitionId": "daily", "root": {"type": "Elsa.Cron", "id": "nine", "canStartWorkflow": true,
         "cronExpression": {"typeName": "String", "expression": {"type": "Literal", "value": "0 9 * * *"}}}});
     let http = first.http.clone().unwrap();
-    http.post("workflow-definitions", &json!({"model": model, "publish": true}))
-        .await
-        .expect(200);
+    http.publish(&model).await;
     let client = database.connect().await;
     let older = "UPDATE mainspring.schedule SET tz_version = '1999a'";
     assert_eq!(client.execute(older, &[]).await.unwrap(), 1);
@@ -198,9 +182,6 @@ async fn a_schedule_whose_node_dies_during_recomputation_is_recomputed_by_the_ne
     target.child.wait(TIMEOUT);
     assert_eq!(stale().await, 1);
     let _next = Node::start(&database, "target");
-    poll_until(TIMEOUT, "the schedule to be computed again", async || {
-        (stale().await == 0).then_some(())
-    })
-    .await;
+    wait_until("the schedule to be computed again", async || stale().await == 0).await;
     assert_invariants(&database).await;
 }

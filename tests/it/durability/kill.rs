@@ -15,11 +15,8 @@ use crate::support::failpoints::{self, CALL, POLL, PUBLISH, REGISTRATION, REMOVA
 use crate::support::node::{
     Node, assert_each_exactly_once, definition, publish, send_until_answered, wait_until_finished,
 };
-use crate::support::schedule_load::REPLAY;
-use crate::support::{Http, TIMEOUT, TestDatabase, long};
-
-/// The nodes as clients see them: none while a node is dead.
-type Clients = Arc<Mutex<Vec<Option<Http>>>>;
+use crate::support::schedule_load::{Clients, REPLAY, in_turn};
+use crate::support::{TIMEOUT, TestDatabase, long};
 
 /// Work that goes on while nodes are killed.
 struct Load {
@@ -34,13 +31,7 @@ fn load(addresses: &Clients, count: usize) -> Load {
     const LANES: usize = 10;
     let enough = Arc::new(AtomicBool::new(false));
     let lane = |lane: usize| {
-        let (addresses, enough) = (Arc::clone(addresses), Arc::clone(&enough));
-        let mut turn = lane;
-        let mut next = move || {
-            turn += 1;
-            let addresses = addresses.lock().unwrap();
-            addresses.get(turn % addresses.len()).cloned().flatten()
-        };
+        let (mut next, enough) = (in_turn(addresses, lane), Arc::clone(&enough));
         async move {
             let mut done = 0;
             for n in (lane..).step_by(LANES) {
@@ -150,7 +141,7 @@ impl TwoNodes {
         }
         let client = self.database.connect().await;
         // A row whose bursts were killed at a failpoint three times is a dead letter: kept, not lost.
-        client.batch_execute("SET search_path = mainspring").await.unwrap();
+        client.run("SET search_path = mainspring").await;
         let dead_letters = client.query("SELECT id FROM dead_letter", &[]).await.unwrap();
         for dead_letter in &dead_letters {
             let id: i64 = dead_letter.get(0);

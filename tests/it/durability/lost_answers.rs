@@ -15,9 +15,7 @@ const ORPHANED_CLAIM: &str = "a claim was orphaned";
 
 async fn publish(http: &Http) {
     let model = json!({"definitionId": "says", "root": {"type": "Elsa.WriteLine", "id": "say", "text": "here"}});
-    http.post("workflow-definitions", &json!({"model": model, "publish": true}))
-        .await
-        .expect(200);
+    http.publish(&model).await;
 }
 
 fn executes(http: &Http) -> JoinHandle<Answer> {
@@ -34,14 +32,6 @@ async fn accepted(admin: &Connection) -> String {
     .await
 }
 
-async fn finishes(http: &Http, id: &str) {
-    let path = format!("workflow-instances/{id}");
-    poll_until(TIMEOUT, "the instance to finish", async || {
-        (http.get(&path).await.body["subStatus"] == "Finished").then_some(())
-    })
-    .await;
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_start_lost_in_a_server_crash_is_unknown_and_not_repeated() {
     let server = Server::start().await;
@@ -49,12 +39,9 @@ async fn a_start_lost_in_a_server_crash_is_unknown_and_not_repeated() {
     // Nothing but a commit that is flushed writes its log.
     let idles = database.connect().await;
     for setting in ["wal_writer_delay = '10s'", "autovacuum = off"] {
-        idles
-            .batch_execute(&format!("ALTER SYSTEM SET {setting}"))
-            .await
-            .unwrap();
+        idles.run(&format!("ALTER SYSTEM SET {setting}")).await;
     }
-    idles.batch_execute("SELECT pg_reload_conf()").await.unwrap();
+    idles.run("SELECT pg_reload_conf()").await;
     let gate = Gate::new();
     let node = Node::start_with(&database, "one", &["--check-in", "200ms"], &gate.stalls("burst.before"));
     let http = node.http.clone().unwrap();
@@ -72,15 +59,8 @@ async fn a_start_lost_in_a_server_crash_is_unknown_and_not_repeated() {
         })
         .await;
         admin = database.connect().await;
-        let left: i64 = admin
-            .query_one("SELECT count(*) FROM mainspring.work", &[])
-            .await
-            .unwrap()
-            .get(0);
-        poll_until(TIMEOUT, "the node to be back", async || {
-            (http.get("/health/ready").await.status == 200).then_some(())
-        })
-        .await;
+        let left = admin.rows("work").await;
+        http.readiness_becomes(200).await;
         if left == 0 {
             lost = Some((id, answer.await.unwrap()));
             break;
@@ -125,7 +105,7 @@ async fn a_start_whose_reply_is_lost_runs_at_once_and_its_caller_is_answered() {
         } else {
             answer.expect(200)["workflowState"]["id"].clone()
         };
-        finishes(&http, id.as_str().unwrap()).await;
+        http.instance_becomes(id.as_str().unwrap(), "Finished").await;
         assert_eq!(
             node.child
                 .stderr()
@@ -139,14 +119,10 @@ async fn a_start_whose_reply_is_lost_runs_at_once_and_its_caller_is_answered() {
         nodes.push(node);
     }
     for node in &nodes {
-        assert!(!node.child.stderr().iter().any(|line| line.contains(ORPHANED_CLAIM)));
+        assert!(!node.child.logs(ORPHANED_CLAIM));
     }
     let client = database.connect().await;
-    let finished = "SELECT count(*) FROM mainspring.instance WHERE status = 1";
-    assert_eq!(
-        client.query_one(finished, &[]).await.unwrap().get::<_, i64>(0),
-        nodes.len() as i64
-    );
+    assert_eq!(client.rows("instance WHERE status = 1").await, nodes.len() as i64);
     assert_invariants(&database).await;
 }
 
@@ -166,11 +142,11 @@ async fn a_start_that_is_accepted_after_its_caller_was_answered_runs_at_once() {
         let answer = http
             .post(&format!("workflow-definitions/says/{route}"), &json!({}))
             .await;
-        assert_eq!((answer.status, &answer.body["code"]), (503, &json!("outcome-unknown")));
+        answer.assert_refused(503, "outcome-unknown");
         held.rollback().await.unwrap();
         let id: &Value = &answer.body["workflowInstanceId"];
-        finishes(&http, id.as_str().unwrap()).await;
+        http.instance_becomes(id.as_str().unwrap(), "Finished").await;
     }
-    assert!(!node.child.stderr().iter().any(|line| line.contains(ORPHANED_CLAIM)));
+    assert!(!node.child.logs(ORPHANED_CLAIM));
     assert_invariants(&database).await;
 }

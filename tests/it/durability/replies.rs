@@ -4,45 +4,25 @@ use std::time::Duration;
 
 use mainspring::Engine;
 use mainspring::id::InstanceId;
-use mainspring::runtime::{DeadLetterFilter, Idempotency, ResumeRequest, StartRequest, TokenResume};
+use mainspring::runtime::{DeadLetterFilter, ResumeRequest, StartRequest, TokenResume};
 
-use crate::support::engine::{TestEngine, start, waits_for};
+use crate::support::engine::{TestEngine, idempotency, start, start_as, waits_for};
 use crate::support::{TIMEOUT, TestDatabase, poll_until};
 
 /// Makes every row of work unreadable, at its last retry.
 const CORRUPT_WORK: &str = "UPDATE mainspring.work SET failures = 19, kind = CASE kind WHEN 3 THEN 1 ELSE kind END,
                              body = '{\"bookmarkId\": 7, \"correlationId\": 7}'";
 
-/// A node without workers: what it accepts waits for another node.
 async fn idle() -> TestEngine {
-    let database = TestDatabase::create().await;
-    let engine = Engine::builder(database.url()).node_id("idle").workers(0);
-    let engine = engine.start().await.unwrap();
-    let test = TestEngine { database, engine };
+    let test = TestEngine::idle().await;
     test.publish(waits_for("waiter", "Never", false)).await;
     test
 }
 
-/// A node with workers.
-async fn busy(test: &TestEngine) -> Engine {
-    let engine = Engine::builder(test.database.url()).node_id("busy");
-    engine.start().await.unwrap()
-}
-
-fn key(key: &str) -> Option<Idempotency> {
-    Some(Idempotency {
-        key: key.to_owned(),
-        fingerprint: [1; 32],
-    })
-}
-
 /// An instance that waits, and no node with workers.
 async fn waiting(test: &TestEngine, id: &str) {
-    let worker = busy(test).await;
-    let request = StartRequest {
-        instance_id: Some(id.into()),
-        ..start("waiter")
-    };
+    let worker = test.worker().await;
+    let request = start_as(id, "waiter");
     test.engine.dispatch(request).await.unwrap();
     test.reaches(&id.into(), "Suspended").await;
     worker.shutdown().await;
@@ -59,7 +39,7 @@ async fn given_up<T: Send + 'static>(
         (client.execute(CORRUPT_WORK, &[]).await.ok()? == 1).then_some(())
     })
     .await;
-    let worker = busy(test).await;
+    let worker = test.worker().await;
     let answer = call.await.unwrap().err().expect("it was dead-lettered");
     worker.shutdown().await;
     answer
@@ -71,7 +51,7 @@ async fn a_dead_lettered_row_is_reported_to_its_caller_and_to_every_retry() {
     let engine = test.engine.clone();
     let keyed = StartRequest {
         instance_id: Some("born".into()),
-        idempotency: key("start"),
+        idempotency: idempotency("start"),
         ..start("waiter")
     };
     let request = keyed.clone();
@@ -83,7 +63,7 @@ async fn a_dead_lettered_row_is_reported_to_its_caller_and_to_every_retry() {
     waiting(&test, "i").await;
     let keyed = ResumeRequest {
         instance_id: "i".into(),
-        idempotency: key("resume"),
+        idempotency: idempotency("resume"),
         ..ResumeRequest::default()
     };
     let (engine, request) = (test.engine.clone(), keyed.clone());
@@ -118,7 +98,7 @@ async fn the_same_key_gets_the_same_answer_and_waits_for_it() {
     waiting(&test, "i").await;
     let keyed = |name: &str| ResumeRequest {
         instance_id: "i".into(),
-        idempotency: key(name),
+        idempotency: idempotency(name),
         ..ResumeRequest::default()
     };
     for name in ["wins", "loses"] {
@@ -130,7 +110,7 @@ async fn the_same_key_gets_the_same_answer_and_waits_for_it() {
         let (engine, request) = (test.engine.clone(), keyed(name));
         retries.push(tokio::spawn(async move { engine.resume(request).await }));
     }
-    let worker = busy(&test).await;
+    let worker = test.worker().await;
     let won = retries.remove(0).await.unwrap().unwrap();
     assert_eq!(won.sub_status(), Some("Finished"));
     let lost = retries.remove(0).await.unwrap().unwrap_err();
@@ -163,14 +143,14 @@ async fn a_resume_of_a_deleted_instance_does_not_resume_its_successor() {
     // A resume that was accepted before, and is run in a burst of the successor.
     let request = ResumeRequest {
         instance_id: id.clone(),
-        idempotency: key("late"),
+        idempotency: idempotency("late"),
         ..ResumeRequest::default()
     };
     test.engine.accept_resume(request.clone()).await.unwrap();
     let client = test.database.connect().await;
     let reborn = "UPDATE mainspring.instance SET created_at = created_at + interval '1 microsecond'";
     assert_eq!(client.execute(reborn, &[]).await.unwrap(), 1);
-    let worker = busy(&test).await;
+    let worker = test.worker().await;
     assert_eq!(test.engine.resume(request).await.unwrap_err().code(), "already-resumed");
     test.reaches(&id, "Suspended").await;
     let token = test.engine.resume_token(&id, None, None).await.unwrap();
@@ -189,7 +169,7 @@ async fn a_forged_token_costs_no_statement() {
     let expiring = test.engine.resume_token(&"i".into(), None, lasting).await.unwrap();
     let client = test.database.connect().await;
     let hides = "ALTER TABLE mainspring.token_key RENAME TO hidden";
-    client.batch_execute(hides).await.unwrap();
+    client.run(hides).await;
     let forged = TokenResume {
         token: token.replace("v1.", "v1.x"),
         ..TokenResume::default()
@@ -205,28 +185,24 @@ async fn a_forged_token_costs_no_statement() {
         test.engine.accept_resume_by_token(genuine).await.unwrap();
     }
     test.engine.shutdown().await;
-    client
-        .batch_execute("ALTER TABLE mainspring.hidden RENAME TO token_key")
-        .await
-        .unwrap();
+    client.run("ALTER TABLE mainspring.hidden RENAME TO token_key").await;
     test.assert_clean_end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_are_answered_at_their_deadline_without_the_database() {
     let database = TestDatabase::create().await;
-    let engine = Engine::builder(database.url()).answer_timeout(Duration::from_millis(500));
-    let engine = engine.start().await.unwrap();
-    let test = TestEngine { database, engine };
+    let builder = Engine::builder(database.url()).answer_timeout(Duration::from_millis(500));
+    let test = TestEngine::start(database, builder).await;
     test.publish(waits_for("waiter", "Never", false)).await;
     let keyed = StartRequest {
-        idempotency: key("start"),
+        idempotency: idempotency("start"),
         ..start("waiter")
     };
     let waiting = test.engine.execute(keyed.clone()).await.unwrap();
     let resume = ResumeRequest {
         instance_id: waiting.instance_id.clone(),
-        idempotency: key("resume"),
+        idempotency: idempotency("resume"),
         ..ResumeRequest::default()
     };
     test.engine.resume(resume.clone()).await.unwrap();
@@ -253,17 +229,16 @@ async fn callers_are_answered_at_their_deadline_without_the_database() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_whose_row_is_gone_at_the_deadline_is_not_called_pending() {
     let database = TestDatabase::create().await;
-    let engine = Engine::builder(database.url())
+    let builder = Engine::builder(database.url())
         .workers(0)
         .answer_timeout(Duration::from_millis(50));
-    let engine = engine.start().await.unwrap();
-    let test = TestEngine { database, engine };
+    let test = TestEngine::start(database, builder).await;
     test.publish(waits_for("waiter", "Never", false)).await;
     let client = test.database.connect().await;
     let takes = "CREATE FUNCTION mainspring.take() RETURNS trigger LANGUAGE plpgsql AS
                  'BEGIN DELETE FROM mainspring.work w WHERE w.id = NEW.id; RETURN NULL; END';
                  CREATE TRIGGER take AFTER INSERT ON mainspring.work FOR EACH ROW EXECUTE FUNCTION mainspring.take()";
-    client.batch_execute(takes).await.unwrap();
+    client.run(takes).await;
     let answer = test.engine.execute(start("waiter")).await;
     // The node saw no crash of the server, so the row was deleted. A busy server may answer after the deadline.
     let missing = answer.expect_err("it is promised");

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::support::node::{NAMES, Node, load, publish, wait_until_finished};
-use crate::support::{Child, Server, Stop, TIMEOUT, TestDatabase, poll_until};
+use crate::support::node::{NAMES, Node, load, publish, spawn, wait_until_finished};
+use crate::support::{Child, Server, Stop, TIMEOUT, TestDatabase, wait_until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_find_the_primary_wherever_it_is() {
@@ -21,25 +21,8 @@ async fn nodes_find_the_primary_wherever_it_is() {
         .map(|name| Node::start_at(&url, name, &settings, &[]))
         .collect();
     // A node that has only the standby's address waits until it becomes the primary.
-    let mut late = Child::start(
-        &[
-            "serve",
-            "--database-url",
-            &single,
-            "--listen",
-            "127.0.0.1:0",
-            "--node-id",
-            "late",
-            "--database-wait",
-            "120s",
-        ],
-        &[],
-    );
-    poll_until(TIMEOUT, "the last node to log that it waits", async || {
-        let said = late.stderr();
-        said.iter().any(|line| line.contains("is a standby")).then_some(())
-    })
-    .await;
+    let mut late = spawn(&single, "late", &["--database-wait", "120s"], &[]);
+    late.wait_for_log("is a standby").await;
     assert!(!late.has_ended());
 
     publish(nodes[0].http.as_ref().unwrap()).await;
@@ -48,25 +31,16 @@ async fn nodes_find_the_primary_wherever_it_is() {
     let load = load(addresses, count);
     let before = TestDatabase::create_on(&primary.url()).await;
     let client = before.connect_to_server().await;
-    poll_until(TIMEOUT, "work to be under way", async || {
-        let begun = client
-            .query_one("SELECT count(*) FROM mainspring.instance", &[])
-            .await
-            .unwrap();
-        (begun.get::<_, i64>(0) >= 20).then_some(())
-    })
-    .await;
+    wait_until("work to be under way", async || client.rows("instance").await >= 20).await;
     drop((client, before));
     primary.stop(Stop::Immediate);
     standby.promote();
 
     let after = TestDatabase::create_on(&standby.url()).await;
     let client = after.connect_to_server().await;
-    poll_until(TIMEOUT, "all nodes to be there", async || {
-        let live = "SELECT count(*) FROM mainspring.node WHERE last_seen > now() - interval '500 ms'";
-        (client.query_one(live, &[]).await.unwrap().get::<_, i64>(0) == 4).then_some(())
-    })
-    .await;
+    client
+        .wait_for_rows("node WHERE last_seen > now() - interval '500 ms'", 4)
+        .await;
     late.wait_for_line("ready ", Duration::from_secs(1));
     for lane in load {
         lane.await.unwrap();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::support::TestDatabase;
-use crate::support::node::{NAMES, send_event, start_walk, wait_until_finished};
+use crate::support::node::{incarnations, send_event, start_walk, wait_until_finished};
 use crate::support::three_nodes::ThreeNodes;
 
 /// How long the node is stopped at a time: less than a tenth of its tolerance.
@@ -22,10 +22,7 @@ async fn a_node_with_a_tenth_of_a_processor_does_not_expire_and_goes_on() {
     let url = database.url();
     // With default settings.
     let three = ThreeNodes::start_at(database, [&url, &url, &url], [""; 3], &[]).await;
-    let mut before = Vec::new();
-    for name in NAMES {
-        before.push(three.incarnation(name).await);
-    }
+    let before = incarnations(&three.client).await;
     let enough = Arc::new(AtomicBool::new(false));
     let starving = {
         let enough = Arc::clone(&enough);
@@ -68,10 +65,6 @@ async fn a_node_with_a_tenth_of_a_processor_does_not_expire_and_goes_on() {
         .await
         .unwrap();
     println!("all finished within {rounds} rounds of {:?}", STILL + RUNS);
-    let mut after = Vec::new();
-    for name in NAMES {
-        after.push(three.incarnation(name).await);
-    }
-    assert_eq!(before, after);
+    assert_eq!(incarnations(&three.client).await, before);
     three.assert_clean_end(30).await;
 }

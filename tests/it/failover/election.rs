@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
 
 use crate::support::node::{NAMES, Node, assert_invariants};
-use crate::support::schedule_load::{all_end, clock, publish, script};
+use crate::support::schedule_load::{all_end, clock, script};
 use crate::support::{Connection, TIMEOUT, TestDatabase, poll_until};
 
 /// The tolerance is much longer than an election takes, which begins when the session of the active scheduler ends.
@@ -39,7 +39,7 @@ async fn another_scheduler_fires_at_once_when_the_active_one_is_killed() {
         {"type": "Elsa.Timer", "id": "timer", "canStartWorkflow": true, "interval": "00:00:00.200", "belowASecond": true},
         {"type": "Elsa.WriteLine", "id": "line", "text": script("String", told)}
     ]}});
-    publish(worker.http.as_ref().unwrap(), &ticks).await;
+    worker.http.as_ref().unwrap().publish(&ticks).await;
     for _ in 0..2 {
         let active = poll_until(TIMEOUT, "an active scheduler", async || fired_by(&client).await).await;
         let target = nodes.iter_mut().find(|node| node.name == active).unwrap();
@@ -61,7 +61,7 @@ async fn another_scheduler_fires_at_once_when_the_active_one_is_killed() {
         *target = Node::start_with(&database, target.name, &CANDIDATE, "");
     }
     let stop = "UPDATE mainspring.schedule SET paused = true, version = version + 1";
-    client.batch_execute(stop).await.unwrap();
+    client.run(stop).await;
     all_end(&client).await;
     assert_invariants(&database).await;
     // Each occurrence is an instance, none is left out: it fires all of what is less than a minute late.

@@ -7,11 +7,11 @@ use serde_json::json;
 
 use crate::support::failpoints::REMOVAL;
 use crate::support::node::{
-    Node, TAKEN_OVER, assert_each_exactly_once, publish, send_event, send_until_answered, start_walk,
-    wait_until_finished,
+    Node, TAKEN_OVER, assert_each_exactly_once, incarnations, publish, send_event, send_until_answered, start_walk,
+    wait_until_finished, walk,
 };
 use crate::support::three_nodes::{TOLERANCE, ThreeNodes};
-use crate::support::{Gate, TIMEOUT, TestDatabase, long, poll_until};
+use crate::support::{Gate, TIMEOUT, TestDatabase, long, poll_until, wait_until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn claims_of_a_killed_node_are_run_by_the_others() {
@@ -28,9 +28,9 @@ async fn claims_of_a_killed_node_are_run_by_the_others() {
     three.assert_clean_end(30).await;
     println!("taken over in {taken_over:?}, all finished in {:?}", killed.elapsed());
     assert!(taken_over < Duration::from_secs(45), "{taken_over:?}");
-    let told = |node: &Node| node.child.stderr().iter().any(|line| line.contains(TAKEN_OVER));
+    let told = |node: &Node| node.child.logs(TAKEN_OVER);
     assert!(three.nodes[1..].iter().any(told), "no node logs the take-over");
-    assert_eq!(three.count("SELECT count(*) FROM mainspring.node").await, 2);
+    assert_eq!(three.client.rows("node").await, 2);
 }
 
 /// Stops a node at a point, past its tolerance, and lets it go on: it has written nothing meanwhile, and comes back.
@@ -45,18 +45,7 @@ async fn goes_on_after_a_stop(point: &str) {
     three.wait_until_removed(stopped).await;
     wait_until_finished(&three.client, 20).await;
     three.nodes[0].child.signal("CONT");
-    poll_until(TIMEOUT, "the node to come back", async || {
-        three.incarnation("one").await.filter(|back| *back > stopped)
-    })
-    .await;
-    three.assert_clean_end(20).await;
-    // It works as well as ever.
-    let first = three.nodes[0].http.clone().unwrap();
-    let mut next = || Some(first.clone());
-    let start = json!({"input": {"n": 99}});
-    send_until_answered("workflow-definitions/walk/dispatch", "s99", &start, &mut next).await;
-    send_until_answered("events/go-99/trigger", "e99", &json!({}), &mut next).await;
-    three.assert_clean_end(21).await;
+    three.comes_back(stopped, 20).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -120,27 +109,27 @@ async fn whichever_connection_of_a_node_is_ended_its_work_goes_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_node_expires_when_the_whole_database_stalls() {
     let three = ThreeNodes::start("", &TOLERANCE).await;
-    let members = "SELECT string_agg(incarnation::text, ' ' ORDER BY incarnation) FROM mainspring.node";
-    let before: String = three.client.query_one(members, &[]).await.unwrap().get(0);
+    let before = incarnations(&three.client).await;
     for _ in 0..if long() { 3 } else { 1 } {
         // Longer than the tolerance: how long it takes is the point of it.
         three
             .client
-            .batch_execute("BEGIN; LOCK TABLE mainspring.node IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(3); COMMIT")
-            .await
-            .unwrap();
+            .run("BEGIN; LOCK TABLE mainspring.node IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(3); COMMIT")
+            .await;
         // All nodes check in for longer than the tolerance.
-        let heard = "SELECT count(*) FROM mainspring.node WHERE last_seen > now() - interval '500 ms'";
         let began = Instant::now();
         while began.elapsed() < Duration::from_secs(2) {
-            poll_until(TIMEOUT, "all nodes to check in", async || {
-                (three.count(heard).await == 3).then_some(())
+            wait_until("all nodes to check in", async || {
+                three
+                    .client
+                    .rows("node WHERE last_seen > now() - interval '500 ms'")
+                    .await
+                    == 3
             })
             .await;
         }
     }
-    let after: String = three.client.query_one(members, &[]).await.unwrap().get(0);
-    assert_eq!(before, after);
+    assert_eq!(incarnations(&three.client).await, before);
     three.load(5).await;
     three.assert_clean_end(5).await;
 }
@@ -157,7 +146,7 @@ async fn a_third_node_completes_the_removal_that_a_second_one_dies_of() {
         three.load(8).await;
         three.holds(dead, 1).await;
         three.nodes[0].child.kill9();
-        poll_until(TIMEOUT, point, async || three.nodes[2].child.has_ended().then_some(())).await;
+        wait_until(point, async || three.nodes[2].child.has_ended()).await;
         three.wait_until_removed(remover).await;
         three.wait_until_removed(dead).await;
         three.assert_clean_end(8).await;
@@ -184,9 +173,7 @@ async fn a_row_that_kills_every_process_is_dead_lettered_alone() {
         addresses[turn % addresses.len()].clone()
     };
     for n in 0..count {
-        let start = json!({"input": {"n": n}});
-        start_walk(n, &start, &mut next).await;
-        send_event(n, &mut next).await;
+        walk(n, &mut next).await;
         if n == count / 2 {
             let poisoned = json!({"instanceId": "poison", "input": {"n": 1000}});
             send_until_answered("workflow-definitions/walk/dispatch", "poison", &poisoned, &mut next).await;
@@ -199,8 +186,8 @@ async fn a_row_that_kills_every_process_is_dead_lettered_alone() {
     .await;
     let dead_letter: (String, i32, i32) = (dead_letter.get(0), dead_letter.get(1), dead_letter.get(2));
     assert_eq!(dead_letter, ("poison".to_owned(), 3, 0));
-    wait_until_finished(&client, count).await;
-    assert_each_exactly_once(&database, &client, count).await;
+    wait_until_finished(&client, count as i64).await;
+    assert_each_exactly_once(&database, &client, count as i64).await;
     let dead = nodes.iter_mut().filter_map(|node| node.child.has_ended().then_some(()));
     assert_eq!(dead.count(), 3);
 }

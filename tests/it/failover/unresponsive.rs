@@ -6,9 +6,9 @@ use reqwest::Method;
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use crate::support::node::{send_event, send_until_answered, start_walk, wait_until_finished};
+use crate::support::node::{incarnations, send_event, send_until_answered, start_walk, wait_until_finished, walk};
 use crate::support::three_nodes::{TOLERANCE, ThreeNodes};
-use crate::support::{Gate, Proxy, TIMEOUT, TestDatabase, long, poll_until};
+use crate::support::{Gate, Proxy, TIMEOUT, TestDatabase, long, poll_until, wait_until};
 
 /// With tests beside it.
 const CHECK_IN: [&str; 2] = ["--check-in", "200ms"];
@@ -55,24 +55,7 @@ async fn answers_503(three: &ThreeNodes) -> Duration {
 
 async fn is_not_ready(three: &ThreeNodes) {
     let http = three.nodes[0].http.clone().unwrap();
-    poll_until(TIMEOUT, "the node to be not ready", async || {
-        (http.get("/health/ready").await.status == 503).then_some(())
-    })
-    .await;
-}
-
-async fn comes_back(three: &ThreeNodes, than: i64, count: i64) {
-    poll_until(TIMEOUT, "the node to come back", async || {
-        three.incarnation("one").await.filter(|back| *back > than)
-    })
-    .await;
-    three.assert_clean_end(count).await;
-    let first = three.nodes[0].http.clone().unwrap();
-    let mut next = || Some(first.clone());
-    let start = json!({"input": {"n": 99}});
-    send_until_answered("workflow-definitions/walk/dispatch", "s99", &start, &mut next).await;
-    send_until_answered("events/go-99/trigger", "e99", &json!({}), &mut next).await;
-    three.assert_clean_end(count + 1).await;
+    http.readiness_becomes(503).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -110,7 +93,7 @@ async fn a_node_with_unresponsive_connections_is_taken_over_writes_nothing_and_c
     // Much less than a statement timeout.
     assert!(took < Duration::from_secs(if long() { 3 } else { 11 }), "{took:?}");
     proxy.resume_traffic();
-    comes_back(&three, silent, 20).await;
+    three.comes_back(silent, 20).await;
 }
 
 /// How long it takes until a node with default settings has been taken over and its work is done elsewhere.
@@ -127,8 +110,8 @@ async fn at_default_settings(fault: impl FnOnce(&Proxy, &ThreeNodes)) -> (Gate, 
     // What it had claimed has begun on other nodes.
     let query = "SELECT count(DISTINCT instance_id) FROM mainspring.journal
                  WHERE activity_id = 'first' AND event_name = 'Completed'";
-    poll_until(TIMEOUT, "all to run on other nodes", async || {
-        (three.count(query).await == 40).then_some(())
+    wait_until("all to run on other nodes", async || {
+        three.client.count(query).await == 40
     })
     .await;
     let elsewhere = began.elapsed();
@@ -146,14 +129,14 @@ async fn at_default_settings(fault: impl FnOnce(&Proxy, &ThreeNodes)) -> (Gate, 
 async fn a_node_that_is_cut_off_is_taken_over_in_time_with_default_settings() {
     let (_open, proxy, three, dead) = at_default_settings(|proxy, _| proxy.stall()).await;
     proxy.resume_traffic();
-    comes_back(&three, dead, 40).await;
+    three.comes_back(dead, 40).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_is_stopped_is_taken_over_in_time_with_default_settings() {
     let (_open, _proxy, three, dead) = at_default_settings(|_, three| three.nodes[0].child.signal("STOP")).await;
     three.nodes[0].child.signal("CONT");
-    comes_back(&three, dead, 40).await;
+    three.comes_back(dead, 40).await;
 }
 
 /// One connection of a node becomes unresponsive, and the others do not.
@@ -213,8 +196,7 @@ async fn a_slow_network_breaks_nothing() {
     let proxy = Proxy::with_delay(&database.url(), Duration::from_millis(10)).await;
     let url = proxy.url().to_owned();
     let three = ThreeNodes::start_at(database, [&url, &url, &url], [""; 3], &CHECK_IN).await;
-    let members = "SELECT string_agg(incarnation::text, ' ' ORDER BY incarnation) FROM mainspring.node";
-    let before: String = three.client.query_one(members, &[]).await.unwrap().get(0);
+    let before = incarnations(&three.client).await;
     let count: usize = if long() { 2_000 } else { 60 };
     let began = Instant::now();
     let lanes = (0..10).map(|lane| {
@@ -223,9 +205,7 @@ async fn a_slow_network_breaks_nothing() {
             for n in (lane..count).step_by(10) {
                 let http = three.nodes[n % 3].http.clone();
                 let mut next = || http.clone();
-                let start = json!({"input": {"n": n}});
-                start_walk(n, &start, &mut next).await;
-                send_event(n, &mut next).await;
+                walk(n, &mut next).await;
             }
         }
     });
@@ -237,7 +217,6 @@ async fn a_slow_network_breaks_nothing() {
         began.elapsed(),
         count as f64 / began.elapsed().as_secs_f64()
     );
-    let after: String = three.client.query_one(members, &[]).await.unwrap().get(0);
-    assert_eq!(before, after);
+    assert_eq!(incarnations(&three.client).await, before);
     three.assert_clean_end(count as i64).await;
 }

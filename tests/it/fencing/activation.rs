@@ -4,7 +4,8 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::support::node::{Node, assert_invariants, wait_until_finished};
-use crate::support::{Connection, Gate, Http, TIMEOUT, TestDatabase, poll_until};
+use crate::support::single_node::literal;
+use crate::support::{Gate, Http, TestDatabase, wait_until};
 
 const STARTS: usize = 100;
 
@@ -30,15 +31,11 @@ async fn publish(http: &Http, id: &str, strategy: &str) {
         "definitionId": id,
         "options": {"activationStrategyType": offered(http, strategy).await},
         "root": {"type": "Elsa.Sequence", "id": "root", "activities": [
-            {"type": "Elsa.WriteLine", "id": "say", "text": {"typeName": "String", "expression":
-                {"type": "Literal", "value": "here"}}},
-            {"type": "Elsa.Event", "id": "wait", "eventName": {"typeName": "String", "expression":
-                {"type": "Literal", "value": "end"}}}
+            {"type": "Elsa.WriteLine", "id": "say", "text": literal("here")},
+            {"type": "Elsa.Event", "id": "wait", "eventName": literal("end")}
         ]}
     });
-    http.post("workflow-definitions", &json!({"model": definition, "publish": true}))
-        .await
-        .expect(200);
+    http.publish(&definition).await;
 }
 
 /// Starts through one of the routes; whether it was allowed.
@@ -66,10 +63,6 @@ async fn start(http: &Http, route: usize, id: &str, correlation: Option<&str>) -
     }
 }
 
-async fn count(client: &Connection, sql: &str) -> i64 {
-    client.query_one(sql, &[]).await.unwrap().get(0)
-}
-
 /// Starts a hundred at once, spread over nodes and routes; how many were allowed.
 async fn start_many(nodes: &[Http], ids: &[&str], correlations: &[Option<&str>]) -> usize {
     let starts = (0..STARTS).map(|n| {
@@ -90,21 +83,17 @@ async fn exactly(strategy: &str, ids: &[&str], correlations: &[Option<&str>], wa
     for id in ids {
         publish(&clients[0], id, strategy).await;
     }
-    let wait = "SELECT count(*) FROM mainspring.bookmark";
     for round in 1..=2 {
         assert_eq!(start_many(&clients, ids, correlations).await, wanted, "{strategy}");
-        poll_until(TIMEOUT, "all that were allowed to wait", async || {
-            (count(&client, wait).await == wanted as i64).then_some(())
-        })
-        .await;
-        let instances = count(&client, "SELECT count(*) FROM mainspring.instance").await;
+        client.wait_for_rows("bookmark", wanted as i64).await;
+        let instances = client.rows("instance").await;
         assert_eq!(instances, (wanted * round) as i64, "{strategy}");
         assert_invariants(&database).await;
         // They end, and new ones may start.
-        clients[2].post("events/end/trigger", &json!({})).await.expect(200);
+        clients[2].trigger("end", &json!({})).await;
         wait_until_finished(&client, instances).await;
     }
-    let held = count(&client, "SELECT count(*) FROM mainspring.activation").await;
+    let held = client.rows("activation").await;
     assert_eq!(held, 0, "{strategy}");
     assert_invariants(&database).await;
 }
@@ -122,29 +111,13 @@ async fn a_singleton_runs_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_correlated_singleton_runs_once_per_definition_and_correlation() {
     // 7 correlation ids, each with both definitions.
-    let ids = [
-        Some("a"),
-        Some("b"),
-        Some("c"),
-        Some("d"),
-        Some("e"),
-        Some("f"),
-        Some("g"),
-    ];
+    let ids = ["a", "b", "c", "d", "e", "f", "g"].map(Some);
     exactly("CorrelatedSingleton", &["s", "t"], &ids, 14).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_correlation_runs_once_whatever_the_definition() {
-    let ids = [
-        Some("a"),
-        Some("b"),
-        Some("c"),
-        Some("d"),
-        Some("e"),
-        Some("f"),
-        Some("g"),
-    ];
+    let ids = ["a", "b", "c", "d", "e", "f", "g"].map(Some);
     exactly("Correlation", &["s", "t"], &ids, 7).await;
 }
 
@@ -166,16 +139,20 @@ async fn a_singleton_whose_node_is_killed_keeps_its_key_until_it_ends_on_another
     one.child.kill9();
     lost.await.unwrap().unwrap_err();
     let client = database.connect().await;
-    poll_until(TIMEOUT, "the instance to wait on the other node", async || {
+    wait_until("the instance to wait on the other node", async || {
         assert!(!start(&other, 1, "s", None).await, "its key is held all the time");
-        (count(&client, "SELECT count(*) FROM mainspring.bookmark").await == 1).then_some(())
+        client.rows("bookmark").await == 1
     })
     .await;
-    other.post("events/end/trigger", &json!({})).await.expect(200);
+    other.trigger("end", &json!({})).await;
     wait_until_finished(&client, 1).await;
-    let said = "SELECT count(*) FROM mainspring.journal WHERE activity_id = 'say' AND event_name = 'Completed'";
-    assert_eq!(count(&client, said).await, 1);
+    assert_eq!(
+        client
+            .rows("journal WHERE activity_id = 'say' AND event_name = 'Completed'")
+            .await,
+        1
+    );
     assert!(start(&other, 0, "s", None).await, "it ended, so another may start");
-    assert_eq!(count(&client, "SELECT count(*) FROM mainspring.instance").await, 2);
+    assert_eq!(client.rows("instance").await, 2);
     assert_invariants(&database).await;
 }

@@ -4,7 +4,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::node::{Node, assert_invariants};
-use crate::support::{Answer, Connection, Gate, Http, TIMEOUT, TestDatabase, poll_until};
+use crate::support::single_node::literal;
+use crate::support::{Answer, Connection, Gate, Http, TestDatabase, wait_until};
 
 /// A node that runs everything and stalls at a failpoint, and a node without workers.
 struct TwoNodes {
@@ -25,18 +26,11 @@ impl TwoNodes {
         let runner = Node::start_with(&database, "runner", &["--check-in", "200ms", "--log", "debug"], &stall);
         let api = Node::start_with(&database, "api-node", &["--check-in", "200ms", "--workers", "0"], "");
         let (at_runner, at_api) = (runner.http.clone().unwrap(), api.http.clone().unwrap());
-        let line = |id: &str| {
-            json!({"type": "Elsa.WriteLine", "id": id, "text": {"typeName": "String", "expression":
-                {"type": "Literal", "value": id}}})
-        };
-        let wait = json!({"type": "Elsa.Event", "id": "wait", "eventName": {"typeName": "String", "expression":
-            {"type": "Literal", "value": "go"}}});
+        let line = |id: &str| json!({"type": "Elsa.WriteLine", "id": id, "text": literal(id)});
+        let wait = json!({"type": "Elsa.Event", "id": "wait", "eventName": literal("go")});
         let model = json!({"definitionId": "w", "root": {"type": "Elsa.Sequence", "id": "root",
             "activities": [line("before"), wait, line("after")]}});
-        at_api
-            .post("workflow-definitions", &json!({"model": model, "publish": true}))
-            .await
-            .expect(200);
+        at_api.publish(&model).await;
         let client = database.connect().await;
         Self {
             database,
@@ -58,14 +52,7 @@ impl TwoNodes {
     }
 
     async fn waits(&self) {
-        poll_until(TIMEOUT, "the instance to wait", async || {
-            (self.count("SELECT count(*) FROM mainspring.bookmark").await == 1).then_some(())
-        })
-        .await;
-    }
-
-    async fn count(&self, sql: &str) -> i64 {
-        self.client.query_one(sql, &[]).await.unwrap().get(0)
+        self.client.wait_for_rows("bookmark", 1).await;
     }
 
     /// Both nodes show the instance as cancelled, and the activity has not completed.
@@ -78,8 +65,8 @@ impl TwoNodes {
         let done = format!(
             "SELECT count(*) FROM mainspring.journal WHERE activity_id = '{not_done}' AND event_name = 'Completed'"
         );
-        assert_eq!(self.count(&done).await, 0);
-        assert_eq!(self.count("SELECT count(*) FROM mainspring.work").await, 0);
+        assert_eq!(self.client.count(&done).await, 0);
+        assert_eq!(self.client.rows("work").await, 0);
         assert_invariants(&self.database).await;
     }
 
@@ -106,7 +93,7 @@ impl TwoNodes {
             "journal",
             "activity_execution",
         ] {
-            let left = self.count(&format!("SELECT count(*) FROM mainspring.{table}")).await;
+            let left = self.client.rows(table).await;
             assert_eq!(left, 0, "{table}");
         }
         assert_invariants(&self.database).await;
@@ -119,14 +106,13 @@ async fn stops(passage: u32, not_done: &str) {
     let id = two.start().await;
     if passage > 1 {
         two.waits().await;
-        two.at_api.post("events/go/trigger", &json!({})).await.expect(200);
+        two.at_api.trigger("go", &json!({})).await;
     }
     two.gate.reached().await;
     let cancels = two.cancels(&id);
-    poll_until(TIMEOUT, "the burst to stop", async || {
-        let said = two.runner.child.stderr().join("\n");
-        said.contains("the instance was cancelled or deleted; its burst stops")
-            .then_some(())
+    wait_until("the burst to stop", async || {
+        let child = &two.runner.child;
+        child.logs("the instance was cancelled or deleted; its burst stops")
     })
     .await;
     // For the burst that carries out the cancel.
@@ -154,15 +140,11 @@ async fn refused_at_its_commit(passage: u32, not_done: &str) {
     let id = two.start().await;
     if passage > 1 {
         two.waits().await;
-        two.at_api.post("events/go/trigger", &json!({})).await.expect(200);
+        two.at_api.trigger("go", &json!({})).await;
     }
     two.gate.reached().await;
     let cancels = two.cancels(&id);
-    poll_until(TIMEOUT, "the cancel to be accepted", async || {
-        let accepted = "SELECT count(*) FROM mainspring.work WHERE kind = 3";
-        (two.count(accepted).await == 1).then_some(())
-    })
-    .await;
+    two.client.wait_for_rows("work WHERE kind = 3", 1).await;
     two.gate.open();
     cancels.await.unwrap().expect(200);
     two.is_cancelled(&id, not_done).await;
@@ -191,7 +173,7 @@ async fn a_delete_ends_a_running_burst_and_answers_its_caller() {
         let http = two.at_runner.clone();
         let execute = {
             let start = json!({"instanceId": "mine", "correlationId": "c"});
-            http.post("workflow-definitions/w/dispatch", &start).await.expect(200);
+            http.dispatch("w", &start).await;
             if passage > 1 {
                 two.waits().await;
             } else {
@@ -207,10 +189,7 @@ async fn a_delete_ends_a_running_burst_and_answers_its_caller() {
         // The gate is closed: the burst has not ended, but the caller has its answer.
         let answer = execute.await.unwrap();
         if passage > 1 {
-            assert_eq!(
-                (answer.status, &answer.body["code"]),
-                (404, &json!("instance-not-found"))
-            );
+            answer.assert_refused(404, "instance-not-found");
         } else {
             // Before its first commit there was nothing to resume.
             assert!([404, 409].contains(&answer.status), "{}", answer.body);
@@ -219,20 +198,12 @@ async fn a_delete_ends_a_running_burst_and_answers_its_caller() {
         two.gate.open();
         // Whatever the burst does now, it writes nothing; this one runs behind it.
         let again = json!({"correlationId": "c"});
-        two.at_runner
-            .post("workflow-definitions/w/execute", &again)
-            .await
-            .expect(200);
-        assert_eq!(two.count("SELECT count(*) FROM mainspring.instance").await, 1);
-        let other = two
-            .count("SELECT count(*) FROM mainspring.journal WHERE instance_id = 'mine'")
-            .await;
+        two.at_runner.execute("w", &again).await;
+        assert_eq!(two.client.rows("instance").await, 1);
+        let other = two.client.rows("journal WHERE instance_id = 'mine'").await;
         assert_eq!(other, 0);
         let answer = two.delete(&id).await;
-        assert_eq!(
-            (answer.status, &answer.body["code"]),
-            (404, &json!("instance-not-found"))
-        );
+        answer.assert_refused(404, "instance-not-found");
         assert_invariants(&two.database).await;
     }
 }
@@ -255,10 +226,7 @@ async fn an_execute_on_another_node_is_answered_after_the_delete() {
         .post("bulk-actions/delete/workflow-instances/by-id", &deleted);
     assert_eq!(answer.await.expect(200), json!({"deleted": 1}));
     let answer = execute.await.unwrap();
-    assert_eq!(
-        (answer.status, &answer.body["code"]),
-        (404, &json!("instance-not-found"))
-    );
+    answer.assert_refused(404, "instance-not-found");
     two.nothing_is_left().await;
 }
 
@@ -271,14 +239,11 @@ async fn a_node_killed_in_the_middle_of_a_delete_has_deleted_all_or_nothing() {
         crate::support::node::publish(other.http.as_ref().unwrap()).await;
         let http = other.http.clone().unwrap();
         let start = json!({"instanceId": "i", "input": {"n": 0}});
-        http.post("workflow-definitions/walk/dispatch", &start)
-            .await
-            .expect(200);
+        http.dispatch("walk", &start).await;
         let client = database.connect().await;
-        poll_until(TIMEOUT, "the instance to wait", async || {
-            let waiting = "SELECT count(*) FROM mainspring.bookmark WHERE name = 'Elsa.Event'";
-            let waiting: i64 = client.query_one(waiting, &[]).await.unwrap().get(0);
-            (waiting == 1).then_some(())
+        wait_until("the instance to wait", async || {
+            let waiting = client.rows("bookmark WHERE name = 'Elsa.Event'").await;
+            waiting == 1
         })
         .await;
         let path = "workflow-instances/i";
@@ -289,7 +254,7 @@ async fn a_node_killed_in_the_middle_of_a_delete_has_deleted_all_or_nothing() {
         assert_eq!(status, if point == "delete.committed" { 404 } else { 204 }, "{point}");
         for table in ["instance", "journal", "activity_execution", "bookmark"] {
             let count = format!("SELECT count(*) FROM mainspring.{table}");
-            let left: i64 = client.query_one(&count, &[]).await.unwrap().get(0);
+            let left = client.count(&count).await;
             assert_eq!(left, 0, "{point} {table}");
         }
         assert_invariants(&database).await;
@@ -303,10 +268,7 @@ async fn bulk_actions_affect_exactly_the_selected_instances() {
     for _ in 0..4 {
         ids.push(two.start().await);
     }
-    poll_until(TIMEOUT, "all to wait", async || {
-        (two.count("SELECT count(*) FROM mainspring.bookmark").await == 4).then_some(())
-    })
-    .await;
+    two.client.wait_for_rows("bookmark", 4).await;
     let http = &two.at_runner;
     let cancel = "bulk-actions/cancel/workflow-instances";
     let one = json!({"ids": [ids[0], "unknown"]});
@@ -321,7 +283,7 @@ async fn bulk_actions_affect_exactly_the_selected_instances() {
     assert_eq!(http.post(cancel, &json!({"definitionId": "w"})).await.status, 400);
     let delete = "bulk-actions/delete/workflow-instances";
     let refused = http.post(delete, &json!({})).await;
-    assert_eq!((refused.status, &refused.body["code"]), (400, &json!("missing-field")));
+    refused.assert_refused(400, "missing-field");
     assert_eq!(
         http.post(delete, &json!({"ids": []})).await.expect(200),
         json!({"deleted": 0})

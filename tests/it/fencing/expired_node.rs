@@ -13,14 +13,12 @@ async fn goes_on_after_expiry(point: &str) {
     let node = Node::start_armed(&database, "one", &gate.stalls(point)).await;
     let http = node.http.clone().unwrap();
     publish(&http).await;
-    http.post("workflow-definitions/walk/dispatch", &json!({"input": {"n": 1}}))
-        .await
-        .expect(200);
+    http.dispatch("walk", &json!({"input": {"n": 1}})).await;
     gate.reached().await;
     let client = database.connect().await;
     let gone = "WITH f AS (DELETE FROM mainspring.fence), n AS (DELETE FROM mainspring.node RETURNING incarnation)
                 SELECT incarnation FROM n";
-    let dead: i64 = client.query_one(gone, &[]).await.unwrap().get(0);
+    let dead = client.count(gone).await;
     gate.open();
     // It notices, registers anew, and repeats the work; nothing of the expired incarnation is written.
     let alive = poll_until(TIMEOUT, "the node to register anew", async || {

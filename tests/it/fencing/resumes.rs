@@ -4,7 +4,8 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::support::node::{Node, assert_invariants};
-use crate::support::{Answer, Connection, Gate, Http, TIMEOUT, TestDatabase, poll_until};
+use crate::support::single_node::literal;
+use crate::support::{Answer, Connection, Gate, Http, TestDatabase, wait_until};
 
 /// As `store::claim` has it: the most rows that one burst consumes.
 const PER_BURST: usize = 100;
@@ -26,9 +27,7 @@ impl ResumeCluster {
         let stall = format!("{}@2", gate.stalls("burst.running"));
         let first = Node::start_with(&database, "one", &settings, if stalls { &stall } else { "" });
         let http = first.http.clone().unwrap();
-        http.post("workflow-definitions", &json!({"model": model, "publish": true}))
-            .await
-            .expect(200);
+        http.publish(&model).await;
         let client = database.connect().await;
         Self {
             database,
@@ -54,19 +53,11 @@ impl ResumeCluster {
         state["workflowState"]["id"].as_str().unwrap().to_owned()
     }
 
-    async fn count(&self, sql: &str) -> i64 {
-        self.client.query_one(sql, &[]).await.unwrap().get(0)
-    }
-
     /// How often a line was logged, by all nodes.
     fn said(&self, line: &str) -> usize {
         let lines = self.nodes.iter().flat_map(|node| node.child.stderr());
         lines.filter(|said| said.contains(line)).count()
     }
-}
-
-fn literal(value: &str) -> Value {
-    json!({"typeName": "String", "expression": {"type": "Literal", "value": value}})
 }
 
 /// Waits once, then writes a line.
@@ -114,13 +105,10 @@ async fn of_simultaneous_resumes_on_three_nodes_one_runs() {
         let answers = join_all(three.clients.iter().map(|http| resume(http, &id, json!({})))).await;
         exactly_one_ran(&answers);
         let done = "SELECT count(*) FROM mainspring.journal WHERE activity_id = 'after' AND event_name = 'Completed'";
-        assert_eq!(three.count(done).await, round);
+        assert_eq!(three.client.count(done).await, round);
         assert!(three.said(&format!("Acquired distributed lock for workflow instance {id}")) > 0);
         let released = format!("Released distributed lock for workflow instance {id}");
-        poll_until(TIMEOUT, "the lock to be released", async || {
-            (three.said(&released) > 0).then_some(())
-        })
-        .await;
+        wait_until("the lock to be released", async || three.said(&released) > 0).await;
     }
     assert_invariants(&three.database).await;
 }
@@ -141,11 +129,9 @@ async fn a_resume_of_what_another_node_is_resuming_gets_already_resumed() {
     };
     let contended = format!("Lock acquisition failed; resume already in progress for workflow {id}");
     let still = format!("the lock of workflow {id} is still held elsewhere");
-    poll_until(
-        TIMEOUT,
-        "the second to find the lock taken, again and again",
-        async || (three.said(&contended) > 0 && three.said(&still) >= 5).then_some(()),
-    )
+    wait_until("the second to find the lock taken, again and again", async || {
+        three.said(&contended) > 0 && three.said(&still) >= 5
+    })
     .await;
     three.gate.open();
     exactly_one_ran(&[first.await.unwrap(), second.await.unwrap()]);
@@ -183,16 +169,16 @@ async fn two_hundred(model: Value, bodies: Vec<Value>) -> Vec<Answer> {
     three.gate.reached().await;
     three.join();
     answers.extend(bodies.enumerate().map(|(n, body)| spawn(&three.clients[n % 3], body)));
-    poll_until(TIMEOUT, "all to be accepted", async || {
-        let pending = three.count("SELECT count(*) FROM mainspring.work").await;
-        (pending == count as i64).then_some(())
+    wait_until("all to be accepted", async || {
+        let pending = three.client.rows("work").await;
+        pending == count as i64
     })
     .await;
     three.gate.open();
     let answers: Vec<Answer> = join_all(answers).await.into_iter().map(Result::unwrap).collect();
     // Its first burst, the one that stalled with one row, and then as few as can consume the others.
     let bursts = 2 + (count - 1).div_ceil(PER_BURST);
-    let version = three.count("SELECT version FROM mainspring.instance").await;
+    let version = three.client.count("SELECT version FROM mainspring.instance").await;
     assert!(version <= bursts as i64, "{version} bursts for {count} resumes");
     // After each burst, every node may try for rows that another one has consumed: it takes the lock once in vain.
     let held = three.said(&format!("Acquired distributed lock for workflow instance {id}"));
@@ -200,7 +186,7 @@ async fn two_hundred(model: Value, bodies: Vec<Value>) -> Vec<Answer> {
         held <= bursts * three.nodes.len(),
         "the lock was taken {held} times for {bursts} bursts"
     );
-    assert_eq!(three.count("SELECT count(*) FROM mainspring.work").await, 0);
+    assert_eq!(three.client.rows("work").await, 0);
     assert_invariants(&three.database).await;
     answers
 }

@@ -1,10 +1,10 @@
 //! Locks of the engine that a role without rights on its schema holds are reported with their holder.
 
 use serde_json::{Value, json};
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 
-use crate::support::node::{Node, assert_invariants, publish, send_event, start_walk, wait_until_finished};
-use crate::support::{Child, Server, TIMEOUT, TestDatabase, poll_until};
+use crate::support::node::{Node, assert_invariants, publish, send_event, spawn, start_walk, wait_until_finished};
+use crate::support::{Server, TIMEOUT, TestDatabase, poll_until, wait_until};
 
 /// Computes the key of a lock by its documented rule.
 async fn lock_key(client: &Client, parts: &[&str]) {
@@ -25,17 +25,7 @@ async fn a_foreign_session_that_holds_a_lock_key_is_reported() {
     let node = Node::start(&database, "one");
     publish(node.http.as_ref().unwrap()).await;
     let owner = database.connect().await;
-    owner
-        .batch_execute("CREATE ROLE foreign_role LOGIN PASSWORD 'o'")
-        .await
-        .unwrap();
-    let url = format!(
-        "postgres://foreign_role:o@127.0.0.1:{}/{}",
-        server.port(),
-        database.name()
-    );
-    let (foreign_role, driver) = tokio_postgres::connect(&url, NoTls).await.unwrap();
-    let driver = tokio::spawn(driver);
+    let foreign_role = server.foreign_role(&database).await;
     let process: i32 = foreign_role
         .query_one("SELECT pg_backend_pid()", &[])
         .await
@@ -43,12 +33,11 @@ async fn a_foreign_session_that_holds_a_lock_key_is_reported() {
         .get(0);
     // It calls itself a node.
     foreign_role
-        .batch_execute(
+        .run(
             "SELECT set_config('application_name',
                                'mainspring/' || substr(encode(sha256('mainspring'), 'hex'), 1, 8) || '/1/one', false)",
         )
-        .await
-        .unwrap();
+        .await;
     lock_key(&foreign_role, &["mainspring", "instance", "", "held"]).await;
     lock_key(&foreign_role, &["mainspring", "node", "two"]).await;
     let class =
@@ -74,28 +63,17 @@ async fn a_foreign_session_that_holds_a_lock_key_is_reported() {
         (foreign("instance:held") && foreign("key:")).then_some(())
     })
     .await;
-    poll_until(TIMEOUT, "the log to name it", async || {
+    wait_until("the log to name it", async || {
         let said = node.child.stderr();
         let named = said
             .iter()
             .filter(|line| line.contains("a foreign session holds a lock") && names_holder(line, process));
-        (named.count() >= 2).then_some(())
+        named.count() >= 2
     })
     .await;
     // So does a node that cannot start for it.
-    let arguments = [
-        "serve",
-        "--database-url",
-        &database.url(),
-        "--listen",
-        "127.0.0.1:0",
-        "--node-id",
-        "two",
-    ];
-    let mut second = Child::start(
-        &[&arguments[..], &["--tolerance", "1s", "--check-in", "200ms"]].concat(),
-        &[],
-    );
+    let settings = ["--tolerance", "1s", "--check-in", "200ms"];
+    let mut second = spawn(&database.url(), "two", &settings, &[]);
     assert!(!second.wait(TIMEOUT).success());
     let said = second.stderr().join("\n");
     assert!(names_holder(&said, process), "{said}");
@@ -105,6 +83,5 @@ async fn a_foreign_session_that_holds_a_lock_key_is_reported() {
         .await
         .unwrap();
     wait_until_finished(&owner, 1).await;
-    driver.abort();
     assert_invariants(&database).await;
 }

@@ -3,10 +3,9 @@
 use std::sync::atomic::Ordering;
 
 use serde_json::json;
-use tokio_postgres::NoTls;
 
 use crate::support::engine::{entered, gated_on, start};
-use crate::support::{Server, TIMEOUT, TestDatabase, poll_until};
+use crate::support::{Server, TestDatabase, wait_until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_role_that_may_only_connect_cannot_forge_a_hint_that_stops_a_burst() {
@@ -16,17 +15,8 @@ async fn a_role_that_may_only_connect_cannot_forge_a_hint_that_stops_a_burst() {
     let id = test.engine.dispatch(start("gated")).await.unwrap();
     entered(&count, 1).await;
     let owner = test.database.connect().await;
-    owner
-        .batch_execute("CREATE ROLE foreign_role LOGIN PASSWORD 'o'; SET search_path = mainspring")
-        .await
-        .unwrap();
-    let url = format!(
-        "postgres://foreign_role:o@127.0.0.1:{}/{}",
-        server.port(),
-        test.database.name()
-    );
-    let (foreign_role, driver) = tokio_postgres::connect(&url, NoTls).await.unwrap();
-    let driver = tokio::spawn(driver);
+    owner.run("SET search_path = mainspring").await;
+    let foreign_role = server.foreign_role(&test.database).await;
     let refused = foreign_role.query_one("SELECT mainspring.channel_name('w')", &[]).await;
     assert!(refused.is_err(), "a foreign role can compute the names of channels");
     let forged = json!({"from": "x", "no": 1, "cancelled": [id.as_str()]}).to_string();
@@ -36,9 +26,9 @@ async fn a_role_that_may_only_connect_cannot_forge_a_hint_that_stops_a_burst() {
                                         substr(encode(sha256('w'), 'hex'), 1, 32)]) name";
     foreign_role.query(everywhere, &[&forged]).await.unwrap();
     // Notifications arrive in order, and this request is one: its answer follows the forged ones.
-    poll_until(TIMEOUT, "the node to answer a question", async || {
+    wait_until("the node to answer a question", async || {
         let locks = test.engine.cluster_locks(Default::default()).await.unwrap();
-        locks.items.iter().any(|lock| lock.held_ms.is_some()).then_some(())
+        locks.items.iter().any(|lock| lock.held_ms.is_some())
     })
     .await;
     assert_eq!(count.load(Ordering::SeqCst), 1, "a forged hint stopped the burst");
@@ -49,6 +39,5 @@ async fn a_role_that_may_only_connect_cannot_forge_a_hint_that_stops_a_burst() {
     permits.add_permits(10);
     test.finishes(&id).await;
     drop(foreign_role);
-    driver.abort();
     test.assert_clean_end().await;
 }

@@ -35,12 +35,7 @@ async fn ids_have_no_control_characters() {
         ),
     ] {
         let answer = node.http.post(path, &body).await;
-        assert_eq!(
-            (answer.status, &answer.body["code"]),
-            (400, &json!(code)),
-            "{path}: {}",
-            answer.body
-        );
+        answer.assert_refused(400, code);
     }
     // What stays a text of the client's (a name, an input, a faulty expression) is escaped where it is logged.
     let odd = json!({"name": forged, "correlationId": "plain"});

@@ -7,12 +7,12 @@ use mainspring::Engine;
 use mainspring::activity::{Activity, ActivityContext, BookmarkRequest, Descriptor, Fault, Step};
 use mainspring::definition::WorkflowDefinition;
 use mainspring::id::DefinitionId;
-use mainspring::runtime::{EventRequest, Idempotency, Page, ResumeRequest};
+use mainspring::runtime::{EventRequest, Page};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use crate::support::engine::{TestEngine, event, start, waits_for};
-use crate::support::{TIMEOUT, TestDatabase, poll_until};
+use crate::support::engine::{TestEngine, event, idempotency, resume_of, save, start, waits_for};
+use crate::support::{TIMEOUT, TestDatabase, assert_fields, poll_until, wait_until};
 
 /// Notes which attempt it is, and waits for a permit.
 #[derive(Clone)]
@@ -47,10 +47,7 @@ impl Activity for Attempts {
 }
 
 async fn until_seen(attempts: &Attempts, count: usize) {
-    poll_until(TIMEOUT, "the activity to begin", async || {
-        (attempts.seen().len() >= count).then_some(())
-    })
-    .await;
+    wait_until("the activity to begin", async || attempts.seen().len() >= count).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -62,8 +59,7 @@ async fn a_drain_that_releases_a_burst_counts_as_an_attempt() {
     // A completed activity before the one that is interrupted is called again, too.
     let counted = |id: &str| json!({"type": "Attempts", "id": id});
     let both = json!({"type": "Elsa.Sequence", "id": "both", "activities": [counted("one"), counted("two")]});
-    let definition = WorkflowDefinition::from_value(json!({"definitionId": "twice", "root": both})).unwrap();
-    engine.save(definition, true).await.unwrap();
+    save(&engine, json!({"definitionId": "twice", "root": both})).await;
     let id = engine.dispatch(start("twice")).await.unwrap();
     until_seen(&attempts, 1).await;
     attempts.permits.add_permits(1);
@@ -110,16 +106,12 @@ async fn an_instance_never_goes_on_with_another_version_of_an_activity() {
     };
     let old = node("old", 1).start().await.unwrap();
     let root = json!({"type": "Versioned", "version": 1, "id": "v"});
-    let definition = WorkflowDefinition::from_value(json!({"definitionId": "old", "root": root})).unwrap();
-    old.save(definition, true).await.unwrap();
+    save(&old, json!({"definitionId": "old", "root": root})).await;
     let id = old.execute(start("old")).await.unwrap().instance_id;
     old.shutdown().await;
 
     let new = node("new", 2).start().await.unwrap();
-    let resume = ResumeRequest {
-        instance_id: id.clone(),
-        ..ResumeRequest::default()
-    };
+    let resume = resume_of(&id);
     new.accept_resume(resume).await.unwrap();
     poll_until(TIMEOUT, "the new node to publish what it lacks", async || {
         let nodes = new.cluster_nodes(Page::default()).await.ok()?;
@@ -178,16 +170,10 @@ async fn an_equal_definition_makes_no_new_version() {
     // Anything else makes one, a draft that goes back to what is published as well.
     let draft = engine.save(model("b"), false).await.unwrap();
     assert!(!draft.already_published);
-    assert_eq!(
-        (&draft.definition["version"], &draft.definition["isPublished"]),
-        (&json!(2), &json!(false))
-    );
+    assert_fields!(draft.definition, {"version": 2, "isPublished": false});
     let back = engine.save(model("a"), true).await.unwrap();
     assert!(!back.already_published);
-    assert_eq!(
-        (&back.definition["version"], &back.definition["isPublished"]),
-        (&json!(2), &json!(true))
-    );
+    assert_fields!(back.definition, {"version": 2, "isPublished": true});
     let named = json!({"definitionId": "same", "name": "Other", "root": back.definition["root"]});
     let named = engine
         .save(WorkflowDefinition::from_value(named).unwrap(), true)
@@ -208,20 +194,14 @@ async fn a_call_to_a_faulted_instance_says_so() {
     let id = engine.execute(start("fails")).await.unwrap().instance_id;
     let go = EventRequest {
         instance_id: Some(id.clone()),
-        idempotency: Some(Idempotency {
-            key: "once".to_owned(),
-            fingerprint: [1; 32],
-        }),
+        idempotency: idempotency("once"),
         ..event("Go", json!({}))
     };
     let first = engine.trigger_event(go.clone()).await.unwrap();
     assert_eq!(first.resumed, 1);
     test.reaches(&id, "Faulted").await;
 
-    let resume = ResumeRequest {
-        instance_id: id.clone(),
-        ..ResumeRequest::default()
-    };
+    let resume = resume_of(&id);
     for refused in [
         engine.resume(resume.clone()).await.unwrap_err(),
         engine.accept_resume(resume).await.unwrap_err(),
@@ -245,10 +225,7 @@ async fn a_call_to_a_faulted_instance_says_so() {
     // One that ended well was resumed, and nothing more.
     test.publish(waits_for("ends", "Now", false)).await;
     let id = engine.execute(start("ends")).await.unwrap().instance_id;
-    let resume = ResumeRequest {
-        instance_id: id,
-        ..ResumeRequest::default()
-    };
+    let resume = resume_of(&id);
     engine.resume(resume.clone()).await.unwrap();
     assert_eq!(engine.resume(resume).await.unwrap_err().code(), "already-resumed");
     test.assert_clean_end().await;

@@ -10,16 +10,13 @@ use mainspring::runtime::{Executed, StartRequest};
 use serde_json::{Map, json};
 use tokio::sync::Semaphore;
 
-use crate::support::engine::{GateActivity, TestEngine, entered, gated, start};
-use crate::support::{TIMEOUT, TestDatabase, poll_until};
+use crate::support::engine::{GateActivity, TestEngine, entered, gated, start, start_as};
+use crate::support::{TIMEOUT, TestDatabase, poll_until, wait_until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dropped_call_cancels_nothing() {
     let (test, count, permits) = gated().await;
-    let request = StartRequest {
-        instance_id: Some("left".into()),
-        ..start("gated")
-    };
+    let request = start_as("left", "gated");
     let call = tokio::spawn({
         let engine = test.engine.clone();
         async move { engine.execute(request).await }
@@ -38,10 +35,7 @@ async fn a_cancel_wins_over_a_running_burst() {
     let (test, count, permits) = gated().await;
     let id = test.engine.dispatch(start("gated")).await.unwrap();
     entered(&count, 1).await;
-    let cancel = tokio::spawn({
-        let (engine, id) = (test.engine.clone(), id.clone());
-        async move { engine.cancel(&id).await.unwrap() }
-    });
+    let cancel = test.cancels(&id);
     let client = test.database.connect().await;
     poll_until(TIMEOUT, "the cancel to be accepted", async || {
         let kinds = client
@@ -53,7 +47,7 @@ async fn a_cancel_wins_over_a_running_burst() {
     })
     .await;
     permits.add_permits(1);
-    cancel.await.unwrap();
+    cancel.await.unwrap().unwrap();
     // It had not been committed before: the start that runs again is followed by the cancel in the same burst, or the
     // first burst won, and there was nothing left to cancel.
     permits.add_permits(1);
@@ -73,44 +67,16 @@ async fn without_the_database_calls_fail_and_the_node_recovers() {
     let (test, count, permits) = gated().await;
     let run = tokio::spawn({
         let engine = test.engine.clone();
-        async move {
-            engine
-                .execute(StartRequest {
-                    instance_id: Some("through".into()),
-                    ..start("gated")
-                })
-                .await
-        }
+        async move { engine.execute(start_as("through", "gated")).await }
     });
     entered(&count, 1).await;
-    let server = test.database.connect_to_server().await;
-    let name = test.database.name();
-    server
-        .batch_execute(&format!("ALTER DATABASE {name} ALLOW_CONNECTIONS false"))
-        .await
-        .unwrap();
-    server
-        .execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1",
-            &[&name],
-        )
-        .await
-        .unwrap();
-    poll_until(TIMEOUT, "the node to notice", async || {
-        (!test.engine.readiness().ready()).then_some(())
-    })
-    .await;
+    test.database.lock_out().await;
+    wait_until("the node to notice", async || !test.engine.readiness().ready()).await;
     let refused = test.engine.dispatch(start("gated")).await.unwrap_err();
     assert!(refused.is_unavailable() || refused.is_unknown_outcome(), "{refused:?}");
-    server
-        .batch_execute(&format!("ALTER DATABASE {name} ALLOW_CONNECTIONS true"))
-        .await
-        .unwrap();
+    test.database.allow_connections(true).await;
     permits.add_permits(8);
-    poll_until(TIMEOUT, "the node to be ready again", async || {
-        test.engine.readiness().ready().then_some(())
-    })
-    .await;
+    wait_until("the node to be ready again", async || test.engine.readiness().ready()).await;
     test.finishes(&"through".into()).await;
     let executed: Executed = run.await.unwrap().unwrap();
     assert_eq!(executed.instance_id.as_str(), "through");
@@ -126,10 +92,7 @@ async fn a_shutdown_finishes_running_bursts_and_releases_late_ones() {
     entered(&count, 1).await;
     let engine = test.engine.clone();
     let shutdown = tokio::spawn(async move { engine.shutdown().await });
-    poll_until(TIMEOUT, "the drain to begin", async || {
-        (!test.engine.readiness().ready()).then_some(())
-    })
-    .await;
+    wait_until("the drain to begin", async || !test.engine.readiness().ready()).await;
     permits.add_permits(1);
     shutdown.await.unwrap();
     let client = test.database.connect().await;
@@ -198,12 +161,8 @@ async fn work_for_an_instance_that_keeps_yielding_is_included() {
     let client = test.database.connect().await;
     let resume = "INSERT INTO mainspring.work (tenant_id, instance_id, kind, body)
                   SELECT tenant_id, id, 1, '{\"bookmarkId\": \"none\"}' FROM mainspring.instance";
-    client.batch_execute(resume).await.unwrap();
-    poll_until(TIMEOUT, "the resume to be taken along", async || {
-        let left = "SELECT count(*) FROM mainspring.work WHERE kind = 1";
-        (client.query_one(left, &[]).await.unwrap().get::<_, i64>(0) == 0).then_some(())
-    })
-    .await;
+    client.run(resume).await;
+    client.wait_for_rows("work WHERE kind = 1", 0).await;
     let so_far = count.load(Ordering::SeqCst);
     entered(&count, so_far + 3).await;
     test.engine.cancel(&id).await.unwrap();
@@ -237,12 +196,9 @@ async fn a_node_id_is_used_by_one_process() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_leaves_over_its_existing_connections() {
     let (test, ..) = gated().await;
-    let server = test.database.connect_to_server().await;
-    let name = test.database.name();
-    let allow = |allowed: bool| format!("ALTER DATABASE {name} ALLOW_CONNECTIONS {allowed}");
-    server.batch_execute(&allow(false)).await.unwrap();
+    test.database.allow_connections(false).await;
     test.engine.shutdown().await;
-    server.batch_execute(&allow(true)).await.unwrap();
+    test.database.allow_connections(true).await;
     test.assert_clean_end().await;
 }
 
@@ -308,10 +264,7 @@ async fn a_node_with_a_pool_of_one_has_six_connections() {
     let test = TestEngine { database, engine };
     let line = json!({"type": "Elsa.WriteLine", "id": "line", "text": "Hello"});
     test.publish(json!({"definitionId": "hello", "root": line})).await;
-    let taken = StartRequest {
-        instance_id: Some("taken".into()),
-        ..start("hello")
-    };
+    let taken = start_as("taken", "hello");
     test.engine.dispatch(taken.clone()).await.unwrap();
     let starts = (0..100).map(|n| {
         let (engine, taken) = (&test.engine, taken.clone());
@@ -325,16 +278,12 @@ async fn a_node_with_a_pool_of_one_has_six_connections() {
     });
     futures_util::future::join_all(starts).await;
     let client = test.database.connect().await;
-    poll_until(TIMEOUT, "all to finish", async || {
-        let finished = "SELECT count(*) FROM mainspring.instance WHERE status = 1";
-        (client.query_one(finished, &[]).await.unwrap().get::<_, i64>(0) == 76).then_some(())
-    })
-    .await;
-    poll_until(TIMEOUT, "six connections", async || {
+    client.wait_for_rows("instance WHERE status = 1", 76).await;
+    wait_until("six connections", async || {
         let open =
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
                     AND backend_type = 'client backend'";
-        (client.query_one(open, &[]).await.unwrap().get::<_, i64>(0) <= 6).then_some(())
+        client.count(open).await <= 6
     })
     .await;
     test.assert_clean_end().await;
@@ -346,17 +295,14 @@ async fn a_start_takes_its_lock_when_it_goes_on_after_its_first_commit() {
     let database = TestDatabase::create().await;
     let (count, permits) = (Arc::<AtomicUsize>::default(), Arc::new(Semaphore::new(0)));
     let locks = LocalLocks::new();
-    let engine = Engine::builder(database.url())
+    let builder = Engine::builder(database.url())
         .activity(GateActivity {
             entered: Arc::clone(&count),
             permits: Arc::clone(&permits),
         })
         .locks(locks.clone())
-        .check_in(Duration::from_millis(100))
-        .start()
-        .await
-        .unwrap();
-    let test = TestEngine { database, engine };
+        .check_in(Duration::from_millis(100));
+    let test = TestEngine::start(database, builder).await;
     let one = json!({"type": "Gate", "id": "one", "customProperties": {"commitStrategyName": "Executed"}});
     let two = json!({"type": "Gate", "id": "two"});
     let both = json!({"type": "Elsa.Sequence", "id": "both", "activities": [one, two]});
@@ -383,11 +329,9 @@ async fn a_start_takes_its_lock_when_it_goes_on_after_its_first_commit() {
         .expect("its first burst took a lock");
     permits.add_permits(1);
     let client = test.database.connect().await;
-    poll_until(TIMEOUT, "its row to be given back", async || {
-        let free = "SELECT count(*) FROM mainspring.work WHERE claimed_by IS NULL AND kind = 4";
-        (client.query_one(free, &[]).await.unwrap().get::<_, i64>(0) == 1).then_some(())
-    })
-    .await;
+    client
+        .wait_for_rows("work WHERE claimed_by IS NULL AND kind = 4", 1)
+        .await;
     assert_eq!(count.load(Ordering::SeqCst), 3, "it went on without its lock");
     drop(theirs);
     entered(&count, 4).await;

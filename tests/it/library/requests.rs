@@ -1,10 +1,10 @@
 //! Calls of the engine and their answers.
 
 use mainspring::definition::WorkflowDefinition;
-use mainspring::runtime::{Idempotency, ResumeRequest, StartRequest};
+use mainspring::runtime::{Idempotency, StartRequest};
 use serde_json::{Map, Value, json};
 
-use crate::support::engine::{TestEngine, event, start, waits_for};
+use crate::support::engine::{TestEngine, event, idempotency, resume_of, start, waits_for};
 use crate::support::{TIMEOUT, poll_until};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -13,22 +13,16 @@ async fn an_event_matches_present_and_later_bookmarks() {
     test.publish(waits_for("waiter", "Word", false)).await;
     let waiting = test.engine.execute(start("waiter")).await.unwrap();
     assert_eq!(waiting.sub_status(), Some("Suspended"));
-    let met = test.engine.trigger_event(event("Word", json!({"n": 1}))).await.unwrap();
+    let met = test.trigger("Word", json!({"n": 1})).await;
     assert_eq!((met.resumed, met.started, met.kept), (1, 0, false));
     assert_eq!(
         test.finishes(&waiting.instance_id).await["output"]["Word"],
         json!({"n": 1})
     );
     // Case matters, and no instance waits: the event is kept until one does.
-    let kept = test.engine.trigger_event(event("word", json!(0))).await.unwrap();
+    let kept = test.trigger("word", json!(0)).await;
     assert_eq!((kept.resumed, kept.started, kept.kept), (0, 0, true));
-    assert!(
-        test.engine
-            .trigger_event(event("Word", json!({"n": 2})))
-            .await
-            .unwrap()
-            .kept
-    );
+    assert!(test.trigger("Word", json!({"n": 2})).await.kept);
     let late = test.engine.execute(start("waiter")).await.unwrap();
     assert_eq!(
         test.finishes(&late.instance_id).await["output"]["Word"],
@@ -40,19 +34,10 @@ async fn an_event_matches_present_and_later_bookmarks() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_starts_what_it_triggers_once_and_so_does_one_that_came_before_the_publish() {
     let test = TestEngine::new().await;
-    assert!(
-        test.engine
-            .trigger_event(event("Begin", json!("early")))
-            .await
-            .unwrap()
-            .kept
-    );
+    assert!(test.trigger("Begin", json!("early")).await.kept);
     test.publish(waits_for("triggered", "Begin", true)).await;
     let mut late = event("Begin", json!("late"));
-    late.idempotency = Some(Idempotency {
-        key: "k".to_owned(),
-        fingerprint: [1; 32],
-    });
+    late.idempotency = idempotency("k");
     assert_eq!(test.engine.trigger_event(late.clone()).await.unwrap().started, 1);
     assert_eq!(test.engine.trigger_event(late).await.unwrap().started, 0);
     let words = poll_until(TIMEOUT, "both instances to finish", async || {
@@ -78,10 +63,7 @@ async fn a_bookmark_is_resumed_once() {
     let test = TestEngine::new().await;
     test.publish(waits_for("waiter", "Never", false)).await;
     let waiting = test.engine.execute(start("waiter")).await.unwrap();
-    let resume = ResumeRequest {
-        instance_id: waiting.instance_id.clone(),
-        ..ResumeRequest::default()
-    };
+    let resume = resume_of(&waiting.instance_id);
     let both = tokio::join!(test.engine.resume(resume.clone()), test.engine.resume(resume.clone()));
     let conflicts = [both.0, both.1]
         .into_iter()
@@ -89,10 +71,7 @@ async fn a_bookmark_is_resumed_once() {
         .count();
     assert_eq!(conflicts, 1);
     assert_eq!(test.engine.resume(resume).await.unwrap_err().code(), "already-resumed");
-    let unknown = ResumeRequest {
-        instance_id: "nobody".into(),
-        ..ResumeRequest::default()
-    };
+    let unknown = resume_of(&"nobody".into());
     assert!(test.engine.resume(unknown).await.unwrap_err().is_not_found());
     test.assert_clean_end().await;
 }
@@ -117,14 +96,7 @@ async fn an_instance_stays_on_its_version_and_the_next_start_runs_the_new_one() 
     let still_old = test.engine.execute(start("v")).await.unwrap();
     test.publish(version("new")).await;
     let new = test.engine.execute(start("v")).await.unwrap();
-    assert_eq!(
-        test.engine
-            .trigger_event(event("Go", Value::Null))
-            .await
-            .unwrap()
-            .resumed,
-        3
-    );
+    assert_eq!(test.trigger("Go", Value::Null).await.resumed, 3);
     for (run, word) in [(old, "old"), (still_old, "old"), (new, "new")] {
         assert_eq!(test.finishes(&run.instance_id).await["output"]["Word"], word);
     }
@@ -155,14 +127,7 @@ async fn one_idempotency_key_starts_one_instance() {
     }
     assert_eq!(ids.len(), 1);
     assert!(test.engine.execute(keyed(2)).await.unwrap_err().is_unprocessable());
-    assert_eq!(
-        test.engine
-            .instances(&Default::default(), Default::default())
-            .await
-            .unwrap()
-            .total_count,
-        1
-    );
+    assert_eq!(test.instance_count().await, 1);
     test.assert_clean_end().await;
 }
 
@@ -187,14 +152,7 @@ async fn events_that_matched_a_consumed_bookmark_are_kept_for_their_instance() {
     test.finishes(&waiting.instance_id).await;
     let client = test.database.connect().await;
     // One was the instance's, none is gone.
-    poll_until(TIMEOUT, "every other event to be in the inbox", async || {
-        let row = client
-            .query_one("SELECT count(*) FROM mainspring.inbox", &[])
-            .await
-            .ok()?;
-        (row.get::<_, i64>(0) == 19).then_some(())
-    })
-    .await;
+    client.wait_for_rows("inbox", 19).await;
     assert_eq!(resumed as i64 + kept, 20);
     test.assert_clean_end().await;
 }
@@ -227,14 +185,7 @@ async fn an_input_of_the_wrong_type_starts_nothing() {
         test.engine.dispatch(nowhere).await.unwrap_err().fields()[0].0,
         "triggerActivityId"
     );
-    assert_eq!(
-        test.engine
-            .instances(&Default::default(), Default::default())
-            .await
-            .unwrap()
-            .total_count,
-        0
-    );
+    assert_eq!(test.instance_count().await, 0);
     test.engine.execute(with(json!("5"))).await.unwrap();
     // What was remembered of the old version is no reason to refuse what fits the new one.
     test.publish(typed("String")).await;

@@ -9,8 +9,8 @@ use mainspring::signal::LocalSignal;
 use mainspring::wake::{LocalWake, WakeNotification, WakeTransport};
 use serde_json::json;
 
-use crate::support::engine::{event, start, waits_for};
-use crate::support::{TIMEOUT, TestDatabase, poll_until};
+use crate::support::engine::{event, save, start, waits_for};
+use crate::support::{TestDatabase, wait_until};
 
 /// So rare that none comes while the test runs.
 const NEVER: Duration = Duration::from_secs(600);
@@ -37,8 +37,7 @@ async fn engines_of_one_process_do_without_notify_and_advisory_locks() {
     let save = async |name: &str| {
         let mut definition = waits_for("word", "Word", false);
         definition["name"] = json!(name);
-        let definition = mainspring::definition::WorkflowDefinition::from_value(definition).unwrap();
-        api_node.save(definition, true).await.unwrap();
+        save(&api_node, definition).await;
     };
     let shown = async || {
         let shown = runner
@@ -50,24 +49,24 @@ async fn engines_of_one_process_do_without_notify_and_advisory_locks() {
     save("old").await;
     assert_eq!(shown().await, "old");
     save("new").await;
-    poll_until(TIMEOUT, "the other engine to show the new version", async || {
-        (shown().await == "new").then_some(())
+    wait_until("the other engine to show the new version", async || {
+        shown().await == "new"
     })
     .await;
 
     let waiting = api_node.execute(start("word")).await.unwrap();
     assert_eq!(waiting.sub_status(), Some("Suspended"));
     api_node.trigger_event(event("Word", json!("hello"))).await.unwrap();
-    poll_until(TIMEOUT, "the event to be worked on", async || {
+    wait_until("the event to be worked on", async || {
         let detail = api_node.instance(&waiting.instance_id).await.unwrap();
-        (detail.summary.sub_status == "Finished").then_some(())
+        detail.summary.sub_status == "Finished"
     })
     .await;
 
     assert!(locks.stats().granted > 0);
     let client = database.connect().await;
     let listening = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN mainspring_w%'";
-    assert_eq!(client.query_one(listening, &[]).await.unwrap().get::<_, i64>(0), 0);
+    assert_eq!(client.count(listening).await, 0);
     api_node.shutdown().await;
     runner.shutdown().await;
     assert_eq!(mainspring::check(&database.url(), "mainspring").await.unwrap(), []);
@@ -83,16 +82,14 @@ async fn an_engine_with_free_workers_notifies_no_node() {
     let builder = Engine::builder(database.url()).workers(2 * COUNT).wake(hub.member());
     let engine = builder.check_in(NEVER).tolerance(NEVER * 3).start().await.unwrap();
     let line = json!({"definitionId": "line", "root": {"type": "Elsa.WriteLine", "id": "line", "text": "x"}});
-    let definition = mainspring::definition::WorkflowDefinition::from_value(line).unwrap();
-    engine.save(definition, true).await.unwrap();
+    save(&engine, line).await;
     for dispatched in futures_util::future::join_all((0..COUNT).map(|_| engine.dispatch(start("line")))).await {
         dispatched.unwrap();
     }
     let client = database.connect().await;
-    poll_until(TIMEOUT, "all to finish", async || {
-        let query = "SELECT count(*) FROM mainspring.instance WHERE sub_status = 3";
-        let finished: i64 = client.query_one(query, &[]).await.unwrap().get(0);
-        (usize::try_from(finished).unwrap() == COUNT).then_some(())
+    wait_until("all to finish", async || {
+        let finished = client.rows("instance WHERE sub_status = 3").await;
+        usize::try_from(finished).unwrap() == COUNT
     })
     .await;
     // Earlier notifications arrive before this one.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::node::{Node, assert_invariants, wait_until_finished};
-use crate::support::{Connection, Http, TIMEOUT, TestDatabase, poll_until};
+use crate::support::{Connection, Http, TIMEOUT, TestDatabase, poll_until, wait_until};
 
 const NEVER: [&str; 4] = ["--check-in", "10m", "--tolerance", "1h"];
 
@@ -13,9 +13,7 @@ const DELAY: &str = "3 seconds";
 async fn publish(http: &Http, activities: Value) {
     let definition =
         json!({"definitionId": "due", "root": {"type": "Elsa.Sequence", "id": "root", "activities": activities}});
-    http.post("workflow-definitions", &json!({"model": definition, "publish": true}))
-        .await
-        .expect(200);
+    http.publish(&definition).await;
 }
 
 /// Ten seconds after its start a node polls once more: after that it knows of no due row.
@@ -92,17 +90,14 @@ async fn a_schedule_published_on_one_node_notifies_the_node_that_fires() {
     let client = database.connect().await;
     let fired = async || {
         let sql = "SELECT coalesce(sum(fired), 0)::bigint FROM mainspring.schedule";
-        client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0)
+        client.count(sql).await
     };
     publish(
         http,
         json!([{"type": "Elsa.Timer", "id": "timer", "canStartWorkflow": true, "interval": "00:00:01"}]),
     )
     .await;
-    poll_until(TIMEOUT, "the schedule to fire", async || {
-        (fired().await >= 2).then_some(())
-    })
-    .await;
+    wait_until("the schedule to fire", async || fired().await >= 2).await;
 
     let listed = http.get("cluster/timers").await.expect(200);
     let timer = format!("cluster/timers/{}", listed["items"][0]["id"].as_str().unwrap());
@@ -117,10 +112,7 @@ async fn a_schedule_published_on_one_node_notifies_the_node_that_fires() {
     let before = fired().await;
     assert!(before >= paused["fired"].as_i64().unwrap());
     http.post(&format!("{timer}/resume"), &json!({})).await.expect(200);
-    poll_until(TIMEOUT, "the schedule to fire again", async || {
-        (fired().await >= before + 2).then_some(())
-    })
-    .await;
+    wait_until("the schedule to fire again", async || fired().await >= before + 2).await;
     http.post(&format!("{timer}/pause"), &json!({})).await.expect(200);
     assert_invariants(&database).await;
 }

@@ -5,7 +5,7 @@
 use serde_json::json;
 
 use crate::support::node::{Node, assert_each_exactly_once, publish, wait_until_finished};
-use crate::support::{Connection, Http, TIMEOUT, TestDatabase, poll_until};
+use crate::support::{Connection, Http, TIMEOUT, TestDatabase, assert_contains, assert_fields, poll_until, wait_until};
 
 const NEVER: [&str; 4] = ["--check-in", "10m", "--tolerance", "1h"];
 const OFTEN: [&str; 4] = ["--check-in", "200ms", "--tolerance", "5s"];
@@ -27,12 +27,7 @@ async fn deafen(server: &Connection, database: &TestDatabase, name: &str) {
 }
 
 async fn waiting(client: &Connection, count: i64) {
-    let query = "SELECT count(*) FROM mainspring.bookmark WHERE name = 'Elsa.Event'";
-    poll_until(TIMEOUT, "instances to wait for their events", async || {
-        let waiting: i64 = client.query_one(query, &[]).await.ok()?.get(0);
-        (waiting == count).then_some(())
-    })
-    .await;
+    client.wait_for_rows("bookmark WHERE name = 'Elsa.Event'", count).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -46,27 +41,18 @@ async fn what_a_node_without_workers_accepts_runs_elsewhere_at_once() {
     let count = 5;
     for n in 0..count {
         let start = json!({"input": {"n": n}});
-        http.post("workflow-definitions/walk/dispatch", &start)
-            .await
-            .expect(200);
+        http.dispatch("walk", &start).await;
     }
     waiting(&client, count).await;
     for n in 0..count {
-        http.post(&format!("events/go-{n}/trigger"), &json!({}))
-            .await
-            .expect(200);
+        http.trigger(&format!("go-{n}"), &json!({})).await;
     }
     wait_until_finished(&client, count).await;
     assert_each_exactly_once(&database, &client, count).await;
     // A waiting caller is answered.
     let line = json!({"definitionId": "line", "root": {"type": "Elsa.Event", "id": "line", "eventName": "never"}});
-    http.post("workflow-definitions", &json!({"model": line, "publish": true}))
-        .await
-        .expect(200);
-    let answer = http
-        .post("workflow-definitions/line/execute", &json!({}))
-        .await
-        .expect(200);
+    http.publish(&line).await;
+    let answer = http.execute("line", &json!({})).await;
     assert_eq!(answer["workflowState"]["subStatus"], "Suspended", "{answer}");
 }
 
@@ -79,12 +65,8 @@ async fn without_any_hint_a_check_in_finds_the_work() {
     publish(http).await;
     let client = database.connect().await;
     for n in 0..3 {
-        http.post("workflow-definitions/walk/dispatch", &json!({"input": {"n": n}}))
-            .await
-            .expect(200);
-        http.post(&format!("events/go-{n}/trigger"), &json!({}))
-            .await
-            .expect(200);
+        http.dispatch("walk", &json!({"input": {"n": n}})).await;
+        http.trigger(&format!("go-{n}"), &json!({})).await;
     }
     wait_until_finished(&client, 3).await;
     assert_each_exactly_once(&database, &client, 3).await;
@@ -98,10 +80,8 @@ async fn a_node_that_lost_its_notification_connection_polls_after_reconnecting()
     let http = api_node.http.as_ref().unwrap();
     publish(http).await;
     // Accepted without any notification.
-    http.post("workflow-definitions/walk/dispatch", &json!({"input": {"n": 0}}))
-        .await
-        .expect(200);
-    http.post("events/go-0/trigger", &json!({})).await.expect(200);
+    http.dispatch("walk", &json!({"input": {"n": 0}})).await;
+    http.trigger("go-0", &json!({})).await;
     let server = database.connect_to_server().await;
     deafen(&server, &database, "runner").await;
     let client = database.connect().await;
@@ -122,13 +102,10 @@ async fn shown(http: &Http) -> String {
 
 /// The other node comes to show the version, and a start there runs it, at once.
 async fn runs_and_shows(http: &Http, version: usize) {
-    let answer = http
-        .post("workflow-definitions/named/execute", &json!({}))
-        .await
-        .expect(200);
+    let answer = http.execute("named", &json!({})).await;
     assert_eq!(answer["workflowState"]["definitionVersion"], version, "{answer}");
-    poll_until(TIMEOUT, "the other node to show the new version", async || {
-        (shown(http).await == format!("v{version}")).then_some(())
+    wait_until("the other node to show the new version", async || {
+        shown(http).await == format!("v{version}")
     })
     .await;
 }
@@ -159,9 +136,9 @@ async fn a_publish_reaches_all_nodes_also_those_that_were_disconnected() {
         runs_and_shows(two, version).await;
     }
     let said = other.child.stderr().join("\n");
-    assert!(
-        said.contains("Received cache invalidation event for workflow definition named"),
-        "{said}"
+    assert_contains(
+        &said,
+        &["Received cache invalidation event for workflow definition named"],
     );
 }
 
@@ -179,14 +156,10 @@ async fn a_node_that_missed_every_signal_learns_from_its_check_in() {
     let mut draft = named(4);
     draft["publish"] = json!(false);
     one.post("workflow-definitions", &draft).await.expect(200);
-    poll_until(
-        TIMEOUT,
-        "the published version to be the newest no longer",
-        async || {
-            let path = "workflow-definitions/by-definition-id/named?versionOptions=Published";
-            (two.get(path).await.expect(200)["isLatest"] == json!(false)).then_some(())
-        },
-    )
+    wait_until("the published version to be the newest no longer", async || {
+        let path = "workflow-definitions/by-definition-id/named?versionOptions=Published";
+        two.get(path).await.expect(200)["isLatest"] == json!(false)
+    })
     .await;
 }
 
@@ -230,27 +203,17 @@ async fn an_occurrence_that_waits_for_what_another_node_runs_starts_when_that_ha
         "overlap": "QueueOne", "startAt": at(2), "endAt": at(7)});
     let queue = json!({"definitionId": "queue", "root": {"type": "Elsa.Sequence", "id": "root", "activities": [
         timer, {"type": "Elsa.Event", "id": "wait", "eventName": "go"}]}});
-    http.post("workflow-definitions", &json!({"model": queue, "publish": true}))
-        .await
-        .expect(200);
-    poll_until(TIMEOUT, "an occurrence to wait", async || {
+    http.publish(&queue).await;
+    wait_until("an occurrence to wait", async || {
         let listed = http.get("cluster/timers").await.expect(200);
         let schedule = &listed["items"][0];
-        (schedule["isQueued"] == true && schedule["nextOccurrence"].is_null()).then_some(())
+        schedule["isQueued"] == true && schedule["nextOccurrence"].is_null()
     })
     .await;
     waiting(&client, 1).await;
-    http.post("events/go/trigger", &json!({})).await.expect(200);
-    let both = "SELECT count(*) FROM mainspring.instance";
-    poll_until(TIMEOUT, "what waited to start", async || {
-        let started: i64 = client.query_one(both, &[]).await.ok()?.get(0);
-        (started == 2).then_some(())
-    })
-    .await;
+    http.trigger("go", &json!({})).await;
+    client.wait_for_rows("instance", 2).await;
     waiting(&client, 1).await;
     let listed = http.get("cluster/timers").await.expect(200);
-    assert_eq!(
-        (&listed["items"][0]["fired"], &listed["items"][0]["isQueued"]),
-        (&json!(2), &json!(false))
-    );
+    assert_fields!(listed["items"][0], {"fired": 2, "isQueued": false});
 }

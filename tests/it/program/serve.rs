@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::{Child, Http, Server, Stop, TIMEOUT, TestDatabase, poll_until};
+use crate::support::{Child, Http, Server, Stop, TIMEOUT, TestDatabase, assert_contains};
 
 const KEY: &str = "0123456789abcdef";
 
@@ -53,10 +53,7 @@ fn wrong_usage_is_reported_with_exit_code_2() {
         assert!(!said.is_empty(), "{arguments:?}");
     }
     let (_, said) = run(&["serve"], &[]);
-    assert!(
-        said.contains("--database-url") && said.contains("MAINSPRING_DATABASE_URL"),
-        "{said}"
-    );
+    assert_contains(&said, &["--database-url", "MAINSPRING_DATABASE_URL"]);
     let (_, said) = run(
         &["serve", "--listen", "0.0.0.0:0"],
         &[("MAINSPRING_DATABASE_URL", NO_DATABASE)],
@@ -85,11 +82,7 @@ async fn a_node_waits_for_a_database_that_is_started_with_it() {
     let url = server.url();
     let arguments = ["serve", "--listen", "127.0.0.1:0", "--database-wait", "2m"];
     let child = Child::start(&arguments, &[("MAINSPRING_DATABASE_URL", &url)]);
-    poll_until(TIMEOUT, "the node to log that it waits", async || {
-        let said = child.stderr().join("\n");
-        said.contains("waiting for the database").then_some(())
-    })
-    .await;
+    child.wait_for_log("waiting for the database").await;
     server.start_again();
     let http = Http::new(&child.wait_for_line("ready ", TIMEOUT));
     http.get("/health/ready").await.expect(200);
@@ -222,10 +215,7 @@ async fn dev_brings_everything_along_and_comes_back_after_a_kill() {
     let mut child = start();
     let http = Http::new(&child.wait_for_line("ready ", timeout));
     let shown = child.stdout().join("\n");
-    assert!(
-        shown.contains("Elsa.WriteLine") && shown.contains("Completed"),
-        "{shown}"
-    );
+    assert_contains(&shown, &["Elsa.WriteLine", "Completed"]);
     let executed = http
         .post("workflow-definitions/hello-world/execute", &serde_json::json!({}))
         .await;
@@ -275,19 +265,10 @@ fn cron_shows_what_daylight_saving_does() {
         "{shifted:?}"
     );
     let skipped = cron(&[&berlin[..], &["--from", "2026-03-28T12:00:00Z", "--gap", "skip"]].concat());
-    assert!(
-        skipped[0].contains("2026-03-30T02:30:00+02:00") && skipped[0].contains("skipped"),
-        "{skipped:?}"
-    );
+    assert_contains(&skipped[0], &["2026-03-30T02:30:00+02:00", "skipped"]);
     let both = cron(&[&berlin[..], &["--from", "2026-10-24T12:00:00Z", "--overlap", "both"]].concat());
-    assert!(
-        both[0].contains("02:30:00+02:00") && both[0].contains("the first"),
-        "{both:?}"
-    );
-    assert!(
-        both[1].contains("02:30:00+01:00") && both[1].contains("the second"),
-        "{both:?}"
-    );
+    assert_contains(&both[0], &["02:30:00+02:00", "the first"]);
+    assert_contains(&both[1], &["02:30:00+01:00", "the second"]);
     assert_eq!(cron(&["@every_second"]).len(), 10);
     assert_eq!(
         cron(&["0 0 29 2 *", "--from", "2026-01-01T00:00:00Z", "--next", "1"]),

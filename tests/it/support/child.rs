@@ -6,6 +6,8 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
+use super::{TIMEOUT, assert_contains, wait_until};
+
 /// A child process that is killed at the latest when this is dropped, also by a test that fails.
 pub(crate) struct Child {
     process: std::process::Child,
@@ -67,7 +69,6 @@ impl Child {
         Self { process, what, output }
     }
 
-    /// Its process id.
     pub(crate) fn id(&self) -> u32 {
         self.process.id()
     }
@@ -80,6 +81,16 @@ impl Child {
     /// The lines on standard error so far.
     pub(crate) fn stderr(&self) -> Vec<String> {
         self.output.lines.lock().unwrap().stderr.clone()
+    }
+
+    /// Whether a line of standard error has this part.
+    pub(crate) fn logs(&self, part: &str) -> bool {
+        self.stderr().iter().any(|line| line.contains(part))
+    }
+
+    /// Waits until a line of standard error has this part.
+    pub(crate) async fn wait_for_log(&self, part: &str) {
+        wait_until(part, async || self.logs(part)).await;
     }
 
     /// What follows `prefix` in the first line of standard output that begins so; the test fails if the deadline
@@ -162,6 +173,21 @@ impl Child {
             );
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+}
+
+/// A node and a migration end at once as wrong usage, and say why.
+#[track_caller]
+pub(crate) fn assert_wrong_server(url: &str, why: &[&str]) {
+    for command in [
+        &["serve", "--listen", "127.0.0.1:0", "--database-url", url][..],
+        &["migrate", "--database-url", url],
+    ] {
+        let mut child = Child::start(command, &[]);
+        let status = child.wait(TIMEOUT);
+        let said = child.stderr().join("\n");
+        assert_eq!(status.code(), Some(2), "{said}");
+        assert_contains(&said, why);
     }
 }
 

@@ -72,7 +72,6 @@ impl TestDatabase {
         }
     }
 
-    /// Its name on the server.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -82,7 +81,6 @@ impl TestDatabase {
         url_of(&self.server, &self.name)
     }
 
-    /// A new connection.
     pub(crate) async fn connect(&self) -> Connection {
         connect(&self.url()).await
     }
@@ -136,7 +134,7 @@ impl Drop for Connection {
     }
 }
 
-async fn connect(url: &str) -> Connection {
+pub(super) async fn connect(url: &str) -> Connection {
     let (client, connection) = tokio_postgres::connect(url, NoTls)
         .await
         .expect("connect to the test server");

@@ -4,15 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use mainspring::Engine;
 use mainspring::activity::{Activity, ActivityContext, Descriptor, Fault, Step};
 use mainspring::definition::WorkflowDefinition;
 use mainspring::id::InstanceId;
-use mainspring::runtime::{EventRequest, StartRequest};
+use mainspring::runtime::{
+    EventAccepted, EventRequest, Idempotency, InstanceFilter, Page, ResumeRequest, StartRequest,
+};
+use mainspring::{Engine, EngineBuilder};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
 
-use super::{TIMEOUT, TestDatabase, poll_until};
+use super::{TIMEOUT, TestDatabase, poll_until, wait_until};
 
 pub(crate) struct TestEngine {
     pub(crate) database: TestDatabase,
@@ -22,13 +25,45 @@ pub(crate) struct TestEngine {
 impl TestEngine {
     pub(crate) async fn new() -> Self {
         let database = TestDatabase::create().await;
-        let engine = Engine::builder(database.url()).node_id("one").start().await.unwrap();
+        let builder = Engine::builder(database.url()).node_id("one");
+        Self::start(database, builder).await
+    }
+
+    /// A node without workers: what it accepts waits for another node.
+    pub(crate) async fn idle() -> Self {
+        let database = TestDatabase::create().await;
+        let builder = Engine::builder(database.url()).node_id("idle").workers(0);
+        Self::start(database, builder).await
+    }
+
+    /// A node with workers beside it.
+    pub(crate) async fn worker(&self) -> Engine {
+        let builder = Engine::builder(self.database.url()).node_id("worker");
+        builder.start().await.unwrap()
+    }
+
+    /// Cancels, and does not wait for the answer.
+    pub(crate) fn cancels(&self, id: &InstanceId) -> JoinHandle<mainspring::Result<bool>> {
+        let (engine, id) = (self.engine.clone(), id.clone());
+        tokio::spawn(async move { engine.cancel(&id).await })
+    }
+
+    pub(crate) async fn start(database: TestDatabase, builder: EngineBuilder) -> Self {
+        let engine = builder.start().await.unwrap();
         Self { database, engine }
     }
 
     pub(crate) async fn publish(&self, definition: Value) {
-        let definition = WorkflowDefinition::from_value(definition).unwrap();
-        self.engine.save(definition, true).await.unwrap();
+        save(&self.engine, definition).await;
+    }
+
+    pub(crate) async fn trigger(&self, name: &str, input: Value) -> EventAccepted {
+        self.engine.trigger_event(event(name, input)).await.unwrap()
+    }
+
+    pub(crate) async fn instance_count(&self) -> u64 {
+        let all = InstanceFilter::default();
+        self.engine.instances(&all, Page::default()).await.unwrap().total_count
     }
 
     pub(crate) async fn finishes(&self, id: &InstanceId) -> Value {
@@ -48,8 +83,37 @@ impl TestEngine {
         assert_eq!(mainspring::check(&self.database.url(), "mainspring").await.unwrap(), []);
         let client = self.database.connect().await;
         let left = "SELECT (SELECT count(*) FROM mainspring.node) + (SELECT count(*) FROM mainspring.work WHERE claimed_by IS NOT NULL)";
-        assert_eq!(client.query_one(left, &[]).await.unwrap().get::<_, i64>(0), 0);
+        assert_eq!(client.count(left).await, 0);
     }
+}
+
+/// Saves and publishes a definition.
+pub(crate) async fn save(engine: &Engine, definition: Value) {
+    let definition = WorkflowDefinition::from_value(definition).unwrap();
+    engine.save(definition, true).await.unwrap();
+}
+
+/// A start of an instance with this id.
+pub(crate) fn start_as(instance: &str, definition: &str) -> StartRequest {
+    StartRequest {
+        instance_id: Some(instance.into()),
+        ..start(definition)
+    }
+}
+
+/// A resume of the only bookmark.
+pub(crate) fn resume_of(instance: &InstanceId) -> ResumeRequest {
+    ResumeRequest {
+        instance_id: instance.clone(),
+        ..ResumeRequest::default()
+    }
+}
+
+pub(crate) fn idempotency(key: &str) -> Option<Idempotency> {
+    Some(Idempotency {
+        key: key.to_owned(),
+        fingerprint: [1; 32],
+    })
 }
 
 pub(crate) fn start(definition: &str) -> StartRequest {
@@ -112,22 +176,16 @@ pub(crate) async fn gated_on(database: TestDatabase) -> (TestEngine, Arc<AtomicU
         entered: Arc::clone(&entered),
         permits: Arc::clone(&permits),
     };
-    let engine = Engine::builder(database.url())
+    let builder = Engine::builder(database.url())
         .activity(gate)
         .check_in(Duration::from_millis(100))
-        .answer_timeout(Duration::from_secs(20))
-        .start()
-        .await
-        .unwrap();
-    let test = TestEngine { database, engine };
+        .answer_timeout(Duration::from_secs(20));
+    let test = TestEngine::start(database, builder).await;
     test.publish(json!({"definitionId": "gated", "root": {"type": "Gate", "id": "gate"}}))
         .await;
     (test, entered, permits)
 }
 
 pub(crate) async fn entered(count: &AtomicUsize, wanted: usize) {
-    poll_until(TIMEOUT, "the activity to begin", async || {
-        (count.load(Ordering::SeqCst) >= wanted).then_some(())
-    })
-    .await;
+    wait_until("the activity to begin", async || count.load(Ordering::SeqCst) >= wanted).await;
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{TIMEOUT, poll_until};
+use super::wait_until;
 
 /// Where a node stalls until it is opened.
 pub(crate) struct Gate(PathBuf);
@@ -18,10 +18,7 @@ impl Gate {
 
     pub(crate) async fn reached(&self) {
         let mark = self.0.with_extension("reached");
-        poll_until(TIMEOUT, "the node to come to the point", async || {
-            mark.exists().then_some(())
-        })
-        .await;
+        wait_until("the node to come to the point", async || mark.exists()).await;
     }
 
     pub(crate) fn open(&self) {

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use reqwest::Method;
 use reqwest::header::HeaderMap;
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use super::wait_until;
 
 /// A client of one node.
 #[derive(Clone)]
@@ -17,6 +19,8 @@ pub(crate) struct Http {
 /// What came back.
 #[derive(Debug)]
 pub(crate) struct Answer {
+    /// Method and path of the request.
+    request: String,
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     /// Null for an empty body; a string for one that is not JSON.
@@ -45,12 +49,48 @@ impl Http {
         self.send(Method::GET, path, &[], None).await.expect(path)
     }
 
-    /// Posts JSON.
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
         self.send(Method::POST, path, &[], Some(body)).await.expect(path)
     }
 
-    /// Deletes.
+    /// Saves and publishes a definition.
+    pub(crate) async fn publish(&self, model: &Value) {
+        let save = json!({"model": model, "publish": true});
+        self.post("workflow-definitions", &save).await.expect(200);
+    }
+
+    /// Starts an instance, and does not wait for it.
+    pub(crate) async fn dispatch(&self, definition: &str, start: &Value) -> Value {
+        let path = format!("workflow-definitions/{definition}/dispatch");
+        self.post(&path, start).await.expect(200)
+    }
+
+    /// Starts an instance, and waits for its first burst.
+    pub(crate) async fn execute(&self, definition: &str, start: &Value) -> Value {
+        let path = format!("workflow-definitions/{definition}/execute");
+        self.post(&path, start).await.expect(200)
+    }
+
+    /// Publishes an event.
+    pub(crate) async fn trigger(&self, event: &str, body: &Value) {
+        self.post(&format!("events/{event}/trigger"), body).await.expect(200);
+    }
+
+    /// Waits until the readiness has this status.
+    pub(crate) async fn readiness_becomes(&self, status: u16) {
+        let what = format!("the readiness to become {status}");
+        wait_until(&what, async || self.get("/health/ready").await.status == status).await;
+    }
+
+    /// Waits until an instance is shown with this sub-status.
+    pub(crate) async fn instance_becomes(&self, id: &str, sub_status: &str) {
+        let path = format!("workflow-instances/{id}");
+        wait_until(sub_status, async || {
+            self.get(&path).await.body["subStatus"] == sub_status
+        })
+        .await;
+    }
+
     pub(crate) async fn delete(&self, path: &str) -> Answer {
         self.send(Method::DELETE, path, &[], None).await.expect(path)
     }
@@ -67,6 +107,7 @@ impl Http {
             Some(path) => format!("{}/{path}", self.base),
             None => format!("{}/elsa/api/{path}", self.base),
         };
+        let sent_as = format!("{method} {path}");
         let mut request = self.client.request(method, url);
         if let Some(key) = &self.key {
             request = request.header("authorization", format!("ApiKey {key}"));
@@ -84,7 +125,12 @@ impl Http {
             "" => Value::Null,
             text => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned())),
         };
-        Ok(Answer { status, headers, body })
+        Ok(Answer {
+            request: sent_as,
+            status,
+            headers,
+            body,
+        })
     }
 }
 
@@ -100,8 +146,34 @@ impl Answer {
     /// The body, if the status is the expected one.
     #[track_caller]
     pub(crate) fn expect(self, status: u16) -> Value {
-        assert_eq!(self.status, status, "{}", self.body);
+        assert_eq!(self.status, status, "{}: {}", self.request, self.body);
         self.body
+    }
+
+    /// The status and the code of an error.
+    #[track_caller]
+    pub(crate) fn assert_refused(&self, status: u16, code: &str) {
+        let (request, body) = (&self.request, &self.body);
+        assert_eq!(
+            (self.status, &body["code"]),
+            (status, &json!(code)),
+            "{request}: {body}"
+        );
+    }
+}
+
+/// Asserts that a value has these fields; it may have more.
+macro_rules! assert_fields {
+    ($value:expr, $wanted:tt) => {
+        $crate::support::compare_fields(&$value, &serde_json::json!($wanted))
+    };
+}
+pub(crate) use assert_fields;
+
+#[track_caller]
+pub(crate) fn compare_fields(value: &Value, wanted: &Value) {
+    for (name, wanted) in wanted.as_object().unwrap() {
+        assert_eq!(&value[name], wanted, "{name} of {value}");
     }
 }
 

@@ -15,11 +15,11 @@ mod server;
 pub(crate) mod single_node;
 pub(crate) mod three_nodes;
 
-pub(crate) use child::Child;
+pub(crate) use child::{Child, assert_wrong_server};
 pub(crate) use clock::Clock;
 pub(crate) use database::{Connection, TestDatabase};
 pub(crate) use gate::Gate;
-pub(crate) use http::{Answer, Http};
+pub(crate) use http::{Answer, Http, assert_fields, compare_fields};
 pub(crate) use proxy::Proxy;
 pub(crate) use server::{Server, Stop};
 
@@ -51,6 +51,61 @@ pub(crate) async fn poll_until<T>(deadline: Duration, what: &str, mut probe: imp
             }
             _ => panic!("waited {deadline:?} in vain for {what}"),
         }
+    }
+}
+
+/// Polls until a condition holds.
+pub(crate) async fn wait_until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    poll_until(TIMEOUT, what, async || holds().await.then_some(())).await;
+}
+
+/// The text has all these parts.
+#[track_caller]
+pub(crate) fn assert_contains(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "no {part:?} in: {text}");
+    }
+}
+
+impl Connection {
+    /// The number that a query gives.
+    pub(crate) async fn count(&self, query: &str) -> i64 {
+        self.query_one(query, &[]).await.unwrap().get(0)
+    }
+
+    /// The number of rows of a table of the engine, with a `WHERE` or not.
+    pub(crate) async fn rows(&self, of: &str) -> i64 {
+        self.count(&format!("SELECT count(*) FROM mainspring.{of}")).await
+    }
+
+    /// Runs statements.
+    pub(crate) async fn run(&self, statements: &str) {
+        self.batch_execute(statements).await.unwrap();
+    }
+
+    /// Waits until there are so many rows.
+    pub(crate) async fn wait_for_rows(&self, of: &str, count: i64) {
+        let what = format!("{count} rows of {of}");
+        wait_until(&what, async || self.rows(of).await == count).await;
+    }
+}
+
+impl TestDatabase {
+    /// Whether the server lets new connections to it in.
+    pub(crate) async fn allow_connections(&self, allowed: bool) {
+        let alter = format!("ALTER DATABASE {} ALLOW_CONNECTIONS {allowed}", self.name());
+        self.connect_to_server().await.batch_execute(&alter).await.unwrap();
+    }
+
+    /// Ends all its connections, and lets no new ones in.
+    pub(crate) async fn lock_out(&self) {
+        self.allow_connections(false).await;
+        let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1";
+        self.connect_to_server()
+            .await
+            .query(end, &[&self.name()])
+            .await
+            .unwrap();
     }
 }
 

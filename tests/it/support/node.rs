@@ -90,7 +90,8 @@ impl Node {
     }
 }
 
-fn spawn(url: &str, name: &str, settings: &[&str], variables: &[(&str, &str)]) -> Child {
+/// Starts a node, and does not wait until it serves.
+pub(crate) fn spawn(url: &str, name: &str, settings: &[&str], variables: &[(&str, &str)]) -> Child {
     let arguments = [
         "serve",
         "--database-url",
@@ -121,9 +122,7 @@ pub(crate) fn definition() -> Value {
 
 /// Publishes the definition through a node.
 pub(crate) async fn publish(http: &Http) {
-    http.post("workflow-definitions", &json!({"model": definition(), "publish": true}))
-        .await
-        .expect(200);
+    http.publish(&definition()).await;
 }
 
 /// Sends a request that a retry makes no worse, until one node has answered it. `node` gives the node to try next.
@@ -156,6 +155,18 @@ pub(crate) async fn start_walk(n: impl Display, start: &Value, node: &mut (impl 
     send_until_answered("workflow-definitions/walk/dispatch", &format!("s{n}"), start, node).await;
 }
 
+/// Starts the walk of a number, and sends its event.
+pub(crate) async fn walk(n: usize, node: &mut (impl FnMut() -> Option<Http> + Send)) {
+    start_walk(n, &json!({"input": {"n": n}}), node).await;
+    send_event(n, node).await;
+}
+
+/// The nodes that are registered, oldest first.
+pub(crate) async fn incarnations(client: &Connection) -> Vec<i64> {
+    let query = "SELECT array_agg(incarnation ORDER BY incarnation) FROM mainspring.node";
+    client.query_one(query, &[]).await.unwrap().get(0)
+}
+
 /// Sends the event for which the walk of a number waits.
 pub(crate) async fn send_event(n: impl Display, node: &mut (impl FnMut() -> Option<Http> + Send)) {
     let event = format!("events/go-{n}/trigger");
@@ -164,11 +175,7 @@ pub(crate) async fn send_event(n: impl Display, node: &mut (impl FnMut() -> Opti
 
 /// Waits until so many instances are finished.
 pub(crate) async fn wait_until_finished(client: &Connection, count: i64) {
-    let query = "SELECT count(*) FROM mainspring.instance WHERE status = 1 AND sub_status = 3";
-    let probe = async || {
-        let finished: i64 = client.query_one(query, &[]).await.ok()?.get(0);
-        (finished >= count).then_some(())
-    };
+    let probe = async || (client.rows("instance WHERE status = 1 AND sub_status = 3").await >= count).then_some(());
     let waited = tokio::time::timeout(TIMEOUT * 2, poll_until(TIMEOUT * 2, "all instances to finish", probe)).await;
     if waited.is_err() {
         panic!("not all finished: {:?}", unfinished(client).await);
@@ -235,9 +242,7 @@ pub(crate) fn load(addresses: Vec<Http>, count: usize) -> Vec<JoinHandle<()>> {
         };
         async move {
             for n in (lane..count).step_by(LANES) {
-                let start = json!({"input": {"n": n}});
-                start_walk(n, &start, &mut next).await;
-                send_event(n, &mut next).await;
+                walk(n, &mut next).await;
                 // So that there is work for as long as the faults go on.
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }

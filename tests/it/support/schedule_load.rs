@@ -17,17 +17,21 @@ pub(crate) const REPLAY: &str = include_str!("../../../sql/queries/dead_letter/r
 /// The nodes as clients see them: none while a node is dead.
 pub(crate) type Clients = Arc<Mutex<Vec<Option<Http>>>>;
 
+/// Gives the nodes in turn, from one of them on.
+pub(crate) fn in_turn(addresses: &Clients, mut turn: usize) -> impl FnMut() -> Option<Http> + Send + use<> {
+    let addresses = Arc::clone(addresses);
+    move || {
+        turn += 1;
+        let addresses = addresses.lock().unwrap();
+        addresses.get(turn % addresses.len()).cloned().flatten()
+    }
+}
+
 /// Schedules that are not due during a test, so that the recomputation at a start always finds some.
 const RARE: usize = 3;
 
 pub(crate) fn script(type_name: &str, text: &str) -> Value {
     json!({"typeName": type_name, "expression": {"type": "JavaScript", "value": text}})
-}
-
-pub(crate) async fn publish(http: &Http, model: &Value) {
-    http.post("workflow-definitions", &json!({"model": model, "publish": true}))
-        .await
-        .expect(200);
 }
 
 /// The database's time.
@@ -89,14 +93,14 @@ impl Schedules {
         for n in 0..RARE {
             let rare = json!({"definitionId": format!("rare{n}"), "root": {"type": "Elsa.Cron", "id": "timer",
                 "canStartWorkflow": true, "cronExpression": "0 0 1 1 *", "startAt": "2090-01-01T00:00:00Z"}});
-            publish(http, &rare).await;
+            http.publish(&rare).await;
         }
         let mut lead = 2 + i64::try_from(self.schedules).unwrap() / 20;
         loop {
             let start = (clock(client).await.timestamp() + lead) / self.period * self.period;
             let start = DateTime::from_timestamp(start, 0).unwrap();
             for n in 0..self.schedules {
-                publish(http, &self.definition(n, start)).await;
+                http.publish(&self.definition(n, start)).await;
             }
             if clock(client).await < start {
                 return start;
@@ -123,7 +127,7 @@ impl Schedules {
     pub(crate) async fn each_once(&self, client: &Connection, start: DateTime<Utc>, end: DateTime<Utc>) -> Fired {
         self.wait_past(client, end).await;
         let stop = "UPDATE mainspring.schedule SET paused = true, version = version + 1";
-        client.batch_execute(stop).await.unwrap();
+        client.run(stop).await;
         all_end(client).await;
         let mut shown = Fired::default();
         let mut told = self.told(client, start, &mut shown).await;
@@ -212,7 +216,7 @@ impl Delays {
             {"type": "Elsa.Event", "id": "word", "eventName": script("String", "'go-' + getInput('n')")},
             {"type": "Elsa.WriteLine", "id": "third", "text": "third"}
         ]}});
-        publish(http, &sleep).await;
+        http.publish(&sleep).await;
     }
 
     fn milliseconds(self, n: usize) -> usize {
@@ -224,13 +228,8 @@ impl Delays {
         let enough = Arc::new(AtomicBool::new(false));
         let next = Arc::new(AtomicUsize::new(0));
         let lane = |lane: usize| {
-            let (addresses, enough, next) = (Arc::clone(addresses), Arc::clone(&enough), Arc::clone(&next));
-            let mut turn = lane;
-            let mut address = move || {
-                turn += 1;
-                let addresses = addresses.lock().unwrap();
-                addresses.get(turn % addresses.len()).cloned().flatten()
-            };
+            let (enough, next) = (Arc::clone(&enough), Arc::clone(&next));
+            let mut address = in_turn(addresses, lane);
             async move {
                 while !enough.load(Ordering::SeqCst) || next.load(Ordering::SeqCst) < self.least {
                     let n = next.fetch_add(1, Ordering::SeqCst);
@@ -303,7 +302,7 @@ impl Load {
 
 /// Waits until everything has run to its end.
 pub(crate) async fn all_end(client: &Connection) {
-    client.batch_execute("SET search_path = mainspring").await.unwrap();
+    client.run("SET search_path = mainspring").await;
     let unfinished = "SELECT (SELECT count(*) FROM work) + (SELECT count(*) FROM instance WHERE status = 0)";
     poll_until(TIMEOUT * 10, "all instances to end", async || {
         // A row whose bursts were killed at a failpoint three times is a dead letter: kept, not lost.
@@ -311,8 +310,7 @@ pub(crate) async fn all_end(client: &Connection) {
             let id: i64 = dead_letter.get(0);
             client.execute(REPLAY, &[&"", &id]).await.ok()?;
         }
-        let left: i64 = client.query_one(unfinished, &[]).await.ok()?.get(0);
-        (left == 0).then_some(())
+        (client.count(unfinished).await == 0).then_some(())
     })
     .await;
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use super::database::{Connection, TestDatabase, connect};
 use super::{TIMEOUT, poll_until};
 
 /// Servers of runs that were killed are ended when their folder is older than this.
@@ -131,7 +132,14 @@ impl Server {
         format!("postgres://postgres:{PASSWORD}@127.0.0.1:{}/postgres", self.port)
     }
 
-    /// Where it listens.
+    /// A session of a role of its own that may do nothing but connect to a database.
+    pub(crate) async fn foreign_role(&self, database: &TestDatabase) -> Connection {
+        let create = "CREATE ROLE foreign_role LOGIN PASSWORD 'o'";
+        database.connect().await.run(create).await;
+        let (port, name) = (self.port, database.name());
+        connect(&format!("postgres://foreign_role:o@127.0.0.1:{port}/{name}")).await
+    }
+
     pub(crate) fn port(&self) -> u16 {
         self.port
     }
@@ -142,7 +150,6 @@ impl Server {
         self.start_again();
     }
 
-    /// Ends it.
     pub(crate) fn stop(&self, how: Stop) {
         let mode = format!("-m{how:?}").to_lowercase();
         self.run("pg_ctl", &["stop", "-s", "-w", "-t", "60", &mode], |command| {
@@ -175,7 +182,6 @@ impl Server {
         run(Command::new("sh").args(["-c", &format!("kill -s KILL {process}")]));
     }
 
-    /// Its log so far.
     pub(crate) fn log(&self) -> String {
         String::from_utf8_lossy(&std::fs::read(self.folder.join("log")).unwrap()).into_owned()
     }

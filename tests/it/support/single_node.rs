@@ -44,7 +44,6 @@ impl SingleNode {
         }
     }
 
-    /// A new connection.
     pub(crate) async fn connect(&self) -> TcpStream {
         TcpStream::connect(&self.address).await.unwrap()
     }

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::node::{NAMES, Node, assert_each_exactly_once, publish, send_event, start_walk, wait_until_finished};
-use super::{Connection, TIMEOUT, TestDatabase, poll_until};
+use super::node::{NAMES, Node, assert_each_exactly_once, publish, send_event, start_walk, wait_until_finished, walk};
+use super::{Connection, TIMEOUT, TestDatabase, poll_until, wait_until};
 
 /// Short, so that the tests are.
 pub(crate) const TOLERANCE: [&str; 2] = ["--tolerance", "1s"];
@@ -57,10 +57,6 @@ impl ThreeNodes {
         self.client.query_one(query, &[&name]).await.unwrap().get(0)
     }
 
-    pub(crate) async fn count(&self, query: &str) -> i64 {
-        self.client.query_one(query, &[]).await.unwrap().get(0)
-    }
-
     /// Accepts starts through the first node, and their events through the second.
     pub(crate) async fn load(&self, count: usize) {
         for n in 0..count {
@@ -74,8 +70,8 @@ impl ThreeNodes {
     /// Waits until an incarnation has claimed so many rows.
     pub(crate) async fn holds(&self, incarnation: i64, rows: i64) {
         let query = format!("SELECT count(*) FROM mainspring.work WHERE claimed_by = {incarnation}");
-        poll_until(TIMEOUT, "the node to claim rows", async || {
-            (self.count(&query).await >= rows).then_some(())
+        wait_until("the node to claim rows", async || {
+            self.client.count(&query).await >= rows
         })
         .await;
     }
@@ -89,10 +85,22 @@ impl ThreeNodes {
                   + (SELECT count(*) FROM mainspring.work WHERE claimed_by = {incarnation})
                   + (SELECT count(*) FROM mainspring.timer WHERE claimed_by = {incarnation})"
         );
-        poll_until(TIMEOUT, "an expired node to be removed", async || {
-            (self.count(&query).await == 0).then_some(())
+        wait_until("an expired node to be removed", async || {
+            self.client.count(&query).await == 0
         })
         .await;
+    }
+
+    /// The first node registers anew, ends what it has begun, and works as well as ever.
+    pub(crate) async fn comes_back(&self, than: i64, count: i64) {
+        poll_until(TIMEOUT, "the node to come back", async || {
+            self.incarnation("one").await.filter(|back| *back > than)
+        })
+        .await;
+        self.assert_clean_end(count).await;
+        let first = self.nodes[0].http.clone();
+        walk(99, &mut || first.clone()).await;
+        self.assert_clean_end(count + 1).await;
     }
 
     pub(crate) async fn assert_clean_end(&self, count: i64) {

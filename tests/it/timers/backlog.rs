@@ -3,18 +3,14 @@
 use serde_json::{Value, json};
 
 use crate::support::node::{Node, assert_invariants};
-use crate::support::schedule_load::{publish, script};
-use crate::support::{Connection, Http, TIMEOUT, TestDatabase, long, poll_until};
+use crate::support::schedule_load::script;
+use crate::support::{Connection, Http, TIMEOUT, TestDatabase, long, poll_until, wait_until};
 
 /// How many triggers one definition has.
 const TRIGGERS: usize = 250;
 
 fn size() -> usize {
     if long() { 25_000 } else { 500 }
-}
-
-async fn count(client: &Connection, sql: &str) -> i64 {
-    client.query_one(sql, &[]).await.unwrap().get(0)
 }
 
 /// Accepts work while no node with workers runs.
@@ -36,13 +32,12 @@ fn new(n: usize) -> Value {
 
 async fn publish_new(http: &Http) {
     let line = json!({"type": "Elsa.WriteLine", "id": "line", "text": script("String", "'new'")});
-    publish(http, &json!({"definitionId": "new", "root": line})).await;
+    http.publish(&json!({"definitionId": "new", "root": line})).await;
 }
 
 async fn wait_until_finished(client: &Connection, all: usize) {
-    let finished = "SELECT count(*) FROM mainspring.instance WHERE sub_status = 3";
     poll_until(TIMEOUT * 10, "all to finish", async || {
-        (count(client, finished).await == i64::try_from(all).unwrap()).then_some(())
+        (client.rows("instance WHERE sub_status = 3").await == i64::try_from(all).unwrap()).then_some(())
     })
     .await;
 }
@@ -93,21 +88,20 @@ async fn delays_due_during_a_downtime_end_in_order_interleaved_with_new_ones() {
         {"type": "Elsa.Delay", "id": "rest", "timeSpan": script("TimeSpan", "'01:00:00'")},
         {"type": "Elsa.WriteLine", "id": "line", "text": script("String", "'up'")}
     ]}});
-    publish(&http, &nap).await;
+    http.publish(&nap).await;
     publish_new(&http).await;
     let mut nodes = workers(&database);
     let (size, news) = (size(), 20);
     let lane = async |lane: usize| {
         for n in (lane..size).step_by(8) {
             let start = json!({"instanceId": format!("{n}")});
-            http.post("workflow-definitions/nap/dispatch", &start).await.expect(200);
+            http.dispatch("nap", &start).await;
         }
     };
     futures_util::future::join_all((0..8).map(lane)).await;
-    let asleep = "SELECT count(*) FROM mainspring.timer WHERE claimed_by IS NULL";
     let wanted = i64::try_from(size).unwrap();
     poll_until(TIMEOUT * 10, "all to sleep", async || {
-        (count(&client, asleep).await == wanted).then_some(())
+        (client.rows("timer WHERE claimed_by IS NULL").await == wanted).then_some(())
     })
     .await;
     for node in &mut nodes {
@@ -119,11 +113,9 @@ async fn delays_due_during_a_downtime_end_in_order_interleaved_with_new_ones() {
                             + (instance_id::bigint * 7919 % (SELECT count(*) FROM mainspring.timer)) * interval '1 millisecond' AS at
                      FROM mainspring.timer) t
                WHERE timer.instance_id = t.instance_id";
-    client.batch_execute(due).await.unwrap();
+    client.run(due).await;
     for n in 0..news {
-        http.post("workflow-definitions/new/dispatch", &new(n))
-            .await
-            .expect(200);
+        http.dispatch("new", &new(n)).await;
     }
     let began = std::time::Instant::now();
     let _nodes = workers(&database);
@@ -148,7 +140,8 @@ async fn schedules_due_during_a_downtime_fire_in_order_interleaved_with_new_ones
         let timer = |at: usize| json!({"type": "Elsa.Timer", "id": format!("t{}", n * TRIGGERS + at), "canStartWorkflow": true, "interval": "01:00:00"});
         let timers: Vec<Value> = (0..TRIGGERS).map(timer).collect();
         let chart = json!({"type": "Elsa.Flowchart", "id": "chart", "activities": timers, "connections": []});
-        publish(&http, &json!({"definitionId": format!("many{n}"), "root": chart})).await;
+        http.publish(&json!({"definitionId": format!("many{n}"), "root": chart}))
+            .await;
     }
     publish_new(&http).await;
     // Each has come due once.
@@ -157,19 +150,17 @@ async fn schedules_due_during_a_downtime_fire_in_order_interleaved_with_new_ones
                             + (substr(activity_id, 2)::bigint * 7919 % (SELECT count(*) FROM mainspring.schedule)) * interval '1 millisecond' AS at
                      FROM mainspring.schedule) s
                WHERE schedule.id = s.id";
-    client.batch_execute(due).await.unwrap();
+    client.run(due).await;
     let began = std::time::Instant::now();
     let _nodes = workers(&database);
     // As soon as there is a backlog of starts: nothing is new before.
-    poll_until(TIMEOUT, "the first to fire", async || {
-        (count(&client, "SELECT sum(fired)::bigint FROM mainspring.schedule").await > 0).then_some(())
+    wait_until("the first to fire", async || {
+        client.count("SELECT sum(fired)::bigint FROM mainspring.schedule").await > 0
     })
     .await;
     let news = 20;
     for n in 0..news {
-        http.post("workflow-definitions/new/dispatch", &new(n))
-            .await
-            .expect(200);
+        http.dispatch("new", &new(n)).await;
     }
     wait_until_finished(&client, size + news).await;
     println!("{size} schedules in {:?}", began.elapsed());

@@ -10,7 +10,7 @@ use rand::{RngExt, SeedableRng};
 
 use crate::support::node::{NAMES, Node, assert_invariants};
 use crate::support::schedule_load::{Clients, Delays, Schedules, clock};
-use crate::support::{Connection, TIMEOUT, TestDatabase, long, poll_until};
+use crate::support::{Connection, TIMEOUT, TestDatabase, long, poll_until, wait_until};
 
 /// For each node the failpoints at which it dies, one after the other.
 const POINTS: [&[&str]; 3] = [
@@ -117,7 +117,7 @@ impl<'a> FaultedNode<'a> {
             if failpoints.contains("fire.computed") {
                 // What a node computes anew at its start, if no other one that starts just now was before it.
                 let old = "UPDATE mainspring.schedule SET tz_version = '2000a'";
-                self.client.batch_execute(old).await.unwrap();
+                self.client.run(old).await;
             }
             self.start_again(failpoints).await;
             let started = Instant::now();
@@ -157,7 +157,7 @@ impl<'a> FaultedNode<'a> {
         self.addresses.lock().unwrap()[self.place] = None;
         self.node.child.signal("TERM");
         let child = &mut self.node.child;
-        poll_until(TIMEOUT, "a node to end", async || child.has_ended().then_some(())).await;
+        wait_until("a node to end", async || child.has_ended()).await;
         self.start_again("").await;
         self.did("ended");
     }

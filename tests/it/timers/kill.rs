@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::failpoints::FIRE;
 use crate::support::node::{NAMES, Node, assert_invariants, start_three};
-use crate::support::{Connection, Http, TIMEOUT, TestDatabase, poll_until};
+use crate::support::{Connection, Http, TIMEOUT, TestDatabase, poll_until, wait_until};
 
 /// How many schedules there are, and how often each fires.
 const SCHEDULES: usize = 4;
@@ -30,12 +30,7 @@ fn definition(n: usize) -> Value {
 
 async fn publish_all(http: &Http) {
     for n in 0..SCHEDULES {
-        http.post(
-            "workflow-definitions",
-            &json!({"model": definition(n), "publish": true}),
-        )
-        .await
-        .expect(200);
+        http.publish(&definition(n)).await;
     }
 }
 
@@ -53,16 +48,11 @@ async fn fires_on(client: &Connection, more: i64) {
 /// Stops the schedules, waits for what they started, and compares that with what there was to start.
 async fn each_occurrence_once(database: &TestDatabase, client: &Connection) {
     client
-        .batch_execute("UPDATE mainspring.schedule SET paused = true, version = version + 1")
-        .await
-        .unwrap();
+        .run("UPDATE mainspring.schedule SET paused = true, version = version + 1")
+        .await;
     let unfinished =
         "SELECT (SELECT count(*) FROM mainspring.work) + (SELECT count(*) FROM mainspring.instance WHERE status = 0)";
-    poll_until(TIMEOUT, "all instances to end", async || {
-        let left: i64 = client.query_one(unfinished, &[]).await.ok()?.get(0);
-        (left == 0).then_some(())
-    })
-    .await;
+    wait_until("all instances to end", async || client.count(unfinished).await == 0).await;
     let sql = "SELECT definition_id, anchor, last_occurrence, fired, misfired, skipped FROM mainspring.schedule";
     let schedules = client.query(sql, &[]).await.unwrap();
     assert_eq!(schedules.len(), SCHEDULES);
@@ -109,7 +99,7 @@ async fn every_occurrence_fires_once_through_kills_at_every_failpoint_and_at_ran
         )
         .await;
         let child = &mut nodes[target].child;
-        poll_until(TIMEOUT, point, async || child.has_ended().then_some(())).await;
+        wait_until(point, async || child.has_ended()).await;
         restart(&database, &mut nodes, target, "").await;
         fires_on(&client, 8).await;
     }
@@ -140,8 +130,7 @@ async fn a_node_without_workers_fires_what_others_run() {
     publish_all(scheduler.http.as_ref().unwrap()).await;
     let client = database.connect().await;
     fires_on(&client, 8).await;
-    let ran = "SELECT count(*) FROM mainspring.instance";
-    assert_eq!(client.query_one(ran, &[]).await.unwrap().get::<_, i64>(0), 0);
+    assert_eq!(client.rows("instance").await, 0);
     let _worker = Node::start(&database, "two");
     each_occurrence_once(&database, &client).await;
 }

@@ -7,8 +7,8 @@ use mainspring::id::InstanceId;
 use mainspring::runtime::{Idempotency, InstanceFilter, Page, ScheduleFilter, ScheduleState, ScheduleSummary};
 use serde_json::{Value, json};
 
-use crate::support::engine::{TestEngine, event, start};
-use crate::support::{TIMEOUT, poll_until};
+use crate::support::engine::{TestEngine, start};
+use crate::support::{TIMEOUT, poll_until, wait_until};
 
 fn literal(type_name: &str, value: impl Into<Value>) -> Value {
     json!({"typeName": type_name, "expression": {"type": "Literal", "value": value.into()}})
@@ -251,13 +251,8 @@ async fn an_operator_pauses_resumes_and_triggers() {
     test.publish(tick(2)).await;
     let client = test.database.connect().await;
     // It has been so for an hour.
-    client
-        .batch_execute(
-            "UPDATE mainspring.schedule SET version = version + 1, anchor = anchor - interval '1 hour',
-             next_occurrence = next_occurrence - interval '1 hour', next_fire = next_fire - interval '1 hour', last_occurrence = NULL",
-        )
-        .await
-        .unwrap();
+    client.run("UPDATE mainspring.schedule SET version = version + 1, anchor = anchor - interval '1 hour',
+             next_occurrence = next_occurrence - interval '1 hour', next_fire = next_fire - interval '1 hour', last_occurrence = NULL").await;
     let key = || Idempotency {
         key: "k".to_owned(),
         fingerprint: Default::default(),
@@ -310,17 +305,14 @@ async fn a_queued_occurrence_starts_when_the_instance_ends() {
         "overlap": literal("String", "QueueOne")});
     let wait = json!({"type": "Elsa.Event", "id": "e", "eventName": literal("String", "go")});
     test.publish(triggered("queue", timer, wait)).await;
-    poll_until(TIMEOUT, "an occurrence to wait", async || {
-        only(&test, "queue").await.is_queued.then_some(())
-    })
-    .await;
+    wait_until("an occurrence to wait", async || only(&test, "queue").await.is_queued).await;
     let waiting = only(&test, "queue").await;
     let running = instances(&test, "queue").await;
     assert_eq!((waiting.fired, running.len()), (1, 1));
     let refused = test.engine.trigger_schedule(&waiting.id, None).await.unwrap_err();
     assert_eq!(refused.code(), "schedule-running");
     test.reaches(&running[0], "Suspended").await;
-    test.engine.trigger_event(event("go", json!({}))).await.unwrap();
+    test.trigger("go", json!({})).await;
     test.finishes(&running[0]).await;
     until_fired(&test, "queue", 2).await;
     let second = poll_until(TIMEOUT, "the second instance", async || {
@@ -346,14 +338,13 @@ async fn new_time_zone_data_move_what_is_next_and_never_back() {
     let client = test.database.connect().await;
     // An older database had Berlin an hour off; b has fired tomorrow's occurrence by it.
     client
-        .batch_execute(
+        .run(
             "UPDATE mainspring.schedule SET tz_version = '1999a', last_occurrence =
                  CASE WHEN activity_id = 'b' THEN next_occurrence + interval '1 minute' END;
              UPDATE mainspring.schedule SET next_occurrence = next_occurrence + interval '1 hour',
                  next_fire = next_fire + interval '1 hour'",
         )
-        .await
-        .unwrap();
+        .await;
     let right = "SELECT activity_id FROM mainspring.schedule WHERE tz_version > '1999a' AND NOT EXISTS
                      (SELECT 1 WHERE extract(hour FROM next_fire AT TIME ZONE 'Europe/Berlin') <> 9)
                  AND (last_occurrence IS NULL OR next_occurrence > last_occurrence + interval '20 hours') ORDER BY 1";
@@ -363,8 +354,8 @@ async fn new_time_zone_data_move_what_is_next_and_never_back() {
         .start()
         .await
         .unwrap();
-    poll_until(TIMEOUT, "both to be computed again", async || {
-        (client.query(right, &[]).await.unwrap().len() == 2).then_some(())
+    wait_until("both to be computed again", async || {
+        client.query(right, &[]).await.unwrap().len() == 2
     })
     .await;
     TestEngine { engine, ..test }.assert_clean_end().await;
