@@ -184,7 +184,7 @@ fn state() -> InstanceState {
     outcome.state
 }
 
-/// Evaluates one expression, with the hand-over to a script thread and back. `first` creates the realm, as each burst does
+/// Evaluates one expression, with the way to a script thread and back. `first` creates the realm, as each burst does
 /// once; `next` reuses it.
 mod script {
     use super::*;

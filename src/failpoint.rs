@@ -1,4 +1,4 @@
-//! Failpoints: named points at which a test makes a process fail.
+//! Failpoints: named points in the code at which a test makes a process stop, wait or fail.
 //!
 //! Without the feature `failpoints` a point does nothing. With it, and in the tests of this crate, the variable
 //! `MAINSPRING_FAILPOINTS` is a list `name=action[@n];…`. `action` is one of
@@ -8,23 +8,23 @@
 //! - `error`: make the step fail, as with a lost connection, each time from now on;
 //! - `cut`: the same, only once.
 //!
-//! `@n` lets the first `n - 1` passages through. A unit test can also record the points that a future passes (`watched`).
+//! `@n` exempts the first `n - 1` passages. A unit test can also record the points that a future passes (`watched`).
 
-/// Passes the point `name`, or runs the action that a test has set for it.
+/// Does nothing without the feature `failpoints`.
 #[cfg(not(any(test, feature = "failpoints")))]
 #[inline]
 pub(crate) async fn hit(_name: &'static str) -> crate::Result<()> {
     Ok(())
 }
 
-/// Passes the point `prefix` followed by `name`, which only a certain instance passes.
+/// Does nothing without the feature `failpoints`.
 #[cfg(not(any(test, feature = "failpoints")))]
 #[inline]
 pub(crate) async fn hit_of(_prefix: &'static str, _name: &str) -> crate::Result<()> {
     Ok(())
 }
 
-/// Whether a test has set any point with this prefix.
+/// False without the feature `failpoints`.
 #[cfg(not(any(test, feature = "failpoints")))]
 #[inline]
 pub(crate) fn armed(_prefix: &str) -> bool {
@@ -108,7 +108,7 @@ mod armed {
         points().keys().any(|name| name.starts_with(prefix))
     }
 
-    /// Passes the point `prefix` followed by `name`, which only a certain instance passes.
+    /// Passes the point `prefix` followed by `name`: a point for one instance alone.
     pub(crate) async fn hit_of(prefix: &'static str, name: &str) -> Result<()> {
         if points().is_empty() {
             return Ok(());

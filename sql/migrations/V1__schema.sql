@@ -4,7 +4,7 @@
 --   node               the registered nodes; one row per incarnation (one run of a process)
 --   fence              the right of a commit writer to write; deleted when its node is removed
 --   removed_node       nodes that are being removed: their claims are still being released
---   crash              processes that died within the last hour
+--   crash              processes that crashed within the last hour
 --   cluster_job        what the cluster does once per period, on any node
 --   lock_report        what locks each node holds, on request
 -- Definitions
@@ -81,14 +81,14 @@ CREATE UNLOGGED TABLE fence (
 CREATE TABLE removed_node (
     incarnation bigint PRIMARY KEY,
     node_id text NOT NULL,
-    -- The process died while the server lived on; its claims count a crash.
+    -- The process crashed while the server went on; its claims count a crash.
     crashed boolean NOT NULL,
     removed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     -- The node had claimed an isolated row (crashes >= 2): that row alone counts the crash.
     had_isolated boolean NOT NULL DEFAULT false
 );
 
--- A row at its third crash is dead-lettered at once only if no other process died within ten minutes.
+-- A row at its third crash is dead-lettered at once only if no other process crashed within ten minutes.
 CREATE TABLE crash (
     incarnation bigint PRIMARY KEY,
     crashed_at timestamptz NOT NULL DEFAULT clock_timestamp()
@@ -126,7 +126,7 @@ EXCEPTION WHEN lock_not_available THEN
     RETURN false;
 END $$;
 
--- Whether a connection of an incarnation is idle. A process that died leaves none; a process that lost only its lock
+-- Whether a connection of an incarnation is idle. A process that has ended leaves none; a process that lost only its lock
 -- session still has others. Null: there are sessions, and the owner of the schema may not see their state. Runs as
 -- the owner, because a node with a role of its own may not see the sessions of other roles.
 CREATE FUNCTION has_idle_session(incarnation bigint) RETURNS boolean
@@ -188,7 +188,7 @@ CREATE TABLE definition (
     -- The activation strategy: 0 always, 1 singleton, 2 correlated singleton, 3 correlation. Set by the publish.
     activation_strategy smallint NOT NULL DEFAULT 0 /* always */ CHECK (activation_strategy BETWEEN 0 AND 3),
     -- What is left to do after the strategy changed: 2 seed, add keys of instances that started before (starts are
-    -- refused as busy until then); 1 sweep, delete keys of instances that ended meanwhile; 0 done.
+    -- refused as busy until then); 1 prune, delete keys of instances that ended meanwhile; 0 done.
     seeding smallint NOT NULL DEFAULT 0 /* done */ CHECK (seeding BETWEEN 0 AND 2),
     -- All activity types of a version that was ever published; null: no node that knows them all has read it yet.
     activity_types text[],
@@ -477,7 +477,7 @@ CREATE TABLE work (
     claim_no bigint NOT NULL DEFAULT 0,
     -- Tries that failed; the backoff and the last try depend on it.
     failures integer NOT NULL DEFAULT 0,
-    -- Processes that died with a claim on the row, while the server lived on. From 2 on the row is isolated.
+    -- Processes that crashed with a claim on the row, while the server went on. From 2 on the row is isolated.
     crashes integer NOT NULL DEFAULT 0,
     PRIMARY KEY (id) INCLUDE (tenant_id)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
@@ -639,7 +639,7 @@ END $$;
 -- What a start under an activation strategy holds, from the statement that accepts it to the commit that ends its
 -- instance. Rows that are not exclusive are of instances that merely count: those that ran before the strategy was
 -- published, and those that took a correlation id which a strategy compares. Such a row counts while it is true
--- (activation_counts), whether it is swept yet or not.
+-- (activation_counts), whether it is pruned yet or not.
 CREATE TABLE activation (
     tenant_id text NOT NULL,
     key bytea NOT NULL,

@@ -170,7 +170,7 @@ pub struct ActivityContext<'a> {
     pub(crate) trigger_payload: Option<Value>,
     pub(crate) is_breaking: bool,
     pub(crate) children: Vec<Child>,
-    pub(crate) pending_notices: usize,
+    pub(crate) pending_notifications: usize,
     pub(crate) properties: Map<String, Value>,
     /// The names of properties that this call has set.
     pub(crate) changed_properties: Vec<String>,

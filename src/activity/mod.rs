@@ -65,7 +65,7 @@ impl Step {
 /// An activity type.
 ///
 /// All calls are awaited outside of any transaction and may do I/O. A burst is committed as a whole, at its end unless a
-/// commit strategy says otherwise. If its process dies before that commit, or another node takes the burst over, **all its
+/// commit strategy says otherwise. If its process crashes before that commit, or another node takes the burst over, **all its
 /// calls are made again, completed ones included**, in the same order, with the same
 /// [`ActivityContext::idempotency_key`] and a larger [`ActivityContext::attempt`]. So side effects outside the database
 /// happen at least once; a service that receives the key can recognise a repetition. A call's future may be dropped: it

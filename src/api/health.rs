@@ -21,7 +21,8 @@ pub(super) async fn ready(State(api): State<Api>) -> (StatusCode, Json<Value>) {
     response(api.engine.readiness())
 }
 
-/// Only the health endpoints, for a listener of their own. Before the engine exists, the node is live and not ready.
+/// The health endpoints without limits and protection, for a separate listener that starts before the engine: until the
+/// engine exists, the node is live and not ready. [`health_router`](super::health_router) needs an engine.
 pub fn probe_router(engine: Arc<OnceLock<Engine>>) -> Router {
     let probe = async |State(engine): State<Arc<OnceLock<Engine>>>| {
         let not_started = Readiness {

@@ -182,7 +182,8 @@ pub fn router(engine: Engine, options: ApiOptions) -> Router {
     protect(routes.fallback(admission::no_such_route), options)
 }
 
-/// Only the health endpoints, for a node without the role `api`; any other request gets `no-api-here`.
+/// The health endpoints at the address of the API, for a node without the role `api`; any other request gets `no-api-here`.
+/// [`probe_router`] serves them at a separate address, before the engine exists.
 pub fn health_router(engine: Engine, options: ApiOptions) -> Router {
     let api = Api::new(engine, &options);
     let routes = Router::new()

@@ -104,7 +104,7 @@ pub(crate) struct BenchLocks {
     #[arg(long, value_name = "COUNT", default_value = "10", value_parser = count)]
     pub(crate) seconds: usize,
     /// The number of keys that all tasks share; unless given, each task has its own. The result then also has the time of a
-    /// hand-over between sessions (from the drop of a handle to the grant in another session), and the longest wait
+    /// handoff between sessions (from the drop of a handle to the grant in another session), and the longest wait
     #[arg(long, value_name = "KEYS", value_parser = count)]
     pub(crate) contention: Option<usize>,
     /// The prefix of the key names: concurrent programs with the same prefix share keys. Random unless given

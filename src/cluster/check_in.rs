@@ -11,7 +11,7 @@ use crate::id::Incarnation;
 use crate::store::node::{self, CheckIn};
 use crate::{Error, Result};
 
-/// The shortest timeout of a connection, however short the tolerance is: a busy machine is slow, not dead.
+/// The shortest timeout of a connection, however short the tolerance is: a busy machine is slow, not lost.
 const SHORTEST_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// When a node checks in.
@@ -34,7 +34,7 @@ pub(crate) struct CheckInReport {
     /// Nodes that this node must take over from, as they missed their check-ins.
     pub(crate) expired: Vec<Incarnation>,
     /// This registration has ended.
-    pub(crate) declared_dead: bool,
+    pub(crate) is_removed: bool,
     /// How many transactions of the server wrote per second since the check-in before, without the check-ins; none for
     /// the first one.
     pub(super) writes: Option<f64>,
@@ -62,7 +62,7 @@ impl CheckInReport {
                 ..CheckIn::default()
             },
             expired: Vec::new(),
-            declared_dead: false,
+            is_removed: false,
             writes: None,
             tolerance,
         }
@@ -70,7 +70,7 @@ impl CheckInReport {
 
     /// Whether no other node can regard this one as expired yet.
     pub(crate) fn is_fresh(&self) -> bool {
-        !self.declared_dead && self.sent.elapsed() < self.tolerance
+        !self.is_removed && self.sent.elapsed() < self.tolerance
     }
 }
 
@@ -127,7 +127,7 @@ async fn run(connector: Connector, incarnation: Incarnation, timing: Timing, sen
         match check_in(&connector, &mut connection, incarnation, timing).await {
             Ok(check_in) => {
                 connector.last_answer().record(sent);
-                let (received, declared_dead) = (Instant::now(), !check_in.registered);
+                let (received, is_removed) = (Instant::now(), !check_in.registered);
                 let last = previous.replace((received, check_in.transactions));
                 let check_ins = check_in.members.len() as f64 / timing.interval.as_secs_f64();
                 let writes = last.map(|(at, transactions)| {
@@ -139,11 +139,11 @@ async fn run(connector: Connector, incarnation: Incarnation, timing: Timing, sen
                     received,
                     expired: detector.expired(received, &check_in),
                     check_in,
-                    declared_dead,
+                    is_removed,
                     writes,
                     tolerance: timing.tolerance,
                 });
-                if declared_dead {
+                if is_removed {
                     return;
                 }
             }

@@ -23,7 +23,7 @@ pub(crate) struct MembershipOptions {
     pub(crate) node_id: NodeId,
     /// Between two check-ins.
     pub(crate) check_in: Duration,
-    /// After this time without a check-in the node has expired: other nodes may declare it dead.
+    /// After this time without a check-in the node has expired: other nodes may remove it.
     pub(crate) tolerance: Duration,
     /// How long the dead letter of a stimulus is kept that no bookmark or trigger matched.
     pub(crate) dead_letter_lifetime: Duration,
@@ -60,7 +60,7 @@ impl Membership {
             remove_previous(base, &bootstrap, previous, options, RemovalCause::Replaced).await?;
         }
         for older in node::by_node_id(client, &options.node_id).await? {
-            remove_previous(base, &bootstrap, older, options, RemovalCause::Died).await?;
+            remove_previous(base, &bootstrap, older, options, RemovalCause::Crashed).await?;
         }
         let incarnation = node::next_incarnation(client).await?;
         let connector = base.of(incarnation, &options.node_id);
@@ -78,7 +78,7 @@ impl Membership {
             tolerance: options.tolerance,
         };
         let check_ins = check_in::start(connector.clone(), incarnation, timing)?;
-        // The lock session is alive: a node that may not see that cannot tell crashes of others, either.
+        // The lock session is open: a node that may not see that cannot tell crashes of others, either.
         if removal::node_state(client, incarnation).await?.is_alive.is_none() {
             tracing::warn!("{SESSIONS_HIDDEN}");
         }
@@ -123,7 +123,7 @@ impl Membership {
         // A sender that is gone means that its task has ended: the registration has, too.
         tokio::select! {
             _ = lost.wait_for(|lost| *lost) => "its lock session was lost",
-            _ = reports.wait_for(|report| report.declared_dead) => "it was declared dead",
+            _ = reports.wait_for(|report| report.is_removed) => "it was removed",
             () = self.failed.cancelled() => "its failure detection ended",
         }
     }

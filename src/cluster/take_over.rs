@@ -21,7 +21,7 @@ use crate::store::node::removal::{self, RemovalCause};
 const CLOSING_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Without this right, a row that terminates its process is never isolated.
-pub(super) const SESSIONS_HIDDEN: &str = "whether the sessions of a node are alive cannot be seen: the owner of the schema may not read \
+pub(super) const SESSIONS_HIDDEN: &str = "whether the sessions of a node are open cannot be seen: the owner of the schema may not read \
      pg_stat_activity of the role that the node logs in as; grant it that role, or pg_read_all_stats";
 
 /// Removes incarnations on behalf of this node. Cheap to clone.
@@ -65,7 +65,7 @@ impl TakeOver {
                 return Ok(());
             }
             if state.is_alive == Some(false) {
-                break RemovalCause::Died;
+                break RemovalCause::Crashed;
             }
             if began.elapsed() > CLOSING_TIMEOUT {
                 if state.is_alive.is_none() {

@@ -144,14 +144,14 @@ async fn a_slowly_ending_predecessor_is_waited_for() {
 }
 
 #[tokio::test]
-async fn a_node_that_was_declared_dead_learns_it() {
+async fn a_node_that_was_removed_learns_it() {
     let fixture = Fixture::new().await;
     for taken in ["DELETE FROM node", "DELETE FROM fence"] {
         let membership = join(&fixture, "n").await.unwrap();
         let mut reports = membership.reports();
         reports.wait_for(|report| report.is_fresh()).await.unwrap();
         fixture.admin.client.batch_execute(taken).await.unwrap();
-        assert_eq!(ended(&membership).await, "it was declared dead", "{taken}");
+        assert_eq!(ended(&membership).await, "it was removed", "{taken}");
         assert!(!membership.reports().borrow().is_fresh());
         // The same process registers again.
         let previous = membership.incarnation;

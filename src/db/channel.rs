@@ -1,7 +1,7 @@
 //! The channels of NOTIFY and their names.
 //!
 //! Every role that may connect can notify on a channel whose name it knows, and a forged notification can stop bursts. So a
-//! name contains a hash keyed with a secret of the schema. Locks, wake-ups and signals that are used alone need no schema:
+//! name contains a hash keyed with a secret of the schema. Locks, wake notifications and cache notifications that are used alone need no schema:
 //! without one the names are plain.
 
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub(crate) enum Channel {
     /// Locks with waiters, and released locks.
     Locks,
     /// New work.
-    WakeUps,
+    WakeNotifications,
     /// Stale cache entries.
     Signals,
     /// Requests for lock reports.
@@ -41,7 +41,7 @@ impl Channel {
     fn key(self) -> &'static str {
         match self {
             Self::Locks => "lock",
-            Self::WakeUps => "w",
+            Self::WakeNotifications => "w",
             Self::Signals => "s",
             Self::LockReports => "a",
         }

@@ -35,7 +35,7 @@ impl Connector {
                 .options(options)
                 .application_name("mainspring")
                 .connect_timeout(CONNECT_TIMEOUT)
-                // A dead peer is detected within about 10 s, not after the two hours of Postgres.
+                // A lost peer is detected within about 10 s, not after the two hours of Postgres.
                 .keepalives(true)
                 .keepalives_idle(Duration::from_secs(3))
                 .keepalives_interval(Duration::from_secs(2))

@@ -65,12 +65,12 @@ impl Hosts {
                     "a host of the database URL is unresponsive; the next is tried"
                 ),
             }
-            self.pass_over(*place);
+            self.prefer_after(*place);
         }
         match attempt(self.config(*last)).await {
             Ok(connected) => Ok(connected),
             Err(error) => {
-                self.pass_over(*last);
+                self.prefer_after(*last);
                 Err(more_specific(best_error, error))
             }
         }
@@ -80,8 +80,8 @@ impl Hosts {
         self.each.get(place).cloned().unwrap_or_default()
     }
 
-    /// The next host is preferred, unless another connection has moved on already.
-    fn pass_over(&self, place: usize) {
+    /// Prefers the host after this one, unless another connection has moved on already.
+    fn prefer_after(&self, place: usize) {
         let next = (place + 1) % self.each.len().max(1);
         let (at, to) = (Ordering::Relaxed, Ordering::Relaxed);
         let _ = self.preferred.compare_exchange(place, next, at, to);

@@ -38,7 +38,7 @@ const PINNED: [&str; 22] = [
     "jit=off",
     "enable_indexscan=on",
     "enable_nestloop=on",
-    // A dead peer is detected within about 10 s.
+    // A lost peer is detected within about 10 s.
     "tcp_keepalives_idle=3",
     "tcp_keepalives_interval=2",
     "tcp_keepalives_count=3",

@@ -3,7 +3,7 @@
 //!
 //! A connection is in one of three phases. In `Head` the server waits for the rest of a request's head, in `Idle` for the
 //! next request, in `Busy` the server works on a request and the limits of the body apply. In every phase, a connection
-//! whose client takes no byte of what is written to it is stalled. A sweep once a second closes each connection that is
+//! whose client takes no byte of what is written to it is stalled. A check once a second closes each connection that is
 //! past its limit. When a new connection finds no room, a few are closed for it: incomplete heads first (the oldest
 //! first), then idle connections, then stalled ones. A connection in `Busy` that makes progress is never closed for
 //! another one.
@@ -286,7 +286,7 @@ impl ConnectionTable {
     }
 
     /// Ends each connection that is past a limit.
-    pub(super) fn sweep(&self) {
+    pub(super) fn close_overdue(&self) {
         for state in self.connections().by_id.values() {
             let now = state.now();
             let waited = Duration::from_micros(now.saturating_sub(state.since.load(Ordering::Relaxed)));
@@ -301,8 +301,8 @@ impl ConnectionTable {
         }
     }
 
-    /// The interval between two sweeps.
-    pub(super) fn sweep_interval(&self) -> Duration {
+    /// The interval between two checks of the limits.
+    pub(super) fn limit_check_interval(&self) -> Duration {
         let least = self.limits.head.min(self.limits.idle).min(self.limits.stall);
         (least / 8).clamp(Duration::from_millis(10), Duration::from_secs(1))
     }

@@ -63,8 +63,8 @@ pub async fn serve_within(
 ) -> io::Result<()> {
     let mut shutdown = std::pin::pin!(shutdown);
     let table = ConnectionTable::new(limits);
-    let mut sweep = tokio::time::interval(table.sweep_interval());
-    sweep.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut limit_check = tokio::time::interval(table.limit_check_interval());
+    limit_check.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
     let mut warned: Option<Instant> = None;
@@ -74,7 +74,7 @@ pub async fn serve_within(
         tokio::select! {
             biased;
             () = &mut shutdown => break,
-            _ = sweep.tick() => table.sweep(),
+            _ = limit_check.tick() => table.close_overdue(),
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
             () = table.wait_for_room(), if waiting.is_some() => {
                 if let Some(stream) = waiting.take() {

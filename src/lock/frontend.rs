@@ -17,7 +17,7 @@ const TOKENS: usize = 64;
 
 /// A number that grows with each holder of a lock, to be checked by the resource that the lock protects.
 ///
-/// A lock alone cannot stop a holder that was paused for so long that it was taken for dead: it may still write after
+/// A lock alone cannot stop a holder that was paused for so long that its lock was released: it may still write after
 /// another process has the lock. A resource that remembers the highest token it has seen, and refuses a smaller one, can.
 /// Tokens of different names, and of different providers, are not comparable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -26,7 +26,7 @@ pub struct LockHandle {
 
 impl LockHandle {
     /// Whether the provider has lost its connection, so that another process may hold the lock by now. False is no
-    /// promise: a loss is noticed late, up to the ten seconds after which an unresponsive connection counts as dead.
+    /// promise: a loss is noticed late, up to the ten seconds after which an unresponsive connection counts as lost.
     pub fn is_lost(&self) -> bool {
         self.frontend.is_lost()
     }

@@ -10,9 +10,9 @@
 //!   and writes nothing. Starts of other workflows are not affected.
 //! - They are counted by a transaction that begins after all transactions have ended that had locked the table of work when
 //!   the publish was committed: it sees everything that did not see the publish.
-//! - A second step, after the same wait, removes rows whose instance ended or changed its correlation id meanwhile; until then
-//!   such a row counts only while it is still true.
-//! - Each step is done once: by the publisher, or after its death by a job of the cluster.
+//! - A second step, after the same wait, prunes keys whose instance ended or changed its correlation id meanwhile; until then
+//!   such a key counts only while it is still true.
+//! - Each step is done once: by the publisher, or after its crash by a job of the cluster.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ const STAGE: &str = include_str!("../../sql/queries/activation/stage.sql");
 const WRITERS: &str = include_str!("../../sql/queries/activation/writers.sql");
 const STEP: &str = include_str!("../../sql/queries/activation/step.sql");
 const SEED: &str = include_str!("../../sql/queries/activation/seed.sql");
-const SWEEP: &str = include_str!("../../sql/queries/activation/sweep.sql");
+const PRUNE: &str = include_str!("../../sql/queries/activation/prune.sql");
 const TRIGGERS: &str = include_str!("../../sql/queries/activation/triggers.sql");
 const LOCK: &str = include_str!("../../sql/queries/definition/lock.sql");
 const TRIGGER_LOCK: &str = include_str!("../../sql/queries/trigger/lock.sql");
@@ -92,7 +92,7 @@ pub(crate) async fn finish_publish(
     Ok(())
 }
 
-/// Does the steps that publishers left that died or timed out. One that fails does not stop the others; returns the last
+/// Does the steps that publishers left that crashed or timed out. One that fails does not stop the others; returns the last
 /// error.
 pub(crate) async fn finish_all_publishes(pool: &Pool, lock_class: i32) -> Result<()> {
     // Each has two steps at most, and a new publish has its own publisher.
@@ -157,7 +157,7 @@ async fn step(client: &Object, lock_class: i32, stage: &Stage) -> Result<()> {
         client.execute(SEED, &[tenant, definition, &stage.activation]).await?;
         match_inbox(client, lock_class, stage).await?;
     } else {
-        client.execute(SWEEP, &[tenant, definition]).await?;
+        client.execute(PRUNE, &[tenant, definition]).await?;
     }
     client.batch_execute("COMMIT").await?;
     Ok(())

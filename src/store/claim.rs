@@ -25,9 +25,9 @@ use crate::id::{
 };
 use crate::{Error, Result};
 
-const PEEK: &str = include_str!("../../sql/queries/work/poll.sql");
-const PEEK_PARTIAL: &str = include_str!("../../sql/queries/work/poll_partial.sql");
-const NEXT_PARTIAL: &str = include_str!("../../sql/queries/work/next_partial.sql");
+const POLL: &str = include_str!("../../sql/queries/work/poll.sql");
+const POLL_SUPPORTED: &str = include_str!("../../sql/queries/work/poll_supported.sql");
+const NEXT_SUPPORTED_DUE: &str = include_str!("../../sql/queries/work/next_supported_due.sql");
 const CLAIM: &str = include_str!("../../sql/queries/work/claim.sql");
 const LOAD: &str = include_str!("../../sql/queries/instance/load.sql");
 const RELEASE: &str = include_str!("../../sql/queries/work/release.sql");
@@ -73,7 +73,7 @@ impl ClaimedRow {
         }
     }
 
-    /// Two processes died with it claimed: it runs alone.
+    /// Two processes crashed with it claimed: it runs alone.
     pub(crate) fn is_isolated(&self) -> bool {
         self.crashes >= ISOLATE_AFTER_CRASHES
     }
@@ -192,7 +192,7 @@ async fn poll_rows(
         &shard.count,
         &shard.index,
     ];
-    let rows = pool.query(PEEK, &params).await?;
+    let rows = pool.query(POLL, &params).await?;
     let at = columns!(rows; next_due, tenant_id, instance_id, count, isolated, oldest)?;
     let mut seen = PolledWork::empty();
     for row in &rows {
@@ -231,13 +231,13 @@ pub(crate) async fn poll_supported_work(
     limit: usize,
     except: &[InstanceKey],
     isolated: bool,
-    partial: &VersionFilter<'_>,
+    filter: &VersionFilter<'_>,
 ) -> Result<(PolledWork, DateTime<Utc>)> {
     failpoint::hit("claim.poll").await?;
     let (tenants, instances) = columns(except);
-    let (version_tenants, versions) = version_columns(partial.unsupported);
+    let (version_tenants, versions) = version_columns(filter.unsupported);
     let limit = limit as i64;
-    let since = partial.since.unwrap_or(DateTime::UNIX_EPOCH);
+    let since = filter.since.unwrap_or(DateTime::UNIX_EPOCH);
     let params: [&(dyn ToSql + Sync); 7] = [
         &limit,
         &tenants,
@@ -247,7 +247,7 @@ pub(crate) async fn poll_supported_work(
         &versions,
         &since,
     ];
-    let rows = pool.query(PEEK_PARTIAL, &params).await?;
+    let rows = pool.query(POLL_SUPPORTED, &params).await?;
     let at = columns!(rows; polled_at, tenant_id, instance_id, count, isolated, oldest)?;
     let mut seen = PolledWork::empty();
     let mut oldest = since;
@@ -274,7 +274,7 @@ pub(crate) async fn poll_supported_work(
 pub(crate) async fn next_supported_due(pool: &Pool, unsupported: &[VersionKey]) -> Result<Option<Duration>> {
     let (tenants, versions) = version_columns(unsupported);
     let count: Option<i64> = pool
-        .query_one(NEXT_PARTIAL, &[&tenants, &versions])
+        .query_one(NEXT_SUPPORTED_DUE, &[&tenants, &versions])
         .await?
         .get("next_due");
     Ok(count.map(micros))
@@ -495,9 +495,9 @@ pub(crate) async fn release(
         &pause,
         &reason,
     ];
-    let dead: i64 = pool.query_one(RELEASE, &params).await?.get("dead");
-    if dead > 0 {
-        tracing::error!(instance = %key.1, dead, reason, "rows that failed too often became dead letters");
+    let dead_letters: i64 = pool.query_one(RELEASE, &params).await?.get("dead_letters");
+    if dead_letters > 0 {
+        tracing::error!(instance = %key.1, dead_letters, reason, "rows that failed too often became dead letters");
     }
     Ok(())
 }

@@ -99,7 +99,7 @@ codes! {
     /// `definition.seeding`: what is left to do after a publish changed the strategy.
     Seeding {
         Done = 0 "done",
-        Sweep = 1 "sweep",
+        Prune = 1 "prune",
         Seed = 2 "seed",
     }
 

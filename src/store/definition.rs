@@ -172,7 +172,7 @@ async fn is_same(text: Vec<u8>, with: Arc<Value>, same: fn(&Value, &Value) -> bo
 /// does it later, and starts are refused as busy until then.
 async fn finish_publish(pool: &Pool, lock_class: i32, tenant: &TenantId, id: &DefinitionId) {
     if let Err(error) = activation::finish_publish(pool, lock_class, tenant, id).await {
-        tracing::warn!(workflow = id.as_str(), %error, "the instances that count against the activation strategy are counted later");
+        tracing::warn!(workflow = id.as_str(), %error, "the running instances are not counted for the new activation strategy; a cluster job counts them, and starts are refused as busy until then");
     }
 }
 

@@ -82,7 +82,7 @@ pub(crate) async fn vacuum(connector: &Connector) -> Result<()> {
 pub(crate) enum Job {
     /// Orphaned claims, unfinished removals of nodes, and rows that are not due because the clock was stepped back.
     ReleaseOrphaned,
-    /// The purge of expired stimuli and idempotency keys, and unfinished activation steps of publishers that died.
+    /// The purge of expired stimuli and idempotency keys, and unfinished activation steps of publishers that crashed.
     PurgeExpired,
     /// Creates partitions ahead of time.
     CreatePartitions,
@@ -109,7 +109,7 @@ impl Job {
 }
 
 /// Claims a job that is due by the database's clock, or further ahead than two intervals (the clock was stepped back). No
-/// other node gets it for `interval`; if this one dies, another does it after that.
+/// other node gets it for `interval`; if this one crashes, another does it after that.
 pub(crate) async fn claim_job(pool: &Pool, incarnation: Incarnation, job: Job, interval: Duration) -> Result<bool> {
     let interval = i64::try_from(interval.as_micros()).unwrap_or(i64::MAX);
     let row = pool

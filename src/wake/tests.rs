@@ -40,7 +40,7 @@ async fn member(database: &TestDatabase, schema: &str) -> PostgresWake {
 
 /// Notifies the members of schema `a`.
 async fn notify(client: &Client, payload: &str) {
-    let channel = Channel::WakeUps.plain(&SchemaName::parse("a").unwrap());
+    let channel = Channel::WakeNotifications.plain(&SchemaName::parse("a").unwrap());
     let sql = "SELECT pg_notify($1, $2)";
     client.execute(sql, &[&channel, &payload]).await.unwrap();
 }

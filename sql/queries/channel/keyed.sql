@@ -1,4 +1,4 @@
--- purpose: read whether the schema has keyed channel names; wake-ups can be used without a schema
+-- purpose: read whether the schema has keyed channel names; wake notifications can be used without a schema
 -- caller:  db::channel
 -- index:   none
 -- locks:   none

@@ -9,7 +9,7 @@ SET is_published = true, was_published = true, activation_strategy = n.activatio
     seeding = CASE WHEN d.is_published THEN d.seeding
                    WHEN n.activation_strategy = $3::smallint THEN $4::smallint
                    WHEN n.activation_strategy > 0 /* always */ THEN 2 /* seed */
-                   WHEN $3 > 0 /* always */ THEN 1 /* sweep */
+                   WHEN $3 > 0 /* always */ THEN 1 /* prune */
                    ELSE 0 /* done */ END
 FROM (SELECT activation_strategy_of(o.body) AS activation_strategy FROM definition o WHERE o.tenant_id = $1
     AND o.version_id = $2) n

@@ -61,4 +61,4 @@ WITH cause AS MATERIALIZED (
 )
 SELECT (SELECT count(*) FROM work_back) + (SELECT count(*) FROM timer_back)
        + (SELECT count(*) FROM dead_letters) AS released,
-       (SELECT count(*) FROM dead_letters) AS dead
+       (SELECT count(*) FROM dead_letters) AS dead_letters

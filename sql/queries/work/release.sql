@@ -65,4 +65,4 @@ WITH returned AS MATERIALIZED (
     FROM timer_dead d
     RETURNING 1
 )
-SELECT count(*) AS dead FROM dead_letters
+SELECT count(*) AS dead_letters FROM dead_letters

@@ -84,7 +84,7 @@ impl Activity for Flowchart {
 
 fn done_or_waiting(context: &ActivityContext<'_>) -> Step {
     // A faulted child keeps the flowchart open, because it can be retried.
-    let is_busy = context.children().next().is_some() || context.pending_notices > 0;
+    let is_busy = context.children().next().is_some() || context.pending_notifications > 0;
     if is_busy { Step::Wait } else { Step::Done }
 }
 

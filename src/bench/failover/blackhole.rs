@@ -76,34 +76,34 @@ async fn forward(mut stream: TcpStream, target: String, mut blocked: watch::Rece
     let _ = blocked.wait_for(|blocked| !*blocked).await;
 }
 
-/// The URL with its host replaced by the proxy; none for a URL without exactly one host.
+/// The URL with its authority (host and port) replaced by the proxy; none for a URL without exactly one.
 pub(super) fn reroute(url: &str, proxy: SocketAddr) -> Option<String> {
     let (_, start, end) = parts(url)?;
     Some(format!("{}{proxy}{}", url.get(..start)?, url.get(end..)?))
 }
 
-/// The host and port of a URL.
+/// The authority of a URL, with its port or the default one.
 pub(super) fn target(url: &str) -> Option<String> {
-    let (host, ..) = parts(url)?;
+    let (authority, ..) = parts(url)?;
     Some(
-        if host
+        if authority
             .rsplit_once(':')
             .is_some_and(|(_, port)| port.parse::<u16>().is_ok())
         {
-            host.to_owned()
+            authority.to_owned()
         } else {
-            format!("{host}:5432")
+            format!("{authority}:5432")
         },
     )
 }
 
-/// The host and port as written in the URL, with their start and end.
+/// The authority as written in the URL, without the user, with its start and end.
 fn parts(url: &str) -> Option<(&str, usize, usize)> {
     let scheme = url.find("://")? + 3;
     let end = url.get(scheme..)?.find(['/', '?']).map_or(url.len(), |at| scheme + at);
     let start = url.get(scheme..end)?.rfind('@').map_or(scheme, |at| scheme + at + 1);
-    let host = url.get(start..end)?;
-    (!host.is_empty() && !host.contains([',', '%'])).then_some((host, start, end))
+    let authority = url.get(start..end)?;
+    (!authority.is_empty() && !authority.contains([',', '%'])).then_some((authority, start, end))
 }
 
 #[cfg(test)]
@@ -115,13 +115,13 @@ mod tests {
     #[test]
     fn a_url_is_rerouted() {
         let address: SocketAddr = "127.0.0.1:7".parse().unwrap();
-        for (url, host, rerouted) in [
+        for (url, authority, rerouted) in [
             ("postgres://u:p@h:1/d?a=b", "h:1", "postgres://u:p@127.0.0.1:7/d?a=b"),
             ("postgresql://h/d", "h:5432", "postgresql://127.0.0.1:7/d"),
             ("postgres://u:p%40@h", "h:5432", "postgres://u:p%40@127.0.0.1:7"),
             ("postgres://u@[::1]:5433/d", "[::1]:5433", "postgres://u@127.0.0.1:7/d"),
         ] {
-            assert_eq!(target(url).as_deref(), Some(host));
+            assert_eq!(target(url).as_deref(), Some(authority));
             assert_eq!(reroute(url, address).as_deref(), Some(rerouted));
         }
         for url in ["host=h", "postgres://a,b/d", "postgres://%2Ftmp/d", "postgres:///d"] {

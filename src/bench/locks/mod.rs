@@ -1,9 +1,9 @@
 //! `mainspring bench locks`: pairs of lock and unlock.
 //!
-//! A pair counts when the lock was acquired and released in the provider (in process: when it was granted). Hand-overs
+//! A pair counts when the lock was acquired and released in the provider (in process: when it was granted). Handoffs
 //! between tasks of one session are counted separately.
 //!
-//! With `--contention 1 --clients 64 --sessions 3`, 64 tasks of three sessions compete for one key. A *hand-over between
+//! With `--contention 1 --clients 64 --sessions 3`, 64 tasks of three sessions compete for one key. A *handoff between
 //! sessions* is the time from before a task drops its handle until a task of another session has the lock. A wait is the
 //! time from the request to the grant.
 
@@ -115,7 +115,7 @@ async fn providers(target: &Target, settings: &BenchLocks, folder: &Folder) -> R
 struct Outcome {
     clients: usize,
     per_second: f64,
-    handed_over_per_second: f64,
+    handoffs_per_second: f64,
     acquire: Durations,
     /// From the release in one session to the grant in another one.
     between_sessions: Durations,
@@ -195,7 +195,7 @@ async fn measure(providers: &Providers, settings: &BenchLocks, clients: usize, s
     Outcome {
         clients,
         per_second: (freed_after - freed) as f64 / took,
-        handed_over_per_second: (handed_after - handed) as f64 / took,
+        handoffs_per_second: (handed_after - handed) as f64 / took,
         acquire: shared.acquire.snapshot(),
         between_sessions: shared.between.snapshot(),
         longest_wait_grants: shared.longest_wait_grants.load(Relaxed),
@@ -271,9 +271,9 @@ fn report(settings: &BenchLocks, outcome: &Outcome, compared: Option<&(Baseline,
         let between = &outcome.between_sessions;
         let longest_to_mean = outcome.acquire.max.as_secs_f64() / outcome.acquire.mean.as_secs_f64().max(1e-9);
         print_line(&format!(
-            "{keys} shared keys: {:.0} hand-overs/s within a session; {} between sessions, p50 {:.1} µs, p99 {:.1} µs; \
+            "{keys} shared keys: {:.0} handoffs/s within a session; {} between sessions, p50 {:.1} µs, p99 {:.1} µs; \
              mean wait {:.1} µs, longest {:.1} µs: {longest_to_mean:.1} times the mean; at most {} grants before one",
-            outcome.handed_over_per_second,
+            outcome.handoffs_per_second,
             between.count,
             micros(between.p50),
             micros(between.p99),
@@ -281,11 +281,16 @@ fn report(settings: &BenchLocks, outcome: &Outcome, compared: Option<&(Baseline,
             micros(outcome.acquire.max),
             outcome.longest_wait_grants,
         ));
+        // The former name of each field of handoffs stays as an alias.
         let more = json!({
             "contention": keys,
-            "handed_over_per_s": outcome.handed_over_per_second.round(),
+            "handoffs_per_s": outcome.handoffs_per_second.round(),
+            "handed_over_per_s": outcome.handoffs_per_second.round(),
+            "handoffs": between.count,
             "hand_overs": between.count,
+            "handoff_p50_us": micros(between.p50),
             "hand_over_p50_us": micros(between.p50),
+            "handoff_p99_us": micros(between.p99),
             "hand_over_p99_us": micros(between.p99),
             "mean_wait_us": micros(outcome.acquire.mean),
             "longest_wait_us": micros(outcome.acquire.max),

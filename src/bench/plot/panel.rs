@@ -65,11 +65,11 @@ pub(super) const PANELS: [Panel; 10] = [
         ],
     },
     Panel {
-        title: "Hand-over between sessions",
+        title: "Handoff between sessions",
         unit: Unit::Time,
         figures: &[
-            figure("p50", &[("hand_over_p50_us", 1.0)]),
-            figure("p99", &[("hand_over_p99_us", 1.0)]),
+            figure("p50", &[("handoff_p50_us", 1.0), ("hand_over_p50_us", 1.0)]),
+            figure("p99", &[("handoff_p99_us", 1.0), ("hand_over_p99_us", 1.0)]),
         ],
     },
     Panel {

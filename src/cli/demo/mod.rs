@@ -20,7 +20,7 @@ use crate::runtime;
 use crate::store::observe;
 use scenario::{ACTIVITIES, DemoLog, WORK_TIME, definition, journal_table, mismatches, next_steps};
 
-/// The timeout of a step: longer than the check-in tolerance, the slowest detection of a dead node.
+/// The timeout of a step: longer than the check-in tolerance, the slowest detection of a crashed node.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long after the start of the activity the node is killed.
@@ -130,7 +130,7 @@ async fn run_scenario(
 
     let tenant = TenantId::default();
     let holder = async || Ok(observe::delay_holder(client, &tenant, &instance).await?);
-    let killed_node = until("a node claims the work", async || holder().await).await?;
+    let killed_node = poll_until("a node claims the work", async || holder().await).await?;
     log.print(&format!(
         "the first delay is over, and {killed_node} executes the activity, for {} ms",
         WORK_TIME.as_millis()
@@ -152,7 +152,7 @@ async fn run_scenario(
         "kill -9 {}: {killed_node}, while it executes the activity",
         killed.pid()
     ));
-    let successor = until("another node takes over the work", async || {
+    let successor = poll_until("another node takes over the work", async || {
         Ok(holder().await?.filter(|successor| *successor != killed_node))
     })
     .await?;
@@ -176,10 +176,10 @@ async fn run_scenario(
             .is_none()
             .then_some(()))
     };
-    until("the work is committed", done).await?;
+    poll_until("the work is committed", done).await?;
     log.print("the activity is committed; the second delay starts");
     let path = format!("workflow-instances/{instance}");
-    until("the workflow finishes", async || {
+    poll_until("the workflow finishes", async || {
         let found = api.get(&path).await?;
         Ok((text_field(&found, "status") == "Finished").then_some(()))
     })
@@ -202,7 +202,7 @@ async fn run_scenario(
 }
 
 /// Polls until there is a result; an error after a timeout.
-async fn until<T>(what: &str, mut poll: impl AsyncFnMut() -> Result<Option<T>, Failure>) -> Result<T, Failure> {
+async fn poll_until<T>(what: &str, mut poll: impl AsyncFnMut() -> Result<Option<T>, Failure>) -> Result<T, Failure> {
     let polling = async {
         loop {
             if let Some(answer) = poll().await? {

@@ -17,7 +17,7 @@ use crate::harness::print_line;
 use crate::id::NodeId;
 use crate::store::node::by_node_id;
 
-/// How long the removal of a dead node may take: the check-in tolerance is the worst case.
+/// How long the removal of an expired or crashed node may take: the check-in tolerance is the worst case.
 const TAKE_OVER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Binds an address for each node, with ascending ports, so that a port in use fails before the server starts.

@@ -7,7 +7,7 @@
 //!   the server grants the lock to the next candidate: failover waits for no lease to expire.
 //! - A term is a number that the database has given out over that session, greater than those of all earlier leaders.
 //! - A leader relies on its term only while a check-in that was *sent* within the tolerance is answered, by the monotonic
-//!   clock: other nodes declare it dead after that at the earliest. A slow answer does not extend it.
+//!   clock: other nodes remove it after that at the earliest. A slow answer does not extend it.
 //! - An election saves work of the database. That an occurrence fires once does not depend on it.
 
 use std::time::Duration;
@@ -126,7 +126,7 @@ impl Candidate {
     async fn campaign(&self) {
         let mut taken_over = self.taken_over.clone();
         loop {
-            // A release notifies the next candidate at once. A process that dies does not: after a take-over from one the
+            // A release notifies the next candidate at once. A process that crashes does not: after a take-over from one the
             // candidate asks again.
             let elected = tokio::select! {
                 elected = self.win() => elected,

@@ -134,8 +134,8 @@ async fn a_term_is_valid_from_the_sending_of_a_check_in_and_no_longer_than_the_t
     assert_eq!(election.may_fire(), None);
     elections.send_replace(Some(Term(9)));
     assert_eq!(election.may_fire(), Some(Term(9)));
-    let mut dead = CheckInReport::of(ago(0), tolerance);
-    dead.declared_dead = true;
-    reports.send_replace(dead);
+    let mut removed = CheckInReport::of(ago(0), tolerance);
+    removed.is_removed = true;
+    reports.send_replace(removed);
     assert_eq!(election.may_fire(), None);
 }

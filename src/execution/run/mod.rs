@@ -408,7 +408,7 @@ impl BurstRun<'_> {
             trigger_payload: None,
             is_breaking: context.is_breaking,
             children,
-            pending_notices: self
+            pending_notifications: self
                 .notifications
                 .iter()
                 .filter(|notification| notification.to == number)

@@ -34,7 +34,7 @@ impl ScriptEngine {
         self.pool.slow()
     }
 
-    /// For how long a burst of this version and instance must not begin: the circuit breaker of the version is open, and
+    /// For how long a burst of this version and instance must not begin: the breaker of the version is open, and
     /// the burst was deferred before. None: it may begin.
     pub(crate) fn deferral(&self, version: &VersionId, instance: &InstanceId) -> Option<Duration> {
         self.pool.deferral(version.as_str(), instance.as_str())

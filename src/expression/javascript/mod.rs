@@ -21,18 +21,18 @@
 //! - `thread_pool`: sessions and their queues; `script_queue`: a queue and its thread's state; `fair_queue`: its order;
 //!   `script_thread`: the loop of a thread; `task`: one evaluation.
 //! - `slow_scripts`: slots, time slices and the backlog; `interrupt`: whether a running script may go on;
-//!   `circuit_breaker`: versions whose scripts keep timing out.
+//!   `script_breaker`: versions whose scripts keep timing out.
 //! - `realm`: one JavaScript heap with Elsa's functions; `accessor`: which of Elsa's generated functions a script needs;
 //!   `convert`: values between JSON and JavaScript.
 
 mod accessor;
-mod circuit_breaker;
 mod convert;
 mod engine;
 mod fair_queue;
 mod interrupt;
 mod realm;
 mod script;
+mod script_breaker;
 mod script_queue;
 mod script_thread;
 mod slow_scripts;

@@ -107,7 +107,7 @@ pub enum ScriptErrorKind {
     InvalidText,
     /// Its result is larger than [`ScriptOptions::max_result_bytes`], or nested too deep.
     TooLarge,
-    /// No slot is free for it now, or the circuit breaker of its version is open. The script is not at fault: its burst
+    /// No slot is free for it now, or the breaker of its version is open. The script is not at fault: its burst
     /// is to be deferred, see [`ScriptSession::deferral`](super::ScriptSession::deferral).
     Busy,
     /// Its session or its thread has ended.

@@ -1,7 +1,7 @@
 //! Scripts that have run longer than [`FIRST_SLICE`]: each keeps its thread, and the threads run in time slices.
 //!
 //! - **Slots** bound the threads: [`ScriptOptions::slow_threads`], of which one definition has a quarter at most, and a
-//!   version whose circuit breaker is open has one.
+//!   version whose breaker is open has one.
 //! - **Time slices** of [`SLICE`] bound the processors: half of them run slow scripts, at least one. A thread whose slice
 //!   is over is parked inside the interrupt handler. Slices go alternately to the script that has run least and to the
 //!   one that has waited longest: a script that is nearly done ends soon, and no long one starves.
@@ -14,9 +14,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::circuit_breaker::CircuitBreakers;
 use super::fair_queue::FairQueue;
 use super::script::{ScriptError, ScriptErrorKind, ScriptOptions};
+use super::script_breaker::ScriptBreakers;
 use super::task::{ScriptTask, TaskHandle};
 
 /// How long a script may run on a thread that serves a queue.
@@ -39,7 +39,7 @@ pub(super) type StartSlowThread = fn(&Arc<SlowScripts>, Box<ScriptTask>) -> io::
 
 pub(super) struct SlowScripts {
     pub(super) options: Arc<ScriptOptions>,
-    pub(super) breakers: CircuitBreakers,
+    pub(super) breakers: ScriptBreakers,
     start: StartSlowThread,
     /// Slow scripts that run at once.
     max_running: usize,
@@ -117,7 +117,7 @@ impl SlowScripts {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         Self {
             options,
-            breakers: CircuitBreakers::default(),
+            breakers: ScriptBreakers::default(),
             start,
             max_running: (processors / 2).max(1),
             abandoned: AtomicUsize::new(0),
@@ -207,7 +207,7 @@ impl SlowScripts {
         had_slot
     }
 
-    /// Queues a preempted script in the backlog. `Err`: the backlog is full, or the version's circuit breaker is open.
+    /// Queues a preempted script in the backlog. `Err`: the backlog is full, or the version's breaker is open.
     pub(super) fn enqueue(&self, task: Box<ScriptTask>) -> Result<(), Box<ScriptTask>> {
         if self.breakers.is_open(&task.handle.version) {
             return Err(task);

@@ -11,7 +11,7 @@
 //!   goes on in time slices (`slow_scripts`, `interrupt`). If no slot is free it is preempted, and begins again later.
 //! - **Bounded.** A queue holds [`ScriptOptions::queue`] tasks of each definition. `evaluate` takes a permit before the
 //!   push, and waits for one where the queue is full; the thread releases it when it takes the task.
-//! - **Overload is not a fault.** Without a free slot, or with an open circuit breaker, the result is
+//! - **Overload is not a fault.** Without a free slot, or with an open breaker, the result is
 //!   [`ScriptErrorKind::Busy`], and the burst is deferred.
 //! - **Cancellation.** A dropped caller sets a flag in its task: a waiting task is skipped, a running one interrupted. A
 //!   dropped session leaves its number in the queue's list, which holds at most one number per live realm; the thread
@@ -43,7 +43,7 @@ const SLOT_TIMEOUT: Duration = Duration::from_secs(30);
 /// For how long a burst is deferred that found no free slot; jittered.
 const DEFERRAL: Duration = Duration::from_secs(2);
 
-/// For how long a burst is deferred whose version has an open circuit breaker; jittered.
+/// For how long a burst is deferred whose version has an open breaker; jittered.
 const BREAKER_DEFERRAL: Duration = Duration::from_secs(10);
 
 pub(super) struct ScriptPool {
@@ -95,7 +95,7 @@ impl ScriptPool {
         }
     }
 
-    /// For how long a burst must not begin because the circuit breaker of its version is open and it was deferred before.
+    /// For how long a burst must not begin because the breaker of its version is open and it was deferred before.
     pub(super) fn deferral(&self, version: &str, instance: &str) -> Option<Duration> {
         let busy = || self.slow.running_of_version(version) > 0;
         let trial = self.slow.options.time_limit;

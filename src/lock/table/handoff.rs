@@ -6,15 +6,16 @@
 //!   they said so, even without a request of its own: a process that begins to wait comes after them.
 //! - A process that holds a key for which others wait grants it to at most [`QUOTA`] more of its own requests, and to no
 //!   more than were queued when it learned of the others. Then it releases the key and sends a `Handoff`, which names the
-//!   next process and those that follow, itself last if it still waits. It yields until it is called, or until the next
-//!   process has had time enough.
+//!   next process and those that follow, itself last if it still waits. It yields until a `Handoff` names it,
+//!   or until the next process has had time enough.
 //! - A process that receives a `Handoff` to another one leaves the key alone for as long; if it waits and is not among
-//!   those that follow, it sends `Waiting` again. A process that is called and waits no more calls the next one.
-//! - Readers at the head of the waiters are called together. Readers do not overtake a known writer of another process.
+//!   those that follow, it sends `Waiting` again. A process that is named as next and waits no more sends a
+//!   `Handoff` to the one after it.
+//! - Readers at the head of the waiters are named together. Readers do not overtake a known writer of another process.
 //! - Handoffs do not cycle: a request queues at the key that it missed, not at another one of its keys, and a request
 //!   without room in the budget queues at no key.
-//! - All this is advice. A message may be lost and a called process dead: then the waiter is forgotten after
-//!   [`WAITER_TTL`], and those that wait retry in time, each by itself, and send `Waiting` again.
+//! - All this is advice. A message may be lost, and the process that is named may have crashed: then the waiter expires
+//!   after [`WAITER_TTL`], and those that wait retry in time, each by itself, and send `Waiting` again.
 
 use std::time::{Duration, Instant};
 
@@ -41,7 +42,7 @@ const RETRY: (u64, u64) = (100_000, 500_000);
 const YIELD: (u64, u64) = (3_000, 10_000);
 const YIELD_ROUND_TRIPS: (u64, u64) = (4, 8);
 
-/// A waiter that was silent for so long is forgotten: four times the longest pause between two retries.
+/// A waiter expires so long after its last message: four times the longest pause between two retries.
 pub(in crate::lock) const WAITER_TTL: Duration = Duration::from_secs(2);
 /// The most keys that are tracked for remote waiters, counted with those that this process uses.
 const TRACKED_KEYS: usize = 16_384;
@@ -65,7 +66,7 @@ pub(super) enum Announcement {
     /// That it waits: it has sent `Waiting`.
     Waiting,
     /// That it is next: another process has sent the `Handoff`.
-    Called,
+    Next,
 }
 
 /// A key was released for other processes.
@@ -145,9 +146,9 @@ impl Table {
         entry.add_waiter(peer, mode, now);
         entry.quota = entry.quota.min(entry.contended_quota());
         let state = entry.state;
-        self.schedule_forget(key, now);
+        self.schedule_expiry(key, now);
         if state == KeyState::Held(LockMode::Shared) {
-            self.call_readers(key);
+            self.hand_off_to_readers(key);
         }
     }
 
@@ -161,9 +162,9 @@ impl Table {
     fn receive_handoff(&mut self, handoff: &Handoff, from: Peer, step: &mut Step) {
         let Some(me) = self.backend.me() else { return };
         let key = handoff.key;
-        let called = handoff.next.contains(&me);
+        let is_next = handoff.next.contains(&me);
         let known = self.entries.contains_key(&key);
-        if !known && (self.entries.len() >= TRACKED_KEYS || (!called && handoff.then.is_empty())) {
+        if !known && (self.entries.len() >= TRACKED_KEYS || (!is_next && handoff.then.is_empty())) {
             return;
         }
         let entry = self.entries.entry(key).or_default();
@@ -184,15 +185,15 @@ impl Table {
         }
         let waits = !entry.queue.is_empty();
         let listed = handoff.then.iter().any(|(peer, _)| *peer == me);
-        if called {
-            entry.announcement = Announcement::Called;
+        if is_next {
+            entry.announcement = Announcement::Next;
         }
         let requested = entry.state != KeyState::NotHeld;
-        self.schedule_forget(key, step.now);
+        self.schedule_expiry(key, step.now);
         if requested {
             return;
         }
-        if called || handoff.next.is_empty() {
+        if is_next || handoff.next.is_empty() {
             self.retry_now(key, step);
         } else if waits {
             if !listed {
@@ -203,7 +204,7 @@ impl Table {
         self.remove_if_idle(key, step.now);
     }
 
-    /// The key was released, or is not wanted any more: the next process is called. `quota_used_up`: requests of this
+    /// The key was released, or is not wanted any more: a `Handoff` names the next process. `quota_used_up`: requests of this
     /// process still wait.
     pub(super) fn hand_off(&mut self, key: LockKey, quota_used_up: bool, now: Instant) {
         let Some(me) = self.backend.me() else {
@@ -254,7 +255,7 @@ impl Table {
         };
         entry.yielded = false;
         if std::mem::replace(&mut entry.announcement, Announcement::None) == Announcement::Waiting {
-            // Taken without a call: other processes still have this one among the waiters.
+            // Taken without a `Handoff`: other processes still have this one among the waiters.
             self.waiting.remove(&key);
             self.withdrawn.insert(key);
         }
@@ -262,7 +263,7 @@ impl Table {
             self.retries.remove(&(at, key));
         }
         if mode == LockMode::Shared {
-            self.call_readers(key);
+            self.hand_off_to_readers(key);
         }
     }
 
@@ -309,20 +310,20 @@ impl Table {
                 self.waiting.remove(&key);
                 self.withdrawn.insert(key);
             }
-            Announcement::Called => self.hand_off(key, true, now),
+            Announcement::Next => self.hand_off(key, true, now),
         }
     }
 
-    /// Removes remote waiters that were silent for too long.
-    pub(super) fn forget_silent_waiters(&mut self, key: LockKey, step: &mut Step) {
+    /// Removes the remote waiters that have expired.
+    pub(super) fn remove_expired_waiters(&mut self, key: LockKey, step: &mut Step) {
         let Some(entry) = self.entries.get_mut(&key) else {
             return;
         };
-        entry.forget_at = None;
+        entry.expires_at = None;
         entry
             .remote
             .retain(|waiter| waiter.last_message + WAITER_TTL > step.now);
-        self.schedule_forget(key, step.now);
+        self.schedule_expiry(key, step.now);
         self.waiters_removed(key, step);
     }
 
@@ -350,15 +351,15 @@ impl Table {
                 entry.quota = UNCONTENDED_QUOTA;
                 self.advance(key, step);
             }
-            KeyState::Held(LockMode::Shared) => self.call_readers(key),
+            KeyState::Held(LockMode::Shared) => self.hand_off_to_readers(key),
             // Readers that yielded to a writer only.
             KeyState::NotHeld if !writers && mode == Some(LockMode::Shared) => self.retry_now(key, step),
             _ => self.remove_if_idle(key, step.now),
         }
     }
 
-    /// The key is held shared: readers at the head of the waiters are called.
-    fn call_readers(&mut self, key: LockKey) {
+    /// The key is held shared: a `Handoff` names the readers at the head of the waiters.
+    fn hand_off_to_readers(&mut self, key: LockKey) {
         let Some(entry) = self.entries.get_mut(&key) else {
             return;
         };
@@ -385,7 +386,7 @@ impl Table {
         keys.iter().find(|(its, _)| *its == key).map(|(_, mode)| *mode)
     }
 
-    /// Leaves the key to the process that was called.
+    /// Leaves the key to the process that is next.
     fn yield_to_remote(&mut self, key: LockKey, now: Instant) {
         if let Some(entry) = self.entries.get_mut(&key) {
             entry.yielded = true;
@@ -408,17 +409,17 @@ impl Table {
         self.retries.insert((at, key));
     }
 
-    /// Schedules the check for silent waiters, for the first of them.
-    fn schedule_forget(&mut self, key: LockKey, now: Instant) {
+    /// Schedules the check for expired waiters, for the first of them.
+    fn schedule_expiry(&mut self, key: LockKey, now: Instant) {
         let Some(entry) = self.entries.get_mut(&key) else {
             return;
         };
-        if entry.forget_at.is_none()
+        if entry.expires_at.is_none()
             && let Some(first) = entry.remote.iter().map(|waiter| waiter.last_message).min()
         {
             let at = (first + WAITER_TTL).max(now);
-            entry.forget_at = Some(at);
-            self.forgets.insert((at, key));
+            entry.expires_at = Some(at);
+            self.expiries.insert((at, key));
         }
     }
 }

@@ -101,8 +101,8 @@ struct KeyEntry {
     queue: BTreeSet<Ticket>,
     /// Other processes that wait for it, in the order in which they get it.
     remote: Vec<RemoteWaiter>,
-    /// When remote waiters that were silent for too long are removed.
-    forget_at: Option<Instant>,
+    /// When the first of the remote waiters expires.
+    expires_at: Option<Instant>,
     /// What other processes know of this one.
     announcement: Announcement,
     /// How many more requests of this process may own it before it is released.
@@ -201,8 +201,8 @@ pub(super) struct Table {
     /// The server's lock table was full: the most keys until then.
     full: Option<(usize, Instant)>,
     retries: BTreeSet<(Instant, LockKey)>,
-    /// When the remote waiters of a key are checked for silence.
-    forgets: BTreeSet<(Instant, LockKey)>,
+    /// When the remote waiters of a key are checked for expired ones.
+    expiries: BTreeSet<(Instant, LockKey)>,
     /// The moving average of a round trip.
     round_trip: Duration,
     free: Vec<(LockKey, LockMode)>,
@@ -227,7 +227,7 @@ impl Table {
             over_budget: BTreeSet::new(),
             full: None,
             retries: BTreeSet::new(),
-            forgets: BTreeSet::new(),
+            expiries: BTreeSet::new(),
             round_trip: Duration::ZERO,
             free: Vec::new(),
             take: Vec::new(),
@@ -352,10 +352,10 @@ impl Table {
     /// When [`Table::retry`] is to be called.
     pub(super) fn next_retry(&self) -> Option<Instant> {
         let first = self.retries.first().map(|(at, _)| *at);
-        let forget = self.forgets.first().map(|(at, _)| *at);
+        let expiry = self.expiries.first().map(|(at, _)| *at);
         let full = self.full.filter(|_| !self.over_budget.is_empty());
         let full = full.map(|(_, until)| until);
-        [first, forget, full].into_iter().flatten().min()
+        [first, expiry, full].into_iter().flatten().min()
     }
 
     /// Adds a round trip to the average. A process that yields pauses for a multiple of it.
@@ -374,9 +374,9 @@ impl Table {
             }
             self.advance(key, step);
         }
-        while let Some((at, key)) = self.forgets.first().copied().filter(|(at, _)| *at <= step.now) {
-            self.forgets.remove(&(at, key));
-            self.forget_silent_waiters(key, step);
+        while let Some((at, key)) = self.expiries.first().copied().filter(|(at, _)| *at <= step.now) {
+            self.expiries.remove(&(at, key));
+            self.remove_expired_waiters(key, step);
         }
         self.advance_over_budget(step);
     }
@@ -400,7 +400,7 @@ impl Table {
         self.requests.extend(held);
         self.entries.clear();
         self.retries.clear();
-        self.forgets.clear();
+        self.expiries.clear();
         self.over_budget.clear();
         waiting.into_iter().filter_map(|(_, entry)| entry.reply).collect()
     }

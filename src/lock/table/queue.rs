@@ -283,7 +283,7 @@ impl Table {
             self.start_quota(key, mode, step.now);
         } else {
             of_key.state = KeyState::NotHeld;
-            if of_key.announcement == Announcement::Called {
+            if of_key.announcement == Announcement::Next {
                 // The process that holds it has other waiters.
                 of_key.announcement = Announcement::None;
             }
@@ -376,9 +376,9 @@ fn is_left_to_remote(of_key: &KeyEntry, mode: LockMode, waits: bool, now: Instan
         KeyState::Requested(_) => false,
         KeyState::NotHeld => {
             let later = of_key.retry_at.is_some_and(|at| at > now);
-            let called = of_key.announcement == Announcement::Called;
+            let is_next = of_key.announcement == Announcement::Next;
             // Readers of other processes may hold it; more readers would keep the writer out for ever.
-            let overtakes_writer = mode == LockMode::Shared && !called && a_writer_waits();
+            let overtakes_writer = mode == LockMode::Shared && !is_next && a_writer_waits();
             let unannounced = of_key.announcement == Announcement::None && !of_key.remote.is_empty();
             overtakes_writer || (later && (waits || of_key.yielded)) || (waits && unannounced)
         }

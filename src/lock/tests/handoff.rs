@@ -178,7 +178,7 @@ fn a_withdrawn_request_lets_the_next_go() {
     simulation.settle();
     simulation.ask(2, Ask::one(1, Exclusive));
     simulation.settle();
-    // It is called, and withdraws before it receives the call.
+    // It is next, and withdraws before it receives the handoff.
     simulation.release(0, holder);
     assert!(simulation.send(0) && simulation.serve(0));
     simulation.abandon(1, withdrawn);

@@ -59,7 +59,7 @@ pub(crate) struct Workers {
     pub(crate) polling: AtomicUsize,
     /// The last poll has not shown all work that is due.
     pub(crate) has_backlog: AtomicBool,
-    /// The one permit to run an isolated row, which two processes died with.
+    /// The one permit to run an isolated row, which two processes crashed with.
     pub(crate) isolation: Arc<Semaphore>,
 }
 
@@ -96,7 +96,7 @@ impl VacuumTrigger {
         }
     }
 
-    /// Returns when a vacuum is due. Cancellation safe: a wake-up without a waiter is kept.
+    /// Returns when a vacuum is due. Cancellation safe: a notification without a waiter is kept.
     pub(crate) async fn due(&self) {
         self.due.notified().await;
     }

@@ -14,8 +14,8 @@ use crate::store::commit::Claim;
 /// How long the log is silent about one lock that is held elsewhere.
 const LOG_AGAIN: Duration = Duration::from_secs(10);
 
-/// Fewer logged instances than this are not swept.
-const LEAST_SWEEP: usize = 256;
+/// From so many logged instances on, those whose time is over are removed.
+const LEAST_LOGGED: usize = 256;
 
 /// The instances and claimed rows of the bursts of this node, and the instances that polls leave out for a moment. Bounded
 /// by the bursts that run, and by what polls show in that moment or log in ten seconds.
@@ -35,8 +35,8 @@ struct State {
     deferred: HashMap<InstanceKey, Instant>,
     /// When the log last said that the lock of an instance is held elsewhere.
     logged: HashMap<InstanceKey, Instant>,
-    /// So many of these are swept.
-    logged_sweep: usize,
+    /// From so many of these on, those whose time is over are removed.
+    logged_limit: usize,
     /// Instances of which rows may be claimed, as the answer to the claim is lost.
     in_doubt: HashSet<InstanceKey>,
 }
@@ -125,9 +125,9 @@ impl InFlight {
         let now = Instant::now();
         let is_recent = |at: &Instant| now.duration_since(*at) < LOG_AGAIN;
         // Not each time: where many nodes work off one backlog there may be many thousands.
-        if state.logged.len() >= state.logged_sweep {
+        if state.logged.len() >= state.logged_limit {
             state.logged.retain(|_, at| is_recent(at));
-            state.logged_sweep = (state.logged.len() * 2).max(LEAST_SWEEP);
+            state.logged_limit = (state.logged.len() * 2).max(LEAST_LOGGED);
         }
         !state.logged.insert(key.clone(), now).as_ref().is_some_and(is_recent)
     }

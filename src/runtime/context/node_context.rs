@@ -116,7 +116,7 @@ impl NodeContext {
     pub(crate) fn work_accepted(&self, instance: Option<&InstanceId>, awaited: Option<WorkId>, count: usize) {
         let claims = &self.claims;
         claims.wake_timer.wake_now();
-        if claims.workers.room() >= count && !self.lifecycle.is_draining() && !claims.unsupported.is_partial() {
+        if claims.workers.room() >= count && !self.lifecycle.is_draining() && !claims.unsupported.has_any() {
             return;
         }
         let work = instance.map_or(WakeNotification::Poll, |id| WakeNotification::WorkReady(id.clone()));

@@ -1,4 +1,4 @@
-//! The pluggable services: locks of instances, wake-up notifications and cache signals. PostgreSQL provides each of them
+//! The pluggable services: locks of instances, wake notifications and cache signals. PostgreSQL provides each of them
 //! unless the program has its own provider.
 
 use std::sync::Arc;
@@ -50,9 +50,9 @@ impl Services {
 
     /// Opens the services for which the program has no provider of its own, over one connection.
     pub(crate) async fn open(&self, connector: &Connector, incarnation: Incarnation) -> Result<OpenServices> {
-        let wake_ups = self.wake.is_none().then_some(Channel::WakeUps);
+        let wake_notifications = self.wake.is_none().then_some(Channel::WakeNotifications);
         let signals = self.signal.is_none().then_some(Channel::Signals);
-        let channels: Vec<Channel> = wake_ups
+        let channels: Vec<Channel> = wake_notifications
             .into_iter()
             .chain(signals)
             .chain([Channel::LockReports])

@@ -52,8 +52,8 @@ impl UnsupportedVersions {
         state.listed.keys().chain(state.found.keys()).cloned().collect()
     }
 
-    /// Whether there are such versions.
-    pub(crate) fn is_partial(&self) -> bool {
+    /// Whether there are unsupported versions.
+    pub(crate) fn has_any(&self) -> bool {
         let state = self.state();
         !state.listed.is_empty() || !state.found.is_empty()
     }
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn a_version_that_a_claim_has_shown_stays_until_a_list_has_it() {
         let unsupported = UnsupportedVersions::new(&Catalogue::empty());
-        assert!(!unsupported.is_partial());
+        assert!(!unsupported.has_any());
         unsupported.add_found(key("a"), vec!["T".to_owned()]);
         assert_eq!(unsupported.versions(), [key("a")]);
         assert_eq!(unsupported.set_listed(Vec::new()), Some(vec!["T".to_owned()]));
@@ -115,6 +115,6 @@ mod tests {
         assert_eq!(unsupported.set_listed(read), Some(vec!["T".to_owned(), "U".to_owned()]));
         unsupported.set_reported(vec!["T".to_owned(), "U".to_owned()]);
         assert_eq!(unsupported.set_listed(Vec::new()), Some(Vec::new()));
-        assert!(!unsupported.is_partial());
+        assert!(!unsupported.has_any());
     }
 }

@@ -40,7 +40,7 @@ impl WakeTimer {
         self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes now. A wake-up without a waiter is kept.
+    /// Wakes now. Kept while there is no waiter.
     pub(crate) fn wake_now(&self) {
         self.wake_at(Instant::now());
     }

@@ -30,7 +30,7 @@ const AT_ONCE: usize = 256;
 pub enum DeadLetterCause {
     /// It failed again and again; `last_error` says how.
     Failed,
-    /// The processes that ran it died.
+    /// The processes that ran it crashed.
     Crashed,
     /// It is a stimulus for an instance, a correlation id or an activity, and no bookmark waited for it in time.
     Expired,

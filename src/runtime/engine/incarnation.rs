@@ -22,7 +22,7 @@ use crate::runtime::context::settings::Settings;
 use crate::runtime::context::wake_sender::WakeSender;
 use crate::runtime::context::wake_timer::ScheduleState;
 use crate::runtime::scheduler::fire;
-use crate::runtime::worker::{maintenance, poll, unsupported, wake_ups};
+use crate::runtime::worker::{maintenance, poll, unsupported, wake_notifications};
 use crate::store::commit::{CommitWriter, WriterOptions, WriterTasks};
 use crate::store::start::Acceptor;
 use crate::store::{lock as store_lock, maintenance as store_maintenance, node as store_node};
@@ -62,7 +62,7 @@ pub(super) struct Loops {
 pub(super) struct OtherLoops {
     maintenance: AbortOnDropHandle<()>,
     lock_reports: AbortOnDropHandle<()>,
-    wake_ups: AbortOnDropHandle<()>,
+    wake_notifications: AbortOnDropHandle<()>,
     cache_signals: AbortOnDropHandle<()>,
     unsupported: AbortOnDropHandle<()>,
 }
@@ -93,7 +93,7 @@ pub(super) async fn start(
     }
     // Before the first poll, so that no notification is missed in between.
     let received = node.notifications.wake.subscribe();
-    let wake_ups = spawn(wake_ups::receive(Arc::clone(&node), received));
+    let wake_notifications = spawn(wake_notifications::receive(Arc::clone(&node), received));
     let received = node.notifications.cache.subscribe();
     let cache_signals = spawn(cache_invalidation::receive(Arc::clone(&node), received));
     let received = node.notifications.cache.subscribe();
@@ -115,7 +115,7 @@ pub(super) async fn start(
             others: OtherLoops {
                 maintenance,
                 lock_reports,
-                wake_ups,
+                wake_notifications,
                 cache_signals,
                 unsupported,
             },
@@ -211,7 +211,7 @@ impl RunningNode {
             _ = &mut others.cache_signals => "its subscription to cache invalidations ended",
             _ = &mut others.unsupported => "its list of unsupported versions ended",
             _ = &mut connections.candidate => "its candidate in the election ended",
-            _ = &mut others.wake_ups => "its subscription to wake notifications ended",
+            _ = &mut others.wake_notifications => "its subscription to wake notifications ended",
             _ = &mut connections.notifier => "its connection for notifications ended",
         }
     }

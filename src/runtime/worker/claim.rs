@@ -24,7 +24,7 @@ pub(crate) struct Loaded {
     /// The committed state; none for an instance that its start creates.
     pub(super) state: Option<LoadedRow>,
     pub(super) claims: BurstClaims,
-    /// The permit to run an isolated row, which two processes died with.
+    /// The permit to run an isolated row, which two processes crashed with.
     pub(super) isolation: Option<OwnedSemaphorePermit>,
 }
 
@@ -51,7 +51,7 @@ impl Loaded {
 }
 
 /// Claims the work of these instances and loads them. Instances without work are dropped, which releases their locks. With
-/// `isolation`, the permit to run a row that two processes died with, one such row is claimed as well, if there is any,
+/// `isolation`, the permit to run a row that two processes crashed with, one such row is claimed as well, if there is any,
 /// and keeps the permit.
 pub(super) async fn load(
     node: &NodeContext,

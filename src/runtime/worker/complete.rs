@@ -67,7 +67,7 @@ pub(super) async fn delete_cancelled_work(node: &NodeContext, key: &InstanceKey)
     }
 }
 
-/// How claims are released after a fault of the database: without a failure of theirs while the circuit breaker is open.
+/// How claims are released after a fault of the database: without a failure of theirs while the breaker is open.
 pub(super) fn after_database_fault(node: &NodeContext, failures: i32) -> Release<'static> {
     let breaker = node.commits.writer.breaker();
     if breaker.is_open() {

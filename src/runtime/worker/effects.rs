@@ -1,4 +1,4 @@
-//! The result of a burst as the rows of its commit.
+//! Converts the result of a burst into the rows of its commit.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(crate) fn sub_status_number(sub_status: SubStatus) -> i16 {
     code.number()
 }
 
-/// The name for a number of the database.
+/// The name of the status with this number in the database.
 pub(crate) fn status_word(number: i16) -> &'static str {
     let status = match StatusCode::from_number(number) {
         Some(StatusCode::Running) => Status::Running,
@@ -40,7 +40,7 @@ pub(crate) fn status_word(number: i16) -> &'static str {
     status.as_str()
 }
 
-/// The name for a number of the database.
+/// The name of the sub-status with this number in the database.
 pub(crate) fn sub_status_word(number: i16) -> &'static str {
     let sub_status = match SubStatusCode::from_number(number) {
         Some(SubStatusCode::Pending) | None => SubStatus::Pending,
@@ -57,7 +57,7 @@ fn micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }
 
-/// The rows of a result. `stimuli` matched nothing and go into the inbox.
+/// Makes the rows that a commit writes. `stimuli` matched nothing and go into the inbox.
 pub(crate) fn of(result: &BurstResult, stimuli: Vec<StimulusRow>) -> Result<Effects> {
     Ok(Effects {
         status: status_number(result.status),
@@ -79,7 +79,7 @@ pub(crate) fn of(result: &BurstResult, stimuli: Vec<StimulusRow>) -> Result<Effe
     })
 }
 
-/// The earlier bookmarks of an instance, which may match stimuli of its new correlation id.
+/// Finds the earlier bookmarks of an instance, which may match stimuli of its new correlation id.
 pub(crate) fn rematched(result: &BurstResult) -> Vec<WaitingBookmark> {
     let is_new = |bookmark: &Bookmark| result.bookmarks_created.iter().any(|made| made.id == bookmark.id);
     let bookmarks = result.state.bookmarks().iter();

@@ -6,7 +6,7 @@
 //! - `claim`, `prepare`, `commit`: the steps of a burst, one consuming type each.
 //! - `execute`: drives the steps; `complete`: what follows a commit; `release`: gives up claims.
 //! - `instruction`, `effects`: rows as the interpreter's instructions, and its result as rows.
-//! - `wake_ups`: notifications of other nodes; `unsupported`: versions that are left to them.
+//! - `wake_notifications`: notifications of other nodes; `unsupported`: versions that are left to them.
 //! - `maintenance`: releases orphaned claims, and vacuums; `activity_faults`: reports activities that failed.
 
 mod activity_faults;
@@ -22,4 +22,4 @@ mod poll_state;
 mod prepare;
 mod release;
 pub(crate) mod unsupported;
-pub(crate) mod wake_ups;
+pub(crate) mod wake_notifications;

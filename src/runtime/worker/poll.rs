@@ -15,7 +15,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::claim::{self as worker_claim, Locked};
 use super::poll_state::PollState;
-use super::{execute, wake_ups};
+use super::{execute, wake_notifications};
 use crate::Result;
 use crate::failpoint;
 use crate::runtime::context::claim_state::Workers;
@@ -35,11 +35,11 @@ const GATHERING: (Duration, Duration) = (Duration::from_millis(10), Duration::fr
 /// start has another cause and must not be counted against the row.
 const SETTLED: Duration = Duration::from_secs(10);
 
-/// How often a node that does not support every version polls the whole queue, at most.
-const SWEEP: Duration = Duration::from_secs(1);
+/// How often a node that does not support every version polls the whole backlog, at most.
+const WHOLE_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Such a poll takes at most a sixth of the time of a connection: it may pass over many rows of other nodes.
-const SWEEP_REST: u32 = 5;
+const WHOLE_POLL_REST: u32 = 5;
 
 /// A row may become visible after younger ones, by as long as its transaction took.
 const MARGIN: Duration = Duration::from_secs(2);
@@ -64,7 +64,7 @@ pub(crate) async fn run(node: Arc<NodeContext>) {
     // Dropped half-way, the other one has read something.
     tokio::select! {
         () = poller.run() => {}
-        () = sweep(&node, &horizon) => {}
+        () = poll_backlog_periodically(&node, &horizon) => {}
     }
     node.lifecycle.drained().await;
 }
@@ -177,7 +177,7 @@ impl Poller<'_> {
         claims.wake_timer.clear_due();
         let found = self.read_queue(permits.len(), isolation.is_some()).await?;
         if let Some(due) = found.next_due {
-            let delay = wake_ups::due_delay(node);
+            let delay = wake_notifications::due_delay(node);
             claims.wake_timer.row_due(Instant::now() + due + delay);
         }
         self.state.full = found.full;
@@ -311,7 +311,7 @@ impl Drop for PollingPermits<'_> {
 }
 
 /// From which time on a node polls that does not support every version: many rows of other nodes may be at the head of the
-/// queue. The first poll and the sweeps pass over them, so that the other polls stay cheap.
+/// queue. The first poll and those of the whole backlog pass over them, so that the other polls stay cheap.
 #[derive(Default)]
 struct Horizon(Mutex<Option<DateTime<Utc>>>);
 
@@ -326,21 +326,21 @@ impl Horizon {
     }
 }
 
-/// Polls the whole queue from time to time, for what became visible behind the horizon. Never returns.
-async fn sweep(node: &NodeContext, horizon: &Horizon) {
+/// Polls the whole backlog from time to time, for what became visible behind the horizon. Never returns.
+async fn poll_backlog_periodically(node: &NodeContext, horizon: &Horizon) {
     loop {
         let began = Instant::now();
         if node.claims.workers.count > 0
             && horizon.get().is_some()
-            && let Err(error) = sweep_once(node, horizon).await
+            && let Err(error) = poll_whole_backlog(node, horizon).await
         {
-            tracing::debug!(%error, "the whole queue could not be polled");
+            tracing::debug!(%error, "the whole backlog could not be polled");
         }
-        tokio::time::sleep(SWEEP.max(began.elapsed() * SWEEP_REST)).await;
+        tokio::time::sleep(WHOLE_POLL_INTERVAL.max(began.elapsed() * WHOLE_POLL_REST)).await;
     }
 }
 
-async fn sweep_once(node: &NodeContext, horizon: &Horizon) -> Result<()> {
+async fn poll_whole_backlog(node: &NodeContext, horizon: &Horizon) -> Result<()> {
     let unsupported = node.claims.unsupported.versions();
     let excluded = node.claims.in_flight.excluded();
     let filter = VersionFilter {
@@ -367,7 +367,7 @@ async fn lock(node: &NodeContext, found: Vec<InstanceKey>) -> Result<Vec<Locked>
                 if node.claims.in_flight.should_log(&key) {
                     tracing::info!("Lock acquisition failed; resume already in progress for workflow {id}");
                 } else {
-                    tracing::debug!("the lock of workflow {id} is still held elsewhere");
+                    tracing::debug!("the lock of instance {id} is still held elsewhere");
                 }
                 elsewhere.push(key);
             }

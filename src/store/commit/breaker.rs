@@ -1,4 +1,4 @@
-//! A circuit breaker: stops claiming while the database refuses commits.
+//! The commit breaker: stops claiming while the database refuses commits.
 //!
 //! # Invariants
 //!

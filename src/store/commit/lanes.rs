@@ -76,7 +76,7 @@ pub(super) struct Pending<G> {
     reply: oneshot::Sender<CommitReply<G>>,
     /// When it first found a locked row.
     contended_since: Option<Instant>,
-    /// How often the connection died under it; an earlier attempt may have been committed.
+    /// How often the connection was lost under it; an earlier attempt may have been committed.
     lost_connections: u32,
     /// When it first failed for a reason that need not be its own, perhaps with others.
     failing_since: Option<Instant>,
@@ -385,7 +385,7 @@ impl LaneTask {
                     let lost = part.iter().map(|pending| pending.lost_connections).max().unwrap_or(0);
                     tokio::time::sleep(pause_after(lost).mul_f64(rand::random_range(0.5..1.0))).await;
                     self.reopen(since).await;
-                    // The second time something in the batch may be what kills the connection.
+                    // The second time something in the batch may be what closes the connection.
                     if part.len() > 1 && part.iter().any(|pending| pending.lost_connections > 1) {
                         let second = part.split_off(part.len() / 2);
                         parts.push_front(second);
@@ -521,7 +521,7 @@ impl LaneTask {
         Ok(left)
     }
 
-    /// Replaces a dead connection. Gives up when the doubt timeout is over.
+    /// Replaces a lost connection. Gives up when the doubt timeout is over.
     async fn reopen(&mut self, since: Instant) {
         let mut pause = SHORTEST_PAUSE;
         while since.elapsed() <= self.options.doubt_timeout {

@@ -10,7 +10,7 @@
 //! 4. A batch returns only its winners. A second statement with a newer snapshot classifies the others.
 //! 5. Committed means that every statement of the pipeline succeeded, COMMIT among them: COMMIT of a failed
 //!    transaction succeeds too, as a ROLLBACK, so its own success proves nothing.
-//! 6. When the connection dies at commit the same request is sent again, never only read: the old backend may still be
+//! 6. When the connection is lost at commit the same request is sent again, never only read: the old backend may still be
 //!    committing. If that attempt is refused, `last_burst` shows whether the first one was committed.
 //! 7. The guard of a request (the instance's lock) is held until its outcome is known and comes back with it.
 //!
@@ -162,7 +162,7 @@ pub(crate) enum CommitOutcome {
     Refused(Error),
     /// The database refuses every commit of this kind. Nothing was written.
     DatabaseFault(Error),
-    /// The connection died at commit, and the instance is deleted or stays locked: whether it was written is unknown.
+    /// The connection was lost at commit, and the instance is deleted or stays locked: whether it was written is unknown.
     Unknown,
 }
 

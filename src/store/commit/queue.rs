@@ -10,7 +10,7 @@ use tokio::sync::{Notify, Semaphore};
 /// five requests. Measured in docs/decisions.md.
 pub(super) const SECOND_LANE_MIN: usize = 20;
 
-/// A batch that is in flight for longer is no reason to wait: its connection may be dead.
+/// A batch that is in flight for longer is no reason to wait: its connection may be lost.
 const STALLED: Duration = Duration::from_millis(25);
 
 /// Which of the two lanes takes.

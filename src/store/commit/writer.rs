@@ -1,7 +1,7 @@
 //! The commit writer of a node: the handle through which outcomes of bursts reach its three lanes.
 //!
 //! Each lane is one task with one connection and one row in `fence`; the second and the contended lane connect when they are
-//! needed. A request is never dropped: its sender gets a reply even when the connection dies at commit, and the guard that
+//! needed. A request is never dropped: its sender gets a reply even when the connection is lost at commit, and the guard that
 //! travels with it (the instance's lock) is held until then. A full queue makes senders wait: the lock and the memory of a
 //! burst are the back-pressure.
 
@@ -79,7 +79,7 @@ impl<G: Send + Sync + 'static> CommitWriter<G> {
         &self.breaker
     }
 
-    /// Sends a request and waits for its outcome. `guard` lives until the outcome is known and comes back with it. Dropped
+    /// Sends a request and waits for its outcome. `guard` is held until the outcome is known and comes back with it. Dropped
     /// half-way, the commit continues and then drops the guard.
     pub(crate) async fn commit(&self, request: Box<CommitRequest>, guard: G) -> Result<CommitReply<G>> {
         let instance = request.instance.clone();

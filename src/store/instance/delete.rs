@@ -69,7 +69,7 @@ pub(crate) async fn delete(pool: &Pool, tenant: &TenantId, instance: &InstanceId
         }
     })
     .await?;
-    // From here on the outcome is unknown if the connection dies.
+    // From here on the outcome is unknown if the connection is lost.
     within(ANSWER_TIMEOUT, client.batch_execute("COMMIT"))
         .await
         .map_err(|error| match error.code() {

@@ -1,4 +1,4 @@
-//! The nodes of a cluster: registration, check-in and leave; `removal` of dead ones.
+//! The nodes of a cluster: registration, check-in and leave; `removal` of expired and crashed ones.
 
 pub(crate) mod removal;
 

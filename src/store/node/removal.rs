@@ -1,10 +1,10 @@
-//! Removes a dead incarnation: fence it, terminate its sessions, release its claims, delete its row.
+//! Removes an expired or crashed incarnation: fence it, terminate its sessions, release its claims, delete its row.
 //!
 //! # Invariants
 //!
 //! - Its fence rows are deleted first: that waits for its commit in flight and refuses every later one.
 //! - Claims are released only after its sessions were terminated, and until none is left: the first pass skips rows that its
-//!   dying commit has locked.
+//!   last commit has locked.
 //! - The mark of the removal is deleted last, so that another node finishes a removal whose node crashed.
 //! - Any number of nodes may remove an incarnation at once.
 
@@ -33,9 +33,9 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// Why an incarnation is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RemovalCause {
-    /// Its process died. Its claims count a crash, unless the server died with it.
-    Died,
-    /// Its process may live on, under another incarnation or cut off: no crash is counted.
+    /// Its process crashed. Its claims count a crash, unless the server crashed with it.
+    Crashed,
+    /// Its process may still run, under another incarnation or cut off: no crash is counted.
     Replaced,
 }
 
@@ -47,15 +47,23 @@ pub(crate) async fn remove(
     cause: RemovalCause,
 ) -> Result<u64> {
     failpoint::hit("removal.before").await?;
-    let (name, died) = (node.as_str(), cause == RemovalCause::Died);
-    let fenced = within(ANSWER_TIMEOUT, client.execute(FENCE, &[&incarnation.0, &name, &died])).await;
+    let (name, crashed) = (node.as_str(), cause == RemovalCause::Crashed);
+    let fenced = within(
+        ANSWER_TIMEOUT,
+        client.execute(FENCE, &[&incarnation.0, &name, &crashed]),
+    )
+    .await;
     match fenced {
         Ok(_) => {}
         Err(error) if error.code() == "database-busy" => {
             // It was stopped in the middle of a commit and holds its fence row: its sessions are terminated first.
-            within(ANSWER_TIMEOUT, client.execute(MARK, &[&incarnation.0, &name, &died])).await?;
+            within(ANSWER_TIMEOUT, client.execute(MARK, &[&incarnation.0, &name, &crashed])).await?;
             terminate(client, incarnation).await?;
-            within(ANSWER_TIMEOUT, client.execute(FENCE, &[&incarnation.0, &name, &died])).await?;
+            within(
+                ANSWER_TIMEOUT,
+                client.execute(FENCE, &[&incarnation.0, &name, &crashed]),
+            )
+            .await?;
         }
         Err(error) => return Err(error),
     }
@@ -96,9 +104,9 @@ async fn release(client: &Client, incarnation: Incarnation) -> Result<u64> {
     let mut released = 0;
     loop {
         let row = within(ANSWER_TIMEOUT, client.query_one(RELEASE, &[&incarnation.0])).await?;
-        let (count, dead): (i64, i64) = (row.get("released"), row.get("dead"));
-        if dead > 0 {
-            tracing::error!(%incarnation, dead, "rows that crashed every process that claimed them became dead letters");
+        let (count, dead_letters): (i64, i64) = (row.get("released"), row.get("dead_letters"));
+        if dead_letters > 0 {
+            tracing::error!(%incarnation, dead_letters, "rows that crashed every process that claimed them became dead letters");
         }
         released += u64::try_from(count).unwrap_or(0);
         failpoint::hit("removal.releasing").await?;
@@ -121,14 +129,14 @@ async fn release(client: &Client, incarnation: Incarnation) -> Result<u64> {
     }
 }
 
-/// What the database shows of an incarnation that may be dead.
+/// What the database shows of an incarnation whose process may have ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NodeState {
     /// It is registered, or its removal is not finished.
     pub(crate) exists: bool,
     /// It missed its check-in.
     pub(crate) is_late: bool,
-    /// One of its connections is idle: its process lives, or died a moment ago. None: the owner of the schema may not see the
+    /// One of its connections is idle: its process runs, or ended a moment ago. None: the owner of the schema may not see the
     /// state of its connections.
     pub(crate) is_alive: Option<bool>,
 }

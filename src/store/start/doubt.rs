@@ -109,7 +109,7 @@ impl AcceptTask {
         }
     }
 
-    /// Drops a connection that may be dead.
+    /// Drops a connection that may be closed.
     fn disconnect(&mut self) {
         match &mut self.source {
             ConnectionSource::Own(channel) => *channel = None,

@@ -8,7 +8,7 @@
 //! - A start under an activation strategy takes its key in the same statement, against what is committed and, by a unique
 //!   index, against competing starts; a refused one writes nothing, not even its idempotency key. Under a strategy that was
 //!   published a moment ago it waits until the running instances are counted, and is refused as busy after a timeout.
-//! - When the connection dies, the acceptance of the batch is in doubt and resolved by `doubt`.
+//! - When the connection is lost, the acceptance of the batch is in doubt and resolved by `doubt`.
 
 mod doubt;
 

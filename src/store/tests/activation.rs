@@ -369,7 +369,7 @@ async fn a_dead_lettered_start_releases_its_key_and_takes_it_again_when_replayed
     env.start("one", None).await.unwrap();
     let crashed = "UPDATE work SET crashes = 2";
     env.fixture.execute(crashed).await;
-    env.fixture.remove(env.writer.incarnation, RemovalCause::Died).await;
+    env.fixture.remove(env.writer.incarnation, RemovalCause::Crashed).await;
     assert_eq!(env.held().await, 0);
     let heir = env.fixture.writer().await;
     let (acceptor, _task) = Acceptor::start(&heir.connector, &heir.pool, heir.incarnation, false);

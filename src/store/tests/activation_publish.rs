@@ -239,12 +239,12 @@ async fn while_what_counts_is_unknown_starts_and_events_are_busy_and_write_nothi
 }
 
 #[tokio::test]
-async fn notes_of_what_ended_meanwhile_are_swept_and_count_for_nothing() {
+async fn keys_of_what_ended_meanwhile_are_pruned_and_count_for_nothing() {
     let env = Environment::new("AllowAlways").await;
     let running = env.start("running", None).await.unwrap();
     env.runs("running", running, suspended).await;
     publish(&env.fixture, &env.writer, "Singleton", &[]).await;
-    // As if the instance had ended between the read of it and the commit of the note.
+    // As if the instance had ended between the read of it and the commit of the key.
     let client = &env.fixture.admin.client;
     client
         .batch_execute(

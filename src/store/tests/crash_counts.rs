@@ -57,7 +57,7 @@ async fn crashes(fixture: &Fixture, instance: &str) -> Option<i32> {
 }
 
 async fn dies(fixture: &Fixture, writer: &Writer) {
-    fixture.remove(writer.incarnation, RemovalCause::Died).await;
+    fixture.remove(writer.incarnation, RemovalCause::Crashed).await;
 }
 
 #[tokio::test]

@@ -106,7 +106,7 @@ const HOT: [Hot; 28] = [
         false
     ),
     hot!(
-        "work/poll_partial",
+        "work/poll_supported",
         "64, array['']::text[], array['i1']::text[], true, array['']::text[], array['d9']::text[], now() - interval '1 day'",
         false
     ),
@@ -150,7 +150,11 @@ const HOT: [Hot; 28] = [
         true
     ),
     hot!("maintenance/purge_expired", "86400000000", false),
-    hot!("work/next_partial", "array['']::text[], array['d9']::text[]", false),
+    hot!(
+        "work/next_supported_due",
+        "array['']::text[], array['d9']::text[]",
+        false
+    ),
     hot!("dead_letter/replay", "'', 7", false),
     hot!("dead_letter/replay_many", "'', array[7,8]::bigint[]", true),
     hot!("activation/stage", "'', 'd1'", false),
@@ -290,7 +294,7 @@ async fn walks(fixture: &Fixture) -> Vec<String> {
     }
     assert!(first.len() > 10, "{first:?}");
     let mut bad = Vec::new();
-    // The sweep of expired rows is one statement a minute for the cluster.
+    // The purge of expired rows is one statement a minute for the cluster.
     for hot in hot().filter(|hot| hot.name != "maintenance/purge_expired") {
         let hot = Hot { scans_off: true, ..hot };
         let plan = explain(fixture, &hot, "force_generic_plan").await;
@@ -501,11 +505,15 @@ async fn a_backlog_that_a_node_cannot_run_does_not_slow_its_polls() {
     client.batch_execute(fill).await.unwrap();
     let polls = [
         hot!(
-            "work/poll_partial",
+            "work/poll_supported",
             "64, '{}'::text[], '{}'::text[], true, array['']::text[], array['theirs']::text[], now() - interval '1 minute'",
             false
         ),
-        hot!("work/next_partial", "array['']::text[], array['theirs']::text[]", false),
+        hot!(
+            "work/next_supported_due",
+            "array['']::text[], array['theirs']::text[]",
+            false
+        ),
     ];
     let [poll, next] = [pages(&fixture, &polls[0]).await, pages(&fixture, &polls[1]).await];
     // 20 rows that are due; a thousand others that are not due yet, at three or four pages each.

@@ -185,7 +185,7 @@ async fn locks(more: &str) -> Value {
         assert!(!report[field].is_null(), "{field}: {report}");
     }
     assert_fields!(report, {"bench": "locks", "clients": 8, "seconds": 1, "errors": 0});
-    for above in "ops_per_s p50_us hand_overs hand_over_p50_us longest_to_mean".split(' ') {
+    for above in "ops_per_s p50_us handoffs hand_overs handoff_p50_us longest_to_mean".split(' ') {
         positive(&report, above);
     }
     report

@@ -58,7 +58,7 @@ async fn after_the_servers_clock_went_back_an_hour_all_goes_on_at_once() {
     }
     wait_until_finished(&client, COUNT as i64).await;
     // No live node expired, and the unresponsive one did.
-    wait_until("the node that hangs to be declared dead", async || {
+    wait_until("the node that hangs to be removed", async || {
         registered(&client, "hung").await.is_none()
     })
     .await;

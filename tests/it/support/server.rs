@@ -79,7 +79,7 @@ impl Server {
 
     /// A folder and a port for one.
     fn with_a_place(programs: PathBuf, variables: Vec<(&'static str, String)>) -> Self {
-        sweep();
+        end_strays();
         let folder = place().join(format!("{PREFIX}{}", uuid::Uuid::new_v4().simple()));
         std::fs::create_dir(&folder).unwrap();
         if let Some(user) = lent_user() {
@@ -240,7 +240,7 @@ fn end(folder: &Path) {
 }
 
 /// Ends what runs that were killed left behind.
-fn sweep() {
+fn end_strays() {
     for entry in std::fs::read_dir(place()).unwrap().flatten() {
         let name = entry.file_name();
         let old = entry

@@ -169,7 +169,7 @@ impl<'a> FaultedNode<'a> {
         self.addresses.lock().unwrap()[self.place] = None;
         self.node.child.signal("STOP");
         let stands = "SELECT count(*) FROM mainspring.node WHERE incarnation = $1";
-        poll_until(TIMEOUT, "a stopped node to be declared dead", async || {
+        poll_until(TIMEOUT, "a stopped node to be removed", async || {
             let stands: i64 = self.client.query_one(stands, &[&incarnation]).await.ok()?.get(0);
             (stands == 0).then_some(())
         })

@@ -158,7 +158,7 @@ async fn a_version_whose_scripts_time_out_has_one_slow_script_at_a_time() {
     assert!(asks("x").is_none(), "it has its result");
     assert!(asks("z").is_none(), "it was never deferred");
     evaluate_one_plus_one(&engine, of("bad", "z")).await;
-    // A slow script that succeeds closes the circuit breaker.
+    // A slow script that succeeds closes the breaker.
     let busy = "const until = Date.now() + 100; while (Date.now() < until); 1";
     engine.session().evaluate(busy, of("bad", "z")).await.expect("result");
     assert!(asks("y").is_none());

@@ -1,8 +1,14 @@
 //! The messages between nodes about locks, as text.
 //!
-//! A word, a space, and items with commas between: `want KEY` and `share KEY` (to hold it exclusively, or shared),
-//! `done KEY`, `free KEY>NEXT.NEXT>THEN.THENs`. Keys are hexadecimal, nodes are the process ids of their backends. Of
-//! those that follow an `s` marks the ones that wait for it shared.
+//! A word, a space, and items with commas between. Keys are hexadecimal, nodes are the process ids of their backends. Of
+//! those that follow, an `s` marks the ones that wait for it shared. The words stay: nodes of two versions share a cluster.
+//!
+//! | payload | message | the sender |
+//! |---|---|---|
+//! | `want KEY` | `LockMessage::Waiting`, exclusive | waits to hold the key alone |
+//! | `share KEY` | `LockMessage::Waiting`, shared | waits to hold the key shared |
+//! | `done KEY` | `LockMessage::Withdrawn` | waits no more |
+//! | `free KEY>NEXT.NEXT>THEN.THENs` | `LockMessage::Handoff` | released the key for the processes that are next |
 
 use std::fmt::Write;
 

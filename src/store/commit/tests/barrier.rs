@@ -235,20 +235,25 @@ async fn two_writers_over_the_same_instances_neither_deadlock_nor_lose_an_answer
 }
 
 #[tokio::test]
-async fn claims_locked_by_a_dying_commit_are_found_by_the_next_sweep() {
+async fn claims_locked_by_an_ending_commit_are_released_by_the_next_pass() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;
     writer.commits(waiting(burst("i", None), "b", 7)).await;
     for _ in 0..3 {
         fixture.claimed_work("i", writer.incarnation).await;
     }
-    let dying = fixture.begin("SELECT 1 FROM work ORDER BY id LIMIT 1 FOR UPDATE").await;
+    let ending = fixture.begin("SELECT 1 FROM work ORDER BY id LIMIT 1 FOR UPDATE").await;
     let session = fixture.session().await;
     let incarnation = writer.incarnation;
     let removal = tokio::spawn(async move {
-        removal::remove(&session.client, incarnation, &NodeId::new("test"), RemovalCause::Died)
-            .await
-            .unwrap()
+        removal::remove(
+            &session.client,
+            incarnation,
+            &NodeId::new("test"),
+            RemovalCause::Crashed,
+        )
+        .await
+        .unwrap()
     });
     let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
     while fixture
@@ -264,7 +269,7 @@ async fn claims_locked_by_a_dying_commit_are_found_by_the_next_sweep() {
         1,
         "not forgotten while a claim is left"
     );
-    dying.client.batch_execute("ROLLBACK").await.unwrap();
+    ending.client.batch_execute("ROLLBACK").await.unwrap();
     assert_eq!(removal.await.unwrap(), 3);
     assert_eq!(fixture.count("SELECT count(*) FROM removed_node").await, 0);
     fixture.is_sound().await;
@@ -284,7 +289,7 @@ async fn an_incarnation_stopped_in_the_middle_of_a_commit_is_ended_first() {
         &session.client,
         writer.incarnation,
         &NodeId::new("test"),
-        RemovalCause::Died,
+        RemovalCause::Crashed,
     )
     .await
     .unwrap();
@@ -313,7 +318,7 @@ async fn only_removed_or_expired_incarnations_can_be_terminated() {
 }
 
 #[tokio::test]
-async fn a_node_that_registers_during_the_sweep_for_orphans_keeps_its_claims() {
+async fn a_node_that_registers_while_orphaned_claims_are_released_keeps_its_claims() {
     let fixture = Fixture::new().await;
     let unregistered = fixture.writer().await;
     fixture.execute("DELETE FROM fence; DELETE FROM node").await;
@@ -335,7 +340,7 @@ async fn a_node_that_registers_during_the_sweep_for_orphans_keeps_its_claims() {
         .await
         .unwrap();
     for orphan in orphans {
-        removal::remove(&fixture.admin.client, orphan, &NodeId::new("x"), RemovalCause::Died)
+        removal::remove(&fixture.admin.client, orphan, &NodeId::new("x"), RemovalCause::Crashed)
             .await
             .unwrap();
     }

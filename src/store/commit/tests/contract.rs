@@ -104,7 +104,7 @@ async fn a_removed_incarnation_writes_nothing_more(send: SendMode) {
     let fixture = Fixture::new().await;
     let writer = fixture.sending(send).await;
     writer.commits(waiting(burst("i", None), "b", 7)).await;
-    fixture.remove(writer.incarnation, RemovalCause::Died).await;
+    fixture.remove(writer.incarnation, RemovalCause::Crashed).await;
     assert_outcome!(
         writer.write(journal(burst("i", Some(1)), 1)).await,
         CommitOutcome::Fenced

@@ -390,7 +390,13 @@ async fn claims_are_released_only_after_the_fence_row_is_deleted() {
     let session = fixture.session().await;
     let incarnation = writer.incarnation;
     let removal = tokio::spawn(async move {
-        removal::remove(&session.client, incarnation, &NodeId::new("test"), RemovalCause::Died).await
+        removal::remove(
+            &session.client,
+            incarnation,
+            &NodeId::new("test"),
+            RemovalCause::Crashed,
+        )
+        .await
     });
     fixture.so_many_wait(2).await;
     let released = "SELECT count(*) FROM work WHERE claimed_by IS NULL";
@@ -411,7 +417,7 @@ async fn a_removed_incarnation_loses_its_sessions_and_its_claims_count_a_crash()
     let idle = writer.connector.open().await.unwrap();
     let session = fixture.session().await;
     let node = NodeId::new("test");
-    removal::remove(&session.client, writer.incarnation, &node, RemovalCause::Died)
+    removal::remove(&session.client, writer.incarnation, &node, RemovalCause::Crashed)
         .await
         .unwrap();
     let mut lost = idle.lost();
@@ -420,9 +426,9 @@ async fn a_removed_incarnation_loses_its_sessions_and_its_claims_count_a_crash()
         .expect("a session of a removed incarnation still exists")
         .unwrap();
     assert_eq!(fixture.count("SELECT sum(crashes) FROM work").await, 1);
-    // An unregistered incarnation (the server crashed) does not prove that its process died.
+    // An unregistered incarnation (the server crashed) does not prove that its process crashed.
     fixture.claimed_work("i", Incarnation(4711)).await;
-    removal::remove(&session.client, Incarnation(4711), &node, RemovalCause::Died)
+    removal::remove(&session.client, Incarnation(4711), &node, RemovalCause::Crashed)
         .await
         .unwrap();
     assert_eq!(fixture.count("SELECT sum(crashes) FROM work").await, 1);
@@ -477,11 +483,17 @@ async fn a_removal_does_not_end_while_a_claim_is_locked() {
     for _ in 0..3 {
         fixture.claimed_work("i", writer.incarnation).await;
     }
-    let dying = fixture.begin("SELECT 1 FROM work ORDER BY id LIMIT 1 FOR UPDATE").await;
+    let ending = fixture.begin("SELECT 1 FROM work ORDER BY id LIMIT 1 FOR UPDATE").await;
     let session = fixture.session().await;
     let incarnation = writer.incarnation;
     let removal = tokio::spawn(async move {
-        removal::remove(&session.client, incarnation, &NodeId::new("test"), RemovalCause::Died).await
+        removal::remove(
+            &session.client,
+            incarnation,
+            &NodeId::new("test"),
+            RemovalCause::Crashed,
+        )
+        .await
     });
     // It has released all that it found, and now checks for other claims.
     let asks = "SELECT count(*) FROM pg_stat_activity
@@ -494,7 +506,7 @@ async fn a_removal_does_not_end_while_a_claim_is_locked() {
         1,
         "removed too early"
     );
-    execute(&dying, "ROLLBACK").await;
+    execute(&ending, "ROLLBACK").await;
     assert_eq!(removal.await.unwrap().unwrap(), 3);
     assert_eq!(fixture.count("SELECT count(*) FROM removed_node").await, 0);
     fixture.is_sound().await;

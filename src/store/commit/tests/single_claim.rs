@@ -135,7 +135,7 @@ async fn a_removed_incarnation_writes_nothing_more() {
     let writer = fixture.writer().await;
     suspend(&writer, "i").await;
     let claim = fixture.claimed_work("i", writer.incarnation).await;
-    fixture.remove(writer.incarnation, RemovalCause::Died).await;
+    fixture.remove(writer.incarnation, RemovalCause::Crashed).await;
     assert_outcome!(writer.write(plain("i", &claim)).await, CommitOutcome::Fenced);
     assert_eq!(fixture.version("i").await, Some(1));
     assert_eq!(fixture.count("SELECT count(*) FROM journal").await, 0);

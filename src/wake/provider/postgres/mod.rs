@@ -38,16 +38,16 @@ impl PostgresWake {
     /// Connects to a database, on a connection of its own. It must be a direct one: a pooler that lends a connection
     /// per transaction loses notifications. Errors: an invalid URL or schema name, an unreachable database.
     pub async fn connect(database_url: &str, schema: &str) -> Result<Self> {
-        let (notifier, task) = listen_to(database_url, schema, Channel::WakeUps).await?;
+        let (notifier, task) = listen_to(database_url, schema, Channel::WakeNotifications).await?;
         Ok(Self::new(&notifier, "", Some(task)))
     }
 
-    /// Uses a connection that listens to [`Channel::WakeUps`]. `name` identifies the sender for operators.
+    /// Uses a connection that listens to [`Channel::WakeNotifications`]. `name` identifies the sender for operators.
     pub(crate) fn new(notifier: &Notifier, name: &str, connection: Option<NotifierTask>) -> Self {
         let from = format!("{name}-{}", uuid::Uuid::new_v4().simple());
         let outbox = Arc::new(Outbox::default());
         let (own, mut last) = (from.clone(), LastNumbers::default());
-        let listener = ChannelListener::start(notifier, Channel::WakeUps, missed(), None, move |text| {
+        let listener = ChannelListener::start(notifier, Channel::WakeNotifications, missed(), None, move |text| {
             let payload = Payload::parse(text).ok_or(Malformed)?;
             if payload.from == own {
                 return Ok(None);
@@ -59,7 +59,7 @@ impl PostgresWake {
             }
             Ok(Some((0, Arc::from(notifications))))
         });
-        let channel = notifier.name(Channel::WakeUps).to_owned();
+        let channel = notifier.name(Channel::WakeNotifications).to_owned();
         let sender = send(notifier.clone(), Arc::clone(&outbox), channel, from);
         Self {
             outbox,

@@ -1,4 +1,4 @@
-//! The circuit breaker of a version whose scripts keep timing out.
+//! The breaker of a version whose scripts keep timing out.
 //!
 //! It opens after [`TIMEOUTS`] in a row within [`WINDOW`]. From then on one slow script of the version runs at a time;
 //! the burst of another one is deferred, and neither faulted nor lost. Scripts of the version that end within their first
@@ -24,17 +24,17 @@ const WINDOW: Duration = Duration::from_secs(60);
 /// Deferred instances that are recorded for each version.
 const MAX_DEFERRED: usize = 4096;
 
-/// Versions with a circuit breaker; further ones have none until older ones are removed after [`WINDOW`].
+/// Versions with a breaker; further ones have none until older ones are removed after [`WINDOW`].
 const MAX_VERSIONS: usize = 1024;
 
 #[derive(Default)]
-pub(super) struct CircuitBreakers {
-    versions: Mutex<HashMap<String, CircuitBreaker>>,
+pub(super) struct ScriptBreakers {
+    versions: Mutex<HashMap<String, ScriptBreaker>>,
     /// Whether any is open; read by every burst.
     any_open: AtomicBool,
 }
 
-struct CircuitBreaker {
+struct ScriptBreaker {
     timeouts: u32,
     last: Instant,
     open: bool,
@@ -43,8 +43,8 @@ struct CircuitBreaker {
     trial: Option<Instant>,
 }
 
-impl CircuitBreakers {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, CircuitBreaker>> {
+impl ScriptBreakers {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, ScriptBreaker>> {
         self.versions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -58,15 +58,13 @@ impl CircuitBreakers {
                 return;
             }
         }
-        let breaker = versions
-            .entry(handle.version.clone())
-            .or_insert_with(|| CircuitBreaker {
-                timeouts: 0,
-                last: Instant::now(),
-                open: false,
-                deferred: HashSet::new(),
-                trial: None,
-            });
+        let breaker = versions.entry(handle.version.clone()).or_insert_with(|| ScriptBreaker {
+            timeouts: 0,
+            last: Instant::now(),
+            open: false,
+            deferred: HashSet::new(),
+            trial: None,
+        });
         if breaker.last.elapsed() >= WINDOW {
             breaker.timeouts = 0;
         }
@@ -80,7 +78,7 @@ impl CircuitBreakers {
             tracing::warn!(
                 workflow = %handle.definition.escape_debug(),
                 version = %handle.version.escape_debug(),
-                "circuit breaker opened: {TIMEOUTS} scripts of this workflow have timed out in a row; until one succeeds, \
+                "breaker opened: {TIMEOUTS} scripts of this workflow have timed out in a row; until one succeeds, \
                  one slow script of it runs at a time, and bursts that need another one are deferred"
             );
         }
@@ -101,9 +99,9 @@ impl CircuitBreakers {
 
     fn open<'v>(
         &self,
-        versions: &'v mut HashMap<String, CircuitBreaker>,
+        versions: &'v mut HashMap<String, ScriptBreaker>,
         version: &str,
-    ) -> Option<&'v mut CircuitBreaker> {
+    ) -> Option<&'v mut ScriptBreaker> {
         let breaker = versions.get(version).filter(|breaker| breaker.open)?;
         if breaker.last.elapsed() >= WINDOW {
             versions.remove(version);
@@ -113,8 +111,8 @@ impl CircuitBreakers {
         versions.get_mut(version)
     }
 
-    fn closed(&self, versions: &HashMap<String, CircuitBreaker>, version: &str) {
-        tracing::info!(version = %version.escape_debug(), "circuit breaker closed: scripts of this workflow run without restriction");
+    fn closed(&self, versions: &HashMap<String, ScriptBreaker>, version: &str) {
+        tracing::info!(version = %version.escape_debug(), "breaker closed: scripts of this workflow run without restriction");
         self.any_open
             .store(versions.values().any(|breaker| breaker.open), Ordering::SeqCst);
     }
@@ -164,8 +162,8 @@ mod tests {
         })
     }
 
-    fn opened() -> CircuitBreakers {
-        let breakers = CircuitBreakers::default();
+    fn opened() -> ScriptBreakers {
+        let breakers = ScriptBreakers::default();
         for n in 0..TIMEOUTS {
             assert!(!breakers.is_open("bad"), "{n}");
             breakers.timed_out(&handle("bad", "i"));
