@@ -1,6 +1,6 @@
 //! The public error type of the crate.
 //!
-//! An [`Error`] is opaque. Questions tell what a caller can do ([`Error::is_transient`], [`Error::is_conflict`], …), the
+//! An [`Error`] is opaque. Predicates show what a caller can do ([`Error::is_transient`], [`Error::is_conflict`], …), the
 //! stable kebab-case [`Error::code`] is for programs, the message for operators. So new kinds break no caller.
 
 use std::error::Error as StdError;

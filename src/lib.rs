@@ -32,7 +32,7 @@
 //! and credentials below `api`), `runtime` (rooms `engine`, `worker`, `scheduler`, `context`), `cluster` (membership, check-in,
 //! take-over), `execution` and `expression` (the interpreter and its languages), `store` and `db` (rows, SQL, connections).
 //!
-//! `docs/architecture.md` tells how it works and what it promises, `docs/glossary.md` defines the words, `docs/api.md` is the
+//! `docs/architecture.md` describes how it works and what it promises, `docs/glossary.md` defines the words, `docs/api.md` is the
 //! exact contract, `examples/embedded.rs` a whole program. A future of this crate may be dropped at any await; each method says
 //! what is cancelled then.
 #![forbid(unsafe_code)]

@@ -3,9 +3,9 @@
 //! A node counts the silence of others only while its own check-ins are answered: a stall of the database silences all
 //! nodes, and a node that was stopped finds all others late when it goes on. So its own check-ins must have been answered
 //! for as long as the tolerance of the late node; a pause between two of them starts the count again. When most of the
-//! others look expired at once, it waits one more interval.
+//! others seem expired at once, it waits one more interval.
 //!
-//! Lateness is measured by the database's clock. After a step of that clock, forward or back, all nodes look late until
+//! Lateness is measured by the database's clock. After a step of that clock, forward or back, all nodes seem late until
 //! their next check-in: a step starts the count again, too.
 
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ pub(super) struct FailureDetector {
     /// The longest pause between two own check-ins that does not start the count again.
     longest_pause: Duration,
     answered: Option<AnsweredSince>,
-    /// Since when most of the others look expired.
+    /// Since when most of the others seem expired.
     most_expired_since: Option<Instant>,
 }
 
@@ -142,7 +142,7 @@ mod tests {
             for second in 0..20 {
                 assert_eq!(count(second, 0, &[]), 0);
             }
-            // It looks late until it has checked in by the new clock.
+            // It seems late until it has checked in by the new clock.
             assert_eq!(count(20, step, &[2]), 0, "{step}");
             assert_eq!(count(21, step, &[]), 0, "{step}");
             // A node that checks in no more expires all the same.

@@ -78,7 +78,7 @@ impl Membership {
             tolerance: options.tolerance,
         };
         let check_ins = check_in::start(connector.clone(), incarnation, timing)?;
-        // The lock session is open: a node that may not see that cannot tell crashes of others, either.
+        // The lock session is open: a node that may not see that cannot detect crashes of others, either.
         if removal::node_state(client, incarnation).await?.is_alive.is_none() {
             tracing::warn!("{SESSIONS_HIDDEN}");
         }

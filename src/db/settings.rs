@@ -83,7 +83,9 @@ impl DatabaseUrl {
             SslMode::Require if self.verify => return None,
             SslMode::Require => "Trust Server Certificate=true asks no server for its name",
             SslMode::Disable => "sslmode=disable neither encrypts nor asks the server for its name",
-            _ => "sslmode=prefer, which is the default, asks no server for its name and does without TLS if told to",
+            _ => {
+                "sslmode=prefer, which is the default, asks no server for its name and goes without TLS if the server offers none"
+            }
         };
         Some(format!(
             "whatever answers in the place of the database at {self} is given its password: {why}. With sslmode=require \

@@ -113,7 +113,7 @@ impl Frontend {
         Ok(request)
     }
 
-    /// Adds a request. The receiver tells whether it was granted, and fails when the provider ends; no ticket: it has.
+    /// Adds a request. The receiver gets whether it was granted, and fails when the provider ends; no ticket: it has.
     pub(super) fn submit(&self, request: KeyRequest, waits: bool) -> (Option<Ticket>, oneshot::Receiver<bool>) {
         let (reply, answer) = oneshot::channel();
         let ticket = self.step(|table, step| table.submit(request, waits, reply, step));

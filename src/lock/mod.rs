@@ -47,8 +47,8 @@
 //!   deadlock; its timeout ends that.
 //! - **Cancellation.** A future that is dropped, at whatever point, leaves nothing locked and no place in a queue.
 //! - **Order.** Within a process locks are granted in the order of the requests. A process that holds a lock for which
-//!   another process waits grants it to those of its own requests that were queued by then, 32 at most, and then hands it
-//!   off to the other process, behind which it queues again. Readers do not overtake a writer of another process. With
+//!   another process waits grants it to those of its own requests that were queued by then, 32 at most, and then releases
+//!   it for the other process, behind which it queues again. Readers do not overtake a writer of another process. With
 //!   files no process knows of waiting ones: there a lock is released after 64 requests of one process.
 //! - **Release.** A dropped handle releases its locks. When the process ends, the database or the kernel does.
 //! - **Fencing.** A lock cannot stop a holder that was paused; [`FencingToken`] can.

@@ -119,7 +119,7 @@ pub struct LockStats {
     pub abandoned: u64,
     /// Requests and held locks that ended because the provider lost its connection.
     pub lost: u64,
-    /// Locks that went from one holder to the next within the process.
+    /// Locks that went from one holder to the next within the process, without a release in the backend.
     pub handed_over: u64,
     /// Locks (not requests) taken in the backend: in the database, or in the file system.
     pub taken: u64,

@@ -1,4 +1,4 @@
-//! Wake notifications: a node tells the others that work is ready, so that no node polls the database all the time.
+//! Wake notifications: a node notifies the others that work is ready, so that no node polls the database all the time.
 //!
 //! # Invariants
 //!

@@ -18,7 +18,7 @@
 //!
 //! A script runs by a direct `eval` in an arrow function at the top: its value is that of its last expression statement,
 //! and its declarations end with it (two scripts of one burst may both say `const x`). Elsa also lets a script `return`;
-//! such a script is compiled as a function's body. To tell them apart without running anything twice, the script is
+//! such a script is compiled as a function's body. To distinguish the two without running anything twice, the script is
 //! compiled behind a `throw`.
 
 use std::cell::RefCell;

@@ -53,7 +53,7 @@ impl Installation {
         Err(Error::unavailable(
             "postgresql-not-installed",
             format!(
-                "{needed} (looked in PATH, /usr/lib/postgresql/*/bin and other usual places). Install it: \
+                "{needed} (searched PATH, /usr/lib/postgresql/*/bin and other usual places). Install it: \
                  `sudo apt-get install {package}` on Debian and Ubuntu, `sudo dnf install postgresql-server` on \
                  Fedora, `brew install postgresql` on macOS. Or use an existing server: \
                  `mainspring serve --database-url postgresql://…`"

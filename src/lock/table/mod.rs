@@ -325,7 +325,7 @@ impl Table {
         let rest = self.take.split_off(self.take.len().min(most));
         let withdrawn = self.withdrawn.drain().map(LockMessage::Withdrawn);
         let waiting = self.waiting.drain().map(|(key, mode)| LockMessage::Waiting(key, mode));
-        // A process that hands off and asks again queues behind all others.
+        // A process that sends a `Handoff` and asks again queues behind all others.
         let handoffs = self.handoffs.drain(..).map(LockMessage::Handoff);
         Batch {
             free: std::mem::take(&mut self.free),

@@ -40,7 +40,7 @@ async fn any_node_lists_nodes_locks_and_queued_work() {
     gate.reached().await;
     for http in [&first, &second, &third] {
         let nodes = items(http, "cluster/nodes").await;
-        let told: Vec<_> = nodes
+        let listed: Vec<_> = nodes
             .iter()
             .map(|node| {
                 (
@@ -50,7 +50,7 @@ async fn any_node_lists_nodes_locks_and_queued_work() {
                 )
             })
             .collect();
-        assert_eq!(told, [("one", "live", 1), ("two", "live", 0), ("three", "live", 0)]);
+        assert_eq!(listed, [("one", "live", 1), ("two", "live", 0), ("three", "live", 0)]);
         assert!(
             nodes
                 .iter()
@@ -110,16 +110,16 @@ async fn any_node_lists_nodes_locks_and_queued_work() {
     dispatch(&second, "next").await;
     second.trigger("nobody", &json!({})).await;
     let queue = items(&third, "cluster/queue").await;
-    let told: Vec<_> = queue
+    let listed: Vec<_> = queue
         .iter()
         .map(|item| (item["kind"].as_str().unwrap(), item["state"].as_str().unwrap()))
         .collect();
     // The delay of the first one may be over by now.
     assert!(
-        told.contains(&("start", "ready")) && told.contains(&("event", "kept")),
+        listed.contains(&("start", "ready")) && listed.contains(&("event", "kept")),
         "{queue:?}"
     );
-    assert!(told.iter().any(|(kind, _)| *kind == "delay"), "{queue:?}");
+    assert!(listed.iter().any(|(kind, _)| *kind == "delay"), "{queue:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

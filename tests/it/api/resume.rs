@@ -163,7 +163,7 @@ async fn the_holder_of_a_token_resumes_one_bookmark_once() {
     let (path, elsa) = (made["path"].as_str().unwrap(), made["elsaPath"].as_str().unwrap());
     assert!(path.starts_with("/workflows/resume/v1.") && elsa.starts_with("/elsa/api/bookmarks/resume?t=v1."));
 
-    // What does not resume: looking, forging, leaving it out.
+    // What does not resume: a GET, a forged token, no token.
     let answer = pair
         .two
         .send(Method::POST, &path.replace("v1.", "v1.x"), &[], None)

@@ -126,9 +126,9 @@ async fn schedules_are_listed_paused_resumed_and_triggered_at_any_node() {
         instances.push(answer["workflowInstanceId"].as_str().unwrap().to_owned());
     }
     assert_eq!(instances[0], instances[1]);
-    let told = first.get(&ticking).await.expect(200);
+    let shown = first.get(&ticking).await.expect(200);
     assert_eq!(
-        (told["fired"].as_u64(), &told["lastInstanceId"], &told["isPaused"]),
+        (shown["fired"].as_u64(), &shown["lastInstanceId"], &shown["isPaused"]),
         (
             paused["fired"].as_u64().map(|fired| fired + 1),
             &json!(instances[0]),
@@ -145,7 +145,7 @@ async fn schedules_are_listed_paused_resumed_and_triggered_at_any_node() {
     let resumed = first.post(&format!("{ticking}/resume"), &json!({})).await.expect(200);
     assert_eq!(resumed["isPaused"], false);
     poll_until(TIMEOUT, "the schedule to fire again", async || {
-        (first.get(&ticking).await.body["fired"].as_u64()? > told["fired"].as_u64()?).then_some(())
+        (first.get(&ticking).await.body["fired"].as_u64()? > shown["fired"].as_u64()?).then_some(())
     })
     .await;
 

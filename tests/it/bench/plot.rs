@@ -72,9 +72,9 @@ fn two_runs_are_drawn_on_standard_output_and_into_a_file() {
     let folder = Folder::new();
     let fast = SLOW.replace("412.0", "8765.0").replace(":731", ":512");
     let (slow, fast) = (folder.file("slow.txt", SLOW), folder.file("fast.txt", &fast));
-    let (code, lines, told) = plot(&[&slow, &fast]);
-    assert_eq!(code, Some(0), "{told}");
-    assert_eq!(told, "");
+    let (code, lines, errors) = plot(&[&slow, &fast]);
+    assert_eq!(code, Some(0), "{errors}");
+    assert_eq!(errors, "");
     let picture = lines.join("\n");
     assert!(
         picture.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""),
@@ -92,8 +92,8 @@ fn two_runs_are_drawn_on_standard_output_and_into_a_file() {
     }
 
     let drawn = folder.0.join("picture.svg");
-    let (code, lines, told) = plot(&["-o", drawn.to_str().unwrap(), &slow, &fast]);
-    assert_eq!((code, lines), (Some(0), Vec::new()), "{told}");
+    let (code, lines, errors) = plot(&["-o", drawn.to_str().unwrap(), &slow, &fast]);
+    assert_eq!((code, lines), (Some(0), Vec::new()), "{errors}");
     assert_eq!(fs::read_to_string(&drawn).unwrap(), format!("{picture}\n"));
 }
 
@@ -102,8 +102,8 @@ fn a_file_without_an_outcome_is_named_and_nothing_is_drawn() {
     let folder = Folder::new();
     let (good, bad) = (folder.file("good.txt", SLOW), folder.file("bad.txt", "no outcome\n"));
     let drawn = folder.0.join("picture.svg");
-    let (code, lines, told) = plot(&[&good, &bad, "-o", drawn.to_str().unwrap()]);
-    assert_eq!((code, lines), (Some(2), Vec::new()), "{told}");
-    assert!(told.contains(&bad) && !told.contains(&good), "{told}");
+    let (code, lines, errors) = plot(&[&good, &bad, "-o", drawn.to_str().unwrap()]);
+    assert_eq!((code, lines), (Some(2), Vec::new()), "{errors}");
+    assert!(errors.contains(&bad) && !errors.contains(&good), "{errors}");
     assert!(!Path::new(&drawn).exists());
 }

@@ -206,7 +206,7 @@ async fn a_thousand_tasks_of_three_processes_share_twenty_keys() {
         let shared = "locks --json --contention 20 --names shared --seconds 3";
         start(&database, &format!("{shared} --clients {clients}"))
     });
-    // What they hold and wait for in the database, looked at while they run.
+    // What they hold and wait for in the database while they run.
     let seen = "SELECT count(*), count(*) FILTER (WHERE NOT granted), count(DISTINCT pid) FROM pg_locks
                 WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
     let (mut most, mut sessions) = (0, 0);
@@ -218,8 +218,8 @@ async fn a_thousand_tasks_of_three_processes_share_twenty_keys() {
         three.iter_mut().all(Child::has_ended).then_some(())
     })
     .await;
-    // Twenty keys, and what says of each session that it lives. Keys change hands, so that on a busy machine no look may
-    // find all of them held.
+    // Twenty keys, and what says of each session that it lives. Keys change their owner, so that on a busy machine no query
+    // may find all of them held.
     assert!((10..=20 + 3 * 2).contains(&most), "{most} locks");
     assert_eq!(sessions, 3);
     for child in &mut three {

@@ -66,12 +66,12 @@ async fn nodes_whose_clocks_are_hours_apart_and_jump_keep_the_time_of_the_databa
     let variables = Clock::variables(&path);
     let variables: Vec<(&str, &str)> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let date = Child::program("date", &["+now %s"], &variables);
-    let told: u64 = date.wait_for_line("now ", TIMEOUT).parse().unwrap();
+    let printed: u64 = date.wait_for_line("now ", TIMEOUT).parse().unwrap();
     let now = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .unwrap()
         .as_secs();
-    assert!(told > now + 3000, "{told} {now}");
+    assert!(printed > now + 3000, "{printed} {now}");
     let mut nodes: Vec<Node> = clocks
         .iter()
         .zip(NAMES)

@@ -31,12 +31,12 @@ async fn no_event_misses_its_bookmark_under_a_foreign_default_isolation_level() 
         let addresses = Arc::clone(&addresses);
         async move {
             for n in (lane..COUNT).step_by(LANES) {
-                let (starts, tells) = (addresses[n % 3].clone(), addresses[(n + 1) % 3].clone());
+                let (starts, triggers) = (addresses[n % 3].clone(), addresses[(n + 1) % 3].clone());
                 let start = json!({"input": {"n": n}});
                 let dispatch = "workflow-definitions/waits/dispatch";
                 send_until_answered(dispatch, &format!("s{n}"), &start, &mut || Some(starts.clone())).await;
                 let event = format!("events/go-{n}/trigger");
-                send_until_answered(&event, &format!("e{n}"), &json!({}), &mut || Some(tells.clone())).await;
+                send_until_answered(&event, &format!("e{n}"), &json!({}), &mut || Some(triggers.clone())).await;
             }
         }
     };

@@ -159,10 +159,10 @@ async fn what_no_node_can_run_waits_is_reported_and_blocks_no_node() {
         .wait_for_log("no node knows all activities of a workflow")
         .await;
     // It does not poll again and again for what it cannot run.
-    let looks = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()";
-    let before = client.count(looks).await;
+    let commits = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()";
+    let before = client.count(commits).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
-    let transactions = client.count(looks).await - before;
+    let transactions = client.count(commits).await - before;
     println!("{transactions} transactions in two idle seconds");
     assert!(transactions < 400, "{transactions} transactions in two idle seconds");
     let again = Node::start_with(&database, "again", &NEW, "");

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// The documents whose names are checked. CHANGELOG.md and decisions.md tell of the past too.
+/// The documents whose names are checked. CHANGELOG.md and decisions.md describe the past too.
 const DOCUMENTS: [&str; 7] = [
     "README.md",
     "CONTRIBUTING.md",

@@ -118,7 +118,7 @@ async fn a_connection_cut_at_any_step_leaves_every_answer_true() {
                 name: format!("{call}-{point}"),
             };
             let answer = case.sends().await;
-            let told = format!("{point} {call}: {} {}", answer.status, answer.body["code"]);
+            let outcome = format!("{point} {call}: {} {}", answer.status, answer.body["code"]);
             let is_unknown = answer.body["code"] == "outcome-unknown";
             match answer.status {
                 200 | 202 | 204 => {}
@@ -127,19 +127,19 @@ async fn a_connection_cut_at_any_step_leaves_every_answer_true() {
                     // Nothing was done, so the same call succeeds, once.
                     let again = case.sends().await;
                     if again.status >= 300 {
-                        complaints.push(format!("{told}, then {} {}", again.status, again.body["code"]));
+                        complaints.push(format!("{outcome}, then {} {}", again.status, again.body["code"]));
                     }
                 }
-                _ => complaints.push(told.clone()),
+                _ => complaints.push(outcome.clone()),
             }
-            let what = format!("{told} to be settled");
+            let what = format!("{outcome} to be settled");
             wait_until(&what, async || {
                 // What is unknown may be done or not.
                 case.is_at_rest().await && (is_unknown || case.is_done().await)
             })
             .await;
             if node.child.logs(ORPHANED_CLAIM) {
-                complaints.push(format!("{told}: {ORPHANED_CLAIM}"));
+                complaints.push(format!("{outcome}: {ORPHANED_CLAIM}"));
             }
         }
     }

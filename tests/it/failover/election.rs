@@ -34,10 +34,10 @@ async fn another_scheduler_fires_at_once_when_the_active_one_is_killed() {
         .iter()
         .map(|name| Node::start_with(&database, name, &CANDIDATE, ""))
         .collect();
-    let told = "getOutputFrom('timer', 'Result').firedAt";
+    let output = "getOutputFrom('timer', 'Result').firedAt";
     let ticks = json!({"definitionId": "ticks", "root": {"type": "Elsa.Sequence", "id": "root", "activities": [
         {"type": "Elsa.Timer", "id": "timer", "canStartWorkflow": true, "interval": "00:00:00.200", "belowASecond": true},
-        {"type": "Elsa.WriteLine", "id": "line", "text": script("String", told)}
+        {"type": "Elsa.WriteLine", "id": "line", "text": script("String", output)}
     ]}});
     worker.http.as_ref().unwrap().publish(&ticks).await;
     for _ in 0..2 {

@@ -28,8 +28,8 @@ async fn claims_of_a_killed_node_are_run_by_the_others() {
     three.assert_clean_end(30).await;
     println!("taken over in {taken_over:?}, all finished in {:?}", killed.elapsed());
     assert!(taken_over < Duration::from_secs(45), "{taken_over:?}");
-    let told = |node: &Node| node.child.logs(TAKEN_OVER);
-    assert!(three.nodes[1..].iter().any(told), "no node logs the take-over");
+    let logs = |node: &Node| node.child.logs(TAKEN_OVER);
+    assert!(three.nodes[1..].iter().any(logs), "no node logs the take-over");
     assert_eq!(three.client.rows("node").await, 2);
 }
 

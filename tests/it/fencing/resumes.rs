@@ -91,8 +91,8 @@ fn exactly_one_ran(answers: &[Answer]) {
     let ran = answers.iter().filter(|answer| answer.status == 200).count();
     assert_eq!(ran, 1, "{:?}", answers.iter().map(|a| a.status).collect::<Vec<_>>());
     for answer in answers.iter().filter(|answer| answer.status != 200) {
-        let told = (answer.status, &answer.body["code"]);
-        assert_eq!(told, (409, &json!("already-resumed")), "{}", answer.body);
+        let refusal = (answer.status, &answer.body["code"]);
+        assert_eq!(refusal, (409, &json!("already-resumed")), "{}", answer.body);
     }
 }
 
@@ -137,13 +137,13 @@ async fn a_resume_of_what_another_node_is_resuming_gets_already_resumed() {
     exactly_one_ran(&[first.await.unwrap(), second.await.unwrap()]);
     // Each node logs it once, not with every retry; the first one, too, if it resumes while another one runs the rest.
     for node in &three.nodes {
-        let told = node
+        let logged = node
             .child
             .stderr()
             .iter()
             .filter(|line| line.contains(&contended))
             .count();
-        assert!(told <= 1, "{} told {told} times", node.name);
+        assert!(logged <= 1, "{} logged {logged} times", node.name);
     }
     assert_invariants(&three.database).await;
 }

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn two_circles_are_told_apart() {
+    fn two_circles_are_distinguished() {
         let files = [
             LIB,
             ("a.rs", "use crate::b::B; use crate::c::C; pub struct A;"),

@@ -170,10 +170,10 @@ async fn forged_tokens_are_counted_and_do_not_fill_the_log() {
     for _ in 0..50 {
         assert_eq!(client.get("/workflows/resume/v1.e30.AAAA").await.status, 400);
     }
-    let told = poll_until(LONG_TIMEOUT, "the log to count them", async || {
+    let logged = poll_until(LONG_TIMEOUT, "the log to count them", async || {
         let lines = node.child.stderr();
-        let told: Vec<_> = lines.into_iter().filter(|line| line.contains("by token")).collect();
-        (!told.is_empty()).then_some(told)
+        let logged: Vec<_> = lines.into_iter().filter(|line| line.contains("by token")).collect();
+        (!logged.is_empty()).then_some(logged)
     });
-    assert!(told.await.len() < 10);
+    assert!(logged.await.len() < 10);
 }

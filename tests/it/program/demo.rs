@@ -49,8 +49,8 @@ async fn a_node_is_killed_another_one_finishes_and_nothing_is_left() {
     let place = Place::new();
     let mut demo = place.demo();
     let code = demo.wait(LONG_TIMEOUT).code();
-    let told = demo.stdout().join("\n");
-    assert_eq!(code, Some(0), "{told}\n{}", demo.stderr().join("\n"));
+    let output = demo.stdout().join("\n");
+    assert_eq!(code, Some(0), "{output}\n{}", demo.stderr().join("\n"));
     for step in [
         "kill -9 ",
         "has taken it over, ",
@@ -58,9 +58,9 @@ async fn a_node_is_killed_another_one_finishes_and_nothing_is_left() {
         "every invariant",
         "dev --nodes 3",
     ] {
-        assert!(told.contains(step), "{step}: {told}");
+        assert!(output.contains(step), "{step}: {output}");
     }
-    assert_eq!(pids(&demo).len(), 3, "{told}");
+    assert_eq!(pids(&demo).len(), 3, "{output}");
     end(&pids(&demo)).await;
     assert_eq!(place.left(), [""; 0]);
 }

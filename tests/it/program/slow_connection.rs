@@ -19,9 +19,9 @@ async fn the_demo_and_the_locks_work_behind_a_slow_connection() {
         let code = demo.wait(LONG_TIMEOUT).code();
         (code, demo.stdout().join("\n"), demo.stderr().join("\n"))
     });
-    let (code, told, said) = demo_ends.await.unwrap();
-    assert_eq!(code, Some(0), "{told}\n{said}");
-    println!("{told}");
+    let (code, output, said) = demo_ends.await.unwrap();
+    assert_eq!(code, Some(0), "{output}\n{said}");
+    println!("{output}");
 
     let small = ["--clients", "64", "--seconds", "2", "--json"];
     let arguments = [&["bench", "locks", "--database-url", url], &small[..]].concat();

@@ -76,10 +76,10 @@ impl Schedules {
         if n % 4 == 3 {
             timer["jitterSeconds"] = json!(1);
         }
-        let told = "getOutputFrom('timer', 'Result').occurrence + ' ' + getOutputFrom('timer', 'Result').standsFor";
+        let output = "getOutputFrom('timer', 'Result').occurrence + ' ' + getOutputFrom('timer', 'Result').standsFor";
         json!({"definitionId": format!("tick{n}"), "root": {"type": "Elsa.Sequence", "id": "root", "activities": [
             timer,
-            {"type": "Elsa.WriteLine", "id": "line", "text": script("String", told)}
+            {"type": "Elsa.WriteLine", "id": "line", "text": script("String", output)}
         ]}})
     }
 
@@ -130,10 +130,10 @@ impl Schedules {
         client.run(stop).await;
         all_end(client).await;
         let mut shown = Fired::default();
-        let mut told = self.told(client, start, &mut shown).await;
-        assert_eq!(told.len(), self.schedules);
+        let mut fired = self.fired(client, start, &mut shown).await;
+        assert_eq!(fired.len(), self.schedules);
         let period = TimeDelta::seconds(self.period);
-        for (n, occurrences) in &mut told {
+        for (n, occurrences) in &mut fired {
             occurrences.sort_unstable();
             let mut next = start;
             for (occurrence, stands_for) in &*occurrences {
@@ -156,7 +156,7 @@ impl Schedules {
     }
 
     /// The occurrences in the journals, by schedule: each instance has reported one, once.
-    async fn told(
+    async fn fired(
         &self,
         client: &Connection,
         start: DateTime<Utc>,
@@ -167,7 +167,7 @@ impl Schedules {
                    LEFT JOIN mainspring.journal j
                        ON j.instance_id = i.id AND j.activity_id = 'line' AND j.event_name = 'Completed'
                    WHERE i.definition_id NOT IN ('sleep', 'nap')";
-        let mut told: BTreeMap<usize, Vec<_>> = BTreeMap::new();
+        let mut fired: BTreeMap<usize, Vec<_>> = BTreeMap::new();
         let mut instances = BTreeSet::new();
         for row in client.query(sql, &[]).await.unwrap() {
             let (definition, instance, sub_status): (String, String, i16) = (row.get(0), row.get(1), row.get(2));
@@ -187,11 +187,12 @@ impl Schedules {
             assert!(lateness >= TimeDelta::zero(), "{instance}: {text} was early");
             shown.latest = shown.latest.max(lateness);
             let n = definition.strip_prefix("tick").unwrap().parse().unwrap();
-            told.entry(n)
+            fired
+                .entry(n)
                 .or_default()
                 .push((occurrence, stands_for.parse().unwrap()));
         }
-        told
+        fired
     }
 }
 

@@ -121,9 +121,9 @@ async fn a_schedule_starts_instances_that_know_when_they_were_due() {
     let past = literal("DateTimeOffset", "2020-01-01T00:00:00+00:00");
     let at = json!({"type": "Elsa.StartAt", "id": "t", "canStartWorkflow": true, "dateTime": past});
     for (id, trigger) in [("cron", cron), ("at", at)] {
-        let told = json!({"type": "Elsa.SetOutput", "id": "out", "outputName": literal("String", "At"),
+        let output = json!({"type": "Elsa.SetOutput", "id": "out", "outputName": literal("String", "At"),
             "outputValue": script("getOutputFrom('t', 'Result').occurrence")});
-        let mut definition = triggered(id, trigger, told);
+        let mut definition = triggered(id, trigger, output);
         definition["outputs"] = json!([{"name": "At", "type": "Object"}]);
         test.publish(definition).await;
         let fired = until_fired(&test, id, 1).await;
@@ -210,9 +210,12 @@ async fn every_error_of_a_schedule_is_reported_at_the_publish() {
     let refused = test.engine.save(definition, true).await.unwrap_err();
     assert_eq!(refused.code(), "invalid-trigger");
     for (id, _, _, input) in &wrong {
-        let told = refused.fields().iter().filter(|(activity, _)| activity == id);
-        let told: Vec<&str> = told.map(|(_, message)| message.as_str()).collect();
-        assert!(told.iter().any(|message| message.contains(input)), "{id}: {told:?}");
+        let messages = refused.fields().iter().filter(|(activity, _)| activity == id);
+        let messages: Vec<&str> = messages.map(|(_, message)| message.as_str()).collect();
+        assert!(
+            messages.iter().any(|message| message.contains(input)),
+            "{id}: {messages:?}"
+        );
     }
     // Also of what only waits inside.
     let waits = json!({"definitionId": "waits", "root": {"type": "Elsa.Cron", "id": "c", "cronExpression": literal("String", "61 * * * *")}});
