@@ -7,6 +7,7 @@ mod circles;
 mod dependencies;
 mod imports;
 mod modules;
+mod runtime;
 mod source;
 mod structure;
 
