@@ -54,7 +54,7 @@ pub(super) fn name_of(value: impl ValueEnum) -> String {
 
 /// A fault of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Fault {
+pub(crate) enum NodeFault {
     /// kill -9
     Kill,
     /// SIGSTOP, and SIGCONT after the take-over
@@ -74,7 +74,7 @@ pub(crate) struct BenchFailover {
     pub(crate) rounds: usize,
     /// The fault of the node
     #[arg(long, value_name = "FAULT", default_value = "kill")]
-    pub(crate) fault: Fault,
+    pub(crate) fault: NodeFault,
     /// The check-in interval of the nodes; the default of `serve` unless given
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) check_in: Option<Duration>,

@@ -5,11 +5,11 @@ use std::io::{self, BufWriter, Write};
 use chrono::{NaiveDateTime, SecondsFormat, Utc};
 use serde_json::json;
 
-use super::settings::{Cron as Settings, GapRule, OverlapRule};
+use super::settings::{CronSettings, GapRule, OverlapRule};
 use crate::harness::failure::Failure;
 use crate::schedule::{ClockAdjustment, ClockChangeRules, Cron, Gap, Occurrence, OverlapTime, Zone};
 
-pub(super) fn run(settings: &Settings) -> Result<(), Failure> {
+pub(super) fn run(settings: &CronSettings) -> Result<(), Failure> {
     let cron = Cron::parse(&settings.expression)?;
     let zone = Zone::named(&settings.zone)?;
     let rules = ClockChangeRules {

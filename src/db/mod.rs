@@ -42,7 +42,7 @@ pub(crate) use pool::{Exclusive, Pool};
 pub(crate) use row::{ResultRows, column, column_near, columns, find_column};
 pub(crate) use schema::SchemaName;
 pub(crate) use settings::DatabaseUrl;
-pub(crate) use sqlstate::{Failure, is_in_doubt, within};
+pub(crate) use sqlstate::{ErrorClass, is_in_doubt, within};
 
 use std::time::Duration;
 

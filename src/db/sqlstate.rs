@@ -7,9 +7,9 @@ use tokio_postgres::error::SqlState;
 
 use crate::{Error, Result};
 
-/// The classes of failure that code decides on.
+/// The classes of errors that code decides on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Failure {
+pub(crate) enum ErrorClass {
     /// The connection is lost or useless, or no answer came: the statement is in doubt, and a new connection is needed.
     Connection,
     /// A deadlock, a lock timeout or a serialization failure. Nothing was done.
@@ -25,7 +25,7 @@ pub(crate) enum Failure {
     Fault,
 }
 
-impl Failure {
+impl ErrorClass {
     pub(crate) fn of(error: &tokio_postgres::Error) -> Self {
         let Some(code) = error.code() else {
             return Self::Connection;
@@ -75,14 +75,14 @@ impl From<tokio_postgres::Error> for Error {
                            so give the address of the primary, or all hosts";
             return Error::unavailable("database-read-only", message).caused_by(error);
         }
-        match Failure::of(&error) {
-            Failure::Connection => {
+        match ErrorClass::of(&error) {
+            ErrorClass::Connection => {
                 Error::unavailable("database-unavailable", "the database cannot be reached; try again").caused_by(error)
             }
-            Failure::Busy | Failure::Timeout => {
+            ErrorClass::Busy | ErrorClass::Timeout => {
                 Error::unavailable("database-busy", "the database was busy; try again").caused_by(error)
             }
-            Failure::Fault => {
+            ErrorClass::Fault => {
                 let code = error.code().map_or("", SqlState::code);
                 let what = match code.get(..2) {
                     Some("25") => "it is read-only or in a wrong state",
@@ -98,8 +98,8 @@ impl From<tokio_postgres::Error> for Error {
                 );
                 Error::unavailable("database-fault", message).caused_by(error)
             }
-            Failure::Duplicate => Error::conflict("duplicate", "this exists already").caused_by(error),
-            Failure::Statement => {
+            ErrorClass::Duplicate => Error::conflict("duplicate", "this exists already").caused_by(error),
+            ErrorClass::Statement => {
                 Error::internal("the database refused a statement; this is a defect, or the schema is damaged")
                     .caused_by(error)
             }

@@ -18,7 +18,7 @@ use crate::store::commit::{
     BookmarkRow, Claim, Commit, CommitOutcome, CommitReply, CommitRequest, CommitWriter, DefinitionRef, Effects,
     SendMode, WriterOptions,
 };
-use crate::store::dead_letter::{self, DeadLetter, DeadLetterFilter};
+use crate::store::dead_letter::{self, DeadLetterFilter, DeadLetterRow};
 use crate::store::event::NewEvent;
 use crate::store::node::removal::{self, RemovalCause};
 use crate::store::record::{Entry, ExecutionRef, Record};
@@ -248,7 +248,7 @@ impl Writer {
     }
 
     /// The newest dead letters, newest first.
-    pub(crate) async fn dead_letters(&self) -> Vec<DeadLetter> {
+    pub(crate) async fn dead_letters(&self) -> Vec<DeadLetterRow> {
         let all = DeadLetterFilter::default();
         let (_, found) = dead_letter::list(&self.pool, &TenantId::default(), all, 100, 0)
             .await

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tokio_postgres::Client;
 
 use super::blackhole::{self, BlackholeProxy};
-use crate::bench::settings::{BenchFailover, Fault};
+use crate::bench::settings::{BenchFailover, NodeFault};
 use crate::harness::failure::Failure;
 use crate::harness::nodes::{self, ANY_PORT, Node, NodeOptions, log_only};
 use crate::harness::settings::Target;
@@ -27,7 +27,7 @@ pub(super) struct ClusterNode {
 
 pub(super) struct Cluster {
     options: NodeOptions,
-    fault: Fault,
+    fault: NodeFault,
     pub(super) nodes: Vec<ClusterNode>,
     started: usize,
 }
@@ -67,7 +67,7 @@ impl Cluster {
             self.started += 1;
             let name = format!("node-{}", self.started);
             let mut options = self.options.clone();
-            let proxy = if self.fault == Fault::Cut {
+            let proxy = if self.fault == NodeFault::Cut {
                 let target = blackhole::target(&options.database_url);
                 let proxy = BlackholeProxy::to(target.ok_or_else(no_single_host)?).await?;
                 options.database_url =
@@ -97,7 +97,7 @@ impl Cluster {
                 proxy.unblock();
             }
             // A stopped process cannot shut down.
-            if self.fault == Fault::Stop {
+            if self.fault == NodeFault::Stop {
                 let _ = node.process.signal("CONT").await;
             }
         }
@@ -111,11 +111,11 @@ fn no_single_host() -> Failure {
 }
 
 impl ClusterNode {
-    pub(super) async fn inject(&mut self, fault: Fault) -> Result<(), Failure> {
+    pub(super) async fn inject(&mut self, fault: NodeFault) -> Result<(), Failure> {
         match fault {
-            Fault::Kill => self.process.kill(),
-            Fault::Stop => self.process.signal("STOP").await,
-            Fault::Cut => {
+            NodeFault::Kill => self.process.kill(),
+            NodeFault::Stop => self.process.signal("STOP").await,
+            NodeFault::Cut => {
                 if let Some(proxy) = &self.proxy {
                     proxy.block();
                 }
@@ -127,12 +127,12 @@ impl ClusterNode {
     /// Ends the fault, and waits until the node has rejoined under a new incarnation. Returns false for a killed node.
     pub(super) async fn end_fault(
         &mut self,
-        fault: Fault,
+        fault: NodeFault,
         client: &Client,
         old: &[Incarnation],
     ) -> Result<bool, Failure> {
         match fault {
-            Fault::Kill => {
+            NodeFault::Kill => {
                 let status = self.process.exited().await;
                 if status.is_some_and(|status| status.success()) {
                     return Err(Failure::failed(format!(
@@ -143,8 +143,8 @@ impl ClusterNode {
                 }
                 return Ok(false);
             }
-            Fault::Stop => self.process.signal("CONT").await?,
-            Fault::Cut => {
+            NodeFault::Stop => self.process.signal("CONT").await?,
+            NodeFault::Cut => {
                 if let Some(proxy) = &self.proxy {
                     proxy.unblock();
                 }

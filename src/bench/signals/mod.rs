@@ -90,7 +90,7 @@ struct Address {
 }
 
 impl Address {
-    /// The address of an instance; `group` tells the clients' instances from the further ones.
+    /// The address of an instance; `group` distinguishes the clients' instances from the further ones.
     fn of(settings: &BenchSignals, group: &str, number: usize) -> Self {
         let own = format!("{group}-{number}");
         Self {

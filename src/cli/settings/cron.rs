@@ -7,7 +7,7 @@ use crate::harness::settings::count;
 
 /// Settings of `cron`.
 #[derive(Debug, Args)]
-pub(crate) struct Cron {
+pub(crate) struct CronSettings {
     /// Five fields (minute, hour, day of month, month, day of week), six with the second first, or a macro as @daily
     #[arg(value_name = "EXPR")]
     pub(crate) expression: String,

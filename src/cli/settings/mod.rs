@@ -16,7 +16,7 @@ use crate::harness::failure::Failure;
 use crate::harness::secret::Secret;
 use crate::harness::settings::Target;
 use crate::harness::settings::few;
-pub(super) use cron::{Cron, GapRule, OverlapRule};
+pub(super) use cron::{CronSettings, GapRule, OverlapRule};
 pub(super) use serve::{RoleName, Serve};
 
 const AFTER_HELP: &str = "\
@@ -74,7 +74,7 @@ pub(super) enum Command {
     /// Check the invariants of the database
     Check(Check),
     /// Print when a cron expression fires, and the effect of daylight saving
-    Cron(Cron),
+    Cron(CronSettings),
     /// Measure the engine on this machine and its database
     #[cfg(feature = "bench")]
     Bench(crate::bench::Bench),

@@ -305,7 +305,7 @@ fn number(id: &str) -> Result<i64> {
     number.ok_or_else(|| dead_letter::not_found(id))
 }
 
-fn shown(row: dead_letter::DeadLetter) -> DeadLetter {
+fn shown(row: dead_letter::DeadLetterRow) -> DeadLetter {
     let text = |field: &str| row.body.get(field).and_then(Value::as_str).map(str::to_owned);
     let failed = row.failures >= FAILURES;
     let count = |number: i32| u32::try_from(number).unwrap_or(0);

@@ -9,7 +9,7 @@ use super::instances::window;
 use crate::db::Pool;
 use crate::id::{ActivityId, DefinitionId, InstanceId, NodeId, TenantId};
 use crate::runtime::context::request::{Idempotency, Listed, Page};
-use crate::runtime::scheduler::decide::{self, FireDecision, Tally};
+use crate::runtime::scheduler::decide::{self, ScheduleFiring, Tally};
 use crate::schedule::{Fire, time_zone_database};
 use crate::store::schedule::{self, ListFilter, NewPlan, ScheduleRow};
 use crate::store::{instance, start as store_start};
@@ -248,7 +248,7 @@ impl Engine {
                 fire_at: row.now,
                 stands_for: 0,
             };
-            let mut decision = FireDecision {
+            let mut decision = ScheduleFiring {
                 row: decide::unchanged(&row, 0),
                 starts: Vec::new(),
                 tally: Tally::default(),

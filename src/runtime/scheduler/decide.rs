@@ -133,7 +133,7 @@ pub(crate) struct Tally {
 
 /// What becomes of a schedule, and what it starts.
 #[derive(Clone, Debug)]
-pub(crate) struct FireDecision {
+pub(crate) struct ScheduleFiring {
     pub(crate) row: FiringRow,
     pub(crate) starts: Vec<StartRow>,
     pub(crate) tally: Tally,
@@ -181,9 +181,9 @@ pub(crate) fn postpone(row: &ScheduleRow, no: usize) -> FiringRow {
 }
 
 /// Decides about a schedule that is due, or of which an occurrence is queued.
-pub(crate) fn decide(row: &ScheduleRow, no: usize, backlog: &mut Backlog) -> FireDecision {
+pub(crate) fn decide(row: &ScheduleRow, no: usize, backlog: &mut Backlog) -> ScheduleFiring {
     let Some(schedule) = schedule_of(row) else {
-        return FireDecision {
+        return ScheduleFiring {
             row: postpone(row, no),
             starts: Vec::new(),
             tally: Tally::default(),
@@ -195,7 +195,7 @@ pub(crate) fn decide(row: &ScheduleRow, no: usize, backlog: &mut Backlog) -> Fir
         last_occurrence: row.last_occurrence,
     };
     let due = schedule.due(&progress, row.now);
-    let mut decision = FireDecision {
+    let mut decision = ScheduleFiring {
         row: FiringRow {
             last_occurrence: due.last_occurrence,
             next_occurrence: due.next.map(|next| next.occurrence),
@@ -240,7 +240,7 @@ pub(crate) fn decide(row: &ScheduleRow, no: usize, backlog: &mut Backlog) -> Fir
     decision
 }
 
-impl FireDecision {
+impl ScheduleFiring {
     pub(crate) fn start(&mut self, row: &ScheduleRow, instance: InstanceId, payload: Value, delay: i64) {
         self.starts.push(StartRow {
             no: self.row.no,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::decide::{self, Backlog, FireDecision, Tally};
+use super::decide::{self, Backlog, ScheduleFiring, Tally};
 use crate::runtime::context::node_context::{Database, NodeContext};
 use crate::schedule::time_zone_database;
 use crate::store::schedule::{self, Fired, NewPlan, ScheduleRow};
@@ -131,7 +131,7 @@ async fn fire_page(node: &NodeContext, state: &mut FireState) -> Result<()> {
 /// Fires as many of these as fit into a statement; returns how many schedules this node has fired.
 async fn fire(node: &NodeContext, rows: &[ScheduleRow], backlog: &mut Backlog) -> Result<usize> {
     let database = &node.database;
-    let mut decisions: Vec<FireDecision> = Vec::new();
+    let mut decisions: Vec<ScheduleFiring> = Vec::new();
     let mut starts = 0;
     for (no, row) in rows.iter().enumerate() {
         let decision = decide::decide(row, no, backlog);
@@ -186,7 +186,7 @@ async fn postpone(database: &Database, row: &ScheduleRow, error: &Error) -> Resu
     Ok(())
 }
 
-async fn send(database: &Database, decisions: &[FireDecision]) -> Result<Vec<Fired>> {
+async fn send(database: &Database, decisions: &[ScheduleFiring]) -> Result<Vec<Fired>> {
     let rows: Vec<_> = decisions.iter().map(|decision| decision.row.clone()).collect();
     let starts = decisions.iter().flat_map(|decision| decision.starts.iter().cloned());
     let starts: Vec<_> = starts.collect();
@@ -194,7 +194,7 @@ async fn send(database: &Database, decisions: &[FireDecision]) -> Result<Vec<Fir
 }
 
 /// Counts and logs what this node has fired, and wakes pollers for its starts.
-fn record(node: &NodeContext, rows: &[ScheduleRow], decisions: &[FireDecision], fired: &[Fired]) -> usize {
+fn record(node: &NodeContext, rows: &[ScheduleRow], decisions: &[ScheduleFiring], fired: &[Fired]) -> usize {
     let mut made = 0;
     for fired in fired {
         let Some(decision) = decisions.iter().find(|decision| decision.row.no == fired.no) else {

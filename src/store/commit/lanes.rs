@@ -16,7 +16,7 @@ use super::pipeline::{BatchCommit, BatchError, CommitConnection, LockMode, SendM
 use super::queue::{AbandonOnDrop, Lane, Queue, SECOND_LANE_MIN};
 use super::statement::StatementShape;
 use super::{CommitOutcome, CommitReply, CommitRequest, FINISHED};
-use crate::db::{Connector, Failure};
+use crate::db::{Connector, ErrorClass};
 use crate::id::Incarnation;
 use crate::{Error, Result};
 
@@ -371,7 +371,7 @@ impl LaneTask {
                         .filter(|part| !part.is_empty())
                         .for_each(|part| parts.push_front(part));
                 }
-                Err(broken) if broken.failure == Failure::Connection => {
+                Err(broken) if broken.failure == ErrorClass::Connection => {
                     let since = *doubt_since.get_or_insert_with(Instant::now);
                     part.iter_mut().for_each(|pending| pending.lost_connections += 1);
                     if since.elapsed() > self.options.doubt_timeout {
@@ -412,7 +412,7 @@ impl LaneTask {
                     parts.push_front(second);
                     parts.push_front(part);
                 }
-                Err(broken) if broken.failure == Failure::Busy => busy.append(&mut part),
+                Err(broken) if broken.failure == ErrorClass::Busy => busy.append(&mut part),
                 Err(broken) if broken.failure.may_be_a_fault() => {
                     for pending in part {
                         busy.extend(self.judge_fault(pending, &broken).await);
@@ -435,7 +435,7 @@ impl LaneTask {
         let since = *pending.failing_since.get_or_insert_with(Instant::now);
         let again = pending.fault.is_some();
         let is_own = self.breaker.has_committed(shape, since)
-            || broken.failure == Failure::Timeout
+            || broken.failure == ErrorClass::Timeout
                 && again
                 && match &mut self.connection {
                     Some(connection) => connection.probe(shape).await,
@@ -477,8 +477,8 @@ impl LaneTask {
                 winners
             }
             // The server refused a repeated batch as a whole: an earlier attempt may have been committed all the same.
-            Err(broken) if broken.failure != Failure::Connection && in_doubt => {
-                if broken.failure == Failure::Fault {
+            Err(broken) if broken.failure != ErrorClass::Connection && in_doubt => {
+                if broken.failure == ErrorClass::Fault {
                     self.breaker.record_fault(&broken.error);
                 }
                 Winners::new()

@@ -10,7 +10,7 @@ use tokio_postgres::{Client, Statement};
 use super::row::{BookmarkRow, BurnedRow, ClaimRow, DueRow, KeyRow, RequestRow, StimulusRow};
 use super::statement::StatementShape;
 use super::{Claim, Commit, CommitRequest};
-use crate::db::{ANSWER_TIMEOUT, Connector, Failure, Session, find_column, within};
+use crate::db::{ANSWER_TIMEOUT, Connector, ErrorClass, Session, find_column, within};
 use crate::failpoint;
 use crate::id::{Incarnation, InstanceVersion, WorkId};
 use crate::{Error, Result};
@@ -96,7 +96,7 @@ pub(super) struct BatchCommit {
 /// Why a whole batch was not committed, or is in doubt.
 #[derive(Debug)]
 pub(super) struct BatchError {
-    pub(super) failure: Failure,
+    pub(super) failure: ErrorClass,
     pub(super) error: Error,
     /// The id of a new instance is taken.
     pub(super) is_id_taken: bool,
@@ -105,7 +105,7 @@ pub(super) struct BatchError {
 impl From<tokio_postgres::Error> for BatchError {
     fn from(error: tokio_postgres::Error) -> Self {
         Self {
-            failure: Failure::of(&error),
+            failure: ErrorClass::of(&error),
             is_id_taken: error.as_db_error().and_then(DbError::constraint) == Some("instance_pkey"),
             error: error.into(),
         }
@@ -116,7 +116,7 @@ impl From<Error> for BatchError {
     /// An error of this process (a timeout, a failpoint) says nothing about the server: the batch is in doubt.
     fn from(error: Error) -> Self {
         Self {
-            failure: Failure::Connection,
+            failure: ErrorClass::Connection,
             is_id_taken: false,
             error,
         }
@@ -167,7 +167,7 @@ impl CommitConnection {
     }
 
     /// Writes a batch with at most one request per instance. On an error nothing was committed, or, for
-    /// [`Failure::Connection`], the outcome is in doubt.
+    /// [`ErrorClass::Connection`], the outcome is in doubt.
     pub(super) async fn write<'a>(
         &mut self,
         requests: impl Iterator<Item = &'a mut CommitRequest>,

@@ -24,7 +24,7 @@ const DELETE: &str = include_str!("../../../sql/queries/dead_letter/delete.sql")
 
 /// A dead letter.
 #[derive(Clone, Debug)]
-pub(crate) struct DeadLetter {
+pub(crate) struct DeadLetterRow {
     pub(crate) id: i64,
     /// None: a stimulus without a target instance.
     pub(crate) instance: Option<InstanceId>,
@@ -146,7 +146,7 @@ pub(crate) async fn list(
     filter: DeadLetterFilter<'_>,
     limit: i64,
     offset: i64,
-) -> Result<(u64, Vec<DeadLetter>)> {
+) -> Result<(u64, Vec<DeadLetterRow>)> {
     let rows = query(pool, LIST, tenant, filter, [limit, offset]).await?;
     let total = rows.first().map_or(0, |row| row.get::<_, i64>("total"));
     let at = LetterColumns::of(&rows)?;
@@ -211,8 +211,8 @@ pub(crate) async fn replay_many(pool: &Pool, tenant: &TenantId, ids: &[i64]) -> 
 columns!(struct LetterColumns { id, instance_id, kind, reason, created_at, failures, crashes, body, work_id, timer_id, definition_id, correlation_id, accepted_at, hash, activity_execution_id, name });
 
 /// None: the page is empty.
-fn dead_letter(at: LetterColumns, row: &tokio_postgres::Row) -> Option<DeadLetter> {
-    Some(DeadLetter {
+fn dead_letter(at: LetterColumns, row: &tokio_postgres::Row) -> Option<DeadLetterRow> {
+    Some(DeadLetterRow {
         id: row.get::<_, Option<i64>>(at.id)?,
         instance: Some(row.get::<_, String>(at.instance_id))
             .filter(|id| !id.is_empty())
@@ -245,7 +245,7 @@ fn dead_letter(at: LetterColumns, row: &tokio_postgres::Row) -> Option<DeadLette
 }
 
 /// Reads one dead letter. Unknown: [`Error::is_not_found`].
-pub(crate) async fn find(pool: &Pool, tenant: &TenantId, id: i64) -> Result<DeadLetter> {
+pub(crate) async fn find(pool: &Pool, tenant: &TenantId, id: i64) -> Result<DeadLetterRow> {
     let filter = DeadLetterFilter {
         id: Some(id),
         ..DeadLetterFilter::default()

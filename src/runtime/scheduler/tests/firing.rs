@@ -6,13 +6,13 @@ use serde_json::json;
 use tokio_postgres::Client;
 
 use super::timers::{Timers, parts};
-use crate::runtime::scheduler::decide::FireDecision;
+use crate::runtime::scheduler::decide::ScheduleFiring;
 use crate::testing::store::execute;
 
 const FIRE: &str = include_str!("../../../../sql/queries/schedule/fire.sql");
 
 /// Fires in another session.
-async fn fire_in(client: &Client, sql: &str, decisions: &[FireDecision]) -> u64 {
+async fn fire_in(client: &Client, sql: &str, decisions: &[ScheduleFiring]) -> u64 {
     let (rows, starts) = parts(decisions);
     let params: [&(dyn ToSql + Sync); 4] = [&rows, &starts, &false, &"other"];
     client.execute(sql, &params).await.unwrap()

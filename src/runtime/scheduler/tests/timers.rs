@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::execution::ScheduledTrigger;
 use crate::id::{NodeId, TenantId, VersionId};
-use crate::runtime::scheduler::decide::{Backlog, FireDecision, PublishedSchedules, decide};
+use crate::runtime::scheduler::decide::{Backlog, PublishedSchedules, ScheduleFiring, decide};
 use crate::schedule::Schedule;
 use crate::store::definition::{self, NewDefinition, StartSources};
 use crate::store::schedule::{self, Fired, FiringRow, ScheduleRow, StartRow};
@@ -81,11 +81,11 @@ impl Timers {
     }
 
     /// What a node would do now.
-    pub(super) async fn decisions(&self) -> Vec<FireDecision> {
+    pub(super) async fn decisions(&self) -> Vec<ScheduleFiring> {
         decide_all(&schedule::due(&self.writer.pool, 500).await.unwrap())
     }
 
-    pub(super) async fn fire(&self, decisions: &[FireDecision]) -> Vec<Fired> {
+    pub(super) async fn fire(&self, decisions: &[ScheduleFiring]) -> Vec<Fired> {
         let (rows, starts) = parts(decisions);
         schedule::fire(&self.writer.pool, &NodeId::new("test"), &rows, &starts, false)
             .await
@@ -103,7 +103,7 @@ impl Timers {
         self.fire_counted(&decide_all(&queued)).await
     }
 
-    async fn fire_counted(&self, decisions: &[FireDecision]) -> (usize, i64) {
+    async fn fire_counted(&self, decisions: &[ScheduleFiring]) -> (usize, i64) {
         let fired = self.fire(decisions).await;
         (fired.len(), fired.iter().map(|fired| fired.accepted).sum())
     }
@@ -150,13 +150,13 @@ impl Timers {
     }
 }
 
-fn decide_all(rows: &[ScheduleRow]) -> Vec<FireDecision> {
+fn decide_all(rows: &[ScheduleRow]) -> Vec<ScheduleFiring> {
     let mut backlog = Backlog::default();
     let rows = rows.iter().enumerate();
     rows.map(|(no, row)| decide(row, no, &mut backlog)).collect()
 }
 
-pub(super) fn parts(decisions: &[FireDecision]) -> (Vec<FiringRow>, Vec<StartRow>) {
+pub(super) fn parts(decisions: &[ScheduleFiring]) -> (Vec<FiringRow>, Vec<StartRow>) {
     let rows = decisions.iter().map(|turn| turn.row.clone()).collect();
     let starts = decisions.iter().flat_map(|turn| turn.starts.iter().cloned()).collect();
     (rows, starts)
