@@ -80,7 +80,7 @@ pub(super) async fn schedules(State(api): State<Api>, uri: Uri) -> ApiResult {
         listed.total_count
     };
     let items: Vec<ScheduleView> = listed.items.into_iter().map(ScheduleView::from).collect();
-    Ok(Json(json!({"items": items, "totalCount": total})).into_response())
+    paging::response(&items, total)
 }
 
 /// `GET /cluster/timers/{id}`

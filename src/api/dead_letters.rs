@@ -101,7 +101,7 @@ async fn elsa_page(api: &Api, mut fields: Fields) -> ApiResult {
     };
     let listed = api.engine.dead_letters(&filter(&mut fields)?, page).await?;
     let items: Vec<Value> = listed.items.into_iter().map(elsa_dead_letter).collect();
-    Ok(Json(json!({"items": items, "totalCount": listed.total_count})).into_response())
+    paging::response(&items, listed.total_count)
 }
 
 /// `GET /bookmark-queue/dead-letters/{id}`

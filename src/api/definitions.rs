@@ -17,7 +17,6 @@ use crate::runtime::{DefinitionFilter, Published, VersionOptions};
 
 /// The orders of a list of definitions.
 const ORDERS: [&str; 3] = ["Created", "Name", "Version"];
-pub(super) const DIRECTIONS: [&str; 2] = ["Ascending", "Descending"];
 
 /// `GET /workflow-definitions`
 pub(super) async fn list(State(api): State<Api>, uri: Uri) -> ApiResult {
@@ -38,16 +37,14 @@ pub(super) async fn list(State(api): State<Api>, uri: Uri) -> ApiResult {
     };
     let materializer = fields.text("materializer")?;
     let labels = fields.texts("label")?;
-    fields.keyword("orderBy", &ORDERS)?;
-    fields.keyword("orderDirection", &DIRECTIONS)?;
-    fields.flag("isSystem")?;
+    paging::check_ignored(&mut fields, &ORDERS)?;
     if !fields.texts("ids")?.is_empty() {
         let message = "Filtering by the ids of versions is not supported; use by-id/{id}.";
         return Err(ApiError::bad_request("not-supported", message).field("ids", message));
     }
     // All definitions are materialized from JSON, and none has a label.
     if materializer.is_some_and(|name| !name.eq_ignore_ascii_case("Json")) || !labels.is_empty() {
-        return Ok(Json(json!({"items": [], "totalCount": 0})).into_response());
+        return paging::empty_response();
     }
     let listed = api.engine.definitions(&filter, page).await?;
     let items = listed
@@ -55,7 +52,7 @@ pub(super) async fn list(State(api): State<Api>, uri: Uri) -> ApiResult {
         .iter()
         .map(|item| serde_json::to_value(item).map(list_item));
     let items: Vec<Value> = items.collect::<Result<_, _>>().map_err(|_| ApiError::internal())?;
-    Ok(Json(json!({"items": items, "totalCount": listed.total_count})).into_response())
+    paging::response(&items, listed.total_count)
 }
 
 /// A definition in a list, with Elsa's properties about its origin.

@@ -4,10 +4,9 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::IntoResponse;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Api;
-use super::definitions::DIRECTIONS;
 use super::execute;
 use super::fields::Fields;
 use super::paging;
@@ -57,16 +56,14 @@ fn is_start_body(body: &Value) -> bool {
 async fn list_response(api: &Api, mut fields: Fields) -> ApiResult {
     let page = paging::page(&mut fields)?;
     let Some(filter) = filter(&mut fields)? else {
-        return Ok(Json(json!({"items": [], "totalCount": 0})).into_response());
+        return paging::empty_response();
     };
     Ok(Json(api.engine.instances(&filter, page).await?).into_response())
 }
 
 /// The filter; `None` if no instance can meet it.
 fn filter(fields: &mut Fields) -> Result<Option<InstanceFilter>, ApiError> {
-    fields.keyword("orderBy", &ORDERS)?;
-    fields.keyword("orderDirection", &DIRECTIONS)?;
-    fields.flag("isSystem")?;
+    paging::check_ignored(fields, &ORDERS)?;
     match fields.any("timestampFilters") {
         None => {}
         Some(Value::Array(filters)) if filters.is_empty() => {}
@@ -141,6 +138,8 @@ pub(super) async fn delete(State(api): State<Api>, Id(id): Id) -> ApiResult {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

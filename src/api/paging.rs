@@ -2,18 +2,41 @@
 
 use std::future::Future;
 
+use axum::Json;
+use axum::response::IntoResponse;
+use serde::Serialize;
+use serde_json::json;
+
 use super::fields::Fields;
 use crate::Result;
-use crate::http::ApiError;
+use crate::http::{ApiError, ApiResult};
 use crate::runtime::{Listed, Page};
-
-/// The largest page, in rows.
-const MAX_PAGE_SIZE: u32 = 1000;
 
 /// A list that can be read by pages.
 pub(super) trait PagedList<T>: Sync {
     /// One page, and the total number of rows.
     fn page(&self, page: Page) -> impl Future<Output = Result<Listed<T>>> + Send;
+}
+
+/// The directions of an order.
+const DIRECTIONS: [&str; 2] = ["Ascending", "Descending"];
+
+/// Checks what Elsa's lists have in common and this engine ignores: the order is fixed, and no row is of the system.
+pub(super) fn check_ignored(fields: &mut Fields, orders: &[&'static str]) -> Result<(), ApiError> {
+    fields.keyword("orderBy", orders)?;
+    fields.keyword("orderDirection", &DIRECTIONS)?;
+    fields.flag("isSystem")?;
+    Ok(())
+}
+
+/// The response with a page of a list.
+pub(super) fn response(items: &[impl Serialize], total_count: u64) -> ApiResult {
+    Ok(Json(json!({"items": items, "totalCount": total_count})).into_response())
+}
+
+/// The response of a list that no row can match.
+pub(super) fn empty_response() -> ApiResult {
+    response(&[(); 0], 0)
 }
 
 /// A range of rows of a list.
@@ -55,9 +78,9 @@ pub(super) fn row_range(fields: &mut Fields) -> Result<RowRange, ApiError> {
 /// The size of a page, if it is given.
 pub(super) fn size(fields: &mut Fields, name: &str) -> Result<Option<u32>, ApiError> {
     match fields.number(name, 1)? {
-        Some(size) if size > MAX_PAGE_SIZE => Err(ApiError::invalid_field(
+        Some(size) if size > Page::MAX_SIZE => Err(ApiError::invalid_field(
             name,
-            format!("{name} must be a whole number from 1 to {MAX_PAGE_SIZE}."),
+            format!("{name} must be a whole number from 1 to {}.", Page::MAX_SIZE),
         )),
         size => Ok(size),
     }

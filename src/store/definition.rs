@@ -518,15 +518,12 @@ pub(crate) async fn list(pool: &Pool, tenant: &TenantId, filter: &ListFilter<'_>
         &filter.offset,
     ];
     let rows = pool.query(LIST, &params).await?;
-    let total = rows
-        .first()
-        .map_or(0, |row| u64::try_from(row.get::<_, i64>("total")).unwrap_or(0));
     let at = DefinitionColumns::of(&rows)?;
     let items = rows
         .iter()
         .filter(|row| row.get::<_, Option<String>>(at.version_id).is_some());
     Ok((
-        total,
+        super::total(&rows),
         items.map(|row| definition_row(at, row, Arc::default())).collect(),
     ))
 }

@@ -42,4 +42,10 @@ mod tests;
 pub(crate) mod token;
 pub(crate) mod work;
 
+/// The number of rows that match a list, which each row of its page carries.
+fn total(rows: &[tokio_postgres::Row]) -> u64 {
+    let total = rows.first().map_or(0, |row| row.get::<_, i64>("total"));
+    u64::try_from(total).unwrap_or(0)
+}
+
 pub use check::Violation;

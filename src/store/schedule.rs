@@ -377,8 +377,7 @@ pub(crate) async fn list(
         &filter.offset,
     ];
     let rows = pool.query(LIST, &params).await?;
-    let at = columns!(rows; total, id, definition_id, activity_id, activity_type, spec, state, next_occurrence, next_fire, last_occurrence, queued, fired, misfired, skipped, last_fired_at, last_lateness, last_node, last_instance)?;
-    let total = rows.first().map_or(0, |row| row.get::<_, i64>(at.total));
+    let at = columns!(rows; id, definition_id, activity_id, activity_type, spec, state, next_occurrence, next_fire, last_occurrence, queued, fired, misfired, skipped, last_fired_at, last_lateness, last_node, last_instance)?;
     let listed = rows.iter().map(|row| ScheduleListRow {
         id: row.get(at.id),
         definition_id: DefinitionId::new(row.get::<_, String>(at.definition_id)),
@@ -398,5 +397,5 @@ pub(crate) async fn list(
         last_node: row.get::<_, Option<String>>(at.last_node).map(NodeId::new),
         last_instance: row.get::<_, Option<String>>(at.last_instance).map(InstanceId::new),
     });
-    Ok((u64::try_from(total).unwrap_or(0), listed.collect()))
+    Ok((super::total(&rows), listed.collect()))
 }

@@ -152,8 +152,24 @@ impl Default for Page {
     fn default() -> Self {
         Self {
             page: 0,
-            page_size: 100,
+            page_size: Self::DEFAULT_SIZE,
         }
+    }
+}
+
+impl Page {
+    /// Elsa's default.
+    const DEFAULT_SIZE: u32 = 100;
+    /// The most rows of one page.
+    pub(crate) const MAX_SIZE: u32 = 1000;
+
+    /// Limit and offset of the page.
+    pub(crate) fn window(self) -> (i64, i64) {
+        let size = match self.page_size {
+            0 => Self::DEFAULT_SIZE,
+            size => size.min(Self::MAX_SIZE),
+        };
+        (i64::from(size), i64::from(size) * i64::from(self.page))
     }
 }
 

@@ -7,7 +7,6 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::Engine;
-use super::instances::window;
 use crate::Result;
 use crate::db::Channel;
 use crate::id::{Incarnation, NodeId};
@@ -119,7 +118,7 @@ fn unsigned(count: i64) -> u64 {
 
 /// One page of a list that is short enough to be read whole.
 fn paged<T>(all: Vec<T>, page: Page) -> Listed<T> {
-    let (limit, offset) = window(page);
+    let (limit, offset) = page.window();
     let total_count = u64::try_from(all.len()).unwrap_or(u64::MAX);
     let take = usize::try_from(limit).unwrap_or(0);
     let skip = usize::try_from(offset).unwrap_or(usize::MAX);

@@ -7,7 +7,6 @@ use tokio::time::Instant;
 
 use super::Engine;
 use super::events::event_published;
-use super::instances::window;
 use crate::id::{BookmarkId, DefinitionId, InstanceId, TenantId, WorkId};
 use crate::runtime::context::request::{EventAccepted, Listed, Page};
 use crate::store::code;
@@ -178,7 +177,7 @@ pub struct DeadLetterReplayed {
 impl Engine {
     /// The dead letters, newest first. Cancellation safe.
     pub async fn dead_letters(&self, filter: &DeadLetterFilter, page: Page) -> Result<Listed<DeadLetter>> {
-        let (limit, offset) = window(page);
+        let (limit, offset) = page.window();
         let (node, tenant) = (self.node()?, &self.inner.tenant);
         let numbers = filter.numbers()?;
         let which = filter.which(&numbers);

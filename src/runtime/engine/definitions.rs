@@ -5,7 +5,6 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Engine;
-use super::instances::window;
 use crate::definition::{ValidationError, WorkflowDefinition};
 use crate::execution::{Interpreter, Program, ScheduledTrigger};
 use crate::id::{DefinitionId, TenantId, VersionId};
@@ -175,7 +174,7 @@ impl Engine {
 
     /// Lists definitions by name.
     pub async fn definitions(&self, filter: &DefinitionFilter, page: Page) -> Result<Listed<DefinitionSummary>> {
-        let (limit, offset) = window(page);
+        let (limit, offset) = page.window();
         let list = ListFilter {
             selector: match filter.versions {
                 VersionOptions::LatestOrPublished => wanted(VersionOptions::Latest),

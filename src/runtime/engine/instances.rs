@@ -12,20 +12,6 @@ use crate::store::instance::{self, InstanceRow, ListFilter};
 use crate::store::record as store_record;
 use crate::{Error, Result};
 
-/// Elsa's default, and the most rows of one page.
-const PAGE_SIZE: u32 = 100;
-const LARGEST_PAGE: u32 = 1000;
-
-/// Limit and offset of a page.
-pub(crate) fn window(page: Page) -> (i64, i64) {
-    let size = if page.page_size == 0 {
-        PAGE_SIZE
-    } else {
-        page.page_size.min(LARGEST_PAGE)
-    };
-    (i64::from(size), i64::from(size) * i64::from(page.page))
-}
-
 pub(crate) fn no_instance(id: &InstanceId) -> Error {
     Error::not_found(
         "instance-not-found",
@@ -36,7 +22,7 @@ pub(crate) fn no_instance(id: &InstanceId) -> Error {
 impl Engine {
     /// Lists instances, newest first.
     pub async fn instances(&self, filter: &InstanceFilter, page: Page) -> Result<Listed<InstanceSummary>> {
-        let (limit, offset) = window(page);
+        let (limit, offset) = page.window();
         let statuses = numbers::<Status>(&filter.statuses, "statuses", status_number)?;
         let sub_statuses = numbers::<SubStatus>(&filter.sub_statuses, "subStatuses", sub_status_number)?;
         let filter = ListFilter {
@@ -85,7 +71,7 @@ impl Engine {
 
     /// Reads an instance's journal in order.
     pub async fn journal(&self, id: &InstanceId, page: Page) -> Result<Listed<JournalRecord>> {
-        let (limit, offset) = window(page);
+        let (limit, offset) = page.window();
         let node = self.node()?;
         let (total_count, rows) =
             store_record::list_journal(&node.database.pool, &self.inner.tenant, id, limit, offset).await?;

@@ -5,7 +5,6 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::Engine;
-use super::instances::window;
 use crate::db::Pool;
 use crate::id::{ActivityId, DefinitionId, InstanceId, NodeId, TenantId};
 use crate::runtime::context::request::{Idempotency, Listed, Page};
@@ -144,7 +143,7 @@ impl Engine {
     /// Lists the schedules of all published definitions: the next one due comes first, paused ones come last. Cancellation
     /// safe.
     pub async fn schedules(&self, filter: &ScheduleFilter, page: Page) -> Result<Listed<ScheduleSummary>> {
-        let (limit, offset) = window(page);
+        let (limit, offset) = page.window();
         let filter = ListFilter {
             id: None,
             definition_id: filter.definition_id.as_ref().map(DefinitionId::as_str),

@@ -148,10 +148,9 @@ pub(crate) async fn list(
     offset: i64,
 ) -> Result<(u64, Vec<DeadLetterRow>)> {
     let rows = query(pool, LIST, tenant, filter, [limit, offset]).await?;
-    let total = rows.first().map_or(0, |row| row.get::<_, i64>("total"));
     let at = LetterColumns::of(&rows)?;
     let dead_letters = rows.iter().filter_map(|row| dead_letter(at, row)).collect();
-    Ok((u64::try_from(total).unwrap_or(0), dead_letters))
+    Ok((super::total(&rows), dead_letters))
 }
 
 /// Runs a statement that takes a filter and two numbers.

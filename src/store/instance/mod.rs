@@ -140,12 +140,9 @@ pub(crate) async fn list(pool: &Pool, tenant: &TenantId, filter: &ListFilter<'_>
         &filter.offset,
     ];
     let rows = pool.query(LIST, &params).await?;
-    let total = rows
-        .first()
-        .map_or(0, |row| u64::try_from(row.get::<_, i64>("total")).unwrap_or(0));
     let at = InstanceColumns::of(&rows)?;
     let items = rows.iter().filter(|row| row.get::<_, Option<String>>(at.id).is_some());
-    Ok((total, items.map(|row| instance_row(at, row)).collect()))
+    Ok((super::total(&rows), items.map(|row| instance_row(at, row)).collect()))
 }
 
 /// The open bookmarks of an instance.
