@@ -4,6 +4,8 @@
 -- caller:  store::dead_letter
 -- index:   dead_letter_pkey, dead_letter_instance, instance_pkey, definition_published
 -- locks:   none
+-- One statement with dead_letter/list would read and sort all that match for each batch: that one counts them and
+-- joins instances, this one walks on by id and ends at its limit. A test compares the two filters.
 SELECT d.id,
        d.kind <> 6 /* inbox */ AND (d.kind <> 0 /* start */ OR (d.body->'payload'->>'scheduleId' IS NULL
                                    AND (SELECT true FROM definition n

@@ -3,6 +3,8 @@
 -- caller:  store::dead_letter
 -- index:   dead_letter_pkey, definition_published, instance_pkey
 -- locks:   the dead letters by id, then work
+-- One statement with dead_letter/replay would check schedule and activation of each row, and one refused row would
+-- keep all others: that one waits for its row and reports a refusal, this one skips what is locked.
 WITH target AS MATERIALIZED (
     SELECT d.tenant_id, d.id, d.instance_id, d.kind, d.work_id, d.timer_id, d.definition_id, d.version_id,
            d.definition_version, d.body

@@ -39,6 +39,26 @@ fn files(folder: &str, ending: &str) -> Vec<(String, String)> {
     found
 }
 
+/// The text of a query from one mark to another, without its layout.
+fn part(query: &str, from: &str, to: &str) -> String {
+    let text = fs::read_to_string(root().join("sql/queries").join(query)).unwrap();
+    let start = text.find(from).unwrap_or_else(|| panic!("{query}: {from}"));
+    let length = text[start..].find(to).unwrap_or_else(|| panic!("{query}: {to}"));
+    let words: Vec<&str> = text[start..start + length + to.len()].split_whitespace().collect();
+    words.join(" ")
+}
+
+#[test]
+fn statements_on_dead_letters_select_the_same() {
+    let filter = |query| part(query, "WHERE d.tenant_id = $1", "d.created_at < $9)");
+    assert_eq!(filter("dead_letter/list.sql"), filter("dead_letter/pick.sql"));
+    let is_plain = |query| part(query, "d.kind <> 6 /* inbox */ AND (", "IS NULL))");
+    assert_eq!(
+        is_plain("dead_letter/pick.sql"),
+        is_plain("dead_letter/replay_many.sql")
+    );
+}
+
 fn known(enums: &[&str], number: i16, word: &str) -> bool {
     let all = code::ALL.iter().filter(|(name, _)| enums.contains(name));
     all.flat_map(|(_, codes)| *codes).any(|code| *code == (number, word))
