@@ -254,8 +254,8 @@ fn burst_result(run: BurstRun<'_>, loaded: Vec<BookmarkId>, unmatched: Vec<usize
         .filter(|bookmark| !before.contains(&bookmark.id))
         .cloned()
         .collect();
-    let alive: HashSet<&BookmarkId> = state.bookmarks.iter().map(|bookmark| &bookmark.id).collect();
-    let bookmarks_burned = loaded.iter().filter(|id| !alive.contains(id)).cloned().collect();
+    let open: HashSet<&BookmarkId> = state.bookmarks.iter().map(|bookmark| &bookmark.id).collect();
+    let bookmarks_burned = loaded.iter().filter(|id| !open.contains(id)).cloned().collect();
     BurstResult {
         status: state.status,
         sub_status: state.sub_status,

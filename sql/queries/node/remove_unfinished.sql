@@ -1,4 +1,4 @@
--- purpose: list removals that were not completed: the node that began one may have died
+-- purpose: list removals that were not completed: the node that began one may have crashed
 -- caller:  store::node::removal
 -- index:   removed_node_pkey
 -- locks:   none

@@ -241,7 +241,7 @@ fn lost(instance: &InstanceId) -> Error {
 /// The error of a request whose row became a dead letter.
 fn dead_lettered(instance: &InstanceId) -> Error {
     Error::dead_lettered(
-        "it failed too often, or killed too many processes, and became a dead letter: see the dead letters of the \
+        "it failed too often, or crashed too many processes, and became a dead letter: see the dead letters of the \
          instance; replaying one tries it again",
     )
     .instance(instance.as_str())

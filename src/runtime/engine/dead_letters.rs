@@ -71,7 +71,7 @@ pub struct DeadLetter {
     pub attempts: u32,
     /// How often it failed.
     pub failures: u32,
-    /// How many processes died with it.
+    /// How many processes crashed with it.
     pub crashes: u32,
     /// The id of the row of work that it was; none for a delay.
     pub work_id: Option<String>,

@@ -18,7 +18,7 @@ use crate::store::node as store_node;
 /// How long an ended incarnation waits for commits in doubt.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(70);
 
-/// How long the connections of an ended incarnation stay open after that: a node that checks whether the process lives,
+/// How long the connections of an ended incarnation stay open after that: a node that checks whether the process runs,
 /// as its lock session has ended, sees them. Longer than any such check takes.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
 
