@@ -524,7 +524,11 @@ CREATE TABLE inbox (
     expires_at timestamptz NOT NULL,
     PRIMARY KEY (id) INCLUDE (tenant_id)
 );
-CREATE INDEX inbox_hash ON inbox (hash, id);
+-- The size of a payload is in its row, uncompressed: a match adds sizes up before it reads any value.
+ALTER TABLE inbox ALTER COLUMN payload SET STORAGE EXTERNAL;
+-- What a bookmark may take, oldest first for each target. `+ 0` keeps lookups by id from this index.
+CREATE INDEX inbox_target ON inbox (hash, instance_id, correlation_id, (id + 0)) WHERE activity_execution_id IS NULL;
+CREATE INDEX inbox_execution ON inbox (activity_execution_id, hash, (id + 0)) WHERE activity_execution_id IS NOT NULL;
 CREATE INDEX inbox_expiry ON inbox (expires_at);
 CREATE INDEX inbox_instance ON inbox (instance_id) WHERE instance_id IS NOT NULL;
 
@@ -563,6 +567,7 @@ CREATE TABLE dead_letter (
                                        AND (kind = 6 /* inbox */) = (inbox_id IS NOT NULL)),
     CONSTRAINT dead_letter_stimulus CHECK (kind <> 6 /* inbox */ OR (hash IS NOT NULL AND name IS NOT NULL))
 );
+ALTER TABLE dead_letter ALTER COLUMN body SET STORAGE EXTERNAL;
 CREATE INDEX dead_letter_instance ON dead_letter (instance_id);
 -- Expired stimuli are purged after a while: nothing waits for them. Other dead letters stay.
 CREATE INDEX dead_letter_expiry ON dead_letter (created_at) WHERE kind = 6 /* inbox */;
@@ -787,62 +792,151 @@ CREATE TYPE commit_key AS (no integer, key integer);
 -- Gives bookmarks the stimuli that the inbox keeps for them, as rows of work: each bookmark takes at most one
 -- stimulus, the oldest that fits, and each stimulus goes to one bookmark. Called in the transaction of the commit, in
 -- a statement of its own, while the stimulus keys are locked. The bookmarks are those that the commit made, and those
--- of an instance that took another correlation id.
+-- of an instance that took another correlation id. Of what more than one instance takes at once, the payloads have at
+-- most 8 MiB: 54M01 refuses more, and the batch is split.
 CREATE FUNCTION match_inbox(tenants text[], instances text[], bookmarks text[]) RETURNS integer
 LANGUAGE plpgsql AS $$
 DECLARE
     waiting record;
-    found_id bigint;
-    found_payload json;
-    matched integer := 0;
+    last_tenant text;
+    last_hash bytea;
+    last_correlation text;
+    last_instance text;
+    -- The last stimulus that was taken: of those for any instance, for a correlation id, for an instance, and for both.
+    -- All bookmarks that such a stimulus fits come one after the other.
+    any_taken bigint;
+    correlated_taken bigint;
+    instance_taken bigint;
+    both_taken bigint;
+    oldest record;
+    chosen bigint[];
+    takers integer[];
+    locked integer;
+    bytes bigint;
 BEGIN
-    -- Locks only what one of the bookmarks can take, in the order in which every transaction locks them.
-    PERFORM 1
-    FROM inbox x
-    WHERE x.expires_at > now()
-      AND EXISTS (SELECT 1 FROM unnest(tenants, instances, bookmarks) AS n(tenant_id, instance_id, id)
-                  JOIN bookmark b ON b.tenant_id = n.tenant_id AND b.instance_id = n.instance_id AND b.id = n.id
-                  JOIN instance i ON i.tenant_id = b.tenant_id AND i.id = b.instance_id
-                  WHERE b.publishable AND i.xmin = pg_current_xact_id()::xid
-                    AND b.tenant_id = x.tenant_id AND b.hash = x.hash
-                    AND (x.instance_id IS NULL OR x.instance_id = b.instance_id)
-                    AND (x.correlation_id IS NULL OR x.correlation_id = i.correlation_id)
-                    AND (x.activity_execution_id IS NULL OR x.activity_execution_id = b.activity_execution_id))
-    ORDER BY x.tenant_id, x.id
-    FOR UPDATE OF x;
-    IF NOT FOUND THEN
-        RETURN 0;
-    END IF;
-    FOR waiting IN
-        SELECT b.tenant_id, b.instance_id, b.id, b.hash, b.name, b.activity_execution_id, i.correlation_id
-        FROM unnest(tenants, instances, bookmarks) AS n(tenant_id, instance_id, id)
-        JOIN bookmark b ON b.tenant_id = n.tenant_id AND b.instance_id = n.instance_id AND b.id = n.id
-        JOIN instance i ON i.tenant_id = b.tenant_id AND i.id = b.instance_id
-        WHERE b.publishable
-          -- Written by this very transaction: a burst that lost, or was sent again, has not written its instance.
-          AND i.xmin = pg_current_xact_id()::xid
-          AND EXISTS (SELECT 1 FROM inbox x WHERE x.tenant_id = b.tenant_id AND x.hash = b.hash)
-        ORDER BY b.hash, b.instance_id, b.id
     LOOP
-        SELECT x.id, x.payload INTO found_id, found_payload
-        FROM inbox x
-        WHERE x.tenant_id = waiting.tenant_id AND x.hash = waiting.hash AND x.expires_at > now()
-          AND (x.instance_id IS NULL OR x.instance_id = waiting.instance_id)
-          AND (x.correlation_id IS NULL OR x.correlation_id = waiting.correlation_id)
-          AND (x.activity_execution_id IS NULL OR x.activity_execution_id = waiting.activity_execution_id)
-        ORDER BY x.id
-        LIMIT 1
-        FOR UPDATE;
-        IF FOUND THEN
-            DELETE FROM inbox x WHERE x.tenant_id = waiting.tenant_id AND x.id = found_id;
-            INSERT INTO work (tenant_id, instance_id, kind, body)
-            VALUES (waiting.tenant_id, waiting.instance_id, 2 /* stimulus */, json_build_object(
-                'bookmarkId', waiting.id, 'hash', encode(waiting.hash, 'hex'), 'name', waiting.name,
-                'payload', found_payload));
-            matched := matched + 1;
+        chosen := '{}';
+        takers := '{}';
+        last_tenant := NULL;
+        FOR waiting IN
+            SELECT n.no, n.tenant_id, n.instance_id, b.hash, b.activity_execution_id, i.correlation_id
+            FROM unnest(tenants, instances, bookmarks) WITH ORDINALITY n(tenant_id, instance_id, id, no)
+            -- By LIMIT, so that each row is looked up by its key, whatever the tables held when this was planned.
+            CROSS JOIN LATERAL (
+                SELECT w.hash, w.activity_execution_id FROM bookmark w
+                WHERE w.tenant_id = n.tenant_id AND w.instance_id = n.instance_id AND w.id = n.id AND w.publishable
+                LIMIT 1) b
+            CROSS JOIN LATERAL (
+                SELECT r.correlation_id FROM instance r
+                WHERE r.tenant_id = n.tenant_id AND r.id = n.instance_id
+                  -- Written by this very transaction: a burst that lost, or was sent again, has not written it.
+                  AND r.xmin = pg_current_xact_id()::xid
+                LIMIT 1) i
+            WHERE coalesce((SELECT true FROM inbox x WHERE x.hash = b.hash AND x.activity_execution_id IS NULL LIMIT 1),
+                           (SELECT true FROM inbox x
+                            WHERE x.activity_execution_id = b.activity_execution_id AND x.hash = b.hash LIMIT 1), false)
+            ORDER BY n.tenant_id, b.hash, i.correlation_id, n.instance_id, n.id
+        LOOP
+            IF waiting.tenant_id IS DISTINCT FROM last_tenant OR waiting.hash <> last_hash THEN
+                any_taken := 0;
+                correlated_taken := 0;
+                instance_taken := 0;
+                both_taken := 0;
+            ELSIF waiting.correlation_id IS DISTINCT FROM last_correlation THEN
+                correlated_taken := 0;
+                instance_taken := 0;
+                both_taken := 0;
+            ELSIF waiting.instance_id <> last_instance THEN
+                instance_taken := 0;
+                both_taken := 0;
+            END IF;
+            last_tenant := waiting.tenant_id;
+            last_hash := waiting.hash;
+            last_correlation := waiting.correlation_id;
+            last_instance := waiting.instance_id;
+            -- An order by all columns of the index: a test for null does not make its column a constant.
+            SELECT f.target, f.id INTO oldest
+            FROM ((SELECT 'any' AS target, x.id FROM inbox x
+                   WHERE x.hash = waiting.hash AND x.instance_id IS NULL AND x.correlation_id IS NULL
+                     AND x.activity_execution_id IS NULL AND x.id + 0 > any_taken
+                     AND x.tenant_id = waiting.tenant_id AND x.expires_at > now()
+                   ORDER BY x.instance_id, x.correlation_id, x.id + 0 LIMIT 1)
+                  UNION ALL
+                  (SELECT 'correlated', x.id FROM inbox x
+                   WHERE x.hash = waiting.hash AND x.instance_id IS NULL AND x.correlation_id = waiting.correlation_id
+                     AND x.activity_execution_id IS NULL AND x.id + 0 > correlated_taken
+                     AND x.tenant_id = waiting.tenant_id AND x.expires_at > now()
+                   ORDER BY x.instance_id, x.correlation_id, x.id + 0 LIMIT 1)
+                  UNION ALL
+                  (SELECT 'instance', x.id FROM inbox x
+                   WHERE x.hash = waiting.hash AND x.instance_id = waiting.instance_id AND x.correlation_id IS NULL
+                     AND x.activity_execution_id IS NULL AND x.id + 0 > instance_taken
+                     AND x.tenant_id = waiting.tenant_id AND x.expires_at > now()
+                   ORDER BY x.instance_id, x.correlation_id, x.id + 0 LIMIT 1)
+                  UNION ALL
+                  (SELECT 'both', x.id FROM inbox x
+                   WHERE x.hash = waiting.hash AND x.instance_id = waiting.instance_id
+                     AND x.correlation_id = waiting.correlation_id
+                     AND x.activity_execution_id IS NULL AND x.id + 0 > both_taken
+                     AND x.tenant_id = waiting.tenant_id AND x.expires_at > now()
+                   ORDER BY x.instance_id, x.correlation_id, x.id + 0 LIMIT 1)
+                  UNION ALL
+                  (SELECT 'execution', x.id FROM inbox x
+                   WHERE x.activity_execution_id = waiting.activity_execution_id AND x.hash = waiting.hash
+                     AND x.id <> ALL (chosen)
+                     AND (x.instance_id IS NULL OR x.instance_id = waiting.instance_id)
+                     AND (x.correlation_id IS NULL OR x.correlation_id = waiting.correlation_id)
+                     AND x.tenant_id = waiting.tenant_id AND x.expires_at > now()
+                   ORDER BY x.activity_execution_id, x.hash, x.id + 0 LIMIT 1)) f
+            ORDER BY f.id
+            LIMIT 1;
+            IF NOT FOUND THEN
+                CONTINUE;
+            END IF;
+            CASE oldest.target
+                WHEN 'any' THEN any_taken := oldest.id;
+                WHEN 'correlated' THEN correlated_taken := oldest.id;
+                WHEN 'instance' THEN instance_taken := oldest.id;
+                WHEN 'both' THEN both_taken := oldest.id;
+                ELSE NULL;
+            END CASE;
+            chosen := chosen || oldest.id;
+            takers := takers || waiting.no::integer;
+        END LOOP;
+        IF chosen = '{}' THEN
+            RETURN 0;
         END IF;
+        BEGIN
+            -- Only what is taken, in the order in which every transaction locks rows of the inbox.
+            SELECT count(*), sum(h.bytes) INTO locked, bytes
+            FROM (SELECT pg_column_size(x.payload) AS bytes FROM inbox x WHERE x.id = ANY (chosen)
+                  ORDER BY x.id FOR UPDATE) h;
+            IF locked < cardinality(chosen) THEN
+                RAISE EXCEPTION 'a stimulus of the inbox was taken meanwhile' USING ERRCODE = '40M01';
+            END IF;
+            IF bytes > 8 * 1024 * 1024
+               AND (SELECT count(DISTINCT (tenants[t.no], instances[t.no])) FROM unnest(takers) t(no)) > 1 THEN
+                RAISE EXCEPTION 'the stimuli of a batch have % bytes together', bytes USING ERRCODE = '54M01';
+            END IF;
+            WITH taken AS (
+                DELETE FROM inbox x WHERE x.id = ANY (chosen) RETURNING x.id, x.payload
+            )
+            INSERT INTO work (tenant_id, instance_id, kind, body)
+            SELECT tenants[c.no], instances[c.no], 2 /* stimulus */, json_build_object(
+                'bookmarkId', bookmarks[c.no], 'hash', encode(b.hash, 'hex'), 'name', b.name, 'payload', t.payload)
+            FROM taken t
+            JOIN unnest(chosen, takers) c(id, no) ON c.id = t.id
+            CROSS JOIN LATERAL (
+                SELECT w.hash, w.name FROM bookmark w
+                WHERE w.tenant_id = tenants[c.no] AND w.instance_id = instances[c.no] AND w.id = bookmarks[c.no]
+                LIMIT 1) b
+            ORDER BY t.id;
+            RETURN cardinality(chosen);
+        EXCEPTION WHEN SQLSTATE '40M01' THEN
+            -- The locks are released: with any of them held, others would be taken in no order.
+            NULL;
+        END;
     END LOOP;
-    RETURN matched;
 END $$;
 
 -- ===================================================================================================================

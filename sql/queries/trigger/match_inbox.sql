@@ -1,7 +1,7 @@
 -- purpose: start what the inbox keeps for the triggers just published; each stimulus starts each trigger of its hash
 --          once, unless the activation strategy refuses it; returns how many were refused
 -- caller:  store::definition, in the publishing transaction, after the triggers were written
--- index:   trigger_pkey, inbox_hash, activation_held
+-- index:   trigger_pkey, inbox_target, activation_held
 -- locks:   inbox rows, then activation by key, then work
 WITH kept AS MATERIALIZED (
     SELECT x.tenant_id, x.id

@@ -7,12 +7,13 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::assert_outcome;
-use crate::id::{InstanceId, StimulusHash, TenantId};
+use crate::db::Session;
+use crate::id::{Incarnation, InstanceId, NodeId, StimulusHash, TenantId};
 use crate::store::commit::{CommitOutcome, CommitRequest, WaitingBookmark};
 use crate::store::dead_letter::stimulus;
 use crate::store::event::{self, Fanout, NewEvent};
 use crate::store::maintenance;
-use crate::testing::store::{self, Fixture, Writer, burst, spawn, waiting};
+use crate::testing::store::{self, Fixture, Writer, burst, occupy, spawn, waiting};
 
 const HASH: u8 = 9;
 const LIFETIME: Duration = Duration::from_secs(60);
@@ -319,4 +320,180 @@ async fn a_replay_and_a_new_bookmark_never_miss_each_other() {
     assert_outcome!(begins.await.unwrap(), CommitOutcome::Committed(_));
     assert_eq!(replays.await.unwrap().unwrap().unwrap().fanout.unwrap().resumed, 1);
     fixture.is_sound().await;
+}
+
+/// Keeps stimuli of these bytes each, the oldest first.
+async fn keep(fixture: &Fixture, hash: u8, bytes: &[i32]) {
+    for bytes in bytes {
+        let kept = format!(
+            "INSERT INTO inbox (tenant_id, hash, name, payload, expires_at)
+             VALUES ('', decode(repeat('0{hash}', 32), 'hex'), 'Elsa.Event', to_json(repeat('x', {bytes})), now() + '1 h')"
+        );
+        fixture.execute(&kept).await;
+    }
+}
+
+#[tokio::test]
+async fn a_batch_that_would_copy_too_many_bytes_is_split_and_each_burst_is_committed() {
+    let fixture = Fixture::new().await;
+    let writer = Arc::new(fixture.writer().await);
+    keep(&fixture, HASH, &[3 << 20; 6]).await;
+    let (blocker, in_flight) = occupy(&fixture, &writer).await;
+    // Together in one batch. The last one alone takes more than a batch may.
+    let mut bursts: Vec<_> = (0..3)
+        .map(|n| spawn(&writer, waiting(burst(&format!("i{n}"), None), "b", HASH)))
+        .collect();
+    let alone = ["b", "c", "d"]
+        .into_iter()
+        .fold(burst("j", None), |request, bookmark| waiting(request, bookmark, HASH));
+    bursts.push(spawn(&writer, alone));
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+    blocker.client.batch_execute("ROLLBACK").await.unwrap();
+    assert_outcome!(in_flight.await.unwrap(), CommitOutcome::Committed(_));
+    for burst in bursts {
+        assert_outcome!(burst.await.unwrap(), CommitOutcome::Committed(_));
+    }
+    assert_eq!((fixture.count(KEPT).await, fixture.count(MATCHED).await), (0, 6));
+    let per_transaction = "SELECT max(bytes)::bigint FROM (SELECT sum(length(body->>'payload')) AS bytes,
+                               count(DISTINCT instance_id) AS instances FROM work GROUP BY created_at) t
+                           WHERE instances > 1";
+    let most = fixture
+        .admin
+        .client
+        .query_one(per_transaction, &[])
+        .await
+        .unwrap()
+        .get::<_, Option<i64>>(0);
+    assert!(most.unwrap_or(0) <= 8 << 20, "{most:?}");
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_stimulus_that_is_taken_while_its_lock_is_awaited_is_replaced_by_the_next() {
+    let fixture = Fixture::new().await;
+    let writer = Arc::new(fixture.writer().await);
+    keep(&fixture, 8, &[1]).await;
+    keep(&fixture, HASH, &[1, 2]).await;
+    let takes = fixture.begin("DELETE FROM inbox WHERE id = 2").await;
+    let both = waiting(waiting(burst("i", None), "b", HASH), "c", 8);
+    let begins = spawn(&writer, both);
+    fixture.a_session_waits().await;
+    takes.client.batch_execute("COMMIT").await.unwrap();
+    assert_outcome!(begins.await.unwrap(), CommitOutcome::Committed(_));
+    assert_eq!((fixture.count(KEPT).await, fixture.count(MATCHED).await), (0, 2));
+    fixture.is_sound().await;
+}
+
+/// Bookmarks of several instances in one batch, with stimuli for anyone, for a correlation id, an instance, both, and an
+/// activity execution that two instances share.
+#[tokio::test]
+async fn of_a_batch_each_bookmark_takes_the_oldest_that_fits() {
+    let fixture = Fixture::new().await;
+    let writer = Arc::new(fixture.writer().await);
+    let kept = "INSERT INTO inbox (tenant_id, hash, name, payload, instance_id, correlation_id, activity_execution_id,
+                                   expires_at)
+                SELECT '', decode(repeat('09', 32), 'hex'), 'Elsa.Event', to_json(k.n), k.i, k.c, k.e, now() + '1 h'
+                FROM (VALUES (1, NULL, 'order', NULL), (2, 'i1', NULL, NULL), (3, NULL, NULL, 'e'),
+                             (4, 'i2', 'order', NULL), (5, NULL, NULL, NULL), (6, NULL, 'order', NULL),
+                             (7, 'i1', 'other', NULL), (8, NULL, '', NULL), (9, 'i3', NULL, 'f')) k(n, i, c, e)";
+    fixture.execute(kept).await;
+    let (blocker, in_flight) = occupy(&fixture, &writer).await;
+    let of = |id: &str, correlation: &str| correlated(waiting(burst(id, None), "b", HASH), correlation);
+    let bursts: Vec<_> = [
+        of("i1", "order"),
+        of("i2", "order"),
+        waiting(burst("i3", None), "b", HASH),
+        of("i4", ""),
+    ]
+    .into_iter()
+    .map(|request| spawn(&writer, request))
+    .collect();
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+    blocker.client.batch_execute("ROLLBACK").await.unwrap();
+    assert_outcome!(in_flight.await.unwrap(), CommitOutcome::Committed(_));
+    for burst in bursts {
+        assert_outcome!(burst.await.unwrap(), CommitOutcome::Committed(_));
+    }
+    let taken = "SELECT string_agg(instance_id || ':' || (body->>'payload'), ' ' ORDER BY instance_id)
+                 FROM work WHERE kind = 2";
+    let taken: String = fixture.admin.client.query_one(taken, &[]).await.unwrap().get(0);
+    // In the order of their correlation ids: '' first, none last.
+    assert_eq!(taken, "i1:1 i2:4 i3:5 i4:3");
+    assert_eq!(fixture.count(KEPT).await, 5);
+}
+
+/// How many pages the match of one bookmark reads and writes, of a session that has planned it before.
+async fn match_pages(session: &Session, bookmark: &str) -> i64 {
+    let explain = format!(
+        "BEGIN;
+         INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status, version,
+                               correlation_id, state)
+             VALUES ('', 'i', 'd', 'd1', 1, 0, 2, 1, 'c77777', '');
+         INSERT INTO bookmark (tenant_id, instance_id, id, activity_id, node_id, activity_execution_id, name, hash,
+                               payload, publishable)
+             SELECT '', 'i', n, 'a', 'n', 'e', 'Elsa.Event', sha256(n::bytea), '{{}}', true
+             FROM unnest(array['correlated', 'any', 'instance', 'execution', 'none']) n;
+         EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT match_inbox('{{\"\"}}', '{{i}}', '{{{bookmark}}}')"
+    );
+    let messages = session.client.simple_query(&explain).await.unwrap();
+    let plan = messages.iter().find_map(|message| match message {
+        tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0),
+        _ => None,
+    });
+    let plan: serde_json::Value = serde_json::from_str(plan.unwrap()).unwrap();
+    let matched = "SELECT count(*) FROM work WHERE body->>'bookmarkId' = $1";
+    let matched: i64 = session.client.query_one(matched, &[&bookmark]).await.unwrap().get(0);
+    session.client.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(matched, i64::from(bookmark != "none"), "{bookmark}");
+    let of = |name: &str| plan[0]["Plan"][name].as_i64().unwrap();
+    of("Shared Hit Blocks") + of("Shared Read Blocks")
+}
+
+/// Whatever the inbox held when a session planned the match: nothing, many dead rows, or much.
+#[tokio::test]
+async fn the_match_of_a_bookmark_does_not_depend_on_how_many_events_are_kept() {
+    let fixture = Fixture::new().await;
+    let client = &fixture.admin.client;
+    let one_of_each = |from: i64, to: i64| {
+        format!(
+            "INSERT INTO inbox (tenant_id, hash, name, payload, instance_id, correlation_id, activity_execution_id,
+                                expires_at)
+             SELECT '', sha256(k.name::bytea), 'Elsa.Event', '1', k.instance, k.correlation, k.execution, now() + '1 h'
+             FROM generate_series({from}, {to}) n
+             CROSS JOIN LATERAL (VALUES ('correlated', NULL, 'c' || (n + 77775) % 100000 + 1, NULL), ('any', NULL, NULL, NULL),
+                                        ('instance', 'i', 'c' || (n + 77775) % 100000 + 1, NULL), ('execution', NULL, NULL, 'e'),
+                                        ('other', 'i', NULL, NULL), ('other', NULL, NULL, 'e'))
+                 k(name, instance, correlation, execution)
+             WHERE n <= 10000 OR k.name IN ('correlated', 'any')"
+        )
+    };
+    let setup = "ALTER TABLE inbox SET (autovacuum_enabled = false); SET statement_timeout = '2min'";
+    client.batch_execute(setup).await.unwrap();
+    let empty = "DELETE FROM inbox; VACUUM (TRUNCATE false) inbox; VACUUM (TRUNCATE false) inbox";
+    for state in ["ANALYZE inbox", empty] {
+        for statement in state.split(';') {
+            client.batch_execute(statement).await.unwrap();
+        }
+        let node = fixture
+            .base
+            .of(Incarnation(1), &NodeId::new("test"))
+            .open()
+            .await
+            .unwrap();
+        let generic = "SET plan_cache_mode = force_generic_plan";
+        node.client.batch_execute(generic).await.unwrap();
+        client.batch_execute(&one_of_each(1, 1)).await.unwrap();
+        for bookmark in ["correlated", "any", "instance", "execution", "none"] {
+            match_pages(&node, bookmark).await;
+        }
+        client.batch_execute(&one_of_each(2, 100_000)).await.unwrap();
+        for bookmark in ["correlated", "any", "instance", "execution", "none"] {
+            let pages = match_pages(&node, bookmark).await;
+            assert!(pages < 100, "{pages} pages for a match with {bookmark} after {state}");
+        }
+    }
 }
