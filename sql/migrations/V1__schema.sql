@@ -22,6 +22,7 @@
 --   work               instructions for instances: start, resume, stimulus, cancel, continue
 --   timer              delays of instances; each ends one bookmark
 --   inbox              stimuli that no bookmark and no trigger waited for yet
+--   inbox_match        published triggers whose stimuli in the inbox are not all started yet
 --   dead_letter        rows of these three that are not tried again
 --   unmatched_work     rows of work that ended without an effect, for callers that ask for the result
 --   idempotency_key    keys of requests that were accepted
@@ -529,8 +530,25 @@ ALTER TABLE inbox ALTER COLUMN payload SET STORAGE EXTERNAL;
 -- What a bookmark may take, oldest first for each target. `+ 0` keeps lookups by id from this index.
 CREATE INDEX inbox_target ON inbox (hash, instance_id, correlation_id, (id + 0)) WHERE activity_execution_id IS NULL;
 CREATE INDEX inbox_execution ON inbox (activity_execution_id, hash, (id + 0)) WHERE activity_execution_id IS NOT NULL;
+-- What a trigger may take, oldest first. By coalesce, so that no lookup of inbox_target finds its rows here.
+CREATE INDEX inbox_open ON inbox (hash, (id + 0)) WHERE coalesce(instance_id, activity_execution_id) IS NULL;
 CREATE INDEX inbox_expiry ON inbox (expires_at);
 CREATE INDEX inbox_instance ON inbox (instance_id) WHERE instance_id IS NOT NULL;
+
+-- A publish writes one row for each of its stimuli that the inbox keeps; pages of starts follow, each in a transaction
+-- that holds the row. Of several definitions the one that began first takes a stimulus.
+CREATE TABLE inbox_match (
+    tenant_id text NOT NULL,
+    definition_id text NOT NULL,
+    -- The hash of the stimulus.
+    hash bytea NOT NULL,
+    -- The newest inbox.id at the publish: later events see the trigger.
+    cut bigint NOT NULL,
+    -- Up to this inbox.id everything is started.
+    cursor bigint NOT NULL DEFAULT 0,
+    begun_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (definition_id, hash, tenant_id)
+) WITH (fillfactor = 50);
 
 -- A dead letter keeps all that a replay needs.
 CREATE TABLE dead_letter (

@@ -22,7 +22,7 @@ use tokio::time::Instant;
 use super::code::Seeding;
 use crate::db::{Pool, columns, within};
 use crate::failpoint;
-use crate::id::{DefinitionId, StimulusHash, TenantId};
+use crate::id::{DefinitionId, TenantId};
 use crate::{Error, Result};
 
 const STAGE: &str = include_str!("../../sql/queries/activation/stage.sql");
@@ -30,10 +30,7 @@ const WRITERS: &str = include_str!("../../sql/queries/activation/writers.sql");
 const STEP: &str = include_str!("../../sql/queries/activation/step.sql");
 const SEED: &str = include_str!("../../sql/queries/activation/seed.sql");
 const PRUNE: &str = include_str!("../../sql/queries/activation/prune.sql");
-const TRIGGERS: &str = include_str!("../../sql/queries/activation/triggers.sql");
 const LOCK: &str = include_str!("../../sql/queries/definition/lock.sql");
-const TRIGGER_LOCK: &str = include_str!("../../sql/queries/trigger/lock.sql");
-const TRIGGER_MATCH: &str = include_str!("../../sql/queries/trigger/match_inbox.sql");
 
 /// How long to wait for other transactions before the step is left to a later attempt.
 const WRITERS_TIMEOUT: Duration = Duration::from_secs(10);
@@ -155,43 +152,9 @@ async fn step(client: &Object, lock_class: i32, stage: &Stage) -> Result<()> {
     }
     if stage.seeding == Seeding::Seed.number() {
         client.execute(SEED, &[tenant, definition, &stage.activation]).await?;
-        match_inbox(client, lock_class, stage).await?;
     } else {
         client.execute(PRUNE, &[tenant, definition]).await?;
     }
     client.batch_execute("COMMIT").await?;
     Ok(())
-}
-
-/// Starts instances for stimuli in the inbox that match the triggers: the publish could not, before instances were counted.
-async fn match_inbox(client: &Object, lock_class: i32, stage: &Stage) -> Result<()> {
-    let (tenant, definition) = (&stage.tenant, &stage.definition);
-    let rows = client.query(TRIGGERS, &[tenant, definition]).await?;
-    let at = columns!(rows; hash)?;
-    let keys: Vec<i32> = rows
-        .iter()
-        .filter_map(|row| <[u8; 32]>::try_from(row.get::<_, &[u8]>(at.hash)).ok())
-        .map(|hash| StimulusHash(hash).lock_key())
-        .collect();
-    if keys.is_empty() {
-        return Ok(());
-    }
-    client.execute(TRIGGER_LOCK, &[&lock_class, &keys]).await?;
-    let refused: i64 = client
-        .query_one(TRIGGER_MATCH, &[tenant, definition])
-        .await?
-        .get("refused");
-    log_refused(definition, refused);
-    Ok(())
-}
-
-/// Logs the starts that a publish refused.
-pub(super) fn log_refused(workflow: &str, refused: i64) {
-    if refused > 0 {
-        tracing::info!(
-            workflow,
-            refused,
-            "the activation strategy refused starts by events from the inbox"
-        );
-    }
 }

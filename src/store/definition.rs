@@ -13,7 +13,7 @@ use postgres_types::{FromSql, ToSql, Type};
 use serde_json::Value;
 
 use super::activation;
-use super::code::Seeding;
+use super::inbox_match;
 use super::schedule::Planner;
 use crate::db::{ANSWER_TIMEOUT, Pool, columns, within};
 use crate::failpoint;
@@ -31,7 +31,6 @@ const TRIGGER_LOCK: &str = include_str!("../../sql/queries/trigger/lock.sql");
 const TRIGGER_CLEAR: &str = include_str!("../../sql/queries/trigger/clear.sql");
 const TRIGGER_LIST: &str = include_str!("../../sql/queries/trigger/list.sql");
 const TRIGGER_WRITE: &str = include_str!("../../sql/queries/trigger/write.sql");
-const TRIGGER_MATCH: &str = include_str!("../../sql/queries/trigger/match_inbox.sql");
 const FIND: &str = include_str!("../../sql/queries/definition/find.sql");
 const BODY: &str = include_str!("../../sql/queries/definition/body.sql");
 const LIST: &str = include_str!("../../sql/queries/definition/list.sql");
@@ -398,16 +397,16 @@ async fn mark_published(
     super::schedule::publish(client, tenant, id, starts.schedules).await?;
     let (tenant, id, version_id) = (tenant.as_str(), id.as_str(), version_id.as_str());
     if !triggers.is_empty() {
-        // A new trigger waits for stimuli, so their keys are locked in a statement before the match.
+        // A new trigger waits for stimuli, so their keys are locked in a statement before the
+        // one that reads the inbox.
         let keys: Vec<i32> = triggers.iter().map(|trigger| trigger.hash.lock_key()).collect();
         client.execute(TRIGGER_LOCK, &[&lock_class, &keys]).await?;
     }
     let before = client.query_one(PUBLISH, &[&tenant, &id, &version_id]).await?;
     let (activation, left): (Option<i16>, Option<i16>) = (before.get("activation_strategy"), before.get("seeding"));
-    let marked = client
-        .query_one(PUBLISH_MARK, &[&tenant, &version_id, &activation, &left])
+    client
+        .execute(PUBLISH_MARK, &[&tenant, &version_id, &activation, &left])
         .await?;
-    let unseeded = marked.get::<_, i16>("seeding") == Seeding::Seed.number();
     client.execute(TRIGGER_CLEAR, &[&tenant, &id]).await?;
     if !triggers.is_empty() {
         let activities: Vec<&str> = triggers.iter().map(|trigger| trigger.activity_id.as_str()).collect();
@@ -417,12 +416,9 @@ async fn mark_published(
         client
             .execute(TRIGGER_WRITE, &[&tenant, &id, &activities, &hashes, &names, &payloads])
             .await?;
-        // Not before the running instances are counted.
-        if !unseeded {
-            let refused: i64 = client.query_one(TRIGGER_MATCH, &[&tenant, &id]).await?.get("refused");
-            activation::log_refused(id, refused);
-        }
     }
+    let hashes: Vec<StimulusHash> = triggers.iter().map(|trigger| trigger.hash).collect();
+    inbox_match::begin(client, tenant, id, &hashes).await?;
     failpoint::hit("publish.written").await?;
     Ok(())
 }

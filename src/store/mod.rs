@@ -5,6 +5,7 @@
 //! - `start`, `work`, `event`: accept starts, resumes, cancels and events. `request`: their idempotency keys.
 //! - `claim`: polls for work, claims, loads and releases it. `commit`: writes what a burst did; the contract is there.
 //!   `record`: the journal entries and activity executions of a burst, as one row.
+//! - `inbox_match`: the starts for what the inbox keeps when a trigger is published.
 //! - `schedule`: what starts when it is time. `activation`: the steps after a publish changed an activation strategy.
 //! - `definition`, `instance`: what the API reads, saves and deletes. `dead_letter`: rows that are not tried again.
 //! - `node`: registration, check-in and removal. `lock`: the locks of the server. `activity_type`: what a node cannot run.
@@ -25,6 +26,7 @@ pub(crate) mod commit;
 pub(crate) mod dead_letter;
 pub(crate) mod definition;
 pub(crate) mod event;
+pub(crate) mod inbox_match;
 pub(crate) mod instance;
 pub(crate) mod lock;
 pub(crate) mod maintenance;

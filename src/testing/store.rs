@@ -23,7 +23,7 @@ use crate::store::event::NewEvent;
 use crate::store::node::removal::{self, RemovalCause};
 use crate::store::record::{Entry, ExecutionRef, Record};
 use crate::store::request::IdempotencyKey;
-use crate::store::{check, maintenance, node};
+use crate::store::{check, inbox_match, maintenance, node};
 use crate::testing::{Proxy, TestDatabase};
 
 pub(crate) struct Fixture {
@@ -226,6 +226,15 @@ impl Fixture {
         let waiting = "SELECT (count(*) > 0)::int::bigint FROM pg_stat_activity
                        WHERE datname = current_database() AND wait_event_type = 'Lock'";
         self.until(1, waiting).await;
+    }
+
+    /// Starts what the inbox keeps for published triggers, as a node does after a publish; the number of pages.
+    pub(crate) async fn match_inbox(&self, pool: &Pool) -> usize {
+        let mut pages = 0;
+        while inbox_match::page(pool).await.unwrap().is_some() {
+            pages += 1;
+        }
+        pages
     }
 
     /// Every test ends with this.

@@ -110,7 +110,16 @@ FROM (
     FROM trigger t
     WHERE EXISTS (SELECT 1 FROM inbox x
                   WHERE x.tenant_id = t.tenant_id AND x.hash = t.hash AND x.expires_at > now()
-                    AND x.instance_id IS NULL AND x.activity_execution_id IS NULL)
+                    AND x.instance_id IS NULL AND x.activity_execution_id IS NULL
+                    -- One that a page is to take is not missed.
+                    AND NOT EXISTS (SELECT 1 FROM inbox_match m
+                                    WHERE m.tenant_id = x.tenant_id AND m.hash = x.hash
+                                      AND x.id > m.cursor AND x.id <= m.cut))
+    UNION ALL
+    SELECT 'inbox-match-without-trigger', count(*), min(m.definition_id)
+    FROM inbox_match m
+    WHERE NOT EXISTS (SELECT 1 FROM trigger t
+                      WHERE t.tenant_id = m.tenant_id AND t.definition_id = m.definition_id AND t.hash = m.hash)
     UNION ALL
     SELECT 'continued-twice', count(*), min(g.instance_id)
     FROM (SELECT w.tenant_id, w.instance_id FROM work w WHERE w.kind = 4 /* continue */ GROUP BY 1, 2 HAVING count(*) > 1) g

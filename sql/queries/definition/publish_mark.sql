@@ -14,4 +14,3 @@ SET is_published = true, was_published = true, activation_strategy = n.activatio
 FROM (SELECT activation_strategy_of(o.body) AS activation_strategy FROM definition o WHERE o.tenant_id = $1
     AND o.version_id = $2) n
 WHERE d.tenant_id = $1 AND d.version_id = $2
-RETURNING d.seeding

@@ -24,6 +24,7 @@ SELECT EXISTS (SELECT 1 FROM checked_in)
        ARRAY(SELECT n.incarnation FROM node n ORDER BY n.incarnation) AS members,
        EXISTS (SELECT 1 FROM cluster_job j
                WHERE j.next_run_at <= clock_timestamp() OR j.next_run_at > clock_timestamp() + 2 * j.period) AS jobs_due,
+       EXISTS (SELECT 1 FROM inbox_match) AS has_inbox_matches,
        EXISTS (SELECT 1 FROM others o WHERE 'api' = ANY (o.roles)) AS has_api_peers,
        (SELECT (extract(epoch FROM s.next_fire - clock_timestamp()) * 1000000)::bigint
         FROM schedule s

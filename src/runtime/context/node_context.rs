@@ -6,6 +6,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use tokio::sync::Notify;
+
 use super::claim_state::ClaimState;
 use super::definition_cache::DefinitionCache;
 use super::lifecycle::Lifecycle;
@@ -37,6 +39,8 @@ pub(crate) struct NodeContext {
     pub(crate) notifications: Notifications,
     pub(crate) schedules: ScheduleState,
     pub(crate) lifecycle: Lifecycle,
+    /// Notified when this node has published triggers: the inbox may keep events for them.
+    pub(crate) inbox_matches: Notify,
     /// How long the inbox keeps a stimulus, in microseconds.
     pub(crate) inbox_lifetime: i64,
 }

@@ -68,7 +68,7 @@ impl Engine {
         if !saved.is_unchanged {
             announce_change(&node, &new.tenant, &new.definition_id);
             // Its triggers may match events in the inbox.
-            node.work_accepted(None, None, 1);
+            node.inbox_matches.notify_one();
         }
         Ok(Published {
             definition: shown(saved.row).await?,
@@ -106,7 +106,7 @@ impl Engine {
             if outcome == PublishOutcome::Published {
                 announce_change(&node, &self.inner.tenant, id);
                 // Its triggers may match events in the inbox.
-                node.work_accepted(None, None, 1);
+                node.inbox_matches.notify_one();
                 let row = DefinitionRow {
                     is_published: true,
                     ..row

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -176,6 +177,7 @@ async fn open(membership: &Membership, shared: &Shared) -> Result<(Arc<NodeConte
         },
         schedules: ScheduleState::new(election),
         lifecycle: Lifecycle::new(reports, taken_over, settings.check_in, draining),
+        inbox_matches: Notify::new(),
         inbox_lifetime: i64::try_from(settings.inbox_lifetime.as_micros()).unwrap_or(i64::MAX),
     });
     let tasks = ConnectionTasks {

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::inbox_match;
 use super::release::release_claims;
 use crate::Result;
 use crate::runtime::context::node_context::NodeContext;
@@ -26,9 +27,9 @@ const VACUUM_PAUSE: Duration = Duration::from_secs(2);
 
 type ClaimKey = (InstanceKey, Claim);
 
-/// Reconciles claims and vacuums, until the incarnation stops.
+/// Reconciles claims, vacuums, and starts what the inbox keeps for published triggers, until the incarnation stops.
 pub(crate) async fn run(node: Arc<NodeContext>) {
-    tokio::join!(reconcile(&node), vacuum(&node));
+    tokio::join!(reconcile(&node), vacuum(&node), inbox_match::run(&node));
 }
 
 async fn vacuum(node: &NodeContext) {

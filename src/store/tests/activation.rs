@@ -343,6 +343,7 @@ async fn events_start_as_the_strategy_allows_and_refused_ones_are_not_kept() {
         ..trigger.clone()
     };
     publish(&env.fixture, &env.writer, "Singleton", &[trigger, another]).await;
+    assert_eq!(env.fixture.match_inbox(&pool).await, 1);
     let count = async |table: &str| env.fixture.count(&format!("SELECT count(*) FROM {table}")).await;
     assert_eq!((count("work").await, count("inbox").await), (1, 0));
     let fanout = event::publish(&pool, class, &event("now")).await.unwrap();

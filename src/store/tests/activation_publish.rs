@@ -227,12 +227,17 @@ async fn while_what_counts_is_unknown_starts_and_events_are_busy_and_write_nothi
     // An event that was kept since a time before the trigger is matched once the seeding is done.
     client
         .batch_execute(
-            "INSERT INTO inbox (tenant_id, hash, name, payload, expires_at)
-             VALUES ('', decode(repeat('09', 32), 'hex'), 'Elsa.Event', 'null', now() + interval '1 minute')",
+            "WITH kept AS (
+                 INSERT INTO inbox (tenant_id, hash, name, payload, expires_at)
+                 VALUES ('', decode(repeat('09', 32), 'hex'), 'Elsa.Event', 'null', now() + interval '1 minute')
+                 RETURNING *)
+             INSERT INTO inbox_match (tenant_id, definition_id, hash, cut) SELECT tenant_id, 'd', hash, id FROM kept",
         )
         .await
         .unwrap();
+    assert_eq!(env.fixture.match_inbox(&pool).await, 0);
     activation::finish_all_publishes(&pool, class).await.unwrap();
+    assert_eq!(env.fixture.match_inbox(&pool).await, 1);
     assert_eq!(env.fixture.count("SELECT count(*) FROM work").await, 1);
     refused(env.start("late", None).await);
     env.fixture.is_sound().await;

@@ -34,7 +34,7 @@ pub(super) fn start(instance: &str, key: Option<&str>) -> NewStart {
     }
 }
 
-fn trigger(hash: u8) -> TriggerRow {
+pub(super) fn trigger(hash: u8) -> TriggerRow {
     TriggerRow {
         activity_id: "a".to_owned(),
         hash: StimulusHash([hash; 32]),
@@ -218,12 +218,14 @@ async fn an_event_published_beside_its_trigger_finds_it_or_is_found() {
         ),
     )
     .await;
-    let publishes = tokio::spawn(async move {
-        definition::save(&pool, class, &definition("n"), Some(StartSources::by(&[trigger(8)]))).await
+    let publishes = tokio::spawn({
+        let pool = pool.clone();
+        async move { definition::save(&pool, class, &definition("n"), Some(StartSources::by(&[trigger(8)]))).await }
     });
     fixture.a_session_waits().await;
     publisher.client.batch_execute("COMMIT").await.unwrap();
     publishes.await.unwrap().unwrap();
+    fixture.match_inbox(&pool).await;
     assert_eq!(fixture.count("SELECT count(*) FROM inbox").await, 0);
     assert_eq!(fixture.count("SELECT count(*) FROM work WHERE kind = 0").await, 2);
     fixture.is_sound().await;

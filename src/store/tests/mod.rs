@@ -8,6 +8,7 @@ mod crash_counts;
 mod definitions;
 mod delete;
 mod doubt;
+mod inbox_match;
 mod jobs;
 mod keys;
 mod partitions;

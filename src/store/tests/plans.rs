@@ -99,7 +99,7 @@ macro_rules! hot {
     };
 }
 
-const HOT: [Hot; 28] = [
+const HOT: [Hot; 30] = [
     hot!(
         "work/poll",
         "64, array['','']::text[], array['i1','i2']::text[], true, now() - interval '1 day', 5000000, 4, 1",
@@ -135,6 +135,12 @@ const HOT: [Hot; 28] = [
         false
     ),
     hot!("node/check_in", "4711", false),
+    hot!("inbox_match/begin", "'', 'd7', array[sha256('7')]", true),
+    hot!(
+        "inbox_match/page",
+        "'', 'd7', sha256('7'), 0, 20000, 500, 4194304",
+        true
+    ),
     hot!("node/remove_release", "4711", false),
     hot!("node/remove_remaining", "4711", false),
     hot!(

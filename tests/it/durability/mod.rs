@@ -5,6 +5,7 @@ mod database_errors;
 mod database_restart;
 mod dead_letters;
 mod inbox;
+mod inbox_match;
 mod interrupted;
 mod kill;
 mod lost_answers;

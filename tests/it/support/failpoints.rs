@@ -25,6 +25,9 @@ pub(crate) const POLL: [&str; 1] = ["claim.poll"];
 /// A publish.
 pub(crate) const PUBLISH: [&str; 2] = ["publish.written", "publish.committed"];
 
+/// A page of starts for what the inbox keeps.
+pub(crate) const INBOX_MATCH: [&str; 2] = ["inbox_match.written", "inbox_match.committed"];
+
 /// A registration.
 pub(crate) const REGISTRATION: [&str; 1] = ["node.register"];
 
@@ -71,6 +74,7 @@ pub(crate) fn all() -> Vec<&'static str> {
         &CALL[..],
         &POLL,
         &PUBLISH,
+        &INBOX_MATCH,
         &REGISTRATION,
         &REMOVAL,
         &DELETE,
