@@ -179,7 +179,7 @@ pub fn router(engine: Engine, options: ApiOptions) -> Router {
         .route(path::READY, get(health::ready))
         .with_state(api)
         .layer(leaving);
-    protect(routes.fallback(admission::no_such_route), options)
+    protect(routes, options)
 }
 
 /// The health endpoints at the address of the API, for a node without the role `api`; any other request gets `no-api-here`.
@@ -190,7 +190,7 @@ pub fn health_router(engine: Engine, options: ApiOptions) -> Router {
         .route(path::LIVE, get(health::live))
         .route(path::READY, get(health::ready))
         .with_state(api);
-    protect(routes.fallback(admission::no_api_here), options)
+    admit(routes.fallback(admission::no_api_here), options)
 }
 
 /// The routes for operators.
@@ -222,8 +222,12 @@ fn operator_routes() -> Router<Api> {
         .route("/bookmark-queue/dead-letters/{id}/replay", post(dead_letters::replay))
 }
 
-/// Puts admission in front of the routes, and adds the fallback for unknown methods.
+/// Puts admission in front of the routes, and adds the fallbacks for unknown paths and methods.
 fn protect(routes: Router, options: ApiOptions) -> Router {
+    admit(routes.fallback(admission::no_such_route), options)
+}
+
+fn admit(routes: Router, options: ApiOptions) -> Router {
     routes
         .method_not_allowed_fallback(admission::wrong_method)
         .layer(from_fn_with_state(
