@@ -187,6 +187,11 @@ impl Error {
         matches!(self.0.kind, Kind::Unavailable)
     }
 
+    /// A statement took longer than it may, or got no answer in time.
+    pub(crate) fn has_timed_out(&self) -> bool {
+        matches!(self.0.code, "database-timeout" | "database-busy")
+    }
+
     /// The database refuses for a reason of its own: a revoked right, a full disk, a missing partition.
     pub(crate) fn is_database_fault(&self) -> bool {
         self.0.code == "database-fault"

@@ -483,6 +483,9 @@ CREATE TABLE work (
     PRIMARY KEY (id) INCLUDE (tenant_id)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
         autovacuum_vacuum_cost_delay = 0);
+-- Uncompressed, so that a claim knows the size of a body (pg_column_size) without reading it. A replay copies the body of a
+-- dead letter as it is stored. Rows below 2 kB are stored as ever.
+ALTER TABLE work ALTER COLUMN body SET STORAGE EXTERNAL;
 CREATE INDEX work_ready ON work (available_at, id) WHERE claimed_by IS NULL;
 CREATE INDEX work_claimed ON work (claimed_by) WHERE claimed_by IS NOT NULL;
 -- The order in which the rows of an instance are claimed; `+ 0` keeps lookups by id from this index.

@@ -114,6 +114,7 @@ fn builder(url: &str, common: &Common, settings: &Serve) -> EngineBuilder {
         .roles(settings.roles.iter().copied().map(Role::from))
         .single_scheduler(settings.single_scheduler)
         .cache_bytes(settings.limits.cache_bytes())
+        .claimed_bytes(settings.limits.claimed_bytes())
         .interpreter(settings.limits.interpreter());
     let builder = match settings.token_secret.as_ref().map(Secret::reveal) {
         Some(secret) => builder.token_secret(secret),

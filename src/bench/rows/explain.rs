@@ -7,12 +7,15 @@ use tokio_postgres::types::ToSql;
 
 use super::{execute, failed};
 use crate::harness::failure::Failure;
+use crate::store::claim::TOGETHER;
 
 pub(super) const POLL: &str = include_str!("../../../sql/queries/work/poll.sql");
-pub(super) const CLAIM: &str = include_str!("../../../sql/queries/work/claim.sql");
 
 /// The number of instances that a poll returns and that a claim takes.
 pub(super) const BATCH: i64 = 64;
+
+/// The bytes that a claim may take.
+pub(super) const ROOM: i64 = 16 << 20;
 
 /// The limit of rows of one instance in a claim.
 pub(super) const ROWS_PER_INSTANCE: i64 = 100;
@@ -51,8 +54,8 @@ pub(super) async fn claim(database: &Database, instances: &[String]) -> Result<C
     execute(database, "BEGIN").await?;
     let cost = explain(
         database,
-        CLAIM,
-        &[&1i64, &tenants, &instances, &ROWS_PER_INSTANCE, &false],
+        &TOGETHER,
+        &[&1i64, &tenants, &instances, &ROWS_PER_INSTANCE, &false, &ROOM],
     )
     .await;
     execute(database, "ROLLBACK").await?;

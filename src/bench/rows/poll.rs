@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio_postgres::types::ToSql;
 
-use super::explain::{self, BATCH, CLAIM, Cost, POLL, ROWS_PER_INSTANCE};
+use super::explain::{self, BATCH, Cost, POLL, ROOM, ROWS_PER_INSTANCE};
 use super::{execute, failed, insert_timers, millis, open, with_schema};
 use crate::bench::report::nearest_rank;
 use crate::bench::settings::{BenchDeadRows, BenchPoll};
@@ -16,6 +16,7 @@ use crate::harness::failure::Failure;
 use crate::harness::print_line;
 use crate::harness::scratch::ScratchDatabase;
 use crate::harness::settings::Target;
+use crate::store::claim::TOGETHER;
 
 /// The number of timers of the comparison.
 const FEW: i64 = 10_000;
@@ -103,7 +104,7 @@ async fn consume(scratch: &ScratchDatabase, settings: &BenchDeadRows) -> Result<
     let session = open(scratch).await?;
     let client = &session.client;
     let prepare = async |statement: &str| client.prepare(statement).await.map_err(failed);
-    let (poll, claim, delete) = (prepare(POLL).await?, prepare(CLAIM).await?, prepare(DELETE).await?);
+    let (poll, claim, delete) = (prepare(POLL).await?, prepare(&TOGETHER).await?, prepare(DELETE).await?);
     let none: [&str; 0] = [];
     let phase = Arc::new(AtomicUsize::new(0));
     let mut holder = None;
@@ -150,7 +151,7 @@ async fn consume(scratch: &ScratchDatabase, settings: &BenchDeadRows) -> Result<
             execute(client, "COMMIT").await?;
             break;
         }
-        let parameters: [&(dyn ToSql + Sync); 5] = [&1i64, &tenants, &instances, &ROWS_PER_INSTANCE, &false];
+        let parameters: [&(dyn ToSql + Sync); 6] = [&1i64, &tenants, &instances, &ROWS_PER_INSTANCE, &false, &ROOM];
         client.query(&claim, &parameters).await.map_err(failed)?;
         samples.push(Sample {
             phase: phase.load(Relaxed),

@@ -165,11 +165,18 @@ pub(crate) struct Limits {
     /// The size of the cache of definitions, most of them compiled, in MiB
     #[arg(long, value_name = "MIB", default_value = "256", value_parser = count)]
     cache_mib: usize,
+    /// The claimed work and loaded states of all running bursts, in MiB; larger instances wait for room
+    #[arg(long, value_name = "MIB", default_value = "24", value_parser = count)]
+    claim_mib: usize,
 }
 
 impl Limits {
     pub(crate) fn cache_bytes(&self) -> usize {
         self.cache_mib.saturating_mul(1 << 20)
+    }
+
+    pub(crate) fn claimed_bytes(&self) -> usize {
+        self.claim_mib.saturating_mul(1 << 20)
     }
 
     pub(crate) fn interpreter(&self) -> InterpreterOptions {

@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, Semaphore};
 
+use super::byte_budget::ByteBudget;
 use super::in_flight::InFlight;
 use super::unsupported::UnsupportedVersions;
 use super::wake_timer::WakeTimer;
 use crate::activity::Catalogue;
+use crate::id::InstanceId;
 use crate::store::claim::InstanceKey;
 
 /// How long an instance is deferred whose lock is held elsewhere; jittered. The holder polls after the release, so this
@@ -23,6 +25,7 @@ const VACUUM_BURSTS: usize = 50_000;
 /// The claims of a node and what bounds them.
 pub(crate) struct ClaimState {
     pub(crate) in_flight: Arc<InFlight>,
+    pub(crate) bytes: Arc<ByteBudget>,
     pub(crate) workers: Workers,
     pub(crate) wake_timer: WakeTimer,
     pub(crate) unsupported: UnsupportedVersions,
@@ -30,14 +33,28 @@ pub(crate) struct ClaimState {
 }
 
 impl ClaimState {
-    pub(crate) fn new(workers: usize, catalogue: &Catalogue) -> Self {
+    pub(crate) fn new(workers: usize, bytes: usize, catalogue: &Catalogue) -> Self {
         Self {
             in_flight: Arc::default(),
+            bytes: Arc::new(ByteBudget::new(bytes, workers)),
             workers: Workers::new(workers),
             wake_timer: WakeTimer::default(),
             unsupported: UnsupportedVersions::new(catalogue),
             vacuum: VacuumTrigger::default(),
         }
+    }
+
+    /// The instances that a poll leaves out.
+    pub(crate) fn excluded(&self) -> Vec<InstanceKey> {
+        let mut excluded = self.in_flight.excluded();
+        excluded.extend(self.bytes.waiting());
+        excluded
+    }
+
+    /// An instance was cancelled or deleted: a running burst of it on this node stops, and one that waits for room is polled.
+    pub(crate) fn cancel(&self, instance: &InstanceId) {
+        self.in_flight.cancel(instance);
+        self.bytes.show(instance);
     }
 
     /// Polls for these instances again in a moment, not at once: another session holds their locks, or a row of them.

@@ -195,6 +195,15 @@ impl BurstClaims {
         }
     }
 
+    /// More work waits for the instance: the end of the burst polls.
+    pub(crate) fn note_more(&self) {
+        let mut state = self.in_flight.state();
+        let bursts = state.bursts.get_mut(&self.key);
+        if let Some(burst) = bursts.and_then(|bursts| bursts.get_mut(&self.number)) {
+            burst.has_more = true;
+        }
+    }
+
     /// Ends when the burst can no longer commit, as far as this node was notified.
     pub(crate) fn cancelled(&self) -> WaitForCancellationFuture<'_> {
         self.cancelled.cancelled()

@@ -5,11 +5,13 @@
 //! - `node_context`: the state of one incarnation: its connections, its caches, and the structs of the files below.
 //! - `settings`, `request`: what a program sets, asks and gets; `services`: what carries locks and notifications.
 //! - `locks`, `lifecycle`: the locks of instances, begin and end of an incarnation.
-//! - `claim_state`: claims, with `in_flight` for bursts that run and `unsupported` for versions left to other nodes.
+//! - `claim_state`: claims, with `in_flight` for bursts that run, `byte_budget` for the memory of their rows and states, and
+//!   `unsupported` for versions left to other nodes.
 //! - `wake_timer`: when to poll next for work and for schedules.
 //! - `replies`, `wake_sender`: notifications for callers on this node, and for other nodes.
 //! - `program_cache`, `definition_cache`: caches of definitions, both on `byte_cache`.
 
+pub(crate) mod byte_budget;
 pub(crate) mod byte_cache;
 pub(crate) mod claim_state;
 pub(crate) mod definition_cache;

@@ -136,7 +136,7 @@ impl NodeContext {
 
     /// An instance was cancelled or deleted: a running burst of it stops, on this node and on others.
     pub(crate) fn cancel_bursts(&self, instance: &InstanceId) {
-        self.claims.in_flight.cancel(instance);
+        self.claims.cancel(instance);
         let cancelled = WakeNotification::InstanceCancelled(instance.clone());
         self.notifications.wake.notify([cancelled]);
     }

@@ -46,6 +46,7 @@ pub(crate) struct Settings {
     pub(crate) roles: Vec<Role>,
     pub(crate) single_scheduler: bool,
     pub(crate) cache_bytes: usize,
+    pub(crate) claimed_bytes: usize,
     pub(crate) services: Services,
     pub(crate) token_secret: Option<TokenSecret>,
 }

@@ -47,6 +47,7 @@ impl EngineBuilder {
                 roles: vec![Role::Api, Role::Worker, Role::Scheduler],
                 single_scheduler: false,
                 cache_bytes: 256 << 20,
+                claimed_bytes: 24 << 20,
                 services: Services::default(),
                 token_secret: None,
             },
@@ -170,6 +171,14 @@ impl EngineBuilder {
     /// definitions as the API shows them. What does not fit is read and compiled at its next use. Default: 256 MiB.
     pub fn cache_bytes(mut self, bytes: usize) -> Self {
         self.settings.cache_bytes = bytes;
+        self
+    }
+
+    /// How many bytes of claimed work and loaded states this node has in flight. Half of it is divided among the workers, so
+    /// that small work never waits for large work; a larger instance waits for room in the other half. One that exceeds it
+    /// runs alone. Parsed, copied and written, they take up to fifteen times as much memory. Default: 24 MiB.
+    pub fn claimed_bytes(mut self, bytes: usize) -> Self {
+        self.settings.claimed_bytes = bytes;
         self
     }
 

@@ -22,6 +22,9 @@ const DEFAULT_BATCH: i64 = 100;
 const LARGEST_BATCH: i64 = 1000;
 const AT_ONCE: usize = 256;
 
+/// The bytes of the bodies of one bulk replay, at most.
+const BYTES_AT_ONCE: i64 = 16 << 20;
+
 /// Why work became a dead letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -245,9 +248,11 @@ impl Engine {
             0 => DEFAULT_BATCH,
             limit => i64::from(limit).min(LARGEST_BATCH),
         };
-        let picked = dead_letter::select(&node.database.pool, tenant, filter.which(&numbers), behind, limit).await?;
+        let which = filter.which(&numbers);
+        let (picked, is_cut) =
+            dead_letter::select(&node.database.pool, tenant, which, behind, limit, BYTES_AT_ONCE).await?;
         let mut done = DeadLettersReplayed::default();
-        if i64::try_from(picked.len()).unwrap_or(i64::MAX) == limit {
+        if is_cut || i64::try_from(picked.len()).unwrap_or(i64::MAX) == limit {
             done.next = picked.last().map(|last| last.id.to_string());
         }
         let (together, alone): (Vec<SelectedLetter>, Vec<SelectedLetter>) =

@@ -167,7 +167,7 @@ async fn open(membership: &Membership, shared: &Shared) -> Result<(Arc<NodeConte
             programs: Arc::clone(&shared.programs),
             definitions: DefinitionCache::new(settings.cache_bytes / 4),
         },
-        claims: ClaimState::new(settings.workers, shared.interpreter.catalogue()),
+        claims: ClaimState::new(settings.workers, settings.claimed_bytes, shared.interpreter.catalogue()),
         interpreter: shared.interpreter.clone(),
         notifications: Notifications {
             wake: WakeSender::new(services.wake),

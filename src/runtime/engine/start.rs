@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::Engine;
 use crate::id::{ClaimNo, InstanceId};
+use crate::runtime::context::byte_budget::Charge;
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::replies::PendingReply;
 use crate::runtime::context::request::{Executed, Idempotency, StartRequest, is_plain, plain_correlation_id};
@@ -21,7 +22,7 @@ use crate::store::code::WorkKind;
 use crate::store::commit::Claim;
 use crate::store::request::IdempotencyKey;
 use crate::store::start::{AcceptedStart, Acceptor, NewStart};
-use crate::{Error, Result};
+use crate::{Error, Result, weight};
 
 /// The length of Elsa's column for an instance id. The column here has no bound, but a request needs one.
 const LONGEST_ID: usize = 255;
@@ -78,7 +79,8 @@ impl Engine {
         let ours =
             ours && node.commits.are_accepted() && node.caches.programs.can_run(&start.tenant, &start.definition_id);
         let permit = if ours { free_worker(&node).await } else { None };
-        let Some(permit) = permit else {
+        let charge = node.claims.bytes.try_charge(weight::json(&start.body));
+        let Some((permit, charge)) = permit.zip(charge) else {
             return Ok(accept(&node, &node.commits.queued_starts, start, deadline).await?.0);
         };
         let (sender, accepted) = oneshot::channel();
@@ -86,7 +88,7 @@ impl Engine {
         let owned = Arc::clone(&node);
         node.lifecycle.tasks.spawn(async move {
             let acceptor = &owned.commits.queued_starts;
-            accept_and_spawn(&owned, acceptor, start, permit, deadline, sender).await;
+            accept_and_spawn(&owned, acceptor, start, (permit, charge), deadline, sender).await;
         });
         let (instance, _) = accepted
             .await
@@ -221,7 +223,17 @@ async fn start_direct(node: &Arc<NodeContext>, start: NewStart, deadline: Instan
         }
     };
     match permit {
-        Ok(Ok(permit)) => accept_and_spawn(node, &node.commits.direct_starts, start, permit, deadline, sender).await,
+        Ok(Ok(permit)) => match node.claims.bytes.try_charge(weight::json(&start.body)) {
+            Some(charge) => {
+                let acceptor = &node.commits.direct_starts;
+                accept_and_spawn(node, acceptor, start, (permit, charge), deadline, sender).await;
+            }
+            // The poll claims it when there is room.
+            None => {
+                drop(permit);
+                let _ = sender.send(accept(node, &node.commits.queued_starts, start, deadline).await);
+            }
+        },
         _ => {
             let busy = Error::unavailable("busy", "all workers of this node are busy; try again");
             let _ = sender.send(Err(busy));
@@ -235,7 +247,7 @@ async fn accept_and_spawn(
     node: &Arc<NodeContext>,
     acceptor: &Acceptor,
     start: NewStart,
-    permit: OwnedSemaphorePermit,
+    (permit, charge): (OwnedSemaphorePermit, Charge),
     deadline: Instant,
     sender: AcceptedSender,
 ) {
@@ -280,7 +292,7 @@ async fn accept_and_spawn(
         crashes: 0,
         clock,
     };
-    execute::spawn(node, Loaded::direct_start(node, key, row), permit);
+    execute::spawn(node, Loaded::direct_start(node, key, row, charge), permit);
     answer(Ok((instance, Some(reply))));
 }
 

@@ -6,10 +6,12 @@ use super::release::{LONGEST_BACKOFF, release_claims};
 use crate::Result;
 use crate::db::is_in_doubt;
 use crate::lock::LockHandle;
+use crate::runtime::context::byte_budget::Charge;
 use crate::runtime::context::in_flight::BurstClaims;
 use crate::runtime::context::locks::InstanceLock;
 use crate::runtime::context::node_context::NodeContext;
-use crate::store::claim::{self, ClaimedRow, InstanceKey, LoadedRow, Release, ReleaseCause};
+use crate::store::claim::{self, ClaimBounds, ClaimedRow, InstanceKey, LoadedRow, Release, ReleaseCause};
+use crate::store::commit::Claim;
 
 /// An instance whose lock this node holds.
 pub(crate) struct Locked {
@@ -24,6 +26,8 @@ pub(crate) struct Loaded {
     /// The committed state; none for an instance that its start creates.
     pub(super) state: Option<LoadedRow>,
     pub(super) claims: BurstClaims,
+    /// The bytes of its rows and state.
+    pub(super) charge: Charge,
     /// The permit to run an isolated row, which two processes crashed with.
     pub(super) isolation: Option<OwnedSemaphorePermit>,
 }
@@ -37,7 +41,7 @@ impl Locked {
 
 impl Loaded {
     /// A start that was accepted as claimed by this node: there is no state to load, and no lock to take.
-    pub(crate) fn direct_start(node: &NodeContext, key: InstanceKey, start: ClaimedRow) -> Self {
+    pub(crate) fn direct_start(node: &NodeContext, key: InstanceKey, start: ClaimedRow, charge: Charge) -> Self {
         let claims = node.claims.in_flight.add(&key, [start.claim.clone()]);
         let lock = InstanceLock::not_needed(&key.1);
         Self {
@@ -45,6 +49,7 @@ impl Loaded {
             rows: vec![start],
             state: None,
             claims,
+            charge,
             isolation: None,
         }
     }
@@ -52,18 +57,21 @@ impl Loaded {
 
 /// Claims the work of these instances and loads them. Instances without work are dropped, which releases their locks. With
 /// `isolation`, the permit to run a row that two processes crashed with, one such row is claimed as well, if there is any,
-/// and keeps the permit.
+/// and keeps the permit. Also returns the instances that have work for which there is no room; the locks of those are
+/// released, too.
 pub(super) async fn load(
     node: &NodeContext,
     locked: Vec<Locked>,
     mut isolation: Option<OwnedSemaphorePermit>,
-) -> Result<Vec<Loaded>> {
+    bounds: ClaimBounds,
+) -> Result<(Vec<Loaded>, Vec<InstanceKey>)> {
     let keys: Vec<InstanceKey> = locked.iter().map(|locked| locked.key.clone()).collect();
     let claimed = claim::claim(
         &node.database.pool,
         node.database.incarnation,
         &keys,
         isolation.is_some(),
+        bounds,
     )
     .await;
     let mut found = match claimed {
@@ -75,7 +83,7 @@ pub(super) async fn load(
             return Err(error);
         }
     };
-    let (mut all, mut elsewhere) = (Vec::with_capacity(found.len()), Vec::new());
+    let (mut all, mut elsewhere, mut left_out) = (Vec::with_capacity(found.len()), Vec::new(), Vec::new());
     for locked in locked {
         let Some(claimed) = found.remove(&locked.key) else {
             // The poll has shown work: another session holds its row for now.
@@ -89,9 +97,20 @@ pub(super) async fn load(
             };
             release_claims(node, &locked.key, &claimed.unreadable, how).await;
         }
-        if !claimed.rows.is_empty() {
+        if claimed.is_unloaded {
+            let claims: Vec<Claim> = claimed.rows.iter().map(|row| row.claim.clone()).collect();
+            release_claims(node, &locked.key, &claims, Release::IMMEDIATE).await;
+        }
+        if claimed.is_unloaded || claimed.rows.is_empty() {
+            if claimed.is_left_out {
+                left_out.push(locked.key);
+            }
+        } else {
             let claims = claimed.rows.iter().map(|row| row.claim.clone());
             let claims = node.claims.in_flight.add(&locked.key, claims);
+            if claimed.is_left_out {
+                claims.note_more();
+            }
             let is_isolated = claimed.rows.iter().any(ClaimedRow::is_isolated);
             all.push(Loaded {
                 isolation: if is_isolated { isolation.take() } else { None },
@@ -99,9 +118,10 @@ pub(super) async fn load(
                 rows: claimed.rows,
                 state: claimed.loaded,
                 claims,
+                charge: node.claims.bytes.charge(claimed.bytes),
             });
         }
     }
     node.claims.defer(elsewhere);
-    Ok(all)
+    Ok((all, left_out))
 }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use crate::Result;
 use crate::execution::{Bookmark, BurstResult, Status, SubStatus};
 use crate::id::ActivityExecutionId;
 use crate::store::code::{StatusCode, SubStatusCode};
 use crate::store::commit::{BookmarkRow, DueRow, Effects, StimulusRow, WaitingBookmark};
 use crate::store::record::{Entry, Execution, ExecutionRef, Record, RecordRow};
+use crate::{Result, weight};
 
 /// The number of a status in the database.
 pub(crate) fn status_number(status: Status) -> i16 {
@@ -59,6 +59,12 @@ fn micros(duration: Duration) -> i64 {
 
 /// Makes the rows that a commit writes. `stimuli` matched nothing and go into the inbox.
 pub(crate) fn of(result: &BurstResult, stimuli: Vec<StimulusRow>) -> Result<Effects> {
+    let made = result
+        .bookmarks_created
+        .iter()
+        .map(|bookmark| weight::json(&bookmark.payload));
+    let unmatched = stimuli.iter().filter_map(|stimulus| stimulus.payload.as_ref());
+    let payload_bytes = made.chain(unmatched.map(weight::json)).sum();
     Ok(Effects {
         status: status_number(result.status),
         sub_status: sub_status_number(result.sub_status),
@@ -69,6 +75,7 @@ pub(crate) fn of(result: &BurstResult, stimuli: Vec<StimulusRow>) -> Result<Effe
         elapsed: result.elapsed,
         bookmarks_made: result.bookmarks_created.iter().map(bookmark).collect(),
         bookmarks_burned: result.bookmarks_burned.clone(),
+        payload_bytes,
         rematched: Vec::new(),
         dues: result.bookmarks_created.iter().filter_map(due).collect(),
         stimuli,

@@ -45,7 +45,7 @@ struct WakeOnDrop {
 
 impl Drop for WakeOnDrop {
     fn drop(&mut self) {
-        if self.polls_again {
+        if self.polls_again || self.node.claims.bytes.has_turn() {
             self.node.claims.wake_timer.wake_again();
         }
         if self.node.lifecycle.is_draining() {
@@ -62,6 +62,7 @@ async fn execute(node: &NodeContext, loaded: Loaded) -> bool {
         rows,
         state,
         claims,
+        charge: _charge,
         isolation,
     } = loaded;
     let key = locked.key.clone();

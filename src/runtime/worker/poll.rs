@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Utc};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::claim::{self as worker_claim, Locked};
-use super::poll_state::PollState;
+use super::claim::{self as worker_claim, Loaded, Locked};
+use super::poll_state::{BATCH, PollState};
 use super::{execute, wake_notifications};
 use crate::Result;
 use crate::failpoint;
@@ -22,9 +22,6 @@ use crate::runtime::context::claim_state::Workers;
 use crate::runtime::context::node_context::NodeContext;
 use crate::store::claim::{self, InstanceKey, PolledWork, Shard, VersionFilter};
 use crate::store::commit::{Breaker, ClaimLimit, PROBE_INSTANCES};
-
-/// The most instances that one poll claims.
-const BATCH: usize = 256;
 
 /// How long a poll waits, while there is a backlog, for permits of bursts that end together: a poll for the first of them
 /// alone would cost as much as one for all. As long as the last poll took, within these bounds, and for no more than half
@@ -133,6 +130,7 @@ impl Poller<'_> {
                 Ok(true) => claims.wake_timer.wake_now(),
                 Ok(false) => {}
                 Err(error) => {
+                    claims.bytes.retry();
                     if error.is_database_fault() {
                         breaker.record_fault(&error);
                     } else {
@@ -175,7 +173,15 @@ impl Poller<'_> {
         let isolation = Arc::clone(&workers.isolation).try_acquire_owned().ok();
         let isolation = isolation.filter(|_| settled);
         claims.wake_timer.clear_due();
-        let found = self.read_queue(permits.len(), isolation.is_some()).await?;
+        // What waits for room has its turn first, and at most half of a claim.
+        let limit = permits.len().min(self.state.size.instances());
+        let mut waiting = claims.bytes.waiting_to_try();
+        waiting.truncate(limit.div_ceil(2));
+        let mut found = self
+            .read_queue((limit - waiting.len()).max(1), isolation.is_some())
+            .await?;
+        found.instances.truncate(limit - waiting.len());
+        found.instances.splice(0..0, waiting.iter().cloned());
         if let Some(due) = found.next_due {
             let delay = wake_notifications::due_delay(node);
             claims.wake_timer.row_due(Instant::now() + due + delay);
@@ -202,25 +208,69 @@ impl Poller<'_> {
         let locked = lock(node, found.instances).await?;
         tracing::trace!(shown, locked = locked.len(), full, "polled for work");
         if locked.is_empty() {
+            // Deferred, and polled again.
+            claims.bytes.tried(&waiting, Vec::new());
             return Ok(full);
         }
         failpoint::hit("claim.locked").await?;
-        let loaded = worker_claim::load(node, locked, isolation).await?;
+        let loaded = self.load(locked, isolation, &waiting).await?;
         self.state.took = began.elapsed();
         permits.truncate(loaded.len());
         drop(polling);
         for (loaded, permit) in loaded.into_iter().zip(permits) {
             execute::spawn(node, loaded, permit);
         }
-        // What could not be claimed is deferred for a moment, so this does not spin.
-        Ok(full)
+        // What could not be claimed is deferred for a moment or waits for room, so this does not spin.
+        Ok(full || claims.bytes.has_turn())
+    }
+
+    /// Claims and loads within the bytes that are free; what does not fit waits. `waiting`: what had its turn.
+    async fn load(
+        &mut self,
+        locked: Vec<Locked>,
+        isolation: Option<OwnedSemaphorePermit>,
+        waiting: &[InstanceKey],
+    ) -> Result<Vec<Loaded>> {
+        let (claims, size) = (&self.node.claims, &mut self.state.size);
+        let bounds = size.bound(claims.bytes.bounds(!waiting.is_empty()));
+        let tried = locked.len();
+        let (loaded, left_out) = match worker_claim::load(self.node, locked, isolation, bounds).await {
+            Ok(loaded) => loaded,
+            Err(error) => {
+                if error.has_timed_out() {
+                    size.timed_out(tried);
+                    tracing::info!(
+                        tried,
+                        next = size.instances(),
+                        "a claim timed out; the next ones are smaller"
+                    );
+                }
+                return Err(error);
+            }
+        };
+        size.passed();
+        if !waiting.is_empty() || !left_out.is_empty() {
+            if left_out.iter().any(|key| !waiting.contains(key)) {
+                tracing::debug!(
+                    left_out = left_out.len(),
+                    "there is no room for the work of some instances"
+                );
+                self.node.notifications.wake.no_capacity();
+            }
+            let (not_kept, again) = claims.bytes.tried(waiting, left_out);
+            claims.defer(not_kept);
+            if let Some(again) = again {
+                claims.wake_timer.wake_at(again);
+            }
+        }
+        Ok(loaded)
     }
 
     /// Reads which instances have work that is due, without those in flight here and without unsupported versions.
     async fn read_queue(&mut self, limit: usize, isolated: bool) -> Result<PolledWork> {
         let (node, state) = (self.node, &mut self.state);
         let (pool, claims) = (&node.database.pool, &node.claims);
-        let excluded = claims.in_flight.excluded();
+        let excluded = claims.excluded();
         let unsupported = claims.unsupported.versions();
         if unsupported.is_empty() {
             let (head, shard, is_alone) = {
@@ -342,7 +392,7 @@ async fn poll_backlog_periodically(node: &NodeContext, horizon: &Horizon) {
 
 async fn poll_whole_backlog(node: &NodeContext, horizon: &Horizon) -> Result<()> {
     let unsupported = node.claims.unsupported.versions();
-    let excluded = node.claims.in_flight.excluded();
+    let excluded = node.claims.excluded();
     let filter = VersionFilter {
         unsupported: &unsupported,
         since: None,

@@ -5,7 +5,10 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 
-use crate::store::claim::{InstanceKey, PolledWork, Shard};
+use crate::store::claim::{ClaimBounds, InstanceKey, PolledWork, Shard};
+
+/// The most instances that one poll claims.
+pub(super) const BATCH: usize = 256;
 
 /// Each node polls its shard of a backlog, and goes on where its last poll ended. After so many polls it polls the whole
 /// backlog from the beginning: the node of another shard may have no room, and locked instances may be free now.
@@ -42,6 +45,39 @@ pub(super) struct PollState {
     /// How many more polls exclude in the database what is in flight. That makes them slower, and is seldom needed: most
     /// of it is claimed.
     pub(super) excluding: u32,
+    pub(super) size: ClaimSize,
+}
+
+/// How much one claim takes: half as much after one that timed out, and slowly more after each that passed.
+pub(super) struct ClaimSize(usize);
+
+impl Default for ClaimSize {
+    fn default() -> Self {
+        Self(BATCH)
+    }
+}
+
+impl ClaimSize {
+    pub(super) fn instances(&self) -> usize {
+        self.0
+    }
+
+    /// The bytes of such a claim: in proportion, so that a single large row passes as well.
+    pub(super) fn bound(&self, bounds: ClaimBounds) -> ClaimBounds {
+        ClaimBounds {
+            room: bounds.room / BATCH * self.0,
+            ..bounds
+        }
+    }
+
+    /// A claim of so many instances timed out.
+    pub(super) fn timed_out(&mut self, tried: usize) {
+        self.0 = (tried.min(self.0) / 2).max(1);
+    }
+
+    pub(super) fn passed(&mut self) {
+        self.0 = (self.0 + (self.0 / 8).max(1)).min(BATCH);
+    }
 }
 
 impl PollState {
@@ -181,6 +217,31 @@ mod tests {
         assert_eq!(state.shard(2, 1, now), Shard { count: 3, index: 1 });
         state.full = false;
         assert_eq!(state.shard(2, 1, now), Shard::WHOLE);
+    }
+
+    #[test]
+    fn a_claim_that_timed_out_is_halved_until_it_passes_and_then_grows_slowly() {
+        let bounds = ClaimBounds {
+            share: 100,
+            room: 256_000,
+            is_idle: true,
+        };
+        let mut size = ClaimSize::default();
+        assert_eq!((size.instances(), size.bound(bounds).room), (BATCH, 256_000));
+        size.timed_out(40);
+        assert_eq!((size.instances(), size.bound(bounds).room), (20, 20_000));
+        for half in [10, 5, 2, 1, 1] {
+            size.timed_out(BATCH);
+            assert_eq!(size.instances(), half);
+        }
+        let mut steps = 0;
+        while size.instances() < BATCH {
+            size.passed();
+            steps += 1;
+        }
+        assert!((20..60).contains(&steps), "{steps}");
+        size.passed();
+        assert_eq!(size.instances(), BATCH);
     }
 
     #[test]

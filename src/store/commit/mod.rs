@@ -90,6 +90,8 @@ pub(crate) struct Effects {
     pub(crate) elapsed: Duration,
     pub(crate) bookmarks_made: Vec<BookmarkRow>,
     pub(crate) bookmarks_burned: Vec<BookmarkId>,
+    /// Roughly the bytes of the payloads of new bookmarks and stimuli, counted once.
+    pub(crate) payload_bytes: usize,
     /// Bookmarks that existed and stay, and may match other stimuli now, as the correlation id has changed.
     pub(crate) rematched: Vec<WaitingBookmark>,
     /// The due times of the new bookmarks that wait for a point in time.
@@ -199,7 +201,8 @@ impl CommitRequest {
         let effects = &self.effects;
         effects.state.len()
             + effects.record.as_ref().map_or(0, |record| record.body.len())
-            + 256 * (1 + effects.bookmarks_made.len() + self.claims.len())
+            + effects.payload_bytes
+            + 256 * (1 + effects.bookmarks_made.len() + effects.stimuli.len() + self.claims.len())
     }
 
     /// The claimed row under which a burst that yielded continues, if it has one that matched something.

@@ -147,24 +147,24 @@ pub(crate) async fn list(
     limit: i64,
     offset: i64,
 ) -> Result<(u64, Vec<DeadLetterRow>)> {
-    let rows = query(pool, LIST, tenant, filter, [limit, offset]).await?;
+    let rows = query(pool, LIST, tenant, filter, &[limit, offset]).await?;
     let at = LetterColumns::of(&rows)?;
     let dead_letters = rows.iter().filter_map(|row| dead_letter(at, row)).collect();
     Ok((super::total(&rows), dead_letters))
 }
 
-/// Runs a statement that takes a filter and two numbers.
+/// Runs a statement that takes a filter and some numbers.
 async fn query(
     pool: &Pool,
     statement: &'static str,
     tenant: &TenantId,
     filter: DeadLetterFilter<'_>,
-    numbers: [i64; 2],
+    numbers: &[i64],
 ) -> Result<Vec<tokio_postgres::Row>> {
     let instance = filter.instance.map(InstanceId::as_str);
-    let [first, second] = numbers;
-    let params: [&(dyn ToSql + Sync); 11] = [
-        &tenant.as_str(),
+    let tenant = tenant.as_str();
+    let mut params: Vec<&(dyn ToSql + Sync)> = vec![
+        &tenant,
         &instance,
         &filter.id,
         &filter.definition,
@@ -173,27 +173,29 @@ async fn query(
         &filter.reason,
         &filter.from,
         &filter.until,
-        &first,
-        &second,
     ];
+    params.extend(numbers.iter().map(|number| number as &(dyn ToSql + Sync)));
     pool.query(statement, &params).await
 }
 
-/// The dead letters that match a filter, after a given one, oldest first.
+/// The dead letters that match a filter, after a given one, oldest first: so many, with bodies of so many bytes, or one.
+/// Whether there are more of them up to the limit.
 pub(crate) async fn select(
     pool: &Pool,
     tenant: &TenantId,
     filter: DeadLetterFilter<'_>,
     behind: i64,
     limit: i64,
-) -> Result<Vec<SelectedLetter>> {
-    let rows = query(pool, SELECT, tenant, filter, [behind, limit]).await?;
-    let at = columns!(rows; id, together)?;
+    bytes: i64,
+) -> Result<(Vec<SelectedLetter>, bool)> {
+    let rows = query(pool, SELECT, tenant, filter, &[behind, limit, bytes]).await?;
+    let at = columns!(rows; id, found, together)?;
     let picked = rows.iter().map(|row| SelectedLetter {
         id: row.get(at.id),
         is_plain: row.get(at.together),
     });
-    Ok(picked.collect())
+    let found = rows.first().map_or(0, |row| row.get::<_, i64>(at.found));
+    Ok((picked.collect(), found > i64::try_from(rows.len()).unwrap_or(i64::MAX)))
 }
 
 /// Replays plain dead letters in one statement. Those that are not plain, are deleted, or are locked by another replay are

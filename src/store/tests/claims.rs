@@ -8,7 +8,7 @@ use chrono::DateTime;
 
 use crate::db::Pool;
 use crate::id::{ClaimNo, Incarnation, InstanceId, InstanceVersion, TenantId, WorkId};
-use crate::store::claim::{self, InstanceKey, Release, ReleaseCause, Shard};
+use crate::store::claim::{self, ClaimBounds, InstanceKey, Release, ReleaseCause, Shard};
 use crate::store::commit::Claim;
 use crate::testing::store::{Fixture, burst, waiting};
 
@@ -57,7 +57,9 @@ async fn a_claim_leaves_its_connection_as_it_was() {
         let pool = Pool::new(&fixture.base, 1).unwrap();
         resumes(&fixture, 1, 1).await;
         for keys in [&[][..], &[key("i0")]] {
-            claim::claim(&pool, Incarnation(1), keys, false).await.unwrap();
+            claim::claim(&pool, Incarnation(1), keys, false, ClaimBounds::NONE)
+                .await
+                .unwrap();
             for (show, wanted) in [("SHOW synchronous_commit", ours), ("SHOW plan_cache_mode", "auto")] {
                 assert_eq!(pool.query_one(show, &[]).await.unwrap().get::<_, String>(0), wanted);
             }
@@ -73,7 +75,7 @@ async fn one_burst_takes_a_bounded_number_of_rows() {
     delays(&fixture, "i0", 150).await;
     let mut taken = Vec::new();
     for _ in 0..4 {
-        let found = claim::claim(&writer.pool, writer.incarnation, &[key("i0")], false)
+        let found = claim::claim(&writer.pool, writer.incarnation, &[key("i0")], false, ClaimBounds::NONE)
             .await
             .unwrap();
         let rows = found.get(&key("i0")).map_or(&[][..], |instance| &instance.rows);
@@ -104,7 +106,7 @@ async fn two_claimers_over_the_same_instances_take_each_row_once() {
         tasks.push(tokio::spawn(async move {
             let mut mine = Vec::new();
             loop {
-                let found = claim::claim(&writer.pool, writer.incarnation, &keys, false)
+                let found = claim::claim(&writer.pool, writer.incarnation, &keys, false, ClaimBounds::NONE)
                     .await
                     .unwrap();
                 if found.is_empty() {
@@ -159,7 +161,7 @@ async fn a_claim_that_is_not_yet_committed_is_stepped_over() {
         )
         .await;
     let keys = [key("i0"), key("i1")];
-    let claims = claim::claim(&writer.pool, writer.incarnation, &keys, false);
+    let claims = claim::claim(&writer.pool, writer.incarnation, &keys, false, ClaimBounds::NONE);
     let found = tokio::time::timeout(Duration::from_secs(60), claims)
         .await
         .expect("it waits for another claimer's rows")
@@ -242,7 +244,7 @@ async fn what_is_not_due_yet_is_neither_seen_nor_claimed() {
         [key("i1")]
     );
     let keys: Vec<_> = (0..5).map(|n| key(&format!("i{n}"))).collect();
-    let found = claim::claim(&writer.pool, writer.incarnation, &keys, false)
+    let found = claim::claim(&writer.pool, writer.incarnation, &keys, false, ClaimBounds::NONE)
         .await
         .unwrap();
     assert_eq!(found.len(), 3);
@@ -326,7 +328,7 @@ async fn the_load_sees_what_was_committed_during_the_claim() {
     let claims = tokio::spawn({
         let writer = Arc::clone(&writer);
         async move {
-            claim::claim(&writer.pool, writer.incarnation, &[key("i0")], false)
+            claim::claim(&writer.pool, writer.incarnation, &[key("i0")], false, ClaimBounds::NONE)
                 .await
                 .unwrap()
         }
@@ -346,7 +348,7 @@ async fn only_the_holder_of_a_claim_releases_or_discards_it() {
     let other = fixture.writer().await;
     resumes(&fixture, 1, 1).await;
     delays(&fixture, "i0", 1).await;
-    let found = claim::claim(&writer.pool, writer.incarnation, &[key("i0")], false)
+    let found = claim::claim(&writer.pool, writer.incarnation, &[key("i0")], false, ClaimBounds::NONE)
         .await
         .unwrap();
     let mine: Vec<Claim> = found[&key("i0")].rows.iter().map(|row| row.claim.clone()).collect();

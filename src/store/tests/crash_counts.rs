@@ -6,7 +6,7 @@ use chrono::DateTime;
 
 use crate::assert_outcome;
 use crate::id::{InstanceId, TenantId};
-use crate::store::claim::{self, InstanceKey, Release, ReleaseCause, Shard};
+use crate::store::claim::{self, ClaimBounds, InstanceKey, Release, ReleaseCause, Shard};
 use crate::store::commit::{Claim, CommitOutcome};
 use crate::store::dead_letter;
 use crate::store::node::removal::RemovalCause;
@@ -36,7 +36,7 @@ async fn resumes(fixture: &Fixture, writer: &Writer, crashes: &[(&str, i32)]) {
 /// The claimed instances, with the crashes of each row.
 async fn claimed(writer: &Writer, instances: &[&str], suspect: bool) -> Vec<(String, Vec<i32>)> {
     let keys: Vec<_> = instances.iter().map(|instance| key(instance)).collect();
-    let found = claim::claim(&writer.pool, writer.incarnation, &keys, suspect)
+    let found = claim::claim(&writer.pool, writer.incarnation, &keys, suspect, ClaimBounds::NONE)
         .await
         .unwrap();
     let mut all: Vec<_> = found
@@ -234,7 +234,7 @@ async fn a_row_is_dead_lettered_at_its_twentieth_failure_but_never_for_transient
     let writer = fixture.writer().await;
     resumes(&fixture, &writer, &[("i", 0)]).await;
     let claim_it = async || {
-        let found = claim::claim(&writer.pool, writer.incarnation, &[key("i")], false)
+        let found = claim::claim(&writer.pool, writer.incarnation, &[key("i")], false, ClaimBounds::NONE)
             .await
             .unwrap();
         let rows = found.get(&key("i")).map_or(&[][..], |found| &found.rows);

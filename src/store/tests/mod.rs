@@ -3,6 +3,7 @@
 mod accept;
 mod activation;
 mod activation_publish;
+mod claim_bytes;
 mod claims;
 mod crash_counts;
 mod definitions;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use crate::id::{Incarnation, NodeId};
+use crate::store::claim;
 use crate::store::commit::StatementShape;
 use crate::store::start::StartForm;
 use crate::testing::store::Fixture;
@@ -99,7 +100,10 @@ macro_rules! hot {
     };
 }
 
-const HOT: [Hot; 30] = [
+/// The other form of the claim.
+const CLAIM_BOUNDED: &str = "work/claim, bounded";
+
+const HOT: [Hot; 31] = [
     hot!(
         "work/poll",
         "64, array['','']::text[], array['i1','i2']::text[], true, now() - interval '1 day', 5000000, 4, 1",
@@ -112,10 +116,22 @@ const HOT: [Hot; 30] = [
     ),
     hot!(
         "work/claim",
-        "4711, array['','']::text[], array['i1','i2']::text[], 100, true",
+        "4711, array['','']::text[], array['i1','i2']::text[], 100, true, 1000000",
         false
     ),
-    hot!("instance/load", "array['','']::text[], array['i1','i2']::text[]", false),
+    Hot {
+        name: CLAIM_BOUNDED,
+        ..hot!(
+            "work/claim",
+            "4711, array['','']::text[], array['i1','i2']::text[], 100, true, 1000000, 1000, false",
+            false
+        )
+    },
+    hot!(
+        "instance/load",
+        "array['','']::text[], array['i1','i2']::text[], 1000",
+        false
+    ),
     hot!(
         "commit/batch",
         "4711, 0, array[row(0,'','i1',1,null,1,'d','d1',1,0,2,null,null,0,'',0,1,1,true,0,0,'')::commit_request],
@@ -357,7 +373,7 @@ async fn future_work_slows_neither_polls_nor_claims() {
         let plan: serde_json::Value = serde_json::from_str(plan.unwrap()).unwrap();
         let count = |name: &str| plan[0]["Plan"][name].as_u64().unwrap();
         pages.push(count("Shared Hit Blocks") + count("Shared Read Blocks"));
-        for hot in hot().filter(|hot| ["work/claim", "commit/batch"].contains(&hot.name)) {
+        for hot in hot().filter(|hot| ["work/claim", CLAIM_BOUNDED, "commit/batch"].contains(&hot.name)) {
             let hot = Hot { scans_off: true, ..hot };
             for mode in ["force_generic_plan", "force_custom_plan"] {
                 let plan = explain(&fixture, &hot, mode).await;
@@ -409,6 +425,8 @@ fn hot() -> impl Iterator<Item = Hot> {
     let wholes = HOT.into_iter().map(move |hot| Hot {
         sql: match hot.name {
             "commit/batch" => leak(StatementShape::WHOLE.text(hot.sql)),
+            "work/claim" => &claim::TOGETHER,
+            CLAIM_BOUNDED => &claim::BOUNDED,
             "start/accept" => leak(StartForm::Checked.text(false, false)),
             _ => hot.sql,
         },

@@ -6,7 +6,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::definitions::{definition, start};
 use crate::Result;
 use crate::id::{ClaimNo, Incarnation, InstanceId, TenantId, WorkId};
-use crate::store::claim::{self, InstanceKey};
+use crate::store::claim::{self, ClaimBounds, InstanceKey};
 use crate::store::commit::Claim;
 use crate::store::definition::{self as definitions, StartSources};
 use crate::store::start::{AcceptedStart, Acceptor, NewStart};
@@ -60,9 +60,15 @@ impl Bench {
     async fn runs(&self, instance: &str) {
         let key: InstanceKey = (TenantId::default(), InstanceId::new(instance));
         let keys = std::slice::from_ref(&key);
-        let mut claimed = claim::claim(&self.writer.pool, self.writer.incarnation, keys, false)
-            .await
-            .unwrap();
+        let mut claimed = claim::claim(
+            &self.writer.pool,
+            self.writer.incarnation,
+            keys,
+            false,
+            ClaimBounds::NONE,
+        )
+        .await
+        .unwrap();
         let mut request = waiting(burst(instance, None), "b", 7);
         request.claims = claimed
             .remove(&key)

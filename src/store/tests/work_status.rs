@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::id::{InstanceId, TenantId, WorkId};
-use crate::store::claim::{self, InstanceKey, Release, ReleaseCause};
+use crate::store::claim::{self, ClaimBounds, InstanceKey, Release, ReleaseCause};
 use crate::store::dead_letter;
 use crate::store::maintenance;
 use crate::store::work::{self, WorkStatus};
@@ -18,9 +18,15 @@ async fn dead_lettered(fixture: &Fixture, writer: &Writer, instance: &str) -> (W
     let work = WorkId(row.get(0));
     assert_eq!(work_status(writer, instance, work).await, WorkStatus::Pending);
     let key: InstanceKey = (TenantId::default(), InstanceId::new(instance));
-    let mut found = claim::claim(&writer.pool, writer.incarnation, std::slice::from_ref(&key), false)
-        .await
-        .unwrap();
+    let mut found = claim::claim(
+        &writer.pool,
+        writer.incarnation,
+        std::slice::from_ref(&key),
+        false,
+        ClaimBounds::NONE,
+    )
+    .await
+    .unwrap();
     let claims: Vec<_> = found
         .remove(&key)
         .unwrap()

@@ -1,5 +1,6 @@
 //! Promise 7. No thread, task or connection per waiting thing; what is large or slow does not stop the rest.
 
+mod claimed_bytes;
 mod fan_out;
 mod large_definitions;
 mod scripts;

@@ -7,7 +7,8 @@
 //! - The load is a statement after the claim, whose snapshot sees every commit before the lock was taken.
 //! - `claim_no` grows with each claim: it is the fencing token of a row.
 
-use std::collections::HashMap;
+mod rows;
+
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -18,28 +19,21 @@ use super::clock::DatabaseClock;
 use super::code::{ReleaseCode, WorkKind};
 use super::commit::{Claim, DefinitionRef};
 use super::instance::Generation;
-use crate::db::{ANSWER_TIMEOUT, Pool, columns, within};
+use crate::db::{Pool, columns};
 use crate::failpoint;
-use crate::id::{
-    BookmarkId, ClaimNo, DefinitionId, Incarnation, InstanceId, InstanceVersion, TenantId, VersionId, WorkId,
-};
+use crate::id::{BookmarkId, ClaimNo, Incarnation, InstanceId, InstanceVersion, TenantId, VersionId, WorkId};
 use crate::{Error, Result};
 
-const POLL: &str = include_str!("../../sql/queries/work/poll.sql");
-const POLL_SUPPORTED: &str = include_str!("../../sql/queries/work/poll_supported.sql");
-const NEXT_SUPPORTED_DUE: &str = include_str!("../../sql/queries/work/next_supported_due.sql");
-const CLAIM: &str = include_str!("../../sql/queries/work/claim.sql");
-const LOAD: &str = include_str!("../../sql/queries/instance/load.sql");
-const RELEASE: &str = include_str!("../../sql/queries/work/release.sql");
-const DISCARD: &str = include_str!("../../sql/queries/work/discard.sql");
-const MINE: &str = include_str!("../../sql/queries/work/list_claimed.sql");
+#[cfg(test)]
+pub(crate) use rows::BOUNDED;
+pub(crate) use rows::{Bytes, ClaimBounds, TOGETHER, claim};
 
-/// A claim that a crash of the server loses is only claimed again: no flush. One plan for all claims: to plan a small one again
-/// takes longer than to execute it. Set for the transaction only, as RESET would restore the server's default.
-const BEGIN_RELAXED: &str = "BEGIN; SET LOCAL synchronous_commit = off; SET LOCAL plan_cache_mode = force_generic_plan";
-
-/// The most rows of one instance per burst.
-const PER_BURST: i64 = 100;
+const POLL: &str = include_str!("../../../sql/queries/work/poll.sql");
+const POLL_SUPPORTED: &str = include_str!("../../../sql/queries/work/poll_supported.sql");
+const NEXT_SUPPORTED_DUE: &str = include_str!("../../../sql/queries/work/next_supported_due.sql");
+const RELEASE: &str = include_str!("../../../sql/queries/work/release.sql");
+const DISCARD: &str = include_str!("../../../sql/queries/work/discard.sql");
+const MINE: &str = include_str!("../../../sql/queries/work/list_claimed.sql");
 
 /// From so many crashes on a row is isolated: it runs alone. The statements have the same number.
 const ISOLATE_AFTER_CRASHES: i32 = 2;
@@ -95,6 +89,12 @@ pub(crate) struct ClaimedInstance {
     /// Claimed rows that this build cannot read.
     pub(crate) unreadable: Vec<Claim>,
     pub(crate) loaded: Option<LoadedRow>,
+    /// Of the rows and the state.
+    pub(crate) bytes: Bytes,
+    /// Some of it does not fit now: rows were not claimed, or the state was not read.
+    pub(crate) is_left_out: bool,
+    /// Its state was not read, and its rows are to be released.
+    pub(crate) is_unloaded: bool,
 }
 
 fn columns(keys: &[InstanceKey]) -> (Vec<&str>, Vec<&str>) {
@@ -286,77 +286,6 @@ fn version_columns(keys: &[VersionKey]) -> (Vec<&str>, Vec<&str>) {
         .unzip()
 }
 
-/// Claims the due work of these instances and loads them. The caller holds their locks. With `isolated`, one isolated row is
-/// claimed too, if there is any: alone of its instance. Not cancellation safe: dropped, the rows may be claimed.
-pub(crate) async fn claim(
-    pool: &Pool,
-    incarnation: Incarnation,
-    keys: &[InstanceKey],
-    isolated: bool,
-) -> Result<HashMap<InstanceKey, ClaimedInstance>> {
-    failpoint::hit("claim.before").await?;
-    let (tenants, instances) = columns(keys);
-    let connection = pool.exclusive().await?;
-    let client = connection.client()?;
-    let sent = within(ANSWER_TIMEOUT, async {
-        let claim = client.prepare_cached(CLAIM).await?;
-        let load = client.prepare_cached(LOAD).await?;
-        let claim_params: [&(dyn ToSql + Sync); 5] = [&incarnation.0, &tenants, &instances, &PER_BURST, &isolated];
-        let load_params: [&(dyn ToSql + Sync); 2] = [&tenants, &instances];
-        let (begun, claimed, loaded, committed) = futures_util::join!(
-            client.batch_execute(BEGIN_RELAXED),
-            client.query(&claim, &claim_params),
-            client.query(&load, &load_params),
-            client.batch_execute("COMMIT"),
-        );
-        begun?;
-        let found = (claimed?, loaded?);
-        committed?;
-        Ok::<_, tokio_postgres::Error>(found)
-    })
-    .await;
-    let (claimed, loaded) = sent?;
-    connection.give_back();
-    failpoint::hit("claim.after").await?;
-    let mut found: HashMap<InstanceKey, ClaimedInstance> = HashMap::new();
-    let (key_at, claim_at, row_at) = (
-        KeyColumns::of(&claimed)?,
-        ClaimColumns::of(&claimed)?,
-        RowColumns::of(&claimed)?,
-    );
-    for row in &claimed {
-        let instance = found.entry(instance_key(key_at, row)).or_default();
-        let claim = claim_of(claim_at, row)?;
-        match claimed_row(row_at, row, claim.clone()) {
-            Ok(row) => instance.rows.push(row),
-            Err(error) => {
-                tracing::error!(?claim, %error, "a claimed row cannot be read; it is released and retried later");
-                instance.unreadable.push(claim);
-            }
-        }
-    }
-    let at =
-        columns!(loaded; tenant_id, id, version, definition_id, version_id, definition_version, state, created_at)?;
-    for row in &loaded {
-        let key = (
-            TenantId::new(row.get::<_, String>(at.tenant_id)),
-            InstanceId::new(row.get::<_, String>(at.id)),
-        );
-        found.entry(key).or_default().loaded = Some(LoadedRow {
-            version: InstanceVersion(row.get(at.version)),
-            definition: DefinitionRef {
-                definition_id: DefinitionId::new(row.get::<_, String>(at.definition_id)),
-                version_id: VersionId::new(row.get::<_, String>(at.version_id)),
-                version: row.get(at.definition_version),
-            },
-            state: row.get(at.state),
-            generation: Generation::of(row.get(at.created_at)),
-        });
-    }
-    found.retain(|_, instance| !instance.rows.is_empty() || !instance.unreadable.is_empty());
-    Ok(found)
-}
-
 columns!(struct KeyColumns { tenant_id, instance_id });
 
 fn instance_key(at: KeyColumns, row: &tokio_postgres::Row) -> InstanceKey {
@@ -378,47 +307,6 @@ fn claim_of(at: ClaimColumns, row: &tokio_postgres::Row) -> Result<Claim> {
         (None, Some(id)) => Ok(Claim::Timer(BookmarkId::new(id), claim_no)),
         (None, None) => Err(Error::internal("a claim names neither work nor timer")),
     }
-}
-
-columns!(struct RowColumns {
-    kind,
-    body,
-    definition_id,
-    version_id,
-    definition_version,
-    failures,
-    crashes,
-    claimed_at
-});
-
-fn claimed_row(at: RowColumns, row: &tokio_postgres::Row, claim: Claim) -> Result<ClaimedRow> {
-    let instruction = match row.get::<_, Option<i16>>(at.kind) {
-        None => None,
-        Some(number) => {
-            let kind = WorkKind::from_number(number)
-                .ok_or_else(|| Error::internal(format!("work of the unknown kind {number}; a newer node wrote it")))?;
-            // Postgres accepts JSON that nests too deep for serde_json.
-            let body: Option<Value> = row
-                .try_get(at.body)
-                .map_err(|error| Error::internal("the body of a row of work cannot be read").caused_by(error))?;
-            Some((kind, body.unwrap_or(Value::Null)))
-        }
-    };
-    let definition = row
-        .get::<_, Option<String>>(at.version_id)
-        .map(|version_id| DefinitionRef {
-            definition_id: DefinitionId::new(row.get::<_, Option<String>>(at.definition_id).unwrap_or_default()),
-            version_id: VersionId::new(version_id),
-            version: row.get::<_, Option<i32>>(at.definition_version).unwrap_or_default(),
-        });
-    Ok(ClaimedRow {
-        claim,
-        instruction,
-        definition,
-        failures: row.get(at.failures),
-        crashes: row.get(at.crashes),
-        clock: DatabaseClock::read(row.get(at.claimed_at)),
-    })
 }
 
 /// Why a claim is released; decides which counter grows.

@@ -1,0 +1,350 @@
+//! Claims rows and loads their instances, within bounds of bytes.
+//!
+//! Most claims are small: one statement claims all, and sums only the sizes. If they exceed the room, it claims nothing, and
+//! a second form of it claims what fits. A large state is read by a statement of its own, once it is known to fit.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use postgres_types::{FromSql, ToSql, Type};
+use serde_json::Value;
+use tokio_postgres::Row;
+
+use super::{
+    ClaimColumns, ClaimedInstance, ClaimedRow, InstanceKey, KeyColumns, LoadedRow, claim_of, columns as key_columns,
+    instance_key,
+};
+use crate::db::{ANSWER_TIMEOUT, Exclusive, Pool, columns, within};
+use crate::failpoint;
+use crate::id::{DefinitionId, Incarnation, InstanceId, InstanceVersion, TenantId, VersionId};
+use crate::store::clock::DatabaseClock;
+use crate::store::code::WorkKind;
+use crate::store::commit::{Claim, DefinitionRef};
+use crate::store::instance::Generation;
+use crate::store::parts::with_parts;
+use crate::{Error, Result};
+
+const CLAIM: &str = include_str!("../../../sql/queries/work/claim.sql");
+const LOAD: &str = include_str!("../../../sql/queries/instance/load.sql");
+
+/// Claims all rows, or none if they exceed the room.
+pub(crate) static TOGETHER: LazyLock<String> = LazyLock::new(|| with_parts(CLAIM, |part| part == "together"));
+
+/// Claims the rows that fit.
+pub(crate) static BOUNDED: LazyLock<String> = LazyLock::new(|| with_parts(CLAIM, |part| part == "bounded"));
+
+/// A claim that a crash of the server loses is only claimed again: no flush. One plan for all claims: to plan a small one again
+/// takes longer than to execute it. Set for the transaction only, as RESET would restore the server's default.
+const BEGIN_RELAXED: &str = "BEGIN; SET LOCAL synchronous_commit = off; SET LOCAL plan_cache_mode = force_generic_plan";
+
+/// The most rows of one instance per burst.
+const PER_BURST: i64 = 100;
+
+/// How many bytes a claim may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClaimBounds {
+    /// Of the bodies of each instance, and of its state: so much is always taken.
+    pub(crate) share: usize,
+    /// Of what exceeds the shares.
+    pub(crate) room: usize,
+    /// Nothing in flight exceeds its share: one row or state that exceeds the room is taken.
+    pub(crate) is_idle: bool,
+}
+
+impl ClaimBounds {
+    #[cfg(test)]
+    pub(crate) const NONE: Self = Self {
+        share: 1 << 40,
+        room: 1 << 40,
+        is_idle: true,
+    };
+}
+
+/// The bytes of claimed rows and a loaded state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Bytes {
+    pub(crate) all: usize,
+    /// What exceeds the share.
+    pub(crate) excess: usize,
+}
+
+impl Bytes {
+    /// So many bytes, where each instance has this share.
+    pub(crate) fn of(all: usize, share: usize) -> Self {
+        Self {
+            all,
+            excess: all.saturating_sub(share),
+        }
+    }
+}
+
+impl std::ops::AddAssign for Bytes {
+    fn add_assign(&mut self, other: Self) {
+        self.all += other.all;
+        self.excess += other.excess;
+    }
+}
+
+/// Claims the due work of these instances and loads them, as far as it fits, in this order. The caller holds their locks.
+/// With `isolated`, one isolated row is claimed too, if there is any: alone of its instance. Not cancellation safe:
+/// dropped, the rows may be claimed.
+pub(crate) async fn claim(
+    pool: &Pool,
+    incarnation: Incarnation,
+    keys: &[InstanceKey],
+    isolated: bool,
+    bounds: ClaimBounds,
+) -> Result<HashMap<InstanceKey, ClaimedInstance>> {
+    failpoint::hit("claim.before").await?;
+    let connection = pool.exclusive().await?;
+    let claiming = Claiming {
+        connection: &connection,
+        incarnation,
+        keys,
+        isolated,
+        bounds,
+    };
+    let (mut claimed, mut loaded) = claiming.send(&TOGETHER, false).await?;
+    let mut found: HashMap<InstanceKey, ClaimedInstance> = HashMap::new();
+    if read_rows(&claimed, &mut found)? {
+        (claimed, loaded) = claiming.send(&BOUNDED, true).await?;
+        read_rows(&claimed, &mut found)?;
+    }
+    drop(claimed);
+    let large = read_instances(&loaded, &mut found)?;
+    found.retain(|_, instance| !instance.rows.is_empty() || !instance.unreadable.is_empty() || instance.is_left_out);
+    let fitting = fit(keys, bounds, &large, &mut found);
+    if fitting.is_empty() {
+        connection.give_back();
+    } else {
+        match claiming.load(&fitting).await {
+            Ok(loaded) => {
+                connection.give_back();
+                read_instances(&loaded, &mut found)?;
+            }
+            Err(error) => {
+                tracing::warn!(%error, instances = fitting.len(), "large states could not be loaded; they are retried later");
+                for key in &fitting {
+                    if let Some(instance) = found.get_mut(key) {
+                        (instance.is_unloaded, instance.is_left_out) = (true, true);
+                    }
+                }
+            }
+        }
+    }
+    failpoint::hit("claim.after").await?;
+    Ok(found)
+}
+
+/// What the statements of a claim share.
+struct Claiming<'a> {
+    connection: &'a Exclusive,
+    incarnation: Incarnation,
+    keys: &'a [InstanceKey],
+    isolated: bool,
+    bounds: ClaimBounds,
+}
+
+impl Claiming<'_> {
+    /// Claims by a form of the statement, and loads.
+    async fn send(&self, form: &str, is_bounded: bool) -> Result<(Vec<Row>, Vec<Row>)> {
+        let client = self.connection.client()?;
+        let (tenants, instances) = key_columns(self.keys);
+        let (share, mut room) = (number(self.bounds.share), number(self.bounds.room));
+        if !is_bounded {
+            // Together within one share, each is within its own.
+            room = room.max(share);
+        }
+        within(ANSWER_TIMEOUT, async {
+            let claim = client.prepare_cached(form).await?;
+            let load = client.prepare_cached(LOAD).await?;
+            let all: [&(dyn ToSql + Sync); 8] = [
+                &self.incarnation.0,
+                &tenants,
+                &instances,
+                &PER_BURST,
+                &self.isolated,
+                &room,
+                &share,
+                &self.bounds.is_idle,
+            ];
+            let claim_params = if is_bounded { &all[..] } else { all.split_at(6).0 };
+            let load_params: [&(dyn ToSql + Sync); 3] = [&tenants, &instances, &share];
+            let (begun, claimed, loaded, committed) = futures_util::join!(
+                client.batch_execute(BEGIN_RELAXED),
+                client.query(&claim, claim_params),
+                client.query(&load, &load_params),
+                client.batch_execute("COMMIT"),
+            );
+            begun?;
+            let found = (claimed?, loaded?);
+            committed?;
+            Ok::<_, tokio_postgres::Error>(found)
+        })
+        .await
+    }
+
+    /// Loads instances with states of any size.
+    async fn load(&self, keys: &[InstanceKey]) -> Result<Vec<Row>> {
+        let client = self.connection.client()?;
+        let (tenants, instances) = key_columns(keys);
+        within(ANSWER_TIMEOUT, async {
+            let load = client.prepare_cached(LOAD).await?;
+            client.query(&load, &[&tenants, &instances, &i64::MAX]).await
+        })
+        .await
+    }
+}
+
+fn number(bytes: usize) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+/// Counts the bytes of the instances, and returns those whose large states fit. Of the others the rows are to be released.
+fn fit(
+    keys: &[InstanceKey],
+    bounds: ClaimBounds,
+    large: &HashMap<InstanceKey, usize>,
+    found: &mut HashMap<InstanceKey, ClaimedInstance>,
+) -> Vec<InstanceKey> {
+    let (mut used, mut fitting) = (0, Vec::new());
+    for key in keys {
+        let Some(instance) = found.get_mut(key).filter(|instance| !instance.rows.is_empty()) else {
+            continue;
+        };
+        let mut bytes = Bytes::of(instance.bytes.all, bounds.share);
+        let state = large.get(key).copied();
+        let small = instance.loaded.as_ref().map_or(0, |loaded| loaded.state.len());
+        bytes += Bytes::of(state.unwrap_or(small), bounds.share);
+        let is_first = used == 0 && bounds.is_idle;
+        if bytes.excess > 0 && used + bytes.excess > bounds.room && !is_first {
+            (instance.is_unloaded, instance.is_left_out) = (true, true);
+            continue;
+        }
+        used += bytes.excess;
+        instance.bytes = bytes;
+        if state.is_some() {
+            fitting.push(key.clone());
+        }
+    }
+    fitting
+}
+
+/// Adds the rows of a claim; true if it has claimed no work, as all of it exceeds the room.
+fn read_rows(rows: &[Row], found: &mut HashMap<InstanceKey, ClaimedInstance>) -> Result<bool> {
+    let (key_at, claim_at, row_at) = (KeyColumns::of(rows)?, ClaimColumns::of(rows)?, RowColumns::of(rows)?);
+    let mut exceeds = false;
+    for row in rows {
+        if row.get::<_, Option<&str>>(key_at.tenant_id).is_none() {
+            exceeds = true;
+            continue;
+        }
+        let instance = found.entry(instance_key(key_at, row)).or_default();
+        if row.get::<_, Option<i64>>(claim_at.claim_no).is_none() {
+            instance.is_left_out = true;
+            continue;
+        }
+        let claim = claim_of(claim_at, row)?;
+        match claimed_row(row_at, row, claim.clone()) {
+            Ok((row, bytes)) => {
+                instance.bytes.all += bytes;
+                instance.rows.push(row);
+            }
+            Err(error) => {
+                tracing::error!(?claim, %error, "a claimed row cannot be read; it is released and retried later");
+                instance.unreadable.push(claim);
+            }
+        }
+    }
+    Ok(exceeds)
+}
+
+/// Adds loaded instances; returns those whose states were too large to be read, with their sizes.
+fn read_instances(
+    rows: &[Row],
+    found: &mut HashMap<InstanceKey, ClaimedInstance>,
+) -> Result<HashMap<InstanceKey, usize>> {
+    let at = columns!(*rows; tenant_id, id, version, definition_id, version_id, definition_version, state, bytes, created_at)?;
+    let mut large = HashMap::new();
+    for row in rows {
+        let key = (
+            TenantId::new(row.get::<_, String>(at.tenant_id)),
+            InstanceId::new(row.get::<_, String>(at.id)),
+        );
+        let Some(state) = row.get::<_, Option<Vec<u8>>>(at.state) else {
+            large.insert(key, usize::try_from(row.get::<_, i32>(at.bytes)).unwrap_or(0));
+            continue;
+        };
+        found.entry(key).or_default().loaded = Some(LoadedRow {
+            version: InstanceVersion(row.get(at.version)),
+            definition: DefinitionRef {
+                definition_id: DefinitionId::new(row.get::<_, String>(at.definition_id)),
+                version_id: VersionId::new(row.get::<_, String>(at.version_id)),
+                version: row.get(at.definition_version),
+            },
+            state,
+            generation: Generation::of(row.get(at.created_at)),
+        });
+    }
+    Ok(large)
+}
+
+columns!(struct RowColumns {
+    kind,
+    body,
+    definition_id,
+    version_id,
+    definition_version,
+    failures,
+    crashes,
+    claimed_at
+});
+
+/// The text of a JSON value.
+struct JsonText<'a>(&'a [u8]);
+
+impl<'a> FromSql<'a> for JsonText<'a> {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> std::result::Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        Ok(Self(raw))
+    }
+
+    fn accepts(of: &Type) -> bool {
+        *of == Type::JSON
+    }
+}
+
+/// A row, and how many bytes its body has.
+fn claimed_row(at: RowColumns, row: &Row, claim: Claim) -> Result<(ClaimedRow, usize)> {
+    let mut bytes = 0;
+    let instruction = match row.get::<_, Option<i16>>(at.kind) {
+        None => None,
+        Some(number) => {
+            let kind = WorkKind::from_number(number)
+                .ok_or_else(|| Error::internal(format!("work of the unknown kind {number}; a newer node wrote it")))?;
+            let body: Option<JsonText<'_>> = row.get(at.body);
+            bytes = body.as_ref().map_or(0, |body| body.0.len());
+            // Postgres accepts JSON that nests too deep for serde_json.
+            let body: Option<Value> = body
+                .map(|body| serde_json::from_slice(body.0))
+                .transpose()
+                .map_err(|error| Error::internal("the body of a row of work cannot be read").caused_by(error))?;
+            Some((kind, body.unwrap_or(Value::Null)))
+        }
+    };
+    let definition = row
+        .get::<_, Option<String>>(at.version_id)
+        .map(|version_id| DefinitionRef {
+            definition_id: DefinitionId::new(row.get::<_, Option<String>>(at.definition_id).unwrap_or_default()),
+            version_id: VersionId::new(version_id),
+            version: row.get::<_, Option<i32>>(at.definition_version).unwrap_or_default(),
+        });
+    let row = ClaimedRow {
+        claim,
+        instruction,
+        definition,
+        failures: row.get(at.failures),
+        crashes: row.get(at.crashes),
+        clock: DatabaseClock::read(row.get(at.claimed_at)),
+    };
+    Ok((row, bytes))
+}

@@ -1,0 +1,131 @@
+//! Claimed bytes are bounded, not only claimed rows: large work takes turns, and small work does not wait for it.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::support::single_node::{SingleNode, literal, waits_for};
+use crate::support::{LONG_TIMEOUT, TIMEOUT, poll_until};
+
+const INSTANCES: i64 = 60;
+const EVENTS: usize = 5;
+
+/// Five large events for each instance that waits.
+const PUBLISH: &str = "
+    INSERT INTO mainspring.work (tenant_id, instance_id, kind, body)
+    SELECT b.tenant_id, b.instance_id, 2, json_build_object('bookmarkId', b.id, 'hash', encode(b.hash, 'hex'),
+           'name', b.name, 'payload', json_build_object('text', repeat('x', 900000)))
+    FROM mainspring.bookmark b, generate_series(1, 5) n
+    ORDER BY n, b.instance_id";
+
+async fn until_waiting(node: &SingleNode, count: i64) {
+    let client = node.database.connect().await;
+    poll_until(TIMEOUT, "all to wait", async || {
+        let waiting = client.query_one("SELECT count(*) FROM mainspring.bookmark", &[]);
+        (waiting.await.ok()?.get::<_, i64>(0) == count).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_bytes_of_claimed_work_stay_within_the_budget() {
+    let node = SingleNode::start(&["--workers", "64", "--claim-mib", "16"]).await;
+    let events: Vec<_> = (0..EVENTS)
+        .map(|no| json!({"id": format!("e{no}"), "type": "Elsa.Event", "eventName": literal("Large")}))
+        .collect();
+    node.publish(
+        "large",
+        json!({"type": "Elsa.Sequence", "id": "root", "activities": events}),
+    )
+    .await;
+    let say = json!({"id": "say", "type": "Elsa.WriteLine", "text": literal("small")});
+    node.publish(
+        "small",
+        json!({"type": "Elsa.Sequence", "id": "root", "activities": [say]}),
+    )
+    .await;
+    for _ in 0..INSTANCES {
+        node.http
+            .post("workflow-definitions/large/dispatch", &json!({}))
+            .await
+            .expect(200);
+    }
+    until_waiting(&node, INSTANCES).await;
+    let before = node.memory("VmHWM:");
+    let (client, http) = (node.database.connect().await, node.http.clone());
+    client.batch_execute(PUBLISH).await.unwrap();
+    let small = tokio::spawn(async move {
+        let mut slowest = Duration::ZERO;
+        for _ in 0..20 {
+            let began = Instant::now();
+            http.post("workflow-definitions/small/execute", &json!({}))
+                .await
+                .expect(200);
+            slowest = slowest.max(began.elapsed());
+        }
+        slowest
+    });
+    let mut most = 0;
+    poll_until(LONG_TIMEOUT, "all to be consumed", async || {
+        let row = client
+            .query_one(
+                "SELECT coalesce(sum(pg_column_size(body)) FILTER (WHERE claimed_by IS NOT NULL), 0)::bigint, count(*)
+                 FROM mainspring.work",
+                &[],
+            )
+            .await
+            .ok()?;
+        most = most.max(row.get::<_, i64>(0));
+        (row.get::<_, i64>(1) == 0).then_some(())
+    })
+    .await;
+    assert!(most > 900_000 && most <= 16 << 20, "{most} bytes were claimed at once");
+    let finished =
+        "SELECT count(*) FROM mainspring.instance WHERE definition_id = 'large' AND status = 1 AND sub_status = 3";
+    assert_eq!(
+        client.query_one(finished, &[]).await.unwrap().get::<_, i64>(0),
+        INSTANCES,
+        "each event once"
+    );
+    let slowest = small.await.unwrap();
+    assert!(slowest < Duration::from_secs(10), "small work waited for {slowest:?}");
+    let more = node.memory("VmHWM:") - before;
+    println!("{most} bytes claimed at once, {more} bytes of memory, small work {slowest:?}");
+    assert!(more < 270 << 20, "{more} bytes more memory");
+    node.assert_invariants();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_that_times_out_is_tried_again_with_half_of_it_until_it_passes() {
+    let node = SingleNode::start(&[]).await;
+    node.publish("wait", waits_for("Go")).await;
+    for _ in 0..40 {
+        node.http
+            .post("workflow-definitions/wait/dispatch", &json!({}))
+            .await
+            .expect(200);
+    }
+    until_waiting(&node, 40).await;
+    let client = node.database.connect().await;
+    // As if a claim of more than eight rows took longer than a statement may.
+    let slow = "CREATE FUNCTION mainspring.slow() RETURNS trigger LANGUAGE plpgsql AS
+        $$BEGIN IF (SELECT count(*) FROM changed WHERE claimed_by IS NOT NULL) > 8 THEN
+            RAISE EXCEPTION 'too slow' USING ERRCODE = '57014'; END IF; RETURN NULL; END$$;
+        CREATE TRIGGER slow AFTER UPDATE ON mainspring.work REFERENCING NEW TABLE AS changed
+            FOR EACH STATEMENT EXECUTE FUNCTION mainspring.slow()";
+    client.batch_execute(slow).await.unwrap();
+    node.http.post("events/Go/trigger", &json!({})).await.expect(200);
+    poll_until(LONG_TIMEOUT, "all to finish", async || {
+        let finished = "SELECT count(*) FROM mainspring.instance WHERE status = 1 AND sub_status = 3";
+        let finished: i64 = client.query_one(finished, &[]).await.ok()?.get(0);
+        (finished == 40).then_some(())
+    })
+    .await;
+    let halved = |line: &String| line.contains("a claim timed out");
+    assert!(node.child.stderr().iter().any(halved), "{:?}", node.child.stderr());
+    client
+        .batch_execute("DROP FUNCTION mainspring.slow() CASCADE")
+        .await
+        .unwrap();
+    node.assert_invariants();
+}
