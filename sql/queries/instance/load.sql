@@ -1,6 +1,6 @@
 -- purpose: load instances whose locks the caller holds, in a statement after the claim, so that its snapshot is newer. A
 --          state of more than $3 bytes is not read, only its size
--- caller:  store::claim
+-- caller:  store::claim::rows
 -- index:   instance_pkey
 -- locks:   none
 SELECT i.tenant_id, i.id, i.version, i.definition_id, i.version_id, i.definition_version,

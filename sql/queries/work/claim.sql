@@ -4,7 +4,7 @@
 --          `together`: nothing is claimed if all bodies exceed $6 bytes; one row without columns says so. `bounded`: of
 --          each instance the first rows of $7 bytes are claimed, and what exceeds that, in the order of the instances, as
 --          long as it is at most $6 bytes, or if $8 at least one row; an instance of which a row is left out is named
--- caller:  store::claim
+-- caller:  store::claim::rows
 -- index:   work_instance, timer_pkey
 -- locks:   work by id, then timer by id; rows that another session has locked are skipped
 -- coalesce(claimed_by, 0): no incarnation is 0. With IS NULL a plan that is made while nothing is due may walk over all
