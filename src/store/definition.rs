@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::activation;
 use super::inbox_match;
 use super::schedule::Planner;
+use super::stimulus_key::{self, KeySet};
 use crate::db::{ANSWER_TIMEOUT, Pool, columns, within};
 use crate::failpoint;
 use crate::id::{DefinitionId, StimulusHash, TenantId, VersionId};
@@ -27,7 +28,6 @@ const UNLATEST: &str = include_str!("../../sql/queries/definition/unset_latest.s
 const INSERT_DRAFT: &str = include_str!("../../sql/queries/definition/insert_draft.sql");
 const PUBLISH: &str = include_str!("../../sql/queries/definition/publish.sql");
 const PUBLISH_MARK: &str = include_str!("../../sql/queries/definition/publish_mark.sql");
-const TRIGGER_LOCK: &str = include_str!("../../sql/queries/trigger/lock.sql");
 const TRIGGER_CLEAR: &str = include_str!("../../sql/queries/trigger/clear.sql");
 const TRIGGER_LIST: &str = include_str!("../../sql/queries/trigger/list.sql");
 const TRIGGER_WRITE: &str = include_str!("../../sql/queries/trigger/write.sql");
@@ -396,11 +396,18 @@ async fn mark_published(
     // Before the activation rows: firing locks them in this order, too.
     super::schedule::publish(client, tenant, id, starts.schedules).await?;
     let (tenant, id, version_id) = (tenant.as_str(), id.as_str(), version_id.as_str());
-    if !triggers.is_empty() {
-        // A new trigger waits for stimuli, so their keys are locked in a statement before the
-        // one that reads the inbox.
-        let keys: Vec<i32> = triggers.iter().map(|trigger| trigger.hash.lock_key()).collect();
-        client.execute(TRIGGER_LOCK, &[&lock_class, &keys]).await?;
+    let stored = client.query(TRIGGER_LIST, &[&tenant, &id]).await?;
+    let at = columns!(stored; hash)?;
+    let stored = stored
+        .iter()
+        .filter_map(|row| <[u8; 32]>::try_from(row.get::<_, &[u8]>(at.hash)).ok());
+    let stored: Vec<StimulusHash> = stored.map(StimulusHash).collect();
+    let keys = KeySet::of_triggers(triggers.iter().map(|trigger| &trigger.hash).chain(&stored));
+    if !keys.is_empty() {
+        let (keys, modes) = keys.columns();
+        client
+            .execute(stimulus_key::LOCK, &[&lock_class, &keys, &modes])
+            .await?;
     }
     let before = client.query_one(PUBLISH, &[&tenant, &id, &version_id]).await?;
     let (activation, left): (Option<i16>, Option<i16>) = (before.get("activation_strategy"), before.get("seeding"));

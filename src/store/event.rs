@@ -1,8 +1,6 @@
 //! Publishes an event once: to every bookmark that waits for it and every trigger, else into the inbox.
 //!
-//! The stimulus key is locked exclusively in a statement before the one that matches. A commit that creates a bookmark holds
-//! the key shared, so either the publish sees the bookmark, or the commit sees the row in the inbox. In one statement the
-//! snapshot would be older than the lock, and both would miss.
+//! The stimulus keys are locked in a statement before the one that matches; see `store::stimulus_key`.
 //!
 //! Every event has an idempotency key, its client's or a random one. An event in doubt is published again under the same key,
 //! which the former backend holds until it ends.
@@ -16,12 +14,12 @@ use tokio_postgres::Row;
 
 use super::activation::{UNSEEDED_INTERVAL, UNSEEDED_TIMEOUT};
 use super::request::{IdempotencyKey, find_request};
+use super::stimulus_key::{KeySet, LOCK};
 use crate::db::{ANSWER_TIMEOUT, Pool, is_in_doubt, within};
 use crate::failpoint;
 use crate::id::{InstanceId, StimulusHash, TenantId};
 use crate::{Error, Result};
 
-pub(super) const LOCK: &str = include_str!("../../sql/queries/event/lock.sql");
 pub(super) const PUBLISH: &str = include_str!("../../sql/queries/event/publish.sql");
 
 /// An event to publish.
@@ -39,6 +37,18 @@ pub(crate) struct NewEvent {
     pub(crate) activity_execution_id: Option<String>,
     /// How long the inbox keeps an unmatched event.
     pub(crate) lifetime: Duration,
+}
+
+impl NewEvent {
+    fn keys(&self) -> KeySet {
+        let can_start = self.instance.is_none() && self.activity_execution_id.is_none();
+        KeySet::of_publisher(
+            &self.hash,
+            self.correlation_id.as_deref(),
+            self.instance.as_ref(),
+            can_start,
+        )
+    }
 }
 
 /// How many rows of work an event became.
@@ -101,7 +111,7 @@ async fn publish_once(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<
     let client = connection.client()?;
     let lifetime = i64::try_from(event.lifetime.as_micros()).unwrap_or(i64::MAX);
     let hash = event.hash.0.as_slice();
-    let key = event.hash.lock_key();
+    let (keys, modes) = event.keys().columns();
     let params: [&(dyn ToSql + Sync); 11] = [
         &event.tenant.as_str(),
         &event.request.route,
@@ -118,7 +128,7 @@ async fn publish_once(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<
     let sent = within(ANSWER_TIMEOUT, async {
         let lock = client.prepare_cached(LOCK).await?;
         let publish = client.prepare_cached(PUBLISH).await?;
-        let lock_params: [&(dyn ToSql + Sync); 2] = [&lock_class, &key];
+        let lock_params: [&(dyn ToSql + Sync); 3] = [&lock_class, &keys, &modes];
         // One round trip: `join!` polls in this order, so the statements are sent in this order.
         let (begun, locked, published, committed) = futures_util::join!(
             client.batch_execute("BEGIN"),

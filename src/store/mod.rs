@@ -3,6 +3,7 @@
 //! # Layout
 //!
 //! - `start`, `work`, `event`: accept starts, resumes, cancels and events. `request`: their idempotency keys.
+//!   `stimulus_key`: the locks that order events, bookmarks and triggers.
 //! - `claim`: polls for work, claims, loads and releases it. `commit`: writes what a burst did; the contract is there.
 //!   `record`: the journal entries and activity executions of a burst, as one row.
 //! - `inbox_match`: the starts for what the inbox keeps when a trigger is published.
@@ -39,6 +40,7 @@ pub(crate) mod record;
 pub(crate) mod request;
 pub(crate) mod schedule;
 pub(crate) mod start;
+pub(crate) mod stimulus_key;
 #[cfg(test)]
 mod tests;
 pub(crate) mod token;

@@ -46,6 +46,7 @@ pub(crate) use writer::{CommitWriter, WRITERS, WriterTasks};
 
 use super::code::StatusCode;
 use super::record::RecordRow;
+use super::stimulus_key::StimulusKey;
 use crate::Error;
 use crate::id::{
     BookmarkId, BurstId, ClaimNo, DefinitionId, InstanceId, InstanceVersion, StimulusHash, TenantId, VersionId, WorkId,
@@ -225,19 +226,24 @@ impl CommitRequest {
 
     /// The stimulus keys to lock, exclusive for those that it publishes.
     fn keys(&self) -> impl Iterator<Item = (i32, bool)> + '_ {
-        let waits = self
-            .effects
-            .bookmarks_made
-            .iter()
-            .filter(|bookmark| bookmark.publishable);
-        let waits = waits.map(|bookmark| (row::lock_key(&bookmark.hash), false));
-        let rematched = self.effects.rematched.iter();
-        let waits = waits.chain(rematched.map(|waiting| (waiting.hash.lock_key(), false)));
-        waits.chain(
-            self.effects
-                .stimuli
-                .iter()
-                .map(|stimulus| (row::lock_key(&stimulus.hash), true)),
-        )
+        let effects = &self.effects;
+        let correlation = effects.correlation_id.as_deref().map(StimulusKey::Correlation);
+        let made = effects.bookmarks_made.iter().filter(|bookmark| bookmark.publishable);
+        let made = made.flat_map(move |bookmark| {
+            let hash = row::stimulus_hash(&bookmark.hash);
+            let keys = [
+                Some(StimulusKey::Any),
+                Some(StimulusKey::Target(&self.instance)),
+                correlation,
+            ];
+            keys.into_iter().flatten().map(move |key| (key.number(&hash), false))
+        });
+        let rematched = effects.rematched.iter();
+        let rematched = rematched.flat_map(move |waiting| correlation.map(|key| (key.number(&waiting.hash), false)));
+        let published = effects.stimuli.iter().map(|stimulus| {
+            let hash = row::stimulus_hash(&stimulus.hash);
+            (StimulusKey::Target(&self.instance).number(&hash), true)
+        });
+        made.chain(rematched).chain(published)
     }
 }

@@ -1,6 +1,6 @@
 //! One batch on one connection: encode the rows, send the statements as one pipeline, read the winners.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use postgres_types::{ToSql, Type};
@@ -13,6 +13,7 @@ use super::{Claim, Commit, CommitRequest};
 use crate::db::{ANSWER_TIMEOUT, Connector, ErrorClass, Session, find_column, within};
 use crate::failpoint;
 use crate::id::{Incarnation, InstanceVersion, WorkId};
+use crate::store::stimulus_key::KeySet;
 use crate::{Error, Result};
 
 const BATCH: &str = include_str!("../../../sql/queries/commit/batch.sql");
@@ -248,7 +249,7 @@ impl CommitConnection {
             let answer = client.query(batch, &params).await?;
             return Ok(winners(&answer));
         }
-        let (keys, exclusive) = rows.lock_pass();
+        let (keys, exclusive) = rows.modes.columns();
         let (tenants, instances, bookmarks) = &rows.waiting;
         let lock_params: [&(dyn ToSql + Sync); 3] = [&self.lock_class, &keys, &exclusive];
         let match_params: [&(dyn ToSql + Sync); 3] = [tenants, instances, bookmarks];
@@ -276,7 +277,7 @@ impl CommitConnection {
         failpoint::hit("commit.begun").await?;
         let steps = async {
             if !rows.keys.is_empty() {
-                let (keys, exclusive) = rows.lock_pass();
+                let (keys, exclusive) = rows.modes.columns();
                 client
                     .query(&self.locks, &[&self.lock_class, &keys, &exclusive])
                     .await?;
@@ -390,7 +391,7 @@ struct Rows<'a> {
     unmet: Vec<ClaimRow<'a>>,
     dues: Vec<&'a DueRow>,
     keys: Vec<KeyRow>,
-    modes: BTreeMap<i32, bool>,
+    modes: KeySet,
     /// Tenants, instances and ids of the bookmarks to match with the inbox.
     waiting: (Vec<&'a str>, Vec<&'a str>, Vec<&'a str>),
 }
@@ -429,7 +430,7 @@ impl<'a> Rows<'a> {
         self.dues.extend(&effects.dues);
         for (key, exclusive) in request.keys() {
             self.keys.push(KeyRow { no, key });
-            *self.modes.entry(key).or_default() |= exclusive;
+            self.modes.add(key, exclusive);
         }
         for waiting in &effects.rematched {
             self.waiting.0.push(request.tenant.as_str());
@@ -444,11 +445,6 @@ impl<'a> Rows<'a> {
                 self.waiting.2.push(&bookmark.id);
             }
         }
-    }
-
-    /// The distinct keys in one sorted order, each with its mode: all of one mode first could deadlock.
-    fn lock_pass(&self) -> (Vec<i32>, Vec<bool>) {
-        self.modes.iter().map(|(key, exclusive)| (*key, *exclusive)).unzip()
     }
 
     fn params<'b>(&'b self, incarnation: &'b i64, writer: &'b i16) -> [&'b (dyn ToSql + Sync); 10] {

@@ -5,13 +5,13 @@ use postgres_types::ToSql;
 use serde_json::Value;
 use uuid::Uuid;
 
-/// The key of a stimulus hash in the two-integer space of advisory locks.
-pub(super) fn lock_key(hash: &[u8]) -> i32 {
-    let mut key = [0u8; 4];
-    for (to, from) in key.iter_mut().zip(hash) {
-        *to = *from;
-    }
-    i32::from_be_bytes(key)
+use crate::id::StimulusHash;
+
+/// The hash in a row; bytes that a row lacks are zero.
+pub(super) fn stimulus_hash(bytes: &[u8]) -> StimulusHash {
+    let mut hash = [0u8; 32];
+    hash.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+    StimulusHash(hash)
 }
 
 #[derive(Debug, ToSql)]

@@ -5,7 +5,8 @@ use std::time::Duration;
 use postgres_types::ToSql;
 use serde_json::Value;
 
-use super::super::event::{Fanout, LOCK, PUBLISH, fanout};
+use super::super::event::{Fanout, PUBLISH, fanout};
+use super::super::stimulus_key::{KeySet, LOCK};
 use crate::db::{ANSWER_TIMEOUT, Pool, within};
 use crate::failpoint;
 use crate::id::{InstanceId, StimulusHash, TenantId};
@@ -40,12 +41,17 @@ pub(crate) async fn replay(
         .try_into()
         .map_err(|_| Error::internal("a dead letter has no stimulus"))?;
     let hash = StimulusHash(hash);
+    let target: Option<String> = row.get("instance_id");
+    let correlation_id: Option<String> = row.get("correlation_id");
+    let can_start = target.is_none() && row.get::<_, Option<String>>("activity_execution_id").is_none();
+    let target = target.map(InstanceId::new);
+    let (keys, modes) = KeySet::of_publisher(&hash, correlation_id.as_deref(), target.as_ref(), can_start).columns();
     let connection = pool.exclusive().await?;
     let client = connection.client()?;
     let replayed = within(ANSWER_TIMEOUT, async {
         client.batch_execute("BEGIN").await?;
         // As in a publish: in a statement before the one that matches.
-        client.query(LOCK, &[&lock_class, &hash.lock_key()]).await?;
+        client.query(LOCK, &[&lock_class, &keys, &modes]).await?;
         let Some(dead_letter) = client.query_opt(TAKE, &[&tenant, &id]).await? else {
             client.batch_execute("ROLLBACK").await?;
             return Ok(None);

@@ -1,0 +1,103 @@
+//! The advisory locks that order publishers of a stimulus, those that wait for it, and publishes of triggers.
+//!
+//! A publisher and a waiter that fit each other always share a key, which one of them holds exclusively: so either the
+//! publisher sees the bookmark, or the commit that creates it sees the row in the inbox. The keys are locked in a statement
+//! before the one that matches, whose snapshot would otherwise be older than the lock.
+//!
+//! | transaction | any | correlation | target | trigger |
+//! |---|---|---|---|---|
+//! | creates a bookmark | shared | shared, if its instance has a correlation id | shared | |
+//! | changes a correlation id, for the bookmarks that stay | | the new one, shared | | |
+//! | publishes for one instance | | | exclusive | |
+//! | publishes for a correlation id | | exclusive | | shared |
+//! | publishes for all | exclusive | | | shared |
+//! | publishes or retracts triggers | | | | exclusive |
+//!
+//! All keys of a transaction are locked in one pass in sorted order, each in its strongest mode: two passes could deadlock.
+
+use std::collections::BTreeMap;
+
+use crate::id::{InstanceId, StimulusHash};
+
+/// Locks the keys of a transaction that is not a commit.
+pub(super) const LOCK: &str = include_str!("../../sql/queries/stimulus_key/lock.sql");
+
+/// One key of a stimulus hash.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum StimulusKey<'a> {
+    /// All that waits for the stimulus.
+    Any,
+    /// What waits for it in instances with this correlation id. An empty one is one.
+    Correlation(&'a str),
+    /// What waits for it in this instance.
+    Target(&'a InstanceId),
+    /// The triggers of the stimulus.
+    Trigger,
+}
+
+impl StimulusKey<'_> {
+    /// Its number in the two-integer space of advisory locks. Two keys with one number exclude each other, which costs time
+    /// only, so 32 bits are enough. All nodes must compute the same.
+    pub(crate) fn number(self, hash: &StimulusHash) -> i32 {
+        let (kind, text) = match self {
+            Self::Any => return hash.lock_key(),
+            Self::Correlation(id) => (1, id),
+            Self::Target(instance) => (2, instance.as_str()),
+            Self::Trigger => (3, ""),
+        };
+        // FNV-1a, seeded with the hash.
+        let mut number = u32::from_be_bytes(hash.lock_key().to_be_bytes());
+        for byte in [kind].iter().chain(text.as_bytes()) {
+            number = (number ^ u32::from(*byte)).wrapping_mul(16_777_619);
+        }
+        i32::from_be_bytes(number.to_be_bytes())
+    }
+}
+
+/// The keys of a transaction, each once, with whether it is exclusive.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KeySet(BTreeMap<i32, bool>);
+
+impl KeySet {
+    /// The keys of a publisher: the narrowest that covers all bookmarks it can match, and that of the triggers.
+    pub(crate) fn of_publisher(
+        hash: &StimulusHash,
+        correlation_id: Option<&str>,
+        instance: Option<&InstanceId>,
+        can_start: bool,
+    ) -> Self {
+        let mut keys = Self::default();
+        let narrowest = match (instance, correlation_id) {
+            (Some(instance), _) => StimulusKey::Target(instance),
+            (None, Some(id)) => StimulusKey::Correlation(id),
+            (None, None) => StimulusKey::Any,
+        };
+        keys.add(narrowest.number(hash), true);
+        if can_start {
+            keys.add(StimulusKey::Trigger.number(hash), false);
+        }
+        keys
+    }
+
+    /// The keys of a transaction that changes triggers of these hashes.
+    pub(crate) fn of_triggers<'a>(hashes: impl IntoIterator<Item = &'a StimulusHash>) -> Self {
+        let mut keys = Self::default();
+        for hash in hashes {
+            keys.add(StimulusKey::Trigger.number(hash), true);
+        }
+        keys
+    }
+
+    pub(crate) fn add(&mut self, number: i32, exclusive: bool) {
+        *self.0.entry(number).or_default() |= exclusive;
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The keys in sorted order and their modes, as arrays of a statement.
+    pub(crate) fn columns(&self) -> (Vec<i32>, Vec<bool>) {
+        self.0.iter().map(|(key, exclusive)| (*key, *exclusive)).unzip()
+    }
+}
