@@ -115,6 +115,8 @@ counter! {
     pub(crate) ClaimNo;
     /// A row of the work table.
     pub WorkId;
+    /// An event that is given page by page to the instances that wait for it.
+    pub FanOutId;
 }
 
 /// One attempt to run an instance until it waits. The last one to commit is in `instance.last_burst`.

@@ -21,6 +21,7 @@
 -- Queues
 --   work               instructions for instances: start, resume, stimulus, cancel, continue
 --   timer              delays of instances; each ends one bookmark
+--   fan_out            events that many instances wait for, given to them page by page
 --   inbox              stimuli that no bookmark and no trigger waited for yet
 --   inbox_match        published triggers whose stimuli in the inbox are not all started yet
 --   dead_letter        rows of these three that are not tried again
@@ -340,10 +341,17 @@ CREATE TABLE instance (
 CREATE INDEX instance_by_time ON instance (created_at);
 CREATE INDEX instance_by_definition ON instance (definition_id, created_at);
 
+-- Numbers bookmarks in the order of their creation: every bookmark that was committed before a lock of its stimulus key
+-- was granted exclusively has a smaller number than the next one.
+CREATE SEQUENCE bookmark_number;
+
 CREATE TABLE bookmark (
     tenant_id text NOT NULL,
     instance_id text NOT NULL,
     id text NOT NULL,
+    -- A bookmark that replaces one of the same instance and hash in one commit takes over its number: a fan-out meets
+    -- either of them.
+    number bigint NOT NULL DEFAULT nextval('bookmark_number'),
     activity_id text NOT NULL,
     -- Elsa's id of the activity in the tree of the definition; no node of the cluster.
     node_id text NOT NULL,
@@ -354,11 +362,15 @@ CREATE TABLE bookmark (
     payload json NOT NULL,
     -- A published stimulus can match it; false where only a timer ends it.
     publishable boolean NOT NULL,
+    -- That of the instance, kept current by the commit that changes it while the bookmark is publishable.
     correlation_id text,
     created_at timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (instance_id, id, tenant_id)
 ) WITH (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX bookmark_hash ON bookmark (hash, tenant_id) WHERE publishable;
+CREATE INDEX bookmark_hash ON bookmark (hash, number) WHERE publishable;
+-- A correlation id may be longer than an entry of an index.
+CREATE INDEX bookmark_correlation ON bookmark (hash, hashtextextended(correlation_id, 0), number)
+    WHERE publishable AND correlation_id IS NOT NULL;
 
 -- One row per burst: a row per journal entry and per activity execution would be most of the cost of a commit.
 -- Append-only, partitioned by the now() of the commit, never by a node's clock.
@@ -470,6 +482,8 @@ CREATE TABLE work (
     definition_version integer,
     -- JSON by kind; the types are in src/runtime, module `instruction`.
     body json NOT NULL,
+    -- The fan-out that has the payload of a stimulus; null: the body has it.
+    fan_out bigint,
     available_at timestamptz NOT NULL DEFAULT now(),
     created_at timestamptz NOT NULL DEFAULT now(),
     -- The incarnation; null: ready.
@@ -492,6 +506,7 @@ CREATE INDEX work_claimed ON work (claimed_by) WHERE claimed_by IS NOT NULL;
 CREATE INDEX work_instance ON work (instance_id, (id + 0));
 -- By definition_id and not by kind: a start that goes on as a continue changes no indexed column.
 CREATE UNIQUE INDEX work_start ON work (instance_id, tenant_id) WHERE definition_id IS NOT NULL;
+CREATE INDEX work_fan_out ON work (fan_out, id) WHERE fan_out IS NOT NULL;
 
 -- The row is claimed like work, and deleted by the commit of the burst that it resumes.
 CREATE TABLE timer (
@@ -512,6 +527,55 @@ CREATE INDEX timer_due ON timer (available_at) WHERE claimed_by IS NULL;
 CREATE INDEX timer_claimed ON timer (claimed_by) WHERE claimed_by IS NOT NULL;
 -- Timers in backoff, not those that are not due yet.
 CREATE INDEX timer_postponed ON timer (available_at) WHERE claimed_by IS NULL AND available_at > due;
+
+-- An event for which many bookmarks wait, or an earlier event of this table. Events of one hash take their turns in the
+-- order of their ids. A turn starts what the triggers start and draws a cut; then pages of bookmarks with a number up to
+-- the cut get a row of work each, which names the fan-out and has no payload.
+CREATE TABLE fan_out (
+    tenant_id text NOT NULL,
+    id bigint GENERATED ALWAYS AS IDENTITY,
+    hash bytea NOT NULL,
+    name text NOT NULL,
+    payload json,
+    -- Whom it is for; null: any.
+    correlation_id text,
+    instance_id text,
+    activity_execution_id text,
+    accepted_at timestamptz NOT NULL DEFAULT now(),
+    -- If nothing waits for it in its turn, the inbox keeps it until then.
+    expires_at timestamptz NOT NULL,
+    -- When its turn came; null: it waits for earlier ones.
+    began_at timestamptz,
+    -- The pages end at the bookmark with this number; null: as began_at.
+    cut bigint,
+    -- The number of the last bookmark of the last page.
+    cursor bigint NOT NULL DEFAULT 0,
+    -- Rows of work made of it: for bookmarks, and by triggers.
+    resumed bigint NOT NULL DEFAULT 0,
+    started bigint NOT NULL DEFAULT 0,
+    -- The highest id of its rows of work, and one that no unclaimed row of it is below.
+    last_work bigint NOT NULL DEFAULT 0,
+    first_work bigint NOT NULL DEFAULT 0,
+    -- Null: unfinished. The row stays while a row of work needs its payload.
+    finished_at timestamptz,
+    PRIMARY KEY (id) INCLUDE (tenant_id),
+    CHECK ((began_at IS NULL) = (cut IS NULL))
+);
+CREATE INDEX fan_out_unfinished ON fan_out (hash, id) WHERE finished_at IS NULL;
+CREATE INDEX fan_out_finished ON fan_out (finished_at) WHERE finished_at IS NOT NULL;
+-- Not compressed: pg_column_size shows how many bytes a claim loads.
+ALTER TABLE fan_out ALTER COLUMN payload SET STORAGE EXTERNAL;
+
+-- The body of a row of work with the payload of its fan-out, for a dead letter, which outlives the fan-out.
+CREATE FUNCTION whole_body(body json, of_fan_out bigint) RETURNS json
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    IF of_fan_out IS NULL THEN
+        RETURN body;
+    END IF;
+    RETURN json_build_object('bookmarkId', body->'bookmarkId', 'hash', body->'hash', 'name', body->'name',
+                             'payload', (SELECT f.payload FROM fan_out f WHERE f.id = of_fan_out));
+END $$;
 
 -- A stimulus is given to the first bookmark or trigger that matches it, until it expires.
 CREATE TABLE inbox (

@@ -5,6 +5,7 @@
 //! Every event has an idempotency key, its client's or a random one. An event in doubt is published again under the same key,
 //! which the former backend holds until it ends.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use postgres_types::ToSql;
@@ -13,14 +14,17 @@ use tokio::time::Instant;
 use tokio_postgres::Row;
 
 use super::activation::{UNSEEDED_INTERVAL, UNSEEDED_TIMEOUT};
+use super::fan_out::MAX_DIRECT;
 use super::request::{IdempotencyKey, find_request};
-use super::stimulus_key::{KeySet, LOCK};
+use super::stimulus_key::{KeySet, LOCK, StimulusScope};
 use crate::db::{ANSWER_TIMEOUT, Pool, is_in_doubt, within};
 use crate::failpoint;
-use crate::id::{InstanceId, StimulusHash, TenantId};
+use crate::id::{FanOutId, InstanceId, StimulusHash, TenantId};
 use crate::{Error, Result};
 
-pub(super) const PUBLISH: &str = include_str!("../../sql/queries/event/publish.sql");
+const PUBLISH: &str = include_str!("../../sql/queries/event/publish.sql");
+
+pub(super) static PUBLISHES: LazyLock<[String; 3]> = LazyLock::new(|| StimulusScope::texts(PUBLISH));
 
 /// An event to publish.
 #[derive(Clone, Debug)]
@@ -57,6 +61,8 @@ pub(crate) struct Fanout {
     pub(crate) resumed: u64,
     pub(crate) started: u64,
     pub(crate) kept: bool,
+    /// More bookmarks wait for it than are given it at once, or an earlier event is not given to all yet.
+    pub(crate) fan_out: Option<FanOutId>,
     /// Workflows whose activation strategy refused the start.
     pub(crate) refused: Vec<String>,
     /// It was published more than once under its key; rows of the first attempt are not counted.
@@ -67,6 +73,9 @@ pub(crate) struct Fanout {
 const DOUBT: Duration = Duration::from_secs(5);
 const DOUBT_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_DOUBT_PAUSE: Duration = Duration::from_secs(1);
+
+/// How long the key of a client is remembered. A random one is only needed while an event is in doubt.
+pub(super) const KEY_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Publishes an event; one whose key was used before changes nothing. Retries for a while if an activation strategy that was
 /// published a moment ago is not ready, or if the outcome is in doubt. Dropped, the event may be published.
@@ -112,7 +121,14 @@ async fn publish_once(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<
     let lifetime = i64::try_from(event.lifetime.as_micros()).unwrap_or(i64::MAX);
     let hash = event.hash.0.as_slice();
     let (keys, modes) = event.keys().columns();
-    let params: [&(dyn ToSql + Sync); 11] = [
+    let remembered = if event.request.is_random() {
+        DOUBT * 12
+    } else {
+        KEY_LIFETIME
+    };
+    let remembered = i64::try_from(remembered.as_micros()).unwrap_or(i64::MAX);
+    let scope = StimulusScope::of(event.correlation_id.as_deref(), event.instance.as_ref());
+    let params: [&(dyn ToSql + Sync); 13] = [
         &event.tenant.as_str(),
         &event.request.route,
         &event.request.key,
@@ -124,10 +140,12 @@ async fn publish_once(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<
         &event.instance.as_ref().map(InstanceId::as_str),
         &event.activity_execution_id,
         &lifetime,
+        &MAX_DIRECT,
+        &remembered,
     ];
     let sent = within(ANSWER_TIMEOUT, async {
         let lock = client.prepare_cached(LOCK).await?;
-        let publish = client.prepare_cached(PUBLISH).await?;
+        let publish = client.prepare_cached(scope.pick(&PUBLISHES)).await?;
         let lock_params: [&(dyn ToSql + Sync); 3] = [&lock_class, &keys, &modes];
         // One round trip: `join!` polls in this order, so the statements are sent in this order.
         let (begun, locked, published, committed) = futures_util::join!(
@@ -169,6 +187,7 @@ pub(super) fn fanout(row: &Row) -> Fanout {
         resumed: count(row, "resumed"),
         started: count(row, "started"),
         kept: count(row, "kept") > 0,
+        fan_out: row.get::<_, Option<i64>>("fan_out").map(FanOutId),
         refused: row.get("refused"),
         doubted: false,
     }

@@ -2,7 +2,8 @@
 //!
 //! # Layout
 //!
-//! - `start`, `work`, `event`: accept starts, resumes, cancels and events. `request`: their idempotency keys.
+//! - `start`, `work`, `event`: accept starts, resumes, cancels and events. `request`: their idempotency keys. `fan_out`: events
+//!   that many instances wait for.
 //!   `stimulus_key`: the locks that order events, bookmarks and triggers.
 //! - `claim`: polls for work, claims, loads and releases it. `commit`: writes what a burst did; the contract is there.
 //!   `record`: the journal entries and activity executions of a burst, as one row.
@@ -27,6 +28,7 @@ pub(crate) mod commit;
 pub(crate) mod dead_letter;
 pub(crate) mod definition;
 pub(crate) mod event;
+pub(crate) mod fan_out;
 pub(crate) mod inbox_match;
 pub(crate) mod instance;
 pub(crate) mod lock;

@@ -16,6 +16,24 @@ pub(crate) struct IdempotencyKey {
     pub(crate) fingerprint: Vec<u8>,
 }
 
+impl IdempotencyKey {
+    /// A key that no client knows, for a request that is only repeated while its outcome is in doubt.
+    pub(crate) fn random(route: &'static str) -> Self {
+        Self {
+            route,
+            key: format!("~{}", uuid::Uuid::new_v4().simple()),
+            fingerprint: NO_FINGERPRINT.to_vec(),
+        }
+    }
+
+    pub(crate) fn is_random(&self) -> bool {
+        self.fingerprint == NO_FINGERPRINT
+    }
+}
+
+/// No request has this hash.
+const NO_FINGERPRINT: [u8; 32] = [0; 32];
+
 /// A request that was accepted under an idempotency key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RequestRecord {

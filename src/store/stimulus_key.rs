@@ -17,6 +17,7 @@
 
 use std::collections::BTreeMap;
 
+use super::parts::with_parts;
 use crate::id::{InstanceId, StimulusHash};
 
 /// Locks the keys of a transaction that is not a commit.
@@ -51,6 +52,39 @@ impl StimulusKey<'_> {
             number = (number ^ u32::from(*byte)).wrapping_mul(16_777_619);
         }
         i32::from_be_bytes(number.to_be_bytes())
+    }
+}
+
+/// Which bookmarks an event can match. Each has a form of the statements that match, as each uses another index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StimulusScope {
+    Any,
+    Correlated,
+    Targeted,
+}
+
+impl StimulusScope {
+    pub(crate) fn of(correlation_id: Option<&str>, instance: Option<&InstanceId>) -> Self {
+        match (instance, correlation_id) {
+            (Some(_), _) => Self::Targeted,
+            (None, Some(_)) => Self::Correlated,
+            (None, None) => Self::Any,
+        }
+    }
+
+    /// The forms of a statement that has a part for each scope.
+    pub(crate) fn texts(whole: &str) -> [String; 3] {
+        ["any", "correlated", "targeted"].map(|scope| with_parts(whole, |part| part == scope))
+    }
+
+    /// The form for this scope.
+    pub(crate) fn pick(self, texts: &'static [String; 3]) -> &'static str {
+        let [any, correlated, targeted] = texts;
+        match self {
+            Self::Any => any,
+            Self::Correlated => correlated,
+            Self::Targeted => targeted,
+        }
     }
 }
 

@@ -211,12 +211,41 @@ WITH fence_held AS MATERIALIZED (
       AND CASE WHEN b.no IN (SELECT w.no FROM winner w) THEN true ELSE false END
 --]
 --[waiting
+--]
+--[burned and waiting
+), number_kept AS MATERIALIZED (
+    -- Of the burned bookmarks with the hash of a new one of their burst, the first keeps its number for the first.
+    SELECT b.no, x.hash, x.number, row_number() OVER (PARTITION BY b.no, x.hash ORDER BY x.number) AS place
+    FROM burned b
+    CROSS JOIN LATERAL (SELECT k.hash, k.number FROM bookmark k WHERE k.ctid = b.place AND k.publishable) x
+--]
+--[waiting
 ), bookmark_made AS (
-    INSERT INTO bookmark (tenant_id, instance_id, id, activity_id, node_id, activity_execution_id, name, hash, payload,
-                          publishable, correlation_id)
-    SELECT w.tenant_id, w.instance_id, b.id, b.activity_id, b.node_id, b.activity_execution_id, b.name, b.hash,
-           b.payload, b.publishable, w.correlation_id
-    FROM unnest($5::commit_bookmark[]) b
+    INSERT INTO bookmark (tenant_id, instance_id, id, number, activity_id, node_id, activity_execution_id, name, hash,
+                          payload, publishable, correlation_id)
+    SELECT w.tenant_id, w.instance_id, b.id,
+           --[burned and waiting
+           coalesce(
+               CASE WHEN (b.no, b.hash) IN (SELECT k.no, k.hash FROM number_kept k)
+                    THEN (SELECT k.number FROM number_kept k
+                          WHERE k.no = b.no AND k.hash = b.hash AND k.place = b.place) END,
+           --]
+           --[waiting
+               nextval('bookmark_number')
+           --]
+           --[burned and waiting
+           )
+           --]
+           --[waiting
+           , b.activity_id, b.node_id, b.activity_execution_id, b.name, b.hash, b.payload, b.publishable,
+           w.correlation_id
+    FROM (SELECT n.*
+           --]
+           --[burned and waiting
+                 , row_number() OVER (PARTITION BY n.no, n.hash ORDER BY n.id) AS place
+           --]
+           --[waiting
+          FROM unnest($5::commit_bookmark[]) n) b
     JOIN winner w ON w.no = b.no
 ), timer_made AS (
     INSERT INTO timer (tenant_id, instance_id, id, due, available_at)
@@ -270,6 +299,12 @@ WITH fence_held AS MATERIALIZED (
                             AND d.activation_strategy = 3 /* correlation */)) s
     ORDER BY s.instance_id, s.strategy
     ON CONFLICT DO NOTHING
+), bookmark_moved AS (
+    -- Bookmarks that stay follow the correlation id of their instance.
+    UPDATE bookmark x SET correlation_id = w.correlation_id
+    FROM unnest($11::commit_burned[]) b
+    JOIN winner w ON w.no = b.no
+    WHERE x.instance_id = w.instance_id AND x.id = b.id AND x.tenant_id = w.tenant_id
 ), unmatched_noted AS (
     INSERT INTO unmatched_work (tenant_id, work_id)
     SELECT w.tenant_id, u.work_id

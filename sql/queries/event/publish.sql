@@ -1,11 +1,16 @@
 -- purpose: publish an event once: to every bookmark that waits for it, to every published trigger, else into the
---          inbox. A start that the activation strategy refuses is not made, and reported; while the strategy is being
---          seeded the statement fails, to be tried again
--- caller:  store::event, in the transaction that holds the stimulus key
--- index:   idempotency_key_pkey, bookmark_hash, instance_pkey, trigger_hash, definition_published, activation_held
+--          inbox. If more than $12 bookmarks wait for it, or an earlier event for the same is still being fanned out,
+--          it becomes a fan-out instead. A start that the activation strategy refuses is not made, and reported;
+--          while the strategy is being seeded the statement fails, to be tried again
+-- caller:  store::event, store::dead_letter::stimulus, in the transaction that holds the stimulus keys
+-- index:   idempotency_key_pkey, bookmark_hash or bookmark_correlation or bookmark_pkey, fan_out_unfinished,
+--          trigger_hash, definition_published, activation_held
 -- locks:   idempotency_key by key, then activation by key, then work, then inbox
+-- An event is for one instance (part targeted), else for a correlation id (correlated), else for all (any): a condition
+-- on each of them that may be null would use no index.
 WITH accepted AS (
-    INSERT INTO idempotency_key (tenant_id, route, key, fingerprint) VALUES ($1, $2, $3, $4)
+    INSERT INTO idempotency_key (tenant_id, route, key, fingerprint, expires_at)
+    VALUES ($1, $2, $3, $4, now() + $13::bigint * interval '1 microsecond')
     ON CONFLICT (tenant_id, route, key) DO UPDATE
         SET fingerprint = excluded.fingerprint, instance_id = excluded.instance_id,
             expires_at = excluded.expires_at
@@ -15,13 +20,28 @@ WITH accepted AS (
 ), waiting AS MATERIALIZED (
     SELECT b.instance_id, b.id
     FROM bookmark b
-    JOIN instance i ON i.tenant_id = b.tenant_id AND i.id = b.instance_id
-    WHERE EXISTS (SELECT 1 FROM accepted)
-      AND b.tenant_id = $1 AND b.hash = $5 AND b.publishable
-      AND ($8::text IS NULL OR i.correlation_id = $8)
-      AND ($9::text IS NULL OR b.instance_id = $9)
+    WHERE EXISTS (SELECT 1 FROM accepted) AND b.tenant_id = $1 AND b.publishable
+--[any
+      AND b.hash = $5
+--]
+--[correlated
+      AND b.hash = $5 AND hashtextextended(b.correlation_id, 0) = hashtextextended($8, 0) AND b.correlation_id = $8
+--]
+--[targeted
+      -- Not by the hash, for which any number of other instances may wait.
+      AND b.instance_id = $9 AND b.hash || '' = $5 AND ($8::text IS NULL OR b.correlation_id = $8)
+--]
       AND ($10::text IS NULL OR b.activity_execution_id = $10)
-    ORDER BY b.instance_id, b.id
+    LIMIT $12::bigint + 1
+), deferred AS MATERIALIZED (
+    INSERT INTO fan_out (tenant_id, hash, name, payload, correlation_id, instance_id, activity_execution_id, expires_at)
+    SELECT $1, $5, $6, $7, $8, $9, $10, now() + $11::bigint * interval '1 microsecond'
+    FROM accepted
+    WHERE (SELECT count(*) FROM waiting) > $12
+       OR EXISTS (SELECT 1 FROM fan_out f
+                  WHERE f.hash = $5 AND f.tenant_id = $1 AND f.finished_at IS NULL
+                    AND f.correlation_id IS NOT DISTINCT FROM $8 AND f.instance_id IS NOT DISTINCT FROM $9)
+    RETURNING id
 ), triggered AS MATERIALIZED (
     SELECT substr(encode(sha256(convert_to(concat_ws('|', $3, extract(epoch FROM r.expires_at),
                                                                t.definition_id, t.activity_id),
@@ -34,7 +54,7 @@ WITH accepted AS (
                     THEN activation_blocked($1, d.activation_strategy, d.definition_id, $8)
                 ELSE false END AS blocked
     FROM accepted r
-    CROSS JOIN trigger t
+    JOIN trigger t ON NOT EXISTS (SELECT 1 FROM deferred)
     JOIN definition d ON d.tenant_id = t.tenant_id AND d.definition_id = t.definition_id AND d.is_published
     WHERE t.tenant_id = $1 AND t.hash = $5 AND $9::text IS NULL AND $10::text IS NULL
 ), resumed AS (
@@ -43,6 +63,8 @@ WITH accepted AS (
         json_build_object('bookmarkId', w.id, 'hash', encode($5, 'hex'), 'name', $6::text,
                                                    'payload', $7::json)
     FROM waiting w
+    WHERE NOT EXISTS (SELECT 1 FROM deferred)
+    ORDER BY w.instance_id, w.id
     RETURNING 1
 ), activated AS (
     INSERT INTO activation (tenant_id, key, instance_id, exclusive, strategy, definition_id, correlation_id)
@@ -65,9 +87,11 @@ WITH accepted AS (
     FROM accepted
     -- An event whose start is refused has matched its trigger.
     WHERE NOT EXISTS (SELECT 1 FROM waiting) AND NOT EXISTS (SELECT 1 FROM triggered)
+      AND NOT EXISTS (SELECT 1 FROM deferred)
     RETURNING 1
 )
 SELECT (SELECT count(*) FROM accepted) AS accepted, (SELECT count(*) FROM resumed) AS resumed,
        (SELECT count(*) FROM started) AS started, (SELECT count(*) FROM kept) AS kept,
+       (SELECT d.id FROM deferred d) AS fan_out,
        ARRAY(SELECT g.definition_id FROM triggered g
              WHERE NOT EXISTS (SELECT 1 FROM started s WHERE s.instance_id = g.instance_id)) AS refused

@@ -30,6 +30,8 @@ pub(crate) struct ClaimState {
     pub(crate) wake_timer: WakeTimer,
     pub(crate) unsupported: UnsupportedVersions,
     pub(crate) vacuum: VacuumTrigger,
+    /// Notified when this node has accepted an event that is fanned out.
+    pub(crate) fan_outs: Notify,
 }
 
 impl ClaimState {
@@ -41,6 +43,7 @@ impl ClaimState {
             wake_timer: WakeTimer::default(),
             unsupported: UnsupportedVersions::new(catalogue),
             vacuum: VacuumTrigger::default(),
+            fan_outs: Notify::new(),
         }
     }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::execution::{InstanceState, InstanceTimestamps};
-use crate::id::{ActivityId, BookmarkId, DefinitionId, InstanceId, VersionId};
+use crate::id::{ActivityId, BookmarkId, DefinitionId, FanOutId, InstanceId, VersionId};
 use crate::{Error, Result};
 
 /// The `Idempotency-Key` of a client, with the fingerprint of its request. The same key with another fingerprint is
@@ -117,6 +117,9 @@ pub struct EventAccepted {
     pub kept: bool,
     /// Starts that the activation strategies of their workflows refused; they are not repeated.
     pub refused: u64,
+    /// More than a thousand bookmarks wait for it, or an earlier event of this kind is not given to all yet: it is accepted,
+    /// and given page by page to those that wait when its turn comes. The other counts are zero then.
+    pub fan_out: Option<FanOutId>,
 }
 
 /// Which version of a definition is meant (Elsa's `VersionOptions`).

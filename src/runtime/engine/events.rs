@@ -33,11 +33,7 @@ impl Engine {
         }
         let request_key = match given {
             Some(given) => given,
-            None => IdempotencyKey {
-                route: "event",
-                key: format!("~{}", uuid::Uuid::new_v4().simple()),
-                fingerprint: vec![0; 32],
-            },
+            None => IdempotencyKey::random("event"),
         };
         let event = NewEvent {
             tenant: self.inner.tenant.clone(),
@@ -84,6 +80,9 @@ pub(super) fn event_published(node: &NodeContext, fanout: &Fanout) -> EventAccep
     // Of an event in doubt there may be any number of rows.
     let rows = fanout.resumed + fanout.started + u64::from(fanout.doubted);
     let rows = usize::try_from(rows).unwrap_or(usize::MAX);
+    if fanout.fan_out.is_some() || fanout.doubted {
+        node.claims.fan_outs.notify_one();
+    }
     if rows > 0 {
         node.work_accepted(None, None, rows);
     }
@@ -92,5 +91,6 @@ pub(super) fn event_published(node: &NodeContext, fanout: &Fanout) -> EventAccep
         started: fanout.started,
         kept: fanout.kept,
         refused: fanout.refused.len() as u64,
+        fan_out: fanout.fan_out,
     }
 }

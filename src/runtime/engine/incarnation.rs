@@ -23,7 +23,7 @@ use crate::runtime::context::settings::Settings;
 use crate::runtime::context::wake_sender::WakeSender;
 use crate::runtime::context::wake_timer::ScheduleState;
 use crate::runtime::scheduler::fire;
-use crate::runtime::worker::{maintenance, poll, unsupported, wake_notifications};
+use crate::runtime::worker::{fan_out, maintenance, poll, unsupported, wake_notifications};
 use crate::store::commit::{CommitWriter, WriterOptions, WriterTasks};
 use crate::store::start::Acceptor;
 use crate::store::{lock as store_lock, maintenance as store_maintenance, node as store_node};
@@ -62,6 +62,7 @@ pub(super) struct Loops {
 
 pub(super) struct OtherLoops {
     maintenance: AbortOnDropHandle<()>,
+    fan_outs: AbortOnDropHandle<()>,
     lock_reports: AbortOnDropHandle<()>,
     wake_notifications: AbortOnDropHandle<()>,
     cache_signals: AbortOnDropHandle<()>,
@@ -105,6 +106,7 @@ pub(super) async fn start(
     let poller = spawn(poll::run(Arc::clone(&node)));
     let scheduler = spawn(fire::run(Arc::clone(&node)));
     let maintenance = spawn(maintenance::run(Arc::clone(&node)));
+    let fan_outs = spawn(fan_out::run(Arc::clone(&node)));
     let lock_reports = spawn(lock_reports::answer(Arc::clone(&node)));
     Ok(RunningNode {
         membership,
@@ -115,6 +117,7 @@ pub(super) async fn start(
             scheduler,
             others: OtherLoops {
                 maintenance,
+                fan_outs,
                 lock_reports,
                 wake_notifications,
                 cache_signals,
@@ -209,6 +212,7 @@ impl RunningNode {
             _ = &mut loops.poller => "its poller ended",
             _ = &mut loops.scheduler => "its scheduler ended",
             _ = &mut others.maintenance => "its maintenance ended",
+            _ = &mut others.fan_outs => "its fan-outs ended",
             _ = &mut others.lock_reports => "its lock reports ended",
             _ = &mut others.cache_signals => "its subscription to cache invalidations ended",
             _ = &mut others.unsupported => "its list of unsupported versions ended",

@@ -15,6 +15,7 @@ mod commit;
 mod complete;
 pub(crate) mod effects;
 pub(crate) mod execute;
+pub(crate) mod fan_out;
 pub(crate) mod inbox_match;
 pub(crate) mod instruction;
 pub(crate) mod maintenance;

@@ -390,6 +390,7 @@ struct Rows<'a> {
     stimuli: Vec<&'a StimulusRow>,
     unmet: Vec<ClaimRow<'a>>,
     dues: Vec<&'a DueRow>,
+    rematched: Vec<BurnedRow<'a>>,
     keys: Vec<KeyRow>,
     modes: KeySet,
     /// Tenants, instances and ids of the bookmarks to match with the inbox.
@@ -433,6 +434,10 @@ impl<'a> Rows<'a> {
             self.modes.add(key, exclusive);
         }
         for waiting in &effects.rematched {
+            self.rematched.push(BurnedRow {
+                no,
+                id: &waiting.bookmark,
+            });
             self.waiting.0.push(request.tenant.as_str());
             self.waiting.1.push(request.instance.as_str());
             self.waiting.2.push(&waiting.bookmark);
@@ -447,7 +452,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    fn params<'b>(&'b self, incarnation: &'b i64, writer: &'b i16) -> [&'b (dyn ToSql + Sync); 10] {
+    fn params<'b>(&'b self, incarnation: &'b i64, writer: &'b i16) -> [&'b (dyn ToSql + Sync); 11] {
         [
             incarnation,
             writer,
@@ -463,6 +468,7 @@ impl<'a> Rows<'a> {
             &self.keys,
             &self.unmet,
             &self.dues,
+            &self.rematched,
         ]
     }
 }

@@ -26,7 +26,7 @@ pub(crate) struct StatementShape {
     pub(super) reports_pending: bool,
     /// Those that need a new row of work to continue under.
     pub(super) new_row: bool,
-    /// Claims that matched nothing, and running instances with a correlation id.
+    /// Claims that matched nothing, running instances with a correlation id, and bookmarks that follow a changed one.
     pub(super) rare: bool,
 }
 
@@ -95,8 +95,9 @@ impl StatementShape {
         self.continuing |= effects.continues;
         self.reports_pending |= effects.continues && effects.reads_pending_work;
         self.new_row |= effects.continues && request.continuation().is_none();
-        self.rare |=
-            !effects.unmet.is_empty() || (effects.status == super::RUNNING && effects.correlation_id.is_some());
+        self.rare |= !effects.unmet.is_empty()
+            || !effects.rematched.is_empty()
+            || (effects.status == super::RUNNING && effects.correlation_id.is_some());
         let is_single = matches!(&*request.claims, [Claim::Work(..)]);
         self.multi |= !is_single || self.burned || self.rare || request.holds;
     }

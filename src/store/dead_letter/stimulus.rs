@@ -5,8 +5,9 @@ use std::time::Duration;
 use postgres_types::ToSql;
 use serde_json::Value;
 
-use super::super::event::{Fanout, PUBLISH, fanout};
-use super::super::stimulus_key::{KeySet, LOCK};
+use super::super::event::{Fanout, KEY_LIFETIME, PUBLISHES, fanout};
+use super::super::fan_out::MAX_DIRECT;
+use super::super::stimulus_key::{KeySet, LOCK, StimulusScope};
 use crate::db::{ANSWER_TIMEOUT, Pool, within};
 use crate::failpoint;
 use crate::id::{InstanceId, StimulusHash, TenantId};
@@ -45,6 +46,7 @@ pub(crate) async fn replay(
     let correlation_id: Option<String> = row.get("correlation_id");
     let can_start = target.is_none() && row.get::<_, Option<String>>("activity_execution_id").is_none();
     let target = target.map(InstanceId::new);
+    let scope = StimulusScope::of(correlation_id.as_deref(), target.as_ref());
     let (keys, modes) = KeySet::of_publisher(&hash, correlation_id.as_deref(), target.as_ref(), can_start).columns();
     let connection = pool.exclusive().await?;
     let client = connection.client()?;
@@ -62,7 +64,7 @@ pub(crate) async fn replay(
         if !dead_letter.get::<_, bool>("ended") {
             let key = format!("letter-{id}");
             let lifetime = i64::try_from(lifetime.as_micros()).unwrap_or(i64::MAX);
-            let params: [&(dyn ToSql + Sync); 11] = [
+            let params: [&(dyn ToSql + Sync); 13] = [
                 &tenant,
                 &"replay",
                 &key,
@@ -74,8 +76,10 @@ pub(crate) async fn replay(
                 &instance,
                 &dead_letter.get::<_, Option<String>>("activity_execution_id"),
                 &lifetime,
+                &MAX_DIRECT,
+                &i64::try_from(KEY_LIFETIME.as_micros()).unwrap_or(i64::MAX),
             ];
-            published = Some(fanout(&client.query_one(PUBLISH, &params).await?));
+            published = Some(fanout(&client.query_one(scope.pick(&PUBLISHES), &params).await?));
         }
         client.batch_execute("COMMIT").await?;
         Ok::<_, Error>(Some(ReplayedStimulus {

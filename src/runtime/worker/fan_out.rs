@@ -1,0 +1,154 @@
+//! Gives events that many instances wait for to their bookmarks, page by page, until all fan-outs are finished.
+//!
+//! Any node writes the next page of any fan-out. This loop runs when this node has accepted one, and when a check-in shows that
+//! some are unfinished.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::id::FanOutId;
+use crate::runtime::context::node_context::NodeContext;
+use crate::store::fan_out::{self, PAGE_ROWS, Page, Step, StepError};
+
+/// The pause while as many rows of a fan-out are unclaimed as may be: bursts consume some hundred meanwhile.
+const FULL_PAUSE: Duration = Duration::from_millis(10);
+
+/// How long a fan-out waits whose last step failed; the pauses double.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// A fan-out whose last step failed on this node.
+struct Failing {
+    /// The bookmarks of its next page; none: not even one could be written, for this reason.
+    page: Result<i64, String>,
+    pause: Duration,
+    until: Instant,
+}
+
+/// Works on fan-outs until the incarnation stops or drains.
+pub(crate) async fn run(node: Arc<NodeContext>) {
+    let mut reports = node.lifecycle.reports.clone();
+    let mut failing: HashMap<FanOutId, Failing> = HashMap::new();
+    loop {
+        // All are cancellation safe.
+        tokio::select! {
+            () = node.lifecycle.stop.cancelled() => return,
+            () = node.lifecycle.draining.cancelled() => break,
+            () = node.claims.fan_outs.notified() => {}
+            changed = reports.changed() => {
+                if changed.is_err() {
+                    break;
+                }
+                if !reports.borrow_and_update().check_in.has_fan_outs {
+                    failing.clear();
+                    continue;
+                }
+            }
+        }
+        // Dropped half-way, a step is not done.
+        tokio::select! {
+            () = node.lifecycle.stop.cancelled() => return,
+            () = node.lifecycle.draining.cancelled() => break,
+            () = finish_all(&node, &mut failing) => {}
+        }
+    }
+    // Other nodes go on. The owner of this task takes its end for a failure.
+    node.lifecycle.stop.cancelled().await;
+}
+
+/// Steps until nothing is left that this node can do.
+async fn finish_all(node: &NodeContext, failing: &mut HashMap<FanOutId, Failing>) {
+    loop {
+        let now = Instant::now();
+        let paused: Vec<FanOutId> = failing
+            .iter()
+            .filter(|(_, f)| f.until > now)
+            .map(|(id, _)| *id)
+            .collect();
+        let page = |id| match failing.get(&id).map(|failing| &failing.page) {
+            None => Page::Rows(PAGE_ROWS),
+            Some(Ok(rows)) => Page::Rows(*rows),
+            Some(Err(reason)) => Page::DeadLetter(reason.clone()),
+        };
+        let database = &node.database;
+        match fan_out::step(&database.pool, database.lock_class(), &paused, page).await {
+            Ok((_, Step::Idle)) => {
+                failing.retain(|_, failing| failing.until > now);
+                match failing.values().map(|failing| failing.until).min() {
+                    Some(until) => tokio::time::sleep_until(until.into()).await,
+                    None => return,
+                }
+            }
+            Ok((_, Step::Full)) => tokio::time::sleep(FULL_PAUSE).await,
+            Ok((_, Step::Turned { started, refused })) => {
+                for workflow in &refused {
+                    tracing::info!(
+                        workflow,
+                        "the activation strategy of the workflow refused a start by an event"
+                    );
+                }
+                if started > 0 {
+                    node.work_accepted(None, None, usize::try_from(started).unwrap_or(usize::MAX));
+                }
+            }
+            Ok((id, Step::Paged { resumed, dead_letters })) => {
+                if dead_letters > 0 {
+                    tracing::error!(
+                        fan_out = id.map(|id| id.0),
+                        "a bookmark could not be resumed; its event became a dead letter"
+                    );
+                }
+                if let Some(id) = id {
+                    grow(failing, id);
+                }
+                if resumed > 0 {
+                    node.work_accepted(None, None, usize::try_from(resumed).unwrap_or(usize::MAX));
+                }
+            }
+            Err(failed) => after_failure(failing, failed),
+        }
+    }
+}
+
+/// A page was written: the next one may be larger.
+fn grow(failing: &mut HashMap<FanOutId, Failing>, id: FanOutId) {
+    let Some(state) = failing.get_mut(&id) else {
+        return;
+    };
+    match state.page {
+        Ok(rows) if rows * 2 >= PAGE_ROWS => {
+            failing.remove(&id);
+        }
+        Ok(rows) => {
+            state.page = Ok(rows * 2);
+            state.until = Instant::now();
+        }
+        Err(_) => {
+            state.page = Ok(1);
+            state.until = Instant::now();
+        }
+    }
+}
+
+/// A page that fails for a reason of its own is halved, down to the bookmark that cannot be resumed.
+fn after_failure(failing: &mut HashMap<FanOutId, Failing>, failed: StepError) {
+    let StepError { fan_out, error } = failed;
+    tracing::warn!(fan_out = fan_out.map(|id| id.0), %error, "a step of a fan-out failed; it is retried");
+    // Without an id the database did not answer at all: the next step waits, as if for a fan-out.
+    let state = failing.entry(fan_out.unwrap_or(FanOutId(0))).or_insert(Failing {
+        page: Ok(PAGE_ROWS),
+        pause: SHORTEST_PAUSE,
+        until: Instant::now(),
+    });
+    let is_own = fan_out.is_some() && !(error.is_transient() && error.code() != "database-timeout");
+    if is_own {
+        state.page = match state.page {
+            Ok(rows) if rows > 1 => Ok(rows / 2),
+            _ => Err(error.to_string()),
+        };
+    }
+    let pause = if is_own { SHORTEST_PAUSE } else { state.pause };
+    state.until = Instant::now() + pause.mul_f64(rand::random_range(0.5..1.0));
+    state.pause = (state.pause * 2).min(LONGEST_PAUSE);
+}
