@@ -13,7 +13,7 @@ use crate::id::{
     VersionId, WorkId,
 };
 use crate::lock::LockKey;
-use crate::store::commit::WriterTasks;
+use crate::store::commit::CommitGuard;
 use crate::store::commit::{
     BookmarkRow, Claim, Commit, CommitOutcome, CommitReply, CommitRequest, CommitWriter, DefinitionRef, Effects,
     SendMode, WriterOptions,
@@ -423,3 +423,5 @@ macro_rules! assert_outcome {
         assert!(matches!(outcome, $pattern), "{outcome:?}");
     }};
 }
+
+impl CommitGuard for Arc<()> {}

@@ -301,10 +301,14 @@ WITH fence_held AS MATERIALIZED (
     ON CONFLICT DO NOTHING
 ), bookmark_moved AS (
     -- Bookmarks that stay follow the correlation id of their instance.
-    UPDATE bookmark x SET correlation_id = w.correlation_id
-    FROM unnest($11::commit_burned[]) b
-    JOIN winner w ON w.no = b.no
-    WHERE x.instance_id = w.instance_id AND x.id = b.id AND x.tenant_id = w.tenant_id
+    UPDATE bookmark x SET correlation_id = m.correlation_id
+    FROM (SELECT w.correlation_id,
+                 (SELECT k.ctid FROM bookmark k
+                  WHERE k.instance_id = w.instance_id AND k.id = b.id AND k.tenant_id = w.tenant_id LIMIT 1) AS place
+          FROM unnest($11::commit_burned[]) b
+          JOIN winner w ON w.no = b.no
+          OFFSET 0) m
+    WHERE x.ctid = m.place
 ), unmatched_noted AS (
     INSERT INTO unmatched_work (tenant_id, work_id)
     SELECT w.tenant_id, u.work_id

@@ -3,7 +3,7 @@
 -- caller:  store::commit::pipeline, an earlier statement of the same pipelined transaction
 -- index:   none
 -- locks:   advisory (schema key, stimulus key), one sorted pass, try only
-SELECT set_config('mainspring.missed', coalesce(string_agg(t.key::text, ',') FILTER (WHERE NOT t.got), ''), true)
+SELECT set_config('mainspring.missed', coalesce(string_agg(t.key::text, ',') FILTER (WHERE NOT t.got), ''), true) AS missed
 FROM (
     SELECT k.key,
            CASE WHEN k.exclusive THEN pg_try_advisory_xact_lock($1::integer, k.key)

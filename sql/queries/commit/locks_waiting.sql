@@ -1,8 +1,8 @@
--- purpose: lock the stimulus keys of one contended request, and wait for them under the lock_timeout of the session
+-- purpose: lock the stimulus keys of contended requests, and wait for them under the lock_timeout of the session
 -- caller:  store::commit::pipeline, the contended lane
 -- index:   none
 -- locks:   advisory (schema key, stimulus key), one sorted pass
-SELECT set_config('mainspring.missed', '', true), count(t.got)
+SELECT set_config('mainspring.missed', '', true) AS missed, count(t.got)
 FROM (
     SELECT CASE WHEN k.exclusive THEN pg_advisory_xact_lock($1::integer, k.key)
                 ELSE pg_advisory_xact_lock_shared($1::integer, k.key) END::text AS got

@@ -2,9 +2,8 @@
 --          inbox. If more than $12 bookmarks wait for it, or an earlier event for the same is still being fanned out,
 --          it becomes a fan-out instead. A start that the activation strategy refuses is not made, and reported;
 --          while the strategy is being seeded the statement fails, to be tried again
--- caller:  store::event, store::dead_letter::stimulus, in the transaction that holds the stimulus keys
--- index:   idempotency_key_pkey, bookmark_hash or bookmark_correlation or bookmark_pkey, fan_out_unfinished,
---          trigger_hash, definition_published, activation_held
+-- caller:  store::event (replays of dead letters, too), in the transaction that holds the stimulus keys
+-- index:   idempotency_key_pkey, bookmark_hash or bookmark_correlation or bookmark_pkey, trigger_hash, definition_published, activation_held
 -- locks:   idempotency_key by key, then activation by key, then work, then inbox
 -- An event is for one instance (part targeted), else for a correlation id (correlated), else for all (any): a condition
 -- on each of them that may be null would use no index.

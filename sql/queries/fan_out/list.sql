@@ -6,7 +6,7 @@
         f.started, f.cursor, f.cut, now() AS at
  FROM fan_out f
  WHERE f.finished_at IS NULL
- ORDER BY f.id LIMIT $1)
+ ORDER BY f.id + 0 LIMIT $1)
 UNION ALL
 (SELECT f.id, f.tenant_id, f.name, f.correlation_id, f.instance_id, f.accepted_at, f.began_at, f.finished_at, f.resumed,
         f.started, f.cursor, f.cut, now()

@@ -1,12 +1,13 @@
 -- purpose: lock the oldest unfinished fan-out that is the first of its hash and that no other node works on
 -- caller:  store::fan_out, the first statement of a step
--- index:   fan_out_unfinished
+-- index:   fan_out_unfinished, fan_out_hash
 -- locks:   fan_out; a locked one is skipped
 SELECT f.id, f.tenant_id, f.hash, f.name, f.correlation_id, f.instance_id, f.activity_execution_id, f.cut, f.cursor
 FROM fan_out f
 WHERE f.finished_at IS NULL AND f.id <> ALL ($1::bigint[])
-  AND NOT EXISTS (SELECT 1 FROM fan_out e
-                  WHERE e.hash = f.hash AND e.tenant_id = f.tenant_id AND e.id < f.id AND e.finished_at IS NULL)
-ORDER BY f.id
+  -- No join: it would compare all unfinished ones with each other.
+  AND (SELECT true FROM fan_out e
+       WHERE e.hash = f.hash AND e.tenant_id = f.tenant_id AND e.id < f.id AND e.finished_at IS NULL LIMIT 1) IS NULL
+ORDER BY f.id + 0
 LIMIT 1
 FOR UPDATE SKIP LOCKED

@@ -2,7 +2,7 @@
 --          rows are unclaimed at a time. After the last page it is finished, or, if neither a page nor a trigger met
 --          anything, it takes its turn again
 -- caller:  store::fan_out, in the transaction that holds the fan-out
--- index:   fan_out_pkey, work_fan_out, bookmark_hash or bookmark_correlation or bookmark_pkey
+-- index:   work_fan_out, bookmark_hash or bookmark_correlation or bookmark_pkey
 -- locks:   none but the fan-out, which the caller holds
 WITH queued AS MATERIALIZED (
     -- Not from the first row on: consumed rows stay in the index until it is vacuumed.
@@ -32,7 +32,8 @@ WITH queued AS MATERIALIZED (
 ), resumed AS (
     INSERT INTO work (tenant_id, instance_id, kind, fan_out, body)
     SELECT $2, p.instance_id, 2 /* stimulus */, $1,
-           json_build_object('bookmarkId', p.id, 'hash', encode($3, 'hex'), 'name', $11::text)
+           json_build_object('bookmarkId', p.id, 'hash', encode($3, 'hex'), 'name', $11::text,
+                             'fanOut', $1)
     FROM page p
     WHERE NOT $12::boolean
     ORDER BY p.number
@@ -40,8 +41,8 @@ WITH queued AS MATERIALIZED (
 ), dead_letters AS (
     INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, inbox_id, hash, name, correlation_id,
                              activity_execution_id, body, failures, crashes, accepted_at)
-    SELECT $2, p.instance_id, 6 /* inbox */, 'the fan-out of an event could not make work of it: ' || $13::text,
-           nextval(pg_get_serial_sequence('inbox', 'id')), $3, $11, NULL, p.activity_execution_id,
+    SELECT $2, coalesce($5::text, p.instance_id), 6 /* inbox */, 'the fan-out of an event could not make work of it: ' || $13::text,
+           nextval(pg_get_serial_sequence('inbox', 'id')), $3, $11, $4::text, p.activity_execution_id,
            json_build_object('payload', f.payload), 0, 0, f.accepted_at
     FROM page p
     JOIN fan_out f ON f.id = $1

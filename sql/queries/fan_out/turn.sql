@@ -2,8 +2,7 @@
 --          it, it is finished; if nothing was triggered either, the inbox keeps it until it expires. While an activation
 --          strategy is being seeded the statement fails, to be tried again
 -- caller:  store::fan_out, in the transaction that holds the fan-out and its stimulus keys
--- index:   fan_out_pkey, bookmark_hash or bookmark_correlation or bookmark_pkey, trigger_hash, definition_published,
---          activation_held
+-- index:   bookmark_hash or bookmark_correlation or bookmark_pkey, trigger_hash, definition_published, activation_held
 -- locks:   activation by key, then work, then inbox
 -- Bookmarks that are committed later have a higher number than the cut, as their commits share the stimulus keys.
 WITH waits AS MATERIALIZED (

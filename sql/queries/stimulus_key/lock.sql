@@ -1,5 +1,5 @@
 -- purpose: lock the stimulus keys of a publisher of an event, or of a publish that changes triggers, and wait for them
--- caller:  store::event, store::definition, store::activation, store::dead_letter::stimulus
+-- caller:  store::stimulus_key
 -- index:   none
 -- locks:   advisory (schema key, stimulus key), one sorted pass, under lock_timeout
 SELECT count(t.got)

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use tokio::sync::OwnedSemaphorePermit;
+
 use crate::Result;
 use crate::id::InstanceId;
 use crate::lock::{HeldLock, LockHandle, LockProvider, LockRequest, SessionLocks};
 use crate::store::claim::InstanceKey;
+use crate::store::commit::CommitGuard;
 
 /// The locks of a node.
 pub(crate) struct NodeLocks {
@@ -51,15 +54,21 @@ impl InstanceLocks {
 pub(crate) struct InstanceLock {
     instance: InstanceId,
     guard: Option<LockHandle>,
+    /// The worker of the burst; none: it was released, as the commit waits for a lock of another transaction.
+    worker: Option<OwnedSemaphorePermit>,
+}
+
+impl CommitGuard for InstanceLock {
+    fn contended(&mut self) {
+        self.worker = None;
+    }
 }
 
 impl InstanceLock {
     pub(crate) fn new(instance: &InstanceId, guard: LockHandle) -> Self {
-        tracing::debug!("Acquired distributed lock for workflow instance {instance}");
-        Self {
-            instance: instance.clone(),
-            guard: Some(guard),
-        }
+        let mut lock = Self::not_needed(instance);
+        lock.hold(guard);
+        lock
     }
 
     /// For an instance that does not exist before the first commit of the burst whose start is claimed: until then no other
@@ -68,7 +77,24 @@ impl InstanceLock {
         Self {
             instance: instance.clone(),
             guard: None,
+            worker: None,
         }
+    }
+
+    /// Keeps the permit of the worker that runs the burst.
+    pub(crate) fn keep_worker(&mut self, permit: OwnedSemaphorePermit) {
+        self.worker = Some(permit);
+    }
+
+    /// Whether the burst still has its worker.
+    pub(crate) fn has_worker(&self) -> bool {
+        self.worker.is_some()
+    }
+
+    /// Holds the lock of an instance that now exists.
+    pub(crate) fn hold(&mut self, guard: LockHandle) {
+        tracing::debug!("Acquired distributed lock for workflow instance {}", self.instance);
+        self.guard = Some(guard);
     }
 
     pub(crate) fn is_held(&self) -> bool {

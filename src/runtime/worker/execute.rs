@@ -20,7 +20,8 @@ use crate::store::claim::{ClaimedRow, LoadedRow, Release, ReleaseCause};
 use crate::store::commit::Claim;
 
 /// Runs a burst in a task of its own, which no dropped request ends. It ends with the incarnation.
-pub(crate) fn spawn(node: &Arc<NodeContext>, loaded: Loaded, permit: OwnedSemaphorePermit) {
+pub(crate) fn spawn(node: &Arc<NodeContext>, mut loaded: Loaded, permit: OwnedSemaphorePermit) {
+    loaded.locked.lock.keep_worker(permit);
     let node = Arc::clone(node);
     let incarnation = node.database.incarnation;
     let span = tracing::debug_span!("burst", instance = %loaded.locked.key.1, %incarnation);
@@ -32,7 +33,6 @@ pub(crate) fn spawn(node: &Arc<NodeContext>, loaded: Loaded, permit: OwnedSemaph
             polls_again: true,
         };
         wakes.polls_again = execute(&node, loaded).await;
-        drop(permit);
     });
     tasks.spawn(tracing::Instrument::instrument(task, span));
 }
@@ -151,8 +151,10 @@ async fn run_steps(
                 has_more,
             } => {
                 consumed.extend(more);
-                if has_more || node.lifecycle.is_draining() || !Box::pin(next.lock(node)).await {
-                    // The next claim includes the other work (a cancel, say); a node that drains leaves it to others.
+                let is_over = has_more || node.lifecycle.is_draining() || !next.locked.lock.has_worker();
+                if is_over || !Box::pin(next.lock(node)).await {
+                    // The next claim includes the other work (a cancel, say); a node that drains leaves it to others; a
+                    // burst that had to wait for its commit has no worker any more.
                     let claims: Vec<Claim> = next.rows.iter().map(|row| row.claim.clone()).collect();
                     Box::pin(release_claims(node, &key, &claims, Release::IMMEDIATE)).await;
                     return Ok(None);

@@ -9,7 +9,6 @@ use super::release::release_claims;
 use super::unsupported;
 use crate::execution::{InstanceState, Instruction, Program};
 use crate::id::InstanceVersion;
-use crate::runtime::context::locks::InstanceLock;
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::replies::Reply;
 use crate::store::claim::{self, ClaimedRow, InstanceKey, LoadedRow, Release, ReleaseCause};
@@ -57,7 +56,7 @@ impl Prepared {
         let Some(guard) = guards.and_then(|mut guards| guards.pop().flatten()) else {
             return false;
         };
-        self.locked.lock = InstanceLock::new(&key.1, guard);
+        self.locked.lock.hold(guard);
         true
     }
 }

@@ -1,7 +1,8 @@
 //! The lanes of a commit writer: each gathers requests and brings one batch after the other to its outcomes.
 //!
 //! The first lane takes what the queue holds; the second helps while the first is busy and the queue is long; the contended
-//! lane takes what found a locked row, one request at a time, and waits for the lock.
+//! lane takes what found a locked row, one request at a time, or a held stimulus key, all requests that miss the same keys
+//! together, and waits for the lock.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use super::holders::ActivationHolders;
 use super::pipeline::{BatchCommit, BatchError, CommitConnection, LockMode, SendMode, Winners};
 use super::queue::{AbandonOnDrop, Lane, Queue, SECOND_LANE_MIN};
 use super::statement::StatementShape;
-use super::{CommitOutcome, CommitReply, CommitRequest, FINISHED};
+use super::{CommitGuard, CommitOutcome, CommitReply, CommitRequest, FINISHED};
 use crate::db::{Connector, ErrorClass};
 use crate::id::Incarnation;
 use crate::{Error, Result};
@@ -76,6 +77,8 @@ pub(super) struct Pending<G> {
     reply: oneshot::Sender<CommitReply<G>>,
     /// When it first found a locked row.
     contended_since: Option<Instant>,
+    /// Of its stimulus keys those that other transactions held when it was sent last.
+    missed: Vec<i32>,
     /// How often the connection was lost under it; an earlier attempt may have been committed.
     lost_connections: u32,
     /// When it first failed for a reason that need not be its own, perhaps with others.
@@ -91,6 +94,7 @@ impl<G> Pending<G> {
             guard,
             reply,
             contended_since: None,
+            missed: Vec::new(),
             lost_connections: 0,
             failing_since: None,
             fault: None,
@@ -156,7 +160,7 @@ impl LaneTask {
     }
 
     /// The first lane: takes what the queue holds.
-    pub(super) async fn run_first<G: Send + Sync>(
+    pub(super) async fn run_first<G: CommitGuard>(
         mut self,
         queue: Arc<Queue<Pending<G>>>,
         contended: mpsc::Sender<Pending<G>>,
@@ -185,7 +189,7 @@ impl LaneTask {
     }
 
     /// The second lane: helps while the first one is busy and the queue is long.
-    pub(super) async fn run_second<G: Send + Sync>(
+    pub(super) async fn run_second<G: CommitGuard>(
         mut self,
         queue: Arc<Queue<Pending<G>>>,
         contended: mpsc::Sender<Pending<G>>,
@@ -228,7 +232,7 @@ impl LaneTask {
     }
 
     /// The contended lane: takes what found a locked row.
-    pub(super) async fn run_contended<G: Send + Sync>(mut self, mut queue: mpsc::Receiver<Pending<G>>) {
+    pub(super) async fn run_contended<G: CommitGuard>(mut self, mut queue: mpsc::Receiver<Pending<G>>) {
         let mut backlog = VecDeque::new();
         let room = self.options.batch;
         loop {
@@ -256,7 +260,7 @@ impl LaneTask {
     }
 
     /// Brings one batch of the backlog to its outcomes.
-    async fn write_one<G: Send + Sync>(
+    async fn write_one<G: CommitGuard>(
         &mut self,
         backlog: &mut VecDeque<Pending<G>>,
         contended: Option<&mpsc::Sender<Pending<G>>>,
@@ -272,13 +276,11 @@ impl LaneTask {
     }
 
     /// Takes one batch from the backlog: at most one request per instance, bounded by count, bytes and stimulus keys. A
-    /// request that ends an instance which holds something goes into a batch of such. A contended request is alone.
-    fn take_batch<G: Send + Sync>(&self, backlog: &mut VecDeque<Pending<G>>) -> Vec<Pending<G>> {
-        let most = if self.mode == LockMode::SkipLocked {
-            self.options.batch
-        } else {
-            1
-        };
+    /// request that ends an instance which holds something goes into a batch of such. A contended request is alone, or with
+    /// those that missed the same stimulus keys.
+    fn take_batch<G: CommitGuard>(&self, backlog: &mut VecDeque<Pending<G>>) -> Vec<Pending<G>> {
+        let waits_for_row = self.mode == LockMode::Wait && backlog.front().is_some_and(|first| first.missed.is_empty());
+        let most = if waits_for_row { 1 } else { self.options.batch };
         let mut instances = HashSet::new();
         let mut keys = HashSet::new();
         let mut bytes = 0;
@@ -286,10 +288,10 @@ impl LaneTask {
         let mut left = VecDeque::new();
         while let Some(mut pending) = backlog.pop_front() {
             pending.request.holds |= self.holders.contains(&pending.request);
-            let holds = pending.request.holds;
-            let apart = batch
-                .first()
-                .is_some_and(|first: &Pending<G>| first.request.holds != holds);
+            let apart = batch.first().is_some_and(|first: &Pending<G>| {
+                first.request.holds != pending.request.holds
+                    || self.mode == LockMode::Wait && first.missed != pending.missed
+            });
             let size = pending.request.size();
             let more_keys = pending.request.keys().filter(|(key, _)| !keys.contains(key)).count();
             let full = batch.len() >= most
@@ -310,7 +312,7 @@ impl LaneTask {
 
     /// Sends what found a locked row to the contended lane, or, within that lane, to the end of its backlog until the lock
     /// timeout is over.
-    async fn defer<G: Send + Sync>(
+    async fn defer<G: CommitGuard>(
         &self,
         busy: Vec<Pending<G>>,
         contended: Option<&mpsc::Sender<Pending<G>>>,
@@ -328,6 +330,7 @@ impl LaneTask {
             match contended {
                 // While it is full, this lane waits for it, and the senders wait for this lane.
                 Some(lane) => {
+                    pending.guard.contended();
                     if let Err(refused) = lane.send(pending).await {
                         end_unwritten(refused.0);
                     }
@@ -343,7 +346,7 @@ impl LaneTask {
     }
 
     /// Ends all requests that the database has refused for too long, without another attempt for each.
-    fn end_faulty<G: Send + Sync>(&self, backlog: &mut VecDeque<Pending<G>>) {
+    fn end_faulty<G: CommitGuard>(&self, backlog: &mut VecDeque<Pending<G>>) {
         let is_over = |pending: &Pending<G>| {
             let since = pending.contended_since;
             pending.fault.is_some() && since.is_some_and(|since| since.elapsed() > self.options.lock_timeout)
@@ -354,7 +357,7 @@ impl LaneTask {
     }
 
     /// Brings every request of a batch to its outcome, except those that found a locked row, which are returned.
-    async fn resolve<G: Send + Sync>(&mut self, batch: Vec<Pending<G>>) -> Vec<Pending<G>> {
+    async fn resolve<G: CommitGuard>(&mut self, batch: Vec<Pending<G>>) -> Vec<Pending<G>> {
         let mut parts = VecDeque::from([batch]);
         let mut busy = Vec::new();
         let mut doubt_since = None;
@@ -392,6 +395,10 @@ impl LaneTask {
                     }
                     parts.push_front(part);
                 }
+                // A stimulus key stayed locked: they wait for it together again.
+                Err(broken) if broken.failure == ErrorClass::Busy && self.mode == LockMode::Wait => {
+                    busy.append(&mut part)
+                }
                 Err(broken) if part.len() > 1 => {
                     if broken.failure.may_be_a_fault() {
                         let now = Instant::now();
@@ -426,7 +433,7 @@ impl LaneTask {
 
     /// A request failed alone for a reason that need not be its own. It is its own if others of its shape were committed
     /// since, or if a timed-out statement is fast without its rows. Otherwise the request comes back.
-    async fn judge_fault<G: Send + Sync>(
+    async fn judge_fault<G: CommitGuard>(
         &mut self,
         mut pending: Pending<G>,
         broken: &BatchError,
@@ -454,7 +461,7 @@ impl LaneTask {
 
     /// Sends one batch, replies to each request whose outcome is known and returns the others. On an error `part` is
     /// unchanged.
-    async fn attempt<G: Send + Sync>(&mut self, part: &mut Vec<Pending<G>>) -> Result<Remaining<G>, BatchError> {
+    async fn attempt<G: CommitGuard>(&mut self, part: &mut Vec<Pending<G>>) -> Result<Remaining<G>, BatchError> {
         let in_doubt = part.iter().any(|pending| pending.lost_connections > 0);
         let Some(connection) = &mut self.connection else {
             return Err(Error::unavailable(
@@ -464,11 +471,15 @@ impl LaneTask {
             .into());
         };
         let mut skips_holders = false;
+        let waits =
+            self.mode == LockMode::Wait && part.len() == 1 && part.iter().all(|pending| pending.missed.is_empty());
+        let mut missed_keys = Vec::new();
         let winners = match connection
-            .write(part.iter_mut().map(|pending| &mut *pending.request))
+            .write(part.iter_mut().map(|pending| &mut *pending.request), waits)
             .await
         {
-            Ok(BatchCommit { winners, shape }) => {
+            Ok(BatchCommit { winners, shape, missed }) => {
+                missed_keys = missed;
                 skips_holders = !shape.multi && !shape.lookup;
                 if !winners.is_empty() {
                     self.futile = 0;
@@ -507,6 +518,10 @@ impl LaneTask {
                 reply(pending, CommitOutcome::Committed(*commit));
                 continue;
             }
+            let own = pending.request.keys().map(|(key, _)| key);
+            pending.missed = own.filter(|key| missed_keys.contains(key)).collect();
+            pending.missed.sort_unstable();
+            pending.missed.dedup();
             match judged.remove(&no).unwrap_or(Loss::Outcome(CommitOutcome::Unknown)) {
                 Loss::IsHolder => {
                     pending.request.holds = true;
@@ -556,7 +571,7 @@ fn pause_after(lost_connections: u32) -> Duration {
 
 /// A row stayed locked for too long, or the database refuses all. An earlier attempt of the same request may hold the row and
 /// may yet be committed.
-fn end_unwritten<G: Send + Sync>(mut pending: Pending<G>) {
+fn end_unwritten<G: CommitGuard>(mut pending: Pending<G>) {
     let outcome = match pending.fault.take() {
         _ if pending.lost_connections > 0 => CommitOutcome::Unknown,
         Some(error) => CommitOutcome::DatabaseFault(error),
@@ -571,14 +586,14 @@ fn fault(error: &Error) -> Error {
 }
 
 /// Ends a request whose own rows the database refuses.
-fn refuse<G: Send + Sync>(pending: Pending<G>, error: &Error) {
+fn refuse<G: CommitGuard>(pending: Pending<G>, error: &Error) {
     let refused = Error::internal("the database refuses the rows of this burst")
         .instance(pending.request.instance.as_str())
         .caused_by(error.to_string());
     reply(pending, CommitOutcome::Refused(refused));
 }
 
-fn reply<G: Send + Sync>(pending: Pending<G>, outcome: CommitOutcome) {
+fn reply<G: CommitGuard>(pending: Pending<G>, outcome: CommitOutcome) {
     metrics::counter!("mainspring_bursts_total", "outcome" => outcome.name()).increment(1);
     if matches!(outcome, CommitOutcome::Committed(_)) && pending.request.effects.status == FINISHED {
         metrics::counter!("mainspring_instances_finished_total").increment(1);

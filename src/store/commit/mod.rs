@@ -190,6 +190,13 @@ const RUNNING: i16 = StatusCode::Running.number();
 /// `instance.status` of an instance that has ended, however.
 const FINISHED: i16 = StatusCode::Finished.number();
 
+/// What is held while a request is committed.
+pub(crate) trait CommitGuard: Send + Sync {
+    /// The request waits for a lock of another transaction, for up to the lock timeout: what other requests need meanwhile is
+    /// released.
+    fn contended(&mut self) {}
+}
+
 /// The outcome of a commit, with the guard that was held until it was known.
 pub(crate) struct CommitReply<G> {
     pub(crate) outcome: CommitOutcome,

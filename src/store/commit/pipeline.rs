@@ -68,10 +68,8 @@ impl Default for SendMode {
 /// A connection that commits.
 pub(super) struct CommitConnection {
     session: Session,
-    /// The prepared statements by shape.
-    shapes: HashMap<StatementShape, Statement>,
-    /// The text of the statement with all its parts.
-    text: String,
+    /// The prepared statements by shape, and whether they wait for locked rows.
+    shapes: HashMap<(StatementShape, bool), Statement>,
     /// The types of the parameters, which are the same in all shapes.
     types: Vec<Type>,
     /// Until then single-claim batches look up what their instances hold.
@@ -92,7 +90,12 @@ pub(super) type Winners = HashMap<usize, Commit>;
 pub(super) struct BatchCommit {
     pub(super) winners: Winners,
     pub(super) shape: StatementShape,
+    /// The stimulus keys that other transactions held.
+    pub(super) missed: Vec<i32>,
 }
+
+/// The result of a batch that was sent: its winners, and the stimulus keys that other transactions held.
+type Sent = (Winners, Vec<i32>);
 
 /// Why a whole batch was not committed, or is in doubt.
 #[derive(Debug)]
@@ -138,15 +141,14 @@ impl CommitConnection {
         // One plan for all batches: to plan a small one again takes longer than to execute it.
         let setup = format!("SET lock_timeout = {lock_timeout}; SET plan_cache_mode = force_generic_plan");
         within(ANSWER_TIMEOUT, client.batch_execute(&setup)).await?;
-        let (batch, locks) = match mode {
-            LockMode::SkipLocked => (BATCH.to_owned(), LOCKS),
-            LockMode::Wait => (BATCH.replace(" SKIP LOCKED", ""), LOCKS_WAITING),
+        let locks = match mode {
+            LockMode::SkipLocked => LOCKS,
+            LockMode::Wait => LOCKS_WAITING,
         };
-        let whole = within(ANSWER_TIMEOUT, client.prepare(&StatementShape::WHOLE.text(&batch))).await?;
+        let whole = within(ANSWER_TIMEOUT, client.prepare(&StatementShape::WHOLE.text(BATCH))).await?;
         Ok(Self {
-            text: batch,
             types: whole.params().to_vec(),
-            shapes: HashMap::from([(StatementShape::WHOLE, whole)]),
+            shapes: HashMap::from([((StatementShape::WHOLE, false), whole)]),
             lookup_until: None,
             locks: within(ANSWER_TIMEOUT, client.prepare(locks)).await?,
             matching: within(ANSWER_TIMEOUT, client.prepare(MATCH)).await?,
@@ -168,22 +170,24 @@ impl CommitConnection {
     }
 
     /// Writes a batch with at most one request per instance. On an error nothing was committed, or, for
-    /// [`ErrorClass::Connection`], the outcome is in doubt.
+    /// [`ErrorClass::Connection`], the outcome is in doubt. With `waits` it waits for rows that other transactions have locked,
+    /// instead of skipping their requests: only one request may do so, as rows are locked in the order of no plan.
     pub(super) async fn write<'a>(
         &mut self,
         requests: impl Iterator<Item = &'a mut CommitRequest>,
+        waits: bool,
     ) -> Result<BatchCommit, BatchError> {
         failpoint::hit("commit.gathered").await?;
         let mut rows = Rows::of(requests);
         rows.shape.lookup = !rows.shape.multi && self.lookup_until.is_some_and(|until| Instant::now() < until);
-        let batch = match tokio::time::timeout(ANSWER_TIMEOUT, self.prepared(rows.shape)).await {
+        let batch = match tokio::time::timeout(ANSWER_TIMEOUT, self.prepared(rows.shape, waits)).await {
             // An error here leaves nothing in doubt: no commit was sent.
             Ok(prepared) => prepared?,
             Err(_) => {
                 return Err(Error::unavailable("database-timeout", "the database did not prepare a commit").into());
             }
         };
-        let winners = match tokio::time::timeout(ANSWER_TIMEOUT, self.send(&batch, &rows)).await {
+        let (winners, missed) = match tokio::time::timeout(ANSWER_TIMEOUT, self.send(&batch, &rows)).await {
             Ok(result) => result?,
             Err(_) => {
                 return Err(Error::unavailable("database-timeout", "the database did not answer to a commit").into());
@@ -193,6 +197,7 @@ impl CommitConnection {
         Ok(BatchCommit {
             winners,
             shape: rows.shape,
+            missed,
         })
     }
 
@@ -208,46 +213,54 @@ impl CommitConnection {
             ..Rows::default()
         };
         let answer = tokio::time::timeout(ANSWER_TIMEOUT, async {
-            let batch = self.prepared(shape).await?;
+            let batch = self.prepared(shape, false).await?;
             self.send(&batch, &rows).await
         });
         matches!(answer.await, Ok(Ok(_)))
     }
 
     /// The prepared statement of a shape.
-    async fn prepared(&mut self, shape: StatementShape) -> std::result::Result<Statement, tokio_postgres::Error> {
+    async fn prepared(
+        &mut self,
+        shape: StatementShape,
+        waits: bool,
+    ) -> std::result::Result<Statement, tokio_postgres::Error> {
         // A multi-claim statement reports pending work anyway.
         let reports_pending = shape.reports_pending && !shape.multi;
         let shape = StatementShape {
             reports_pending,
             ..shape
         };
-        if let Some(statement) = self.shapes.get(&shape) {
+        if let Some(statement) = self.shapes.get(&(shape, waits)) {
             return Ok(statement.clone());
         }
         let client = &self.session.client;
-        let statement = client.prepare_typed(&shape.text(&self.text), &self.types).await?;
-        self.shapes.insert(shape, statement.clone());
+        let mut text = shape.text(BATCH);
+        if waits {
+            text = text.replace(" SKIP LOCKED", "");
+        }
+        let statement = client.prepare_typed(&text, &self.types).await?;
+        self.shapes.insert((shape, waits), statement.clone());
         Ok(statement)
     }
 
-    async fn send(&self, batch: &Statement, rows: &Rows<'_>) -> Result<Winners, BatchError> {
-        let winners = match self.send {
+    async fn send(&self, batch: &Statement, rows: &Rows<'_>) -> Result<Sent, BatchError> {
+        let sent = match self.send {
             SendMode::Pipelined => self.send_pipelined(batch, rows).await,
             SendMode::Stepwise => self.send_stepwise(batch, rows).await,
         }?;
         failpoint::hit("commit.committed").await?;
-        Ok(winners)
+        Ok(sent)
     }
 
     /// One round trip. Committed means that every statement succeeded: COMMIT of a failed transaction succeeds, too.
-    async fn send_pipelined(&self, batch: &Statement, rows: &Rows<'_>) -> Result<Winners, BatchError> {
+    async fn send_pipelined(&self, batch: &Statement, rows: &Rows<'_>) -> Result<Sent, BatchError> {
         let client = self.client();
         let params = rows.params(&self.incarnation.0, &self.writer);
         if rows.keys.is_empty() {
             // One statement is its own transaction: its result is complete only once it is committed.
             let answer = client.query(batch, &params).await?;
-            return Ok(winners(&answer));
+            return Ok((winners(&answer), Vec::new()));
         }
         let (keys, exclusive) = rows.modes.columns();
         let (tenants, instances, bookmarks) = &rows.waiting;
@@ -263,24 +276,26 @@ impl CommitConnection {
         );
         // The first failure is the cause; later statements only report that the transaction is aborted.
         begun?;
-        locked?;
+        let locked = locked?;
         let answer = written?;
         matched?;
         committed?;
-        Ok(winners(&answer))
+        Ok((winners(&answer), missed(&locked)))
     }
 
     /// The same statements one by one, with a failpoint after each.
-    async fn send_stepwise(&self, batch: &Statement, rows: &Rows<'_>) -> Result<Winners, BatchError> {
+    async fn send_stepwise(&self, batch: &Statement, rows: &Rows<'_>) -> Result<Sent, BatchError> {
         let client = self.client();
         client.batch_execute("BEGIN").await?;
         failpoint::hit("commit.begun").await?;
         let steps = async {
+            let mut missed_keys = Vec::new();
             if !rows.keys.is_empty() {
                 let (keys, exclusive) = rows.modes.columns();
-                client
+                let locked = client
                     .query(&self.locks, &[&self.lock_class, &keys, &exclusive])
                     .await?;
+                missed_keys = missed(&locked);
                 failpoint::hit("commit.locked").await?;
             }
             let answer = client
@@ -292,7 +307,7 @@ impl CommitConnection {
                 client.query(&self.matching, &[tenants, instances, bookmarks]).await?;
                 failpoint::hit("commit.matched").await?;
             }
-            Ok::<_, BatchError>(winners(&answer))
+            Ok::<_, BatchError>((winners(&answer), missed_keys))
         }
         .await;
         if steps.is_err() {
@@ -302,6 +317,16 @@ impl CommitConnection {
         client.batch_execute("COMMIT").await?;
         steps
     }
+}
+
+/// The keys that a lock statement did not get.
+fn missed(locked: &[tokio_postgres::Row]) -> Vec<i32> {
+    let place = find_column(locked, "missed");
+    let keys = locked
+        .first()
+        .zip(place)
+        .map_or("", |(row, place)| row.get::<_, &str>(place));
+    keys.split(',').filter_map(|key| key.parse().ok()).collect()
 }
 
 fn winners(rows: &[tokio_postgres::Row]) -> Winners {

@@ -14,7 +14,7 @@ use super::breaker::Breaker;
 use super::lanes::{LaneTask, Pending, WriterOptions};
 use super::pipeline::{CommitConnection, LockMode};
 use super::queue::{CloseOnDrop, Queue};
-use super::{CommitReply, CommitRequest};
+use super::{CommitGuard, CommitReply, CommitRequest};
 use crate::db::Connector;
 use crate::id::Incarnation;
 use crate::{Error, Result};
@@ -45,7 +45,7 @@ impl<G> Clone for CommitWriter<G> {
     }
 }
 
-impl<G: Send + Sync + 'static> CommitWriter<G> {
+impl<G: CommitGuard + 'static> CommitWriter<G> {
     /// Starts the lanes. Their rows in `fence` must exist.
     pub(crate) async fn start(
         connector: &Connector,
@@ -53,7 +53,7 @@ impl<G: Send + Sync + 'static> CommitWriter<G> {
         options: WriterOptions,
     ) -> Result<(Self, WriterTasks)> {
         let queue = Arc::new(Queue::new(options.batch * 2, options.second_lane_min));
-        let (to_contended, contended_queue) = mpsc::channel(options.batch * 2);
+        let (to_contended, contended_queue) = mpsc::channel(options.batch * 8);
         let breaker = Arc::<Breaker>::default();
         let lane = |writer, mode| LaneTask::new(connector, incarnation, writer, mode, &options, &breaker);
         let [first_writer, contended_writer, second_writer] = WRITERS;

@@ -6,6 +6,7 @@ use crate::id::{DefinitionId, InstanceId, StimulusHash, TenantId};
 use crate::store::definition::{self, NewDefinition, PublishOutcome, StartSources, TriggerRow};
 use crate::store::event;
 use crate::store::start::{AcceptedStart, Acceptor, NewStart};
+use crate::store::stimulus_key::StimulusKey;
 use crate::testing::store::{Fixture, event, execute, idempotency_key};
 
 pub(super) fn definition(name: &str) -> NewDefinition {
@@ -212,9 +213,9 @@ async fn an_event_published_beside_its_trigger_finds_it_or_is_found() {
     execute(
         &publisher,
         &format!(
-            "BEGIN; SELECT pg_advisory_xact_lock({class}, {}); INSERT INTO inbox (tenant_id, hash, name, expires_at)
+            "BEGIN; SELECT pg_advisory_xact_lock_shared({class}, {}); INSERT INTO inbox (tenant_id, hash, name, expires_at)
              VALUES ('', decode(repeat('08', 32), 'hex'), 'Elsa.Event', now() + '1 h')",
-            hash.lock_key()
+            StimulusKey::Trigger.number(&hash)
         ),
     )
     .await;

@@ -82,7 +82,7 @@ async fn a_delete_includes_what_the_first_commit_in_flight_writes() {
     let first = async |_: &Fixture| journal(waiting(burst("i", None), "b", 7), 1);
     let stops = async |fixture: &Fixture| {
         let session = fixture.session().await;
-        let taken = "BEGIN; INSERT INTO bookmark VALUES ('', 'i', 'b', '', '', '', '', '', '{}', true)";
+        let taken = "BEGIN; INSERT INTO bookmark VALUES ('', 'i', 'b', 0, '', '', '', '', '', '{}', true)";
         session.client.batch_execute(taken).await.unwrap();
         session
     };

@@ -7,6 +7,7 @@ use crate::id::{Incarnation, NodeId};
 use crate::store::claim;
 use crate::store::commit::StatementShape;
 use crate::store::start::StartForm;
+use crate::store::stimulus_key::StimulusScope;
 use crate::testing::store::Fixture;
 
 /// The tables that grow, with the statements that fill them.
@@ -15,9 +16,18 @@ const FILL: &str = "
                           state)
         SELECT '', 'i' || n, 'd' || n % 20, 'd1', 1, 0, 2, 1, '{}' FROM generate_series(1, 100000) n;
     INSERT INTO bookmark (tenant_id, instance_id, id, activity_id, node_id, activity_execution_id, name, hash, payload,
-                          publishable)
-        SELECT '', 'i' || n, 'b', 'a', 'n', 'e', 'Elsa.Event', sha256(n::text::bytea), '{}', true
-        FROM generate_series(1, 100000) n;
+                          publishable, correlation_id)
+        SELECT '', 'i' || n, 'b' || CASE v WHEN 1 THEN '' ELSE '1' END, 'a', 'n', 'e', 'Elsa.Event',
+               sha256(CASE v WHEN 1 THEN n::text ELSE 'one' END::bytea), '{}', true, CASE WHEN n % 2 = 0 THEN 'c' || n END
+        FROM generate_series(1, 100000) n, generate_series(1, 2) v
+        WHERE v = 1 OR n <= 20000;
+    INSERT INTO fan_out (tenant_id, hash, name, payload, expires_at, finished_at)
+        SELECT '', sha256(n::text::bytea), 'Elsa.Event', '{}', now(), now() - (n - 100) * interval '1 second'
+        FROM generate_series(1, 20000) n;
+    INSERT INTO fan_out (tenant_id, hash, name, payload, expires_at)
+        SELECT '', sha256(n::text::bytea), 'Elsa.Event', '{}', now() FROM generate_series(1, 100) n;
+    INSERT INTO work (tenant_id, instance_id, kind, body, fan_out)
+        SELECT '', 'f' || n, 2, '{}', n FROM generate_series(1, 2000) n;
     INSERT INTO work (tenant_id, instance_id, kind, body, claimed_by, available_at)
         SELECT '', 'i' || n, 1, '{}', CASE WHEN n % 100 = 0 THEN 4711 + n % 3 END, now() - n * interval '1 second'
         FROM generate_series(1, 100000) n;
@@ -51,7 +61,8 @@ const FILL: &str = "
         FROM generate_series(1, 100000) n;
     ANALYZE";
 
-const BIG: [&str; 11] = [
+const BIG: [&str; 12] = [
+    "fan_out",
     "dead_letter",
     "schedule",
     "activation",
@@ -78,8 +89,9 @@ const EMPTIED: [&str; 7] = [
 
 const BATCH: &str =
     "(bigint, smallint, commit_request[], commit_claim[], commit_bookmark[], commit_burned[], commit_stimulus[],
-                      commit_key[], commit_claim[], commit_due[])";
+                      commit_key[], commit_claim[], commit_due[], commit_burned[])";
 
+#[derive(Clone, Copy)]
 struct Hot {
     name: &'static str,
     sql: &'static str,
@@ -103,7 +115,7 @@ macro_rules! hot {
 /// The other form of the claim.
 const CLAIM_BOUNDED: &str = "work/claim, bounded";
 
-const HOT: [Hot; 31] = [
+const HOT: [Hot; 36] = [
     hot!(
         "work/poll",
         "64, array['','']::text[], array['i1','i2']::text[], true, now() - interval '1 day', 5000000, 4, 1",
@@ -136,7 +148,7 @@ const HOT: [Hot; 31] = [
         "commit/batch",
         "4711, 0, array[row(0,'','i1',1,null,1,'d','d1',1,0,2,null,null,0,'',0,1,1,true,0,0,'')::commit_request],
          array[row(0,1,null,1)::commit_claim, row(0,null,'b',1)::commit_claim], '{}', array[row(0,'b')::commit_burned],
-         '{}', '{}', '{}', '{}'",
+         '{}', '{}', '{}', '{}', array[row(0,'b')::commit_burned]",
         true
     ),
     hot!(
@@ -147,9 +159,18 @@ const HOT: [Hot; 31] = [
     ),
     hot!(
         "event/publish",
-        "'', 'event', 'key', '', sha256('7'), 'Elsa.Event', '{}', null, null, null, 1000000",
+        "'', 'event', 'key', '', sha256('7'), 'Elsa.Event', '{}', 'c7', 'i7', null, 1000000, 1000, 60000000",
         false
     ),
+    hot!("fan_out/turn", "7, '', sha256('7'), 'c7', 'i7', null", false),
+    hot!(
+        "fan_out/page",
+        "7, '', sha256('7'), 'c7', 'i7', null, 0, 500, 2000, 1000000, 'Elsa.Event', false, null",
+        false
+    ),
+    hot!("fan_out/next", "'{}'", false),
+    hot!("fan_out/list", "100", false),
+    hot!("fan_out/purge", "600000000", false),
     hot!("node/check_in", "4711", false),
     hot!("inbox_match/begin", "'', 'd7', array[sha256('7')]", true),
     hot!(
@@ -422,7 +443,31 @@ async fn a_poll_of_a_backlog_unknown_to_the_statistics_walks_along_the_queue() {
 fn hot() -> impl Iterator<Item = Hot> {
     let of = |name| HOT.into_iter().filter(move |hot: &Hot| hot.name == name);
     let leak = |sql: String| -> &'static str { Box::leak(sql.into_boxed_str()) };
-    let wholes = HOT.into_iter().map(move |hot| Hot {
+    let scoped = ["event/publish", "fan_out/turn", "fan_out/page"];
+    let own = ["bookmark_hash", "bookmark_correlation", "bookmark_pkey"];
+    let scopes = scoped.into_iter().flat_map(of).flat_map(move |hot| {
+        let texts = StimulusScope::texts(hot.sql).into_iter().zip(own);
+        texts.map(move |(text, own)| {
+            let any_of = "bookmark_hash or bookmark_correlation or bookmark_pkey";
+            // An event for one instance starts nothing.
+            let is_targeted = own == "bookmark_pkey";
+            Hot {
+                sql: leak(if is_targeted {
+                    by_index(&text, own)
+                } else {
+                    text.replace(any_of, own)
+                }),
+                arguments: leak(if is_targeted {
+                    hot.arguments.to_owned()
+                } else {
+                    hot.arguments.replace("'i7'", "null")
+                }),
+                ..hot
+            }
+        })
+    });
+    let wholes = HOT.into_iter().filter(move |hot| !scoped.contains(&hot.name));
+    let wholes = wholes.map(move |hot| Hot {
         sql: match hot.name {
             "commit/batch" => leak(StatementShape::WHOLE.text(hot.sql)),
             "work/claim" => &claim::TOGETHER,
@@ -449,7 +494,7 @@ fn hot() -> impl Iterator<Item = Hot> {
             ..hot
         })
     });
-    wholes.chain(shapes).chain(starts)
+    wholes.chain(scopes).chain(shapes).chain(starts)
 }
 
 /// With these indexes in its header in place of those of the whole.

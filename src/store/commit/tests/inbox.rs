@@ -13,6 +13,7 @@ use crate::store::commit::{CommitOutcome, CommitRequest, WaitingBookmark};
 use crate::store::dead_letter::stimulus;
 use crate::store::event::{self, Fanout, NewEvent};
 use crate::store::maintenance;
+use crate::store::stimulus_key::StimulusKey;
 use crate::testing::store::{self, Fixture, Writer, burst, occupy, spawn, waiting};
 
 const HASH: u8 = 9;
@@ -132,7 +133,10 @@ async fn an_event_and_a_later_correlation_never_miss_each_other_when_the_event_c
     let writer = Arc::new(fixture.writer().await);
     writer.commits(waiting(burst("i", None), "b", HASH)).await;
     // A publisher that matched no instance of this correlation id and has not committed its row.
-    let (class, key) = (fixture.base.schema().lock_class(), StimulusHash([HASH; 32]).lock_key());
+    let (class, key) = (
+        fixture.base.schema().lock_class(),
+        StimulusKey::Correlation("order").number(&StimulusHash([HASH; 32])),
+    );
     let publisher = fixture
         .begin(&format!(
             "SELECT pg_advisory_xact_lock({class}, {key});

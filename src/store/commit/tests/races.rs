@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::assert_outcome;
-use crate::id::{BookmarkId, ClaimNo, Incarnation, NodeId, StimulusHash};
+use crate::id::{BookmarkId, ClaimNo, Incarnation, InstanceId, NodeId, StimulusHash};
 use crate::store::commit::{Claim, CommitOutcome, CommitRequest, StimulusRow};
 use crate::store::node::removal::{self, RemovalCause};
+use crate::store::stimulus_key::StimulusKey;
 use crate::store::work::{self, AcceptedCancel};
 use crate::testing::store::{Fixture, burst, execute, journal, occupy, spawn, waiting};
 
@@ -208,9 +209,8 @@ async fn contended_requests_lock_their_stimulus_keys_in_one_order() {
         &format!("BEGIN; SELECT pg_advisory_xact_lock({class}, {low}), pg_advisory_xact_lock({class}, {high})"),
     )
     .await;
-    // Each waits for the stimulus that the other publishes: sorted by mode first, each would hold what the other waits for.
-    let a = spawn(&one, stimulus(waiting(burst("a", None), "b", 1), 2));
-    let b = spawn(&two, stimulus(waiting(burst("b", None), "b", 2), 1));
+    let a = spawn(&one, waiting(waiting(burst("a", None), "b", 1), "c", 2));
+    let b = spawn(&two, waiting(waiting(burst("b", None), "b", 2), "c", 1));
     let waiters = format!(
         "SELECT CASE WHEN count(*) = 2 THEN count(*) FILTER (WHERE objid::bigint = {low}) ELSE -1 END
          FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database
@@ -254,7 +254,10 @@ async fn a_commit_that_publishes_waits_for_commits_of_new_bookmarks() {
     let fixture = Fixture::new().await;
     let writer = Arc::new(fixture.writer().await);
     let begins_to_wait = fixture.session().await;
-    let (class, key) = (fixture.base.schema().lock_class(), StimulusHash([9; 32]).lock_key());
+    let (class, key) = (
+        fixture.base.schema().lock_class(),
+        StimulusKey::Target(&InstanceId::from("i")).number(&StimulusHash([9; 32])),
+    );
     execute(
         &begins_to_wait,
         &format!("BEGIN; SELECT pg_advisory_xact_lock_shared({class}, {key})"),
