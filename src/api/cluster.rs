@@ -33,6 +33,12 @@ pub(super) async fn locks(State(api): State<Api>, uri: Uri) -> ApiResult {
     Ok(Json(api.engine.cluster_locks(page).await?).into_response())
 }
 
+/// `GET /cluster/fan-outs`
+pub(super) async fn fan_outs(State(api): State<Api>, uri: Uri) -> ApiResult {
+    let page = paging::page(&mut Fields::from_query(&uri)?)?;
+    Ok(Json(api.engine.cluster_fan_outs(page).await?).into_response())
+}
+
 /// The states of a schedule.
 const SCHEDULE_STATES: [&str; 4] = ["waiting", "due", "paused", "ended"];
 

@@ -199,6 +199,7 @@ fn operator_routes() -> Router<Api> {
         .route("/cluster/nodes", get(cluster::nodes))
         .route("/cluster/queue", get(cluster::queue))
         .route("/cluster/locks", get(cluster::locks))
+        .route("/cluster/fan-outs", get(cluster::fan_outs))
         .route("/cluster/timers", get(cluster::schedules))
         .route("/cluster/timers/{id}", get(cluster::schedule))
         .route("/cluster/timers/{id}/pause", post(cluster::pause_schedule))

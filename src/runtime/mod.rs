@@ -23,7 +23,7 @@ pub use context::request::{
 };
 pub use context::settings::Role;
 pub use engine::builder::EngineBuilder;
-pub use engine::cluster_view::{ClusterLock, ClusterNode, ClusterNodeState, QueueItem};
+pub use engine::cluster_view::{ClusterFanOut, ClusterLock, ClusterNode, ClusterNodeState, QueueItem};
 pub use engine::dead_letters::{
     DeadLetter, DeadLetterBatch, DeadLetterCause, DeadLetterFilter, DeadLetterReplayed, DeadLettersReplayed,
 };

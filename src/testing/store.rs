@@ -13,11 +13,11 @@ use crate::id::{
     VersionId, WorkId,
 };
 use crate::lock::LockKey;
-use crate::store::commit::CommitGuard;
 use crate::store::commit::{
     BookmarkRow, Claim, Commit, CommitOutcome, CommitReply, CommitRequest, CommitWriter, DefinitionRef, Effects,
     SendMode, WriterOptions,
 };
+use crate::store::commit::{CommitGuard, WriterTasks};
 use crate::store::dead_letter::{self, DeadLetterFilter, DeadLetterRow};
 use crate::store::event::NewEvent;
 use crate::store::node::removal::{self, RemovalCause};

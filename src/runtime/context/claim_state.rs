@@ -9,6 +9,7 @@ use tokio::sync::{Notify, Semaphore};
 
 use super::byte_budget::ByteBudget;
 use super::in_flight::InFlight;
+use super::payload_cache::PayloadCache;
 use super::unsupported::UnsupportedVersions;
 use super::wake_timer::WakeTimer;
 use crate::activity::Catalogue;
@@ -32,6 +33,7 @@ pub(crate) struct ClaimState {
     pub(crate) vacuum: VacuumTrigger,
     /// Notified when this node has accepted an event that is fanned out.
     pub(crate) fan_outs: Notify,
+    pub(crate) payloads: PayloadCache,
 }
 
 impl ClaimState {
@@ -44,6 +46,7 @@ impl ClaimState {
             unsupported: UnsupportedVersions::new(catalogue),
             vacuum: VacuumTrigger::default(),
             fan_outs: Notify::new(),
+            payloads: PayloadCache::default(),
         }
     }
 

@@ -9,7 +9,7 @@
 //!   `unsupported` for versions left to other nodes.
 //! - `wake_timer`: when to poll next for work and for schedules.
 //! - `replies`, `wake_sender`: notifications for callers on this node, and for other nodes.
-//! - `program_cache`, `definition_cache`: caches of definitions, both on `byte_cache`.
+//! - `program_cache`, `definition_cache`: caches of definitions, and `payload_cache`, all on `byte_cache`.
 
 pub(crate) mod byte_budget;
 pub(crate) mod byte_cache;
@@ -19,6 +19,7 @@ pub(crate) mod in_flight;
 pub(crate) mod lifecycle;
 pub(crate) mod locks;
 pub(crate) mod node_context;
+pub(crate) mod payload_cache;
 pub(crate) mod program_cache;
 pub(crate) mod replies;
 pub(crate) mod request;

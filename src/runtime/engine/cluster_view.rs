@@ -9,10 +9,11 @@ use serde::Serialize;
 use super::Engine;
 use crate::Result;
 use crate::db::Channel;
-use crate::id::{Incarnation, NodeId};
+use crate::id::{FanOutId, Incarnation, NodeId};
 use crate::lock::{LockKey, LockMode};
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::request::{Listed, Page};
+use crate::store::fan_out::{self, FanOutRow};
 use crate::store::lock::report::{self as store_report, LockReport, LockRow};
 use crate::store::lock::{self as store_lock, ForeignLock};
 use crate::store::node::{self, NodeRow};
@@ -20,6 +21,9 @@ use crate::store::work;
 
 /// How long the other nodes have to report their locks. A node takes some milliseconds.
 const REPORT_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// The most unfinished fan-outs, and finished ones, that are listed.
+const MOST_FAN_OUTS: i64 = 1000;
 
 /// The state of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -76,6 +80,36 @@ pub struct QueueItem {
     pub oldest_age_ms: Option<u64>,
     /// When the next of those is due that are not due yet.
     pub next_at: Option<DateTime<Utc>>,
+}
+
+/// An event that is given page by page to the many instances that wait for it.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterFanOut {
+    /// Its id.
+    pub id: FanOutId,
+    /// The activity type that waits for it.
+    pub activity_type_name: String,
+    /// The correlation id that it is for; none: any.
+    pub correlation_id: Option<String>,
+    /// The instance that it is for; none: any.
+    pub workflow_instance_id: Option<String>,
+    /// `queued`: earlier events of its kind have their turn first; `running`; `finished`, listed for ten minutes.
+    pub state: &'static str,
+    /// When it was accepted.
+    pub accepted_at: DateTime<Utc>,
+    /// When its turn came.
+    pub began_at: Option<DateTime<Utc>>,
+    /// When the last bookmark got its row of work.
+    pub finished_at: Option<DateTime<Utc>>,
+    /// Bookmarks that got a row of work so far.
+    pub resumed: u64,
+    /// Instances that triggers started.
+    pub started: u64,
+    /// At most so many bookmarks are left: bookmarks of other events count, too. None while it is queued.
+    pub left_at_most: Option<u64>,
+    /// Bookmarks a second since its turn came.
+    pub per_second: f64,
 }
 
 /// A session of the server that holds a lock of this schema and belongs to no node.
@@ -148,6 +182,14 @@ impl Engine {
         Ok(paged(items.collect(), page))
     }
 
+    /// The events that are given page by page to the instances that wait for them, in the order of their turns, then those
+    /// that finished within the last ten minutes. Cancellation safe.
+    pub async fn cluster_fan_outs(&self, page: Page) -> Result<Listed<ClusterFanOut>> {
+        let rows = fan_out::list(&self.node()?.database.pool, MOST_FAN_OUTS).await?;
+        let of_tenant = rows.into_iter().filter(|row| row.tenant == self.inner.tenant.as_str());
+        Ok(paged(of_tenant.map(cluster_fan_out).collect(), page))
+    }
+
     /// The named locks that nodes hold, those held longest first. The server has the list; the nodes report names, times and
     /// waiters within half a second. Cancellation safe.
     pub async fn cluster_locks(&self, page: Page) -> Result<Listed<ClusterLock>> {
@@ -188,6 +230,27 @@ fn node(row: NodeRow) -> ClusterNode {
         roles: row.roles,
         scheduler_term: row.scheduler_term.map(unsigned),
         lacks: row.lacks,
+    }
+}
+
+fn cluster_fan_out(row: FanOutRow) -> ClusterFanOut {
+    ClusterFanOut {
+        id: row.id,
+        activity_type_name: row.name,
+        correlation_id: row.correlation_id,
+        workflow_instance_id: row.instance,
+        state: match (row.began_at, row.finished_at) {
+            (_, Some(_)) => "finished",
+            (Some(_), None) => "running",
+            (None, None) => "queued",
+        },
+        accepted_at: row.accepted_at,
+        began_at: row.began_at,
+        finished_at: row.finished_at,
+        resumed: unsigned(row.resumed),
+        started: unsigned(row.started),
+        left_at_most: row.numbers_left.map(unsigned),
+        per_second: row.rate,
     }
 }
 

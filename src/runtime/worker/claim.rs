@@ -2,6 +2,7 @@
 
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::fan_out;
 use super::release::{LONGEST_BACKOFF, release_claims};
 use crate::Result;
 use crate::db::is_in_doubt;
@@ -83,6 +84,7 @@ pub(super) async fn load(
             return Err(error);
         }
     };
+    fan_out::fill_payloads(node, &mut found).await;
     let (mut all, mut elsewhere, mut left_out) = (Vec::with_capacity(found.len()), Vec::new(), Vec::new());
     for locked in locked {
         let Some(claimed) = found.remove(&locked.key) else {

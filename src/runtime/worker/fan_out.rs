@@ -3,12 +3,18 @@
 //! Any node writes the next page of any fan-out. This loop runs when this node has accepted one, and when a check-in shows that
 //! some are unfinished.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::release::{backoff, release_claims};
+use serde_json::Value;
+
+use crate::Result;
 use crate::id::FanOutId;
 use crate::runtime::context::node_context::NodeContext;
+use crate::store::claim::{ClaimedInstance, ClaimedRow, InstanceKey, Release};
+use crate::store::commit::Claim;
 use crate::store::fan_out::{self, PAGE_ROWS, Page, Step, StepError};
 
 /// The pause while as many rows of a fan-out are unclaimed as may be: bursts consume some hundred meanwhile.
@@ -151,4 +157,69 @@ fn after_failure(failing: &mut HashMap<FanOutId, Failing>, failed: StepError) {
     let pause = if is_own { SHORTEST_PAUSE } else { state.pause };
     state.until = Instant::now() + pause.mul_f64(rand::random_range(0.5..1.0));
     state.pause = (state.pause * 2).min(LONGEST_PAUSE);
+}
+
+/// Gives claimed rows of fan-outs their payloads, which a node reads once for each fan-out. Rows for which that fails are
+/// released.
+pub(super) async fn fill_payloads(node: &NodeContext, found: &mut HashMap<InstanceKey, ClaimedInstance>) {
+    let rows = found.values().flat_map(|instance| &instance.rows);
+    let ids: BTreeSet<FanOutId> = rows.filter_map(fan_out_of).collect();
+    if ids.is_empty() {
+        return;
+    }
+    let payloads = match read_payloads(node, &ids).await {
+        Ok(payloads) => payloads,
+        Err(error) => {
+            tracing::warn!(%error, "the payloads of fan-outs cannot be read; their rows are released");
+            let reason = error.to_string();
+            for (key, instance) in found.iter_mut() {
+                let (left, rows) = std::mem::take(&mut instance.rows)
+                    .into_iter()
+                    .partition(|row| fan_out_of(row).is_some());
+                instance.rows = rows;
+                let left: Vec<ClaimedRow> = left;
+                let failures = left.iter().map(|row| row.failures).max().unwrap_or(0);
+                let claims: Vec<Claim> = left.into_iter().map(|row| row.claim).collect();
+                release_claims(node, key, &claims, Release::after(&error, &reason, backoff(failures))).await;
+            }
+            return;
+        }
+    };
+    for instance in found.values_mut() {
+        let (mut rows, mut unreadable) = (Vec::with_capacity(instance.rows.len()), Vec::new());
+        for mut row in std::mem::take(&mut instance.rows) {
+            let payload = fan_out_of(&row).map(|id| payloads.get(&id));
+            match (
+                payload,
+                row.instruction.as_mut().and_then(|(_, body)| body.as_object_mut()),
+            ) {
+                (Some(Some(payload)), Some(body)) => {
+                    body.insert("payload".to_owned(), (**payload).clone());
+                    rows.push(row);
+                }
+                (Some(None), _) => unreadable.push(row.claim),
+                _ => rows.push(row),
+            }
+        }
+        instance.rows = rows;
+        instance.unreadable.append(&mut unreadable);
+    }
+}
+
+/// The fan-out that has the payload of a row.
+fn fan_out_of(row: &ClaimedRow) -> Option<FanOutId> {
+    let (_, body) = row.instruction.as_ref()?;
+    body.get("fanOut")?.as_i64().map(FanOutId)
+}
+
+async fn read_payloads(node: &NodeContext, ids: &BTreeSet<FanOutId>) -> Result<HashMap<FanOutId, Arc<Value>>> {
+    let (mut payloads, missing) = node.claims.payloads.find(ids);
+    if !missing.is_empty() {
+        for (id, payload) in fan_out::payloads(&node.database.pool, &missing).await? {
+            let payload = Arc::new(payload.unwrap_or(Value::Null));
+            node.claims.payloads.insert(id, Arc::clone(&payload));
+            payloads.insert(id, payload);
+        }
+    }
+    Ok(payloads)
 }
