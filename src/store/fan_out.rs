@@ -48,7 +48,7 @@ const RETENTION: Duration = Duration::from_secs(600);
 
 /// How the next page is written.
 #[derive(Clone, Debug)]
-pub(crate) enum Page {
+pub(crate) enum FanOutPage {
     /// At most so many bookmarks.
     Rows(i64),
     /// One bookmark, for which no row of work can be written, for this reason: a dead letter is made instead.
@@ -57,7 +57,7 @@ pub(crate) enum Page {
 
 /// What a step has done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum FanOutStep {
     /// No fan-out is unfinished, or other nodes work on all of them.
     Idle,
     /// A fan-out had its turn: instances started, and workflows whose activation strategy refused the start.
@@ -70,7 +70,7 @@ pub(crate) enum Step {
 
 /// A step that failed, and the fan-out it worked on, if it came so far.
 #[derive(Debug)]
-pub(crate) struct StepError {
+pub(crate) struct FanOutError {
     pub(crate) fan_out: Option<FanOutId>,
     pub(crate) error: Error,
 }
@@ -94,13 +94,13 @@ pub(crate) async fn step(
     pool: &Pool,
     lock_class: i32,
     except: &[FanOutId],
-    page: impl Fn(FanOutId) -> Page,
-) -> Result<(Option<FanOutId>, Step), StepError> {
+    page: impl Fn(FanOutId) -> FanOutPage,
+) -> Result<(Option<FanOutId>, FanOutStep), FanOutError> {
     let mut fan_out = None;
     let step = within(ANSWER_TIMEOUT, try_step(pool, lock_class, except, page, &mut fan_out)).await;
     match step {
         Ok(step) => Ok((fan_out, step)),
-        Err(error) => Err(StepError { fan_out, error }),
+        Err(error) => Err(FanOutError { fan_out, error }),
     }
 }
 
@@ -108,9 +108,9 @@ async fn try_step(
     pool: &Pool,
     lock_class: i32,
     except: &[FanOutId],
-    page: impl Fn(FanOutId) -> Page,
+    page: impl Fn(FanOutId) -> FanOutPage,
     at: &mut Option<FanOutId>,
-) -> Result<Step> {
+) -> Result<FanOutStep> {
     let connection = pool.exclusive().await?;
     let client = connection.client()?;
     let except: Vec<i64> = except.iter().map(|id| id.0).collect();
@@ -119,7 +119,7 @@ async fn try_step(
     let Some(row) = client.query_opt(&next, &[&except]).await? else {
         client.batch_execute("ROLLBACK").await?;
         connection.give_back();
-        return Ok(Step::Idle);
+        return Ok(FanOutStep::Idle);
     };
     let locked = Locked::read(&row)?;
     *at = Some(locked.id);
@@ -157,7 +157,7 @@ impl Locked {
     }
 }
 
-async fn turn(client: &deadpool_postgres::Object, lock_class: i32, locked: &Locked) -> Result<Step> {
+async fn turn(client: &deadpool_postgres::Object, lock_class: i32, locked: &Locked) -> Result<FanOutStep> {
     let can_start = locked.instance.is_none() && locked.activity_execution_id.is_none();
     let correlation_id = locked.correlation_id.as_deref();
     let keys = KeySet::of_publisher(&locked.hash, correlation_id, locked.instance.as_ref(), can_start);
@@ -176,16 +176,21 @@ async fn turn(client: &deadpool_postgres::Object, lock_class: i32, locked: &Lock
         &locked.activity_execution_id,
     ];
     let row = client.query_one(&statement, &params).await?;
-    Ok(Step::Turned {
+    Ok(FanOutStep::Turned {
         started: u64::try_from(row.get::<_, i64>("started")).unwrap_or(0),
         refused: row.get("refused"),
     })
 }
 
-async fn write_page(client: &deadpool_postgres::Object, locked: &Locked, cut: i64, page: Page) -> Result<Step> {
+async fn write_page(
+    client: &deadpool_postgres::Object,
+    locked: &Locked,
+    cut: i64,
+    page: FanOutPage,
+) -> Result<FanOutStep> {
     let (rows, reason) = match page {
-        Page::Rows(rows) => (rows, None),
-        Page::DeadLetter(reason) => (1, Some(reason)),
+        FanOutPage::Rows(rows) => (rows, None),
+        FanOutPage::DeadLetter(reason) => (1, Some(reason)),
     };
     let statement = client.prepare_cached(locked.scope().pick(&PAGES)).await?;
     let params: [&(dyn ToSql + Sync); 13] = [
@@ -212,9 +217,9 @@ async fn write_page(client: &deadpool_postgres::Object, locked: &Locked, cut: i6
         metrics::counter!("mainspring_fan_outs_finished_total").increment(1);
     }
     if count(at.room) == 0 {
-        return Ok(Step::Full);
+        return Ok(FanOutStep::Full);
     }
-    Ok(Step::Paged { resumed, dead_letters })
+    Ok(FanOutStep::Paged { resumed, dead_letters })
 }
 
 /// A fan-out, for operators.

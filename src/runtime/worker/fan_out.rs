@@ -15,7 +15,7 @@ use crate::id::FanOutId;
 use crate::runtime::context::node_context::NodeContext;
 use crate::store::claim::{ClaimedInstance, ClaimedRow, InstanceKey, Release};
 use crate::store::commit::Claim;
-use crate::store::fan_out::{self, PAGE_ROWS, Page, Step, StepError};
+use crate::store::fan_out::{self, FanOutError, FanOutPage, FanOutStep, PAGE_ROWS};
 
 /// The pause while as many rows of a fan-out are unclaimed as may be: bursts consume some hundred meanwhile.
 const FULL_PAUSE: Duration = Duration::from_millis(10);
@@ -73,21 +73,21 @@ async fn finish_all(node: &NodeContext, failing: &mut HashMap<FanOutId, Failing>
             .map(|(id, _)| *id)
             .collect();
         let page = |id| match failing.get(&id).map(|failing| &failing.page) {
-            None => Page::Rows(PAGE_ROWS),
-            Some(Ok(rows)) => Page::Rows(*rows),
-            Some(Err(reason)) => Page::DeadLetter(reason.clone()),
+            None => FanOutPage::Rows(PAGE_ROWS),
+            Some(Ok(rows)) => FanOutPage::Rows(*rows),
+            Some(Err(reason)) => FanOutPage::DeadLetter(reason.clone()),
         };
         let database = &node.database;
         match fan_out::step(&database.pool, database.lock_class(), &paused, page).await {
-            Ok((_, Step::Idle)) => {
+            Ok((_, FanOutStep::Idle)) => {
                 failing.retain(|_, failing| failing.until > now);
                 match failing.values().map(|failing| failing.until).min() {
                     Some(until) => tokio::time::sleep_until(until.into()).await,
                     None => return,
                 }
             }
-            Ok((_, Step::Full)) => tokio::time::sleep(FULL_PAUSE).await,
-            Ok((_, Step::Turned { started, refused })) => {
+            Ok((_, FanOutStep::Full)) => tokio::time::sleep(FULL_PAUSE).await,
+            Ok((_, FanOutStep::Turned { started, refused })) => {
                 for workflow in &refused {
                     tracing::info!(
                         workflow,
@@ -98,7 +98,7 @@ async fn finish_all(node: &NodeContext, failing: &mut HashMap<FanOutId, Failing>
                     node.work_accepted(None, None, usize::try_from(started).unwrap_or(usize::MAX));
                 }
             }
-            Ok((id, Step::Paged { resumed, dead_letters })) => {
+            Ok((id, FanOutStep::Paged { resumed, dead_letters })) => {
                 if dead_letters > 0 {
                     tracing::error!(
                         fan_out = id.map(|id| id.0),
@@ -138,8 +138,8 @@ fn grow(failing: &mut HashMap<FanOutId, Failing>, id: FanOutId) {
 }
 
 /// A page that fails for a reason of its own is halved, down to the bookmark that cannot be resumed.
-fn after_failure(failing: &mut HashMap<FanOutId, Failing>, failed: StepError) {
-    let StepError { fan_out, error } = failed;
+fn after_failure(failing: &mut HashMap<FanOutId, Failing>, failed: FanOutError) {
+    let FanOutError { fan_out, error } = failed;
     tracing::warn!(fan_out = fan_out.map(|id| id.0), %error, "a step of a fan-out failed; it is retried");
     // Without an id the database did not answer at all: the next step waits, as if for a fan-out.
     let state = failing.entry(fan_out.unwrap_or(FanOutId(0))).or_insert(Failing {

@@ -8,15 +8,16 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use super::breaker::Breaker;
 use super::classify::{self, Loss};
 use super::holders::ActivationHolders;
+use super::pending::{Pending, end_unwritten, fault, refuse, reply};
 use super::pipeline::{BatchCommit, BatchError, CommitConnection, LockMode, SendMode, Winners};
 use super::queue::{AbandonOnDrop, Lane, Queue, SECOND_LANE_MIN};
 use super::statement::StatementShape;
-use super::{CommitGuard, CommitOutcome, CommitReply, CommitRequest, FINISHED};
+use super::{CommitGuard, CommitOutcome};
 use crate::db::{Connector, ErrorClass};
 use crate::id::Incarnation;
 use crate::{Error, Result};
@@ -65,39 +66,6 @@ impl Default for WriterOptions {
             lock_timeout: Duration::from_secs(10),
             doubt_timeout: Duration::from_secs(60),
             send: SendMode::default(),
-        }
-    }
-}
-
-/// A request that has no outcome yet.
-pub(super) struct Pending<G> {
-    /// Boxed, as it is moved several times.
-    request: Box<CommitRequest>,
-    guard: G,
-    reply: oneshot::Sender<CommitReply<G>>,
-    /// When it first found a locked row.
-    contended_since: Option<Instant>,
-    /// Of its stimulus keys those that other transactions held when it was sent last.
-    missed: Vec<i32>,
-    /// How often the connection was lost under it; an earlier attempt may have been committed.
-    lost_connections: u32,
-    /// When it first failed for a reason that need not be its own, perhaps with others.
-    failing_since: Option<Instant>,
-    /// The error of its last such failure alone.
-    fault: Option<Error>,
-}
-
-impl<G> Pending<G> {
-    pub(super) fn new(request: Box<CommitRequest>, guard: G, reply: oneshot::Sender<CommitReply<G>>) -> Self {
-        Self {
-            request,
-            guard,
-            reply,
-            contended_since: None,
-            missed: Vec::new(),
-            lost_connections: 0,
-            failing_since: None,
-            fault: None,
         }
     }
 }
@@ -567,40 +535,4 @@ fn pause_after(lost_connections: u32) -> Duration {
         0 | 1 => Duration::ZERO,
         more => (SHORTEST_PAUSE * 2_u32.saturating_pow(more - 2)).min(LONGEST_PAUSE),
     }
-}
-
-/// A row stayed locked for too long, or the database refuses all. An earlier attempt of the same request may hold the row and
-/// may yet be committed.
-fn end_unwritten<G: CommitGuard>(mut pending: Pending<G>) {
-    let outcome = match pending.fault.take() {
-        _ if pending.lost_connections > 0 => CommitOutcome::Unknown,
-        Some(error) => CommitOutcome::DatabaseFault(error),
-        None => CommitOutcome::Busy,
-    };
-    reply(pending, outcome);
-}
-
-/// An error that is not the request's own. Only its text is kept, as many requests may share one error.
-fn fault(error: &Error) -> Error {
-    Error::unavailable("database-fault", error.message()).caused_by(error.to_string())
-}
-
-/// Ends a request whose own rows the database refuses.
-fn refuse<G: CommitGuard>(pending: Pending<G>, error: &Error) {
-    let refused = Error::internal("the database refuses the rows of this burst")
-        .instance(pending.request.instance.as_str())
-        .caused_by(error.to_string());
-    reply(pending, CommitOutcome::Refused(refused));
-}
-
-fn reply<G: CommitGuard>(pending: Pending<G>, outcome: CommitOutcome) {
-    metrics::counter!("mainspring_bursts_total", "outcome" => outcome.name()).increment(1);
-    if matches!(outcome, CommitOutcome::Committed(_)) && pending.request.effects.status == FINISHED {
-        metrics::counter!("mainspring_instances_finished_total").increment(1);
-    }
-    // Without a receiver the guard is dropped, which releases the lock.
-    let _ = pending.reply.send(CommitReply {
-        outcome,
-        guard: pending.guard,
-    });
 }

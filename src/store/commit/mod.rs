@@ -16,13 +16,14 @@
 //!
 //! # Layout
 //!
-//! `writer` is the handle, `queue` and `lanes` gather batches, `pipeline` sends one, `statement` is the shape of its text,
+//! `writer` is the handle, `pending` a request on its way, `queue` and `lanes` gather batches, `pipeline` sends one, `statement` is the shape of its text,
 //! `row` its rows, `classify` finds why a request lost, `breaker` stops claiming while the database refuses commits.
 
 mod breaker;
 mod classify;
 mod holders;
 mod lanes;
+mod pending;
 mod pipeline;
 mod queue;
 mod row;

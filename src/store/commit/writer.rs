@@ -11,7 +11,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::breaker::Breaker;
-use super::lanes::{LaneTask, Pending, WriterOptions};
+use super::lanes::{LaneTask, WriterOptions};
+use super::pending::Pending;
 use super::pipeline::{CommitConnection, LockMode};
 use super::queue::{CloseOnDrop, Queue};
 use super::{CommitGuard, CommitReply, CommitRequest};
