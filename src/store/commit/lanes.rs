@@ -61,7 +61,7 @@ impl Default for WriterOptions {
         Self {
             batch: 256,
             bytes: 4 << 20,
-            keys: 768,
+            keys: 384,
             second_lane_min: Some(SECOND_LANE_MIN),
             lock_timeout: Duration::from_secs(10),
             doubt_timeout: Duration::from_secs(60),
