@@ -18,7 +18,7 @@ use chrono::{DateTime, Utc};
 use postgres_types::ToSql;
 use serde_json::Value;
 
-use super::stimulus_key::{KeySet, LOCK, StimulusScope};
+use super::stimulus_key::{BEGIN, KeySet, LOCK, StimulusScope};
 use crate::db::{ANSWER_TIMEOUT, Pool, columns, within};
 use crate::failpoint;
 use crate::id::{FanOutId, InstanceId, StimulusHash};
@@ -115,7 +115,7 @@ async fn try_step(
     let client = connection.client()?;
     let except: Vec<i64> = except.iter().map(|id| id.0).collect();
     let next = client.prepare_cached(NEXT).await?;
-    client.batch_execute("BEGIN").await?;
+    client.batch_execute(BEGIN).await?;
     let Some(row) = client.query_opt(&next, &[&except]).await? else {
         client.batch_execute("ROLLBACK").await?;
         connection.give_back();

@@ -23,6 +23,9 @@ use crate::id::{InstanceId, StimulusHash};
 /// Locks the keys of a transaction that is not a commit.
 pub(super) const LOCK: &str = include_str!("../../sql/queries/stimulus_key/lock.sql");
 
+/// Begins a transaction that matches a stimulus. One plan for all: to plan its statements takes longer than to execute them.
+pub(super) const BEGIN: &str = "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan";
+
 /// One key of a stimulus hash.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum StimulusKey<'a> {

@@ -68,7 +68,8 @@ async fn a_violated_invariant_makes_it_fail() {
     poll_until(LONG_TIMEOUT, "its tables", async || {
         let schema = "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'mainspring_bench%'";
         let schema: String = client.query_opt(schema, &[]).await.ok()??.get(0);
-        let stray = format!("INSERT INTO {schema}.bookmark VALUES ('', 'none', 'b', '', '', '', '', '', '{{}}', true)");
+        let stray =
+            format!("INSERT INTO {schema}.bookmark VALUES ('', 'none', 'b', 0, '', '', '', '', '', '{{}}', true)");
         client.batch_execute(&stray).await.ok()
     })
     .await;

@@ -128,7 +128,7 @@ async fn a_resume_of_what_another_node_is_resuming_gets_already_resumed() {
         tokio::spawn(async move { resume(&http, &id, json!({})).await })
     };
     let contended = format!("Lock acquisition failed; resume already in progress for workflow {id}");
-    let still = format!("the lock of workflow {id} is still held elsewhere");
+    let still = format!("the lock of instance {id} is still held elsewhere");
     wait_until("the second to find the lock taken, again and again", async || {
         three.said(&contended) > 0 && three.said(&still) >= 5
     })
