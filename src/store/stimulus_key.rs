@@ -7,7 +7,7 @@
 //! | transaction | any | correlation | target | trigger |
 //! |---|---|---|---|---|
 //! | creates a bookmark | shared | shared, if its instance has a correlation id | shared | |
-//! | changes a correlation id, for the bookmarks that stay | | the new one, shared | | |
+//! | changes a correlation id, for the bookmarks that stay | | the new one, shared | shared | |
 //! | publishes for one instance | | | exclusive | |
 //! | publishes for a correlation id | | exclusive | | shared |
 //! | publishes for all | exclusive | | | shared |

@@ -246,8 +246,14 @@ impl CommitRequest {
             ];
             keys.into_iter().flatten().map(move |key| (key.number(&hash), false))
         });
-        let rematched = effects.rematched.iter();
-        let rematched = rematched.flat_map(move |waiting| correlation.map(|key| (key.number(&waiting.hash), false)));
+        // Without a correlation id they match nothing that they did not match before.
+        let rematched = effects.rematched.iter().filter(move |_| correlation.is_some());
+        let rematched = rematched.flat_map(move |waiting| {
+            let keys = [Some(StimulusKey::Target(&self.instance)), correlation];
+            keys.into_iter()
+                .flatten()
+                .map(move |key| (key.number(&waiting.hash), false))
+        });
         let published = effects.stimuli.iter().map(|stimulus| {
             let hash = row::stimulus_hash(&stimulus.hash);
             (StimulusKey::Target(&self.instance).number(&hash), true)

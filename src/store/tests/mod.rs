@@ -17,5 +17,6 @@ mod plans;
 mod record;
 mod sql;
 mod starts;
+mod stimulus_keys;
 mod vacuum;
 mod work_status;
