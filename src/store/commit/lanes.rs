@@ -286,6 +286,7 @@ impl LaneTask {
         contended: Option<&mpsc::Sender<Pending<G>>>,
         backlog: &mut VecDeque<Pending<G>>,
     ) {
+        let mut stays = false;
         for mut pending in busy {
             let since = *pending.contended_since.get_or_insert_with(Instant::now);
             if since.elapsed() > self.options.lock_timeout {
@@ -305,11 +306,14 @@ impl LaneTask {
                 }
                 None => {
                     backlog.push_back(pending);
-                    // The server waits for the lock; this pause is for failures that come back at once.
-                    let pause = CONTENDED_PAUSES.0 * 2u32.saturating_pow(self.futile.min(16));
-                    tokio::time::sleep(pause.min(CONTENDED_PAUSES.1)).await;
+                    stays = true;
                 }
             }
+        }
+        if stays {
+            // The server waits for the lock; this pause is for failures that come back at once.
+            let pause = CONTENDED_PAUSES.0 * 2u32.saturating_pow(self.futile.min(16));
+            tokio::time::sleep(pause.min(CONTENDED_PAUSES.1)).await;
         }
     }
 

@@ -1,6 +1,7 @@
 //! The commit contract with artificial bursts against a real server; each race with two open sessions.
 
 mod barrier;
+mod contended;
 mod contract;
 mod demoted;
 mod faults;
