@@ -596,8 +596,10 @@ CREATE TABLE inbox (
 );
 -- The size of a payload is in its row, uncompressed: a match adds sizes up before it reads any value.
 ALTER TABLE inbox ALTER COLUMN payload SET STORAGE EXTERNAL;
--- What a bookmark may take, oldest first for each target. `+ 0` keeps lookups by id from this index.
-CREATE INDEX inbox_target ON inbox (hash, instance_id, correlation_id, (id + 0)) WHERE activity_execution_id IS NULL;
+-- What a bookmark may take, oldest first for each target. `+ 0` keeps lookups by id from this index. A correlation id may be
+-- longer than an entry of an index.
+CREATE INDEX inbox_target ON inbox (hash, instance_id, hashtextextended(correlation_id, 0), (id + 0))
+    WHERE activity_execution_id IS NULL;
 CREATE INDEX inbox_execution ON inbox (activity_execution_id, hash, (id + 0)) WHERE activity_execution_id IS NOT NULL;
 -- What a trigger may take, oldest first. By coalesce, so that no lookup of inbox_target finds its rows here.
 CREATE INDEX inbox_open ON inbox (hash, (id + 0)) WHERE coalesce(instance_id, activity_execution_id) IS NULL;
@@ -944,29 +946,34 @@ BEGIN
             -- An order by all columns of the index: a test for null does not make its column a constant.
             SELECT f.target, f.id INTO oldest
             FROM ((SELECT 'any' AS target, x.id FROM inbox x
-                   WHERE x.hash = waiting.hash AND x.instance_id IS NULL AND x.correlation_id IS NULL
+                   WHERE x.hash = waiting.hash AND x.instance_id IS NULL
+                     AND hashtextextended(x.correlation_id, 0) IS NULL
                      AND x.activity_execution_id IS NULL AND x.id + 0 > any_taken
                      AND x.tenant_id = waiting.tenant_id AND x.expires_at > now()
-                   ORDER BY x.instance_id, x.correlation_id, x.id + 0 LIMIT 1)
+                   ORDER BY x.instance_id, hashtextextended(x.correlation_id, 0), x.id + 0 LIMIT 1)
                   UNION ALL
                   (SELECT 'correlated', x.id FROM inbox x
-                   WHERE x.hash = waiting.hash AND x.instance_id IS NULL AND x.correlation_id = waiting.correlation_id
+                   WHERE x.hash = waiting.hash AND x.instance_id IS NULL
+                     AND hashtextextended(x.correlation_id, 0) = hashtextextended(waiting.correlation_id, 0)
+                     AND x.correlation_id = waiting.correlation_id
                      AND x.activity_execution_id IS NULL AND x.id + 0 > correlated_taken
                      AND x.tenant_id = waiting.tenant_id AND x.expires_at > now()
-                   ORDER BY x.instance_id, x.correlation_id, x.id + 0 LIMIT 1)
+                   ORDER BY x.instance_id, hashtextextended(x.correlation_id, 0), x.id + 0 LIMIT 1)
                   UNION ALL
                   (SELECT 'instance', x.id FROM inbox x
-                   WHERE x.hash = waiting.hash AND x.instance_id = waiting.instance_id AND x.correlation_id IS NULL
+                   WHERE x.hash = waiting.hash AND x.instance_id = waiting.instance_id
+                     AND hashtextextended(x.correlation_id, 0) IS NULL
                      AND x.activity_execution_id IS NULL AND x.id + 0 > instance_taken
                      AND x.tenant_id = waiting.tenant_id AND x.expires_at > now()
-                   ORDER BY x.instance_id, x.correlation_id, x.id + 0 LIMIT 1)
+                   ORDER BY x.instance_id, hashtextextended(x.correlation_id, 0), x.id + 0 LIMIT 1)
                   UNION ALL
                   (SELECT 'both', x.id FROM inbox x
                    WHERE x.hash = waiting.hash AND x.instance_id = waiting.instance_id
+                     AND hashtextextended(x.correlation_id, 0) = hashtextextended(waiting.correlation_id, 0)
                      AND x.correlation_id = waiting.correlation_id
                      AND x.activity_execution_id IS NULL AND x.id + 0 > both_taken
                      AND x.tenant_id = waiting.tenant_id AND x.expires_at > now()
-                   ORDER BY x.instance_id, x.correlation_id, x.id + 0 LIMIT 1)
+                   ORDER BY x.instance_id, hashtextextended(x.correlation_id, 0), x.id + 0 LIMIT 1)
                   UNION ALL
                   (SELECT 'execution', x.id FROM inbox x
                    WHERE x.activity_execution_id = waiting.activity_execution_id AND x.hash = waiting.hash
