@@ -121,6 +121,24 @@ FROM (
     WHERE NOT EXISTS (SELECT 1 FROM trigger t
                       WHERE t.tenant_id = m.tenant_id AND t.definition_id = m.definition_id AND t.hash = m.hash)
     UNION ALL
+    SELECT 'bookmark-of-another-correlation', count(*), min(b.instance_id || '/' || b.id)
+    FROM bookmark b
+    JOIN instance i ON i.tenant_id = b.tenant_id AND i.id = b.instance_id
+    WHERE b.publishable AND b.correlation_id IS DISTINCT FROM i.correlation_id
+    UNION ALL
+    SELECT 'work-of-missing-fan-out', count(*), min(w.instance_id || '/' || w.id)
+    FROM work w
+    WHERE w.fan_out IS NOT NULL AND NOT EXISTS (SELECT 1 FROM fan_out f WHERE f.id = w.fan_out)
+    UNION ALL
+    SELECT 'fan-outs-of-one-stimulus', count(*), min(g.ids)
+    FROM (SELECT min(f.id) || '/' || max(f.id) AS ids
+          FROM fan_out f WHERE f.finished_at IS NULL AND f.cut IS NOT NULL
+          GROUP BY f.tenant_id, f.hash HAVING count(*) > 1) g
+    UNION ALL
+    SELECT 'fan-out-past-its-cut', count(*), min(f.id::text)
+    FROM fan_out f
+    WHERE f.cursor > f.cut
+    UNION ALL
     SELECT 'continued-twice', count(*), min(g.instance_id)
     FROM (SELECT w.tenant_id, w.instance_id FROM work w WHERE w.kind = 4 /* continue */ GROUP BY 1, 2 HAVING count(*) > 1) g
     UNION ALL

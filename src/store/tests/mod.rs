@@ -9,6 +9,8 @@ mod crash_counts;
 mod definitions;
 mod delete;
 mod doubt;
+mod fan_out;
+mod fan_out_faults;
 mod inbox_match;
 mod jobs;
 mod keys;
