@@ -4,6 +4,7 @@ mod cut_connections;
 mod database_errors;
 mod database_restart;
 mod dead_letters;
+mod event_races;
 mod inbox;
 mod inbox_match;
 mod interrupted;
