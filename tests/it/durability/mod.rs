@@ -5,6 +5,7 @@ mod database_errors;
 mod database_restart;
 mod dead_letters;
 mod event_races;
+mod fan_out;
 mod inbox;
 mod inbox_match;
 mod interrupted;

@@ -28,6 +28,9 @@ pub(crate) const PUBLISH: [&str; 2] = ["publish.written", "publish.committed"];
 /// A page of starts for what the inbox keeps.
 pub(crate) const INBOX_MATCH: [&str; 2] = ["inbox_match.written", "inbox_match.committed"];
 
+/// The turn and the pages of a fan-out.
+pub(crate) const FAN_OUT: [&str; 4] = ["fan_out.locked", "fan_out.keys", "fan_out.written", "fan_out.committed"];
+
 /// A registration.
 pub(crate) const REGISTRATION: [&str; 1] = ["node.register"];
 
@@ -75,6 +78,7 @@ pub(crate) fn all() -> Vec<&'static str> {
         &POLL,
         &PUBLISH,
         &INBOX_MATCH,
+        &FAN_OUT,
         &REGISTRATION,
         &REMOVAL,
         &DELETE,
