@@ -72,6 +72,8 @@ pub(crate) enum FanOutStep {
 #[derive(Debug)]
 pub(crate) struct FanOutError {
     pub(crate) fan_out: Option<FanOutId>,
+    /// It failed at a page, not at a turn.
+    pub(crate) at_page: bool,
     pub(crate) error: Error,
 }
 
@@ -96,12 +98,14 @@ pub(crate) async fn step(
     except: &[FanOutId],
     page: impl Fn(FanOutId) -> FanOutPage,
 ) -> Result<(Option<FanOutId>, FanOutStep), FanOutError> {
-    let mut fan_out = None;
-    let step = within(ANSWER_TIMEOUT, try_step(pool, lock_class, except, page, &mut fan_out)).await;
-    match step {
-        Ok(step) => Ok((fan_out, step)),
-        Err(error) => Err(FanOutError { fan_out, error }),
-    }
+    let mut at = None;
+    let step = within(ANSWER_TIMEOUT, try_step(pool, lock_class, except, page, &mut at)).await;
+    let fan_out = at.map(|(fan_out, _)| fan_out);
+    step.map(|step| (fan_out, step)).map_err(|error| FanOutError {
+        fan_out,
+        at_page: at.is_some_and(|(_, at_page)| at_page),
+        error,
+    })
 }
 
 async fn try_step(
@@ -109,7 +113,7 @@ async fn try_step(
     lock_class: i32,
     except: &[FanOutId],
     page: impl Fn(FanOutId) -> FanOutPage,
-    at: &mut Option<FanOutId>,
+    at: &mut Option<(FanOutId, bool)>,
 ) -> Result<FanOutStep> {
     let connection = pool.exclusive().await?;
     let client = connection.client()?;
@@ -122,7 +126,7 @@ async fn try_step(
         return Ok(FanOutStep::Idle);
     };
     let locked = Locked::read(&row)?;
-    *at = Some(locked.id);
+    *at = Some((locked.id, locked.cut.is_some()));
     failpoint::hit("fan_out.locked").await?;
     let step = match locked.cut {
         None => turn(client, lock_class, &locked).await?,

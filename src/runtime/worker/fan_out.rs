@@ -137,9 +137,14 @@ fn grow(failing: &mut HashMap<FanOutId, Failing>, id: FanOutId) {
     }
 }
 
-/// A page that fails for a reason of its own is halved, down to the bookmark that cannot be resumed.
+/// A page that fails for a reason of its own is halved, down to the bookmark that cannot be resumed. One that takes too long is
+/// halved, too, but makes no dead letter: that may be the server's fault. A turn has no page to blame.
 fn after_failure(failing: &mut HashMap<FanOutId, Failing>, failed: FanOutError) {
-    let FanOutError { fan_out, error } = failed;
+    let FanOutError {
+        fan_out,
+        at_page,
+        error,
+    } = failed;
     tracing::warn!(fan_out = fan_out.map(|id| id.0), %error, "a step of a fan-out failed; it is retried");
     // Without an id the database did not answer at all: the next step waits, as if for a fan-out.
     let state = failing.entry(fan_out.unwrap_or(FanOutId(0))).or_insert(Failing {
@@ -147,14 +152,22 @@ fn after_failure(failing: &mut HashMap<FanOutId, Failing>, failed: FanOutError) 
         pause: SHORTEST_PAUSE,
         until: Instant::now(),
     });
-    let is_own = fan_out.is_some() && !(error.is_transient() && error.code() != "database-timeout");
-    if is_own {
-        state.page = match state.page {
-            Ok(rows) if rows > 1 => Ok(rows / 2),
-            _ => Err(error.to_string()),
-        };
+    let is_own = at_page && !error.is_transient();
+    let is_slow = at_page && matches!(error.code(), "database-timeout" | "database-busy");
+    let mut pause = state.pause;
+    match state.page {
+        Ok(rows) if rows > 1 && (is_own || is_slow) => {
+            state.page = Ok(rows / 2);
+            pause = SHORTEST_PAUSE;
+        }
+        Ok(_) if is_own => {
+            state.page = Err(error.to_string());
+            pause = SHORTEST_PAUSE;
+        }
+        // Not even a dead letter can be written: it is not for this bookmark.
+        Err(_) if is_own => state.page = Ok(1),
+        _ => {}
     }
-    let pause = if is_own { SHORTEST_PAUSE } else { state.pause };
     state.until = Instant::now() + pause.mul_f64(rand::random_range(0.5..1.0));
     state.pause = (state.pause * 2).min(LONGEST_PAUSE);
 }
@@ -222,4 +235,64 @@ async fn read_payloads(node: &NodeContext, ids: &BTreeSet<FanOutId>) -> Result<H
         }
     }
     Ok(payloads)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Error;
+
+    const ID: FanOutId = FanOutId(7);
+
+    /// The page after so many failures of one kind.
+    fn page_after(failures: usize, at_page: bool, error: impl Fn() -> Error) -> Result<i64, String> {
+        let mut failing = HashMap::new();
+        for _ in 0..failures {
+            let failed = FanOutError {
+                fan_out: Some(ID),
+                at_page,
+                error: error(),
+            };
+            after_failure(&mut failing, failed);
+        }
+        failing.remove(&ID).unwrap().page
+    }
+
+    #[test]
+    fn a_page_that_the_database_refuses_is_halved_down_to_one_bookmark_which_is_given_up() {
+        let refused = || Error::internal("refused");
+        assert_eq!(page_after(1, true, refused), Ok(250));
+        assert_eq!(page_after(8, true, refused), Ok(1));
+        assert!(page_after(9, true, refused).is_err());
+        // If not even that can be written, the bookmark is tried again.
+        assert_eq!(page_after(10, true, refused), Ok(1));
+    }
+
+    #[test]
+    fn only_a_page_that_is_refused_makes_a_dead_letter() {
+        for code in ["database-timeout", "database-busy"] {
+            assert_eq!(page_after(50, true, || Error::unavailable(code, "slow")), Ok(1));
+        }
+        let unreachable = || Error::unavailable("database-unavailable", "gone");
+        assert_eq!(page_after(50, true, unreachable), Ok(PAGE_ROWS));
+        assert_eq!(page_after(50, false, || Error::internal("refused")), Ok(PAGE_ROWS));
+    }
+
+    #[test]
+    fn a_page_grows_again_once_it_is_written() {
+        let mut failing = HashMap::from([(
+            ID,
+            Failing {
+                page: Err("refused".to_owned()),
+                pause: SHORTEST_PAUSE,
+                until: Instant::now(),
+            },
+        )]);
+        let mut pages = Vec::new();
+        while let Some(state) = failing.get(&ID) {
+            pages.push(state.page.clone().unwrap_or(0));
+            grow(&mut failing, ID);
+        }
+        assert_eq!(pages, [0, 1, 2, 4, 8, 16, 32, 64, 128, 256]);
+    }
 }

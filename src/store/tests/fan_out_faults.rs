@@ -29,7 +29,7 @@ async fn a_bookmark_that_cannot_be_resumed_becomes_a_dead_letter_and_all_others_
     step(FanOutPage::Rows(500)).await.unwrap();
     step(FanOutPage::Rows(500)).await.unwrap();
     let failed = step(FanOutPage::Rows(500)).await.unwrap_err();
-    assert_eq!(failed.fan_out, Some(id));
+    assert_eq!((failed.fan_out, failed.at_page), (Some(id), true));
     assert!(!failed.error.is_transient(), "{}", failed.error);
     assert_eq!(crowd.rows().await, 500, "a page is written whole or not at all");
     step(FanOutPage::Rows(276)).await.unwrap();
