@@ -561,6 +561,8 @@ CREATE TABLE fan_out (
     PRIMARY KEY (id) INCLUDE (tenant_id),
     CHECK ((began_at IS NULL) = (cut IS NULL))
 );
+-- Uncompressed, as work.body is.
+ALTER TABLE fan_out ALTER COLUMN payload SET STORAGE EXTERNAL;
 -- `+ 0` keeps the queries of unfinished ones from the primary key, which has the finished ones, too.
 CREATE INDEX fan_out_unfinished ON fan_out ((id + 0)) WHERE finished_at IS NULL;
 CREATE INDEX fan_out_hash ON fan_out (hash, id) WHERE finished_at IS NULL;

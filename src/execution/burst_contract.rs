@@ -58,6 +58,8 @@ pub enum Instruction {
         bookmark_id: Option<BookmarkId>,
         /// The hash of the bookmark.
         hash: StimulusHash,
+        /// Its name, for the inbox.
+        name: String,
         /// The payload of the stimulus.
         payload: Option<Value>,
     },
@@ -90,8 +92,11 @@ pub struct BurstResult {
     pub journal: Vec<JournalEntry>,
     /// The activity executions that this burst has changed, in the order of their start.
     pub activity_executions: Vec<ActivityExecution>,
-    /// Positions of instructions that matched nothing.
-    pub unmatched: Vec<usize>,
+    /// The instructions that matched nothing, with their positions.
+    pub unmatched: Vec<(usize, Instruction)>,
+    /// After a yield: the stimuli that match nothing yet, with their positions. The work items that are left may make a
+    /// bookmark for them: they are to follow [`Instruction::Continue`].
+    pub held_over: Vec<(usize, Instruction)>,
     /// Work items are left: commit, then run again with [`Instruction::Continue`].
     pub yielded: bool,
     /// No slot was free for a script: the result must not be committed, and the burst is to be retried after this time.

@@ -15,6 +15,7 @@ use super::journal::Recorder;
 use super::program::{self, Program};
 use super::run::BurstRun;
 use super::state::InstanceState;
+use super::status::Status;
 use super::validate;
 use crate::activity::{ActivityKind, Catalogue, NodeInput};
 use crate::definition::{Trigger, ValidationError, WorkflowDefinition};
@@ -214,19 +215,23 @@ impl Interpreter {
             has_cancel: burst.instructions.contains(&Instruction::Cancel),
             invalid_values: None,
         };
-        let mut unmatched = Vec::new();
+        let (mut unmatched, mut held_over) = (Vec::new(), Vec::new());
         // Work items that an earlier burst has left run first.
         if !is_new && !run.state.queue.is_empty() && burst.instructions.first() != Some(&Instruction::Continue) {
             run.apply(Instruction::Continue, false).await;
         }
         for (position, instruction) in burst.instructions.into_iter().enumerate() {
-            let is_continue = instruction == Instruction::Continue;
-            if !run.apply(instruction, is_new).await && !is_continue {
-                unmatched.push(position);
+            match run.apply(instruction, is_new).await {
+                None | Some(Instruction::Continue) => {}
+                Some(stimulus @ Instruction::Stimulus { .. }) if run.yielded => held_over.push((position, stimulus)),
+                Some(instruction) => unmatched.push((position, instruction)),
             }
         }
+        if run.state.status == Status::Finished {
+            unmatched.append(&mut held_over);
+        }
         run.end_burst();
-        burst_result(run, loaded, unmatched)
+        burst_result(run, loaded, unmatched, held_over)
     }
 }
 
@@ -236,7 +241,12 @@ fn is_literal(input: &NodeInput) -> bool {
     input.memory_reference.is_none() && expression.is_none_or(|expression| expression.kind == "Literal")
 }
 
-fn burst_result(run: BurstRun<'_>, loaded: Vec<BookmarkId>, unmatched: Vec<usize>) -> BurstResult {
+fn burst_result(
+    run: BurstRun<'_>,
+    loaded: Vec<BookmarkId>,
+    unmatched: Vec<(usize, Instruction)>,
+    held_over: Vec<(usize, Instruction)>,
+) -> BurstResult {
     let BurstRun {
         state,
         recorder,
@@ -267,7 +277,8 @@ fn burst_result(run: BurstRun<'_>, loaded: Vec<BookmarkId>, unmatched: Vec<usize
         journal,
         activity_executions,
         unmatched,
-        yielded: yielded && state.status == super::status::Status::Running,
+        held_over,
+        yielded: yielded && state.status == Status::Running,
         deferred: session.deferral(),
         elapsed,
         state,

@@ -5,13 +5,14 @@
 --          each instance the first rows of $7 bytes are claimed, and what exceeds that, in the order of the instances, as
 --          long as it is at most $6 bytes, or if $8 at least one row; an instance of which a row is left out is named
 -- caller:  store::claim::rows
--- index:   work_instance, timer_pkey
+-- index:   work_instance, timer_pkey, fan_out_pkey
 -- locks:   work by id, then timer by id; rows that another session has locked are skipped
 -- coalesce(claimed_by, 0): no incarnation is 0. With IS NULL a plan that is made while nothing is due may walk over all
 -- that is due, once for each instance.
 -- A locked row is updated by ctid; one that another transaction changed after the snapshot is not found there, and is
 -- claimed another time.
--- pg_column_size reads no body, as bodies are stored uncompressed.
+-- pg_column_size reads no body, as bodies are stored uncompressed; so is the payload of a fan-out, which counts for each
+-- of its rows.
 WITH target AS MATERIALIZED (
     --[together
     SELECT * FROM unnest($2::text[], $3::text[]) u(tenant_id, instance_id)
@@ -27,15 +28,19 @@ WITH target AS MATERIALIZED (
         SELECT w.tenant_id, w.instance_id, w.ctid AS place FROM work w
         --]
         --[bounded
-        SELECT w.tenant_id, w.instance_id, w.ctid AS place, pg_column_size(w.body) AS bytes FROM work w
+        SELECT w.tenant_id, w.instance_id, w.ctid AS place, pg_column_size(w.body) + CASE WHEN w.fan_out IS NULL THEN 0 ELSE
+                   (SELECT coalesce(pg_column_size(o.payload), 0) FROM fan_out o WHERE o.id = w.fan_out) END AS bytes
+        FROM work w
         --]
         WHERE w.tenant_id = t.tenant_id AND w.instance_id = t.instance_id AND coalesce(w.claimed_by, 0) = 0
           AND w.available_at <= now() AND w.crashes >= 2
           --[together
-          AND pg_column_size(w.body) <= $6::bigint
+          AND pg_column_size(w.body) + CASE WHEN w.fan_out IS NULL THEN 0 ELSE
+                   (SELECT coalesce(pg_column_size(o.payload), 0) FROM fan_out o WHERE o.id = w.fan_out) END <= $6::bigint
           --]
           --[bounded
-          AND ($8::boolean OR pg_column_size(w.body) <= $6::bigint)
+          AND ($8::boolean OR pg_column_size(w.body) + CASE WHEN w.fan_out IS NULL THEN 0 ELSE
+                   (SELECT coalesce(pg_column_size(o.payload), 0) FROM fan_out o WHERE o.id = w.fan_out) END <= $6::bigint)
           --]
           AND (SELECT true FROM work c
                WHERE c.instance_id = w.instance_id AND c.id + 0 < 0 AND c.tenant_id = w.tenant_id
@@ -73,10 +78,14 @@ WITH target AS MATERIALIZED (
     FROM unisolated t
     CROSS JOIN LATERAL (
         --[together
-        SELECT w.ctid AS place, pg_column_size(w.body) AS bytes FROM work w
+        SELECT w.ctid AS place, pg_column_size(w.body) + CASE WHEN w.fan_out IS NULL THEN 0 ELSE
+                   (SELECT coalesce(pg_column_size(o.payload), 0) FROM fan_out o WHERE o.id = w.fan_out) END AS bytes
+        FROM work w
         --]
         --[bounded
-        SELECT w.ctid AS place, w.id + 0 AS id, pg_column_size(w.body) AS bytes FROM work w
+        SELECT w.ctid AS place, w.id + 0 AS id, pg_column_size(w.body) + CASE WHEN w.fan_out IS NULL THEN 0 ELSE
+                   (SELECT coalesce(pg_column_size(o.payload), 0) FROM fan_out o WHERE o.id = w.fan_out) END AS bytes
+        FROM work w
         --]
         WHERE w.tenant_id = t.tenant_id AND w.instance_id = t.instance_id AND coalesce(w.claimed_by, 0) = 0
           AND w.available_at <= now()
@@ -119,7 +128,9 @@ WITH target AS MATERIALIZED (
     WHERE w.ctid = f.place
     --]
     RETURNING w.tenant_id, w.instance_id, w.id, w.claim_no, w.kind, w.body, w.definition_id, w.version_id,
-              w.definition_version, w.failures, w.crashes
+              w.definition_version, w.failures, w.crashes,
+              CASE WHEN w.fan_out IS NOT NULL THEN
+                  (SELECT pg_column_size(o.payload) FROM fan_out o WHERE o.id = w.fan_out) END AS payload_bytes
 ), timer_taken AS (
     UPDATE timer m SET claimed_by = $1, claim_no = m.claim_no + 1
     FROM (SELECT place FROM timer_free UNION ALL SELECT place FROM timer_isolated) f
@@ -127,18 +138,18 @@ WITH target AS MATERIALIZED (
     RETURNING m.tenant_id, m.instance_id, m.id, m.claim_no, m.due, m.failures, m.crashes
 )
 SELECT tenant_id, instance_id, id AS work_id, NULL::text AS timer_id, claim_no, kind, body, definition_id, version_id,
-       definition_version, failures, crashes, NULL::timestamptz AS due,
+       definition_version, failures, crashes, payload_bytes, NULL::timestamptz AS due,
        now() AS claimed_at
 FROM work_taken
 UNION ALL
-SELECT tenant_id, instance_id, NULL, id, claim_no, NULL, NULL, NULL, NULL, NULL, failures, crashes, due, now()
+SELECT tenant_id, instance_id, NULL, id, claim_no, NULL, NULL, NULL, NULL, NULL, failures, crashes, NULL, due, now()
 FROM timer_taken
 UNION ALL
 --[together
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM exceeded
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM exceeded
 --]
 --[bounded
-SELECT t.tenant_id, t.instance_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+SELECT t.tenant_id, t.instance_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 FROM target t
 WHERE t.no IN (SELECT m.no FROM work_measured m WHERE NOT m.fits)
 --]

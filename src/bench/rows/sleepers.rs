@@ -22,7 +22,8 @@ const STARTS: usize = 5;
 /// How long a node runs before its memory is read.
 const SETTLE: Duration = Duration::from_secs(5);
 
-/// The tables of a sleeping instance, each with its columns that the copies do not share.
+/// The tables of a sleeping instance, each with its columns that the copies do not share. The number of a bookmark takes its
+/// default.
 const TABLES: [(&str, &str, &str); 3] = [
     ("instance", "id", "'i' || n"),
     ("bookmark", "instance_id, id", "'i' || n, id"),
@@ -31,7 +32,7 @@ const TABLES: [(&str, &str, &str); 3] = [
 
 const COLUMNS: &str = "SELECT string_agg(quote_ident(attname), ', ') FROM pg_attribute
                        WHERE attrelid = $1::text::regclass AND attnum > 0 AND NOT attisdropped
-                         AND attname NOT IN ('id', 'instance_id', 'due', 'available_at')";
+                         AND attname NOT IN ('id', 'instance_id', 'due', 'available_at', 'number')";
 
 const FINISHED: &str = "SELECT count(*) FROM instance WHERE definition_id = 'sleeper' AND status = 1 /* finished */";
 

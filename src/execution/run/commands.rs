@@ -101,13 +101,13 @@ impl BurstRun<'_> {
 
     fn set_output(&mut self, number: u64, name: String, value: Value) -> Result<(), Fault> {
         admit(&format!("The output {name}"), &value, self.options.max_value_bytes)?;
-        let Some(context) = self.state.contexts.get_mut(&number) else {
+        let Some(context) = self.state.contexts.get(&number) else {
             return Ok(());
         };
         let Some(node) = self.program.tree.find(&context.node_id) else {
             return Ok(());
         };
-        context.outputs.insert(name.clone(), value.clone());
+        let bound = node.outputs.iter().find(|(output, _)| *output == name);
         if self.program.needs_outputs {
             let kept = self
                 .state
@@ -122,10 +122,12 @@ impl BurstRun<'_> {
             }
         }
         // A binding without a variable is Elsa's internal name of the output, which is not read.
-        let bound = node.outputs.iter().find(|(output, _)| *output == name);
         let location = bound.and_then(|(_, id)| scope::find(self.program, &self.state, number, id));
         if let Some(location) = location {
-            self.write(&location, value);
+            self.write(&location, value.clone());
+        }
+        if let Some(context) = self.state.contexts.get_mut(&number) {
+            context.outputs.insert(name, value);
         }
         Ok(())
     }

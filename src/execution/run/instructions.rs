@@ -16,14 +16,14 @@ use crate::expression::{TypeName, coerce};
 use crate::id::{BookmarkId, StimulusHash};
 
 impl BurstRun<'_> {
-    /// Carries out an instruction; `false` when it matches nothing.
-    pub(in crate::execution) async fn apply(&mut self, instruction: Instruction, is_new: bool) -> bool {
+    /// Carries out an instruction; returns it when it matches nothing.
+    pub(in crate::execution) async fn apply(&mut self, instruction: Instruction, is_new: bool) -> Option<Instruction> {
         if self.state.status == Status::Finished {
-            return false;
+            return Some(instruction);
         }
         let is_cancel = instruction == Instruction::Cancel;
         let is_change = instruction != Instruction::Continue;
-        let is_matched = match instruction {
+        let unmatched = match instruction {
             Instruction::Start {
                 correlation_id,
                 name,
@@ -40,33 +40,46 @@ impl BurstRun<'_> {
                     is_consumed: false,
                 });
                 self.start(input, variables);
-                true
+                None
             }
-            Instruction::Start { .. } => false,
-            Instruction::Resume { bookmark_id, input } => {
-                let position = self.position_of(Some(&bookmark_id), None);
-                self.take_bookmark(position, None, input)
-            }
+            Instruction::Start { .. } => Some(instruction),
+            Instruction::Resume { bookmark_id, input } => match self.take_bookmark(Some(&bookmark_id), None) {
+                Some(taken) => {
+                    self.resume(taken, None, input);
+                    None
+                }
+                None => Some(Instruction::Resume { bookmark_id, input }),
+            },
             Instruction::Stimulus {
                 bookmark_id,
                 hash,
+                name,
                 payload,
-            } => {
-                let position = self.position_of(bookmark_id.as_ref(), Some(hash));
-                self.take_bookmark(position, payload, Map::new())
-            }
-            Instruction::Continue => !self.state.queue.is_empty(),
+            } => match self.take_bookmark(bookmark_id.as_ref(), Some(hash)) {
+                Some(taken) => {
+                    self.resume(taken, payload, Map::new());
+                    None
+                }
+                None => Some(Instruction::Stimulus {
+                    bookmark_id,
+                    hash,
+                    name,
+                    payload,
+                }),
+            },
+            Instruction::Continue => self.state.queue.is_empty().then_some(instruction),
             Instruction::Cancel => {
                 self.cancel_instance();
-                true
+                None
             }
         };
+        let is_matched = unmatched.is_none();
         // After a yield the other instructions only take their bookmarks; their work items run in the next burst.
         self.is_dirty |= is_matched && is_change;
         if is_matched && !self.yielded && (is_cancel || !self.has_cancel) {
             self.run_queue().await;
         }
-        is_matched
+        unmatched
     }
 
     fn start(&mut self, mut input: Map<String, Value>, mut variables: Map<String, Value>) {
@@ -111,34 +124,37 @@ impl BurstRun<'_> {
         })
     }
 
-    fn take_bookmark(&mut self, position: Option<usize>, payload: Option<Value>, input: Map<String, Value>) -> bool {
-        let Some(bookmark) = position
-            .and_then(|position| self.state.bookmarks.get(position))
-            .cloned()
-        else {
-            return false;
-        };
+    /// Takes the bookmark, or else another one of the hash: burns it, and returns its node and execution.
+    fn take_bookmark(&mut self, id: Option<&BookmarkId>, hash: Option<StimulusHash>) -> Option<(String, u64)> {
+        let position = self.position_of(id, hash)?;
+        let bookmark = self.state.bookmarks.get(position)?;
         let mut contexts = self.state.contexts.iter();
         let context = contexts
             .find(|(_, context)| context.id == bookmark.activity_execution_id)
             .map(|(number, _)| *number);
+        let node_id = bookmark.node_id.clone();
         if bookmark.auto_burn {
-            self.state.bookmarks.retain(|other| other.id != bookmark.id);
+            self.state.bookmarks.remove(position);
         }
-        let Some(context) = context else { return false };
+        Some((node_id, context?))
+    }
+
+    /// Schedules the resumption of an execution.
+    fn resume(&mut self, (node_id, context): (String, u64), payload: Option<Value>, input: Map<String, Value>) {
         let limit = self.options.max_value_bytes;
+        let input = Value::Object(input);
         let admitted = admit("The payload", payload.as_ref().unwrap_or(&Value::Null), limit)
-            .and_then(|_| admit("The input", &Value::Object(input.clone()), limit));
+            .and_then(|_| admit("The input", &input, limit));
         if let Err(fault) = admitted {
-            self.fault(context, fault);
-            return true;
+            return self.fault(context, fault);
         }
+        let Value::Object(input) = input else { return };
         for (name, value) in &input {
             self.state.input.insert(name.clone(), value.clone());
         }
         self.state.since_wait = 0;
         self.state.queue.push_back(WorkItem {
-            node_id: bookmark.node_id,
+            node_id,
             owner: None,
             context: Some(context),
             variables: Map::new(),
@@ -146,6 +162,5 @@ impl BurstRun<'_> {
             payload,
             input,
         });
-        true
     }
 }

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::in_memory::{InMemoryInstance, definition, object, start};
 use crate::activity::Catalogue;
+use crate::execution::bookmark::event_hash;
 use crate::execution::{Instruction, Status, SubStatus};
 
 fn endless_loop(body: Value) -> Value {
@@ -60,6 +61,42 @@ async fn a_burst_yields_by_bytes() {
     });
     let result = instance.burst(vec![start(Map::new())]).await;
     assert!(result.yielded && result.journal.len() < 100, "{}", result.journal.len());
+}
+
+#[tokio::test]
+async fn stimuli_behind_a_yield_follow_the_continue() {
+    let model = definition(json!({"root": {"id": "s", "type": "Elsa.Sequence", "activities": [
+        {"id": "a", "type": "Elsa.Event", "eventName": "Same"}, {"id": "b", "type": "Elsa.Event", "eventName": "Same"},
+        {"id": "c", "type": "Elsa.Event", "eventName": "Same"}]}}));
+    let mut instance = InMemoryInstance::with(&model, Catalogue::standard(), |options| options.bytes_per_burst = 1);
+    instance.start().await;
+    let stimulus = |name: &str| Instruction::Stimulus {
+        bookmark_id: None,
+        hash: event_hash(name),
+        name: name.to_owned(),
+        payload: None,
+    };
+    let mut next = vec![stimulus("Same"), stimulus("Other"), stimulus("Same"), stimulus("Same")];
+    let (mut held, mut unmatched) = (Vec::new(), Vec::new());
+    let last = loop {
+        let result = instance.burst(next).await;
+        unmatched.extend(result.unmatched.iter().map(|(_, stimulus)| stimulus.clone()));
+        if !result.yielded {
+            break result;
+        }
+        held.push(result.held_over.len());
+        let held_over = result.held_over.into_iter().map(|(_, stimulus)| stimulus);
+        next = std::iter::once(Instruction::Continue).chain(held_over).collect();
+    };
+    assert_eq!(held.first(), Some(&3), "{held:?}");
+    assert_eq!((last.status, last.held_over.len()), (Status::Finished, 0));
+    let events = instance.completed();
+    assert_eq!(events, ["a", "b", "c", "s"]);
+    assert_eq!(
+        unmatched,
+        [stimulus("Other")],
+        "it matched nothing while the instance waited"
+    );
 }
 
 #[tokio::test]

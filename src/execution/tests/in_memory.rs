@@ -121,6 +121,7 @@ impl InMemoryInstance {
         self.run(Instruction::Stimulus {
             bookmark_id: None,
             hash: event_hash(name),
+            name: name.to_owned(),
             payload: Some(payload),
         })
         .await
@@ -146,6 +147,7 @@ impl InMemoryInstance {
             let instruction = Instruction::Stimulus {
                 bookmark_id: Some(next.id.clone()),
                 hash: next.hash,
+                name: next.name.clone(),
                 payload: None,
             };
             self.run(instruction).await;

@@ -37,6 +37,8 @@ pub(super) enum RunResult {
 pub(super) struct Finished {
     rows: Vec<ClaimedRow>,
     unmatched: Vec<usize>,
+    /// Stimuli that follow in the next burst of this one, which has yielded, with their rows.
+    held_over: Vec<(ClaimedRow, Instruction)>,
     program: Arc<Program>,
     definition: DefinitionRef,
     state: Box<InstanceState>,
@@ -117,25 +119,25 @@ pub(super) async fn run(node: &NodeContext, prepared: Prepared) -> Result<RunRes
     if let Some(pause) = result.deferred {
         return Ok(RunResult::Deferred(pause));
     }
-    let BurstResult {
-        yielded, ref unmatched, ..
-    } = result;
-    let mut stimuli = Vec::new();
-    // Also when the instance has ended: a stimulus that was accepted for it is not discarded here. A cancelled instance
-    // waits for nothing.
-    if result.state.sub_status() != SubStatus::Cancelled {
-        for row in unmatched.iter().filter_map(|place| rows.get(*place)) {
-            stimuli.extend(instruction::for_inbox(row, node.inbox_lifetime)?);
+    let mut result = result;
+    let yielded = result.yielded;
+    let (rows, held_over) = hold_over(rows, &mut result);
+    let (mut stimuli, mut unmatched, mut unmet) = (Vec::new(), Vec::new(), Vec::new());
+    for (place, instruction) in std::mem::take(&mut result.unmatched) {
+        unmatched.push(place);
+        unmet.extend(rows.get(place).and_then(ClaimedRow::awaited_work));
+        // Also when the instance has ended: a stimulus that was accepted for it is not discarded here. A cancelled instance
+        // waits for nothing.
+        if result.sub_status != SubStatus::Cancelled {
+            stimuli.extend(instruction::for_inbox(instruction, node.inbox_lifetime));
         }
     }
-    let unmet = unmatched
-        .iter()
-        .filter_map(|place| rows.get(*place))
-        .filter_map(ClaimedRow::awaited_work);
-    let asks = result.yielded && checked.elapsed() >= CHECK_MORE;
+    // A burst that works off what it holds over would read it once more if it ended for other work.
+    let is_held_up = !held_over.is_empty() && rows.iter().any(is_stimulus);
+    let asks = yielded && !is_held_up && checked.elapsed() >= CHECK_MORE;
     let effects = Effects {
         reads_pending_work: asks,
-        unmet: unmet.collect(),
+        unmet,
         rematched: match correlated {
             Some(before) if before != result.correlation_id => effects::rematched(&result),
             _ => Vec::new(),
@@ -157,10 +159,11 @@ pub(super) async fn run(node: &NodeContext, prepared: Prepared) -> Result<RunRes
         effects,
         holds: false,
     });
-    let BurstResult { state, unmatched, .. } = result;
+    let BurstResult { state, .. } = result;
     Ok(RunResult::Finished(Box::new(Finished {
         rows,
         unmatched,
+        held_over,
         program,
         definition,
         state: Box::new(state),
@@ -174,12 +177,35 @@ pub(super) async fn run(node: &NodeContext, prepared: Prepared) -> Result<RunRes
     })))
 }
 
+fn is_stimulus(row: &ClaimedRow) -> bool {
+    matches!(row.instruction, Some((WorkKind::Stimulus, _)))
+}
+
+/// Of the rows those that the burst consumes, and those of stimuli that it holds over. The places of what it has not matched
+/// become places among the first.
+fn hold_over(rows: Vec<ClaimedRow>, result: &mut BurstResult) -> (Vec<ClaimedRow>, Vec<(ClaimedRow, Instruction)>) {
+    let mut held_over = std::mem::take(&mut result.held_over).into_iter().peekable();
+    let (mut consumed, mut held) = (Vec::with_capacity(rows.len()), Vec::new());
+    for (place, row) in rows.into_iter().enumerate() {
+        match held_over.next_if(|(held, _)| *held == place) {
+            Some((_, instruction)) => held.push((row, instruction)),
+            None => {
+                let of_row = result.unmatched.iter_mut().filter(|(old, _)| *old == place);
+                of_row.for_each(|(old, _)| *old = consumed.len());
+                consumed.push(row);
+            }
+        }
+    }
+    (consumed, held)
+}
+
 impl Finished {
     /// Commits the burst and waits for the outcome. Dropped half-way, the writer goes on by itself.
     pub(super) async fn commit(self, node: &NodeContext, claims: &BurstClaims) -> Result<Committed> {
         let Self {
-            rows,
+            mut rows,
             unmatched,
+            held_over,
             program,
             definition,
             state,
@@ -194,6 +220,7 @@ impl Finished {
         let key = (request.tenant.clone(), request.instance.clone());
         if lock.is_lost() {
             // The fences might let it pass; the current holder of the lock takes precedence.
+            rows.extend(held_over.into_iter().map(|(row, _)| row));
             return Ok(Committed::Lost {
                 outcome: CommitOutcome::ClaimLost,
                 rows,
@@ -203,7 +230,10 @@ impl Finished {
         let CommitReply { outcome, guard: lock } = node.commits.writer.commit(request, lock).await?;
         let commit = match outcome {
             CommitOutcome::Committed(commit) => commit,
-            outcome => return Ok(Committed::Lost { outcome, rows }),
+            outcome => {
+                rows.extend(held_over.into_iter().map(|(row, _)| row));
+                return Ok(Committed::Lost { outcome, rows });
+            }
         };
         activity_faults::report(&state, incidents);
         if let Some(due) = next_timer.due_at(commit.committed_at) {
@@ -242,10 +272,15 @@ impl Finished {
             crashes: 0,
             clock,
         };
+        let (mut rows, mut instructions) = (vec![row], vec![Instruction::Continue]);
+        for (row, instruction) in held_over {
+            rows.push(row);
+            instructions.push(instruction);
+        }
         let next = Prepared {
             locked: Locked { key, lock },
-            rows: vec![row],
-            instructions: vec![Instruction::Continue],
+            rows,
+            instructions,
             program,
             definition,
             expected: Some(commit.version),

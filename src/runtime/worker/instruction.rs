@@ -42,7 +42,7 @@ pub(crate) struct ResumeBody {
 }
 
 /// The body of a stimulus, written by `event/publish.sql` and `match_inbox`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct StimulusBody {
     bookmark_id: Option<BookmarkId>,
@@ -51,13 +51,14 @@ struct StimulusBody {
     payload: Option<Value>,
 }
 
-fn read<T: serde::de::DeserializeOwned>(body: &Value) -> Result<T> {
-    T::deserialize(body).map_err(|error| Error::internal("a row of work cannot be read").caused_by(error))
+fn read<T: serde::de::DeserializeOwned>(body: Value) -> Result<T> {
+    serde_json::from_value(body).map_err(|error| Error::internal("a row of work cannot be read").caused_by(error))
 }
 
-/// The instruction of a claimed row for an instance of this generation; `None`: an instance that begins.
-pub(crate) fn of(row: &ClaimedRow, generation: Option<Generation>) -> Result<Instruction> {
-    let Some((kind, body)) = &row.instruction else {
+/// The instruction of a claimed row for an instance of this generation; `None`: an instance that begins. The body moves from
+/// the row into the instruction, as it may be large.
+pub(crate) fn of(row: &mut ClaimedRow, generation: Option<Generation>) -> Result<Instruction> {
+    let Some((kind, body)) = &mut row.instruction else {
         let Claim::Timer(bookmark_id, _) = &row.claim else {
             return Err(Error::internal("a row of work has no instruction"));
         };
@@ -66,6 +67,7 @@ pub(crate) fn of(row: &ClaimedRow, generation: Option<Generation>) -> Result<Ins
             input: Map::new(),
         });
     };
+    let body = body.take();
     Ok(match kind {
         WorkKind::Start => {
             let body: StartBody = read(body)?;
@@ -92,6 +94,7 @@ pub(crate) fn of(row: &ClaimedRow, generation: Option<Generation>) -> Result<Ins
             Instruction::Stimulus {
                 bookmark_id: body.bookmark_id,
                 hash: body.hash,
+                name: body.name,
                 payload: body.payload,
             }
         }
@@ -101,16 +104,17 @@ pub(crate) fn of(row: &ClaimedRow, generation: Option<Generation>) -> Result<Ins
 }
 
 /// A stimulus that matched nothing, for the inbox; `lifetime` in microseconds.
-pub(crate) fn for_inbox(row: &ClaimedRow, lifetime: i64) -> Result<Option<StimulusRow>> {
-    let Some((WorkKind::Stimulus, body)) = &row.instruction else {
-        return Ok(None);
-    };
-    let body: StimulusBody = read(body)?;
-    Ok(Some(StimulusRow {
-        no: 0,
-        hash: body.hash.0.to_vec(),
-        name: body.name,
-        payload: body.payload,
-        lifetime,
-    }))
+pub(crate) fn for_inbox(instruction: Instruction, lifetime: i64) -> Option<StimulusRow> {
+    match instruction {
+        Instruction::Stimulus {
+            hash, name, payload, ..
+        } => Some(StimulusRow {
+            no: 0,
+            hash: hash.0.to_vec(),
+            name,
+            payload,
+            lifetime,
+        }),
+        _ => None,
+    }
 }

@@ -70,7 +70,7 @@ pub(super) async fn prepare(
 ) -> Result<Option<Prepared>> {
     let is_start = |row: &ClaimedRow| matches!(row.instruction, Some((WorkKind::Start, _)));
     let (starts, others): (Vec<_>, Vec<_>) = rows.into_iter().partition(is_start);
-    let (rows, definition, state) = match (&loaded, starts.first()) {
+    let (mut rows, definition, state) = match (&loaded, starts.first()) {
         (Some(loaded), _) => {
             // An instance starts once: another start with the same id was committed first.
             Box::pin(discard(node, &locked.key, &starts)).await?;
@@ -96,7 +96,7 @@ pub(super) async fn prepare(
         return Ok(None);
     }
     let generation = loaded.as_ref().map(|loaded| loaded.generation);
-    let instructions = rows.iter().map(|row| instruction::of(row, generation));
+    let instructions = rows.iter_mut().map(|row| instruction::of(row, generation));
     let instructions = instructions.collect::<Result<Vec<_>>>()?;
     let tenant = &locked.key.0;
     let program = node

@@ -104,13 +104,13 @@ pub(crate) async fn claim(
         isolated,
         bounds,
     };
-    let (mut claimed, mut loaded) = claiming.send(&TOGETHER, false).await?;
+    let (claimed, mut loaded) = claiming.send(&TOGETHER, false).await?;
     let mut found: HashMap<InstanceKey, ClaimedInstance> = HashMap::new();
-    if read_rows(&claimed, &mut found)? {
+    if read_rows(claimed, &mut found)? {
+        let claimed;
         (claimed, loaded) = claiming.send(&BOUNDED, true).await?;
-        read_rows(&claimed, &mut found)?;
+        read_rows(claimed, &mut found)?;
     }
-    drop(claimed);
     let large = read_instances(&loaded, &mut found)?;
     found.retain(|_, instance| !instance.rows.is_empty() || !instance.unreadable.is_empty() || instance.is_left_out);
     let fitting = fit(keys, bounds, &large, &mut found);
@@ -230,22 +230,23 @@ fn fit(
     fitting
 }
 
-/// Adds the rows of a claim; true if it has claimed no work, as all of it exceeds the room.
-fn read_rows(rows: &[Row], found: &mut HashMap<InstanceKey, ClaimedInstance>) -> Result<bool> {
-    let (key_at, claim_at, row_at) = (KeyColumns::of(rows)?, ClaimColumns::of(rows)?, RowColumns::of(rows)?);
+/// Adds the rows of a claim, each of which is dropped once it is parsed; true if it has claimed no work, as all of it exceeds
+/// the room.
+fn read_rows(rows: Vec<Row>, found: &mut HashMap<InstanceKey, ClaimedInstance>) -> Result<bool> {
+    let (key_at, claim_at, row_at) = (KeyColumns::of(&rows)?, ClaimColumns::of(&rows)?, RowColumns::of(&rows)?);
     let mut exceeds = false;
     for row in rows {
         if row.get::<_, Option<&str>>(key_at.tenant_id).is_none() {
             exceeds = true;
             continue;
         }
-        let instance = found.entry(instance_key(key_at, row)).or_default();
+        let instance = found.entry(instance_key(key_at, &row)).or_default();
         if row.get::<_, Option<i64>>(claim_at.claim_no).is_none() {
             instance.is_left_out = true;
             continue;
         }
-        let claim = claim_of(claim_at, row)?;
-        match claimed_row(row_at, row, claim.clone()) {
+        let claim = claim_of(claim_at, &row)?;
+        match claimed_row(row_at, &row, claim.clone()) {
             Ok((row, bytes)) => {
                 instance.bytes.all += bytes;
                 instance.rows.push(row);
@@ -297,6 +298,7 @@ columns!(struct RowColumns {
     definition_version,
     failures,
     crashes,
+    payload_bytes,
     claimed_at
 });
 
@@ -313,7 +315,7 @@ impl<'a> FromSql<'a> for JsonText<'a> {
     }
 }
 
-/// A row, and how many bytes its body has.
+/// A row, and how many bytes its body has, with the payload of its fan-out.
 fn claimed_row(at: RowColumns, row: &Row, claim: Claim) -> Result<(ClaimedRow, usize)> {
     let mut bytes = 0;
     let instruction = match row.get::<_, Option<i16>>(at.kind) {
@@ -322,7 +324,8 @@ fn claimed_row(at: RowColumns, row: &Row, claim: Claim) -> Result<(ClaimedRow, u
             let kind = WorkKind::from_number(number)
                 .ok_or_else(|| Error::internal(format!("work of the unknown kind {number}; a newer node wrote it")))?;
             let body: Option<JsonText<'_>> = row.get(at.body);
-            bytes = body.as_ref().map_or(0, |body| body.0.len());
+            let payload = row.get::<_, Option<i32>>(at.payload_bytes).unwrap_or(0);
+            bytes = body.as_ref().map_or(0, |body| body.0.len()) + usize::try_from(payload).unwrap_or(0);
             // Postgres accepts JSON that nests too deep for serde_json.
             let body: Option<Value> = body
                 .map(|body| serde_json::from_slice(body.0))

@@ -115,6 +115,25 @@ async fn timers_and_a_cancel_are_claimed_though_there_is_no_room() {
 }
 
 #[tokio::test]
+async fn a_row_of_a_fan_out_has_the_bytes_of_its_payload() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    let rows = format!(
+        "WITH f AS (
+             INSERT INTO fan_out (tenant_id, hash, name, payload, expires_at)
+             SELECT '', 'h', 'n', ('\"' || repeat('x', {BODY} - 2) || '\"')::json, now() RETURNING id)
+         INSERT INTO work (tenant_id, instance_id, kind, fan_out, body)
+         SELECT '', 'i' || n, 2, f.id, '{{}}' FROM f, generate_series(0, 2) n"
+    );
+    fixture.admin.client.batch_execute(&rows).await.unwrap();
+    let found = claimed(&writer, 3, false, bounds(100, 25_000, true)).await;
+    assert_eq!(counts(&found, 3), [(1, false), (1, false), (0, true)]);
+    let bytes = found[&key(0)].bytes;
+    // The header of a stored value has four bytes.
+    assert!((BODY + 2..=BODY + 6).contains(&bytes.all), "{bytes:?}");
+}
+
+#[tokio::test]
 async fn an_isolated_row_needs_room_as_well() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;

@@ -95,6 +95,88 @@ async fn the_bytes_of_claimed_work_stay_within_the_budget() {
     node.assert_invariants();
 }
 
+/// A burst yields after some of them; the others follow it in memory, and none goes through the inbox.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_loop_consumes_its_pending_large_events_without_writing_them_again() {
+    const LOOPS: usize = 4;
+    let node = SingleNode::start(&["--workers", "8"]).await;
+    let items = json!({"typeName": "Object", "expression": {"type": "Object", "value": (0..15).collect::<Vec<_>>()}});
+    let event = json!({"id": "e", "type": "Elsa.Event", "eventName": literal("Large")});
+    node.publish(
+        "loop",
+        json!({"type": "Elsa.ForEach", "id": "root", "items": items, "body": event}),
+    )
+    .await;
+    for no in 0..LOOPS {
+        node.http
+            .post(
+                "workflow-definitions/loop/dispatch",
+                &json!({"correlationId": format!("c{no}")}),
+            )
+            .await
+            .expect(200);
+    }
+    until_waiting(&node, LOOPS as i64).await;
+    let client = node.database.connect().await;
+    // In one statement, so that all fifteen are for the first bookmark.
+    let publish = PUBLISH.replace("generate_series(1, 5)", "generate_series(1, 15)");
+    client.batch_execute(&publish).await.unwrap();
+    poll_until(LONG_TIMEOUT, "all to finish", async || {
+        let finished = "SELECT count(*) FROM mainspring.instance WHERE status = 1 AND sub_status = 3";
+        let finished: i64 = client.query_one(finished, &[]).await.ok()?.get(0);
+        (finished == LOOPS as i64).then_some(())
+    })
+    .await;
+    let used = "SELECT is_called FROM mainspring.inbox_id_seq";
+    let is_used: bool = client.query_one(used, &[]).await.unwrap().get(0);
+    assert!(!is_used, "an event went through the inbox");
+    let completed = "SELECT count(*) FROM mainspring.journal WHERE activity_id = 'e' AND event_name = 'Completed'";
+    let completed: i64 = client.query_one(completed, &[]).await.unwrap().get(0);
+    assert_eq!(completed, 15 * LOOPS as i64, "each event once");
+    node.assert_invariants();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_payload_of_a_fan_out_counts_for_each_of_its_rows() {
+    const WAITING: i64 = 50;
+    let node = SingleNode::start(&["--workers", "64", "--claim-mib", "16"]).await;
+    node.publish("wait", waits_for("Go")).await;
+    for _ in 0..WAITING {
+        node.http
+            .post("workflow-definitions/wait/dispatch", &json!({}))
+            .await
+            .expect(200);
+    }
+    until_waiting(&node, WAITING).await;
+    let client = node.database.connect().await;
+    // A fan-out that has written its only page.
+    let fan_out = "
+        WITH f AS (
+            INSERT INTO mainspring.fan_out (tenant_id, hash, name, payload, expires_at, began_at, cut, finished_at)
+            SELECT b.tenant_id, b.hash, b.name, json_build_object('text', repeat('x', 1000000)), now() + interval '1 day',
+                   now(), 1000000, now()
+            FROM mainspring.bookmark b LIMIT 1
+            RETURNING id)
+        INSERT INTO mainspring.work (tenant_id, instance_id, kind, fan_out, body)
+        SELECT b.tenant_id, b.instance_id, 2, f.id, json_build_object('bookmarkId', b.id, 'hash', encode(b.hash, 'hex'),
+               'name', b.name, 'fanOut', f.id)
+        FROM mainspring.bookmark b, f";
+    client.batch_execute(fan_out).await.unwrap();
+    let mut most = 0;
+    poll_until(LONG_TIMEOUT, "all to be resumed", async || {
+        let rows = "SELECT count(*) FILTER (WHERE claimed_by IS NOT NULL), count(*) FROM mainspring.work";
+        let row = client.query_one(rows, &[]).await.ok()?;
+        most = most.max(row.get::<_, i64>(0));
+        (row.get::<_, i64>(1) == 0).then_some(())
+    })
+    .await;
+    assert!(most <= 16, "{most} rows of 1 MB were claimed at once");
+    let resumed = "SELECT count(*) FROM mainspring.instance WHERE status = 1 AND sub_status = 3";
+    let resumed: i64 = client.query_one(resumed, &[]).await.unwrap().get(0);
+    assert_eq!(resumed, WAITING, "each instance once");
+    node.assert_invariants();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_claim_that_times_out_is_tried_again_with_half_of_it_until_it_passes() {
     let node = SingleNode::start(&[]).await;
