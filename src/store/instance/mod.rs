@@ -73,7 +73,7 @@ pub(crate) async fn find(
     tenant: &TenantId,
     id: &InstanceId,
 ) -> Result<Option<(InstanceRow, Vec<u8>, InstanceVersion)>> {
-    let row = pool.query_opt(FIND, &[&tenant.as_str(), &id.as_str()]).await?;
+    let row = pool.query_opt(FIND, &[&tenant.as_str(), &id.as_str(), &true]).await?;
     let Some(row) = row else { return Ok(None) };
     let version = InstanceVersion(row.get("instance_version"));
     Ok(Some((
@@ -81,6 +81,13 @@ pub(crate) async fn find(
         row.get("state"),
         version,
     )))
+}
+
+/// Reads an instance without its state, which may be large.
+pub(crate) async fn find_summary(pool: &Pool, tenant: &TenantId, id: &InstanceId) -> Result<Option<InstanceRow>> {
+    let row = pool.query_opt(FIND, &[&tenant.as_str(), &id.as_str(), &false]).await?;
+    row.map(|row| Ok(instance_row(InstanceColumns::of(&row)?, &row)))
+        .transpose()
 }
 
 /// Reads an accepted start before its first commit, as the instance that it becomes.
