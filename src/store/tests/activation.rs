@@ -6,7 +6,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::definitions::{definition, start};
 use crate::Result;
 use crate::id::{ClaimNo, InstanceId, StimulusHash, TenantId};
-use crate::store::commit::{Claim, CommitRequest};
+use crate::store::commit::{Claim, CommitRequest, WaitingBookmark};
 use crate::store::definition::{self as definitions, StartSources, TriggerRow};
 use crate::store::event::{self, NewEvent};
 use crate::store::node::removal::RemovalCause;
@@ -93,6 +93,14 @@ pub(super) fn correlated(mut start: NewStart, correlation: Option<&str>) -> NewS
 pub(super) fn suspended(mut request: CommitRequest) -> CommitRequest {
     request = waiting(request, "b", 7);
     request
+}
+
+/// The bookmark of [`suspended`], in a burst that keeps it and changes the correlation id.
+pub(super) fn stays() -> WaitingBookmark {
+    WaitingBookmark {
+        bookmark: "b".to_owned(),
+        hash: StimulusHash([7; 32]),
+    }
 }
 
 pub(super) fn correlating(correlation: &'static str) -> impl FnOnce(CommitRequest) -> CommitRequest {
@@ -267,6 +275,7 @@ async fn a_correlation_counts_the_instances_that_have_it_now() {
     let mut later = burst("other", Some(1));
     (later.effects.status, later.effects.sub_status) = (0, 2);
     later.effects.correlation_id = Some("c".to_owned());
+    later.effects.rematched = vec![stays()];
     env.writer.commits(later).await;
     refused(env.start("two", Some("c")).await);
     // Instances without a correlation id are not compared.

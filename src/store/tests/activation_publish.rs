@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::activation::{Environment, accept, correlated, correlating, publish, refused, suspended};
+use super::activation::{Environment, accept, correlated, correlating, publish, refused, stays, suspended};
 use super::definitions::start;
 use crate::failpoint;
 use crate::id::{DefinitionId, StimulusHash, TenantId};
@@ -155,6 +155,7 @@ async fn pending_and_running_instances_count_under_the_next_strategy() {
         // An instance that changes its correlation id moves its note to the new one.
         let mut over = correlating("s")(burst("running", Some(1)));
         over.effects.bookmarks_made.clear();
+        over.effects.rematched = vec![stays()];
         env.writer.commits(over).await;
         refused(env.start("late", Some("s")).await);
         env.start("free", Some("r")).await.unwrap();
