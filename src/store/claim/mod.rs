@@ -26,7 +26,9 @@ use crate::{Error, Result};
 
 #[cfg(test)]
 pub(crate) use rows::BOUNDED;
-pub(crate) use rows::{Bytes, ClaimBounds, TOGETHER, claim};
+#[cfg(any(test, feature = "bench"))]
+pub(crate) use rows::TOGETHER;
+pub(crate) use rows::{Bytes, ClaimBounds, claim};
 
 const POLL: &str = include_str!("../../../sql/queries/work/poll.sql");
 const POLL_SUPPORTED: &str = include_str!("../../../sql/queries/work/poll_supported.sql");
