@@ -7,9 +7,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::release::{backoff, release_claims};
 use serde_json::Value;
 
+use super::release::{backoff, release_claims};
 use crate::Result;
 use crate::id::FanOutId;
 use crate::runtime::context::node_context::NodeContext;
@@ -65,13 +65,13 @@ pub(crate) async fn run(node: Arc<NodeContext>) {
 
 /// Steps until nothing is left that this node can do.
 async fn finish_all(node: &NodeContext, failing: &mut HashMap<FanOutId, Failing>) {
+    // Those with as many unclaimed rows as may be, and until when they are left out: others go on meanwhile.
+    let mut full: HashMap<FanOutId, Instant> = HashMap::new();
     loop {
         let now = Instant::now();
-        let paused: Vec<FanOutId> = failing
-            .iter()
-            .filter(|(_, f)| f.until > now)
-            .map(|(id, _)| *id)
-            .collect();
+        full.retain(|_, until| *until > now);
+        let failed = failing.iter().filter(|(_, failing)| failing.until > now);
+        let paused: Vec<FanOutId> = failed.map(|(id, _)| *id).chain(full.keys().copied()).collect();
         let page = |id| match failing.get(&id).map(|failing| &failing.page) {
             None => FanOutPage::Rows(PAGE_ROWS),
             Some(Ok(rows)) => FanOutPage::Rows(*rows),
@@ -81,12 +81,15 @@ async fn finish_all(node: &NodeContext, failing: &mut HashMap<FanOutId, Failing>
         match fan_out::step(&database.pool, database.lock_class(), &paused, page).await {
             Ok((_, FanOutStep::Idle)) => {
                 failing.retain(|_, failing| failing.until > now);
-                match failing.values().map(|failing| failing.until).min() {
+                let failed = failing.values().map(|failing| failing.until);
+                match failed.chain(full.values().copied()).min() {
                     Some(until) => tokio::time::sleep_until(until.into()).await,
                     None => return,
                 }
             }
-            Ok((_, FanOutStep::Full)) => tokio::time::sleep(FULL_PAUSE).await,
+            Ok((id, FanOutStep::Full)) => {
+                full.extend(id.map(|id| (id, Instant::now() + FULL_PAUSE)));
+            }
             Ok((_, FanOutStep::Turned { started, refused })) => {
                 for workflow in &refused {
                     tracing::info!(

@@ -188,14 +188,14 @@ async fn dead_letters_are_selected_in_pages_of_bytes() {
     };
     let (mut behind, mut pages) = (0, Vec::new());
     loop {
-        let (letters, is_cut) = select(behind, 25_000).await;
-        pages.push((letters.len(), is_cut));
-        behind = letters.last().unwrap().id;
+        let (dead_letters, is_cut) = select(behind, 25_000).await;
+        pages.push((dead_letters.len(), is_cut));
+        behind = dead_letters.last().unwrap().id;
         if !is_cut {
             break;
         }
     }
     assert_eq!(pages, [(2, true), (2, true), (1, false)]);
-    let (letters, is_cut) = select(0, 10).await;
-    assert_eq!((letters.len(), is_cut), (1, true), "one that exceeds the page");
+    let (dead_letters, is_cut) = select(0, 10).await;
+    assert_eq!((dead_letters.len(), is_cut), (1, true), "one that exceeds the page");
 }
