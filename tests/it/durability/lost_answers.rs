@@ -51,6 +51,8 @@ async fn a_start_lost_in_a_server_crash_is_unknown_and_not_repeated() {
         let mut admin = database.connect().await;
         let answer = executes(&http);
         let id = accepted(&admin).await;
+        // Before the node has the reply of its statement, it would repeat a start that the crash took.
+        gate.reached().await;
         let process: i32 = admin.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
         server.crash(process);
         poll_until(TIMEOUT, "the server to be back", async || {

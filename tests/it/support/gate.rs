@@ -16,9 +16,13 @@ impl Gate {
         format!("{point}=stall:{}", self.0.display())
     }
 
+    /// A node has come to the point since the last call.
     pub(crate) async fn reached(&self) {
         let mark = self.0.with_extension("reached");
-        wait_until("the node to come to the point", async || mark.exists()).await;
+        wait_until("the node to come to the point", async || {
+            std::fs::remove_file(&mark).is_ok()
+        })
+        .await;
     }
 
     pub(crate) fn open(&self) {
