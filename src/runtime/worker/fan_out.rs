@@ -17,8 +17,10 @@ use crate::store::claim::{ClaimedInstance, ClaimedRow, InstanceKey, Release};
 use crate::store::commit::Claim;
 use crate::store::fan_out::{self, FanOutError, FanOutPage, FanOutStep, PAGE_ROWS};
 
-/// The pause while as many rows of a fan-out are unclaimed as may be: bursts consume some hundred meanwhile.
+/// How long a fan-out waits that has as many unclaimed rows as may be. The pauses double: at its end at most twice as many
+/// rows are consumed as a page has, and the rest of them keeps the workers busy.
 const FULL_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_FULL_PAUSE: Duration = Duration::from_millis(500);
 
 /// How long a fan-out waits whose last step failed; the pauses double.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
@@ -28,6 +30,12 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 struct Failing {
     /// The bookmarks of its next page; none: not even one could be written, for this reason.
     page: Result<i64, String>,
+    pause: Duration,
+    until: Instant,
+}
+
+/// A fan-out with as many unclaimed rows as may be.
+struct Full {
     pause: Duration,
     until: Instant,
 }
@@ -65,13 +73,13 @@ pub(crate) async fn run(node: Arc<NodeContext>) {
 
 /// Steps until nothing is left that this node can do.
 async fn finish_all(node: &NodeContext, failing: &mut HashMap<FanOutId, Failing>) {
-    // Those with as many unclaimed rows as may be, and until when they are left out: others go on meanwhile.
-    let mut full: HashMap<FanOutId, Instant> = HashMap::new();
+    // Others go on while one is full.
+    let mut full: HashMap<FanOutId, Full> = HashMap::new();
     loop {
         let now = Instant::now();
-        full.retain(|_, until| *until > now);
-        let failed = failing.iter().filter(|(_, failing)| failing.until > now);
-        let paused: Vec<FanOutId> = failed.map(|(id, _)| *id).chain(full.keys().copied()).collect();
+        let failed = failing.iter().map(|(id, failing)| (*id, failing.until));
+        let pauses = failed.chain(full.iter().map(|(id, full)| (*id, full.until)));
+        let paused: Vec<FanOutId> = pauses.filter(|(_, until)| *until > now).map(|(id, _)| id).collect();
         let page = |id| match failing.get(&id).map(|failing| &failing.page) {
             None => FanOutPage::Rows(PAGE_ROWS),
             Some(Ok(rows)) => FanOutPage::Rows(*rows),
@@ -81,14 +89,21 @@ async fn finish_all(node: &NodeContext, failing: &mut HashMap<FanOutId, Failing>
         match fan_out::step(&database.pool, database.lock_class(), &paused, page).await {
             Ok((_, FanOutStep::Idle)) => {
                 failing.retain(|_, failing| failing.until > now);
+                full.retain(|_, full| full.until > now);
                 let failed = failing.values().map(|failing| failing.until);
-                match failed.chain(full.values().copied()).min() {
-                    Some(until) => tokio::time::sleep_until(until.into()).await,
-                    None => return,
+                let Some(until) = failed.chain(full.values().map(|full| full.until)).min() else {
+                    return;
+                };
+                // Both are cancellation safe.
+                tokio::select! {
+                    () = tokio::time::sleep_until(until.into()) => {}
+                    () = node.claims.fan_outs.notified() => {}
                 }
             }
             Ok((id, FanOutStep::Full)) => {
-                full.extend(id.map(|id| (id, Instant::now() + FULL_PAUSE)));
+                if let Some(id) = id {
+                    pause_full(&mut full, id);
+                }
             }
             Ok((_, FanOutStep::Turned { started, refused })) => {
                 for workflow in &refused {
@@ -109,6 +124,7 @@ async fn finish_all(node: &NodeContext, failing: &mut HashMap<FanOutId, Failing>
                     );
                 }
                 if let Some(id) = id {
+                    full.remove(&id);
                     grow(failing, id);
                 }
                 if resumed > 0 {
@@ -118,6 +134,17 @@ async fn finish_all(node: &NodeContext, failing: &mut HashMap<FanOutId, Failing>
             Err(failed) => after_failure(failing, failed),
         }
     }
+}
+
+/// The fan-out is left out until bursts have consumed some of its rows.
+fn pause_full(full: &mut HashMap<FanOutId, Full>, id: FanOutId) {
+    let now = Instant::now();
+    let state = full.entry(id).or_insert(Full {
+        pause: FULL_PAUSE,
+        until: now,
+    });
+    state.until = now + state.pause;
+    state.pause = (state.pause * 2).min(LONGEST_FULL_PAUSE);
 }
 
 /// A page was written: the next one may be larger.

@@ -1,11 +1,14 @@
 //! Events that many instances wait for: each gets them once, also when nodes are killed, and when one of them cannot.
 
+use std::time::Duration;
+
 use futures_util::StreamExt;
 use mainspring::Engine;
+use mainspring::activity::{Activity, ActivityContext, Descriptor, Fault, Step};
 use mainspring::runtime::EventRequest;
 use serde_json::{Value, json};
 
-use crate::support::engine::{TestEngine, event, start, start_as};
+use crate::support::engine::{TestEngine, event, save, start, start_as};
 use crate::support::failpoints::FAN_OUT;
 use crate::support::node::{Node, assert_invariants, wait_until_finished};
 use crate::support::single_node::literal;
@@ -153,6 +156,63 @@ async fn instances_that_wait_in_a_loop_run_once_for_each_event_in_order() {
     let seen = format!("{SAID} AND activity_state::text LIKE '%seen12%'");
     assert_eq!(client.count(&seen).await, LOOPING);
     assert_eq!(client.count("SELECT count(*) FROM mainspring.inbox").await, 0);
+    test.assert_clean_end().await;
+}
+
+/// More than one fan-out may have unclaimed.
+const HELD: i64 = 2100;
+
+/// The activity of a definition that only some nodes have.
+struct Rare;
+
+impl Activity for Rare {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Rare")
+    }
+
+    async fn execute(&self, _: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        Ok(Step::Done)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fan_out_whose_rows_no_node_can_run_delays_no_other() {
+    let database = TestDatabase::create().await;
+    let client = database.connect().await;
+    let builder = |id: &str| {
+        Engine::builder(database.url())
+            .node_id(id)
+            .check_in(Duration::from_millis(100))
+    };
+    let able = builder("able").activity(Rare).start().await.unwrap();
+    let rare = json!({"type": "Elsa.Sequence", "id": "root", "activities": [
+        {"type": "Elsa.Event", "id": "gate", "eventName": literal("Held")}, {"type": "Rare", "id": "rare"}]});
+    save(&able, json!({"definitionId": "rare", "root": rare})).await;
+    save(&able, definition()).await;
+    let starts = (0..HELD + WAITING).map(|n| if n < HELD { "rare" } else { "crowd" });
+    let dispatched = futures_util::stream::iter(starts).map(|definition| async {
+        able.dispatch(start(definition)).await.unwrap();
+    });
+    dispatched.buffer_unordered(32).collect::<()>().await;
+    let bookmarks = "SELECT count(*) FROM mainspring.bookmark";
+    poll_until(LONG_TIMEOUT, "all to wait", async || {
+        (client.count(bookmarks).await == HELD + WAITING).then_some(())
+    })
+    .await;
+    able.shutdown().await;
+
+    let engine = builder("unable").start().await.unwrap();
+    let test = TestEngine { database, engine };
+    assert!(test.trigger("Held", json!({})).await.fan_out.is_some());
+    let unclaimed = "SELECT count(*) FROM mainspring.work WHERE fan_out IS NOT NULL AND claimed_by IS NULL";
+    wait_until("the fan-out to be full", async || client.count(unclaimed).await == 2000).await;
+    assert!(test.trigger("Open", json!({})).await.fan_out.is_some());
+    wait_until_finished(&client, WAITING).await;
+    assert_eq!(client.count(SAID).await, WAITING);
+    let able = Engine::builder(test.database.url()).node_id("able").activity(Rare);
+    let able = able.start().await.unwrap();
+    wait_until_finished(&client, HELD + WAITING).await;
+    able.shutdown().await;
     test.assert_clean_end().await;
 }
 
