@@ -35,7 +35,6 @@ mod execute;
 mod fields;
 mod health;
 mod instances;
-mod journal;
 mod paging;
 mod path;
 mod versions;
@@ -142,29 +141,17 @@ pub fn router(engine: Engine, options: ApiOptions) -> Router {
             get(execute::execute_by_get).post(execute::execute),
         )
         .route("/workflow-definitions/{id}/dispatch", post(execute::dispatch))
-        .route(
-            "/workflow-instances",
-            get(instances::list).post(instances::list_or_start),
-        )
-        .route(
-            "/workflow-instances/{id}",
-            get(instances::get).delete(instances::delete),
-        )
+        .merge(instances::routes())
         .route("/bulk-actions/cancel/workflow-instances", post(bulk::cancel))
         .route("/bulk-actions/cancel/workflow-instances/", post(bulk::cancel))
         .route("/bulk-actions/delete/workflow-instances", post(bulk::delete))
         .route("/bulk-actions/delete/workflow-instances/by-id", post(bulk::delete))
-        .route(
-            "/workflow-instances/{id}/journal",
-            get(journal::list).post(journal::filtered),
-        )
         .route("/workflow-instances/{id}/resume", post(bookmarks::resume))
         .route("/workflow-instances/{id}/resume-token", post(bookmarks::create_token))
         .route(
             path::RESUME_BY_QUERY,
             get(bookmarks::by_query).post(bookmarks::by_query),
         )
-        .route("/cancel/workflow-instances/{id}", post(instances::cancel))
         .route("/events/{id}/trigger", post(events::trigger))
         .route(
             "/descriptors/workflow-activation-strategies",

@@ -1,18 +1,17 @@
-//! Workflow instances: list, get, cancel, delete, and the start that shares its route with the list.
+//! The list of instances, and the start that shares its route with it.
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{StatusCode, Uri};
+use axum::http::Uri;
 use axum::response::IntoResponse;
 use serde_json::Value;
 
-use super::Api;
-use super::execute;
-use super::fields::Fields;
-use super::paging;
-use super::path::Id;
+use crate::api::Api;
+use crate::api::execute;
+use crate::api::fields::Fields;
+use crate::api::paging;
 use crate::http::{ApiError, ApiResult, RequestBody};
-use crate::id::{DefinitionId, InstanceId};
+use crate::id::DefinitionId;
 use crate::runtime::InstanceFilter;
 
 const STATUSES: [&str; 2] = ["Running", "Finished"];
@@ -110,30 +109,6 @@ fn intersect(one: Option<String>, many: Vec<String>) -> Option<Vec<String>> {
         Some(one) if many.is_empty() || many.contains(&one) => Some(vec![one]),
         Some(_) => None,
     }
-}
-
-/// `GET /workflow-instances/{id}`
-pub(super) async fn get(State(api): State<Api>, Id(id): Id) -> ApiResult {
-    Ok(Json(api.engine.instance(&InstanceId::new(id)).await?).into_response())
-}
-
-/// `POST /cancel/workflow-instances/{id}`: 200 and empty, also if the instance had finished.
-pub(super) async fn cancel(State(api): State<Api>, Id(id): Id, _body: RequestBody) -> ApiResult {
-    api.engine.cancel(&InstanceId::new(id)).await?;
-    Ok(StatusCode::OK.into_response())
-}
-
-/// `DELETE /workflow-instances/{id}`: 204, or 404 if it does not exist.
-pub(super) async fn delete(State(api): State<Api>, Id(id): Id) -> ApiResult {
-    let id = InstanceId::new(id);
-    if api.engine.delete(&id).await? {
-        return Ok(StatusCode::NO_CONTENT.into_response());
-    }
-    Err(crate::Error::not_found(
-        "instance-not-found",
-        format!("no workflow instance has the id {:?}", id.as_str()),
-    )
-    .into())
 }
 
 #[cfg(test)]

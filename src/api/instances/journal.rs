@@ -5,10 +5,10 @@ use axum::extract::State;
 use axum::http::Uri;
 use axum::response::IntoResponse;
 
-use super::Api;
-use super::fields::Fields;
-use super::paging::{self, PagedList, RowRange};
-use super::path::Id;
+use crate::api::Api;
+use crate::api::fields::Fields;
+use crate::api::paging::{self, PagedList, RowRange};
+use crate::api::path::Id;
 use crate::http::{ApiResult, RequestBody};
 use crate::id::InstanceId;
 use crate::runtime::{Engine, JournalRecord, Listed, Page};
