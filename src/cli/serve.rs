@@ -72,7 +72,7 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
     } else {
         api::health_router(engine.clone(), options)
     };
-    let limits = ConnectionLimits::with_reserved_files(settings.pool_size + OTHER_FILES);
+    let limits = ConnectionLimits::with_reserved_files(settings.pool_size + settings.read_pool_size + OTHER_FILES);
     tracing::info!(
         connections = limits.max_connections,
         "connection limit, derived from the limit of open files"
@@ -104,6 +104,7 @@ fn builder(url: &str, common: &Common, settings: &Serve) -> EngineBuilder {
         .migrate(!settings.no_migrate)
         .workers(settings.workers)
         .pool_size(settings.pool_size)
+        .read_pool_size(settings.read_pool_size)
         .check_in(settings.check_in)
         .tolerance(settings.tolerance)
         .answer_timeout(settings.answer_timeout)

@@ -67,6 +67,19 @@ impl Connector {
         connector
     }
 
+    /// The same for lists: no statement takes longer at the server, and each plan is made for its parameters.
+    pub(super) fn for_lists(&self, timeout: Duration) -> Self {
+        let mut connector = self.clone();
+        connector.hosts.configure(|config| {
+            let given = config.get_options().unwrap_or_default().to_owned();
+            config.options(format!(
+                "{given} -c statement_timeout={} -c plan_cache_mode=force_custom_plan",
+                timeout.as_millis()
+            ));
+        });
+        connector
+    }
+
     pub(crate) fn schema(&self) -> &SchemaName {
         &self.schema
     }

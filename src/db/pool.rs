@@ -15,6 +15,35 @@ use crate::{Error, Result};
 /// How long a statement waits for a free connection before its caller gets 503.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How a pool is bounded.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PoolBounds {
+    /// The most callers that wait for a connection.
+    pub(super) queue: usize,
+    /// How long each of them waits.
+    pub(super) wait: Duration,
+    /// How long the answer to a statement is awaited.
+    pub(super) answer: Duration,
+    /// For a caller without a connection.
+    pub(super) busy: fn() -> Error,
+    /// For a statement that takes longer than its session allows; none: as any other statement.
+    pub(super) slow: Option<fn() -> Error>,
+}
+
+impl PoolBounds {
+    /// Of ordinary statements.
+    const ORDINARY: Self = Self {
+        queue: usize::MAX,
+        wait: WAIT_TIMEOUT,
+        answer: ANSWER_TIMEOUT,
+        busy: || {
+            let message = "no connection to the database is free; try again";
+            Error::unavailable("database-unavailable", message)
+        },
+        slow: None,
+    };
+}
+
 /// Connects for the pool through the [`Connector`]; the configuration of the pool is unused.
 struct PoolConnect(Connector);
 
@@ -41,10 +70,15 @@ impl Connect for PoolConnect {
 #[derive(Clone)]
 pub(crate) struct Pool {
     pool: Arc<deadpool_postgres::Pool>,
+    bounds: PoolBounds,
 }
 
 impl Pool {
     pub(crate) fn new(connector: &Connector, size: usize) -> Result<Self> {
+        Self::bounded(connector, size, PoolBounds::ORDINARY)
+    }
+
+    pub(super) fn bounded(connector: &Connector, size: usize, bounds: PoolBounds) -> Result<Self> {
         let manager = Manager::from_connect(
             tokio_postgres::Config::new(),
             PoolConnect(connector.clone()),
@@ -55,11 +89,12 @@ impl Pool {
         let pool = deadpool_postgres::Pool::builder(manager)
             .max_size(size)
             .runtime(Runtime::Tokio1)
-            .wait_timeout(Some(WAIT_TIMEOUT))
+            .wait_timeout(Some(bounds.wait))
             .create_timeout(Some(CONNECT_TIMEOUT))
             .build()
             .map_err(|error| Error::internal("the connection pool cannot be built").caused_by(error))?;
-        Ok(Self { pool: Arc::new(pool) })
+        let pool = Arc::new(pool);
+        Ok(Self { pool, bounds })
     }
 
     /// Whether it has no more than one connection.
@@ -73,13 +108,12 @@ impl Pool {
     }
 
     async fn client(&self) -> Result<Object> {
+        if self.pool.status().waiting >= self.bounds.queue {
+            return Err((self.bounds.busy)());
+        }
         self.pool.get().await.map_err(|error| match error {
             deadpool_postgres::PoolError::Backend(error) => Error::from(error),
-            error => Error::unavailable(
-                "database-unavailable",
-                "no connection to the database is free; try again",
-            )
-            .caused_by(error),
+            error => (self.bounds.busy)().caused_by(error),
         })
     }
 
@@ -87,18 +121,23 @@ impl Pool {
     /// server still finishes the statement.
     pub(crate) async fn query(&self, sql: &'static str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
         let client = self.client().await?;
-        let answer = within(ANSWER_TIMEOUT, async {
+        let answer = within(self.bounds.answer, async {
             let statement = client.prepare_cached(sql).await?;
             client.query(&statement, params).await
         })
         .await;
-        match answer {
-            // In doubt, or on a server that was demoted: the next statement gets a new connection.
-            Err(error) if ["database-timeout", "database-read-only"].contains(&error.code()) => {
-                discard(client);
-                Err(error)
-            }
-            answer => answer,
+        self.settle(client, answer)
+    }
+
+    fn settle(&self, client: Object, answer: Result<Vec<Row>>) -> Result<Vec<Row>> {
+        let Err(error) = answer else { return answer };
+        // In doubt, or on a server that was demoted: the next statement gets a new connection.
+        if ["database-timeout", "database-read-only"].contains(&error.code()) {
+            discard(client);
+        }
+        match self.bounds.slow {
+            Some(slow) if error.has_timed_out() => Err(slow().caused_by(error)),
+            _ => Err(error),
         }
     }
 

@@ -44,6 +44,9 @@ pub(crate) struct Serve {
     /// The number of pooled connections to the database
     #[arg(long, value_name = "COUNT", default_value = "8", value_parser = count)]
     pub(crate) pool_size: usize,
+    /// The number of further connections for lists and other reads, at least 2
+    #[arg(long, value_name = "COUNT", default_value = "4", value_parser = count)]
+    pub(crate) read_pool_size: usize,
     /// The secret that signs the tokens of resume URLs, the same on all nodes; a key in the database unless given
     #[arg(long, value_name = "SECRET")]
     pub(crate) token_secret: Option<Secret>,

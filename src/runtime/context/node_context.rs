@@ -16,7 +16,7 @@ use super::program_cache::ProgramCache;
 use super::replies::ReplyRegistry;
 use super::wake_sender::WakeSender;
 use super::wake_timer::ScheduleState;
-use crate::db::{Connector, Notifier, Pool, SchemaName};
+use crate::db::{Connector, Notifier, Pool, ReadPool, SchemaName};
 use crate::execution::Interpreter;
 use crate::id::{Incarnation, InstanceId, NodeId, WorkId};
 use crate::lock::LockKey;
@@ -50,6 +50,8 @@ pub(crate) struct Database {
     pub(crate) incarnation: Incarnation,
     pub(crate) node_id: NodeId,
     pub(crate) pool: Pool,
+    /// For what the API reads; the pool is for what the engine does.
+    pub(crate) reads: ReadPool,
     /// For statements that would occupy a connection of the pool for too long.
     pub(crate) connector: Connector,
     pub(crate) schema: SchemaName,

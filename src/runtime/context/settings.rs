@@ -37,6 +37,7 @@ pub(crate) struct Settings {
     pub(crate) migrate: bool,
     pub(crate) workers: usize,
     pub(crate) pool_size: usize,
+    pub(crate) read_pool_size: usize,
     pub(crate) check_in: Duration,
     pub(crate) tolerance: Duration,
     pub(crate) answer_timeout: Duration,

@@ -38,6 +38,7 @@ impl EngineBuilder {
                 migrate: true,
                 workers: 512,
                 pool_size: 8,
+                read_pool_size: 4,
                 check_in: Duration::from_secs(1),
                 tolerance: Duration::from_secs(5),
                 answer_timeout: Duration::from_secs(30),
@@ -86,6 +87,13 @@ impl EngineBuilder {
     /// starts over the pooled connection, and has no second connection for commits. Default: 8.
     pub fn pool_size(mut self, size: usize) -> Self {
         self.settings.pool_size = size.max(1);
+        self
+    }
+
+    /// Connections for lists and other reads, which share none with the work of the node: half of them for reads by key. They
+    /// are opened when they are needed. Default: 4; at least 2.
+    pub fn read_pool_size(mut self, size: usize) -> Self {
+        self.settings.read_pool_size = size.max(2);
         self
     }
 

@@ -165,13 +165,13 @@ fn paged<T>(all: Vec<T>, page: Page) -> Listed<T> {
 impl Engine {
     /// The nodes, oldest registration first. Cancellation safe.
     pub async fn cluster_nodes(&self, page: Page) -> Result<Listed<ClusterNode>> {
-        let rows = node::list(&self.node()?.database.pool).await?;
+        let rows = node::list(self.node()?.database.reads.by_key()).await?;
         Ok(paged(rows.into_iter().map(node).collect(), page))
     }
 
     /// The work of the whole cluster, counted by kind and state; empty counts are left out. Cancellation safe.
     pub async fn cluster_queue(&self, page: Page) -> Result<Listed<QueueItem>> {
-        let rows = work::queue(&self.node()?.database.pool).await?;
+        let rows = work::queue(self.node()?.database.reads.lists()).await?;
         let items = rows.into_iter().map(|row| QueueItem {
             kind: row.kind.to_owned(),
             state: row.state,
@@ -185,7 +185,7 @@ impl Engine {
     /// The events that are given page by page to the instances that wait for them, in the order of their turns, then those
     /// that finished within the last ten minutes. Cancellation safe.
     pub async fn cluster_fan_outs(&self, page: Page) -> Result<Listed<ClusterFanOut>> {
-        let rows = fan_out::list(&self.node()?.database.pool, MOST_FAN_OUTS).await?;
+        let rows = fan_out::list(self.node()?.database.reads.lists(), MOST_FAN_OUTS).await?;
         let of_tenant = rows.into_iter().filter(|row| row.tenant == self.inner.tenant.as_str());
         Ok(paged(of_tenant.map(cluster_fan_out).collect(), page))
     }

@@ -184,7 +184,7 @@ impl Engine {
         let (node, tenant) = (self.node()?, &self.inner.tenant);
         let numbers = filter.numbers()?;
         let which = filter.which(&numbers);
-        let (total_count, rows) = dead_letter::list(&node.database.pool, tenant, which, limit, offset).await?;
+        let (total_count, rows) = dead_letter::list(node.database.reads.lists(), tenant, which, limit, offset).await?;
         Ok(Listed {
             items: rows.into_iter().map(shown).collect(),
             total_count,
@@ -195,7 +195,7 @@ impl Engine {
     /// safe.
     pub async fn dead_letter(&self, id: &str) -> Result<DeadLetter> {
         Ok(shown(
-            dead_letter::find(&self.node()?.database.pool, self.tenant(), number(id)?).await?,
+            dead_letter::find(self.node()?.database.reads.by_key(), self.tenant(), number(id)?).await?,
         ))
     }
 

@@ -152,7 +152,7 @@ impl Engine {
             definition_id: Some(id.clone()),
             ..wanted(which)
         };
-        let row = definition::find(&self.node()?.database.pool, &self.inner.tenant, &wanted).await?;
+        let row = definition::find(self.node()?.database.reads.by_key(), &self.inner.tenant, &wanted).await?;
         shown(row.ok_or_else(|| not_found(id))?).await
     }
 
@@ -162,7 +162,7 @@ impl Engine {
             version_id: Some(id.clone()),
             ..VersionSelector::default()
         };
-        let row = definition::find(&self.node()?.database.pool, &self.inner.tenant, &wanted).await?;
+        let row = definition::find(self.node()?.database.reads.by_key(), &self.inner.tenant, &wanted).await?;
         let row = row.ok_or_else(|| {
             Error::not_found(
                 "definition-not-found",
@@ -186,7 +186,8 @@ impl Engine {
             limit,
             offset,
         };
-        let (total_count, rows) = definition::list(&self.node()?.database.pool, &self.inner.tenant, &list).await?;
+        let (total_count, rows) =
+            definition::list(self.node()?.database.reads.lists(), &self.inner.tenant, &list).await?;
         let items = rows
             .into_iter()
             .map(|row| DefinitionSummary {

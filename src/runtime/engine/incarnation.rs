@@ -9,7 +9,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::{cache_invalidation, lock_reports};
 use crate::Result;
 use crate::cluster::{Membership, MembershipOptions, election};
-use crate::db::{Connector, NotifierTask, Pool};
+use crate::db::{Connector, NotifierTask, Pool, ReadPool};
 use crate::execution::Interpreter;
 use crate::id::Incarnation;
 use crate::runtime::context::claim_state::ClaimState;
@@ -154,6 +154,7 @@ async fn open(membership: &Membership, shared: &Shared) -> Result<(Arc<NodeConte
             incarnation,
             node_id: settings.node_id.clone(),
             pool,
+            reads: ReadPool::new(connector, settings.read_pool_size)?,
             connector: connector.clone(),
             schema: connector.schema().clone(),
         },

@@ -37,7 +37,8 @@ impl Engine {
             limit,
             offset,
         };
-        let (total_count, rows) = instance::list(&self.node()?.database.pool, &self.inner.tenant, &filter).await?;
+        let (total_count, rows) =
+            instance::list(self.node()?.database.reads.lists(), &self.inner.tenant, &filter).await?;
         Ok(Listed {
             items: rows.into_iter().map(summary).collect(),
             total_count,
@@ -50,7 +51,7 @@ impl Engine {
         let tenant = &self.inner.tenant;
         // Twice: between the two reads a pending start may have been committed.
         for _ in 0..2 {
-            if let Some((row, state, _)) = instance::find(&node.database.pool, tenant, id).await? {
+            if let Some((row, state, _)) = instance::find(node.database.reads.by_key(), tenant, id).await? {
                 let state = InstanceState::from_bytes(&state)?;
                 let meta = InstanceTimestamps {
                     created_at: row.created_at,
@@ -62,7 +63,7 @@ impl Engine {
                     summary: summary(row),
                 });
             }
-            if let Some(row) = instance::pending(&node.database.pool, tenant, id).await? {
+            if let Some(row) = instance::pending(node.database.reads.by_key(), tenant, id).await? {
                 return Ok(pending(row));
             }
         }
@@ -74,7 +75,7 @@ impl Engine {
         let (limit, offset) = page.window();
         let node = self.node()?;
         let (total_count, rows) =
-            store_record::list_journal(&node.database.pool, &self.inner.tenant, id, limit, offset).await?;
+            store_record::list_journal(node.database.reads.lists(), &self.inner.tenant, id, limit, offset).await?;
         if total_count == 0 {
             self.instance(id).await?;
         }

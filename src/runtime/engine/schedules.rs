@@ -152,7 +152,8 @@ impl Engine {
             limit,
             offset,
         };
-        let (total_count, rows) = schedule::list(&self.node()?.database.pool, &self.inner.tenant, &filter).await?;
+        let (total_count, rows) =
+            schedule::list(self.node()?.database.reads.lists(), &self.inner.tenant, &filter).await?;
         let items = rows.into_iter().map(summary).collect();
         Ok(Listed { items, total_count })
     }
@@ -164,7 +165,7 @@ impl Engine {
             limit: 1,
             ..ListFilter::default()
         };
-        let (_, rows) = schedule::list(&self.node()?.database.pool, &self.inner.tenant, &filter).await?;
+        let (_, rows) = schedule::list(self.node()?.database.reads.lists(), &self.inner.tenant, &filter).await?;
         rows.into_iter().next().map(summary).ok_or_else(|| not_found(id))
     }
 

@@ -147,6 +147,7 @@ impl Supervisor {
         }
         self.current.send_replace(None);
         drop((connections, others));
+        database.reads.close();
         database.pool.close();
     }
 }
@@ -179,6 +180,7 @@ fn retire(running: RunningNode) {
         drop(loops);
         tokio::time::sleep(SIGN_OF_LIFE).await;
         drop(connections);
+        node.database.reads.close();
         node.database.pool.close();
     });
 }

@@ -3,6 +3,7 @@
 mod claimed_bytes;
 mod fan_out;
 mod large_definitions;
+mod reads;
 mod scripts;
 mod time_limits;
 mod vacuum_horizon;

@@ -1,0 +1,77 @@
+//! The connections for what the API reads.
+//!
+//! # Invariants
+//!
+//! - Claims, commits, check-ins and accepts use no connection of these pools, so no read delays them but by the server's CPU.
+//! - Reads are bounded: a few at once, a queue, and for lists a time. A read beyond that fails with a code of its own, which the
+//!   API answers as 503 with `Retry-After`.
+//! - Reads by key have connections that no list takes.
+
+use std::time::Duration;
+
+use super::pool::PoolBounds;
+use super::{ANSWER_TIMEOUT, Connector, Pool};
+use crate::{Error, Result};
+
+/// The longest time of a list at the server. Together with the wait for a connection an answer takes less than 2 s.
+const LIST_TIMEOUT: Duration = Duration::from_millis(1_400);
+
+const BY_KEY: PoolBounds = PoolBounds {
+    queue: 256,
+    wait: Duration::from_secs(2),
+    answer: ANSWER_TIMEOUT,
+    busy,
+    slow: None,
+};
+
+const LISTS: PoolBounds = PoolBounds {
+    queue: 64,
+    wait: Duration::from_millis(400),
+    answer: Duration::from_millis(1_500),
+    busy,
+    slow: Some(slow),
+};
+
+fn busy() -> Error {
+    Error::unavailable("reads-busy", "as many reads wait for the database as may be; try again")
+}
+
+fn slow() -> Error {
+    let message = "the list takes longer than a list may; narrow it by a filter, or order it by the time of creation";
+    Error::unavailable("read-timeout", message)
+}
+
+/// The connections for reads of the API. A read of rows by their key uses [`ReadPool::by_key`], every other one
+/// [`ReadPool::lists`].
+#[derive(Clone)]
+pub(crate) struct ReadPool {
+    by_key: Pool,
+    lists: Pool,
+}
+
+impl ReadPool {
+    /// Half of the `size` connections, at least one, are for reads by key. They are opened when they are needed.
+    pub(crate) fn new(connector: &Connector, size: usize) -> Result<Self> {
+        let lists = (size / 2).max(1);
+        Ok(Self {
+            by_key: Pool::bounded(connector, size.saturating_sub(lists).max(1), BY_KEY)?,
+            lists: Pool::bounded(&connector.for_lists(LIST_TIMEOUT), lists, LISTS)?,
+        })
+    }
+
+    /// For rows that a key names, at most some thousands.
+    pub(crate) fn by_key(&self) -> &Pool {
+        &self.by_key
+    }
+
+    /// For lists and searches. Every plan is made for its parameters, so that a filter that is not given costs nothing.
+    pub(crate) fn lists(&self) -> &Pool {
+        &self.lists
+    }
+
+    /// Closes all connections.
+    pub(crate) fn close(&self) {
+        self.by_key.close();
+        self.lists.close();
+    }
+}
