@@ -12,7 +12,8 @@ use futures_util::FutureExt;
 use tokio::sync::Semaphore;
 
 use super::ApiOptions;
-use super::path;
+use super::{path, studio};
+use crate::auth::cors::{self, CorsOrigins};
 use crate::auth::{AllowedHosts, ApiKey, cross_site};
 use crate::http::ApiError;
 use crate::runtime::Engine;
@@ -26,6 +27,7 @@ const MIN_TOKEN_PERMITS: usize = 16;
 #[derive(Debug)]
 pub(super) struct Admission {
     hosts: AllowedHosts,
+    cors: CorsOrigins,
     key: Option<ApiKey>,
     permits: Semaphore,
     /// The permits of requests with a token and no key, which must not use up those of the others.
@@ -36,14 +38,15 @@ impl Admission {
     pub(super) fn new(options: ApiOptions) -> Self {
         Self {
             hosts: AllowedHosts::new(options.listen, &options.allowed_hosts),
+            cors: CorsOrigins::new(&options.cors_origins),
             key: options.api_key,
             permits: Semaphore::new(options.max_requests.min(Semaphore::MAX_PERMITS)),
             token_permits: Semaphore::new((options.max_requests / TOKEN_PERMIT_DIVISOR).max(MIN_TOKEN_PERMITS)),
         }
     }
 
-    /// Returns the reason why a request is not admitted.
-    fn check(&self, request: &Request) -> Result<(), ApiError> {
+    /// Returns the host that a request names, or the reason why it is not admitted.
+    fn check_host<'a>(&self, request: &'a Request) -> Result<&'a str, ApiError> {
         let headers = request.headers();
         let text = |name| {
             headers
@@ -61,11 +64,23 @@ impl Admission {
                  --allowed-host and the name.",
             ));
         }
+        Ok(host)
+    }
+
+    /// Returns the reason why a request is not admitted.
+    fn check(&self, request: &Request) -> Result<(), ApiError> {
+        let host = self.check_host(request)?;
+        let headers = request.headers();
+        if studio::is_open(request.method(), request.uri().path()) {
+            return Ok(());
+        }
         // A resume URL needs only its token: no key, and a link to it may be on any page.
         if path::takes_token(request.uri().path()) {
             return Ok(());
         }
-        cross_site::reject_cross_site(headers, &self.hosts, host)?;
+        if self.cors.admitted(headers).is_none() {
+            cross_site::reject_cross_site(headers, &self.hosts, host)?;
+        }
         if self.key.as_ref().is_some_and(|key| !key.matches(headers)) {
             return Err(ApiError::new(
                 StatusCode::UNAUTHORIZED,
@@ -83,6 +98,19 @@ pub(super) async fn admit(State(admission): State<Arc<Admission>>, request: Requ
     if path::is_health(request.uri().path()) {
         return next.run(request).await;
     }
+    let origin = admission.cors.admitted(request.headers()).cloned();
+    // A preflight request has no key.
+    let mut response = if origin.is_some() && cors::is_preflight(request.method(), request.headers()) {
+        let host = admission.check_host(&request);
+        host.map_or_else(IntoResponse::into_response, |_| cors::preflight())
+    } else {
+        admit_and_run(&admission, request, next).await
+    };
+    admission.cors.share(origin, response.headers_mut());
+    response
+}
+
+async fn admit_and_run(admission: &Admission, request: Request, next: Next) -> Response {
     if let Err(error) = admission.check(&request) {
         return error.into_response();
     }

@@ -13,6 +13,7 @@
 //!   is not), a cross-site request is rejected even if it is a GET, a GET with side effects needs a header that no foreign
 //!   page can send (`auth::cross_site`), and a body must be declared as JSON, which no plain form can. So a developer's
 //!   engine needs no key on 127.0.0.1.
+//! - **Studio's files are open.** `/studio` holds nothing secret; its page sends the key itself, with each call of the API.
 //! - **Without a key, little is spent.** A resume token is verified before anything else of its request is read, and such
 //!   requests have permits and a body limit of their own. The memory of a parsed body is reserved before it is parsed.
 //! - **Invalid input changes nothing and is reported precisely.** All of it is read, limited and typed before the engine is
@@ -37,6 +38,7 @@ mod health;
 mod instances;
 mod paging;
 mod path;
+mod studio;
 mod versions;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -49,6 +51,7 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 
 pub use health::probe_router;
+pub use studio::Studio;
 
 pub use crate::auth::ApiKey;
 use crate::http::BodyLimits;
@@ -65,6 +68,10 @@ pub struct ApiOptions {
     pub listen: SocketAddr,
     /// Further host names that are admitted, without a port; `*` admits every name.
     pub allowed_hosts: Vec<String>,
+    /// The origins of pages that may call this server, besides its own: `https://studio.example`.
+    pub cors_origins: Vec<String>,
+    /// Elsa Studio, which is served at `/studio`.
+    pub studio: Option<Studio>,
     /// The key that every request needs, except for the health endpoints and the resume URLs.
     pub api_key: Option<ApiKey>,
     /// The limit of requests in flight; a further one gets 503. Default: 1,024.
@@ -80,6 +87,8 @@ impl Default for ApiOptions {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 5001)),
             allowed_hosts: Vec::new(),
+            cors_origins: Vec::new(),
+            studio: None,
             api_key: None,
             max_requests: 1024,
             body_timeout: Duration::from_secs(30),
@@ -164,9 +173,12 @@ pub fn router(engine: Engine, options: ApiOptions) -> Router {
         .route(path::RESUME_BY_PATH, get(bookmarks::by_path).post(bookmarks::by_path))
         .route(path::LIVE, get(health::live))
         .route(path::READY, get(health::ready))
-        .with_state(api)
-        .layer(leaving);
-    protect(routes, options)
+        .with_state(api);
+    let routes = match options.studio.clone() {
+        Some(studio) => routes.merge(studio::router(studio, options.api_key.is_some())),
+        None => routes,
+    };
+    protect(routes.layer(leaving), options)
 }
 
 /// The health endpoints at the address of the API, for a node without the role `api`; any other request gets `no-api-here`.

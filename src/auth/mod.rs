@@ -2,6 +2,7 @@
 //! cross-site requests. Nothing here knows a route.
 
 mod api_key;
+pub(crate) mod cors;
 pub(crate) mod cross_site;
 mod hosts;
 

@@ -1,4 +1,4 @@
-//! The program: `mainspring demo | dev | serve | migrate | check | cron | bench`, one file per command.
+//! The program: `mainspring demo | dev | serve | studio | migrate | check | cron | bench`, one file per command.
 //!
 //! Guarantees for scripts, for all commands:
 //!
@@ -17,6 +17,7 @@ mod migrate;
 mod samples;
 mod serve;
 mod settings;
+mod studio;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -59,6 +60,7 @@ fn run(program: Program) -> Result<(), Failure> {
             Command::Demo => demo::run(&common).await,
             Command::Dev(settings) => dev::run(&common, &settings).await,
             Command::Serve(settings) => serve::run(&common, &settings).await,
+            Command::Studio(command) => studio::run(&command).await,
             Command::Migrate => migrate::run(&common).await,
             Command::Check(settings) => check::run(&common, &settings).await,
             Command::Cron(settings) => cron::run(&settings),

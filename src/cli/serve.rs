@@ -57,6 +57,8 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
     let options = ApiOptions {
         listen: address_of(&listener)?,
         allowed_hosts: settings.allowed_host.clone(),
+        cors_origins: settings.cors_origin.clone(),
+        studio: settings.studio.studio(),
         api_key: settings.api_key.as_ref().map(Secret::reveal).map(ApiKey::new),
         max_requests: settings.max_requests,
         body_timeout: settings.body_timeout,

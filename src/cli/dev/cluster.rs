@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::serve::{address_of, listen};
-use crate::cli::settings::{Common, Dev};
+use crate::cli::settings::{Common, Dev, StudioChoice};
 use crate::db::{Connector, DatabaseUrl, SchemaName};
 use crate::harness::failure::Failure;
 use crate::harness::nodes::{self, Node, NodeOptions, Output};
@@ -39,13 +39,19 @@ pub(super) async fn addresses(settings: &Dev) -> Result<Vec<TcpListener>, Failur
     Ok(listeners)
 }
 
+/// What `dev` has prepared.
+pub(super) struct Started<'a> {
+    pub(super) samples: &'a [String],
+    pub(super) folder: &'a Path,
+    pub(super) studio: &'a StudioChoice,
+}
+
 /// Runs the nodes until `stop` is cancelled or no node is left.
 pub(super) async fn run(
     common: &Common,
     url: &str,
     listeners: Vec<TcpListener>,
-    samples: &[String],
-    folder: &Path,
+    started: &Started<'_>,
     stop: &CancellationToken,
 ) -> Result<(), Failure> {
     let addresses: Vec<SocketAddr> = listeners.iter().map(address_of).collect::<Result<_, _>>()?;
@@ -54,7 +60,7 @@ pub(super) async fn run(
         database_url: url.to_owned(),
         schema: common.schema.clone(),
         log: common.log.clone(),
-        arguments: Vec::new(),
+        arguments: started.studio.arguments(),
         on_line: Arc::new(|name, output, line| match output {
             Output::Stdout => print_line(&format!("{name} | {line}")),
             Output::Stderr => eprintln!("{name} | {line}"),
@@ -65,7 +71,7 @@ pub(super) async fn run(
         nodes.push(Node::start(&options, &format!("node-{number}"), address)?);
     }
     let outcome = tokio::select! {
-        outcome = supervise(&options, &mut nodes, samples, folder) => outcome,
+        outcome = supervise(&options, &mut nodes, started) => outcome,
         () = stop.cancelled() => Ok(()),
     };
     if !nodes.is_empty() {
@@ -75,12 +81,7 @@ pub(super) async fn run(
     outcome
 }
 
-async fn supervise(
-    options: &NodeOptions,
-    nodes: &mut Vec<Node>,
-    samples: &[String],
-    folder: &Path,
-) -> Result<(), Failure> {
+async fn supervise(options: &NodeOptions, nodes: &mut Vec<Node>, started: &Started<'_>) -> Result<(), Failure> {
     nodes::wait_until_ready(nodes).await?;
     for node in nodes.iter() {
         print_line(&format!(
@@ -92,11 +93,12 @@ async fn supervise(
     }
     if let (Some(first), Some(last)) = (nodes.first(), nodes.last()) {
         print_line(&format!("ready {}", first.url()));
-        print_line(&super::next_steps(&first.url(), samples, folder));
+        print_line(&super::next_steps(&first.url(), started.samples, started.folder));
         print_line(&format!(
             "\nAny node runs what another one accepts. To see a take-over, kill one:\n\n  kill -9 {}",
             last.pid()
         ));
+        print_line(&super::studio_address(&first.url(), started.studio.studio().as_ref()));
     }
     loop {
         let (mut exited, status) = nodes::first_exit(nodes).await;

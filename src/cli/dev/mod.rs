@@ -14,7 +14,7 @@ use super::serve::{Drain, address_of, serve_until_stopped, url_of};
 use super::settings::{Common, Dev, is_local};
 use crate::Result as EngineResult;
 use crate::activity::{Console, Stdout};
-use crate::api::{self, ApiOptions, ConnectionLimits};
+use crate::api::{self, ApiOptions, ConnectionLimits, Studio};
 use crate::harness::failure::Failure;
 use crate::harness::private_postgres::{self, Options, PrivatePostgres};
 use crate::harness::{print_line, stop};
@@ -44,7 +44,7 @@ pub(super) async fn run(common: &Common, settings: &Dev) -> Result<(), Failure> 
     if let Some(notice) = postgres.notice() {
         eprintln!("{notice}");
     }
-    let outcome = serve_on(&mut postgres, common, listeners, &stop).await;
+    let outcome = serve_on(&mut postgres, common, settings, listeners, &stop).await;
     // Also after a failure.
     let stopped = postgres.stop().await.map_err(Failure::from);
     outcome.and(stopped)
@@ -53,9 +53,11 @@ pub(super) async fn run(common: &Common, settings: &Dev) -> Result<(), Failure> 
 async fn serve_on(
     postgres: &mut PrivatePostgres,
     common: &Common,
+    settings: &Dev,
     listeners: Vec<TcpListener>,
     stop: &CancellationToken,
 ) -> Result<(), Failure> {
+    let studio = settings.studio.studio();
     let url = postgres.url().to_owned();
     let folder = postgres.folder().to_owned();
     let work = async {
@@ -77,11 +79,13 @@ async fn serve_on(
             Ok([listener]) => {
                 let options = ApiOptions {
                     listen: address_of(&listener)?,
+                    studio: studio.clone(),
                     ..ApiOptions::default()
                 };
                 let base = url_of(options.listen);
                 print_line(&format!("ready {base}"));
                 print_line(&next_steps(&base, &ids, &folder));
+                print_line(&studio_address(&base, studio.as_ref()));
                 let drain = Drain {
                     notice: Duration::ZERO,
                     timeout: DRAIN,
@@ -99,7 +103,12 @@ async fn serve_on(
             }
             Err(listeners) => {
                 engine.shutdown().await;
-                cluster::run(common, &url, listeners, &ids, &folder, stop).await
+                let started = cluster::Started {
+                    samples: &ids,
+                    folder: &folder,
+                    studio: &settings.studio,
+                };
+                cluster::run(common, &url, listeners, &started, stop).await
             }
         }
     };
@@ -160,6 +169,15 @@ fn table(records: &[JournalRecord]) -> Vec<String> {
             .to_owned()
     };
     rows.iter().map(line).collect()
+}
+
+/// The last line: where Elsa Studio is, or how to install it.
+fn studio_address(base: &str, studio: Option<&Studio>) -> String {
+    match studio {
+        Some(studio) if studio.installed().is_some() => format!("\nElsa Studio: {base}/studio"),
+        Some(_) => format!("\nTo have Elsa Studio at {base}/studio: mainspring studio install"),
+        None => String::new(),
+    }
 }
 
 /// Commands to paste into another terminal.

@@ -3,6 +3,7 @@
 
 mod cron;
 mod serve;
+mod studio;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ use crate::harness::settings::Target;
 use crate::harness::settings::few;
 pub(super) use cron::{CronSettings, GapRule, OverlapRule};
 pub(super) use serve::{RoleName, Serve};
+pub(super) use studio::{Install, Status, StudioChoice, StudioCommand};
 
 const AFTER_HELP: &str = "\
 Every setting --a-b can also be given as MAINSPRING_A_B in the environment; the flag wins.
@@ -69,6 +71,9 @@ pub(super) enum Command {
     Dev(Dev),
     /// Run a node of the engine on a database
     Serve(Box<Serve>),
+    /// Install Elsa Studio, the visual editor, which `serve` and `dev` then offer at /studio
+    #[command(subcommand)]
+    Studio(StudioCommand),
     /// Migrate the database to this version of the engine
     Migrate,
     /// Check the invariants of the database
@@ -148,6 +153,8 @@ pub(super) struct Dev {
     /// The number of nodes. With two or more, each is its own process; ports count up from that of --listen
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = few)]
     pub(super) nodes: usize,
+    #[command(flatten)]
+    pub(super) studio: StudioChoice,
 }
 
 /// Settings of `check`.

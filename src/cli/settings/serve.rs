@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::{address, is_local};
+use super::{StudioChoice, address, is_local};
+use crate::auth::cors::parse_origin;
 use crate::execution::InterpreterOptions;
 use crate::expression::ScriptOptions;
 use crate::harness::failure::Failure;
@@ -34,6 +35,12 @@ pub(crate) struct Serve {
     /// A further host name to accept in requests; can be repeated, or contain several with commas. `*`: any name
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) allowed_host: Vec<String>,
+    /// The origin of web pages elsewhere that may call this node with its key, as https://studio.example; can be repeated, or
+    /// contain several with commas
+    #[arg(long, value_name = "ORIGIN", value_delimiter = ',', value_parser = parse_origin)]
+    pub(crate) cors_origin: Vec<String>,
+    #[command(flatten)]
+    pub(crate) studio: StudioChoice,
     /// The name of this node, unique in the cluster; random unless given. A node that restarts under its name continues
     /// its work at once
     #[arg(long, value_name = "NAME")]

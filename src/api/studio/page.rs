@@ -1,0 +1,92 @@
+//! The page around Studio's elements: a frame with navigation, sign-in and the data of the cluster. It is part of the program.
+
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use sha2::{Digest, Sha256};
+
+use super::Studio;
+use super::folder::{matches, short_hash};
+
+const HTML: &str = include_str!("page/host.html");
+const NOT_INSTALLED: &str = include_str!("page/not-installed.html");
+
+/// A file of the page.
+pub(super) struct Asset {
+    kind: &'static str,
+    text: &'static str,
+}
+
+/// The file of the page with this path, relative to the page.
+pub(super) fn asset(relative: &str) -> Option<Asset> {
+    let (kind, text) = match relative {
+        "mainspring/host.js" => ("text/javascript; charset=utf-8", include_str!("page/host.js")),
+        "mainspring/cluster.js" => ("text/javascript; charset=utf-8", include_str!("page/cluster.js")),
+        "mainspring/host.css" => ("text/css; charset=utf-8", include_str!("page/host.css")),
+        "mainspring/icon.svg" => ("image/svg+xml", include_str!("page/icon.svg")),
+        _ => return None,
+    };
+    Some(Asset { kind, text })
+}
+
+impl Asset {
+    pub(super) fn respond(&self, headers: &HeaderMap) -> Response {
+        let tag = format!("\"{}\"", short_hash(&Sha256::digest(self.text.as_bytes())));
+        let mut response = if matches(headers, &tag) {
+            StatusCode::NOT_MODIFIED.into_response()
+        } else {
+            let kind = (header::CONTENT_TYPE, HeaderValue::from_static(self.kind));
+            ([kind], self.text).into_response()
+        };
+        let fields = response.headers_mut();
+        fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        if let Ok(tag) = HeaderValue::try_from(tag) {
+            fields.insert(header::ETAG, tag);
+        }
+        response
+    }
+}
+
+/// Whether this path is one at which the page may be loaded: those that Studio's elements navigate to.
+pub(super) fn is_page(relative: &str) -> bool {
+    let path = relative.strip_suffix('/').unwrap_or(relative);
+    matches!(
+        path.split('/').collect::<Vec<_>>().as_slice(),
+        [""] | ["cluster"]
+            | ["workflows"]
+            | ["workflows", "definitions" | "instances"]
+            | ["workflows", "definitions", _, "edit"]
+            | ["workflows", "instances", _, "view"]
+    )
+}
+
+/// The page for a path. Its base is relative to the path, so that it works below any path of a proxy.
+pub(super) fn html(relative: &str, needs_key: bool) -> String {
+    let depth = relative.matches('/').count();
+    let base = if depth == 0 {
+        "./".to_owned()
+    } else {
+        "../".repeat(depth)
+    };
+    HTML.replace("{base}", &base)
+        .replace("{key}", if needs_key { "required" } else { "none" })
+}
+
+/// The page where Studio is not installed.
+pub(super) fn not_installed(studio: &Studio) -> String {
+    NOT_INSTALLED
+        .replace("{folder}", &escape(&studio.path().display().to_string()))
+        .replace("{package}", Studio::PACKAGE)
+        .replace("{version}", Studio::VERSION)
+}
+
+fn escape(text: &str) -> String {
+    let escape = |character| match character {
+        '&' => "&amp;".to_owned(),
+        '<' => "&lt;".to_owned(),
+        '>' => "&gt;".to_owned(),
+        '"' => "&quot;".to_owned(),
+        '\'' => "&#39;".to_owned(),
+        other => other.to_string(),
+    };
+    text.chars().map(escape).collect()
+}

@@ -1,0 +1,197 @@
+// The frame around the elements of Elsa Studio: navigation, the API key, and retries.
+'use strict';
+
+(() => {
+  const base = new URL('.', document.baseURI);
+  // The address of the document changes with each navigation; the base must not.
+  document.querySelector('base').href = base.href;
+  const api = new URL('../elsa/api', base).href;
+  const needsKey = document.querySelector('meta[name="mainspring-key"]').content === 'required';
+  const KEY = 'mainspring-api-key';
+  const RETRIES = 4;
+  const element = (id) => document.getElementById(id);
+
+  let key = needsKey ? sessionStorage.getItem(KEY) || '' : '';
+  let shown = null;
+  let provider = null;
+  let leave = null;
+
+  const plainFetch = window.fetch.bind(window);
+  const headers = () => (needsKey ? { Authorization: `ApiKey ${key}` } : {});
+
+  // Studio does not repeat a request. A read that meets a node which is going away is repeated here.
+  const readsByPost = /\/(workflow-instances(\/[^/]+\/journal)?|activity-executions\/report)$/;
+  const isRead = (url, method) => method === 'GET' || (method === 'POST' && readsByPost.test(url.pathname));
+  const isPassing = (response) => [502, 503, 504].includes(response.status);
+
+  const patientFetch = async (input, init) => {
+    const isRequest = input instanceof Request;
+    const url = new URL(isRequest ? input.url : input, base);
+    const method = (init?.method || (isRequest ? input.method : 'GET')).toUpperCase();
+    if (!url.href.startsWith(`${api}/`)) return plainFetch(input, init);
+    const repeats = isRequest || init?.body instanceof ReadableStream || !isRead(url, method) ? 0 : RETRIES;
+    for (let attempt = 0; ; attempt += 1) {
+      try {
+        const response = await plainFetch(input, init);
+        if (response.status === 401 && needsKey) askForKey('The server does not accept this key.');
+        if (!isPassing(response) || attempt >= repeats) return response;
+      } catch (error) {
+        if (attempt >= repeats || error.name === 'AbortError') throw error;
+      }
+      await new Promise((resume) => setTimeout(resume, 250 * 2 ** attempt));
+    }
+  };
+  window.fetch = patientFetch;
+
+  // The pages. Each is one element of Studio, except for the cluster.
+  const studioElement = (name, attributes, properties) => {
+    const node = document.createElement(name);
+    for (const [attribute, value] of Object.entries(attributes)) node.setAttribute(attribute, value);
+    Object.assign(node, properties);
+    return node;
+  };
+  const editPath = (id) => `workflows/definitions/${encodeURIComponent(id)}/edit`;
+  const viewPath = (id) => `workflows/instances/${encodeURIComponent(id)}/view`;
+  const pages = [
+    [/^workflows\/definitions\/?$/, 'definitions', 'Definitions', () => studioElement('elsa-workflow-definition-list', {},
+      { editWorkflowDefinition: (id) => go(editPath(id)) })],
+    [/^workflows\/definitions\/([^/]+)\/edit\/?$/, 'definitions', 'Editor', (id) => studioElement('elsa-workflow-definition-editor',
+      { 'definition-id': id })],
+    [/^workflows\/instances\/?$/, 'instances', 'Instances', () => studioElement('elsa-workflow-instance-list', {},
+      { viewWorkflowInstance: (id) => go(viewPath(id)) })],
+    [/^workflows\/instances\/([^/]+)\/view\/?$/, 'instances', 'Instance', (id) => studioElement('elsa-workflow-instance-viewer',
+      { 'instance-id': id })],
+    [/^cluster\/?$/, 'cluster', 'Cluster', null],
+  ];
+
+  const relativePath = () => {
+    const path = location.pathname;
+    return path.startsWith(base.pathname) ? path.slice(base.pathname.length) : '';
+  };
+
+  const pushState = history.pushState.bind(history);
+  const replaceState = history.replaceState.bind(history);
+  const go = (path) => {
+    pushState(null, '', new URL(path, base));
+    show();
+  };
+  history.pushState = (state, unused, url) => {
+    pushState(state, unused, url);
+    show();
+  };
+
+  const show = () => {
+    if (needsKey && !key) return;
+    const path = relativePath();
+    // The lists keep their paging in the query.
+    if (path === shown) return;
+    const page = pages.find(([pattern]) => pattern.test(path));
+    if (!page) {
+      replaceState(null, '', new URL('workflows/definitions', base));
+      show();
+      return;
+    }
+    shown = path;
+    const [pattern, group, title, make] = page;
+    document.title = `${title} · Mainspring`;
+    for (const link of document.querySelectorAll('.ms-nav a')) {
+      if (link.dataset.page === group) link.setAttribute('aria-current', 'page');
+      else link.removeAttribute('aria-current');
+    }
+    const main = element('ms-page');
+    leave?.();
+    leave = null;
+    main.replaceChildren();
+    main.className = `ms-page ms-${group} ms-${title.toLowerCase()}`;
+    if (!make) {
+      element('ms-loading').hidden = true;
+      leave = window.mainspringCluster(main, { api, headers, fetch: patientFetch });
+      return;
+    }
+    if (!provider) {
+      provider = studioElement('elsa-backend-provider', { 'remote-endpoint': api, 'api-key': key });
+      document.body.append(provider);
+    }
+    main.append(make(...pattern.exec(path).slice(1).map(decodeURIComponent)));
+    waitForContent(main);
+  };
+
+  // Blazor draws an element when it has started; until then the page says that it loads.
+  const waitForContent = (main) => {
+    const loading = element('ms-loading');
+    const hasContent = () => main.firstElementChild?.childElementCount > 0;
+    loading.hidden = hasContent();
+    if (loading.hidden) return;
+    const observer = new MutationObserver(() => {
+      if (!hasContent()) return;
+      loading.hidden = true;
+      observer.disconnect();
+    });
+    observer.observe(main, { childList: true, subtree: true });
+  };
+
+  const askForKey = (message) => {
+    key = '';
+    sessionStorage.removeItem(KEY);
+    element('ms-loading').hidden = true;
+    element('ms-sign-out').hidden = true;
+    element('ms-sign-in-error').textContent = message;
+    const dialog = element('ms-sign-in');
+    if (!dialog.open) dialog.showModal();
+    element('ms-key').focus();
+  };
+
+  element('ms-sign-in').addEventListener('cancel', (event) => event.preventDefault());
+  element('ms-sign-in-form').addEventListener('submit', async (event) => {
+    event.preventDefault();
+    const given = element('ms-key').value.trim();
+    let response;
+    try {
+      response = await plainFetch(`${api}/cluster/nodes`, { headers: { Authorization: `ApiKey ${given}` } });
+    } catch {
+      element('ms-sign-in-error').textContent = 'The server cannot be reached. Try again.';
+      return;
+    }
+    if (response.status === 401) {
+      element('ms-sign-in-error').textContent = 'The server does not accept this key.';
+      return;
+    }
+    sessionStorage.setItem(KEY, given);
+    // Studio may have begun with another key: it starts anew.
+    if (provider) {
+      location.reload();
+      return;
+    }
+    key = given;
+    element('ms-key').value = '';
+    element('ms-sign-in').close();
+    element('ms-sign-out').hidden = false;
+    element('ms-loading').hidden = false;
+    show();
+  });
+  element('ms-sign-out').addEventListener('click', () => {
+    sessionStorage.removeItem(KEY);
+    location.reload();
+  });
+
+  document.addEventListener('click', (event) => {
+    const link = event.target.closest?.('.ms-bar a');
+    if (!link || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;
+    event.preventDefault();
+    go(link.getAttribute('href'));
+  });
+  window.addEventListener('popstate', show);
+  document.querySelector('#blazor-error-ui .dismiss').addEventListener('click', (event) => {
+    event.preventDefault();
+    element('blazor-error-ui').style.display = 'none';
+  });
+
+  window.addEventListener('DOMContentLoaded', () => {
+    if (needsKey && !key) {
+      askForKey('');
+      return;
+    }
+    element('ms-sign-out').hidden = !needsKey;
+    show();
+  });
+})();
