@@ -23,8 +23,10 @@ use folder::Folder;
 pub(super) const PATH: &str = "/studio";
 
 /// What the page may load and call: this server alone. Blazor compiles WebAssembly, its components set styles in their
-/// markup, and the code editor starts its worker from a blob.
-const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; \
+/// markup, and the code editor starts its worker from a blob. The two hashes are of the scripts in the markup of Studio's
+/// editor and viewer, which register their keys.
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval' \
+    'sha256-vu6sQrKXQHR4Yn3FMMihA/9TxxfIXnCxKwvLrTPJ5ts=' 'sha256-snlP1jz0gjwc5cTz9ErZcliXuCK63+Mmf68RRCeptgc='; \
     style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; \
     worker-src 'self' blob:; manifest-src 'self'; base-uri 'self'; form-action 'none'; frame-ancestors 'none'";
 
