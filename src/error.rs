@@ -197,6 +197,11 @@ impl Error {
         self.0.code == "database-fault"
     }
 
+    /// The cluster is paused: nothing was accepted.
+    pub fn is_paused(&self) -> bool {
+        self.0.code == "runtime-paused"
+    }
+
     /// It is unknown whether the call took effect; [`Error::instance_id`] names the instance to check.
     pub fn is_unknown_outcome(&self) -> bool {
         matches!(self.0.kind, Kind::UnknownOutcome)

@@ -7,6 +7,7 @@
 --   crash              processes that crashed within the last hour
 --   cluster_job        what the cluster does once per period, on any node
 --   lock_report        what locks each node holds, on request
+--   cluster_pause      one row: whether the cluster runs, is paused or drains
 -- Definitions
 --   definition         the versions of each workflow definition, with their JSON
 --   revision           one counter; grows with each publish, so that every node notices it
@@ -115,6 +116,28 @@ CREATE UNLOGGED TABLE lock_report (
     at timestamptz NOT NULL,
     locks json NOT NULL
 ) WITH (fillfactor = 50);
+
+-- Every statement that accepts or claims reads it: what takes its snapshot after the pause is committed does neither.
+CREATE TABLE cluster_pause (
+    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    -- 0 running; 1 paused: nothing is accepted or claimed; 2 draining: bursts stop before their next activity, too.
+    mode smallint NOT NULL DEFAULT 0 /* running */ CHECK (mode BETWEEN 0 AND 2),
+    -- Grows with each change.
+    generation bigint NOT NULL DEFAULT 0,
+    paused_at timestamptz,
+    drain_started_at timestamptz,
+    -- Of the pause, and of whoever asked for the last change.
+    reason text,
+    requested_by text
+) WITH (fillfactor = 50);
+INSERT INTO cluster_pause DEFAULT VALUES;
+
+-- Fails a statement that accepts a request; MSP01 is the class of its error.
+CREATE FUNCTION raise_paused(reason text) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION '%', coalesce(reason, '') USING ERRCODE = 'MSP01';
+END $$;
 
 -- Waits until a lock is free, at most timeout_ms milliseconds; false: timed out. The lock ends with the statement.
 -- The wait is bounded because a waiting statement holds back the vacuum of the whole database.

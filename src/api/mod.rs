@@ -38,6 +38,7 @@ mod health;
 mod instances;
 mod paging;
 mod path;
+mod runtime_admin;
 mod studio;
 mod versions;
 
@@ -195,6 +196,10 @@ pub fn health_router(engine: Engine, options: ApiOptions) -> Router {
 /// The routes for operators.
 fn operator_routes() -> Router<Api> {
     Router::new()
+        .route("/admin/workflow-runtime/status", get(runtime_admin::status))
+        .route("/admin/workflow-runtime/pause", post(runtime_admin::pause))
+        .route("/admin/workflow-runtime/resume", post(runtime_admin::resume))
+        .route("/admin/workflow-runtime/force-drain", post(runtime_admin::force_drain))
         .route("/cluster/nodes", get(cluster::nodes))
         .route("/cluster/queue", get(cluster::queue))
         .route("/cluster/locks", get(cluster::locks))

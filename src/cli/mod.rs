@@ -1,4 +1,5 @@
-//! The program: `mainspring demo | dev | serve | studio | migrate | check | cron | bench`, one file per command.
+//! The program: `mainspring demo | dev | serve | studio | migrate | pause | resume | status | check | cron | bench`, one file
+//! per command.
 //!
 //! Guarantees for scripts, for all commands:
 //!
@@ -14,6 +15,7 @@ mod dev;
 mod elsa;
 mod health_server;
 mod migrate;
+mod pause;
 mod samples;
 mod serve;
 mod settings;
@@ -62,6 +64,9 @@ fn run(program: Program) -> Result<(), Failure> {
             Command::Serve(settings) => serve::run(&common, &settings).await,
             Command::Studio(command) => studio::run(&command).await,
             Command::Migrate => migrate::run(&common).await,
+            Command::Pause(settings) => pause::pause(&common, &settings).await,
+            Command::Resume => pause::resume(&common).await,
+            Command::Status(settings) => pause::status(&common, &settings).await,
             Command::Check(settings) => check::run(&common, &settings).await,
             Command::Cron(settings) => cron::run(&settings),
             #[cfg(feature = "bench")]

@@ -7,6 +7,22 @@ use tokio_postgres::error::SqlState;
 
 use crate::{Error, Result};
 
+/// The SQLSTATE of the function raise_paused of the schema.
+const PAUSED: &str = "MSP01";
+
+/// The error of a request that comes while the cluster is paused, for this reason.
+fn runtime_paused(reason: &str) -> Error {
+    let why = if reason.is_empty() {
+        String::new()
+    } else {
+        format!(": {reason}")
+    };
+    Error::unavailable(
+        "runtime-paused",
+        format!("the cluster is paused and accepts nothing{why}; try again when it was resumed"),
+    )
+}
+
 /// The classes of errors that code decides on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ErrorClass {
@@ -74,6 +90,9 @@ impl From<tokio_postgres::Error> for Error {
             let message = "the database that answers is a standby, or takes no writes; try again, and if it stays \
                            so give the address of the primary, or all hosts";
             return Error::unavailable("database-read-only", message).caused_by(error);
+        }
+        if let Some(paused) = error.as_db_error().filter(|error| error.code().code() == PAUSED) {
+            return runtime_paused(paused.message());
         }
         match ErrorClass::of(&error) {
             ErrorClass::Connection => {

@@ -3,6 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use serde_json::Map;
@@ -51,6 +52,7 @@ pub struct Interpreter {
     catalogue: Arc<Catalogue>,
     options: Arc<InterpreterOptions>,
     scripts: ScriptEngine,
+    stops: Arc<AtomicBool>,
 }
 
 impl Interpreter {
@@ -60,7 +62,13 @@ impl Interpreter {
             catalogue: Arc::new(catalogue),
             scripts: ScriptEngine::new(options.script.clone()),
             options: Arc::new(options),
+            stops: Arc::default(),
         }
+    }
+
+    /// Whether bursts yield before their next activity; shared by all clones.
+    pub(crate) fn stop_bursts(&self, stops: bool) {
+        self.stops.store(stops, Relaxed);
     }
 
     /// The activities.
@@ -202,6 +210,7 @@ impl Interpreter {
         let mut run = BurstRun {
             program,
             options: &self.options,
+            stops: &self.stops,
             session: self.scripts.session(),
             state,
             attempt: burst.attempt,

@@ -27,6 +27,9 @@ pub use engine::cluster_view::{ClusterFanOut, ClusterLock, ClusterNode, ClusterN
 pub use engine::dead_letters::{
     DeadLetter, DeadLetterBatch, DeadLetterCause, DeadLetterFilter, DeadLetterReplayed, DeadLettersReplayed,
 };
+pub use engine::pause::{
+    DrainOutcome, RuntimeSource, RuntimeState, RuntimeStatus, cluster_status, pause_cluster, resume_cluster,
+};
 pub use engine::resume_token::{GoodToken, TokenResume};
 pub use engine::schedules::{ScheduleFilter, ScheduleState, ScheduleSummary};
 pub use engine::{Engine, check, migrate};

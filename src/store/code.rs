@@ -110,6 +110,15 @@ codes! {
         Queue = 2 "queue",
     }
 
+    /// `cluster_pause.mode`.
+    PauseMode {
+        Running = 0 "running",
+        /// Nothing is accepted or claimed.
+        Paused = 1 "paused",
+        /// Paused, and bursts stop before their next activity.
+        Draining = 2 "draining",
+    }
+
     /// An argument of work/release.sql: what the failure that a release counts is due to.
     ReleaseCode {
         None = 0 "none",

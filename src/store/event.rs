@@ -98,6 +98,7 @@ pub(crate) async fn publish(pool: &Pool, lock_class: i32, event: &NewEvent) -> R
             Err(error) if error.code() == "database-busy" && Instant::now() < deadline => {
                 tokio::time::sleep(UNSEEDED_INTERVAL).await;
             }
+            Err(error) if error.is_paused() => return accepted_before(pool, event, error).await,
             outcome => {
                 return outcome.map(|fanout| Fanout {
                     doubted: doubt_ends.is_some(),
@@ -112,6 +113,12 @@ fn unknown(error: Error) -> Error {
     let message =
         "the database connection was lost while the event was accepted; publish it again with the same Idempotency-Key";
     Error::unknown_outcome(message).caused_by(error)
+}
+
+/// An event that was accepted under its client's key before the pause; otherwise the refusal.
+async fn accepted_before(pool: &Pool, event: &NewEvent, paused: Error) -> Result<Fanout> {
+    let is_known = !event.request.is_random() && find_request(pool, &event.tenant, &event.request).await?.is_some();
+    if is_known { Ok(Fanout::default()) } else { Err(paused) }
 }
 
 async fn publish_once(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<Fanout> {

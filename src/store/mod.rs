@@ -38,6 +38,7 @@ pub(crate) mod node;
 #[cfg_attr(not(feature = "bench"), allow(dead_code, reason = "the demo uses one query of it"))]
 pub(crate) mod observe;
 pub(crate) mod parts;
+pub(crate) mod pause;
 pub(crate) mod record;
 pub(crate) mod request;
 pub(crate) mod schedule;

@@ -55,6 +55,8 @@ pub enum WakeNotification {
     WorkDone(WorkId),
     /// This instance was cancelled or deleted: a running burst of it cannot commit.
     InstanceCancelled(InstanceId),
+    /// The cluster was paused or resumed: read which.
+    PauseChanged,
     /// An instance has ended that kept other instances of its schedule from starting: a queued occurrence may start.
     OverlapEnded,
 }

@@ -8,7 +8,10 @@
 -- Without NOT EXISTS, whose plan may walk over all instances while the table seems empty.
 WITH target AS MATERIALIZED (
     -- A stimulus is published again by other statements.
-    SELECT d.* FROM dead_letter d WHERE d.tenant_id = $1 AND d.id = $2 AND d.kind <> 6 /* inbox */ FOR UPDATE
+    SELECT d.* FROM dead_letter d WHERE d.tenant_id = $1 AND d.id = $2 AND d.kind <> 6 /* inbox */
+      AND (SELECT CASE p.mode WHEN 0 /* running */ THEN true ELSE raise_paused(p.reason) END
+           FROM cluster_pause p WHERE p.only_row)
+    FOR UPDATE
 ), alone AS MATERIALIZED (
     -- Its schedule, if that allows no overlap. The lock keeps it from firing, and the new version voids earlier decisions.
     SELECT s.tenant_id, s.id, s.definition_id, l.instance_id,

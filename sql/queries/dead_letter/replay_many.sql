@@ -14,6 +14,8 @@ WITH target AS MATERIALIZED (
                                    AND (SELECT true FROM definition n
                                         WHERE n.tenant_id = d.tenant_id AND n.definition_id = d.definition_id
                                           AND n.is_published AND n.activation_strategy > 0 /* always */ LIMIT 1) IS NULL))
+      AND (SELECT CASE p.mode WHEN 0 /* running */ THEN true ELSE raise_paused(p.reason) END
+           FROM cluster_pause p WHERE p.only_row)
     ORDER BY d.id
     FOR UPDATE OF d SKIP LOCKED
 ), back AS (

@@ -94,3 +94,6 @@ SELECT (SELECT count(*) FROM accepted) AS accepted, (SELECT count(*) FROM resume
        (SELECT d.id FROM deferred d) AS fan_out,
        ARRAY(SELECT g.definition_id FROM triggered g
              WHERE NOT EXISTS (SELECT 1 FROM started s WHERE s.instance_id = g.instance_id)) AS refused
+-- While the cluster is paused the statement fails.
+FROM cluster_pause p
+WHERE p.only_row AND CASE p.mode WHEN 0 /* running */ THEN true ELSE raise_paused(p.reason) END

@@ -5,6 +5,7 @@
 SELECT f.id, f.tenant_id, f.hash, f.name, f.correlation_id, f.instance_id, f.activity_execution_id, f.cut, f.cursor
 FROM fan_out f
 WHERE f.finished_at IS NULL AND f.id <> ALL ($1::bigint[])
+  AND (SELECT p.mode = 0 /* running */ FROM cluster_pause p WHERE p.only_row)
   -- No join: it would compare all unfinished ones with each other.
   AND (SELECT true FROM fan_out e
        WHERE e.hash = f.hash AND e.tenant_id = f.tenant_id AND e.id < f.id AND e.finished_at IS NULL LIMIT 1) IS NULL

@@ -11,6 +11,7 @@ WHERE NOT EXISTS (SELECT 1 FROM inbox_match o
   AND NOT EXISTS (SELECT 1 FROM definition d
                   WHERE d.tenant_id = m.tenant_id AND d.definition_id = m.definition_id AND d.is_published
                     AND d.seeding = 2 /* seed */)
+  AND (SELECT p.mode = 0 /* running */ FROM cluster_pause p WHERE p.only_row)
 ORDER BY m.begun_at, m.definition_id, m.hash
 LIMIT 1
 FOR UPDATE OF m SKIP LOCKED

@@ -15,6 +15,8 @@ WITH firing AS MATERIALIZED (
       AND NOT EXISTS (SELECT 1 FROM definition d
                       WHERE d.tenant_id = s.tenant_id AND d.definition_id = s.definition_id AND d.is_published
                         AND d.seeding = 2 /* seed */)
+      AND (SELECT CASE p.mode WHEN 0 /* running */ THEN true ELSE raise_paused(p.reason) END
+           FROM cluster_pause p WHERE p.only_row)
     ORDER BY s.tenant_id, s.id
     FOR NO KEY UPDATE OF s SKIP LOCKED
 ), wanted AS MATERIALIZED (

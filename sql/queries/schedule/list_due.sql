@@ -12,5 +12,6 @@ SELECT s.tenant_id, s.id, s.definition_id, s.activity_id, s.spec, s.anchor, s.ve
        now() AS now
 FROM schedule s
 WHERE s.next_fire <= now() AND s.next_fire IS NOT NULL AND NOT s.paused
+  AND (SELECT p.mode = 0 /* running */ FROM cluster_pause p WHERE p.only_row)
 ORDER BY s.next_fire, s.id
 LIMIT $1

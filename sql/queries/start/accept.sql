@@ -1,6 +1,6 @@
 -- purpose: accept starts, in the version that is published now; those that a worker of this node runs at once are
 --          inserted with a claim. A start that the activation strategy refuses writes nothing, nor does one whose
---          strategy is still being seeded
+--          strategy is still being seeded. While the cluster is paused the statement fails
 -- caller:  store::start, in the forms of StartForm: in the shorter ones a start of a workflow with a strategy, or whose
 --          strategy is being seeded, is reported as strict and not accepted
 -- index:   definition_published, instance_pkey, idempotency_key_pkey, work_start, activation_held
@@ -52,6 +52,9 @@ WITH wanted AS MATERIALIZED (
 --]
     LEFT JOIN definition d
         ON d.tenant_id = s.tenant_id AND d.definition_id = s.definition_id AND d.is_published
+    -- Evaluated once, before the first row.
+    WHERE (SELECT CASE p.mode WHEN 0 /* running */ THEN true ELSE raise_paused(p.reason) END
+           FROM cluster_pause p WHERE p.only_row)
 --[checked
 ), kept_key AS (
     INSERT INTO idempotency_key (tenant_id, route, key, fingerprint, instance_id)

@@ -3,7 +3,8 @@
 --          instance; unless a cancel waits there: then only the start is claimed with the cancel. Bodies are bounded:
 --          `together`: nothing is claimed if all bodies exceed $6 bytes; one row without columns says so. `bounded`: of
 --          each instance the first rows of $7 bytes are claimed, and what exceeds that, in the order of the instances, as
---          long as it is at most $6 bytes, or if $8 at least one row; an instance of which a row is left out is named
+--          long as it is at most $6 bytes, or if $8 at least one row; an instance of which a row is left out is named.
+--          While the cluster is paused only what waits with a cancel is claimed
 -- caller:  store::claim::rows
 -- index:   work_instance, timer_pkey, fan_out_pkey
 -- locks:   work by id, then timer by id; rows that another session has locked are skipped
@@ -20,6 +21,10 @@ WITH target AS MATERIALIZED (
     --[bounded
     SELECT * FROM unnest($2::text[], $3::text[]) WITH ORDINALITY u(tenant_id, instance_id, no)
     --]
+    WHERE (SELECT p.mode = 0 /* running */ FROM cluster_pause p WHERE p.only_row)
+       OR coalesce((SELECT true FROM work c
+                    WHERE c.instance_id = u.instance_id AND c.id + 0 < 0 AND c.tenant_id = u.tenant_id
+                      AND coalesce(c.claimed_by, 0) = 0 AND c.available_at <= now() LIMIT 1), false)
 ), work_isolated AS MATERIALIZED (
     SELECT f.*
     FROM target t

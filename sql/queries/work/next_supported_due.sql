@@ -7,11 +7,13 @@ WITH ahead AS MATERIALIZED (
     (SELECT w.tenant_id, w.instance_id, w.version_id, w.available_at
      FROM work w
      WHERE w.claimed_by IS NULL AND w.available_at > now() - interval '100 milliseconds'
+       AND (SELECT p.mode = 0 /* running */ FROM cluster_pause p WHERE p.only_row)
      ORDER BY w.available_at, w.id LIMIT 1000)
     UNION ALL
     (SELECT t.tenant_id, t.instance_id, NULL, t.available_at
      FROM timer t
      WHERE t.claimed_by IS NULL AND t.available_at > now() - interval '100 milliseconds'
+       AND (SELECT p.mode = 0 /* running */ FROM cluster_pause p WHERE p.only_row)
      ORDER BY t.available_at LIMIT 1000)
 ), ours AS (
     SELECT a.available_at

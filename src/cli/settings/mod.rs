@@ -76,6 +76,12 @@ pub(super) enum Command {
     Studio(StudioCommand),
     /// Migrate the database to this version of the engine
     Migrate,
+    /// Pause the cluster: no node accepts or claims anything, what is accepted waits
+    Pause(Pause),
+    /// Resume a paused cluster
+    Resume,
+    /// Print whether the cluster runs or is paused, since when, by whom and why; exit code 1 while it is paused
+    Status(ClusterStatus),
     /// Check the invariants of the database
     Check(Check),
     /// Print when a cron expression fires, and the effect of daylight saving
@@ -161,6 +167,25 @@ pub(super) struct Dev {
 #[derive(Debug, Args)]
 pub(super) struct Check {
     /// Print {ok, violations: [{invariant, count, sample}]}
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Settings of `pause`.
+#[derive(Debug, Args)]
+pub(super) struct Pause {
+    /// Why; clients and `status` show it
+    #[arg(long, value_name = "TEXT")]
+    pub(super) reason: Option<String>,
+    /// Stop bursts before their next activity, too, and wait up to 10 s until none is under way
+    #[arg(long)]
+    pub(super) force_drain: bool,
+}
+
+/// Settings of `status`.
+#[derive(Debug, Args)]
+pub(super) struct ClusterStatus {
+    /// Print the body of GET /admin/workflow-runtime/status
     #[arg(long)]
     pub(super) json: bool,
 }

@@ -9,6 +9,7 @@
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::FutureExt;
@@ -35,6 +36,8 @@ mod transitions;
 pub(super) struct BurstRun<'p> {
     pub(super) program: &'p Program,
     pub(super) options: &'p InterpreterOptions,
+    /// It yields before the next work item.
+    pub(super) stops: &'p AtomicBool,
     pub(super) session: ScriptSession,
     pub(super) state: InstanceState,
     pub(super) attempt: u32,
@@ -94,7 +97,8 @@ impl BurstRun<'_> {
             }
             let is_at_bound = self.executed >= self.options.activities_per_burst
                 || self.recorder.bytes >= self.options.bytes_per_burst;
-            if is_at_bound || self.is_commit_due() {
+            let stops = self.stops.load(Relaxed) && !self.has_cancel;
+            if is_at_bound || stops || self.is_commit_due() {
                 self.yielded = true;
                 return;
             }

@@ -54,6 +54,25 @@ async fn a_loop_that_waits_is_not_stopped() {
     }
 }
 
+/// A cancel ends the instance all the same.
+#[tokio::test]
+async fn a_burst_that_is_stopped_yields_before_its_next_activity_and_goes_on_there() {
+    let model = definition(json!({"root": {"id": "s", "type": "Elsa.Sequence", "activities": [
+        line(), {"id": "e", "type": "Elsa.Event", "eventName": "Tick"}, line()]}}));
+    let mut instance = InMemoryInstance::with(&model, Catalogue::standard(), |_| {});
+    instance.interpreter.stop_bursts(true);
+    let result = instance.burst(vec![start(Map::new())]).await;
+    assert!(result.yielded && instance.lines().is_empty());
+    let result = instance.burst(vec![Instruction::Continue]).await;
+    assert!(result.yielded && instance.lines().is_empty());
+    instance.interpreter.stop_bursts(false);
+    let result = instance.burst(vec![Instruction::Continue]).await;
+    assert_eq!((result.sub_status, instance.lines().len()), (SubStatus::Suspended, 1));
+    instance.interpreter.stop_bursts(true);
+    let result = instance.burst(vec![Instruction::Cancel]).await;
+    assert_eq!((result.sub_status, result.yielded), (SubStatus::Cancelled, false));
+}
+
 #[tokio::test]
 async fn a_burst_yields_by_bytes() {
     let mut instance = InMemoryInstance::with(&definition(endless_loop(line())), Catalogue::standard(), |options| {

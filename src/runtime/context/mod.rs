@@ -19,6 +19,7 @@ pub(crate) mod in_flight;
 pub(crate) mod lifecycle;
 pub(crate) mod locks;
 pub(crate) mod node_context;
+pub(crate) mod pause_state;
 pub(crate) mod payload_cache;
 pub(crate) mod program_cache;
 pub(crate) mod replies;

@@ -12,6 +12,7 @@ use super::claim_state::ClaimState;
 use super::definition_cache::DefinitionCache;
 use super::lifecycle::Lifecycle;
 use super::locks::{InstanceLock, NodeLocks};
+use super::pause_state::PauseState;
 use super::program_cache::ProgramCache;
 use super::replies::ReplyRegistry;
 use super::wake_sender::WakeSender;
@@ -21,7 +22,9 @@ use crate::execution::Interpreter;
 use crate::id::{Incarnation, InstanceId, NodeId, WorkId};
 use crate::lock::LockKey;
 use crate::signal::CacheSignal;
+use crate::store::code::PauseMode;
 use crate::store::commit::CommitWriter;
+use crate::store::pause::Pause;
 use crate::store::start::Acceptor;
 use crate::wake::WakeNotification;
 
@@ -39,6 +42,7 @@ pub(crate) struct NodeContext {
     pub(crate) notifications: Notifications,
     pub(crate) schedules: ScheduleState,
     pub(crate) lifecycle: Lifecycle,
+    pub(crate) pause: PauseState,
     /// Notified when this node has published triggers: the inbox may keep events for them.
     pub(crate) inbox_matches: Notify,
     /// How long the inbox keeps a stimulus, in microseconds.
@@ -134,6 +138,18 @@ impl NodeContext {
     pub(crate) fn row_due(&self, at: Instant) {
         let known = self.claims.wake_timer.row_due(at);
         self.notifications.wake.row_due(at, known, self.lifecycle.check_in);
+    }
+
+    /// What is known of the pause: bursts stop if the cluster drains, and all loops go on if it was resumed.
+    pub(crate) fn pause_known(&self, pause: Pause) {
+        let Some(before) = self.pause.set(pause) else { return };
+        self.interpreter.stop_bursts(pause.mode == PauseMode::Draining);
+        if before != PauseMode::Running && pause.mode == PauseMode::Running {
+            self.claims.wake_timer.wake_now();
+            self.schedules.timer.wake_now();
+            self.claims.fan_outs.notify_one();
+            self.inbox_matches.notify_one();
+        }
     }
 
     /// An instance was cancelled or deleted: a running burst of it stops, on this node and on others.

@@ -6,6 +6,7 @@
 //! - `start`, `resume`, `events`, `delete`: requests that change instances; `await_reply`: waits for what becomes of one.
 //! - `resume_token`: resumes by a holder of a signed token.
 //! - `definitions`, `schedules`, `instances`, `dead_letters`, `cluster_view`: one subject each.
+//! - `pause`: the pause of the whole cluster.
 //! - `lock_reports`, `cache_invalidation`: what other nodes ask for and change.
 
 mod await_reply;
@@ -19,6 +20,7 @@ mod events;
 mod incarnation;
 mod instances;
 mod lock_reports;
+pub(crate) mod pause;
 mod resume;
 pub(crate) mod resume_token;
 pub(crate) mod schedules;

@@ -2,6 +2,7 @@
 //! drops, it releases.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -17,7 +18,11 @@ use crate::id::WorkId;
 use crate::runtime::context::in_flight::BurstClaims;
 use crate::runtime::context::node_context::NodeContext;
 use crate::store::claim::{ClaimedRow, LoadedRow, Release, ReleaseCause};
+use crate::store::code::{PauseMode, WorkKind};
 use crate::store::commit::Claim;
+
+/// How long rows rest that a draining cluster returns: a node that does not know of the resume yet would return them again.
+const AFTER_DRAIN: Duration = Duration::from_millis(100);
 
 /// Runs a burst in a task of its own, which no dropped request ends. It ends with the incarnation.
 pub(crate) fn spawn(node: &Arc<NodeContext>, mut loaded: Loaded, permit: OwnedSemaphorePermit) {
@@ -97,6 +102,17 @@ async fn run_steps(
     claims: &BurstClaims,
 ) -> Result<Option<Status>> {
     let key = locked.key.clone();
+    let has_cancel = rows
+        .iter()
+        .any(|row| matches!(row.instruction, Some((WorkKind::Cancel, _))));
+    if node.pause.mode() == PauseMode::Draining && !has_cancel {
+        let how = Release {
+            cause: ReleaseCause::None,
+            pause: AFTER_DRAIN,
+        };
+        Box::pin(release_claims(node, &key, &claims.claims(), how)).await;
+        return Ok(None);
+    }
     let Some(mut prepared) = prepare::prepare(node, locked, rows, state).await? else {
         return Ok(None);
     };
@@ -151,7 +167,8 @@ async fn run_steps(
                 has_more,
             } => {
                 consumed.extend(more);
-                let is_over = has_more || node.lifecycle.is_draining() || !next.locked.lock.has_worker();
+                let is_paused = node.pause.mode() != PauseMode::Running;
+                let is_over = has_more || is_paused || node.lifecycle.is_draining() || !next.locked.lock.has_worker();
                 if is_over || !Box::pin(next.lock(node)).await {
                     // The next claim includes the other work (a cancel, say); a node that drains leaves it to others; a
                     // burst that had to wait for its commit has no worker any more.

@@ -19,6 +19,7 @@ pub(crate) mod fan_out;
 pub(crate) mod inbox_match;
 pub(crate) mod instruction;
 pub(crate) mod maintenance;
+mod pause;
 pub(crate) mod poll;
 mod poll_state;
 mod prepare;

@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use tokio_postgres::{Client, Statement};
 
 use super::commit::WRITERS;
+use super::pause::Pause;
 use crate::Result;
 use crate::db::{ANSWER_TIMEOUT, Pool, columns, within};
 use crate::failpoint;
@@ -89,6 +90,8 @@ pub(crate) struct CheckIn {
     pub(crate) registered: bool,
     /// The number of publishes.
     pub(crate) revision: i64,
+    /// Whether the cluster is paused, and how often that has changed.
+    pub(crate) pause: Pause,
     /// How long until unclaimed work is due, zero if it is late; none: there is no work.
     pub(crate) next_due: Option<Duration>,
     /// No unclaimed work was due before, by the database's clock.
@@ -149,6 +152,7 @@ pub(crate) async fn check_in(
     Ok(CheckIn {
         registered: row.get("registered"),
         revision: row.get("revision"),
+        pause: Pause::read(row.get("pause_mode"), row.get("pause_generation")),
         next_due: row.get::<_, Option<i64>>("next_due").map(micros),
         head: row.get("head"),
         expired: row

@@ -34,7 +34,7 @@ pub(super) fn is_in_doubt(error: &Error) -> bool {
 impl AcceptTask {
     /// Replies to a batch whose statement may have been executed. `retried`: it was sent twice.
     pub(super) async fn resolve(&mut self, batch: Vec<Pending>, error: &Error, retried: bool) {
-        if is_in_doubt(error) {
+        if is_in_doubt(error) && !error.is_paused() {
             self.disconnect();
         }
         if error.code() == "database-read-only" && !retried {

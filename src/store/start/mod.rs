@@ -174,7 +174,10 @@ impl Acceptor {
         let outcome = loop {
             let (reply, answer) = oneshot::channel();
             self.sender.send((start.clone(), reply)).await.map_err(|_| unknown())?;
-            let outcome = answer.await.map_err(|_| unknown())??;
+            let outcome = match answer.await.map_err(|_| unknown())? {
+                Err(error) if error.is_paused() => return self.accepted_before(&start, error).await,
+                outcome => outcome?,
+            };
             if !matches!(outcome, StartOutcome::Unseeded) || Instant::now() >= deadline {
                 break outcome;
             }
@@ -223,6 +226,20 @@ impl Acceptor {
                     format!("the instance id {:?} is taken; choose another", start.instance.as_str()),
                 ))
             }
+        }
+    }
+}
+
+impl Acceptor {
+    /// A start that was accepted under its idempotency key before the pause; otherwise the refusal.
+    async fn accepted_before(&self, start: &NewStart, paused: Error) -> Result<AcceptedStart> {
+        let before = match &start.request {
+            Some(request) => find_request(&self.pool, &start.tenant, request).await?,
+            None => None,
+        };
+        match before.and_then(|before| before.instance) {
+            Some(instance) => Ok(AcceptedStart::Existing { instance }),
+            None => Err(paused),
         }
     }
 }
@@ -394,6 +411,11 @@ impl AcceptTask {
                 if !unchecked.is_empty() {
                     self.remember_strategies(&unchecked);
                     Box::pin(self.accept_batch(unchecked, retried)).await;
+                }
+            }
+            Err(error) if error.is_paused() && !retried => {
+                for (_, reply) in batch {
+                    let _ = reply.send(Err(Error::unavailable("runtime-paused", error.message())));
                 }
             }
             Err(error) if doubt::is_in_doubt(&error) || (retried && batch.len() == 1) => {

@@ -15,6 +15,7 @@ mod inbox_match;
 mod jobs;
 mod keys;
 mod partitions;
+mod pause;
 mod plans;
 mod record;
 mod sql;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::store::code;
 
 /// The columns that hold a code, each with its enums.
-const COLUMNS: [(&str, &[&str]); 7] = [
+const COLUMNS: [(&str, &[&str]); 8] = [
     ("kind", &["WorkKind", "DeadLetterKind"]),
     ("status", &["StatusCode"]),
     ("sub_status", &["SubStatusCode"]),
@@ -14,6 +14,7 @@ const COLUMNS: [(&str, &[&str]); 7] = [
     ("strategy", &["ActivationHolder", "ActivationStrategy"]),
     ("seeding", &["Seeding"]),
     ("overlap", &["Overlap"]),
+    ("mode", &["PauseMode"]),
 ];
 
 fn root() -> PathBuf {

@@ -2,5 +2,6 @@
 
 mod cluster;
 mod resume;
+mod runtime_admin;
 mod timers;
 mod workflows;

@@ -28,6 +28,8 @@ pub(super) struct Payload {
     schedules: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     overlap_ended: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pause_changed: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     ready: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -59,6 +61,7 @@ impl Payload {
             (self.poll, WakeNotification::Poll),
             (self.schedules, WakeNotification::Schedules),
             (self.overlap_ended, WakeNotification::OverlapEnded),
+            (self.pause_changed, WakeNotification::PauseChanged),
         ];
         let flags = flags.into_iter().filter(|(set, _)| *set).map(|(_, flag)| flag);
         let instances = |ids: Vec<String>| ids.into_iter().map(InstanceId::new);
@@ -99,6 +102,7 @@ pub(super) fn pack(from: &str, no: &mut u64, notifications: Vec<WakeNotification
             WakeNotification::Poll => open.poll = true,
             WakeNotification::Schedules => open.schedules = true,
             WakeNotification::OverlapEnded => open.overlap_ended = true,
+            WakeNotification::PauseChanged => open.pause_changed = true,
             WakeNotification::WorkReady(id) if has_valid_length(&id) => open.ready.push(id.into()),
             WakeNotification::InstanceCancelled(id) if has_valid_length(&id) => open.cancelled.push(id.into()),
             // No instance has such an id.
@@ -114,7 +118,10 @@ pub(super) fn pack(from: &str, no: &mut u64, notifications: Vec<WakeNotification
 /// The most bytes that a notification takes, with its comma.
 fn size(notification: &WakeNotification) -> usize {
     match notification {
-        WakeNotification::Poll | WakeNotification::Schedules | WakeNotification::OverlapEnded => 0,
+        WakeNotification::Poll
+        | WakeNotification::Schedules
+        | WakeNotification::OverlapEnded
+        | WakeNotification::PauseChanged => 0,
         WakeNotification::WorkReady(id) | WakeNotification::InstanceCancelled(id) => {
             serde_json::to_string(id).map_or(LONGEST_ID * 6, |text| text.len()) + 1
         }
@@ -138,6 +145,7 @@ mod tests {
                 WakeNotification::Poll,
                 WakeNotification::Schedules,
                 WakeNotification::OverlapEnded,
+                WakeNotification::PauseChanged,
                 WakeNotification::InstanceCancelled(InstanceId::new("gone")),
             ])
             .collect();
