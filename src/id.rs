@@ -8,6 +8,7 @@ macro_rules! text_id {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
         #[serde(transparent)]
         pub struct $name(String);
 
@@ -95,6 +96,7 @@ macro_rules! counter {
     ($($(#[$doc:meta])* $vis:vis $name:ident;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
         #[serde(transparent)]
         $vis struct $name($vis i64);
 

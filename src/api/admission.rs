@@ -81,6 +81,9 @@ impl Admission {
         if self.cors.admitted(headers).is_none() {
             cross_site::reject_cross_site(headers, &self.hosts, host)?;
         }
+        if path::is_open(request.uri().path()) {
+            return Ok(());
+        }
         if self.key.as_ref().is_some_and(|key| !key.matches(headers)) {
             return Err(ApiError::new(
                 StatusCode::UNAUTHORIZED,

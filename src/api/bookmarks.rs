@@ -4,14 +4,19 @@ use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::Method;
 use axum::response::IntoResponse;
-use serde_json::json;
+use serde::Serialize;
+use serde_json::{Map, Value};
 use std::time::Duration;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::Api;
 use super::PREFIX;
-use super::execute::{execution_response, head_not_allowed};
+use super::execute::{Execution, FaultedOrError, execution_response, head_not_allowed};
 use super::fields::Fields;
-use super::path::{Id, RESUME_BY_QUERY, RESUME_PREFIX};
+use super::openapi::{IdempotencyKey, Started};
+use super::path::{Id, RESUME_BY_PATH, RESUME_BY_QUERY, RESUME_PREFIX};
 use crate::http::{ApiError, ApiResult, RequestBody};
 use crate::id::{BookmarkId, InstanceId};
 use crate::runtime::ResumeRequest;
@@ -19,7 +24,100 @@ use crate::runtime::ResumeRequest;
 /// The body limit of a request with a token and no key, in bytes.
 const MAX_TOKEN_BODY: usize = 256 * 1024;
 
-/// `GET`, `POST /bookmarks/resume?t=TOKEN`
+/// The routes below the prefix of the API.
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::default()
+        .routes(routes!(resume))
+        .routes(routes!(create_token))
+        .routes(routes!(by_query))
+}
+
+/// The resume URL that is not below the prefix.
+pub(super) fn url_routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::default().routes(routes!(by_path))
+}
+
+/// The input of the activity that waits.
+#[derive(ToSchema)]
+#[allow(dead_code, reason = "a schema")]
+struct ResumeInput {
+    /// By name.
+    input: Option<Map<String, Value>>,
+}
+
+/// Where to resume, and with what.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(dead_code, reason = "a schema")]
+struct ResumeFields {
+    /// The bookmark; absent, the instance must have exactly one.
+    bookmark_id: Option<String>,
+    /// The input of the activity that waits, by name.
+    input: Option<Map<String, Value>>,
+}
+
+/// What a token is for.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(dead_code, reason = "a schema")]
+struct TokenFields {
+    /// The bookmark; absent, the instance must have exactly one.
+    bookmark_id: Option<String>,
+    /// For how long the token is valid; absent, without limit.
+    #[schema(minimum = 1, maximum = 2147483647)]
+    lifetime_seconds: Option<u32>,
+}
+
+/// A token that resumes one bookmark once.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ResumeToken {
+    /// The path of its URL.
+    path: String,
+    /// The same in Elsa's form.
+    elsa_path: String,
+    /// The token.
+    token: String,
+}
+
+/// The state of the instance or, if the resume is only accepted, its id.
+#[derive(ToSchema)]
+#[serde(untagged)]
+#[allow(dead_code, clippy::large_enum_variant, reason = "a schema")]
+enum ExecutionOrStarted {
+    /// The state of the instance.
+    Execution(Execution),
+    /// Its id.
+    Started(Started),
+}
+
+/// How to resume by a token.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
+#[allow(dead_code, reason = "a schema")]
+struct TokenQuery {
+    /// Of a GET: the input of the activity that waits, as JSON.
+    #[param(rename = "in")]
+    input: Option<String>,
+    /// Answers once the resume is accepted durably.
+    r#async: Option<bool>,
+}
+
+/// Resumes an instance by a token in the query.
+///
+/// The token authenticates the request, which needs no API key.
+#[utoipa::path(method(get, post), path = RESUME_BY_QUERY, tag = "Resuming",
+    params(("t" = String, Query, description = "The token."), TokenQuery, IdempotencyKey),
+    request_body = Option<ResumeInput>,
+    responses(
+        (status = 200, description = "The instance waits again or has ended; with `async`, the resume is accepted.",
+            body = ExecutionOrStarted),
+        (status = 202, description = "The instance is still running at the answer timeout.", body = Execution),
+        (status = 404, description = "`instance-not-found`: the instance does not exist any more."),
+        (status = 409, description = "`already-resumed`: the instance does not wait at this bookmark any more. \
+            `instance-faulted`: it has faulted."),
+        (status = 500, description = "The instance has faulted, or the server has failed.", body = FaultedOrError),
+    ))]
 pub(super) async fn by_query(State(api): State<Api>, request: Request) -> ApiResult {
     let mut query = Fields::from_query(request.uri())?;
     let token = query.text("t")?;
@@ -31,7 +129,21 @@ pub(super) async fn by_query(State(api): State<Api>, request: Request) -> ApiRes
     resume_by_token(&api, &token, Some(query), request).await
 }
 
-/// `GET`, `POST /workflows/resume/{token}`
+/// Resumes an instance by a token in the path.
+///
+/// The token authenticates the request, which needs no API key.
+#[utoipa::path(method(get, post), path = RESUME_BY_PATH, tag = "Resuming",
+    params(("token" = String, Path, description = "The token."), TokenQuery, IdempotencyKey),
+    request_body = Option<ResumeInput>,
+    responses(
+        (status = 200, description = "The instance waits again or has ended; with `async`, the resume is accepted.",
+            body = ExecutionOrStarted),
+        (status = 202, description = "The instance is still running at the answer timeout.", body = Execution),
+        (status = 404, description = "`instance-not-found`: the instance does not exist any more."),
+        (status = 409, description = "`already-resumed`: the instance does not wait at this bookmark any more. \
+            `instance-faulted`: it has faulted."),
+        (status = 500, description = "The instance has faulted, or the server has failed.", body = FaultedOrError),
+    ))]
 pub(super) async fn by_path(State(api): State<Api>, Id(token): Id, request: Request) -> ApiResult {
     resume_by_token(&api, &token, None, request).await
 }
@@ -55,15 +167,23 @@ async fn resume_by_token(api: &Api, token: &str, query: Option<Fields>, request:
     };
     let (input, key) = (input.unwrap_or_default(), body.idempotency);
     if query.flag("async")?.unwrap_or(false) {
-        let id = api.engine.accept_resume_by_good_token(token, input, key).await?;
-        return Ok(Json(json!({"workflowInstanceId": id})).into_response());
+        let workflow_instance_id = api.engine.accept_resume_by_good_token(token, input, key).await?;
+        return Ok(Json(Started { workflow_instance_id }).into_response());
     }
     Ok(execution_response(
         api.engine.resume_by_good_token(token, input, key).await?,
     ))
 }
 
-/// `POST /workflow-instances/{id}/resume-token`: creates a token for a bookmark.
+/// Creates a token that resumes a bookmark once.
+#[utoipa::path(post, path = "/workflow-instances/{id}/resume-token", tag = "Resuming",
+    params(("id" = String, Path, description = "The id of the instance.")),
+    request_body = Option<TokenFields>,
+    responses(
+        (status = 200, description = "The token, and the URLs that resume by it.", body = ResumeToken),
+        (status = 404, description = "`instance-not-found`: the instance does not exist."),
+        (status = 409, description = "`already-resumed`, `several-bookmarks` or `instance-faulted`."),
+    ))]
 pub(super) async fn create_token(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     let bookmark = fields.id("bookmarkId")?;
@@ -74,15 +194,25 @@ pub(super) async fn create_token(State(api): State<Api>, Id(id): Id, body: Reque
         .engine
         .resume_token(&InstanceId::new(id), bookmark, lifetime)
         .await?;
-    let body = json!({
-        "path": format!("{RESUME_PREFIX}{token}"),
-        "elsaPath": format!("{PREFIX}{RESUME_BY_QUERY}?t={token}"),
-        "token": token,
-    });
+    let body = ResumeToken {
+        path: format!("{RESUME_PREFIX}{token}"),
+        elsa_path: format!("{PREFIX}{RESUME_BY_QUERY}?t={token}"),
+        token,
+    };
     Ok(Json(body).into_response())
 }
 
-/// `POST /workflow-instances/{id}/resume`: at the given bookmark, else at the only one.
+/// Resumes an instance at a bookmark and waits until it waits again or ends.
+#[utoipa::path(post, path = "/workflow-instances/{id}/resume", tag = "Resuming",
+    params(("id" = String, Path, description = "The id of the instance."), IdempotencyKey),
+    request_body = Option<ResumeFields>,
+    responses(
+        (status = 200, description = "The instance waits again or has ended.", body = Execution),
+        (status = 202, description = "The instance is still running at the answer timeout.", body = Execution),
+        (status = 404, description = "`instance-not-found`: the instance does not exist."),
+        (status = 409, description = "`already-resumed`, `several-bookmarks` or `instance-faulted`."),
+        (status = 500, description = "The instance has faulted, or the server has failed.", body = FaultedOrError),
+    ))]
 pub(super) async fn resume(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     let request = ResumeRequest {

@@ -5,35 +5,62 @@ use axum::extract::State;
 use axum::http::Uri;
 use axum::response::IntoResponse;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::Api;
 use super::fields::Fields;
+use super::openapi::{IdempotencyKey, NoFields, PageQuery, Started};
 use super::paging;
 use super::path::Id;
 use crate::http::{ApiError, ApiResult, RequestBody};
 use crate::id::DefinitionId;
-use crate::runtime::{Page, ScheduleFilter, ScheduleState, ScheduleSummary};
+use crate::runtime::{
+    ClusterFanOut, ClusterLock, ClusterNode, Listed, Page, QueueItem, ScheduleFilter, ScheduleState, ScheduleSummary,
+};
 
-/// `GET /cluster/nodes`
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::default()
+        .routes(routes!(nodes))
+        .routes(routes!(queue))
+        .routes(routes!(locks))
+        .routes(routes!(fan_outs))
+        .routes(routes!(schedules))
+        .routes(routes!(schedule))
+        .routes(routes!(pause_schedule))
+        .routes(routes!(resume_schedule))
+        .routes(routes!(trigger_schedule))
+}
+
+/// Lists the nodes, oldest registration first.
+#[utoipa::path(get, path = "/cluster/nodes", tag = "Cluster", params(PageQuery),
+    responses((status = 200, description = "A page of nodes.", body = Listed<ClusterNode>)))]
 pub(super) async fn nodes(State(api): State<Api>, uri: Uri) -> ApiResult {
     let page = paging::page(&mut Fields::from_query(&uri)?)?;
     Ok(Json(api.engine.cluster_nodes(page).await?).into_response())
 }
 
-/// `GET /cluster/queue`
+/// Lists the pending work of the cluster, counted by kind and state.
+#[utoipa::path(get, path = "/cluster/queue", tag = "Cluster", params(PageQuery),
+    responses((status = 200, description = "A page of counts; empty groups are left out.", body = Listed<QueueItem>)))]
 pub(super) async fn queue(State(api): State<Api>, uri: Uri) -> ApiResult {
     let page = paging::page(&mut Fields::from_query(&uri)?)?;
     Ok(Json(api.engine.cluster_queue(page).await?).into_response())
 }
 
-/// `GET /cluster/locks`
+/// Lists the locks that nodes hold, held longest first.
+#[utoipa::path(get, path = "/cluster/locks", tag = "Cluster", params(PageQuery),
+    responses((status = 200, description = "A page of locks.", body = Listed<ClusterLock>)))]
 pub(super) async fn locks(State(api): State<Api>, uri: Uri) -> ApiResult {
     let page = paging::page(&mut Fields::from_query(&uri)?)?;
     Ok(Json(api.engine.cluster_locks(page).await?).into_response())
 }
 
-/// `GET /cluster/fan-outs`
+/// Lists the events that many instances wait for, in the order of their turns.
+#[utoipa::path(get, path = "/cluster/fan-outs", tag = "Cluster", params(PageQuery),
+    responses((status = 200, description = "A page of fan-outs; finished ones are listed for ten minutes.", body = Listed<ClusterFanOut>)))]
 pub(super) async fn fan_outs(State(api): State<Api>, uri: Uri) -> ApiResult {
     let page = paging::page(&mut Fields::from_query(&uri)?)?;
     Ok(Json(api.engine.cluster_fan_outs(page).await?).into_response())
@@ -43,7 +70,8 @@ pub(super) async fn fan_outs(State(api): State<Api>, uri: Uri) -> ApiResult {
 const SCHEDULE_STATES: [&str; 4] = ["waiting", "due", "paused", "ended"];
 
 /// A schedule, with the properties that are asked for most at the top level.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Schedule)]
 #[serde(rename_all = "camelCase")]
 struct ScheduleView {
     #[serde(flatten)]
@@ -62,6 +90,19 @@ impl From<ScheduleSummary> for ScheduleView {
     }
 }
 
+/// Which schedules to list.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
+#[allow(dead_code, reason = "a schema")]
+struct ScheduleQuery {
+    /// Only of this definition.
+    definition_id: Option<String>,
+    /// Only of activities of this type.
+    activity_type: Option<String>,
+    /// `waiting`, `due`, `paused` or `ended`, in any case.
+    state: Option<String>,
+}
+
 fn schedule_filter(fields: &mut Fields) -> Result<ScheduleFilter, ApiError> {
     Ok(ScheduleFilter {
         definition_id: fields.text("definitionId")?.map(DefinitionId::new),
@@ -72,7 +113,9 @@ fn schedule_filter(fields: &mut Fields) -> Result<ScheduleFilter, ApiError> {
     })
 }
 
-/// `GET /cluster/timers`
+/// Lists the schedules of published definitions, by their next fire time.
+#[utoipa::path(get, path = "/cluster/timers", tag = "Cluster", params(PageQuery, ScheduleQuery),
+    responses((status = 200, description = "A page of schedules.", body = Listed<ScheduleView>)))]
 pub(super) async fn schedules(State(api): State<Api>, uri: Uri) -> ApiResult {
     let mut fields = Fields::from_query(&uri)?;
     let page = paging::page(&mut fields)?;
@@ -89,25 +132,59 @@ pub(super) async fn schedules(State(api): State<Api>, uri: Uri) -> ApiResult {
     paging::response(&items, total)
 }
 
-/// `GET /cluster/timers/{id}`
+/// Gets a schedule.
+#[utoipa::path(get, path = "/cluster/timers/{id}", tag = "Cluster",
+    params(("id" = String, Path, description = "The id of the schedule.")),
+    responses(
+        (status = 200, description = "The schedule.", body = ScheduleView),
+        (status = 404, description = "`schedule-not-found`: no schedule has this id."),
+    ))]
 pub(super) async fn schedule(State(api): State<Api>, Id(id): Id) -> ApiResult {
     Ok(schedule_response(api.engine.schedule(&id).await?))
 }
 
-/// `POST /cluster/timers/{id}/pause`: 200 with the schedule, also if it was paused already.
+/// Pauses a schedule.
+///
+/// Occurrences during a pause do not fire.
+#[utoipa::path(post, path = "/cluster/timers/{id}/pause", tag = "Cluster",
+    params(("id" = String, Path, description = "The id of the schedule.")),
+    request_body = Option<NoFields>,
+    responses(
+        (status = 200, description = "The schedule, also if it was paused already.", body = ScheduleView),
+        (status = 404, description = "`schedule-not-found`: no schedule has this id."),
+        (status = 409, description = "`schedule-changing`: nodes fired the schedule meanwhile; try again."),
+    ))]
 pub(super) async fn pause_schedule(State(api): State<Api>, Id(id): Id, _body: RequestBody) -> ApiResult {
     Ok(schedule_response(api.engine.pause_schedule(&id).await?))
 }
 
-/// `POST /cluster/timers/{id}/resume`: 200 with the schedule, also if it was not paused.
+/// Resumes a schedule that is paused.
+#[utoipa::path(post, path = "/cluster/timers/{id}/resume", tag = "Cluster",
+    params(("id" = String, Path, description = "The id of the schedule.")),
+    request_body = Option<NoFields>,
+    responses(
+        (status = 200, description = "The schedule, also if it was not paused.", body = ScheduleView),
+        (status = 404, description = "`schedule-not-found`: no schedule has this id."),
+        (status = 409, description = "`schedule-changing`: nodes fired the schedule meanwhile; try again."),
+    ))]
 pub(super) async fn resume_schedule(State(api): State<Api>, Id(id): Id, _body: RequestBody) -> ApiResult {
     Ok(schedule_response(api.engine.resume_schedule(&id).await?))
 }
 
-/// `POST /cluster/timers/{id}/trigger`: 200 with the id of the instance, once its start is durable.
+/// Starts an instance of a schedule now, also of a paused one.
+///
+/// The occurrences of the schedule stay as they are.
+#[utoipa::path(post, path = "/cluster/timers/{id}/trigger", tag = "Cluster",
+    params(("id" = String, Path, description = "The id of the schedule."), IdempotencyKey),
+    request_body = Option<NoFields>,
+    responses(
+        (status = 200, description = "The start is accepted durably.", body = Started),
+        (status = 404, description = "`schedule-not-found`: no schedule has this id."),
+        (status = 409, description = "`schedule-running`, `cannot-start` or `schedule-changing`."),
+    ))]
 pub(super) async fn trigger_schedule(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
-    let instance = api.engine.trigger_schedule(&id, body.idempotency).await?;
-    Ok(Json(json!({"workflowInstanceId": instance})).into_response())
+    let workflow_instance_id = api.engine.trigger_schedule(&id, body.idempotency).await?;
+    Ok(Json(Started { workflow_instance_id }).into_response())
 }
 
 fn schedule_response(summary: ScheduleSummary) -> axum::response::Response {

@@ -5,15 +5,21 @@ use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::IntoResponse;
 use chrono::{DateTime, Utc};
-use serde_json::{Value, json};
+use serde::Serialize;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::Api;
 use super::fields::Fields;
+use super::openapi::{self, NoFields, PageQuery};
 use super::paging;
 use super::path::Id;
 use crate::http::{ApiError, ApiResult, RequestBody};
-use crate::id::{DefinitionId, InstanceId};
-use crate::runtime::{DeadLetter, DeadLetterBatch, DeadLetterCause, DeadLetterFilter, Page};
+use crate::id::{BookmarkId, DefinitionId, InstanceId};
+use crate::runtime::{
+    DeadLetter, DeadLetterBatch, DeadLetterCause, DeadLetterFilter, DeadLettersReplayed, Listed, Page,
+};
 
 /// Elsa's page size for dead letters, if a request has none.
 const ELSA_PAGE: u32 = 50;
@@ -23,6 +29,130 @@ const NOT_NEEDED: &str = "NotNeeded";
 
 const KINDS: [&str; 6] = ["start", "resume", "stimulus", "cancel", "continue", "delay"];
 const CAUSES: [&str; 3] = ["failed", "crashed", "expired"];
+
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    let elsa = |rest: &str| format!("/bookmark-queue/dead-letters/{{id}}{rest}");
+    OpenApiRouter::default()
+        .routes(routes!(list))
+        .routes(routes!(replay_many))
+        .routes(routes!(get, delete))
+        .routes(routes!(replay))
+        .routes(routes!(elsa_list, elsa_list_by_post))
+        .routes(routes!(elsa_get))
+        .routes(openapi::also_at(&elsa(""), routes!(delete)))
+        .routes(openapi::also_at(&elsa("/replay"), routes!(replay)))
+}
+
+/// Which dead letters: those that meet all criteria.
+#[derive(IntoParams, ToSchema)]
+#[into_params(parameter_in = Query)]
+#[serde(rename_all = "camelCase")]
+#[allow(dead_code, reason = "a schema")]
+struct DeadLetterCriteria {
+    /// Only of this instance.
+    workflow_instance_id: Option<String>,
+    /// Only of instances of this definition.
+    definition_id: Option<String>,
+    /// Only of these kinds: `start`, `resume`, `stimulus`, `cancel`, `continue`, `delay`.
+    kinds: Option<Vec<String>>,
+    /// Only with this cause: `failed`, `crashed` or `expired`.
+    cause: Option<String>,
+    /// Only with this text in their reason, in any case.
+    reason_contains: Option<String>,
+    /// Only from this time on.
+    created_from: Option<DateTime<Utc>>,
+    /// Only before this time.
+    created_until: Option<DateTime<Utc>>,
+}
+
+/// The dead letters of a bulk replay: those that meet all criteria.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(dead_code, reason = "a schema")]
+struct ReplayFields {
+    #[serde(flatten)]
+    criteria: DeadLetterCriteria,
+    /// Replays all; needed if there are no criteria.
+    all: Option<bool>,
+    /// Only after the dead letter with this id: `next` of the call before.
+    after: Option<String>,
+    /// The most dead letters of this call; 100 if absent.
+    #[schema(minimum = 1, maximum = 1000)]
+    page_size: Option<u32>,
+}
+
+/// Elsa's list of dead letters.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(dead_code, reason = "a schema")]
+struct ElsaListFields {
+    #[serde(flatten)]
+    criteria: DeadLetterCriteria,
+    /// The number of the page, from 0.
+    #[schema(minimum = 0, maximum = 2147483647)]
+    page: Option<u32>,
+    /// The size of a page; 50 if absent.
+    #[schema(minimum = 1, maximum = 1000)]
+    page_size: Option<u32>,
+}
+
+/// What became of a dead letter that was replayed.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ReplayView {
+    /// False: it was not needed any more, and was deleted.
+    replayed: bool,
+    /// The row of work that it is now.
+    queue_item_id: Option<String>,
+    /// `NotNeeded`, if it was not replayed.
+    reason: Option<&'static str>,
+    /// Its instance.
+    workflow_instance_id: Option<InstanceId>,
+}
+
+/// A dead letter in Elsa's shape.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ElsaDeadLetter {
+    /// Its id.
+    id: String,
+    /// Null.
+    tenant_id: Option<String>,
+    /// The row of work that it was, or its bookmark.
+    original_queue_item_id: Option<String>,
+    /// Its instance.
+    workflow_instance_id: Option<InstanceId>,
+    /// The correlation id of that instance, or that the stimulus was for.
+    correlation_id: Option<String>,
+    /// The bookmark that it was to resume.
+    bookmark_id: Option<BookmarkId>,
+    /// The stimulus that it was to deliver, hashed.
+    stimulus_hash: Option<String>,
+    /// The activity execution that it was for.
+    activity_instance_id: Option<String>,
+    /// The activity type that waits for such a stimulus.
+    activity_type_name: Option<String>,
+    /// When it was accepted; of a delay, when it became a dead letter.
+    original_created_at: DateTime<Utc>,
+    /// When it became a dead letter.
+    dead_lettered_at: DateTime<Utc>,
+    /// Why, in words.
+    reason: String,
+    /// How often it was tried.
+    delivery_attempts: u32,
+    /// When it became a dead letter.
+    last_attempted_at: DateTime<Utc>,
+    /// `Error`, if it failed.
+    last_error_type: Option<&'static str>,
+    /// The error of its last attempt, if it failed.
+    last_error_message: Option<String>,
+    /// True.
+    can_replay: bool,
+    /// Null: a dead letter that was replayed does not exist any more.
+    replayed_at: Option<DateTime<Utc>>,
+    /// Null.
+    replayed_queue_item_id: Option<String>,
+}
 
 fn filter(fields: &mut Fields) -> Result<DeadLetterFilter, ApiError> {
     let mut text = |name: &str| fields.text(name).map(|text| text.filter(|text| !text.is_empty()));
@@ -49,8 +179,12 @@ fn filter(fields: &mut Fields) -> Result<DeadLetterFilter, ApiError> {
     })
 }
 
-/// `POST /cluster/dead-letters/replay`: those that meet all given criteria. An unknown field is an error, and so is a body
-/// without criteria and without `all`: a typing error must not replay everything.
+/// Replays the dead letters that meet all criteria, oldest first.
+///
+/// An unknown field is an error, and so is a body without criteria and without `all`: a typing error must not replay
+/// everything. A call takes at most `pageSize` dead letters and 16 MiB; `next` is the `after` of the next call.
+#[utoipa::path(post, path = "/cluster/dead-letters/replay", tag = "Dead letters", request_body = ReplayFields,
+    responses((status = 200, description = "What became of them.", body = DeadLettersReplayed)))]
 pub(super) async fn replay_many(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     let filter = filter(&mut fields)?;
@@ -71,7 +205,9 @@ pub(super) async fn replay_many(State(api): State<Api>, body: RequestBody) -> Ap
     Ok(Json(replayed).into_response())
 }
 
-/// `GET /cluster/dead-letters`
+/// Lists dead letters, newest first.
+#[utoipa::path(get, path = "/cluster/dead-letters", tag = "Dead letters", params(PageQuery, DeadLetterCriteria),
+    responses((status = 200, description = "A page of dead letters.", body = Listed<DeadLetter>)))]
 pub(super) async fn list(State(api): State<Api>, uri: Uri) -> ApiResult {
     let mut fields = Fields::from_query(&uri)?;
     let page = paging::page(&mut fields)?;
@@ -79,17 +215,26 @@ pub(super) async fn list(State(api): State<Api>, uri: Uri) -> ApiResult {
     Ok(Json(listed).into_response())
 }
 
-/// `GET /cluster/dead-letters/{id}`
+/// Gets a dead letter.
+#[utoipa::path(get, path = "/cluster/dead-letters/{id}", tag = "Dead letters", params(("id" = String, Path, description = "The id of the dead letter.")),
+    responses(
+        (status = 200, description = "The dead letter.", body = DeadLetter),
+        (status = 404, description = "`dead-letter-not-found`: the dead letter does not exist."),
+    ))]
 pub(super) async fn get(State(api): State<Api>, Id(id): Id) -> ApiResult {
     Ok(Json(api.engine.dead_letter(&id).await?).into_response())
 }
 
-/// `GET /bookmark-queue/dead-letters`
+/// Lists dead letters in Elsa's shape, newest first.
+#[utoipa::path(get, path = "/bookmark-queue/dead-letters", tag = "Dead letters", params(PageQuery, DeadLetterCriteria),
+    responses((status = 200, description = "A page of dead letters; 50 if `pageSize` is absent.", body = Listed<ElsaDeadLetter>)))]
 pub(super) async fn elsa_list(State(api): State<Api>, uri: Uri) -> ApiResult {
     elsa_page(&api, Fields::from_query(&uri)?).await
 }
 
-/// `POST /bookmark-queue/dead-letters`: the same with the fields in the body.
+/// Lists dead letters in Elsa's shape, with the criteria in the body.
+#[utoipa::path(post, path = "/bookmark-queue/dead-letters", tag = "Dead letters", request_body = Option<ElsaListFields>,
+    responses((status = 200, description = "A page of dead letters.", body = Listed<ElsaDeadLetter>)))]
 pub(super) async fn elsa_list_by_post(State(api): State<Api>, body: RequestBody) -> ApiResult {
     elsa_page(&api, Fields::from_body(body.value)?).await
 }
@@ -100,58 +245,79 @@ async fn elsa_page(api: &Api, mut fields: Fields) -> ApiResult {
         page_size: paging::size(&mut fields, "pageSize")?.unwrap_or(ELSA_PAGE),
     };
     let listed = api.engine.dead_letters(&filter(&mut fields)?, page).await?;
-    let items: Vec<Value> = listed.items.into_iter().map(elsa_dead_letter).collect();
+    let items: Vec<ElsaDeadLetter> = listed.items.into_iter().map(elsa_dead_letter).collect();
     paging::response(&items, listed.total_count)
 }
 
-/// `GET /bookmark-queue/dead-letters/{id}`
+/// Gets a dead letter in Elsa's shape.
+#[utoipa::path(get, path = "/bookmark-queue/dead-letters/{id}", tag = "Dead letters", params(("id" = String, Path, description = "The id of the dead letter.")),
+    responses(
+        (status = 200, description = "The dead letter.", body = ElsaDeadLetter),
+        (status = 404, description = "`dead-letter-not-found`: the dead letter does not exist."),
+    ))]
 pub(super) async fn elsa_get(State(api): State<Api>, Id(id): Id) -> ApiResult {
     Ok(Json(elsa_dead_letter(api.engine.dead_letter(&id).await?)).into_response())
 }
 
-/// `POST …/dead-letters/{id}/replay`, under both routes.
+/// Turns a dead letter into work again.
+///
+/// If it is not needed any more, because its instance has finished, it is only deleted.
+#[utoipa::path(post, path = "/cluster/dead-letters/{id}/replay", tag = "Dead letters", params(("id" = String, Path, description = "The id of the dead letter.")),
+    request_body = Option<NoFields>,
+    responses(
+        (status = 200, description = "What became of it.", body = ReplayView),
+        (status = 404, description = "`dead-letter-not-found`: the dead letter does not exist."),
+        (status = 409, description = "`cannot-start`: the activation strategy allows no further instance now. \
+            `schedule-running`: an earlier instance of its schedule runs."),
+    ))]
 pub(super) async fn replay(State(api): State<Api>, Id(id): Id, _body: RequestBody) -> ApiResult {
     let replayed = api.engine.replay_dead_letter(&id).await?;
     let done = replayed.work_id.is_some() || replayed.published.is_some();
-    let body = json!({
-        "replayed": done,
-        "queueItemId": replayed.work_id.map(|id| id.0.to_string()),
-        "reason": if done { None } else { Some(NOT_NEEDED) },
-        "workflowInstanceId": replayed.instance_id,
-    });
+    let body = ReplayView {
+        replayed: done,
+        queue_item_id: replayed.work_id.map(|id| id.0.to_string()),
+        reason: (!done).then_some(NOT_NEEDED),
+        workflow_instance_id: replayed.instance_id,
+    };
     Ok(Json(body).into_response())
 }
 
-/// `DELETE …/dead-letters/{id}`, under both routes: 204.
+/// Deletes a dead letter.
+#[utoipa::path(delete, path = "/cluster/dead-letters/{id}", tag = "Dead letters", params(("id" = String, Path, description = "The id of the dead letter.")),
+    responses(
+        (status = 204, description = "It is deleted."),
+        (status = 404, description = "`dead-letter-not-found`: the dead letter does not exist."),
+        (status = 409, description = "`dead-letter-needed`: without it its instance would wait for ever; replay it, or \
+            cancel the instance."),
+    ))]
 pub(super) async fn delete(State(api): State<Api>, Id(id): Id) -> ApiResult {
     api.engine.delete_dead_letter(&id).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// A dead letter in Elsa's shape.
-fn elsa_dead_letter(dead_letter: DeadLetter) -> Value {
+fn elsa_dead_letter(dead_letter: DeadLetter) -> ElsaDeadLetter {
     let bookmark = dead_letter.bookmark_id.as_ref().map(|id| id.as_str().to_owned());
     let failed = dead_letter.cause == DeadLetterCause::Failed;
-    json!({
-        "id": dead_letter.id,
-        "tenantId": null,
-        "originalQueueItemId": dead_letter.work_id.or(bookmark),
-        "workflowInstanceId": dead_letter.workflow_instance_id,
-        "correlationId": dead_letter.correlation_id,
-        "bookmarkId": dead_letter.bookmark_id,
-        "stimulusHash": dead_letter.stimulus_hash,
-        "activityInstanceId": dead_letter.activity_instance_id,
-        "activityTypeName": dead_letter.activity_type_name,
+    ElsaDeadLetter {
+        id: dead_letter.id,
+        tenant_id: None,
+        original_queue_item_id: dead_letter.work_id.or(bookmark),
+        workflow_instance_id: dead_letter.workflow_instance_id,
+        correlation_id: dead_letter.correlation_id,
+        bookmark_id: dead_letter.bookmark_id,
+        stimulus_hash: dead_letter.stimulus_hash,
+        activity_instance_id: dead_letter.activity_instance_id,
+        activity_type_name: dead_letter.activity_type_name,
         // Elsa requires this, and has no dead letters of delays, which have no such time.
-        "originalCreatedAt": dead_letter.accepted_at.unwrap_or(dead_letter.created_at),
-        "deadLetteredAt": dead_letter.created_at,
-        "reason": dead_letter.reason,
-        "deliveryAttempts": dead_letter.attempts,
-        "lastAttemptedAt": dead_letter.created_at,
-        "lastErrorType": failed.then_some("Error"),
-        "lastErrorMessage": dead_letter.last_error,
-        "canReplay": true,
-        "replayedAt": null,
-        "replayedQueueItemId": null,
-    })
+        original_created_at: dead_letter.accepted_at.unwrap_or(dead_letter.created_at),
+        dead_lettered_at: dead_letter.created_at,
+        reason: dead_letter.reason,
+        delivery_attempts: dead_letter.attempts,
+        last_attempted_at: dead_letter.created_at,
+        last_error_type: failed.then_some("Error"),
+        last_error_message: dead_letter.last_error,
+        can_replay: true,
+        replayed_at: None,
+        replayed_queue_item_id: None,
+    }
 }

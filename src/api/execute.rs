@@ -4,15 +4,20 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
+use chrono::{DateTime, Utc};
+use serde_json::{Map, Value, json};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::Api;
 use super::fields::Fields;
+use super::openapi::{IdempotencyKey, Started};
 use super::path::Id;
 use super::versions;
 use crate::auth::cross_site;
-use crate::http::{ApiError, ApiResult, INSTANCE_HEADER, RequestBody};
-use crate::id::{ActivityId, DefinitionId, InstanceId};
+use crate::http::{ApiError, ApiResult, ErrorBody, INSTANCE_HEADER, RequestBody};
+use crate::id::{ActivityId, DefinitionId, InstanceId, VersionId};
 use crate::runtime::{Executed, Idempotency, StartRequest};
 
 /// Set if the activation strategy of the workflow rejected the start.
@@ -22,13 +27,150 @@ const CANNOT_START_CODE: &str = "cannot-start";
 /// Distinguishes a response of the API from one that the workflow itself wrote.
 const ELSA_RESPONSE: HeaderName = HeaderName::from_static("x-elsa-response");
 
-/// `POST /workflow-definitions/{id}/execute`
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::default()
+        .routes(routes!(execute_by_get, execute))
+        .routes(routes!(dispatch))
+}
+
+/// How to start an instance.
+#[derive(IntoParams, ToSchema)]
+#[into_params(parameter_in = Query)]
+#[serde(rename_all = "camelCase")]
+#[allow(dead_code, reason = "a schema")]
+pub(super) struct StartFields {
+    /// The correlation id of the instance.
+    correlation_id: Option<String>,
+    /// The name of the instance.
+    name: Option<String>,
+    /// The trigger at which it begins; absent, it begins at the root.
+    trigger_activity_id: Option<String>,
+    /// The inputs of the workflow by name; in a query as JSON.
+    #[param(value_type = Option<String>)]
+    input: Option<Map<String, Value>>,
+    /// The values of variables by name; in a query as JSON.
+    #[param(value_type = Option<String>)]
+    variables: Option<Map<String, Value>>,
+    /// `Published`, or absent: other versions cannot be started.
+    version_options: Option<String>,
+}
+
+/// How to start an instance under an id of the caller's.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(dead_code, reason = "a schema")]
+struct DispatchFields {
+    #[serde(flatten)]
+    start: StartFields,
+    /// The id of the instance; absent, the engine chooses one.
+    #[schema(min_length = 1, max_length = 255)]
+    instance_id: Option<String>,
+}
+
+/// The state of an instance that was executed or resumed.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(dead_code, reason = "a schema")]
+pub(super) struct Execution {
+    workflow_state: WorkflowState,
+}
+
+/// The instance has faulted, or the server has failed.
+#[derive(ToSchema)]
+#[serde(untagged)]
+#[allow(dead_code, clippy::large_enum_variant, reason = "a schema")]
+pub(super) enum FaultedOrError {
+    /// The state of the instance, with its incidents.
+    Faulted(Execution),
+    /// An error.
+    Error(ErrorBody),
+}
+
+/// The state of an instance, as Elsa shows it.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(dead_code, reason = "a schema")]
+pub(super) struct WorkflowState {
+    /// The id of the instance.
+    id: InstanceId,
+    /// Its definition.
+    definition_id: DefinitionId,
+    /// The version that it runs, by id.
+    definition_version_id: VersionId,
+    /// The version that it runs, by number.
+    definition_version: i32,
+    /// Null.
+    parent_workflow_instance_id: Option<String>,
+    /// Its correlation id.
+    correlation_id: Option<String>,
+    /// Its name.
+    name: Option<String>,
+    /// `Running` or `Finished`.
+    status: String,
+    /// `Pending`, `Executing`, `Suspended`, `Finished`, `Cancelled` or `Faulted`.
+    sub_status: String,
+    /// False.
+    is_executing: bool,
+    /// Where it waits.
+    bookmarks: Vec<Map<String, Value>>,
+    /// Failed activity executions.
+    incidents: Vec<Map<String, Value>>,
+    /// False.
+    is_system: bool,
+    /// Empty.
+    completion_callbacks: Vec<Value>,
+    /// Unfinished activity executions.
+    activity_execution_contexts: Vec<Map<String, Value>>,
+    /// Activities that run next.
+    scheduled_activities: Vec<Map<String, Value>>,
+    /// The number of journal entries.
+    execution_log_sequence: i64,
+    /// Its inputs by name.
+    input: Map<String, Value>,
+    /// Its outputs by name.
+    output: Map<String, Value>,
+    /// `Variables`: their values by name; `Outcomes`: those of a workflow that declares some.
+    properties: Map<String, Value>,
+    /// When it was first committed.
+    created_at: DateTime<Utc>,
+    /// When it was last committed.
+    updated_at: DateTime<Utc>,
+    /// When it finished.
+    finished_at: Option<DateTime<Utc>>,
+}
+
+/// Starts an instance and waits until it waits or ends.
+#[utoipa::path(post, path = "/workflow-definitions/{id}/execute", tag = "Starting",
+    params(("id" = String, Path, description = "The id of the definition."), IdempotencyKey),
+    request_body = Option<StartFields>,
+    responses(
+        (status = 200, description = "The instance waits or has ended. Without a body and with the header \
+            `x-elsa-workflow-cannot-start: true`, the activation strategy of the workflow rejected the start.",
+            body = Option<Execution>, headers(
+            ("x-elsa-workflow-instance-id" = Option<String>, description = "The instance."),
+            ("x-elsa-workflow-cannot-start" = Option<String>, description = "`true`: nothing was started."),
+            ("x-elsa-response" = Option<String>, description = "`true`: no workflow wrote this response."))),
+        (status = 202, description = "The instance is still running at the answer timeout.", body = Execution),
+        (status = 404, description = "`definition-not-found`: no version of it is published."),
+        (status = 500, description = "The instance has faulted, or the server has failed.", body = FaultedOrError),
+    ))]
 pub(super) async fn execute(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
     let fields = Fields::from_body(body.value)?;
     execute_now(&api, start_request(id, fields, body.idempotency)?).await
 }
 
-/// `GET /workflow-definitions/{id}/execute`: the same with the fields in the query, `input` and `variables` as JSON.
+/// Starts an instance and waits until it waits or ends, with the fields in the query.
+///
+/// Without an API key the request needs a header that no foreign page can send, such as `X-Requested-With`.
+#[utoipa::path(get, path = "/workflow-definitions/{id}/execute", tag = "Starting",
+    params(("id" = String, Path, description = "The id of the definition."), StartFields, IdempotencyKey,
+        ("X-Requested-With" = Option<String>, Header, description = "Any value.")),
+    responses(
+        (status = 200, description = "As for POST.", body = Option<Execution>),
+        (status = 202, description = "The instance is still running at the answer timeout.", body = Execution),
+        (status = 404, description = "`definition-not-found`: no version of it is published."),
+        (status = 500, description = "The instance has faulted, or the server has failed.", body = FaultedOrError),
+    ))]
 pub(super) async fn execute_by_get(
     State(api): State<Api>,
     method: Method,
@@ -54,7 +196,17 @@ pub(super) fn head_not_allowed(message: &str) -> ApiError {
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", message).header(header::ALLOW, "GET,POST")
 }
 
-/// `POST /workflow-definitions/{id}/dispatch`
+/// Accepts the start of an instance durably, and does not wait for it.
+#[utoipa::path(post, path = "/workflow-definitions/{id}/dispatch", tag = "Starting",
+    params(("id" = String, Path, description = "The id of the definition."), IdempotencyKey),
+    request_body = Option<DispatchFields>,
+    responses(
+        (status = 200, description = "The start is accepted.", body = Started,
+            headers(("x-elsa-workflow-instance-id" = Option<String>, description = "The instance."))),
+        (status = 404, description = "`definition-not-found`: no version of it is published."),
+        (status = 409, description = "`instance-id-taken`: an instance has this id. `cannot-start`: the activation strategy \
+            of the workflow rejects the start."),
+    ))]
 pub(super) async fn dispatch(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     let instance_id = fields.id("instanceId")?;
@@ -89,7 +241,10 @@ pub(super) fn start_request(
 /// Accepts a start durably and returns the id of the instance.
 pub(super) async fn accept(api: &Api, request: StartRequest) -> ApiResult {
     let id = api.engine.dispatch(request).await?;
-    let mut response = Json(json!({"workflowInstanceId": id.as_str()})).into_response();
+    let mut response = Json(Started {
+        workflow_instance_id: id.clone(),
+    })
+    .into_response();
     set_instance_header(&mut response, &id);
     Ok(response)
 }

@@ -6,18 +6,50 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
 use axum::{Json, Router};
-use serde_json::{Value, json};
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::Api;
 use super::admission;
 use super::path::{LIVE, READY};
 use crate::runtime::{Engine, Readiness};
 
-pub(super) async fn live() -> Json<Value> {
-    Json(json!({"status": "live"}))
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::default().routes(routes!(live)).routes(routes!(ready))
 }
 
-pub(super) async fn ready(State(api): State<Api>) -> (StatusCode, Json<Value>) {
+/// The liveness of a node.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Liveness {
+    /// `live`.
+    status: &'static str,
+}
+
+/// The readiness of a node.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ReadinessView {
+    /// `ready` or `not-ready`.
+    status: &'static str,
+    #[serde(flatten)]
+    details: Readiness,
+}
+
+/// Says that the process runs.
+#[utoipa::path(get, path = LIVE, tag = "Health", responses(
+    (status = 200, description = "The process runs.", body = Liveness),
+))]
+pub(super) async fn live() -> Json<Liveness> {
+    Json(Liveness { status: "live" })
+}
+
+/// Says whether the node can take work.
+#[utoipa::path(get, path = READY, tag = "Health", responses(
+    (status = 200, description = "The node can take work.", body = ReadinessView),
+    (status = 503, description = "The node cannot take work.", body = ReadinessView),
+))]
+pub(super) async fn ready(State(api): State<Api>) -> (StatusCode, Json<ReadinessView>) {
     response(api.engine.readiness())
 }
 
@@ -40,15 +72,11 @@ pub fn probe_router(engine: Arc<OnceLock<Engine>>) -> Router {
         .method_not_allowed_fallback(admission::wrong_method)
 }
 
-fn response(readiness: Readiness) -> (StatusCode, Json<Value>) {
-    let (status, status_text) = if readiness.ready() {
+fn response(details: Readiness) -> (StatusCode, Json<ReadinessView>) {
+    let (code, status) = if details.ready() {
         (StatusCode::OK, "ready")
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "not-ready")
     };
-    let mut body = json!({"status": status_text, "database": readiness.database, "registered": readiness.registered});
-    if let (Some(reason), Some(body)) = (readiness.reason, body.as_object_mut()) {
-        body.insert("reason".to_owned(), reason.into());
-    }
-    (status, Json(body))
+    (code, Json(ReadinessView { status, details }))
 }

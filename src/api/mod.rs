@@ -36,6 +36,7 @@ mod execute;
 mod fields;
 mod health;
 mod instances;
+mod openapi;
 mod paging;
 mod path;
 mod runtime_admin;
@@ -50,6 +51,7 @@ use axum::Router;
 use axum::extract::FromRef;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
+use utoipa_axum::router::OpenApiRouter;
 
 pub use health::probe_router;
 pub use studio::Studio;
@@ -126,7 +128,36 @@ impl FromRef<Api> for Arc<BodyLimits> {
 /// The whole API of one engine, for [`serve`] or to be nested in a server of one's own.
 pub fn router(engine: Engine, options: ApiOptions) -> Router {
     let api = Api::new(engine, &options);
-    let elsa = Router::new()
+    let leaving = from_fn_with_state(api.engine.clone(), admission::close_when_leaving);
+    let routes = Router::from(routes()).with_state(api);
+    let routes = match options.studio.clone() {
+        Some(studio) => routes.merge(studio::router(studio, options.api_key.is_some())),
+        None => routes,
+    };
+    protect(routes.layer(leaving), options)
+}
+
+/// All routes but the files of Studio, with what the OpenAPI document says of them.
+fn routes() -> OpenApiRouter<Api> {
+    let elsa = OpenApiRouter::default()
+        .merge(OpenApiRouter::from(undocumented_routes()))
+        .merge(execute::routes())
+        .merge(runtime_admin::routes())
+        .merge(bookmarks::routes())
+        .merge(events::routes())
+        .merge(cluster::routes())
+        .merge(dead_letters::routes());
+    OpenApiRouter::default()
+        .nest(PREFIX, elsa)
+        .merge(bookmarks::url_routes())
+        .merge(health::routes())
+        .merge(openapi::routes())
+}
+
+/// The areas that the OpenAPI document does not have yet.
+fn undocumented_routes() -> Router<Api> {
+    Router::new()
+        .merge(instances::routes())
         .route("/workflow-definitions", get(definitions::list).post(definitions::save))
         .route(
             "/workflow-definitions/import",
@@ -146,40 +177,14 @@ pub fn router(engine: Engine, options: ApiOptions) -> Router {
             post(definitions::import).put(definitions::import),
         )
         .route("/workflow-definitions/{id}/publish", post(definitions::publish))
-        .route(
-            "/workflow-definitions/{id}/execute",
-            get(execute::execute_by_get).post(execute::execute),
-        )
-        .route("/workflow-definitions/{id}/dispatch", post(execute::dispatch))
-        .merge(instances::routes())
         .route("/bulk-actions/cancel/workflow-instances", post(bulk::cancel))
         .route("/bulk-actions/cancel/workflow-instances/", post(bulk::cancel))
         .route("/bulk-actions/delete/workflow-instances", post(bulk::delete))
         .route("/bulk-actions/delete/workflow-instances/by-id", post(bulk::delete))
-        .route("/workflow-instances/{id}/resume", post(bookmarks::resume))
-        .route("/workflow-instances/{id}/resume-token", post(bookmarks::create_token))
-        .route(
-            path::RESUME_BY_QUERY,
-            get(bookmarks::by_query).post(bookmarks::by_query),
-        )
-        .route("/events/{id}/trigger", post(events::trigger))
         .route(
             "/descriptors/workflow-activation-strategies",
             get(descriptors::activation_strategies),
         )
-        .merge(operator_routes());
-    let leaving = from_fn_with_state(api.engine.clone(), admission::close_when_leaving);
-    let routes = Router::new()
-        .nest(PREFIX, elsa)
-        .route(path::RESUME_BY_PATH, get(bookmarks::by_path).post(bookmarks::by_path))
-        .route(path::LIVE, get(health::live))
-        .route(path::READY, get(health::ready))
-        .with_state(api);
-    let routes = match options.studio.clone() {
-        Some(studio) => routes.merge(studio::router(studio, options.api_key.is_some())),
-        None => routes,
-    };
-    protect(routes.layer(leaving), options)
 }
 
 /// The health endpoints at the address of the API, for a node without the role `api`; any other request gets `no-api-here`.
@@ -191,40 +196,6 @@ pub fn health_router(engine: Engine, options: ApiOptions) -> Router {
         .route(path::READY, get(health::ready))
         .with_state(api);
     admit(routes.fallback(admission::no_api_here), options)
-}
-
-/// The routes for operators.
-fn operator_routes() -> Router<Api> {
-    Router::new()
-        .route("/admin/workflow-runtime/status", get(runtime_admin::status))
-        .route("/admin/workflow-runtime/pause", post(runtime_admin::pause))
-        .route("/admin/workflow-runtime/resume", post(runtime_admin::resume))
-        .route("/admin/workflow-runtime/force-drain", post(runtime_admin::force_drain))
-        .route("/cluster/nodes", get(cluster::nodes))
-        .route("/cluster/queue", get(cluster::queue))
-        .route("/cluster/locks", get(cluster::locks))
-        .route("/cluster/fan-outs", get(cluster::fan_outs))
-        .route("/cluster/timers", get(cluster::schedules))
-        .route("/cluster/timers/{id}", get(cluster::schedule))
-        .route("/cluster/timers/{id}/pause", post(cluster::pause_schedule))
-        .route("/cluster/timers/{id}/resume", post(cluster::resume_schedule))
-        .route("/cluster/timers/{id}/trigger", post(cluster::trigger_schedule))
-        .route("/cluster/dead-letters", get(dead_letters::list))
-        .route("/cluster/dead-letters/replay", post(dead_letters::replay_many))
-        .route(
-            "/cluster/dead-letters/{id}",
-            get(dead_letters::get).delete(dead_letters::delete),
-        )
-        .route("/cluster/dead-letters/{id}/replay", post(dead_letters::replay))
-        .route(
-            "/bookmark-queue/dead-letters",
-            get(dead_letters::elsa_list).post(dead_letters::elsa_list_by_post),
-        )
-        .route(
-            "/bookmark-queue/dead-letters/{id}",
-            get(dead_letters::elsa_get).delete(dead_letters::delete),
-        )
-        .route("/bookmark-queue/dead-letters/{id}/replay", post(dead_letters::replay))
 }
 
 /// Puts admission in front of the routes, and adds the fallbacks for unknown paths and methods.

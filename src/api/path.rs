@@ -11,6 +11,11 @@ pub(super) const LIVE: &str = "/health/live";
 /// Readiness: 200 only while this node can take work.
 pub(super) const READY: &str = "/health/ready";
 
+/// The OpenAPI document.
+pub(super) const OPENAPI_JSON: &str = "/openapi.json";
+/// The same as a page.
+pub(super) const OPENAPI_PAGE: &str = "/openapi";
+
 /// Elsa's resume route, with the token as the parameter `t`, below [`PREFIX`].
 pub(super) const RESUME_BY_QUERY: &str = "/bookmarks/resume";
 /// The resume route with the token in the path.
@@ -54,6 +59,11 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
 /// Whether the path needs neither an admitted host nor a key.
 pub(super) fn is_health(path: &str) -> bool {
     path == LIVE || path == READY
+}
+
+/// Whether the path needs an admitted host and no key: it says nothing that is not public.
+pub(super) fn is_open(path: &str) -> bool {
+    path == OPENAPI_JSON || path == OPENAPI_PAGE
 }
 
 /// Whether the path authenticates by a resume token instead of the key.

@@ -3,34 +3,89 @@
 use axum::Json;
 use axum::extract::State;
 use axum::response::IntoResponse;
-use serde_json::json;
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::Api;
 use super::fields::Fields;
 use crate::http::{ApiError, ApiResult, RequestBody};
+use crate::runtime::{DrainOutcome, RuntimeStatus};
 
-/// `GET /admin/workflow-runtime/status`
+/// The routes of the runtime.
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::default()
+        .routes(routes!(status))
+        .routes(routes!(pause))
+        .routes(routes!(resume))
+        .routes(routes!(force_drain))
+}
+
+/// Why, and who asks.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(dead_code, reason = "a schema")]
+struct PauseFields {
+    /// Why; the status shows it.
+    reason: Option<String>,
+    /// Who asks; absent, the credentials of the request and its node.
+    requested_by: Option<String>,
+}
+
+/// What became of the bursts under way.
+#[derive(Serialize, ToSchema)]
+struct Drained {
+    /// The outcome.
+    outcome: DrainOutcome,
+}
+
+/// Says whether the cluster is paused.
+#[utoipa::path(get, path = "/admin/workflow-runtime/status", tag = "Runtime",
+    responses(
+        (status = 200, description = "The status of the cluster.", body = RuntimeStatus),
+    ))]
 pub(super) async fn status(State(api): State<Api>) -> ApiResult {
     Ok(Json(api.engine.runtime_status().await?).into_response())
 }
 
-/// `POST /admin/workflow-runtime/pause`: 200 with the status, also if the cluster was paused already.
+/// Pauses the whole cluster.
+///
+/// No node accepts starts, events or resumes, or claims work; bursts under way end. Accepted work and due timers wait.
+#[utoipa::path(post, path = "/admin/workflow-runtime/pause", tag = "Runtime",
+    request_body = Option<PauseFields>,
+    responses(
+        (status = 200, description = "The status of the cluster, also if it was paused already.", body = RuntimeStatus),
+    ))]
 pub(super) async fn pause(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let (reason, by) = request(&api, body)?;
     Ok(Json(api.engine.pause_runtime(reason.as_deref(), &by).await?).into_response())
 }
 
-/// `POST /admin/workflow-runtime/resume`: 200 with the status, also if the cluster was not paused.
+/// Ends a pause or a drain of the cluster.
+#[utoipa::path(post, path = "/admin/workflow-runtime/resume", tag = "Runtime",
+    request_body = Option<PauseFields>,
+    responses(
+        (status = 200, description = "The status of the cluster, also if it was not paused.", body = RuntimeStatus),
+    ))]
 pub(super) async fn resume(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let (_, by) = request(&api, body)?;
     Ok(Json(api.engine.resume_runtime(&by).await?).into_response())
 }
 
-/// `POST /admin/workflow-runtime/force-drain`: 200 with the outcome.
+/// Pauses the cluster and stops each burst before its next activity.
+///
+/// What is complete is committed, and the rest goes on after the resume. The response comes when no burst is under way, or
+/// after ten seconds.
+#[utoipa::path(post, path = "/admin/workflow-runtime/force-drain", tag = "Runtime",
+    request_body = Option<PauseFields>,
+    responses(
+        (status = 200, description = "What became of the bursts.", body = Drained),
+    ))]
 pub(super) async fn force_drain(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let (reason, by) = request(&api, body)?;
     let outcome = api.engine.drain_runtime(reason.as_deref(), &by).await?;
-    Ok(Json(json!({"outcome": outcome})).into_response())
+    Ok(Json(Drained { outcome }).into_response())
 }
 
 /// The reason, and who asks: the name that the request gives, or that of its credentials, with the node.

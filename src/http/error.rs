@@ -6,7 +6,9 @@
 use axum::Json;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
 
 use crate::Error;
 
@@ -15,6 +17,27 @@ pub(crate) type ApiResult = Result<Response, ApiError>;
 
 /// Names the instance that a request started or concerned.
 pub(crate) const INSTANCE_HEADER: HeaderName = HeaderName::from_static("x-elsa-workflow-instance-id");
+
+/// The body of an error.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Error)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ErrorBody {
+    /// The status of the response.
+    #[schema(minimum = 400, maximum = 599)]
+    status_code: u16,
+    /// Why, for programs; `docs/api.md` lists all codes.
+    #[schema(value_type = String)]
+    code: &'static str,
+    /// Why, for readers.
+    message: String,
+    /// Messages about fields or, of a definition, about activities, by name.
+    #[schema(value_type = HashMap<String, Vec<String>>)]
+    errors: Map<String, Value>,
+    /// The instance that the request started or concerned, if it is unknown whether the call took effect.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workflow_instance_id: Option<String>,
+}
 
 /// An error response.
 #[derive(Debug)]
@@ -133,15 +156,13 @@ impl IntoResponse for ApiError {
                 messages.push(message.into());
             }
         }
-        let mut body = json!({
-            "statusCode": self.status.as_u16(),
-            "code": self.code,
-            "message": self.message,
-            "errors": errors,
-        });
-        if let (Some(instance), Some(body)) = (&self.instance, body.as_object_mut()) {
-            body.insert("workflowInstanceId".to_owned(), instance.as_str().into());
-        }
+        let body = ErrorBody {
+            status_code: self.status.as_u16(),
+            code: self.code,
+            message: self.message,
+            errors,
+            workflow_instance_id: self.instance.clone(),
+        };
         let mut response = (self.status, Json(body)).into_response();
         response.headers_mut().extend(self.headers);
         // An id chosen by a caller may hold characters that no header can; the body has it in any case.

@@ -12,5 +12,5 @@ mod server;
 pub use body::MAX_BODY;
 pub(crate) use body::{BodyLimits, RequestBody, nul_error};
 pub use connections::ConnectionLimits;
-pub(crate) use error::{ApiError, ApiResult, INSTANCE_HEADER};
+pub(crate) use error::{ApiError, ApiResult, ErrorBody, INSTANCE_HEADER};
 pub use server::{serve, serve_within};

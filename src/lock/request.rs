@@ -12,6 +12,7 @@ pub const MOST_KEYS: usize = 256;
 
 /// How a lock is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum LockMode {
     /// Together with others that hold it shared.

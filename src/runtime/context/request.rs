@@ -178,6 +178,7 @@ impl Page {
 
 /// Rows of one page, and how many rows there are in all.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Listed<T> {
     /// The rows of this page.
@@ -199,6 +200,7 @@ pub struct DefinitionFilter {
 
 /// A definition in a list.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DefinitionSummary {
     /// The version's own id.
@@ -258,6 +260,7 @@ pub struct InstanceSelection {
 
 /// An instance in a list.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct InstanceSummary {
     /// Its id.
@@ -288,6 +291,7 @@ pub struct InstanceSummary {
 
 /// An instance with its state (Elsa's `workflowState`).
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct InstanceDetail {
     /// What a list shows.
@@ -299,6 +303,7 @@ pub struct InstanceDetail {
 
 /// An entry of an instance's journal (Elsa's `WorkflowExecutionLogRecord`).
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct JournalRecord {
     /// Its id.
@@ -344,6 +349,7 @@ pub struct Published {
 
 /// Whether the node accepts work.
 #[derive(Clone, Debug, Serialize, PartialEq, Eq)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Readiness {
     /// The database answered within the check-in tolerance.

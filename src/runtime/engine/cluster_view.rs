@@ -27,6 +27,7 @@ const MOST_FAN_OUTS: i64 = 1000;
 
 /// The state of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum ClusterNodeState {
@@ -44,6 +45,7 @@ pub enum ClusterNodeState {
 
 /// A node of the cluster.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterNode {
     /// Its name.
@@ -68,6 +70,7 @@ pub struct ClusterNode {
 
 /// Work of one kind and state.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct QueueItem {
     /// `start`, `resume`, `stimulus`, `cancel`, `continue`, `delay`, `event`.
@@ -84,6 +87,7 @@ pub struct QueueItem {
 
 /// An event that is given page by page to the many instances that wait for it.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterFanOut {
     /// Its id.
@@ -114,6 +118,7 @@ pub struct ClusterFanOut {
 
 /// A session of the server that holds a lock of this schema and belongs to no node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ForeignSession {
     /// The process of the server; `pg_terminate_backend` ends it.
@@ -126,6 +131,7 @@ pub struct ForeignSession {
 
 /// A lock that a node holds.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterLock {
     /// `instance:` and the id of an instance, `liveness:` and an incarnation, or the name that a program gave it. `key:` and

@@ -27,6 +27,7 @@ const BYTES_AT_ONCE: i64 = 16 << 20;
 
 /// Why work became a dead letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum DeadLetterCause {
@@ -40,6 +41,7 @@ pub enum DeadLetterCause {
 
 /// Work that became a dead letter. Its instance waits for it, if it needs it.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetter {
     /// Its id.
@@ -153,6 +155,7 @@ pub struct DeadLetterBatch {
 
 /// What became of the dead letters of a bulk replay.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct DeadLettersReplayed {

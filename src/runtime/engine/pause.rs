@@ -29,6 +29,7 @@ const SOURCES: [&str; 7] = ["starts", "events", "resumes", "work", "timers", "sc
 
 /// Whether the cluster accepts and runs work.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RuntimeStatus {
     /// The pause.
@@ -41,6 +42,7 @@ pub struct RuntimeStatus {
 
 /// The pause of the cluster, in Elsa's words.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RuntimeState {
     /// `None`, `AdministrativePause`, or `AdministrativePause, Drain`.
@@ -61,6 +63,7 @@ pub struct RuntimeState {
 
 /// Something that accepts or claims.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RuntimeSource {
     /// Its name.
@@ -75,6 +78,7 @@ pub struct RuntimeSource {
 
 /// What a drain came to.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DrainOutcome {
     /// `Forced`: no burst is under way. `TimedOut`: activities that were running still run.

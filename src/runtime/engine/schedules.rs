@@ -31,6 +31,7 @@ pub struct ScheduleFilter {
 
 /// The state of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum ScheduleState {
@@ -67,6 +68,7 @@ impl ScheduleState {
 
 /// A schedule: starts instances of a published definition when it is due.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ScheduleSummary {
     /// Its id: the same as long as the definition has the activity.

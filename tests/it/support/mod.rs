@@ -8,6 +8,7 @@ pub(crate) mod failpoints;
 mod gate;
 mod http;
 pub(crate) mod node;
+pub(crate) mod openapi;
 pub(crate) mod process;
 mod proxy;
 pub(crate) mod schedule_load;

@@ -1,0 +1,225 @@
+//! What follows from the form of an operation: its id, its security, and the errors that any such request may get.
+
+use serde_json::{Map, Value, json};
+use utoipa::PartialSchema;
+use utoipa::openapi::OpenApi;
+
+use crate::api::path;
+use crate::http::ErrorBody;
+
+const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
+
+const DESCRIPTION: &str = "Routes, casing and envelopes are those of Elsa Workflows 3. Any node of a cluster serves any \
+    request.\n\nThe case of a field's name does not matter, `null` counts as absent, unknown fields are ignored, and a known \
+    field of the wrong type is an error that names it. Bodies are JSON in UTF-8 of at most 10,485,760 bytes, nested at most \
+    128 levels; a body that needs no field may be empty. A 2xx of a call that changes something means that the change is \
+    committed.\n\nErrors have one shape (`Error`); programs use its `code`. Another method of a path that exists gets 405 \
+    `method-not-allowed`, a path that does not exist 404 `no-such-route`. A GET route also answers HEAD, unless the GET \
+    starts or resumes an instance.";
+
+/// An error that a request may get whatever its operation does.
+struct Shared {
+    status: &'static str,
+    name: &'static str,
+    description: &'static str,
+    retry: bool,
+}
+
+const SHARED: [Shared; 11] = [
+    shared(
+        "400",
+        "BadRequest",
+        "The request is invalid, and nothing was done: `invalid-field`, `invalid-json`, `invalid-body`, \
+        `invalid-query`, `invalid-path`, `invalid-text`, `nesting-too-deep`, `missing-field`, …; `errors` names the fields.",
+    ),
+    shared(
+        "401",
+        "Unauthorized",
+        "`unauthorized`: the API key is missing or wrong.",
+    ),
+    shared(
+        "403",
+        "Forbidden",
+        "`host-not-allowed`: the name in `Host` is not admitted. `cross-site-request`: a web page of \
+        another origin may not call this server. `header-required`: a GET with side effects needs `X-Requested-With`.",
+    ),
+    shared("404", "NotFound", "No object has this id."),
+    shared(
+        "408",
+        "RequestTimeout",
+        "`body-timeout`: the body did not arrive in time.",
+    ),
+    shared(
+        "413",
+        "ContentTooLarge",
+        "`body-too-large`, `too-many-values`, `value-too-large`.",
+    ),
+    shared(
+        "415",
+        "UnsupportedMediaType",
+        "`json-required`: the body must be `application/json` in UTF-8. \
+        `unsupported-encoding`: send it without `Content-Encoding`.",
+    ),
+    shared(
+        "421",
+        "MisdirectedRequest",
+        "`no-api-here`: this node does not have the role `api`.",
+    ),
+    shared(
+        "422",
+        "UnprocessableContent",
+        "`idempotency-key-reused`: the key was used with another request.",
+    ),
+    shared(
+        "500",
+        "InternalServerError",
+        "`internal-error`: a defect; the log has the details. `given-up`: the work was \
+        accepted and became a dead letter.",
+    ),
+    Shared {
+        status: "503",
+        name: "ServiceUnavailable",
+        description: "Try again after `Retry-After`, at this node or at another one: `too-many-requests`, `draining`, \
+            `database-unavailable`, `database-busy`, `outcome-unknown` (read `workflowInstanceId` first), …",
+        retry: true,
+    },
+];
+
+const fn shared(status: &'static str, name: &'static str, description: &'static str) -> Shared {
+    Shared {
+        status,
+        name,
+        description,
+        retry: false,
+    }
+}
+
+/// The whole document.
+pub(super) fn of(collected: OpenApi) -> Value {
+    let collected = serde_json::to_value(collected).unwrap_or_default();
+    let mut paths = taken(&collected, "/paths");
+    for (path, item) in &mut paths {
+        for method in METHODS {
+            if let Some(Value::Object(operation)) = item.get_mut(method) {
+                complete(path, method, operation);
+            }
+        }
+    }
+    let mut schemas = taken(&collected, "/components/schemas");
+    schemas.insert("Error".to_owned(), json!(ErrorBody::schema()));
+    schemas.sort_keys();
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Mainspring",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": DESCRIPTION,
+            "license": {"name": env!("CARGO_PKG_LICENSE"), "identifier": env!("CARGO_PKG_LICENSE")},
+        },
+        // Relative to the document, so that it holds below any path of a proxy.
+        "servers": [{"url": "."}],
+        "security": [{"apiKey": []}],
+        "tags": tags(&paths),
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "responses": SHARED.iter().map(component).collect::<Map<_, _>>(),
+            "securitySchemes": {"apiKey": {
+                "type": "apiKey",
+                "in": "header",
+                "name": "Authorization",
+                "description": "`ApiKey KEY`, if the server has an API key (`--api-key`); no key is needed if it has none.",
+            }},
+        },
+    })
+}
+
+fn taken(value: &Value, pointer: &str) -> Map<String, Value> {
+    value
+        .pointer(pointer)
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default()
+}
+
+fn component(shared: &Shared) -> (String, Value) {
+    let mut response = json!({"description": shared.description, "content": error_content()});
+    if let Some(response) = response.as_object_mut().filter(|_| shared.retry) {
+        let seconds = json!({"description": "Seconds until the next attempt.", "schema": {"type": "integer"}});
+        response.insert("headers".to_owned(), json!({"Retry-After": seconds}));
+    }
+    (shared.name.to_owned(), response)
+}
+
+fn error_content() -> Value {
+    json!({"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}})
+}
+
+/// The tags in use, in the order of their names.
+fn tags(paths: &Map<String, Value>) -> Value {
+    let items = paths.values().filter_map(Value::as_object).flat_map(Map::values);
+    let tags = items.filter_map(|operation| operation.pointer("/tags/0").and_then(Value::as_str));
+    let tags: std::collections::BTreeSet<&str> = tags.collect();
+    tags.into_iter().map(|name| json!({"name": name})).collect()
+}
+
+/// Adds what follows from the form of an operation.
+fn complete(path: &str, method: &str, operation: &mut Map<String, Value>) {
+    operation.insert("operationId".to_owned(), operation_id(path, method).into());
+    if let Some(Value::String(summary)) = operation.get_mut("summary") {
+        *summary = summary.trim_end_matches('.').to_owned();
+    }
+    let health = path::is_health(path);
+    let open = health || path::is_open(path);
+    if open || path::takes_token(path) {
+        operation.insert("security".to_owned(), json!([]));
+    }
+    let has_body = operation.contains_key("requestBody");
+    let parameters = operation.get("parameters").and_then(Value::as_array);
+    let has_input = has_body || parameters.is_some_and(|list| !list.is_empty());
+    let has_key = parameters.is_some_and(|list| list.iter().any(|one| one["name"] == "Idempotency-Key"));
+    let Some(Value::Object(responses)) = operation.get_mut("responses") else {
+        return;
+    };
+    for (status, response) in responses.iter_mut() {
+        if let Some(response) = response.as_object_mut().filter(|_| status.as_str() >= "400") {
+            response.entry("content").or_insert_with(error_content);
+        }
+    }
+    if health {
+        return;
+    }
+    for shared in &SHARED {
+        let applies = match shared.status {
+            "400" => has_input,
+            "401" => !open && !path::takes_token(path),
+            "404" => false,
+            "408" | "413" | "415" => has_body,
+            "422" => has_key,
+            _ => true,
+        };
+        if applies && !responses.contains_key(shared.status) {
+            let reference = format!("#/components/responses/{}", shared.name);
+            responses.insert(shared.status.to_owned(), json!({"$ref": reference}));
+        }
+    }
+    responses.sort_keys();
+}
+
+/// Method and path as one word: `postEventsByIdTrigger`.
+pub(super) fn operation_id(path: &str, method: &str) -> String {
+    let mut id = method.to_owned();
+    let path = path.strip_prefix(crate::api::PREFIX).unwrap_or(path);
+    for segment in path.split('/').skip(1) {
+        let parameter = segment.strip_prefix('{').and_then(|name| name.strip_suffix('}'));
+        id.push_str(if parameter.is_some() { "By" } else { "" });
+        for word in parameter.unwrap_or(segment).split(|c: char| !c.is_ascii_alphanumeric()) {
+            let mut letters = word.chars();
+            id.extend(letters.next().map(|first| first.to_ascii_uppercase()));
+            id.extend(letters);
+        }
+        // A path that ends with a slash is another path.
+        id.push_str(if segment.is_empty() { "Slash" } else { "" });
+    }
+    id
+}

@@ -1,0 +1,170 @@
+//! The routes that are served are the routes that are documented, and the document is complete and consistent.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use axum::Router;
+use serde_json::Value;
+
+use super::document;
+use crate::api::{Api, PREFIX, routes, undocumented_routes};
+
+const METHODS: [&str; 9] = [
+    "get", "head", "delete", "options", "patch", "post", "put", "trace", "connect",
+];
+
+/// `METHOD path` of every route. A router tells its routes only in its debug form; a form that is not understood yields
+/// no route, which no assertion here survives.
+fn served(routes: &Router<Api>) -> BTreeSet<String> {
+    let text = format!("{routes:?}");
+    let (text, _) = text.split_once("fallback_router:").unwrap();
+    let (routes, paths) = text.split_once("node: Node").unwrap();
+    fn entries(text: &str) -> impl Iterator<Item = (&str, &str)> {
+        text.split("RouteId(")
+            .skip(1)
+            .filter_map(|entry| entry.split_once("): "))
+    }
+    let paths: BTreeMap<&str, &str> = entries(paths)
+        .map(|(id, rest)| (id, rest.split('"').nth(1).unwrap()))
+        .collect();
+    let mut served = BTreeSet::new();
+    for (id, handlers) in entries(routes) {
+        let taken = |method: &&str| {
+            let (_, handler) = handlers.split_once(&format!(" {method}: ")).unwrap_or(("", "any"));
+            !handler.starts_with("None")
+        };
+        let methods = METHODS.iter().filter(|method| taken(method));
+        served.extend(methods.map(|method| format!("{method} {}", paths[id])));
+    }
+    assert_eq!(entries(routes).count(), paths.len());
+    served
+}
+
+fn document() -> Value {
+    document::of(routes().into_openapi())
+}
+
+fn operations(document: &Value) -> Vec<(String, &Value)> {
+    let items = document["paths"].as_object().unwrap().iter();
+    items
+        .flat_map(|(path, item)| {
+            let methods = item.as_object().unwrap().iter();
+            methods.map(move |(method, form)| (format!("{method} {path}"), form))
+        })
+        .collect()
+}
+
+#[test]
+fn the_routes_served_are_the_routes_documented() {
+    let undocumented: BTreeSet<String> = served(&Router::new().nest(PREFIX, undocumented_routes()));
+    let served = served(&routes().into());
+    let document = document();
+    let documented: BTreeSet<String> = operations(&document).into_iter().map(|(route, _)| route).collect();
+    assert!(
+        documented.contains("post /elsa/api/events/{id}/trigger"),
+        "{documented:?}"
+    );
+    let not_served: Vec<_> = documented.difference(&served).collect();
+    assert!(not_served.is_empty(), "documented and not served: {not_served:#?}");
+    let missing: Vec<_> = served
+        .difference(&documented)
+        .filter(|route| !undocumented.contains(*route))
+        .collect();
+    assert!(missing.is_empty(), "served and not documented: {missing:#?}");
+}
+
+/// Every reference of a value.
+fn references<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
+    match value {
+        Value::Object(fields) => {
+            found.extend(fields.get("$ref").and_then(Value::as_str));
+            fields.values().for_each(|field| references(field, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_operation_is_described() {
+    let document = document();
+    assert_eq!(document["openapi"], "3.1.0");
+    let mut ids = BTreeSet::new();
+    for (route, form) in operations(&document) {
+        let id = form["operationId"].as_str().unwrap();
+        assert!(ids.insert(id), "{route}: the operation id {id} occurs twice");
+        let summary = form["summary"].as_str().unwrap_or_default();
+        assert!(
+            !summary.is_empty() && !summary.contains('\n'),
+            "{route} has the summary {summary:?}"
+        );
+        assert_eq!(form["tags"].as_array().map(Vec::len), Some(1), "{route} has one tag");
+        let parameters = form["parameters"].as_array().map_or(&[][..], Vec::as_slice);
+        let in_path = parameters.iter().filter(|one| one["in"] == "path");
+        let named: BTreeSet<_> = in_path
+            .map(|one| format!("{{{}}}", one["name"].as_str().unwrap()))
+            .collect();
+        let expected: BTreeSet<_> = route
+            .split('/')
+            .filter(|part| part.starts_with('{'))
+            .map(str::to_owned)
+            .collect();
+        assert_eq!(named, expected, "{route}: the parameters in the path");
+        for parameter in parameters {
+            assert!(
+                parameter["description"].is_string(),
+                "{route}: {parameter} has no description"
+            );
+        }
+        let responses = form["responses"].as_object().unwrap();
+        assert!(
+            responses.keys().any(|status| status.starts_with('2')),
+            "{route} has no success"
+        );
+        for (status, response) in responses {
+            let described = response["description"].as_str().is_some_and(|text| !text.is_empty());
+            assert!(
+                described || response["$ref"].is_string(),
+                "{route}: {status} has no description"
+            );
+        }
+    }
+    let mut found = BTreeSet::new();
+    references(&document, &mut found);
+    for target in found {
+        let pointer = target.strip_prefix('#').unwrap();
+        assert!(document.pointer(pointer).is_some(), "{target} leads nowhere");
+    }
+}
+
+#[test]
+fn an_operation_id_is_one_word() {
+    let ids: Vec<_> = [
+        "/elsa/api/events/{id}/trigger",
+        "/elsa/api/bulk-actions/cancel/workflow-instances/",
+        "/openapi.json",
+    ]
+    .map(|path| document::operation_id(path, "get"))
+    .into();
+    assert_eq!(
+        ids,
+        [
+            "getEventsByIdTrigger",
+            "getBulkActionsCancelWorkflowInstancesSlash",
+            "getOpenapiJson"
+        ]
+    );
+}
+
+#[test]
+fn the_page_shows_every_operation_and_schema() {
+    let document = document();
+    let page = super::page::Page::of(&document).html;
+    for (route, form) in operations(&document) {
+        let id = form["operationId"].as_str().unwrap();
+        assert!(page.contains(&format!("<details id=\"{id}\">")), "{route}");
+    }
+    for name in document["components"]["schemas"].as_object().unwrap().keys() {
+        assert!(page.contains(&format!("id=\"schema-{name}\"")), "{name}");
+    }
+    assert!(!page.contains("http://") && !page.contains("https://") && !page.contains("<script"));
+}
