@@ -50,6 +50,7 @@ const MODES: [&str; 2] = ["Asynchronous", "Synchronous"];
     request_body = Option<EventFields>,
     responses(
         (status = 200, description = "The event is accepted durably."),
+        (status = 404, description = "`instance-not-found`: the instance does not exist."),
         (status = 409, description = "`instance-faulted`: the instance has faulted and does not continue."),
     ))]
 pub(super) async fn trigger(State(api): State<Api>, Id(name): Id, body: RequestBody) -> ApiResult {
