@@ -174,6 +174,18 @@ fn complete(path: &str, method: &str, operation: &mut Map<String, Value>) {
     if open || path::takes_token(path) {
         operation.insert("security".to_owned(), json!([]));
     }
+    // A handler of several methods has one description, and a GET needs no body.
+    if method == "get" {
+        operation.shift_remove("requestBody");
+    }
+    for parameter in operation
+        .get_mut("parameters")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
+        without_null(parameter.get_mut("schema"));
+    }
     let has_body = operation.contains_key("requestBody");
     let parameters = operation.get("parameters").and_then(Value::as_array);
     let has_input = has_body || parameters.is_some_and(|list| !list.is_empty());
@@ -184,6 +196,10 @@ fn complete(path: &str, method: &str, operation: &mut Map<String, Value>) {
     for (status, response) in responses.iter_mut() {
         if let Some(response) = response.as_object_mut().filter(|_| status.as_str() >= "400") {
             response.entry("content").or_insert_with(error_content);
+        }
+        let headers = response.get_mut("headers").and_then(Value::as_object_mut);
+        for header in headers.into_iter().flat_map(Map::values_mut) {
+            without_null(header.get_mut("schema"));
         }
     }
     if health {
@@ -204,6 +220,18 @@ fn complete(path: &str, method: &str, operation: &mut Map<String, Value>) {
         }
     }
     responses.sort_keys();
+}
+
+/// What is optional in a path, a query or a head is absent, never null.
+fn without_null(schema: Option<&mut Value>) {
+    let Some(kind) = schema.and_then(|schema| schema.get_mut("type")) else {
+        return;
+    };
+    let Some(kinds) = kind.as_array() else { return };
+    let mut left = kinds.iter().filter(|kind| kind.as_str() != Some("null")).cloned();
+    if let (Some(only), None) = (left.next(), left.next()) {
+        *kind = only;
+    }
 }
 
 /// Method and path as one word: `postEventsByIdTrigger`.
