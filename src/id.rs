@@ -61,8 +61,8 @@ text_id! {
     InstanceId;
     /// An activity within its definition (Elsa's `id` of an activity).
     ActivityId;
-    /// One execution of an activity in one instance (Elsa's `activityInstanceId`). It comes from a counter in committed
-    /// state, so a repeated burst gives the same ids.
+    /// One execution of an activity in one instance (Elsa's `activityInstanceId`): `instance id:number`. The number comes from
+    /// a counter in committed state, so a repeated burst gives the same ids.
     ActivityExecutionId;
     /// A point at which an instance waits.
     BookmarkId;
@@ -75,6 +75,26 @@ impl InstanceId {
     /// together are adjacent in every index, and a commit writes few pages; 74 bits are random.
     pub fn random() -> Self {
         Self(uuid::Uuid::now_v7().simple().to_string())
+    }
+}
+
+impl ActivityExecutionId {
+    /// The id of the execution with this number within its instance: `instance id:number`. It names its instance, so that
+    /// an execution is found by its id alone, and a record of the instance keeps only the number.
+    pub(crate) fn of(instance: &str, number: u64) -> Self {
+        Self(format!("{instance}:{number}"))
+    }
+
+    /// The instance and the number within it; none: the text is no id of an execution.
+    pub(crate) fn parts(&self) -> Option<(&str, u64)> {
+        let (instance, number) = self.0.rsplit_once(':')?;
+        let is_number = !number.starts_with('0') && number.bytes().all(|byte| byte.is_ascii_digit());
+        Some((instance, number.parse().ok().filter(|_| is_number)?))
+    }
+
+    /// The number within its instance.
+    pub(crate) fn number(&self) -> u64 {
+        self.parts().map_or(0, |(_, number)| number)
     }
 }
 

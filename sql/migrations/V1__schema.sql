@@ -407,10 +407,13 @@ CREATE TABLE burst_record (
     -- The journal entries have the numbers from first_entry on, without a gap.
     first_entry bigint NOT NULL,
     entries integer NOT NULL,
-    -- JSON: {"activities": [[id, parent, activity, node, type, type version, name]],
+    -- JSON: {"activities": [[number, parent, activity, node, type, type version, name, scheduled after]],
     --        "journal": [[place in activities, microseconds since began_at, event, message, source, state, payload]],
     --        "executions": [[place in activities, status, started, completed, state, outputs, payload, properties,
     --                        exception, has bookmarks, faults]]}.
+    -- `number`, `parent` and `scheduled after` are numbers of executions within the instance (an id is
+    -- `instance:number`); the last one is left out where the parent scheduled the execution by itself, and after the
+    -- burst in which it started.
     -- Text, because each commit would pay for a type that parses it; readers cast.
     body text NOT NULL,
     PRIMARY KEY (instance_id, version, at, tenant_id)
@@ -420,7 +423,8 @@ CREATE TABLE burst_record (
 CREATE VIEW journal AS
 SELECT r.tenant_id, r.instance_id, r.first_entry + j.place - 1 AS sequence, r.at, r.version,
        r.began_at + (j.entry->>1)::bigint * interval '1 microsecond' AS happened_at, j.entry->>2 AS event_name,
-       a.activity->>0 AS activity_execution_id, a.activity->>1 AS parent_activity_execution_id,
+       r.instance_id || ':' || (a.activity->>0) AS activity_execution_id,
+       r.instance_id || ':' || (a.activity->>1) AS parent_activity_execution_id,
        a.activity->>2 AS activity_id, a.activity->>4 AS activity_type,
        (a.activity->>5)::integer AS activity_type_version, a.activity->>6 AS activity_name, a.activity->>3 AS node_id,
        j.entry->>3 AS message, j.entry->>4 AS source,
@@ -433,8 +437,8 @@ JOIN LATERAL json_array_elements(r.body::json->'activities') WITH ORDINALITY a(a
 
 -- One row per burst that touched the execution; the newest version of an id is its present state.
 CREATE VIEW activity_execution AS
-SELECT r.tenant_id, r.instance_id, a.activity->>0 AS id, r.version, r.at,
-       a.activity->>1 AS parent_activity_execution_id, a.activity->>2 AS activity_id, a.activity->>3 AS node_id,
+SELECT r.tenant_id, r.instance_id, r.instance_id || ':' || (a.activity->>0) AS id, r.version, r.at,
+       r.instance_id || ':' || (a.activity->>1) AS parent_activity_execution_id, a.activity->>2 AS activity_id, a.activity->>3 AS node_id,
        a.activity->>4 AS activity_type, (a.activity->>5)::integer AS activity_type_version,
        a.activity->>6 AS activity_name, e.done->>1 AS status,
        -- Null: in an earlier commit.

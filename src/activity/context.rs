@@ -199,9 +199,9 @@ impl<'a> ActivityContext<'a> {
     }
 
     /// A key for side effects, the same at each attempt of this execution. Pass it to the services that you call, so that
-    /// they can recognise a repetition after a crash. It is `instance id:activity execution id`.
+    /// they can recognise a repetition after a crash. It is the id of the execution, which names its instance.
     pub fn idempotency_key(&self) -> String {
-        format!("{}:{}", self.instance_id, self.execution_id)
+        self.execution_id.as_str().to_owned()
     }
 
     /// The number of the attempt at this burst, from 1. It is not part of the key.

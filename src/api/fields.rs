@@ -101,6 +101,20 @@ impl Fields {
         }
     }
 
+    /// A list of texts whose entries may be null; those are left out.
+    pub(super) fn texts_or_null(&mut self, name: &str) -> Result<Vec<String>, ApiError> {
+        match self.any(name) {
+            Some(Value::Array(mut items)) => {
+                items.retain(|item| !item.is_null());
+                items.into_iter().map(|item| text(name, item)).collect()
+            }
+            other => {
+                self.values.extend(other.map(|value| (name.to_owned(), value)));
+                self.texts(name)
+            }
+        }
+    }
+
     /// An object.
     pub(super) fn object(&mut self, name: &str) -> Result<Option<Map<String, Value>>, ApiError> {
         match self.any(name) {

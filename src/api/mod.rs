@@ -24,6 +24,7 @@
 //!
 //! Nothing here knows SQL or holds state besides the engine: any node with the role `api` may serve any request.
 
+mod activity_executions;
 mod admission;
 mod bookmarks;
 mod bulk;
@@ -158,6 +159,7 @@ fn routes() -> OpenApiRouter<Api> {
 fn undocumented_routes() -> Router<Api> {
     Router::new()
         .merge(instances::routes())
+        .merge(activity_executions::routes())
         .route("/workflow-definitions", get(definitions::list).post(definitions::save))
         .route(
             "/workflow-definitions/import",

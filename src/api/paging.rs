@@ -1,22 +1,13 @@
 //! PagedList: `page` (from 0) and `pageSize`, or `skip` and `take` where Elsa has them.
 
-use std::future::Future;
-
 use axum::Json;
 use axum::response::IntoResponse;
 use serde::Serialize;
 use serde_json::json;
 
 use super::fields::Fields;
-use crate::Result;
 use crate::http::{ApiError, ApiResult};
-use crate::runtime::{Listed, Page};
-
-/// A list that can be read by pages.
-pub(super) trait PagedList<T>: Sync {
-    /// One page, and the total number of rows.
-    fn page(&self, page: Page) -> impl Future<Output = Result<Listed<T>>> + Send;
-}
+use crate::runtime::Page;
 
 /// The directions of an order.
 const DIRECTIONS: [&str; 2] = ["Ascending", "Descending"];
@@ -86,45 +77,9 @@ pub(super) fn size(fields: &mut Fields, name: &str) -> Result<Option<u32>, ApiEr
     }
 }
 
-impl RowRange {
-    /// Reads the range from a list that only has pages: it lies in one page of its size, or across two.
-    pub(super) async fn read<T>(self, list: &impl PagedList<T>) -> Result<Listed<T>> {
-        let take = u64::from(self.take);
-        let first = u32::try_from(self.skip / take).unwrap_or(u32::MAX);
-        let inside = usize::try_from(self.skip % take).unwrap_or(usize::MAX);
-        let mut listed = list
-            .page(Page {
-                page: first,
-                page_size: self.take,
-            })
-            .await?;
-        if inside > 0 {
-            listed.items.drain(..inside.min(listed.items.len()));
-            let next = list
-                .page(Page {
-                    page: first.saturating_add(1),
-                    page_size: self.take,
-                })
-                .await?;
-            listed.items.extend(next.items.into_iter().take(inside));
-        }
-        Ok(listed)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    struct Numbers;
-
-    impl PagedList<u32> for Numbers {
-        async fn page(&self, page: Page) -> Result<Listed<u32>> {
-            let from = page.page * page.page_size;
-            let items = (0..25).skip(from as usize).take(page.page_size as usize).collect();
-            Ok(Listed { items, total_count: 25 })
-        }
-    }
 
     fn query(query: &str) -> Fields {
         Fields::from_query(&format!("/x?{query}").parse().unwrap()).unwrap()
@@ -151,24 +106,5 @@ mod tests {
         assert_eq!(row_range("page=2&pageSize=10"), RowRange { skip: 20, take: 10 });
         assert_eq!(row_range("skip=5&take=3"), RowRange { skip: 5, take: 3 });
         assert_eq!(row_range("skip=5&take=3&page=1"), RowRange { skip: 100, take: 100 });
-    }
-
-    #[tokio::test]
-    async fn a_range_across_pages_is_read_whole() {
-        for (skip, take) in [
-            (0, 10),
-            (10, 10),
-            (3, 10),
-            (20, 10),
-            (24, 3),
-            (25, 5),
-            (100, 7),
-            (7, 20),
-        ] {
-            let read = RowRange { skip, take }.read(&Numbers).await.unwrap();
-            let expected: Vec<u32> = (0..25).skip(skip as usize).take(take as usize).collect();
-            assert_eq!(read.items, expected, "{skip} {take}");
-            assert_eq!(read.total_count, 25);
-        }
     }
 }

@@ -33,27 +33,47 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let Path(id) = Path::<String>::from_request_parts(parts, state)
-            .await
-            .map_err(|_| ApiError::bad_request("invalid-path", "The path is not percent-encoded UTF-8."))?;
-        if id.contains('\0') {
-            return Err(http::nul_error("The path"));
-        }
-        // Ids are written to logs and terminals.
-        if id.chars().any(char::is_control) {
-            return Err(ApiError::bad_request(
-                "invalid-path",
-                "An id in a path has no control characters.",
-            ));
-        }
-        if id.len() > MAX_ID_BYTES {
-            return Err(ApiError::bad_request(
-                "invalid-path",
-                format!("An id in a path has at most {MAX_ID_BYTES} bytes."),
-            ));
-        }
-        Ok(Self(id))
+        let path = Path::<String>::from_request_parts(parts, state).await;
+        let Path(id) = path.map_err(|_| not_utf8())?;
+        checked(id).map(Self)
     }
+}
+
+/// The two parameters of a path, decoded.
+pub(super) struct IdPair(pub(super) String, pub(super) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for IdPair {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let path = Path::<(String, String)>::from_request_parts(parts, state).await;
+        let Path((first, second)) = path.map_err(|_| not_utf8())?;
+        Ok(Self(checked(first)?, checked(second)?))
+    }
+}
+
+fn not_utf8() -> ApiError {
+    ApiError::bad_request("invalid-path", "The path is not percent-encoded UTF-8.")
+}
+
+fn checked(id: String) -> Result<String, ApiError> {
+    if id.contains('\0') {
+        return Err(http::nul_error("The path"));
+    }
+    // Ids are written to logs and terminals.
+    if id.chars().any(char::is_control) {
+        return Err(ApiError::bad_request(
+            "invalid-path",
+            "An id in a path has no control characters.",
+        ));
+    }
+    if id.len() > MAX_ID_BYTES {
+        return Err(ApiError::bad_request(
+            "invalid-path",
+            format!("An id in a path has at most {MAX_ID_BYTES} bytes."),
+        ));
+    }
+    Ok(id)
 }
 
 /// Whether the path needs neither an admitted host nor a key.

@@ -216,6 +216,7 @@ impl Interpreter {
             attempt: burst.attempt,
             began_at: burst.now,
             notifications: VecDeque::new(),
+            ended: None,
             recorder: Recorder::new(program.journal),
             executed: 0,
             is_dirty: false,

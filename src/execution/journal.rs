@@ -52,6 +52,9 @@ pub struct ActivityExecution {
     pub id: ActivityExecutionId,
     /// Its parent.
     pub parent_id: Option<ActivityExecutionId>,
+    /// The number of the execution after whose end its parent scheduled it. Known in the burst in which it starts; none: the
+    /// parent scheduled it by itself.
+    pub scheduled_after: Option<u64>,
     /// The activity.
     pub activity_id: ActivityId,
     /// Its path in the tree.
@@ -160,10 +163,17 @@ impl Recorder {
     }
 
     /// Records that an execution starts now.
-    pub(super) fn record_start(&mut self, program: &Program, state: &InstanceState, number: u64) {
+    pub(super) fn record_start(
+        &mut self,
+        program: &Program,
+        state: &InstanceState,
+        number: u64,
+        scheduled_after: Option<u64>,
+    ) {
         let at = self.began.elapsed();
         if let Some(execution) = self.update(program, state, number) {
             execution.started = Some(at);
+            execution.scheduled_after = scheduled_after;
         }
     }
 
@@ -250,6 +260,7 @@ fn new_execution(node: &ActivityNode, context: &Context, parent_id: Option<Activ
     ActivityExecution {
         id: context.id.clone(),
         parent_id,
+        scheduled_after: None,
         activity_id: ActivityId::new(node.id.clone()),
         node_id: node.node_id.clone(),
         activity_type: node.type_name.clone(),

@@ -96,6 +96,8 @@ impl ContextStatus {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Context {
+    /// Follows from its number; not in the bytes.
+    #[serde(skip)]
     pub(super) id: ActivityExecutionId,
     pub(super) node_id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -126,6 +128,9 @@ pub(super) struct WorkItem {
     /// The execution that scheduled it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) owner: Option<u64>,
+    /// The execution whose end made the owner schedule it; none: the owner scheduled it by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) scheduled_after: Option<u64>,
     /// The execution to resume; none: a new one starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) context: Option<u64>,
@@ -212,13 +217,16 @@ impl InstanceState {
     /// # Errors
     /// `internal-error` if the bytes are invalid or of a newer format.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let state: Self = serde_json::from_slice(bytes)
+        let mut state: Self = serde_json::from_slice(bytes)
             .map_err(|error| Error::internal("The state of the instance cannot be read").caused_by(error))?;
         if state.format > FORMAT {
             return Err(Error::internal(format!(
                 "The state of the instance has format {}, this binary reads formats up to {FORMAT}",
                 state.format
             )));
+        }
+        for (number, context) in &mut state.contexts {
+            context.id = ActivityExecutionId::of(state.instance_id.as_str(), *number);
         }
         Ok(state)
     }
@@ -284,8 +292,13 @@ impl InstanceState {
         root.map(|root| root.variables.clone()).unwrap_or_default()
     }
 
-    /// The next number of the counter, and an id derived from it.
-    fn next_id(&mut self) -> (u64, String) {
+    pub(super) fn next_execution(&mut self) -> (u64, ActivityExecutionId) {
+        self.counter += 1;
+        let id = ActivityExecutionId::of(self.instance_id.as_str(), self.counter);
+        (self.counter, id)
+    }
+
+    pub(super) fn next_bookmark(&mut self) -> BookmarkId {
         self.counter += 1;
         let mut hasher = Sha256::new();
         hasher.update(self.instance_id.as_str().as_bytes());
@@ -296,16 +309,7 @@ impl InstanceState {
         for byte in hash.iter().take(8) {
             id.extend([byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16).unwrap_or_default()));
         }
-        (self.counter, id)
-    }
-
-    pub(super) fn next_execution(&mut self) -> (u64, ActivityExecutionId) {
-        let (number, id) = self.next_id();
-        (number, ActivityExecutionId::new(id))
-    }
-
-    pub(super) fn next_bookmark(&mut self) -> BookmarkId {
-        BookmarkId::new(self.next_id().1)
+        BookmarkId::new(id)
     }
 
     /// The number of the workflow's own execution, once it has started.

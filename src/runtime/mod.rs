@@ -22,11 +22,16 @@ pub use context::request::{
     ResumeRequest, StartRequest, VersionOptions,
 };
 pub use context::settings::Role;
+pub use engine::activity_executions::{
+    ActivityExecutionDetail, ActivityExecutionFilter, ActivityExecutionList, ActivityExecutionStats,
+    ActivityExecutionSummary, CallStack,
+};
 pub use engine::builder::EngineBuilder;
 pub use engine::cluster_view::{ClusterFanOut, ClusterLock, ClusterNode, ClusterNodeState, QueueItem};
 pub use engine::dead_letters::{
     DeadLetter, DeadLetterBatch, DeadLetterCause, DeadLetterFilter, DeadLetterReplayed, DeadLettersReplayed,
 };
+pub use engine::journal::{JournalFilter, JournalRange};
 pub use engine::pause::{
     DrainOutcome, RuntimeSource, RuntimeState, RuntimeStatus, cluster_status, pause_cluster, resume_cluster,
 };

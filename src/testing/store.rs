@@ -325,10 +325,10 @@ pub(crate) fn journal(request: CommitRequest, sequence: i64) -> CommitRequest {
 
 pub(crate) fn journal_of(mut request: CommitRequest, sequences: &[i64]) -> CommitRequest {
     let state = serde_json::json!({"Text": "x"});
-    let ids: Vec<String> = sequences.iter().map(|sequence| format!("e{sequence}")).collect();
-    let who = |id| ExecutionRef {
-        id,
-        parent_id: None,
+    let who = |number| ExecutionRef {
+        number,
+        parent: None,
+        scheduled_after: None,
         activity_id: "a",
         node_id: "w:a",
         activity_type: "Elsa.WriteLine",
@@ -344,8 +344,8 @@ pub(crate) fn journal_of(mut request: CommitRequest, sequences: &[i64]) -> Commi
         payload: None,
     };
     let mut record = Record::default();
-    for id in &ids {
-        record.entry(who(id), entry);
+    for sequence in sequences {
+        record.entry(who(sequence.unsigned_abs() + 1), entry);
     }
     request.effects.record = record.into_row(sequences[0]).unwrap();
     request

@@ -80,9 +80,9 @@ FROM (
           FROM burst_record WHERE entries > 0 GROUP BY 1, 2) j
     WHERE j.entries <> j.span
     UNION ALL
-    SELECT 'activity-ended-twice', count(*), min(e.instance_id || '/' || e.activity_execution_id)
+    SELECT 'activity-ended-twice', count(*), min(e.instance_id || ':' || e.number)
     -- By jsonb, which is faster than the view; bodies that it cannot hold are left out.
-    FROM (SELECT r.tenant_id, r.instance_id, r.body->'activities'->((j.entry->>0)::integer)->>0 AS activity_execution_id
+    FROM (SELECT r.tenant_id, r.instance_id, r.body->'activities'->((j.entry->>0)::integer)->>0 AS number
           FROM (SELECT c.tenant_id, c.instance_id, CASE WHEN strpos(c.body, '\u0000') = 0 THEN c.body::jsonb END AS body
                 FROM burst_record c OFFSET 0) r
           CROSS JOIN LATERAL jsonb_array_elements(r.body->'journal') j(entry)

@@ -1,6 +1,6 @@
 -- purpose: read the records with the entries of a page of an instance's journal, in order, each with the number of
 --          entries before it, and the number in all
--- caller:  store::record
+-- caller:  store::record::journal
 -- index:   burst_record_pkey
 -- locks:   none
 SELECT p.total, p.earlier, r.first_entry, r.began_at, r.body

@@ -19,4 +19,5 @@ pub(super) fn routes() -> Router<Api> {
             "/workflow-instances/{id}/journal",
             get(journal::list).post(journal::filtered),
         )
+        .route("/workflow-instances/{id}/journal/{activityId}", get(journal::last))
 }

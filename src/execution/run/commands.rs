@@ -228,6 +228,7 @@ impl BurstRun<'_> {
             self.state.queue.push_back(WorkItem {
                 node_id: node.node_id.clone(),
                 owner: Some(owner),
+                scheduled_after: self.ended,
                 context: None,
                 variables: schedule.variables,
                 tag: schedule.tag,

@@ -107,6 +107,7 @@ impl BurstRun<'_> {
         self.state.queue.push_back(WorkItem {
             node_id: WORKFLOW_ID.to_owned(),
             owner: None,
+            scheduled_after: None,
             context: None,
             variables,
             tag: None,
@@ -156,6 +157,7 @@ impl BurstRun<'_> {
         self.state.queue.push_back(WorkItem {
             node_id,
             owner: None,
+            scheduled_after: None,
             context: Some(context),
             variables: Map::new(),
             tag: None,

@@ -44,6 +44,8 @@ pub(super) struct BurstRun<'p> {
     /// When it began, by the database's clock.
     pub(super) began_at: DateTime<Utc>,
     pub(super) notifications: VecDeque<ChildNotification>,
+    /// The ended child about which an execution is being notified.
+    pub(super) ended: Option<u64>,
     pub(super) recorder: Recorder,
     pub(super) executed: usize,
     /// The state has changed since the burst began.
@@ -60,6 +62,8 @@ pub(super) struct BurstRun<'p> {
 /// Notifies an execution that one of its children has ended.
 pub(super) struct ChildNotification {
     pub(super) to: u64,
+    /// The execution of the child.
+    pub(super) from: u64,
     pub(super) child: EndedChild,
     pub(super) was_cancelled: bool,
 }
@@ -88,7 +92,9 @@ impl BurstRun<'_> {
                 } else {
                     ActivityCall::Completed(notification.child)
                 };
+                self.ended = Some(notification.from);
                 self.call(notification.to, call).await;
+                self.ended = None;
             }
             // A deferred burst is discarded.
             let is_deferred = self.session.deferral().is_some();
@@ -192,7 +198,9 @@ impl BurstRun<'_> {
                 faults: 0,
             },
         );
-        self.recorder.record_start(self.program, &self.state, number);
+        let scheduled_after = item.scheduled_after.filter(|after| Some(*after) != item.owner);
+        self.recorder
+            .record_start(self.program, &self.state, number, scheduled_after);
         let evaluated = self.evaluate_inputs(number, node).await;
         let inputs = self
             .state

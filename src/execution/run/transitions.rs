@@ -66,6 +66,7 @@ impl BurstRun<'_> {
         let index = self.program.tree.find(&context.node_id)?.index;
         Some(ChildNotification {
             to: parent,
+            from: number,
             child: EndedChild {
                 index,
                 outcomes,

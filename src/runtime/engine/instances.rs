@@ -1,4 +1,4 @@
-//! Reads of instances and journals.
+//! Reads of instances.
 
 use serde_json::{Value, json};
 
@@ -6,10 +6,9 @@ use super::Engine;
 use crate::definition::WorkflowDefinition;
 use crate::execution::{InstanceState, InstanceTimestamps, Status, SubStatus};
 use crate::id::{DefinitionId, InstanceId};
-use crate::runtime::context::request::{InstanceDetail, InstanceFilter, InstanceSummary, JournalRecord, Listed, Page};
+use crate::runtime::context::request::{InstanceDetail, InstanceFilter, InstanceSummary, Listed, Page};
 use crate::runtime::worker::effects::{status_number, status_word, sub_status_number, sub_status_word};
 use crate::store::instance::{self, InstanceRow, ListFilter};
-use crate::store::record as store_record;
 use crate::{Error, Result};
 
 pub(crate) fn no_instance(id: &InstanceId) -> Error {
@@ -68,38 +67,6 @@ impl Engine {
             }
         }
         Err(no_instance(id))
-    }
-
-    /// Reads an instance's journal in order.
-    pub async fn journal(&self, id: &InstanceId, page: Page) -> Result<Listed<JournalRecord>> {
-        let (limit, offset) = page.window();
-        let node = self.node()?;
-        let (total_count, rows) =
-            store_record::list_journal(node.database.reads.lists(), &self.inner.tenant, id, limit, offset).await?;
-        if total_count == 0 {
-            self.instance(id).await?;
-        }
-        let items = rows
-            .into_iter()
-            .map(|row| JournalRecord {
-                id: format!("{}-{}", id.as_str(), row.sequence),
-                activity_instance_id: row.activity_execution_id,
-                parent_activity_instance_id: row.parent_activity_execution_id,
-                activity_id: row.activity_id,
-                activity_type: row.activity_type,
-                activity_type_version: row.activity_type_version,
-                activity_name: row.activity_name,
-                node_id: row.node_id,
-                timestamp: row.happened_at,
-                sequence: row.sequence,
-                event_name: Some(row.event_name),
-                message: row.message,
-                source: row.source,
-                activity_state: row.activity_state,
-                payload: row.payload,
-            })
-            .collect();
-        Ok(Listed { items, total_count })
     }
 
     /// Everything that prevents a definition from being published; empty when it can be.

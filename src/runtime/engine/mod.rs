@@ -5,10 +5,11 @@
 //! - `builder`: settings and start; `supervisor`: keeps the node registered; `incarnation`: starts one registration.
 //! - `start`, `resume`, `events`, `delete`: requests that change instances; `await_reply`: waits for what becomes of one.
 //! - `resume_token`: resumes by a holder of a signed token.
-//! - `definitions`, `schedules`, `instances`, `dead_letters`, `cluster_view`: one subject each.
+//! - `definitions`, `schedules`, `instances`, `journal`, `activity_executions`, `dead_letters`, `cluster_view`: one subject each.
 //! - `pause`: the pause of the whole cluster.
 //! - `lock_reports`, `cache_invalidation`: what other nodes ask for and change.
 
+pub(crate) mod activity_executions;
 mod await_reply;
 pub(crate) mod builder;
 mod cache_invalidation;
@@ -19,6 +20,7 @@ mod delete;
 mod events;
 mod incarnation;
 mod instances;
+pub(crate) mod journal;
 mod lock_reports;
 pub(crate) mod pause;
 mod resume;

@@ -125,33 +125,12 @@ fn due(bookmark: &Bookmark) -> Option<DueRow> {
 
 fn record(result: &BurstResult) -> Result<Option<RecordRow>> {
     let mut record = Record::default();
-    for entry in &result.journal {
-        let execution_ref = ExecutionRef {
-            id: entry.activity_execution_id.as_str(),
-            parent_id: entry
-                .parent_activity_execution_id
-                .as_ref()
-                .map(ActivityExecutionId::as_str),
-            activity_id: entry.activity_id.as_str(),
-            node_id: &entry.node_id,
-            activity_type: &entry.activity_type,
-            activity_type_version: entry.activity_type_version,
-            activity_name: entry.activity_name.as_deref(),
-        };
-        let entry = Entry {
-            at: micros(entry.at),
-            event_name: entry.event_name,
-            message: entry.message.as_deref(),
-            source: entry.source.as_deref(),
-            activity_state: entry.activity_state.as_ref(),
-            payload: entry.payload.as_ref(),
-        };
-        record.entry(execution_ref, entry);
-    }
+    // Executions first: their references name what they were scheduled after.
     for execution in &result.activity_executions {
         let execution_ref = ExecutionRef {
-            id: execution.id.as_str(),
-            parent_id: execution.parent_id.as_ref().map(ActivityExecutionId::as_str),
+            number: execution.id.number(),
+            parent: execution.parent_id.as_ref().map(ActivityExecutionId::number),
+            scheduled_after: execution.scheduled_after,
             activity_id: execution.activity_id.as_str(),
             node_id: &execution.node_id,
             activity_type: &execution.activity_type,
@@ -171,6 +150,30 @@ fn record(result: &BurstResult) -> Result<Option<RecordRow>> {
             fault_count: execution.fault_count,
         };
         record.execution(execution_ref, execution);
+    }
+    for entry in &result.journal {
+        let execution_ref = ExecutionRef {
+            number: entry.activity_execution_id.number(),
+            parent: entry
+                .parent_activity_execution_id
+                .as_ref()
+                .map(ActivityExecutionId::number),
+            scheduled_after: None,
+            activity_id: entry.activity_id.as_str(),
+            node_id: &entry.node_id,
+            activity_type: &entry.activity_type,
+            activity_type_version: entry.activity_type_version,
+            activity_name: entry.activity_name.as_deref(),
+        };
+        let entry = Entry {
+            at: micros(entry.at),
+            event_name: entry.event_name,
+            message: entry.message.as_deref(),
+            source: entry.source.as_deref(),
+            activity_state: entry.activity_state.as_ref(),
+            payload: entry.payload.as_ref(),
+        };
+        record.entry(execution_ref, entry);
     }
     record.into_row(result.journal.first().map_or(0, |entry| entry.sequence))
 }

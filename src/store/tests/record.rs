@@ -3,7 +3,7 @@
 use crate::db::Pool;
 use crate::id::{InstanceId, TenantId};
 use crate::store::commit::CommitOutcome;
-use crate::store::record as store_record;
+use crate::store::record::journal;
 use crate::testing::store::{Fixture, burst, journal_of};
 
 #[tokio::test]
@@ -19,17 +19,18 @@ async fn a_page_of_a_journal_begins_and_ends_within_records() {
     let pool = Pool::new(&fixture.base, 2).unwrap();
     let (tenant, id) = (TenantId::default(), InstanceId::new("i"));
     for (limit, offset) in [(100, 0), (1, 0), (1, 2), (2, 2), (5, 4), (3, 3), (12, 11), (3, 9)] {
-        let (total, page) = store_record::list_journal(&pool, &tenant, &id, limit, offset)
-            .await
-            .unwrap();
+        let (total, page) = journal::list(&pool, &tenant, &id, limit, offset).await.unwrap();
         let numbers: Vec<i64> = page.iter().map(|entry| entry.sequence).collect();
         let expected: Vec<i64> = (offset..(offset + limit).min(12)).collect();
         assert_eq!((total, numbers), (12, expected), "{limit} from {offset}");
         for entry in page {
-            assert_eq!(entry.activity_execution_id, format!("e{}", entry.sequence));
+            assert_eq!(
+                entry.activity_execution_id.as_str(),
+                format!("i:{}", entry.sequence + 1)
+            );
             assert_eq!(entry.activity_state, Some(serde_json::json!({"Text": "x"})));
         }
     }
-    let (_, beyond) = store_record::list_journal(&pool, &tenant, &id, 10, 12).await.unwrap();
+    let (_, beyond) = journal::list(&pool, &tenant, &id, 10, 12).await.unwrap();
     assert!(beyond.is_empty());
 }

@@ -5,4 +5,5 @@ mod openapi;
 mod resume;
 mod runtime_admin;
 mod timers;
+mod viewer;
 mod workflows;

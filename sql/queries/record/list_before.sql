@@ -1,0 +1,16 @@
+-- purpose: read the records of an instance from its newest commit back, before the version $3: of at most $4 bytes
+--          together, at least one, with how many there were to choose from
+-- caller:  store::record::read
+-- index:   burst_record_pkey
+-- locks:   none
+SELECT r.version, r.first_entry, r.began_at, r.body, p.candidates
+FROM (SELECT n.version, n.at, sum(n.bytes) OVER (ORDER BY n.version DESC) - n.bytes AS later,
+             count(*) OVER () AS candidates
+      FROM (SELECT c.version, c.at, octet_length(c.body)::bigint AS bytes
+            FROM burst_record c
+            WHERE c.instance_id = $2 AND c.tenant_id = $1 AND c.version < $3
+            ORDER BY c.version DESC
+            LIMIT 1000) n) p
+JOIN burst_record r ON r.instance_id = $2 AND r.version = p.version AND r.at = p.at AND r.tenant_id = $1
+WHERE p.later < $4::bigint
+ORDER BY r.version DESC

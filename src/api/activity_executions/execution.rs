@@ -1,0 +1,55 @@
+//! One activity execution, and the executions that led to it.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::Uri;
+use axum::response::IntoResponse;
+
+use super::list::missing;
+use crate::api::Api;
+use crate::api::fields::Fields;
+use crate::api::path::Id;
+use crate::http::{ApiError, ApiResult};
+use crate::id::ActivityExecutionId;
+
+/// The executions of a call stack, unless the client asks for another number.
+const DEFAULT_TAKE: u32 = 100;
+
+/// `GET /activity-executions/by-id?id=`
+pub(super) async fn by_query(State(api): State<Api>, uri: Uri) -> ApiResult {
+    Ok(Json(api.engine.activity_execution(&id(&uri)?).await?).into_response())
+}
+
+/// `GET /activity-executions/{id}`
+pub(super) async fn by_path(State(api): State<Api>, Id(id): Id) -> ApiResult {
+    Ok(Json(api.engine.activity_execution(&ActivityExecutionId::new(id)).await?).into_response())
+}
+
+/// `GET /activity-execution-summaries/by-id?id=`
+pub(super) async fn summary_by_query(State(api): State<Api>, uri: Uri) -> ApiResult {
+    Ok(Json(api.engine.activity_execution_summary(&id(&uri)?).await?).into_response())
+}
+
+/// `GET /activity-execution-summaries/{id}`
+pub(super) async fn summary_by_path(State(api): State<Api>, Id(id): Id) -> ApiResult {
+    let id = ActivityExecutionId::new(id);
+    Ok(Json(api.engine.activity_execution_summary(&id).await?).into_response())
+}
+
+/// `GET /activity-executions/{id}/call-stack`: no workflow starts another one, so all of it is of one instance.
+pub(super) async fn call_stack(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResult {
+    let mut fields = Fields::from_query(&uri)?;
+    fields.flag("includeCrossWorkflowChain")?;
+    let skip = fields.number("skip", 0)?.unwrap_or(0);
+    let take = fields
+        .number("take", 0)?
+        .filter(|take| *take > 0)
+        .unwrap_or(DEFAULT_TAKE);
+    let stack = api.engine.call_stack(&ActivityExecutionId::new(id), skip, take).await?;
+    Ok(Json(stack).into_response())
+}
+
+fn id(uri: &Uri) -> Result<ActivityExecutionId, ApiError> {
+    let id = Fields::from_query(uri)?.id("id")?;
+    Ok(ActivityExecutionId::new(id.ok_or_else(|| missing("id"))?))
+}

@@ -1,0 +1,381 @@
+//! Reads of the activity executions of an instance.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::Engine;
+use crate::id::{ActivityExecutionId, ActivityId, InstanceId};
+use crate::store::record::execution::{self, ExecutionQuery, ExecutionRow, ExecutionRows, Link, Selection};
+use crate::{Error, Result};
+
+/// Executions of one read with their values.
+const MAX_DETAILED: usize = 1_000;
+/// Executions of one read without values.
+const MAX_SUMMARIES: usize = 10_000;
+/// Executions that a report counts.
+const MAX_REPORTED: usize = 1_000_000;
+
+/// An execution of an activity in short (Elsa's `ActivityExecutionRecordSummary`).
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ActivityExecutionSummary {
+    /// Its id.
+    pub id: ActivityExecutionId,
+    /// The instance.
+    pub workflow_instance_id: InstanceId,
+    /// The activity.
+    pub activity_id: String,
+    /// Its place in the definition.
+    pub activity_node_id: String,
+    /// Its type.
+    pub activity_type: String,
+    /// Its type's version.
+    pub activity_type_version: i32,
+    /// Its name.
+    pub activity_name: Option<String>,
+    /// When it started, by the database's clock.
+    pub started_at: DateTime<Utc>,
+    /// When it completed or was cancelled.
+    pub completed_at: Option<DateTime<Utc>>,
+    /// Whether it waits at a bookmark.
+    pub has_bookmarks: bool,
+    /// `Running`, `Completed`, `Canceled`, `Faulted`.
+    pub status: &'static str,
+    /// Faults of it and of what it contains.
+    pub aggregate_fault_count: i32,
+    /// Always empty.
+    pub metadata: Map<String, Value>,
+}
+
+/// An execution of an activity (Elsa's `ActivityExecutionRecord`).
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ActivityExecutionDetail {
+    /// What a list shows.
+    #[serde(flatten)]
+    pub summary: ActivityExecutionSummary,
+    /// Evaluated inputs by name, in Pascal case (`Text`).
+    pub activity_state: Value,
+    /// The outcomes, once it completed.
+    pub payload: Option<Value>,
+    /// Outputs by name, in Pascal case.
+    pub outputs: Value,
+    /// What the activity keeps for itself.
+    pub properties: Value,
+    /// The exception of its fault.
+    pub exception: Option<Value>,
+    /// The execution that scheduled it: the one after whose end it was, or else the one that contains it.
+    pub scheduling_activity_execution_id: Option<ActivityExecutionId>,
+    /// The activity of that execution.
+    pub scheduling_activity_id: Option<String>,
+    /// The instance of that execution, if it is another one: never.
+    pub scheduling_workflow_instance_id: Option<InstanceId>,
+    /// How many executions are before it in its call stack.
+    pub call_stack_depth: Option<u32>,
+}
+
+/// How often an activity was executed (Elsa's `ActivityExecutionStats`).
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ActivityExecutionStats {
+    /// The activity.
+    pub activity_id: String,
+    /// Its place in the definition.
+    pub activity_node_id: String,
+    /// Executions that started.
+    pub started_count: u64,
+    /// Those that completed or were cancelled.
+    pub completed_count: u64,
+    /// Those that did not: they run, wait or faulted.
+    pub uncompleted_count: u64,
+    /// Whether one waits at a bookmark.
+    pub is_blocked: bool,
+    /// Whether one faulted.
+    pub is_faulted: bool,
+    /// Faults of the last execution and of what it contains.
+    pub aggregate_fault_count: i32,
+    /// Always empty.
+    pub metadata: Map<String, Value>,
+}
+
+/// Executions, oldest first.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ActivityExecutionList<T> {
+    /// The newest of them, if there are many.
+    pub items: Vec<T>,
+    /// How many there are in all.
+    pub count: u64,
+}
+
+/// The executions that led to one, beginning with the workflow (Elsa's `ActivityExecutionCallStack`).
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CallStack {
+    /// The execution that was asked for: the last one of the stack.
+    pub activity_execution_id: ActivityExecutionId,
+    /// A range of the stack.
+    pub items: Vec<ActivityExecutionDetail>,
+    /// How many executions the stack has.
+    pub total_count: u64,
+}
+
+/// Which executions of an instance to read.
+#[derive(Clone, Debug, Default)]
+pub struct ActivityExecutionFilter {
+    /// The instance.
+    pub instance_id: InstanceId,
+    /// Only of the activity at this place of the definition.
+    pub activity_node_id: Option<String>,
+    /// Only of this activity.
+    pub activity_id: Option<ActivityId>,
+    /// Only those that ended, or only those that did not.
+    pub completed: Option<bool>,
+}
+
+impl ActivityExecutionFilter {
+    fn selection(&self) -> Selection {
+        match (&self.activity_node_id, &self.activity_id) {
+            (Some(node), _) => Selection::Nodes(HashSet::from([node.clone()])),
+            (None, Some(activity)) => Selection::Activity(activity.as_str().to_owned()),
+            (None, None) => Selection::All,
+        }
+    }
+
+    fn admits(&self, row: &ExecutionRow) -> bool {
+        let is_activity = self
+            .activity_id
+            .as_ref()
+            .is_none_or(|id| id.as_str() == row.activity.activity_id);
+        is_activity
+            && self
+                .completed
+                .is_none_or(|completed| completed == row.completed_at.is_some())
+    }
+
+    /// How many there are, if `admitted` of the rows that were read are.
+    fn total(&self, read: &ExecutionRows, admitted: usize) -> u64 {
+        let is_exact = self.completed.is_none() && (self.activity_node_id.is_none() || self.activity_id.is_none());
+        if is_exact { read.total } else { admitted as u64 }
+    }
+}
+
+impl Engine {
+    /// Counts the executions of activities of an instance by their places in the definition; of each that was executed there
+    /// is one entry.
+    pub async fn activity_execution_report(
+        &self,
+        id: &InstanceId,
+        node_ids: impl IntoIterator<Item = String>,
+    ) -> Result<Vec<ActivityExecutionStats>> {
+        let selection = Selection::Nodes(node_ids.into_iter().collect());
+        let read = self.executions(id, selection, MAX_REPORTED, false).await?;
+        let mut places: HashMap<&str, usize> = HashMap::new();
+        let mut stats: Vec<ActivityExecutionStats> = Vec::new();
+        for row in read.rows.values() {
+            let next = stats.len();
+            let place = *places.entry(&row.activity.node_id).or_insert(next);
+            if place == next {
+                stats.push(ActivityExecutionStats {
+                    activity_id: row.activity.activity_id.clone(),
+                    activity_node_id: row.activity.node_id.clone(),
+                    ..ActivityExecutionStats::default()
+                });
+            }
+            let Some(of_node) = stats.get_mut(place) else { continue };
+            let is_completed = row.completed_at.is_some();
+            of_node.started_count += 1;
+            of_node.completed_count += u64::from(is_completed);
+            of_node.uncompleted_count += u64::from(!is_completed);
+            of_node.is_blocked |= row.has_bookmarks;
+            of_node.is_faulted |= row.status == "Faulted";
+            of_node.aggregate_fault_count = row.fault_count;
+        }
+        Ok(stats)
+    }
+
+    /// Lists executions with their values, oldest first; of more than 1,000, or of more than 16 MiB of values, the newest.
+    pub async fn activity_executions(
+        &self,
+        filter: &ActivityExecutionFilter,
+    ) -> Result<ActivityExecutionList<ActivityExecutionDetail>> {
+        let id = &filter.instance_id;
+        let mut read = self.executions(id, filter.selection(), MAX_DETAILED, true).await?;
+        read.rows.retain(|_, row| filter.admits(row));
+        let count = filter.total(&read, read.rows.len());
+        let depths = depths(&read.links);
+        let rows = std::mem::take(&mut read.rows);
+        let items = rows
+            .into_iter()
+            .map(|(number, row)| detail(id, number, row, &read.links, &depths))
+            .collect();
+        Ok(ActivityExecutionList { items, count })
+    }
+
+    /// Lists executions in short, oldest first; of more than 10,000, the newest.
+    pub async fn activity_execution_summaries(
+        &self,
+        filter: &ActivityExecutionFilter,
+    ) -> Result<ActivityExecutionList<ActivityExecutionSummary>> {
+        let id = &filter.instance_id;
+        let mut read = self.executions(id, filter.selection(), MAX_SUMMARIES, false).await?;
+        read.rows.retain(|_, row| filter.admits(row));
+        let count = filter.total(&read, read.rows.len());
+        let items = read
+            .rows
+            .into_iter()
+            .map(|(number, row)| summary(id, number, &row))
+            .collect();
+        Ok(ActivityExecutionList { items, count })
+    }
+
+    /// Counts executions.
+    pub async fn count_activity_executions(&self, filter: &ActivityExecutionFilter) -> Result<u64> {
+        let id = &filter.instance_id;
+        let mut read = self.executions(id, filter.selection(), MAX_REPORTED, false).await?;
+        read.rows.retain(|_, row| filter.admits(row));
+        Ok(filter.total(&read, read.rows.len()))
+    }
+
+    /// Reads an execution (code `activity-execution-not-found` if there is none).
+    pub async fn activity_execution(&self, id: &ActivityExecutionId) -> Result<ActivityExecutionDetail> {
+        let (instance, number) = instance_of(id)?;
+        let selection = Selection::Numbers(HashSet::from([number]));
+        let mut read = self.executions(&instance, selection, 1, true).await?;
+        let row = read.rows.remove(&number).ok_or_else(|| no_execution(id))?;
+        Ok(detail(&instance, number, row, &read.links, &depths(&read.links)))
+    }
+
+    /// Reads an execution in short (code `activity-execution-not-found` if there is none).
+    pub async fn activity_execution_summary(&self, id: &ActivityExecutionId) -> Result<ActivityExecutionSummary> {
+        let (instance, number) = instance_of(id)?;
+        let selection = Selection::Numbers(HashSet::from([number]));
+        let mut read = self.executions(&instance, selection, 1, false).await?;
+        let row = read.rows.remove(&number).ok_or_else(|| no_execution(id))?;
+        Ok(summary(&instance, number, &row))
+    }
+
+    /// Reads a range of the call stack of an execution, at most 1,000 (code `activity-execution-not-found` if there is none).
+    pub async fn call_stack(&self, id: &ActivityExecutionId, skip: u32, take: u32) -> Result<CallStack> {
+        let (instance, number) = instance_of(id)?;
+        let asked = Selection::Numbers(HashSet::from([number]));
+        let links = self.executions(&instance, asked, 1, true).await?.links;
+        if !links.contains_key(&number) {
+            return Err(no_execution(id));
+        }
+        // An execution is scheduled by an older one: the numbers fall.
+        let mut chain = vec![number];
+        let mut last = number;
+        while let Some(by) = scheduled_by(&links, last) {
+            chain.push(by);
+            last = by;
+        }
+        chain.reverse();
+        let total_count = chain.len() as u64;
+        let take = (take as usize).clamp(1, MAX_DETAILED);
+        let range: HashSet<u64> = chain.into_iter().skip(skip as usize).take(take).collect();
+        let mut items = Vec::new();
+        if !range.is_empty() {
+            let read = self
+                .executions(&instance, Selection::Numbers(range), MAX_DETAILED, true)
+                .await?;
+            let depths = depths(&links);
+            for (number, row) in read.rows {
+                items.push(detail(&instance, number, row, &links, &depths));
+            }
+        }
+        Ok(CallStack {
+            activity_execution_id: id.clone(),
+            items,
+            total_count,
+        })
+    }
+
+    async fn executions(
+        &self,
+        id: &InstanceId,
+        selection: Selection,
+        newest: usize,
+        is_detailed: bool,
+    ) -> Result<ExecutionRows> {
+        let query = ExecutionQuery {
+            selection,
+            newest,
+            is_detailed,
+        };
+        execution::read(self.node()?.database.reads.lists(), &self.inner.tenant, id, query).await
+    }
+}
+
+fn instance_of(id: &ActivityExecutionId) -> Result<(InstanceId, u64)> {
+    let parts = id.parts().map(|(instance, number)| (InstanceId::new(instance), number));
+    parts.ok_or_else(|| no_execution(id))
+}
+
+fn no_execution(id: &ActivityExecutionId) -> Error {
+    let message = format!("no activity execution has the id {:?}", id.as_str());
+    Error::not_found("activity-execution-not-found", message)
+}
+
+/// The execution that scheduled one, if it is known; always an older one.
+fn scheduled_by(links: &BTreeMap<u64, Link>, number: u64) -> Option<u64> {
+    let by = links.get(&number)?.scheduled_by()?;
+    Some(by).filter(|by| *by < number && links.contains_key(by))
+}
+
+/// How many executions are before each in its call stack.
+fn depths(links: &BTreeMap<u64, Link>) -> HashMap<u64, u32> {
+    let mut depths = HashMap::with_capacity(links.len());
+    for number in links.keys() {
+        let before = scheduled_by(links, *number).and_then(|by| depths.get(&by).copied());
+        depths.insert(*number, before.map_or(0, |before: u32| before.saturating_add(1)));
+    }
+    depths
+}
+
+fn summary(instance: &InstanceId, number: u64, row: &ExecutionRow) -> ActivityExecutionSummary {
+    ActivityExecutionSummary {
+        id: ActivityExecutionId::of(instance.as_str(), number),
+        workflow_instance_id: instance.clone(),
+        activity_id: row.activity.activity_id.clone(),
+        activity_node_id: row.activity.node_id.clone(),
+        activity_type: row.activity.activity_type.clone(),
+        activity_type_version: row.activity.activity_type_version,
+        activity_name: row.activity.activity_name.clone(),
+        started_at: row.started_at,
+        completed_at: row.completed_at,
+        has_bookmarks: row.has_bookmarks,
+        status: row.status,
+        aggregate_fault_count: row.fault_count,
+        metadata: Map::new(),
+    }
+}
+
+fn detail(
+    instance: &InstanceId,
+    number: u64,
+    mut row: ExecutionRow,
+    links: &BTreeMap<u64, Link>,
+    depths: &HashMap<u64, u32>,
+) -> ActivityExecutionDetail {
+    let by = scheduled_by(links, number);
+    let values = row.values.take().map(|values| *values).unwrap_or_default();
+    let object = |value: Option<Value>| value.unwrap_or_else(|| Value::Object(Map::new()));
+    ActivityExecutionDetail {
+        summary: summary(instance, number, &row),
+        activity_state: object(values.activity_state),
+        payload: values.payload,
+        outputs: object(values.outputs),
+        properties: object(values.properties),
+        exception: values.exception,
+        scheduling_activity_execution_id: by.map(|by| ActivityExecutionId::of(instance.as_str(), by)),
+        scheduling_activity_id: by
+            .and_then(|by| links.get(&by))
+            .map(|link| link.activity.activity_id.clone()),
+        scheduling_workflow_instance_id: None,
+        call_stack_depth: depths.get(&number).copied(),
+    }
+}

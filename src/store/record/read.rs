@@ -1,0 +1,100 @@
+//! Reads the records of one instance, some megabytes at a time.
+
+use chrono::{DateTime, Utc};
+
+use crate::Result;
+use crate::db::{Pool, columns};
+use crate::id::{InstanceId, TenantId};
+
+const AFTER: &str = include_str!("../../../sql/queries/record/list_after.sql");
+const BEFORE: &str = include_str!("../../../sql/queries/record/list_before.sql");
+
+/// The most candidates of one read, as in the statements.
+const CANDIDATES: i64 = 1000;
+/// The bytes of one read, if more than one record is read.
+const READ_BYTES: i64 = 4 << 20;
+/// The bytes of records from the newest one back that a read from there examines.
+pub(super) const MAX_BYTES: usize = 64 << 20;
+/// Records with more bytes together are parsed off the threads that run the tasks.
+const LONG_BYTES: usize = 256 << 10;
+
+/// A record as it is stored.
+pub(super) struct StoredRecord {
+    pub(super) first_entry: i64,
+    pub(super) began_at: DateTime<Utc>,
+    pub(super) body: String,
+}
+
+/// Records of one read.
+pub(super) struct Part {
+    pub(super) records: Vec<StoredRecord>,
+    /// Their bytes.
+    pub(super) bytes: usize,
+    /// No record follows.
+    pub(super) is_last: bool,
+}
+
+impl Part {
+    /// Whether its records are many.
+    pub(super) fn is_long(&self) -> bool {
+        self.bytes > LONG_BYTES
+    }
+}
+
+/// Reads the records of an instance part by part.
+pub(super) struct Reader<'a> {
+    pool: &'a Pool,
+    tenant: &'a TenantId,
+    instance: &'a InstanceId,
+    sql: &'static str,
+    /// The version of the last record that was read.
+    version: i64,
+}
+
+impl<'a> Reader<'a> {
+    /// In the order of the commits.
+    pub(super) fn oldest_first(pool: &'a Pool, tenant: &'a TenantId, instance: &'a InstanceId) -> Self {
+        Self {
+            pool,
+            tenant,
+            instance,
+            sql: AFTER,
+            version: 0,
+        }
+    }
+
+    /// From the last commit back.
+    pub(super) fn newest_first(pool: &'a Pool, tenant: &'a TenantId, instance: &'a InstanceId) -> Self {
+        Self {
+            sql: BEFORE,
+            version: i64::MAX,
+            ..Self::oldest_first(pool, tenant, instance)
+        }
+    }
+
+    pub(super) async fn next(&mut self) -> Result<Part> {
+        let (tenant, instance) = (self.tenant.as_str(), self.instance.as_str());
+        let rows = self
+            .pool
+            .query(self.sql, &[&tenant, &instance, &self.version, &READ_BYTES])
+            .await?;
+        let at = columns!(rows; version, first_entry, began_at, body, candidates)?;
+        let candidates = rows.first().map_or(0, |row| row.get::<_, i64>(at.candidates));
+        let is_last = candidates < CANDIDATES && usize::try_from(candidates).is_ok_and(|all| all == rows.len());
+        self.version = rows.last().map_or(self.version, |row| row.get(at.version));
+        let records: Vec<StoredRecord> = rows
+            .iter()
+            .map(|row| StoredRecord {
+                first_entry: row.get(at.first_entry),
+                began_at: row.get(at.began_at),
+                body: row.get(at.body),
+            })
+            .collect();
+        let bytes = records.iter().map(|record| record.body.len()).sum();
+        Ok(Part {
+            records,
+            bytes,
+            is_last,
+        })
+    }
+}
