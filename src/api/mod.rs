@@ -142,6 +142,8 @@ pub fn router(engine: Engine, options: ApiOptions) -> Router {
 fn routes() -> OpenApiRouter<Api> {
     let elsa = OpenApiRouter::default()
         .merge(OpenApiRouter::from(undocumented_routes()))
+        .merge(instances::routes())
+        .merge(activity_executions::routes())
         .merge(execute::routes())
         .merge(runtime_admin::routes())
         .merge(bookmarks::routes())
@@ -158,8 +160,6 @@ fn routes() -> OpenApiRouter<Api> {
 /// The areas that the OpenAPI document does not have yet.
 fn undocumented_routes() -> Router<Api> {
     Router::new()
-        .merge(instances::routes())
-        .merge(activity_executions::routes())
         .route("/workflow-definitions", get(definitions::list).post(definitions::save))
         .route(
             "/workflow-definitions/import",
