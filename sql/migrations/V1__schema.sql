@@ -23,6 +23,7 @@
 --   work               instructions for instances: start, resume, stimulus, cancel, continue
 --   timer              delays of instances; each ends one bookmark
 --   fan_out            events that many instances wait for, given to them page by page
+--   bulk_action        cancels and deletes of many instances, page by page
 --   inbox              stimuli that no bookmark and no trigger waited for yet
 --   inbox_match        published triggers whose stimuli in the inbox are not all started yet
 --   dead_letter        rows of these three that are not tried again
@@ -362,7 +363,45 @@ CREATE TABLE instance (
     PRIMARY KEY (id, tenant_id)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX instance_by_time ON instance (created_at);
-CREATE INDEX instance_by_definition ON instance (definition_id, created_at);
+-- Also for a definition, by the ids of its versions. A count reads it alone.
+CREATE INDEX instance_by_version ON instance (version_id, created_at) INCLUDE (tenant_id);
+CREATE INDEX instance_incident ON instance (created_at) WHERE incident_count > 0;
+
+-- Makes the indexes by which names and correlation ids are searched: by any part of them where the extension pg_trgm is
+-- installed, else by their beginning. A start without either costs nothing. Repeatable: an operator who installs the
+-- extension later calls it again.
+CREATE FUNCTION create_search_indexes() RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    opclass text := (SELECT quote_ident(n.nspname) || '.gin_trgm_ops'
+                     FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'pg_trgm');
+BEGIN
+    DROP INDEX IF EXISTS instance_name;
+    DROP INDEX IF EXISTS instance_correlation;
+    IF opclass IS NOT NULL THEN
+        BEGIN
+            EXECUTE 'CREATE INDEX instance_name ON instance USING gin (name ' || opclass || ') WHERE name IS NOT NULL';
+            EXECUTE 'CREATE INDEX instance_correlation ON instance USING gin (correlation_id ' || opclass || ')
+                     WHERE correlation_id IS NOT NULL';
+            RETURN;
+        EXCEPTION WHEN insufficient_privilege THEN
+            NULL;
+        END;
+    END IF;
+    -- A value may be longer than an entry of an index.
+    CREATE INDEX instance_name ON instance ((left(name, 64) COLLATE "C")) WHERE name IS NOT NULL;
+    CREATE INDEX instance_correlation ON instance ((left(correlation_id, 64) COLLATE "C")) WHERE correlation_id IS NOT NULL;
+END $$;
+
+-- The extension is trusted: whoever may create objects in the database may install it. It goes into no schema of ours, which
+-- may be dropped while other schemas use it.
+DO $$
+BEGIN
+    CREATE EXTENSION IF NOT EXISTS pg_trgm SCHEMA public;
+EXCEPTION WHEN OTHERS THEN
+    NULL;
+END $$;
+SELECT create_search_indexes();
 
 -- Numbers bookmarks in the order of their creation: every bookmark that was committed before a lock of its stimulus key
 -- was granted exclusively has a smaller number than the next one.
@@ -607,6 +646,32 @@ BEGIN
     RETURN json_build_object('bookmarkId', body->'bookmarkId', 'hash', body->'hash', 'name', body->'name',
                              'payload', (SELECT f.payload FROM fan_out f WHERE f.id = of_fan_out));
 END $$;
+
+-- A cancel or delete of many instances. First the starts that have not run yet, by their rows of work; then, with a cut, the
+-- instances that existed at that moment, by the time of their creation. A page and the cursor are written in one transaction,
+-- which holds the row.
+CREATE TABLE bulk_action (
+    tenant_id text NOT NULL,
+    id text NOT NULL,
+    -- False: it cancels.
+    deletes boolean NOT NULL,
+    -- JSON: the filter of a list of instances.
+    filter json NOT NULL,
+    accepted_at timestamptz NOT NULL DEFAULT now(),
+    -- Null: starts come first.
+    cut timestamptz,
+    -- The last row of the last page.
+    cursor_work bigint NOT NULL DEFAULT 0,
+    cursor_at timestamptz,
+    cursor_id text,
+    -- Instances that were deleted or got a cancel, and those for which that failed for a reason of their own.
+    processed bigint NOT NULL DEFAULT 0,
+    failed bigint NOT NULL DEFAULT 0,
+    finished_at timestamptz,
+    PRIMARY KEY (id, tenant_id)
+) WITH (fillfactor = 50);
+CREATE INDEX bulk_action_unfinished ON bulk_action (accepted_at) WHERE finished_at IS NULL;
+CREATE INDEX bulk_action_finished ON bulk_action (finished_at) WHERE finished_at IS NOT NULL;
 
 -- A stimulus is given to the first bookmark or trigger that matches it, until it expires.
 CREATE TABLE inbox (

@@ -1,19 +1,44 @@
 //! Bulk actions on workflow instances: cancel and delete many at once.
 
-use axum::Json;
 use axum::extract::State;
+use axum::http::{StatusCode, Uri};
 use axum::response::IntoResponse;
+use axum::routing::{get, post};
+use axum::{Json, Router};
 use serde_json::json;
 
 use super::Api;
 use super::fields::Fields;
+use super::paging;
+use super::path::Id;
 use super::versions;
 use crate::http::{ApiError, ApiResult, RequestBody};
 use crate::id::{DefinitionId, InstanceId, VersionId};
-use crate::runtime::{InstanceSelection, VersionOptions};
+use crate::runtime::{BulkResult, InstanceSelection, VersionOptions};
+
+pub(super) fn routes() -> Router<Api> {
+    Router::new()
+        .route("/bulk-actions/cancel/workflow-instances", post(cancel))
+        .route("/bulk-actions/cancel/workflow-instances/", post(cancel))
+        .route("/bulk-actions/delete/workflow-instances", post(delete))
+        .route("/bulk-actions/delete/workflow-instances/by-id", post(delete))
+        .route("/cluster/bulk-actions", get(list))
+        .route("/cluster/bulk-actions/{id}", get(progress))
+}
+
+/// `GET /cluster/bulk-actions`: the bulk actions that go on page by page, and those that finished last.
+async fn list(State(api): State<Api>, uri: Uri) -> ApiResult {
+    let page = paging::page(&mut Fields::from_query(&uri)?)?;
+    Ok(Json(api.engine.bulk_actions(page).await?).into_response())
+}
+
+/// `GET /cluster/bulk-actions/{id}`
+async fn progress(State(api): State<Api>, Id(id): Id) -> ApiResult {
+    Ok(Json(api.engine.bulk_action(&id).await?).into_response())
+}
 
 /// `POST /bulk-actions/delete/workflow-instances`: the instances that meet all given criteria.
-pub(super) async fn delete(State(api): State<Api>, body: RequestBody) -> ApiResult {
+async fn delete(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     let ids = optional_list(&mut fields, "ids")?;
     let one = fields.text("workflowDefinitionId")?;
@@ -28,12 +53,16 @@ pub(super) async fn delete(State(api): State<Api>, body: RequestBody) -> ApiResu
         definition_ids: definition_ids.map(|ids| ids.into_iter().map(DefinitionId::new).collect()),
         ..InstanceSelection::default()
     };
-    let deleted = api.engine.delete_many(&which).await?;
-    Ok(Json(json!({ "deleted": deleted })).into_response())
+    match api.engine.delete_many(&which).await? {
+        BulkResult::Done(deleted) => Ok(Json(json!({ "deleted": deleted })).into_response()),
+        BulkResult::Accepted(id) => {
+            Ok((StatusCode::ACCEPTED, Json(json!({"deleted": 0, "planId": id}))).into_response())
+        }
+    }
 }
 
 /// `POST /bulk-actions/cancel/workflow-instances`: the instances that meet any of the given criteria.
-pub(super) async fn cancel(State(api): State<Api>, body: RequestBody) -> ApiResult {
+async fn cancel(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     let ids = optional_list(&mut fields, "ids")?;
     let version_id = fields.text("definitionVersionId")?;
@@ -72,11 +101,20 @@ pub(super) async fn cancel(State(api): State<Api>, body: RequestBody) -> ApiResu
             ..InstanceSelection::default()
         });
     }
-    let mut cancelled = 0;
+    let (mut cancelled, mut plans) = (0, Vec::new());
     for which in selections {
-        cancelled += api.engine.cancel_many(&which).await?;
+        match api.engine.cancel_many(&which).await? {
+            BulkResult::Done(count) => cancelled += count,
+            BulkResult::Accepted(id) => plans.push(id),
+        }
     }
-    Ok(Json(json!({ "cancelled": cancelled })).into_response())
+    match plans.first() {
+        None => Ok(Json(json!({ "cancelled": cancelled })).into_response()),
+        Some(first) => {
+            let answer = json!({"cancelled": cancelled, "planId": first, "planIds": plans});
+            Ok((StatusCode::ACCEPTED, Json(answer)).into_response())
+        }
+    }
 }
 
 /// A list of texts; an absent list differs from an empty one.

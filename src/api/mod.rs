@@ -26,6 +26,7 @@
 
 mod activity_executions;
 mod admission;
+mod alterations;
 mod bookmarks;
 mod bulk;
 mod cluster;
@@ -142,8 +143,6 @@ pub fn router(engine: Engine, options: ApiOptions) -> Router {
 fn routes() -> OpenApiRouter<Api> {
     let elsa = OpenApiRouter::default()
         .merge(OpenApiRouter::from(undocumented_routes()))
-        .merge(instances::routes())
-        .merge(activity_executions::routes())
         .merge(execute::routes())
         .merge(runtime_admin::routes())
         .merge(bookmarks::routes())
@@ -160,6 +159,8 @@ fn routes() -> OpenApiRouter<Api> {
 /// The areas that the OpenAPI document does not have yet.
 fn undocumented_routes() -> Router<Api> {
     Router::new()
+        .merge(instances::routes())
+        .merge(activity_executions::routes())
         .route("/workflow-definitions", get(definitions::list).post(definitions::save))
         .route(
             "/workflow-definitions/import",
@@ -179,10 +180,8 @@ fn undocumented_routes() -> Router<Api> {
             post(definitions::import).put(definitions::import),
         )
         .route("/workflow-definitions/{id}/publish", post(definitions::publish))
-        .route("/bulk-actions/cancel/workflow-instances", post(bulk::cancel))
-        .route("/bulk-actions/cancel/workflow-instances/", post(bulk::cancel))
-        .route("/bulk-actions/delete/workflow-instances", post(bulk::delete))
-        .route("/bulk-actions/delete/workflow-instances/by-id", post(bulk::delete))
+        .merge(bulk::routes())
+        .merge(alterations::routes())
         .route(
             "/descriptors/workflow-activation-strategies",
             get(descriptors::activation_strategies),

@@ -4,6 +4,7 @@
 //! last line. `plot` draws such objects.
 
 mod failover;
+mod history;
 mod locks;
 mod nodes;
 mod plot;
@@ -26,6 +27,7 @@ pub(crate) async fn run(target: &Target, settings: &Bench) -> Result<(), Failure
         BenchCommand::DeadRows(settings) => rows::dead_rows(target, settings).await,
         BenchCommand::DueAtOnce(settings) => rows::due_at_once(target, settings).await,
         BenchCommand::Failover(settings) => failover::run(target, settings).await,
+        BenchCommand::History(settings) => history::run(target, settings).await,
         BenchCommand::Locks(settings) => locks::run(target, settings).await,
         BenchCommand::Loop(settings) => rows::loop_commits(target, settings).await,
         BenchCommand::Memory(settings) => rows::memory(target, settings).await,

@@ -21,6 +21,8 @@ pub(crate) enum BenchCommand {
     Locks(BenchLocks),
     /// Measure the take-over of bursts when their node is killed, stopped or cut off
     Failover(BenchFailover),
+    /// Measure lists, searches and bulk deletes among many instances, and executes beside them
+    History(BenchHistory),
     /// Measure how late sleeping instances resume
     Timers(BenchTimers),
     /// Measure workflows per second, and the cost of each in engine and server
@@ -309,6 +311,35 @@ pub(crate) struct BenchChurn {
     /// How long a node idles before the measurement, in seconds
     #[arg(long, value_name = "COUNT", default_value = "90", value_parser = count)]
     pub(crate) seconds: usize,
+}
+
+/// Settings of `bench history`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct BenchHistory {
+    /// The number of instances that statements write
+    #[arg(long, value_name = "COUNT", default_value = "3000000", value_parser = many)]
+    pub(crate) rows: usize,
+    /// How often each list is read
+    #[arg(long, value_name = "COUNT", default_value = "200", value_parser = count)]
+    pub(crate) queries: usize,
+    /// The number of clients that list beside executes
+    #[arg(long, value_name = "COUNT", default_value = "16", value_parser = count)]
+    pub(crate) clients: usize,
+    /// The measured time of executes without and with those clients, in seconds each
+    #[arg(long, value_name = "COUNT", default_value = "10", value_parser = count)]
+    pub(crate) seconds: usize,
+    /// At the end, delete the instances in one bulk action beside 2,000 starts a second
+    #[arg(long)]
+    pub(crate) delete: bool,
+    /// Keep the schema, for a further run with --history
+    #[arg(long)]
+    pub(crate) keep: bool,
+    /// The schema of an earlier run with --keep, in the place of a new one; it is kept
+    #[arg(long, value_name = "SCHEMA")]
+    pub(crate) history: Option<String>,
+    /// Print the result as one JSON object, on the last line
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Settings of `bench snapshot`.

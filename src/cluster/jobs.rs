@@ -13,7 +13,7 @@ use crate::Result;
 use crate::db::Pool;
 use crate::id::Incarnation;
 use crate::store::maintenance::Job;
-use crate::store::{activation, activity_type, fan_out, maintenance};
+use crate::store::{activation, activity_type, bulk_action, fan_out, maintenance};
 
 /// Between two runs. Orphaned claims wait this long at most. Partitions are made seven days ahead.
 fn interval(job: Job) -> Duration {
@@ -84,6 +84,7 @@ async fn run(
         Job::PurgeExpired => {
             while maintenance::purge_expired(pool, dead_letter_lifetime).await? >= maintenance::PURGE_BATCH {}
             fan_out::purge(pool).await?;
+            bulk_action::purge(pool).await?;
             activation::finish_all_publishes(pool, take_over.connector().schema().lock_class()).await
         }
         Job::CreatePartitions => maintenance::ensure_partitions(pool).await,

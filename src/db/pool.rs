@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_postgres::{Connect, Manager, ManagerConfig, Object, RecyclingMethod, Runtime};
-use postgres_types::ToSql;
+use postgres_types::{ToSql, Type};
 use tokio_postgres::Row;
 
 use super::{ANSWER_TIMEOUT, CONNECT_TIMEOUT, Connector, within};
@@ -124,6 +124,28 @@ impl Pool {
         let answer = within(self.bounds.answer, async {
             let statement = client.prepare_cached(sql).await?;
             client.query(&statement, params).await
+        })
+        .await;
+        self.settle(client, answer)
+    }
+
+    /// Runs one statement that is planned for its parameters, with the given types; some parameters may be unused. With
+    /// `bitmaps` it may combine indexes by bitmaps.
+    pub(crate) async fn query_planned(
+        &self,
+        sql: &str,
+        params: &[(&(dyn ToSql + Sync), Type)],
+        bitmaps: bool,
+    ) -> Result<Vec<Row>> {
+        let client = self.client().await?;
+        let answer = within(self.bounds.answer, async {
+            if !bitmaps {
+                return client.query_typed(sql, params).await;
+            }
+            client.batch_execute("BEGIN; SET LOCAL enable_bitmapscan = on").await?;
+            let rows = client.query_typed(sql, params).await;
+            client.batch_execute("ROLLBACK").await?;
+            rows
         })
         .await;
         self.settle(client, answer)

@@ -41,6 +41,15 @@ impl ScratchDatabase {
         }
     }
 
+    /// A schema that exists.
+    pub(crate) fn existing(url: &str, schema: &str) -> Self {
+        Self {
+            url: url.to_owned(),
+            schema: schema.to_owned(),
+            postgres: None,
+        }
+    }
+
     /// Starts a private PostgreSQL in a temporary folder. Not cancellation safe: the folder would stay.
     pub(crate) async fn start_private(folder: &Path) -> Result<Self, Failure> {
         let started = private_postgres::start(Options {

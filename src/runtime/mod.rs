@@ -14,11 +14,14 @@ mod engine;
 mod scheduler;
 mod worker;
 
+pub use context::instance_list::{
+    InstanceFilter, InstanceList, InstanceOrder, InstancePage, InstanceTime, TimeFilter, TimeOperator,
+};
 #[cfg(test)]
 pub(crate) use context::request::ExecutedState;
 pub use context::request::{
-    DefinitionFilter, DefinitionSummary, EventAccepted, EventRequest, Executed, Idempotency, InstanceDetail,
-    InstanceFilter, InstanceSelection, InstanceSummary, JournalRecord, Listed, Page, Published, Readiness,
+    BulkResult, DefinitionFilter, DefinitionSummary, EventAccepted, EventRequest, Executed, Idempotency,
+    InstanceDetail, InstanceSelection, InstanceSummary, JournalRecord, Listed, Page, Published, Readiness,
     ResumeRequest, StartRequest, VersionOptions,
 };
 pub use context::settings::Role;
@@ -27,6 +30,7 @@ pub use engine::activity_executions::{
     ActivityExecutionSummary, CallStack,
 };
 pub use engine::builder::EngineBuilder;
+pub use engine::bulk_actions::BulkAction;
 pub use engine::cluster_view::{ClusterFanOut, ClusterLock, ClusterNode, ClusterNodeState, QueueItem};
 pub use engine::dead_letters::{
     DeadLetter, DeadLetterBatch, DeadLetterCause, DeadLetterFilter, DeadLetterReplayed, DeadLettersReplayed,

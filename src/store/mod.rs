@@ -3,7 +3,7 @@
 //! # Layout
 //!
 //! - `start`, `work`, `event`: accept starts, resumes, cancels and events. `request`: their idempotency keys. `fan_out`: events
-//!   that many instances wait for.
+//!   that many instances wait for. `bulk_action`: cancels and deletes of many instances.
 //!   `stimulus_key`: the locks that order events, bookmarks and triggers.
 //! - `claim`: polls for work, claims, loads and releases it. `commit`: writes what a burst did; the contract is there.
 //!   `record`: the journal entries and activity executions of a burst, as one row.
@@ -20,6 +20,7 @@
 
 pub(crate) mod activation;
 pub(crate) mod activity_type;
+pub(crate) mod bulk_action;
 pub(crate) mod check;
 pub(crate) mod claim;
 pub(crate) mod clock;

@@ -1,12 +1,14 @@
 -- purpose: add the activation keys of running instances and accepted starts to a strategy that was published after
 --          them
 -- caller:  store::activation, in a transaction that begins after all that cannot see the publish have ended
--- index:   instance_by_definition, work_start, activation_key
+-- index:   instance_by_version, work_start, activation_key
 -- locks:   activation rows that are not exclusive, by instance; waits for commits that write the same one
 WITH counted AS MATERIALIZED (
     SELECT i.id, i.definition_id, nullif(i.correlation_id, '') AS correlation_id
     FROM instance i
     WHERE $3::smallint < 3 /* correlation */ AND i.tenant_id = $1 AND i.definition_id = $2 AND i.status = 0 /* running */
+      AND i.version_id = ANY (ARRAY(SELECT d.version_id FROM definition d
+                                    WHERE d.tenant_id = $1 AND d.definition_id = $2))
     UNION ALL
     SELECT i.id, i.definition_id, i.correlation_id
     FROM instance i

@@ -1,11 +1,15 @@
 -- purpose: list the instances of a bulk operation: by ids, definitions, a version, or several of these; with starts
 --          that have not run yet
 -- caller:  store::instance::delete
--- index:   instance_pkey, instance_by_definition, work_start
+-- index:   instance_pkey, instance_by_version, definition_pkey, work_start
 -- locks:   none
 SELECT u.id
 FROM (SELECT i.id, i.definition_id, i.version_id, i.definition_version, i.status
       FROM instance i WHERE i.tenant_id = $1 AND ($2::text[] IS NULL OR i.id = ANY ($2))
+        AND ($2 IS NOT NULL OR i.version_id = ANY (ARRAY(
+            SELECT d.version_id FROM definition d
+            WHERE d.tenant_id = $1 AND ($3::text[] IS NULL OR d.definition_id = ANY ($3)) AND ($4::text IS NULL OR d.version_id = $4)
+              AND ($5::integer IS NULL OR d.version = $5))))
       UNION ALL
       SELECT w.instance_id, w.definition_id, w.version_id, w.definition_version, 0 /* running */
       FROM work w WHERE w.tenant_id = $1 AND w.kind = 0 /* start */ AND w.definition_id IS NOT NULL
@@ -14,4 +18,4 @@ WHERE ($3::text[] IS NULL OR u.definition_id = ANY ($3))
   AND ($4::text IS NULL OR u.version_id = $4)
   AND ($5::integer IS NULL OR u.definition_version = $5)
   AND (u.status = 0 /* running */ OR NOT $6::boolean)
-ORDER BY u.id
+LIMIT $7

@@ -1,6 +1,6 @@
 -- purpose: check in, and read in the same round trip what is due, which nodes are registered and which are late
 -- caller:  store::node, from the check-in thread
--- index:   node_pkey, timer_due, work_ready, schedule_due, schedule_queued, fan_out_unfinished
+-- index:   node_pkey, timer_due, work_ready, schedule_due, schedule_queued, fan_out_unfinished, bulk_action_unfinished
 -- locks:   own node row
 WITH checked_in AS (
     UPDATE node SET last_seen = clock_timestamp() WHERE incarnation = $1 RETURNING 1
@@ -27,6 +27,7 @@ SELECT EXISTS (SELECT 1 FROM checked_in)
        EXISTS (SELECT 1 FROM cluster_job j
                WHERE j.next_run_at <= clock_timestamp() OR j.next_run_at > clock_timestamp() + 2 * j.period) AS jobs_due,
        EXISTS (SELECT 1 FROM fan_out f WHERE f.finished_at IS NULL) AS has_fan_outs,
+       EXISTS (SELECT 1 FROM bulk_action b WHERE b.finished_at IS NULL) AS has_bulk_actions,
        EXISTS (SELECT 1 FROM inbox_match) AS has_inbox_matches,
        EXISTS (SELECT 1 FROM others o WHERE 'api' = ANY (o.roles)) AS has_api_peers,
        (SELECT (extract(epoch FROM s.next_fire - clock_timestamp()) * 1000000)::bigint

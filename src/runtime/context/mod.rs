@@ -3,7 +3,7 @@
 //! # Layout
 //!
 //! - `node_context`: the state of one incarnation: its connections, its caches, and the structs of the files below.
-//! - `settings`, `request`: what a program sets, asks and gets; `services`: what carries locks and notifications.
+//! - `settings`, `request`, `instance_list`: what a program sets, asks and gets; `services`: what carries locks and notifications.
 //! - `locks`, `lifecycle`: the locks of instances, begin and end of an incarnation.
 //! - `claim_state`: claims, with `in_flight` for bursts that run, `byte_budget` for the memory of their rows and states, and
 //!   `unsupported` for versions left to other nodes.
@@ -16,6 +16,7 @@ pub(crate) mod byte_cache;
 pub(crate) mod claim_state;
 pub(crate) mod definition_cache;
 pub(crate) mod in_flight;
+pub(crate) mod instance_list;
 pub(crate) mod lifecycle;
 pub(crate) mod locks;
 pub(crate) mod node_context;

@@ -45,6 +45,8 @@ pub(crate) struct NodeContext {
     pub(crate) pause: PauseState,
     /// Notified when this node has published triggers: the inbox may keep events for them.
     pub(crate) inbox_matches: Notify,
+    /// Notified when this node has accepted a bulk action.
+    pub(crate) bulk_actions: Notify,
     /// How long the inbox keeps a stimulus, in microseconds.
     pub(crate) inbox_lifetime: i64,
 }

@@ -1,7 +1,7 @@
 //! The requests to the engine and their results. Field names are Elsa's, in camel case in JSON.
 
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::execution::{InstanceState, InstanceTimestamps};
@@ -223,29 +223,16 @@ pub struct DefinitionSummary {
     pub created_at: DateTime<Utc>,
 }
 
-/// Which instances to list; an empty list means any.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct InstanceFilter {
-    /// Only of these definitions.
-    pub definition_ids: Vec<DefinitionId>,
-    /// Only with this correlation id.
-    pub correlation_id: Option<String>,
-    /// Only with this name.
-    pub name: Option<String>,
-    /// Only of this version of the definition.
-    pub version: Option<i32>,
-    /// Only with, or without, incidents.
-    pub has_incidents: Option<bool>,
-    /// `Running`, `Finished`.
-    pub statuses: Vec<String>,
-    /// `Pending`, `Executing`, `Suspended`, `Finished`, `Cancelled`, `Faulted`.
-    pub sub_statuses: Vec<String>,
-    /// Part of an id, the name or the correlation id, whatever the case.
-    pub search_term: Option<String>,
+/// What came of a bulk cancel or delete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BulkResult {
+    /// So many instances were deleted or cancelled.
+    Done(u64),
+    /// There are more than 1,000: a bulk action with this id goes on, page by page.
+    Accepted(String),
 }
 
-/// The instances of a bulk action: those that match all that is given.
+/// The instances of a bulk cancel or delete: those that match all that is given.
 #[derive(Clone, Debug, Default)]
 pub struct InstanceSelection {
     /// Only these.

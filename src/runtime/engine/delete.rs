@@ -4,14 +4,18 @@ use futures_util::{Stream, StreamExt};
 
 use super::Engine;
 use crate::id::{DefinitionId, InstanceId, VersionId};
+use crate::runtime::context::instance_list::InstanceFilter;
 use crate::runtime::context::replies::Reply;
-use crate::runtime::context::request::InstanceSelection;
+use crate::runtime::context::request::{BulkResult, InstanceSelection};
 use crate::store::instance::delete::{self, DeleteFilter};
 use crate::wake::WakeNotification;
 use crate::{Error, Result};
 
 /// How many instances of a bulk action are processed at once: fewer than there are pooled connections.
 const CONCURRENCY: usize = 4;
+
+/// The most instances that are changed while the caller waits.
+const MAX_DIRECT: i64 = 1000;
 
 impl Engine {
     /// Deletes an instance with its state, bookmarks, timers, pending work, journal and all else that belongs to it, in
@@ -37,22 +41,28 @@ impl Engine {
         Ok(true)
     }
 
-    /// Deletes every selected instance, a few at a time and each in a transaction of its own; returns how many there
-    /// were. An empty selection is refused (code `missing-field`). After an error, or when the future is dropped, some
-    /// are deleted: try again.
-    pub async fn delete_many(&self, which: &InstanceSelection) -> Result<u64> {
-        let ids = self.selected(which, false).await?;
+    /// Deletes every selected instance: up to 1,000 a few at a time and each in a transaction of its own, more as a bulk action
+    /// ([`Engine::delete_all`]). An empty selection is refused (code `missing-field`). After an error, or when the future is
+    /// dropped, some are deleted: try again.
+    pub async fn delete_many(&self, which: &InstanceSelection) -> Result<BulkResult> {
+        let Some(ids) = self.selected(which, false).await? else {
+            return Ok(BulkResult::Accepted(self.delete_all(&filter_of(which)).await?));
+        };
         let deletes = ids.into_iter().map(|id| {
             let engine = self.clone();
             async move { engine.delete(&id).await }
         });
-        counted(futures_util::stream::iter(deletes).buffer_unordered(CONCURRENCY)).await
+        let deleted = counted(futures_util::stream::iter(deletes).buffer_unordered(CONCURRENCY)).await?;
+        Ok(BulkResult::Done(deleted))
     }
 
-    /// Cancels every selected instance that is unfinished, as [`Engine::cancel`] does, a few at a time; returns how many it
-    /// has cancelled, without cancels that became dead letters. An empty selection is refused (code `missing-field`).
-    pub async fn cancel_many(&self, which: &InstanceSelection) -> Result<u64> {
-        let ids = self.selected(which, true).await?;
+    /// Cancels every selected instance that is unfinished: up to 1,000 as [`Engine::cancel`] does, a few at a time, more as a
+    /// bulk action ([`Engine::cancel_all`]). Counts what it has cancelled, without cancels that became dead letters. An empty
+    /// selection is refused (code `missing-field`).
+    pub async fn cancel_many(&self, which: &InstanceSelection) -> Result<BulkResult> {
+        let Some(ids) = self.selected(which, true).await? else {
+            return Ok(BulkResult::Accepted(self.cancel_all(&filter_of(which)).await?));
+        };
         let cancels = ids.into_iter().map(|id| {
             let engine = self.clone();
             async move {
@@ -63,10 +73,12 @@ impl Engine {
                 }
             }
         });
-        counted(futures_util::stream::iter(cancels).buffer_unordered(CONCURRENCY)).await
+        let cancelled = counted(futures_util::stream::iter(cancels).buffer_unordered(CONCURRENCY)).await?;
+        Ok(BulkResult::Done(cancelled))
     }
 
-    async fn selected(&self, which: &InstanceSelection, unfinished: bool) -> Result<Vec<InstanceId>> {
+    /// The selected instances; none: there are more than are changed at once.
+    async fn selected(&self, which: &InstanceSelection, unfinished: bool) -> Result<Option<Vec<InstanceId>>> {
         let definitions = which.definition_ids.as_ref();
         let meant = DeleteFilter {
             ids: which
@@ -77,12 +89,25 @@ impl Engine {
             version_id: which.version_id.as_ref().map(VersionId::as_str),
             version: which.version,
             unfinished,
+            limit: MAX_DIRECT + 1,
         };
         if meant.ids.is_none() && meant.definition_ids.is_none() && meant.version_id.is_none() {
             let message = "name the instances, by their ids or by definition: all of them are meant only by accident";
             return Err(Error::invalid("missing-field", message).field("ids", "must be given, or a definition"));
         }
-        delete::list_ids(&self.accepting()?.database.pool, &self.inner.tenant, &meant).await
+        let ids = delete::list_ids(&self.accepting()?.database.pool, &self.inner.tenant, &meant).await?;
+        Ok((i64::try_from(ids.len()).is_ok_and(|count| count <= MAX_DIRECT)).then_some(ids))
+    }
+}
+
+/// A selection of many instances as a filter. An empty list in it selects nothing, so it never gets here.
+fn filter_of(which: &InstanceSelection) -> InstanceFilter {
+    InstanceFilter {
+        ids: which.ids.clone().unwrap_or_default(),
+        definition_ids: which.definition_ids.clone().unwrap_or_default(),
+        version_ids: which.version_id.clone().into_iter().collect(),
+        version: which.version,
+        ..InstanceFilter::default()
     }
 }
 

@@ -24,7 +24,7 @@ use crate::runtime::context::settings::Settings;
 use crate::runtime::context::wake_sender::WakeSender;
 use crate::runtime::context::wake_timer::ScheduleState;
 use crate::runtime::scheduler::fire;
-use crate::runtime::worker::{fan_out, maintenance, poll, unsupported, wake_notifications};
+use crate::runtime::worker::{bulk_action, fan_out, maintenance, poll, unsupported, wake_notifications};
 use crate::store::commit::{CommitWriter, WriterOptions, WriterTasks};
 use crate::store::start::Acceptor;
 use crate::store::{lock as store_lock, maintenance as store_maintenance, node as store_node};
@@ -64,6 +64,7 @@ pub(super) struct Loops {
 pub(super) struct OtherLoops {
     maintenance: AbortOnDropHandle<()>,
     fan_outs: AbortOnDropHandle<()>,
+    bulk_actions: AbortOnDropHandle<()>,
     lock_reports: AbortOnDropHandle<()>,
     wake_notifications: AbortOnDropHandle<()>,
     cache_signals: AbortOnDropHandle<()>,
@@ -108,6 +109,7 @@ pub(super) async fn start(
     let scheduler = spawn(fire::run(Arc::clone(&node)));
     let maintenance = spawn(maintenance::run(Arc::clone(&node)));
     let fan_outs = spawn(fan_out::run(Arc::clone(&node)));
+    let bulk_actions = spawn(bulk_action::run(Arc::clone(&node)));
     let lock_reports = spawn(lock_reports::answer(Arc::clone(&node)));
     Ok(RunningNode {
         membership,
@@ -119,6 +121,7 @@ pub(super) async fn start(
             others: OtherLoops {
                 maintenance,
                 fan_outs,
+                bulk_actions,
                 lock_reports,
                 wake_notifications,
                 cache_signals,
@@ -184,6 +187,7 @@ async fn open(membership: &Membership, shared: &Shared) -> Result<(Arc<NodeConte
         lifecycle: Lifecycle::new(reports, taken_over, settings.check_in, draining),
         pause: PauseState::default(),
         inbox_matches: Notify::new(),
+        bulk_actions: Notify::new(),
         inbox_lifetime: i64::try_from(settings.inbox_lifetime.as_micros()).unwrap_or(i64::MAX),
     });
     let tasks = ConnectionTasks {
@@ -216,6 +220,7 @@ impl RunningNode {
             _ = &mut loops.scheduler => "its scheduler ended",
             _ = &mut others.maintenance => "its maintenance ended",
             _ = &mut others.fan_outs => "its fan-outs ended",
+            _ = &mut others.bulk_actions => "its bulk actions ended",
             _ = &mut others.lock_reports => "its lock reports ended",
             _ = &mut others.cache_signals => "its subscription to cache invalidations ended",
             _ = &mut others.unsupported => "its list of unsupported versions ended",

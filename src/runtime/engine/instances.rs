@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use super::Engine;
 use crate::definition::WorkflowDefinition;
-use crate::execution::{InstanceState, InstanceTimestamps, Status, SubStatus};
-use crate::id::{DefinitionId, InstanceId};
-use crate::runtime::context::request::{InstanceDetail, InstanceFilter, InstanceSummary, Listed, Page};
-use crate::runtime::worker::effects::{status_number, status_word, sub_status_number, sub_status_word};
-use crate::store::instance::{self, InstanceRow, ListFilter};
+use crate::execution::{InstanceState, InstanceTimestamps};
+use crate::id::InstanceId;
+use crate::runtime::context::request::{InstanceDetail, InstanceSummary};
+use crate::runtime::worker::effects::{status_word, sub_status_word};
+use crate::store::instance::{self, InstanceRow};
 use crate::{Error, Result};
 
 pub(crate) fn no_instance(id: &InstanceId) -> Error {
@@ -19,31 +19,6 @@ pub(crate) fn no_instance(id: &InstanceId) -> Error {
 }
 
 impl Engine {
-    /// Lists instances, newest first.
-    pub async fn instances(&self, filter: &InstanceFilter, page: Page) -> Result<Listed<InstanceSummary>> {
-        let (limit, offset) = page.window();
-        let statuses = numbers::<Status>(&filter.statuses, "statuses", status_number)?;
-        let sub_statuses = numbers::<SubStatus>(&filter.sub_statuses, "subStatuses", sub_status_number)?;
-        let filter = ListFilter {
-            definition_ids: filter.definition_ids.iter().map(DefinitionId::as_str).collect(),
-            correlation_id: filter.correlation_id.as_deref(),
-            name: filter.name.as_deref(),
-            version: filter.version,
-            has_incidents: filter.has_incidents,
-            statuses,
-            sub_statuses,
-            search: filter.search_term.as_deref().filter(|term| !term.is_empty()),
-            limit,
-            offset,
-        };
-        let (total_count, rows) =
-            instance::list(self.node()?.database.reads.lists(), &self.inner.tenant, &filter).await?;
-        Ok(Listed {
-            items: rows.into_iter().map(summary).collect(),
-            total_count,
-        })
-    }
-
     /// Reads an instance with its state. One that was accepted and has not yet run is `Pending`.
     pub async fn instance(&self, id: &InstanceId) -> Result<InstanceDetail> {
         let node = self.node()?;
@@ -75,22 +50,7 @@ impl Engine {
     }
 }
 
-fn numbers<T: std::str::FromStr<Err = String>>(
-    words: &[String],
-    field: &'static str,
-    number: fn(T) -> i16,
-) -> Result<Vec<i16>> {
-    words
-        .iter()
-        .map(|word| {
-            word.parse::<T>().map(number).map_err(|problem| {
-                Error::invalid("invalid-filter", format!("{field}: {problem}")).field(field, problem)
-            })
-        })
-        .collect()
-}
-
-fn summary(row: InstanceRow) -> InstanceSummary {
+pub(super) fn summary(row: InstanceRow) -> InstanceSummary {
     InstanceSummary {
         id: row.id,
         definition_id: row.definition.definition_id,

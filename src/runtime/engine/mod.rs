@@ -3,15 +3,18 @@
 //! # Layout
 //!
 //! - `builder`: settings and start; `supervisor`: keeps the node registered; `incarnation`: starts one registration.
-//! - `start`, `resume`, `events`, `delete`: requests that change instances; `await_reply`: waits for what becomes of one.
+//! - `start`, `resume`, `events`, `delete`, `bulk_actions`: requests that change instances; `await_reply`: waits for what
+//!   becomes of one.
 //! - `resume_token`: resumes by a holder of a signed token.
-//! - `definitions`, `schedules`, `instances`, `journal`, `activity_executions`, `dead_letters`, `cluster_view`: one subject each.
+//! - `definitions`, `schedules`, `instances`, `instance_list`, `journal`, `activity_executions`, `dead_letters`,
+//!   `cluster_view`: one subject each.
 //! - `pause`: the pause of the whole cluster.
 //! - `lock_reports`, `cache_invalidation`: what other nodes ask for and change.
 
 pub(crate) mod activity_executions;
 mod await_reply;
 pub(crate) mod builder;
+pub(crate) mod bulk_actions;
 mod cache_invalidation;
 pub(crate) mod cluster_view;
 pub(crate) mod dead_letters;
@@ -19,6 +22,7 @@ mod definitions;
 mod delete;
 mod events;
 mod incarnation;
+mod instance_list;
 mod instances;
 pub(crate) mod journal;
 mod lock_reports;

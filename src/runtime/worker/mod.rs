@@ -8,8 +8,10 @@
 //! - `instruction`, `effects`: rows as the interpreter's instructions, and its result as rows.
 //! - `wake_notifications`: notifications of other nodes; `unsupported`: versions that are left to them.
 //! - `maintenance`: releases orphaned claims, and vacuums; `activity_faults`: reports activities that failed.
+//! - `fan_out`, `inbox_match`, `bulk_action`: what goes on page by page on any node; `instance_filter`: which instances are meant.
 
 mod activity_faults;
+pub(crate) mod bulk_action;
 pub(crate) mod claim;
 mod commit;
 mod complete;
@@ -17,6 +19,7 @@ pub(crate) mod effects;
 pub(crate) mod execute;
 pub(crate) mod fan_out;
 pub(crate) mod inbox_match;
+pub(crate) mod instance_filter;
 pub(crate) mod instruction;
 pub(crate) mod maintenance;
 mod pause;

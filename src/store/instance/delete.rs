@@ -95,17 +95,20 @@ pub(crate) struct DeleteFilter<'a> {
     pub(crate) version_id: Option<&'a str>,
     pub(crate) version: Option<i32>,
     pub(crate) unfinished: bool,
+    /// At most so many.
+    pub(crate) limit: i64,
 }
 
 /// The ids of these instances.
 pub(crate) async fn list_ids(pool: &Pool, tenant: &TenantId, filter: &DeleteFilter<'_>) -> Result<Vec<InstanceId>> {
-    let params: [&(dyn ToSql + Sync); 6] = [
+    let params: [&(dyn ToSql + Sync); 7] = [
         &tenant.as_str(),
         &filter.ids,
         &filter.definition_ids,
         &filter.version_id,
         &filter.version,
         &filter.unfinished,
+        &filter.limit,
     ];
     let rows = pool.query(IDS, &params).await?;
     let at = columns!(rows; id)?;

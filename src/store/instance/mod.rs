@@ -1,9 +1,9 @@
 //! Instances as the API reads them.
 
 pub(crate) mod delete;
+pub(crate) mod list;
 
 use chrono::{DateTime, Utc};
-use postgres_types::ToSql;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_postgres::Row;
@@ -16,7 +16,6 @@ use crate::id::{BookmarkId, DefinitionId, InstanceId, InstanceVersion, TenantId,
 
 const FIND: &str = include_str!("../../../sql/queries/instance/find.sql");
 const PENDING: &str = include_str!("../../../sql/queries/instance/pending.sql");
-const LIST: &str = include_str!("../../../sql/queries/instance/list.sql");
 const BOOKMARKS: &str = include_str!("../../../sql/queries/instance/bookmarks.sql");
 
 /// Distinguishes an instance from a deleted one with the same id: the time of its first commit, in microseconds since 1970 by
@@ -114,42 +113,6 @@ pub(crate) async fn pending(pool: &Pool, tenant: &TenantId, id: &InstanceId) -> 
             finished_at: None,
         }
     }))
-}
-
-/// A filter for instances; an empty list means any.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ListFilter<'a> {
-    pub(crate) definition_ids: Vec<&'a str>,
-    pub(crate) correlation_id: Option<&'a str>,
-    pub(crate) name: Option<&'a str>,
-    pub(crate) version: Option<i32>,
-    pub(crate) has_incidents: Option<bool>,
-    pub(crate) statuses: Vec<i16>,
-    pub(crate) sub_statuses: Vec<i16>,
-    pub(crate) search: Option<&'a str>,
-    pub(crate) limit: i64,
-    pub(crate) offset: i64,
-}
-
-/// Lists a page, newest first, with the total number.
-pub(crate) async fn list(pool: &Pool, tenant: &TenantId, filter: &ListFilter<'_>) -> Result<(u64, Vec<InstanceRow>)> {
-    let params: [&(dyn ToSql + Sync); 11] = [
-        &tenant.as_str(),
-        &filter.definition_ids,
-        &filter.correlation_id,
-        &filter.name,
-        &filter.version,
-        &filter.has_incidents,
-        &filter.statuses,
-        &filter.sub_statuses,
-        &filter.search,
-        &filter.limit,
-        &filter.offset,
-    ];
-    let rows = pool.query(LIST, &params).await?;
-    let at = InstanceColumns::of(&rows)?;
-    let items = rows.iter().filter(|row| row.get::<_, Option<String>>(at.id).is_some());
-    Ok((super::total(&rows), items.map(|row| instance_row(at, row)).collect()))
 }
 
 /// The open bookmarks of an instance.

@@ -108,6 +108,8 @@ pub(crate) struct CheckIn {
     pub(crate) jobs_due: bool,
     /// A fan-out is unfinished.
     pub(crate) has_fan_outs: bool,
+    /// A bulk action is unfinished.
+    pub(crate) has_bulk_actions: bool,
     /// The inbox keeps events that start what was published.
     pub(crate) has_inbox_matches: bool,
     /// Another live node that does not drain serves the API.
@@ -167,6 +169,7 @@ pub(crate) async fn check_in(
         members: row.get::<_, Vec<i64>>("members").into_iter().map(Incarnation).collect(),
         jobs_due: row.get("jobs_due"),
         has_fan_outs: row.get("has_fan_outs"),
+        has_bulk_actions: row.get("has_bulk_actions"),
         has_inbox_matches: row.get("has_inbox_matches"),
         has_api_peers: row.get("has_api_peers"),
         next_fire: row.get::<_, Option<i64>>("next_fire").map(micros),

@@ -1,5 +1,6 @@
 //! Promise 1. Nothing accepted is lost.
 
+mod bulk_action;
 mod cut_connections;
 mod database_errors;
 mod database_restart;

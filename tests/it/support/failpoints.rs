@@ -31,6 +31,9 @@ pub(crate) const INBOX_MATCH: [&str; 2] = ["inbox_match.written", "inbox_match.c
 /// The turn and the pages of a fan-out.
 pub(crate) const FAN_OUT: [&str; 4] = ["fan_out.locked", "fan_out.keys", "fan_out.written", "fan_out.committed"];
 
+/// A page of a bulk action.
+pub(crate) const BULK_ACTION: [&str; 3] = ["bulk_action.locked", "bulk_action.written", "bulk_action.committed"];
+
 /// A registration.
 pub(crate) const REGISTRATION: [&str; 1] = ["node.register"];
 
@@ -79,6 +82,7 @@ pub(crate) fn all() -> Vec<&'static str> {
         &PUBLISH,
         &INBOX_MATCH,
         &FAN_OUT,
+        &BULK_ACTION,
         &REGISTRATION,
         &REMOVAL,
         &DELETE,

@@ -1,0 +1,44 @@
+-- purpose: delete the instances of a page with all that belongs to them, and starts that are not committed yet; returns how
+--          many there were, which of them may run, their rows of work, and whether rows were missed that other sessions hold:
+--          those may wait for our locks, so the caller starts again instead of waiting
+-- caller:  store::bulk_action, in the transaction that holds their locks
+-- index:   instance_pkey, bookmark_pkey, timer_pkey, work_instance, inbox_instance, dead_letter_instance, activation_instance
+-- locks:   all of their rows; locked work and timers are skipped, inbox by id
+-- Idempotency keys stay: a retry of the start finds no instance, and starts none.
+WITH deleted AS (
+    DELETE FROM instance i WHERE i.tenant_id = $1 AND i.id = ANY ($2::text[]) RETURNING i.id, i.status
+), work_held AS MATERIALIZED (
+    SELECT w.tenant_id, w.id FROM work w WHERE w.tenant_id = $1 AND w.instance_id = ANY ($2)
+    ORDER BY w.tenant_id, w.id FOR UPDATE SKIP LOCKED
+), timer_held AS MATERIALIZED (
+    SELECT t.instance_id, t.id FROM timer t WHERE t.tenant_id = $1 AND t.instance_id = ANY ($2)
+    ORDER BY t.tenant_id, t.instance_id, t.id FOR UPDATE SKIP LOCKED
+), inbox_held AS MATERIALIZED (
+    -- A row of the inbox is never updated, so that it is found where it is locked.
+    SELECT x.ctid AS place FROM inbox x WHERE x.tenant_id = $1 AND x.instance_id = ANY ($2) ORDER BY x.tenant_id, x.id FOR UPDATE
+), work_deleted AS (
+    DELETE FROM work w USING work_held h WHERE w.tenant_id = h.tenant_id AND w.id = h.id
+    RETURNING w.id, w.kind, w.instance_id
+), bookmark_deleted AS (
+    DELETE FROM bookmark b WHERE b.tenant_id = $1 AND b.instance_id = ANY ($2)
+), timer_deleted AS (
+    DELETE FROM timer t USING timer_held h WHERE t.tenant_id = $1 AND t.instance_id = h.instance_id AND t.id = h.id
+), activation_deleted AS (
+    DELETE FROM activation a WHERE a.tenant_id = $1 AND a.instance_id = ANY ($2)
+), inbox_deleted AS (
+    DELETE FROM inbox x USING inbox_held h WHERE x.ctid = h.place
+), dead_letter_deleted AS (
+    DELETE FROM dead_letter d WHERE d.tenant_id = $1 AND d.instance_id = ANY ($2) RETURNING d.kind, d.instance_id
+), record_deleted AS (
+    -- Partitions of other days are left out.
+    DELETE FROM burst_record r WHERE r.tenant_id = $1 AND r.instance_id = ANY ($2) AND r.at >= $3 AND r.at <= $4
+)
+SELECT (SELECT count(*)
+        FROM (SELECT d.id FROM deleted d
+              UNION SELECT w.instance_id FROM work_deleted w WHERE w.kind = 0 /* start */
+              UNION SELECT d.instance_id FROM dead_letter_deleted d WHERE d.kind = 0 /* start */) n) AS processed,
+       ARRAY(SELECT w.id FROM work_deleted w ORDER BY w.id) AS works,
+       ARRAY(SELECT w.instance_id FROM work_deleted w ORDER BY w.id) AS work_instances,
+       (SELECT count(*) FROM work w WHERE w.tenant_id = $1 AND w.instance_id = ANY ($2)) > (SELECT count(*) FROM work_held)
+       OR (SELECT count(*) FROM timer t WHERE t.tenant_id = $1 AND t.instance_id = ANY ($2))
+          > (SELECT count(*) FROM timer_held) AS missed

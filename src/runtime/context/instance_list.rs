@@ -1,0 +1,132 @@
+//! What a list of instances is asked for, and what it answers.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::request::{InstanceSummary, Page};
+use crate::id::{DefinitionId, InstanceId, VersionId};
+
+/// Which instances are meant: those that match all that is given. An empty list means any.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct InstanceFilter {
+    /// Only these.
+    pub ids: Vec<InstanceId>,
+    /// Only of these definitions.
+    pub definition_ids: Vec<DefinitionId>,
+    /// Only of these versions, by their own ids.
+    pub version_ids: Vec<VersionId>,
+    /// Only of versions with this number.
+    pub version: Option<i32>,
+    /// Only with one of these correlation ids.
+    pub correlation_ids: Vec<String>,
+    /// Only with this name.
+    pub name: Option<String>,
+    /// Only with, or without, incidents.
+    pub has_incidents: Option<bool>,
+    /// `Running`, `Finished`.
+    pub statuses: Vec<String>,
+    /// `Pending`, `Executing`, `Suspended`, `Finished`, `Cancelled`, `Faulted`.
+    pub sub_statuses: Vec<String>,
+    /// All of them hold.
+    pub time_filters: Vec<TimeFilter>,
+    /// Part of the name or the correlation id, or of the id of the definition or version, whatever the case; or the beginning
+    /// of the id. Without the extension pg_trgm: the beginning of the name or the correlation id, in its case.
+    pub search_term: Option<String>,
+}
+
+/// Compares a time of an instance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TimeFilter {
+    /// Which time.
+    pub column: InstanceTime,
+    /// How it compares.
+    pub operator: TimeOperator,
+    /// With what.
+    pub timestamp: DateTime<Utc>,
+}
+
+/// A time of an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum InstanceTime {
+    /// When it was first committed.
+    CreatedAt,
+    /// When it was last committed.
+    UpdatedAt,
+    /// When it finished. An unfinished instance meets only [`TimeOperator::IsNot`].
+    FinishedAt,
+}
+
+/// How a time compares, to the microsecond.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum TimeOperator {
+    /// It is this.
+    Is,
+    /// It is not this.
+    IsNot,
+    /// It is later.
+    GreaterThan,
+    /// It is this or later.
+    GreaterThanOrEqual,
+    /// It is earlier.
+    LessThan,
+    /// It is this or earlier.
+    LessThanOrEqual,
+}
+
+/// The order of a list of instances.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InstanceOrder {
+    /// By the time of the first commit.
+    #[default]
+    Created,
+    /// By the time of the last commit.
+    Updated,
+    /// By the end; unfinished instances come last, or first if descending.
+    Finished,
+    /// By name; instances without one count as nameless.
+    Name,
+}
+
+/// Which part of a list of instances.
+#[derive(Clone, Debug)]
+pub struct InstancePage {
+    /// Its size, and its number without a cursor.
+    pub page: Page,
+    /// The order.
+    pub order: InstanceOrder,
+    /// The greatest first.
+    pub descending: bool,
+    /// [`InstanceList::next_cursor`] of the page before, in the same order; the number of the page does not count then.
+    pub cursor: Option<String>,
+}
+
+impl Default for InstancePage {
+    /// The newest first.
+    fn default() -> Self {
+        Self {
+            page: Page::default(),
+            order: InstanceOrder::default(),
+            descending: true,
+            cursor: None,
+        }
+    }
+}
+
+/// A page of instances.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InstanceList {
+    /// The rows of this page.
+    pub items: Vec<InstanceSummary>,
+    /// All that match, up to 10,000 exactly.
+    pub total_count: u64,
+    /// There are more than 10,000, and the count is an estimate.
+    pub total_count_is_estimate: bool,
+    /// Where the next page begins; none: this is the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}

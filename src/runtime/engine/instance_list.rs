@@ -1,0 +1,133 @@
+//! Lists of instances.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chrono::DateTime;
+
+use super::Engine;
+use super::instances::summary;
+use crate::runtime::context::instance_list::{InstanceFilter, InstanceList, InstanceOrder, InstancePage};
+use crate::runtime::context::request::{InstanceSummary, Listed, Page};
+use crate::runtime::worker::instance_filter::list_filter;
+use crate::store::instance::list::{self, ListCursor, ListOrder, ListPage, ListPools};
+use crate::{Error, Result};
+
+/// The longest cursor: a name may be long.
+const MAX_CURSOR: usize = 16_384;
+
+impl Engine {
+    /// Lists instances, newest first.
+    pub async fn instances(&self, filter: &InstanceFilter, page: Page) -> Result<Listed<InstanceSummary>> {
+        let page = InstancePage {
+            page,
+            ..InstancePage::default()
+        };
+        let listed = self.list_instances(filter, &page).await?;
+        Ok(Listed {
+            items: listed.items,
+            total_count: listed.total_count,
+        })
+    }
+
+    /// Lists instances in an order. A list that takes too long fails as unavailable (code `read-timeout`).
+    pub async fn list_instances(&self, filter: &InstanceFilter, page: &InstancePage) -> Result<InstanceList> {
+        let (limit, offset) = page.page.window();
+        let order = match page.order {
+            InstanceOrder::Created => ListOrder::Created,
+            InstanceOrder::Updated => ListOrder::Updated,
+            InstanceOrder::Finished => ListOrder::Finished,
+            InstanceOrder::Name => ListOrder::Name,
+        };
+        let after = page
+            .cursor
+            .as_deref()
+            .map(|text| read_cursor(text, order, page.descending));
+        let after = after.transpose()?;
+        let wanted = ListPage {
+            order,
+            descending: page.descending,
+            limit,
+            offset: if after.is_some() { 0 } else { offset },
+            after,
+        };
+        let filter = list_filter(filter)?;
+        let node = self.node()?;
+        let listed = list::list(
+            ListPools::of_reads(&node.database.reads),
+            &self.inner.tenant,
+            &filter,
+            &wanted,
+        )
+        .await?;
+        Ok(InstanceList {
+            items: listed.rows.into_iter().map(summary).collect(),
+            total_count: listed.total,
+            total_count_is_estimate: listed.is_estimate,
+            next_cursor: listed.next.map(|next| write_cursor(&next, order, page.descending)),
+        })
+    }
+}
+
+fn write_cursor(cursor: &ListCursor, order: ListOrder, descending: bool) -> String {
+    let text = serde_json::json!([order.word(), descending, cursor.key, cursor.id]).to_string();
+    URL_SAFE_NO_PAD.encode(text)
+}
+
+/// Fails for a cursor of another order.
+fn read_cursor(text: &str, order: ListOrder, descending: bool) -> Result<ListCursor> {
+    let wrong = || {
+        let message = "it must be the nextCursor of a page in the same order";
+        Error::invalid("invalid-field", "the cursor cannot be read").field("cursor", message)
+    };
+    if text.len() > MAX_CURSOR {
+        return Err(wrong());
+    }
+    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| wrong())?;
+    let (word, is_descending, key, id): (String, bool, String, String) =
+        serde_json::from_slice(&bytes).map_err(|_| wrong())?;
+    let is_time = order != ListOrder::Name;
+    let is_valid = key == "infinity" && order == ListOrder::Finished || DateTime::parse_from_rfc3339(&key).is_ok();
+    if word != order.word()
+        || is_descending != descending
+        || is_time && !is_valid
+        || key.contains('\0')
+        || id.contains('\0')
+    {
+        return Err(wrong());
+    }
+    Ok(ListCursor { key, id })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_good_for_its_order_only() {
+        let cursor = ListCursor {
+            key: "2026-01-01T00:00:00.000005Z".to_owned(),
+            id: "i".to_owned(),
+        };
+        let text = write_cursor(&cursor, ListOrder::Created, true);
+        assert_eq!(read_cursor(&text, ListOrder::Created, true).unwrap(), cursor);
+        assert_eq!(
+            read_cursor(&text, ListOrder::Created, false).unwrap_err().code(),
+            "invalid-field"
+        );
+        assert_eq!(
+            read_cursor(&text, ListOrder::Name, true).unwrap_err().code(),
+            "invalid-field"
+        );
+        let forged = ListCursor {
+            key: "yesterday".to_owned(),
+            ..cursor
+        };
+        let text = write_cursor(&forged, ListOrder::Created, true);
+        for bad in [text.as_str(), "", "%", &"a".repeat(20_000)] {
+            assert_eq!(
+                read_cursor(bad, ListOrder::Created, true).unwrap_err().code(),
+                "invalid-field"
+            );
+        }
+    }
+}
