@@ -9,7 +9,14 @@ struct Greet;
 
 impl Activity for Greet {
     fn descriptor(&self) -> Descriptor {
-        Descriptor::new("Greet").input(InputDescriptor::new("Who", "String").required())
+        // Elsa Studio shows it in its toolbox, with a field for the input.
+        Descriptor::new("Greet")
+            .describe("Demonstration", "Writes a greeting to the console.")
+            .input(
+                InputDescriptor::new("Who", "String")
+                    .describe("The name in the greeting.")
+                    .required(),
+            )
     }
 
     /// Executed again if the process dies before the commit of its burst. Pass `context.idempotency_key()` to external

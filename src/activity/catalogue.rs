@@ -9,12 +9,13 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::{
-    Activity, ActivityContext, Descriptor, EndedChild, Fault, Resumption, Step, control_flow, flowchart, primitives,
-    scheduling,
+    Activity, ActivityContext, Choice, Descriptor, EndedChild, Fault, Resumption, Step, control_flow, flowchart,
+    primitives, scheduling,
 };
 use crate::schedule::Schedule;
 
 type StepFuture<'a> = Pin<Box<dyn Future<Output = Result<Step, Fault>> + Send + 'a>>;
+type ChoicesFuture<'a> = Pin<Box<dyn Future<Output = Result<Vec<Choice>, Fault>> + Send + 'a>>;
 
 /// The object-safe form of [`Activity`]: it boxes the futures, so that implementors need not.
 pub(crate) trait ErasedActivity: Send + Sync {
@@ -24,6 +25,7 @@ pub(crate) trait ErasedActivity: Send + Sync {
     fn child_cancelled<'a>(&'a self, context: &'a mut ActivityContext<'_>, child: EndedChild) -> StepFuture<'a>;
     fn trigger_payload(&self, inputs: &Map<String, Value>) -> Option<Value>;
     fn trigger_schedule(&self, inputs: &Map<String, Value>) -> Option<crate::Result<Schedule>>;
+    fn choices<'a>(&'a self, input: &'a str, values: &'a Map<String, Value>) -> ChoicesFuture<'a>;
 }
 
 impl<A: Activity> ErasedActivity for A {
@@ -49,6 +51,10 @@ impl<A: Activity> ErasedActivity for A {
 
     fn trigger_schedule(&self, inputs: &Map<String, Value>) -> Option<crate::Result<Schedule>> {
         Activity::trigger_schedule(self, inputs)
+    }
+
+    fn choices<'a>(&'a self, input: &'a str, values: &'a Map<String, Value>) -> ChoicesFuture<'a> {
+        Box::pin(Activity::choices(self, input, values))
     }
 }
 
@@ -155,6 +161,22 @@ impl Catalogue {
             None if version > 0 => None,
             None => versions.get(&1).or_else(|| versions.values().next_back()),
         }
+    }
+
+    /// The choices of a [refreshed](super::InputDescriptor::refreshed) input now, see [`Activity::choices`]; `None` if there is
+    /// no such type.
+    ///
+    /// # Errors
+    /// The fault of the activity type.
+    pub async fn choices(
+        &self,
+        type_name: &str,
+        version: i32,
+        input: &str,
+        values: &Map<String, Value>,
+    ) -> Option<Result<Vec<Choice>, Fault>> {
+        let registered = self.find(type_name, version)?;
+        Some(registered.activity.choices(input, values).await)
     }
 
     /// The descriptor of a type, see [`Catalogue::descriptors`].

@@ -3,12 +3,19 @@
 
 use serde_json::{Map, Value};
 
-use super::{Activity, ActivityContext, BreakBehavior, Descriptor, EndedChild, Fault, InputDescriptor, Step};
+use super::{
+    Activity, ActivityContext, BreakBehavior, Descriptor, EndedChild, Fault, InputDescriptor, OutputDescriptor, Step,
+    UiHint,
+};
 
 pub(crate) const WORKFLOW: &str = "Elsa.Workflow";
 
 /// The property of a sequence and of a loop over items that holds the index of the next child or item.
 const NEXT_INDEX: &str = "CurrentIndex";
+
+/// The variables of one round of a loop over items.
+const CURRENT_INDEX: &str = "CurrentIndex";
+const CURRENT_VALUE: &str = "CurrentValue";
 
 #[derive(Debug)]
 pub(crate) struct Workflow;
@@ -84,9 +91,10 @@ impl Activity for If {
             .input(
                 InputDescriptor::new("Condition", "Boolean")
                     .default(false)
+                    .hint(UiHint::SingleLine)
                     .describe("The condition."),
             )
-            .output("Result", "Boolean")
+            .output(OutputDescriptor::new("Result", "Boolean").describe("The value of the condition."))
             .port("Then")
             .port("Else")
     }
@@ -114,7 +122,8 @@ impl Activity for While {
             .input(
                 InputDescriptor::new("Condition", "Boolean")
                     .default(false)
-                    .describe("The condition.")
+                    .hint(UiHint::SingleLine)
+                    .describe("The condition, evaluated before each round.")
                     .lazy(),
             )
             .port("Body")
@@ -149,9 +158,10 @@ impl Activity for ForEach {
     fn descriptor(&self) -> Descriptor {
         Descriptor::new("Elsa.ForEach")
             .describe("Looping", "Executes an activity for each item of a list.")
-            .display_name("For Each")
             .input(InputDescriptor::new("Items", "Object[]").describe("The items."))
-            .output("CurrentValue", "Object")
+            .output(OutputDescriptor::new("CurrentValue", "Object").describe("The item of this round."))
+            .child_variable(CURRENT_INDEX, "Int32")
+            .child_variable(CURRENT_VALUE, "Object")
             .port("Body")
             .on_break(BreakBehavior::Stop)
     }
@@ -180,8 +190,8 @@ fn next_item(context: &mut ActivityContext<'_>) -> Step {
     context.set_output("CurrentValue", item.clone());
     context.set_property(NEXT_INDEX, position + 1);
     let variables = Map::from_iter([
-        ("CurrentIndex".to_owned(), Value::from(position)),
-        ("CurrentValue".to_owned(), item),
+        (CURRENT_INDEX.to_owned(), Value::from(position)),
+        (CURRENT_VALUE.to_owned(), item),
     ]);
     context.schedule_with(body, variables, None);
     Step::Wait
@@ -228,7 +238,7 @@ impl Activity for Complete {
             .describe("Composition", "Completes the workflow, with outcomes.")
             .input(
                 InputDescriptor::new("Outcomes", "Object")
-                    .hint("outcome-picker")
+                    .hint(UiHint::OutcomePicker)
                     .describe("One outcome, or a list of them."),
             )
             .terminal()

@@ -7,7 +7,7 @@
 //! Activities know definitions and expressions, never the interpreter, which they see only as a context.
 //!
 //! # Layout
-//! - `descriptor`: the metadata of a type; `catalogue`: the registry.
+//! - `descriptor/`: the metadata of a type; `catalogue`: the registry; `placeholder`: a type that stands for unknown ones.
 //! - `context`, `tree`, `fault`: the input of an activity, its place in the definition, its failure.
 //! - the catalogue, one file per family: `control_flow`, `flowchart/`, `primitives`, `scheduling`; `console` is the sink of
 //!   `Elsa.WriteLine`.
@@ -19,8 +19,11 @@ mod control_flow;
 mod descriptor;
 mod fault;
 mod flowchart;
+mod placeholder;
 mod primitives;
 mod scheduling;
+#[cfg(test)]
+mod tests;
 mod tree;
 
 use std::future::{Future, ready};
@@ -38,7 +41,7 @@ pub(crate) use context::{
 pub use context::{ActivityContext, BookmarkRequest, Child, ChildStatus, EndedChild, Resumption};
 pub(crate) use control_flow::{WORKFLOW, Workflow};
 pub(crate) use descriptor::camel_case;
-pub use descriptor::{ActivityKind, BreakBehavior, Descriptor, InputDescriptor, OutputDescriptor};
+pub use descriptor::{ActivityKind, BreakBehavior, Choice, Descriptor, InputDescriptor, OutputDescriptor, UiHint};
 pub use fault::Fault;
 pub use primitives::EVENT_PAYLOAD_INPUT;
 pub(crate) use tree::NodeInput;
@@ -122,5 +125,16 @@ pub trait Activity: Send + Sync + 'static {
     fn trigger_schedule(&self, inputs: &Map<String, Value>) -> Option<crate::Result<crate::schedule::Schedule>> {
         let _ = inputs;
         None
+    }
+
+    /// For an input that is [refreshed](InputDescriptor::refreshed): the choices that a designer offers now. `values` has the
+    /// literal values of the other inputs so far, by their names in Pascal case. A designer waits for five seconds.
+    fn choices(
+        &self,
+        input: &str,
+        values: &Map<String, Value>,
+    ) -> impl Future<Output = Result<Vec<Choice>, Fault>> + Send {
+        let _ = (input, values);
+        ready(Ok(Vec::new()))
     }
 }

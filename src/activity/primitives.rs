@@ -4,7 +4,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Activity, ActivityContext, ActivityKind, BookmarkRequest, Descriptor, Fault, InputDescriptor, Resumption, Step,
+    Activity, ActivityContext, ActivityKind, BookmarkRequest, Descriptor, Fault, InputDescriptor, OutputDescriptor,
+    Resumption, Step, UiHint,
 };
 
 /// The input in which Elsa passes the payload of an event to the instance that it resumes.
@@ -19,7 +20,7 @@ impl Activity for Event {
             .describe("Primitives", "Waits for an event to be published.")
             .kind(ActivityKind::Trigger)
             .input(InputDescriptor::new("EventName", "String").describe("The name of the event."))
-            .output("Result", "Object")
+            .output(OutputDescriptor::new("Result", "Object").describe("The payload of the event."))
     }
 
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
@@ -61,11 +62,11 @@ impl Activity for SetVariable {
     fn descriptor(&self) -> Descriptor {
         Descriptor::new("Elsa.SetVariable")
             .describe("Primitives", "Assigns a value to a variable.")
-            .display_name("Set Variable")
             .input(
                 InputDescriptor::new("Variable", "Variable")
                     .raw()
-                    .hint("variable-picker"),
+                    .hint(UiHint::VariablePicker)
+                    .describe("The variable to assign to."),
             )
             .input(InputDescriptor::new("Value", "Object").describe("The value to assign."))
     }
@@ -101,7 +102,6 @@ impl Activity for SetName {
     fn descriptor(&self) -> Descriptor {
         Descriptor::new("Elsa.SetName")
             .describe("Primitives", "Sets the name of the workflow instance.")
-            .display_name("Set Name")
             .input(
                 InputDescriptor::new("Value", "String")
                     .default("")
@@ -140,10 +140,9 @@ impl Activity for SetOutput {
     fn descriptor(&self) -> Descriptor {
         Descriptor::new("Elsa.SetOutput")
             .describe("Composition", "Assigns a value to an output of the workflow.")
-            .display_name("Set Output")
             .input(
                 InputDescriptor::new("OutputName", "String")
-                    .hint("output-picker")
+                    .hint(UiHint::OutputPicker)
                     .describe("The output to assign."),
             )
             .input(InputDescriptor::new("OutputValue", "Object").describe("The value to assign."))
@@ -165,7 +164,6 @@ impl Activity for WriteLine {
     fn descriptor(&self) -> Descriptor {
         Descriptor::new("Elsa.WriteLine")
             .describe("Console", "Writes a line of text to the console.")
-            .display_name("Write Line")
             .input(InputDescriptor::new("Text", "String").describe("The text."))
     }
 
@@ -184,8 +182,16 @@ impl Activity for FaultActivity {
             .describe("Primitives", "Faults the workflow.")
             .input(InputDescriptor::new("Code", "String").describe("Classifies the fault for programs."))
             .input(InputDescriptor::new("Category", "String").describe("For example HTTP."))
-            .input(InputDescriptor::new("FaultType", "String").describe("For example System, Business or Integration."))
-            .input(InputDescriptor::new("Message", "String").describe("The message of the fault."))
+            .input(
+                InputDescriptor::new("FaultType", "String")
+                    .display_name("Type")
+                    .describe("For example System, Business or Integration."),
+            )
+            .input(
+                InputDescriptor::new("Message", "String")
+                    .hint(UiHint::MultiLine)
+                    .describe("The message of the fault."),
+            )
     }
 
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {

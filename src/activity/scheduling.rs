@@ -7,7 +7,10 @@
 use chrono::SecondsFormat;
 use serde_json::{Map, Value, json};
 
-use super::{Activity, ActivityContext, ActivityKind, BookmarkRequest, Descriptor, Fault, InputDescriptor, Step};
+use super::{
+    Activity, ActivityContext, ActivityKind, BookmarkRequest, Choice, Descriptor, Fault, InputDescriptor,
+    OutputDescriptor, Step, UiHint,
+};
 use crate::Result as EngineResult;
 use crate::expression::TimeSpan;
 use crate::schedule::{self, Progress, Schedule};
@@ -23,7 +26,7 @@ impl Activity for Delay {
             .input(
                 InputDescriptor::new("TimeSpan", "TimeSpan")
                     .default("00:01:00")
-                    .describe("How long to wait."),
+                    .describe("How long to wait, as 00:05:00 or 1.12:00:00 (days first)."),
             )
     }
 
@@ -63,7 +66,7 @@ impl Activity for Timer {
             descriptor.input(
                 InputDescriptor::new("Interval", "TimeSpan")
                     .default("00:01:00")
-                    .describe("The interval at which the timer should execute."),
+                    .describe("The time between two occurrences, as 00:05:00."),
             )
         })
     }
@@ -100,15 +103,13 @@ impl Activity for CronActivity {
 impl Activity for StartAt {
     fn descriptor(&self) -> Descriptor {
         let description = "Starts the workflow at a point in time, or waits for it.";
-        described("Elsa.StartAt", description)
-            .display_name("Start At")
-            .with_options(|descriptor| {
-                descriptor.input(
-                    InputDescriptor::new("DateTime", "DateTimeOffset")
-                        .as_given()
-                        .describe("The point in time; without an offset in the time zone of this activity."),
-                )
-            })
+        described("Elsa.StartAt", description).with_options(|descriptor| {
+            descriptor.input(
+                InputDescriptor::new("DateTime", "DateTimeOffset")
+                    .as_given()
+                    .describe("The point in time; without an offset in the time zone of this activity."),
+            )
+        })
     }
 
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
@@ -124,8 +125,11 @@ fn described(type_name: &str, description: &str) -> Descriptor {
     Descriptor::new(type_name)
         .describe("Scheduling", description)
         .kind(ActivityKind::Trigger)
-        .output("Result", "Object")
+        .output(OutputDescriptor::new("Result", "Object").describe("The occurrence that started the instance."))
 }
+
+/// The group of the inputs that all schedules share.
+const OPTIONS: &str = "Schedule";
 
 /// Adds the inputs that all schedules share, after their own.
 trait WithOptions {
@@ -136,36 +140,48 @@ trait WithOptions {
 
 impl WithOptions for Descriptor {
     fn with_options(self, own: impl FnOnce(Self) -> Self) -> Self {
-        let text = |name: &str, description: &str| InputDescriptor::new(name, "String").describe(description);
+        let option = |name: &str, type_name: &str, description: &str| {
+            let option = InputDescriptor::new(name, type_name);
+            option.describe(description).category(OPTIONS)
+        };
+        let choice = |name: &str, description: &str, values: &[&str]| {
+            let choices = values.iter().map(|value| Choice::from(*value)).collect();
+            option(name, "String", description).hint(UiHint::Dropdown(choices))
+        };
         own(self)
-            .input(text(
+            .input(option(
                 "TimeZone",
+                "String",
                 "The name of a time zone, as Europe/Berlin. UTC unless given.",
             ))
-            .input(text(
+            .input(choice(
                 "Gap",
-                "For a local time that the clock skips: EndOfGap (default), Shift, or Skip.",
+                "For a local time that the clock skips: EndOfGap unless given.",
+                &["EndOfGap", "Shift", "Skip"],
             ))
-            .input(text(
+            .input(choice(
                 "OverlapTime",
-                "For a local time that occurs twice: First (default), Second, or Both.",
+                "For a local time that occurs twice: First unless given.",
+                &["First", "Second", "Both"],
             ))
-            .input(
-                InputDescriptor::new("Misfire", "Object").describe(
-                    "For a misfire: FireOnceNow (default), Skip, FireAll, FireAll:20, or OnlyIfLateBy:00:10:00.",
-                ),
-            )
-            .input(text(
+            .input(option(
+                "Misfire",
+                "Object",
+                "For a misfire: FireOnceNow (default), Skip, FireAll, FireAll:20, or OnlyIfLateBy:00:10:00.",
+            ))
+            .input(choice(
                 "Overlap",
-                "While an earlier instance runs: Allow (default), Skip, or QueueOne.",
+                "While an earlier instance runs: Allow unless given.",
+                &["Allow", "Skip", "QueueOne"],
             ))
-            .input(
-                InputDescriptor::new("JitterSeconds", "Int32")
-                    .describe("Fires later, by less than this number of seconds."),
-            )
-            .input(text("StartAt", "The earliest time at which it may fire."))
-            .input(text("EndAt", "The latest time at which it may fire."))
-            .input(InputDescriptor::new("BelowASecond", "Boolean").describe("Allows an interval below a second."))
+            .input(option(
+                "JitterSeconds",
+                "Int32",
+                "Fires later, by less than this number of seconds.",
+            ))
+            .input(option("StartAt", "String", "The earliest time at which it may fire."))
+            .input(option("EndAt", "String", "The latest time at which it may fire."))
+            .input(option("BelowASecond", "Boolean", "Allows an interval below a second."))
     }
 }
 

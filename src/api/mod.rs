@@ -107,6 +107,8 @@ impl Default for ApiOptions {
 struct Api {
     engine: Engine,
     body_limits: Arc<BodyLimits>,
+    /// The activity types of this node, as they are sent.
+    descriptors: Arc<descriptors::ActivityDescriptors>,
     /// No API key is required.
     is_anonymous: bool,
 }
@@ -116,6 +118,7 @@ impl Api {
         Self {
             engine,
             body_limits: Arc::new(BodyLimits::new(options.body_timeout, options.body_memory_mib)),
+            descriptors: Arc::default(),
             is_anonymous: options.api_key.is_none(),
         }
     }
@@ -144,6 +147,7 @@ fn routes() -> OpenApiRouter<Api> {
     let elsa = OpenApiRouter::default()
         .merge(OpenApiRouter::from(undocumented_routes()))
         .merge(execute::routes())
+        .merge(descriptors::routes())
         .merge(runtime_admin::routes())
         .merge(bookmarks::routes())
         .merge(events::routes())
@@ -182,10 +186,6 @@ fn undocumented_routes() -> Router<Api> {
         .route("/workflow-definitions/{id}/publish", post(definitions::publish))
         .merge(bulk::routes())
         .merge(alterations::routes())
-        .route(
-            "/descriptors/workflow-activation-strategies",
-            get(descriptors::activation_strategies),
-        )
 }
 
 /// The health endpoints at the address of the API, for a node without the role `api`; any other request gets `no-api-here`.

@@ -11,9 +11,6 @@ use crate::activity::{
 use crate::definition::Expression;
 use crate::expression::{ScriptErrorKind, ScriptScope, ScriptSession, TypeName, WorkflowFacts, coerce};
 
-/// The supported expression types.
-pub(super) const RUNNABLE: [&str; 6] = ["Literal", "Object", "Variable", "Input", "Output", "JavaScript"];
-
 /// Evaluates inputs as one execution of an instance sees them.
 pub(super) struct Evaluator<'a> {
     pub(super) program: &'a Program,

@@ -15,6 +15,7 @@ use super::evaluate::Evaluator;
 use super::journal::Recorder;
 use super::program::{self, Program};
 use super::run::BurstRun;
+use super::script_names;
 use super::state::InstanceState;
 use super::status::Status;
 use super::validate;
@@ -79,6 +80,11 @@ impl Interpreter {
     /// The bounds.
     pub fn options(&self) -> &InterpreterOptions {
         &self.options
+    }
+
+    /// What the scripts of a definition can name, as declarations in TypeScript.
+    pub(crate) fn script_declarations(&self, definition: &WorkflowDefinition) -> String {
+        script_names::of(&self.catalogue, definition).declarations()
     }
 
     /// Every error that keeps a definition from being published; empty if it can be published.

@@ -11,6 +11,7 @@
 //!   that keep a definition from being published.
 //! - `state`: what is kept of an instance between bursts; `status`, `bookmark`: parts of it; `workflow_state`: how Elsa's
 //!   API shows it; `scope`: its variables.
+//! - `script_names`: what the scripts of a definition can name, for an editor.
 //! - `run`: a burst in progress; `evaluate`: the inputs of its activities; `journal`: its journal and executions.
 
 mod bookmark;
@@ -22,6 +23,7 @@ mod journal;
 mod program;
 mod run;
 mod scope;
+mod script_names;
 mod state;
 mod status;
 #[cfg(test)]
@@ -42,4 +44,7 @@ pub(crate) use state::Incident;
 pub use state::InstanceState;
 pub(crate) use status::Status;
 pub use status::SubStatus;
+pub(crate) use workflow_options::{
+    ACTIVITY_COMMIT_STRATEGIES, INCIDENT_STRATEGIES, NamedStrategy, WORKFLOW_COMMIT_STRATEGIES,
+};
 pub(crate) use workflow_state::InstanceTimestamps;

@@ -12,6 +12,64 @@ use serde_json::Value;
 use crate::activity::ActivityNode;
 use crate::definition::WorkflowDefinition;
 
+/// A strategy that a definition can name, for designers: name, display name, description.
+pub(crate) type NamedStrategy = (&'static str, &'static str, &'static str);
+
+/// The commit strategies of a workflow, the default first.
+pub(crate) const WORKFLOW_COMMIT_STRATEGIES: [NamedStrategy; 5] = [
+    (
+        "WorkflowExecuted",
+        "At the end of the burst",
+        "Commits when the instance waits or has ended. Always done.",
+    ),
+    (
+        "WorkflowExecuting",
+        "Before the first activity",
+        "Also commits before the first activity of a burst.",
+    ),
+    (
+        "ActivityExecuting",
+        "Before each activity",
+        "Also commits before each activity.",
+    ),
+    (
+        "ActivityExecuted",
+        "After each activity",
+        "Also commits after each activity.",
+    ),
+    (
+        "Periodic",
+        "Periodically",
+        "Also commits when the commit period of the node has passed.",
+    ),
+];
+
+/// The commit strategies of an activity.
+pub(crate) const ACTIVITY_COMMIT_STRATEGIES: [NamedStrategy; 4] = [
+    ("Executing", "Before", "Commits before the activity executes."),
+    ("Executed", "After", "Commits after the activity has executed."),
+    (
+        "CommitAlways",
+        "Before and after",
+        "Commits before and after the activity, whatever the workflow's strategy.",
+    ),
+    (
+        "CommitNever",
+        "Never",
+        "Does not commit because of this activity, whatever the workflow's strategy.",
+    ),
+];
+
+/// What other branches do after a fault; the default first.
+pub(crate) const INCIDENT_STRATEGIES: [NamedStrategy; 2] = [
+    ("FaultStrategy", "Fault", "The instance faults with its first incident."),
+    (
+        "ContinueWithIncidentsStrategy",
+        "Continue with incidents",
+        "The branch with the incident stops; the other branches continue.",
+    ),
+];
+
 /// A workflow's `options.commitStrategyName`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum CommitStrategy {
@@ -102,6 +160,30 @@ impl JournalLevel {
         match definition.options.get("journal").and_then(Value::as_str) {
             Some(word) if word.eq_ignore_ascii_case("off") => Self::Off,
             _ => Self::Full,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_workflow_strategy_for_designers_is_known() {
+        let of = |name: &str| {
+            let definition = json!({"options": {"commitStrategyName": name}});
+            CommitStrategy::of(&WorkflowDefinition::from_value(definition).unwrap())
+        };
+        let [(default, ..), others @ ..] = WORKFLOW_COMMIT_STRATEGIES;
+        assert_eq!(of(default), CommitStrategy::BurstEnd);
+        for (at, (name, ..)) in others.iter().enumerate() {
+            assert_ne!(of(name), CommitStrategy::BurstEnd, "{name}");
+            assert!(
+                others.iter().skip(at + 1).all(|(other, ..)| of(other) != of(name)),
+                "{name}"
+            );
         }
     }
 }

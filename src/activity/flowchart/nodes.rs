@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::activity::{Activity, ActivityContext, Descriptor, Fault, InputDescriptor, Step};
+use crate::activity::{Activity, ActivityContext, Choice, Descriptor, Fault, InputDescriptor, Step, UiHint};
 
 pub(super) const JOIN: &str = "Elsa.FlowJoin";
 
@@ -18,6 +18,7 @@ impl Activity for FlowDecision {
             .input(
                 InputDescriptor::new("Condition", "Boolean")
                     .default(false)
+                    .hint(UiHint::SingleLine)
                     .describe("The condition."),
             )
             .outcome("True")
@@ -40,7 +41,7 @@ impl Activity for FlowFork {
             .display_name("Fork (flow)")
             .input(
                 InputDescriptor::new("Branches", "String[]")
-                    .hint("dynamic-outcomes")
+                    .hint(UiHint::DynamicOutcomes(Vec::new()))
                     .describe("The paths to take."),
             )
     }
@@ -69,8 +70,8 @@ impl Activity for FlowJoin {
             .input(
                 InputDescriptor::new("Mode", "FlowJoinMode")
                     .default("WaitAny")
-                    .hint("dropdown")
-                    .describe("WaitAll, WaitAllActive or WaitAny."),
+                    .hint(UiHint::Dropdown(join_modes()))
+                    .describe("For which of the paths that lead here it waits."),
             )
     }
 
@@ -130,6 +131,15 @@ impl Activity for End {
     async fn execute(&self, _context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
         Ok(Step::Done)
     }
+}
+
+/// The modes of a join, for the designer.
+fn join_modes() -> Vec<Choice> {
+    vec![
+        Choice::new("WaitAny", "Any: go on with the first, cancel the others"),
+        Choice::new("WaitAllActive", "All active: wait for every path that was taken"),
+        Choice::new("WaitAll", "All: go on only if every path was taken"),
+    ]
 }
 
 /// When an activity with several inbound connections is due.

@@ -7,7 +7,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::in_memory::{InMemoryInstance, definition};
-use crate::activity::{Activity, ActivityContext, Catalogue, Descriptor, Fault, InputDescriptor, Step};
+use crate::activity::{
+    Activity, ActivityContext, Catalogue, Descriptor, Fault, InputDescriptor, OutputDescriptor, Step,
+};
 use crate::execution::{BurstResult, Status, SubStatus, validate};
 
 /// A timeout that expires at once.
@@ -32,7 +34,7 @@ impl Activity for Hangs {
     fn descriptor(&self) -> Descriptor {
         let descriptor = Descriptor::new("Hangs")
             .input(InputDescriptor::new("Mode", "String"))
-            .output("Result", "String");
+            .output(OutputDescriptor::new("Result", "String"));
         match self.own {
             Some(limit) => descriptor.timeout(limit),
             None => descriptor,

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::in_memory::{InMemoryInstance, definition};
-use crate::activity::{Activity, ActivityContext, Catalogue, Descriptor, Fault, InputDescriptor, Step};
+use crate::activity::{
+    Activity, ActivityContext, Catalogue, Descriptor, Fault, InputDescriptor, OutputDescriptor, Step,
+};
 use crate::execution::{BurstResult, Status, SubStatus};
 
 struct Greet;
@@ -12,7 +14,7 @@ impl Activity for Greet {
     fn descriptor(&self) -> Descriptor {
         Descriptor::new("Greet")
             .input(InputDescriptor::new("Name", "String").default("world"))
-            .output("Result", "String")
+            .output(OutputDescriptor::new("Result", "String"))
     }
 
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {

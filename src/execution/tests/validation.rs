@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::in_memory::{InMemoryInstance, definition, options};
-use crate::activity::{Activity, ActivityContext, Catalogue, Descriptor, Fault, InputDescriptor, Step};
+use crate::activity::{
+    Activity, ActivityContext, Catalogue, Descriptor, Fault, InputDescriptor, OutputDescriptor, Step,
+};
 use crate::execution::Interpreter;
 
 fn validation_errors(value: Value) -> Vec<(String, String)> {
@@ -110,7 +112,7 @@ impl Activity for Greet {
             .version(self.0)
             .input(InputDescriptor::new("Who", "String").required())
             .input(InputDescriptor::new("Salutation", "String").default("Hello"))
-            .output("Greeting", "String")
+            .output(OutputDescriptor::new("Greeting", "String"))
     }
 
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {

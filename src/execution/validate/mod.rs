@@ -10,9 +10,9 @@ use serde_json::Value;
 use crate::activity::{ActivityNode, Catalogue};
 use crate::definition::{ValidationError, Variable, WorkflowDefinition};
 use crate::execution::bounds::activity_timeout_error;
-use crate::execution::evaluate::{RUNNABLE, object};
+use crate::execution::evaluate::object;
 use crate::execution::program::{self, Program, WORKFLOW_ID};
-use crate::expression::{TypeName, coerce};
+use crate::expression::{TypeName, coerce, is_runnable};
 
 mod input_names;
 mod structure;
@@ -116,7 +116,7 @@ fn inputs(node: &ActivityNode, errors: &mut Vec<ValidationError>) {
         let value = match expression.kind.as_str() {
             "Literal" => Ok(expression.value.clone()),
             "Object" => object(&expression.value, &input.convert_to),
-            kind if RUNNABLE.contains(&kind) => continue,
+            kind if is_runnable(kind) => continue,
             kind => {
                 errors.push(ValidationError::of(
                     &node.id,

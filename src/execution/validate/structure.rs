@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::activity::{Catalogue, camel_case};
 use crate::definition::{RawActivity, ValidationError, WorkflowDefinition, unknown_strategy};
-use crate::execution::evaluate::RUNNABLE;
+use crate::expression::EXPRESSION_TYPES;
 
 pub(super) fn check(catalogue: &Catalogue, definition: &WorkflowDefinition, errors: &mut Vec<ValidationError>) {
     activation(definition, errors);
@@ -189,7 +189,7 @@ fn expressions(input: &str, expression: &Value, id: &str, errors: &mut Vec<Valid
     if kind.is_some_and(|kind| !kind.is_string() && !kind.is_null()) {
         let message = format!(
             "The expression of the input {input} of the activity {id} has no type; use one of {}",
-            RUNNABLE.join(", ")
+            EXPRESSION_TYPES.map(|known| known.name).join(", ")
         );
         errors.push(ValidationError::of(id, message));
     }

@@ -185,7 +185,7 @@ fn all_accessors(scope: &ScriptScope, list: &mut Vec<Accessor>) {
 
 /// A name in Pascal case, as Elsa puts it into the name of a function: the first letter, and each one after spaces,
 /// dashes or underscores, in upper case, without those.
-fn pascal(name: &str) -> String {
+pub(super) fn pascal(name: &str) -> String {
     pascal_chars(name).collect()
 }
 

@@ -22,11 +22,13 @@
 //!   `script_thread`: the loop of a thread; `task`: one evaluation.
 //! - `slow_scripts`: slots, time slices and the backlog; `interrupt`: whether a running script may go on;
 //!   `script_breaker`: versions whose scripts keep timing out.
+//! - `declarations`: what scripts can name, as TypeScript for an editor.
 //! - `realm`: one JavaScript heap with Elsa's functions; `accessor`: which of Elsa's generated functions a script needs;
 //!   `convert`: values between JSON and JavaScript.
 
 mod accessor;
 mod convert;
+mod declarations;
 mod engine;
 mod fair_queue;
 mod interrupt;
@@ -41,6 +43,7 @@ mod task;
 mod tests;
 mod thread_pool;
 
+pub(crate) use declarations::ScriptNames;
 pub use engine::ScriptEngine;
 pub(crate) use engine::ScriptSession;
 pub(crate) use script::{ScriptErrorKind, WorkflowFacts};

@@ -9,6 +9,7 @@
 //! - `definitions`, `schedules`, `instances`, `instance_list`, `journal`, `activity_executions`, `dead_letters`,
 //!   `cluster_view`: one subject each.
 //! - `pause`: the pause of the whole cluster.
+//! - `designer`: what designers ask besides.
 //! - `lock_reports`, `cache_invalidation`: what other nodes ask for and change.
 
 pub(crate) mod activity_executions;
@@ -20,6 +21,7 @@ pub(crate) mod cluster_view;
 pub(crate) mod dead_letters;
 mod definitions;
 mod delete;
+mod designer;
 mod events;
 mod incarnation;
 mod instance_list;

@@ -1,6 +1,7 @@
 //! The REST API.
 
 mod cluster;
+mod descriptors;
 mod openapi;
 mod resume;
 mod runtime_admin;

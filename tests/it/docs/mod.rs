@@ -1,6 +1,7 @@
 //! The documents agree with the code: docs/api.md lists every error code and no other one, and names of files, tests and
-//! code in the documents exist (`names`).
+//! code in the documents exist (`names`), and docs/elsa-client.md names what is served (`elsa_client`).
 
+mod elsa_client;
 mod names;
 
 use std::collections::{BTreeMap, BTreeSet};

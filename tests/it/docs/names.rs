@@ -4,12 +4,13 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// The documents whose names are checked. CHANGELOG.md and decisions.md describe the past too.
-const DOCUMENTS: [&str; 7] = [
+const DOCUMENTS: [&str; 8] = [
     "README.md",
     "CONTRIBUTING.md",
     "docs/architecture.md",
     "docs/glossary.md",
     "docs/api.md",
+    "docs/elsa-client.md",
     "docs/schedules.md",
     "benches/README.md",
 ];

@@ -3,6 +3,7 @@
 mod child;
 mod clock;
 mod database;
+pub(crate) mod elsa_client;
 pub(crate) mod engine;
 pub(crate) mod failpoints;
 mod gate;
@@ -11,6 +12,7 @@ pub(crate) mod node;
 pub(crate) mod openapi;
 pub(crate) mod process;
 mod proxy;
+pub(crate) mod routes;
 pub(crate) mod schedule_load;
 mod server;
 pub(crate) mod single_node;

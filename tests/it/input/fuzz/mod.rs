@@ -1,6 +1,7 @@
 //! Every public route, fed with what no client should send, with and without credentials. The same seed gives the same
 //! requests: `--long` sends more of them, over the same generator.
 
+use crate::support::routes::{Route, routes};
 use crate::support::single_node::{KEY, SingleNode, literal, waits_for};
 use crate::support::{LONG_TIMEOUT, long};
 
@@ -14,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use requests::{Known, Random, Route, request, routes};
+use requests::{Known, Random, request};
 use wire::{Answer, Line};
 
 const SEED: u64 = 0x6d61_696e_7370_7269;

@@ -1,14 +1,12 @@
 //! Requests that are nearly right: each thing in them may be what it should, or something else.
 
+use crate::support::routes::Route;
 use crate::support::single_node::KEY;
 
 mod bodies;
 
-use std::collections::BTreeSet;
 use std::sync::Mutex;
 
-const ROUTER: &str = include_str!("../../../../../src/api/mod.rs");
-const METHODS: [&str; 4] = ["get", "post", "put", "delete"];
 const STRANGE_METHODS: [&str; 8] = [
     "HEAD",
     "PATCH",
@@ -50,47 +48,6 @@ impl Random {
     pub(super) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len())]
     }
-}
-
-/// A route of the router.
-#[derive(Debug)]
-pub(super) struct Route {
-    pub(super) path: String,
-    methods: Vec<String>,
-}
-
-/// The routes, as the router's source has them: one that is added is fuzzed.
-pub(super) fn routes() -> Vec<Route> {
-    let mut seen = BTreeSet::new();
-    let calls = ROUTER.split(".route(").skip(1);
-    let routes: Vec<Route> = calls
-        .map(|call| {
-            let (path, rest) = call.split_once(',').unwrap();
-            let path = match path.trim() {
-                "path::RESUME_BY_QUERY" => "/elsa/api/bookmarks/resume".to_owned(),
-                "path::RESUME_BY_PATH" => "/workflows/resume/{token}".to_owned(),
-                "path::LIVE" => "/health/live".to_owned(),
-                "path::READY" => "/health/ready".to_owned(),
-                literal => {
-                    let path = literal.strip_prefix('"').and_then(|path| path.strip_suffix('"'));
-                    format!(
-                        "/elsa/api{}",
-                        path.unwrap_or_else(|| panic!("which path is {literal}?"))
-                    )
-                }
-            };
-            let rest = rest.split(".merge(").next().unwrap();
-            let has = |method: &&str| rest.contains(&format!("{method}("));
-            let methods = METHODS.into_iter().filter(has).map(str::to_uppercase).collect();
-            Route { path, methods }
-        })
-        .filter(|route| seen.insert(route.path.clone()))
-        .collect();
-    assert!(
-        routes.len() > 35 && routes.iter().all(|route| !route.methods.is_empty()),
-        "{routes:?}"
-    );
-    routes
 }
 
 /// Ids that exist on the node, for requests that name them.
@@ -243,15 +200,26 @@ const DEFINITIONS: [&str; 12] = [
 ];
 const EVENTS: [&str; 3] = ["Go", "Other", "e"];
 
+/// Activity types, and the names of their inputs.
+const TYPES: [&str; 5] = [
+    "Elsa.WriteLine",
+    "Elsa.FlowJoin",
+    "Elsa.NotFoundActivity",
+    "Text",
+    "Mode",
+];
+
 fn path(random: &mut Random, route: &Route, known: &Known) -> String {
     let mut path = route.path.clone();
-    if let Some((before, rest)) = route.path.split_once('{') {
+    while let Some((before, rest)) = path.split_once('{') {
         let after = rest.split_once('}').unwrap().1;
         let id = if random.in_100(70) {
             if before.contains("definitions") {
                 (*random.pick(&DEFINITIONS)).to_owned()
             } else if before.contains("events") {
                 (*random.pick(&EVENTS)).to_owned()
+            } else if before.contains("descriptors") {
+                (*random.pick(&TYPES)).to_owned()
             } else if before.contains("resume") {
                 known.token.clone()
             } else {

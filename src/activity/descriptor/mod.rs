@@ -1,8 +1,19 @@
 //! The metadata of an activity type, for the designer, for validation, and for the compiler.
+//!
+//! Each type declares its own, beside its code: designers show what is declared here, and nothing else. `input`, `output`
+//! and `ui_hint` are its parts.
+
+mod input;
+mod output;
+mod ui_hint;
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
+
+pub use input::InputDescriptor;
+pub use output::OutputDescriptor;
+pub use ui_hint::{Choice, UiHint};
 
 /// Elsa's kind of an activity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,111 +53,27 @@ pub enum BreakBehavior {
     Stop,
 }
 
-/// An input of an activity type.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct InputDescriptor {
-    /// In Pascal case; definitions have it in camel case.
-    pub name: String,
-    /// Elsa's type name, to which values are converted.
-    pub type_name: String,
-    /// The value if the definition gives none.
-    pub default: Option<Value>,
-    /// For the designer.
-    pub description: String,
-    /// For the designer: `single-line`, `multi-line`, `dropdown`, …
-    pub ui_hint: String,
-    /// The activity evaluates it on demand, instead of the interpreter once before the execution.
-    pub is_lazy: bool,
-    /// Not an expression: the property is read unchanged.
-    pub is_raw: bool,
-    /// The value is not converted to the type; the activity converts it.
-    pub is_as_given: bool,
-    /// Publishing a definition without it fails, and a null value is a fault.
-    pub is_required: bool,
-}
-
-impl InputDescriptor {
-    /// An input of that name and type. The names `Id`, `Name`, `Type` and `Version` are reserved: every activity has them.
-    pub fn new(name: impl Into<String>, type_name: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            type_name: type_name.into(),
-            default: None,
-            description: String::new(),
-            ui_hint: "single-line".to_owned(),
-            is_lazy: false,
-            is_raw: false,
-            is_as_given: false,
-            is_required: false,
-        }
-    }
-
-    /// Makes the input required: publishing a definition without it fails (and suggests similar names), and an expression
-    /// that returns null faults the activity before it is called.
-    #[must_use]
-    pub fn required(mut self) -> Self {
-        self.is_required = true;
-        self
-    }
-
-    /// Sets the value for definitions that give none.
-    #[must_use]
-    pub fn default(mut self, value: impl Into<Value>) -> Self {
-        self.default = Some(value.into());
-        self
-    }
-
-    /// Sets the description of the input.
-    #[must_use]
-    pub fn describe(mut self, text: impl Into<String>) -> Self {
-        self.description = text.into();
-        self
-    }
-
-    /// Sets the designer's control.
-    #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.ui_hint = hint.into();
-        self
-    }
-
-    /// Leaves the evaluation to the activity, see
-    /// [`ActivityContext::evaluate`](super::ActivityContext::evaluate).
-    #[must_use]
-    pub fn lazy(mut self) -> Self {
-        self.is_lazy = true;
-        self
-    }
-
-    /// Leaves the conversion to the activity.
-    #[must_use]
-    pub fn as_given(mut self) -> Self {
-        self.is_as_given = true;
-        self
-    }
-
-    /// Reads the property unchanged instead of evaluating it.
-    #[must_use]
-    pub fn raw(mut self) -> Self {
-        self.is_raw = true;
-        self
-    }
-}
-
-/// An output of an activity type.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct OutputDescriptor {
-    /// In Pascal case.
-    pub name: String,
-    /// Elsa's type name.
-    pub type_name: String,
-    /// For the designer.
-    pub description: String,
-}
-
-/// An activity type.
+/// An activity type: its name, and what a designer shows of it.
+///
+/// A registered type is in the toolbox of Elsa Studio, in its category, with a field for each input:
+///
+/// ```
+/// use mainspring::activity::{Choice, Descriptor, InputDescriptor, OutputDescriptor, UiHint};
+///
+/// let descriptor = Descriptor::new("Shop.ChargeCard")
+///     .describe("Shop/Payment", "Charges a credit card.")
+///     .input(InputDescriptor::new("Amount", "Decimal").describe("In the currency of the order.").required())
+///     .input(
+///         InputDescriptor::new("Currency", "String")
+///             .hint(UiHint::Dropdown(vec![Choice::from("EUR"), Choice::new("USD", "US dollar")]))
+///             .default("EUR"),
+///     )
+///     .input(InputDescriptor::new("Memo", "String").hint(UiHint::MultiLine))
+///     .output(OutputDescriptor::new("Receipt", "String").describe("The number of the receipt."))
+///     .outcome("Charged")
+///     .outcome("Declined");
+/// assert_eq!(descriptor.display_name, "Charge Card");
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Descriptor {
@@ -156,11 +83,11 @@ pub struct Descriptor {
     /// registered does not claim its work. Keep the old version registered besides the new one as long as a published
     /// definition names it. A definition that names none runs with version 1 or, if that is missing, the newest.
     pub version: i32,
-    /// For the designer.
+    /// Where the designer's toolbox shows it; `/` separates levels.
     pub category: String,
-    /// For the designer.
+    /// The name that the designer shows: the last part of the type name in words, unless another is given.
     pub display_name: String,
-    /// For the designer.
+    /// What it does, in one sentence for the designer.
     pub description: String,
     /// Its kind.
     pub kind: ActivityKind,
@@ -181,6 +108,12 @@ pub struct Descriptor {
     pub is_terminal: bool,
     /// Not offered in the designer's toolbox.
     pub is_hidden: bool,
+    /// Variables that it sets for its children, with their types: the script editor offers them.
+    pub child_variables: Vec<(String, String)>,
+    /// Properties in camel case that a new activity has when the designer makes it.
+    pub presets: Map<String, Value>,
+    /// Further facts for designers, which nothing here reads.
+    pub custom_properties: Map<String, Value>,
     /// Its reaction to a break from a descendant.
     pub on_break: BreakBehavior,
     /// The timeout of one call, after which it is dropped and its execution faults; `None` means the engine's setting
@@ -192,7 +125,7 @@ impl Descriptor {
     /// An activity type of version 1, without inputs and outputs, which completes with `Done`.
     pub fn new(type_name: impl Into<String>) -> Self {
         let type_name = type_name.into();
-        let display_name = type_name.rsplit('.').next().unwrap_or_default().to_owned();
+        let display_name = words(type_name.rsplit('.').next().unwrap_or_default());
         Self {
             type_name,
             version: 1,
@@ -208,6 +141,9 @@ impl Descriptor {
             is_start: false,
             is_terminal: false,
             is_hidden: false,
+            child_variables: Vec::new(),
+            presets: Map::new(),
+            custom_properties: Map::new(),
             on_break: BreakBehavior::Ignore,
             timeout: None,
         }
@@ -260,26 +196,65 @@ impl Descriptor {
 
     /// Adds an output. The value of `Result` is also the value of `getLastResult()` in scripts.
     #[must_use]
-    pub fn output(mut self, name: impl Into<String>, type_name: impl Into<String>) -> Self {
-        self.outputs.push(OutputDescriptor {
-            name: name.into(),
-            type_name: type_name.into(),
-            description: String::new(),
-        });
+    pub fn output(mut self, output: OutputDescriptor) -> Self {
+        self.outputs.push(output);
         self
     }
 
-    /// Adds a property that holds an activity.
+    /// Adds a property that holds an activity. The designer shows a place for it.
     #[must_use]
     pub fn port(mut self, name: impl Into<String>) -> Self {
         self.ports.push(name.into());
         self
     }
 
-    /// Adds an outcome.
+    /// Adds an outcome, which the designer shows as a dot to connect. With any, there is no `Done` unless it is added.
     #[must_use]
     pub fn outcome(mut self, name: impl Into<String>) -> Self {
         self.outcomes.push(name.into());
+        self
+    }
+
+    /// Adds a variable that it sets for its children
+    /// ([`ActivityContext::schedule_with`](super::ActivityContext::schedule_with)), for the script editor.
+    #[must_use]
+    pub fn child_variable(mut self, name: impl Into<String>, type_name: impl Into<String>) -> Self {
+        self.child_variables.push((name.into(), type_name.into()));
+        self
+    }
+
+    /// Adds a property, in camel case, that a new activity has when the designer makes it.
+    #[must_use]
+    pub fn preset(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.presets.insert(name.into(), value.into());
+        self
+    }
+
+    /// Adds a fact for designers, which the engine does not read.
+    #[must_use]
+    pub fn custom_property(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.custom_properties.insert(name.into(), value.into());
+        self
+    }
+
+    /// Ends the container in which it completes: the designer gives it no outcome.
+    #[must_use]
+    pub fn terminal(mut self) -> Self {
+        self.is_terminal = true;
+        self
+    }
+
+    /// Begins a flowchart: the designer lets no connection lead to it.
+    #[must_use]
+    pub fn start(mut self) -> Self {
+        self.is_start = true;
+        self
+    }
+
+    /// Leaves it out of the designer's toolbox. Definitions that have it are shown all the same.
+    #[must_use]
+    pub fn hidden(mut self) -> Self {
+        self.is_hidden = true;
         self
     }
 
@@ -287,21 +262,6 @@ impl Descriptor {
         self.is_container = true;
         self.is_hidden = true;
         self.on_break(BreakBehavior::Mark)
-    }
-
-    pub(crate) fn start(mut self) -> Self {
-        self.is_start = true;
-        self
-    }
-
-    pub(crate) fn terminal(mut self) -> Self {
-        self.is_terminal = true;
-        self
-    }
-
-    pub(crate) fn hidden(mut self) -> Self {
-        self.is_hidden = true;
-        self
     }
 
     pub(crate) fn on_break(mut self, on_break: BreakBehavior) -> Self {
@@ -316,5 +276,47 @@ pub(crate) fn camel_case(name: &str) -> String {
     match chars.next() {
         Some(first) => first.to_lowercase().chain(chars).collect(),
         None => String::new(),
+    }
+}
+
+/// `TimeSpan` is `Time Span` for readers.
+fn words(name: &str) -> String {
+    let mut words = String::with_capacity(name.len() + 4);
+    let mut before = None;
+    let mut chars = name.chars().peekable();
+    while let Some(c) = chars.next() {
+        let begins_word = match before {
+            None => false,
+            Some(before) if c.is_uppercase() => {
+                char::is_lowercase(before) || chars.peek().is_some_and(|next| next.is_lowercase())
+            }
+            Some(_) => false,
+        };
+        if begins_word {
+            words.push(' ');
+        }
+        words.push(if c == '_' { ' ' } else { c });
+        before = Some(c);
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_read_as_words() {
+        for (name, expected) in [
+            ("If", "If"),
+            ("TimeSpan", "Time Span"),
+            ("SendHTTPRequest", "Send HTTP Request"),
+            ("ChargeCard2", "Charge Card2"),
+            ("charge_card", "charge card"),
+            ("", ""),
+        ] {
+            assert_eq!(words(name), expected);
+        }
+        assert_eq!(Descriptor::new("Shop.ChargeCard").display_name, "Charge Card");
     }
 }

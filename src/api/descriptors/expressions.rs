@@ -1,0 +1,71 @@
+//! Expression types, and what scripts can name.
+
+use std::sync::LazyLock;
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+use super::{json_response, list_of};
+use crate::api::Api;
+use crate::api::fields::Fields;
+use crate::api::openapi::Counted;
+use crate::api::path::Id;
+use crate::expression::EXPRESSION_TYPES;
+use crate::http::{ApiResult, RequestBody};
+use crate::id::DefinitionId;
+
+/// What a script editor edits. All of it is optional, and every input of a workflow sees the same names.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(dead_code, reason = "a schema")]
+struct TypeDefinitionFields {
+    workflow_definition_id: Option<String>,
+    activity_type_name: Option<String>,
+    property_name: Option<String>,
+}
+
+static LIST: LazyLock<Bytes> = LazyLock::new(|| {
+    let types = EXPRESSION_TYPES.map(|known| {
+        let language = known
+            .language
+            .map(|language| ("MonacoLanguage".to_owned(), Value::from(language)));
+        json!({
+            "type": known.name,
+            "displayName": known.name,
+            "isSerializable": true,
+            "isBrowsable": known.is_offered,
+            "properties": Map::from_iter(language),
+        })
+    });
+    list_of(&types)
+});
+
+/// Lists the types of expressions that can be evaluated.
+#[utoipa::path(get, path = "/descriptors/expression-descriptors", tag = "For designers",
+    responses((status = 200, description = "All types.", body = Counted<Value>)))]
+pub(super) async fn list() -> Response {
+    json_response(&LIST)
+}
+
+/// Declares what the scripts of a workflow can name, for a script editor.
+#[utoipa::path(post, path = "/scripting/javascript/type-definitions/{id}", tag = "For designers",
+    params(("id" = String, Path, description = "The id of the definition.")),
+    request_body = Option<TypeDefinitionFields>,
+    responses(
+        (status = 200, description = "Declarations in TypeScript.", body = String, content_type = "application/x-typescript"),
+        (status = 404, description = "`definition-not-found`: no definition has this id."),
+    ))]
+pub(super) async fn type_definitions(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
+    let mut fields = Fields::from_body(body.value)?;
+    // Every input of a workflow sees the same names, and the path has the workflow.
+    for name in ["workflowDefinitionId", "activityTypeName", "propertyName"] {
+        fields.text(name)?;
+    }
+    let declarations = api.engine.script_declarations(&DefinitionId::new(id)).await?;
+    let kind = [(header::CONTENT_TYPE, "application/x-typescript; charset=utf-8")];
+    Ok((kind, declarations).into_response())
+}

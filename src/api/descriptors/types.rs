@@ -1,0 +1,90 @@
+//! Types and storage of variables, and converters of outputs.
+
+use std::sync::LazyLock;
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::http::Uri;
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+use super::{json_response, list_of};
+use crate::api::fields::Fields;
+use crate::api::openapi::Counted;
+use crate::http::ApiResult;
+
+/// Category, type name and description. The first one is what a designer proposes, and what it falls back to: a type of
+/// Elsa's that is missing here would change in a definition that has it.
+const VARIABLE_TYPES: [(&str, &str, &str); 25] = [
+    ("Primitives", "Object", "Any value."),
+    ("Primitives", "String", "Text."),
+    ("Primitives", "Boolean", "True or false."),
+    ("Primitives", "Int16", "A whole number of 16 bits."),
+    ("Primitives", "Int32", "A whole number of 32 bits."),
+    ("Primitives", "Int64", "A whole number of 64 bits."),
+    ("Primitives", "Single", "A number."),
+    ("Primitives", "Double", "A number."),
+    ("Primitives", "Decimal", "A number, kept as a double."),
+    ("Primitives", "Guid", "A globally unique identifier, kept as text."),
+    ("Primitives", "DateTime", "A point in time."),
+    (
+        "Primitives",
+        "DateTimeOffset",
+        "A point in time with its offset from UTC.",
+    ),
+    ("Primitives", "TimeSpan", "A length of time, as 1.12:00:00."),
+    ("Lookups", "StringDictionary", "Texts by name."),
+    ("Lookups", "ObjectDictionary", "Values by name."),
+    ("Lookups", "StringMap", "Texts by name."),
+    ("Lookups", "ObjectMap", "Values by name."),
+    ("Dynamic", "JSON", "A JSON object."),
+    ("Dynamic", "JsonElement", "Any JSON."),
+    ("Dynamic", "JsonNode", "Any JSON."),
+    ("Dynamic", "JsonObject", "A JSON object."),
+    ("Dynamic", "JsonArray", "A JSON list."),
+    ("Data", "ByteArray", "Bytes, kept as Base64."),
+    ("Lists", "String[]", "A list of texts."),
+    ("Lists", "Object[]", "A list of values."),
+];
+
+static VARIABLES: LazyLock<Bytes> = LazyLock::new(|| {
+    let types = VARIABLE_TYPES.map(|(category, type_name, description)| {
+        json!({"typeName": type_name, "displayName": type_name, "category": category, "description": description})
+    });
+    list_of(&types)
+});
+
+/// Lists the types of variables.
+#[utoipa::path(get, path = "/descriptors/variables", tag = "For designers",
+    responses((status = 200, description = "All types.", body = Counted<Value>)))]
+pub(super) async fn variables() -> Response {
+    json_response(&VARIABLES)
+}
+
+/// Lists where variables are stored: with their instance.
+#[utoipa::path(get, path = "/descriptors/storage-drivers", tag = "For designers",
+    responses((status = 200, description = "One driver.", body = Counted<Value>)))]
+pub(super) async fn storage_drivers() -> Json<Value> {
+    let driver = json!({
+        "typeName": "Elsa.Workflows.WorkflowInstanceStorageDriver, Elsa.Workflows.Core",
+        "displayName": "Workflow Instance",
+        "priority": 5.0,
+        "deprecated": false,
+    });
+    Json(json!({"items": [driver], "count": 1}))
+}
+
+/// Lists the converters of outputs: none, because outputs are JSON and become what their variable is.
+#[utoipa::path(get, path = "/descriptors/output-converters", tag = "For designers",
+    params(
+        ("sourceType" = Option<String>, Query, description = "The type of the output."),
+        ("destinationType" = Option<String>, Query, description = "The type of the variable."),
+    ),
+    responses((status = 200, description = "An empty list.", body = Counted<Value>)))]
+pub(super) async fn output_converters(uri: Uri) -> ApiResult {
+    let mut fields = Fields::from_query(&uri)?;
+    for name in ["sourceType", "destinationType"] {
+        fields.text(name)?;
+    }
+    Ok(Json(json!({"items": [], "count": 0})).into_response())
+}

@@ -1,0 +1,43 @@
+//! What the scripts of a definition can name: variables, inputs, and outputs of its activities.
+
+use super::program;
+use crate::activity::Catalogue;
+use crate::definition::{Variable, WorkflowDefinition};
+use crate::expression::{ScriptNames, TypeName};
+
+/// The names of a definition, finished or not. Variables of all containers are among them: an editor asks once for the
+/// whole workflow.
+pub(super) fn of(catalogue: &Catalogue, definition: &WorkflowDefinition) -> ScriptNames {
+    let mut names = ScriptNames::default();
+    for input in definition.declared_inputs() {
+        let kind = TypeName::parse(&input.type_name, input.is_array);
+        names.inputs.insert(input.name, kind);
+    }
+    let mut add = |variable: &Variable| {
+        let kind = TypeName::parse(&variable.type_name, variable.is_array);
+        names.variables.insert(variable.name.clone(), kind);
+    };
+    definition.declared_variables().iter().for_each(&mut add);
+    // Without a root there is nothing more.
+    let Ok(program) = program::compile(catalogue, definition) else {
+        return names;
+    };
+    for node in program.tree.iter() {
+        node.variables.iter().for_each(&mut add);
+    }
+    for node in program.tree.iter() {
+        let Some(descriptor) = program.descriptor(node.index) else {
+            continue;
+        };
+        for (name, type_name) in &descriptor.child_variables {
+            let kind = TypeName::parse(type_name, false);
+            names.variables.entry(name.clone()).or_insert(kind);
+        }
+        let activity = node.name.as_deref().unwrap_or(&node.id);
+        for output in &descriptor.outputs {
+            let key = (activity.to_owned(), output.name.clone());
+            names.outputs.insert(key, TypeName::parse(&output.type_name, false));
+        }
+    }
+    names
+}

@@ -1,0 +1,65 @@
+/** The variables that are visible here, by their names. Assigning to one sets it. */
+declare const variables: WorkflowVariables;
+
+/** Reads a variable; null if there is none of that name. */
+declare function getVariable(name: string): any;
+/** Sets a variable. */
+declare function setVariable(name: string, value: any): void;
+/** Reads an input of the workflow; null if it was not given. */
+declare function getInput(name: string): any;
+/** Reads an output of an activity that has run, by the id or name of the activity. Without a name, its only one or `Result`. */
+declare function getOutputFrom(activity: string, output?: string): any;
+/** The result of the activity that completed last. */
+declare function getLastResult(): any;
+
+/** The id of this instance. */
+declare function getWorkflowInstanceId(): string;
+/** The id of its definition, the same for all versions. */
+declare function getWorkflowDefinitionId(): string;
+/** The id of the version that runs. */
+declare function getWorkflowDefinitionVersionId(): string;
+/** The number of the version that runs. */
+declare function getWorkflowDefinitionVersion(): number;
+/** The correlation id, or null. */
+declare function getCorrelationId(): string | null;
+/** Sets the correlation id; null clears it. */
+declare function setCorrelationId(value: string | null): void;
+/** The name of this instance, or null. */
+declare function getWorkflowInstanceName(): string | null;
+/** Sets the name of this instance; null clears it. */
+declare function setWorkflowInstanceName(value: string | null): void;
+/** Sets the outcome of the activity. */
+declare function setOutcome(outcome: string): void;
+/** Sets the outcomes of the activity. */
+declare function setOutcomes(outcomes: string[]): void;
+
+/** Whether a text is missing or has only white space. */
+declare function isNullOrWhiteSpace(value: any): boolean;
+/** Whether a text is missing or empty. */
+declare function isNullOrEmpty(value: any): boolean;
+/** A value as JSON. */
+declare function toJson(value: any): string;
+/** A GUID in its usual form; throws if the text is none. */
+declare function parseGuid(value: string): string;
+/** A new random GUID. */
+declare function newGuid(): string;
+/** A new random GUID. */
+declare function newGuidString(): string;
+/** A new random GUID. */
+declare function getGuidString(): string;
+/** A new random GUID as a short text. */
+declare function newShortGuid(): string;
+/** A new random GUID as a short text. */
+declare function getShortGuid(): string;
+/** Bytes as text, read as UTF-8. */
+declare function bytesToString(value: Uint8Array | string | number[]): string;
+/** A text as bytes in UTF-8. */
+declare function bytesFromString(value: string): Uint8Array;
+/** Bytes as Base64. */
+declare function bytesToBase64(value: Uint8Array | string | number[]): string;
+/** The bytes of Base64. */
+declare function bytesFromBase64(value: string): Uint8Array;
+/** A text in UTF-8 as Base64. */
+declare function stringToBase64(value: string): string;
+/** The text of Base64, read as UTF-8. */
+declare function stringFromBase64(value: string): string;
