@@ -15,6 +15,7 @@
   let shown = null;
   let provider = null;
   let leave = null;
+  let removed = Promise.resolve();
 
   const plainFetch = window.fetch.bind(window);
   const headers = () => (needsKey ? { Authorization: `ApiKey ${key}` } : {});
@@ -47,7 +48,8 @@
   const studioElement = (name, attributes, properties) => {
     const node = document.createElement(name);
     for (const [attribute, value] of Object.entries(attributes)) node.setAttribute(attribute, value);
-    Object.assign(node, properties);
+    // What is set before Blazor has defined the element is lost.
+    customElements.whenDefined(name).then(() => Object.assign(node, properties));
     return node;
   };
   const editPath = (id) => `workflows/definitions/${encodeURIComponent(id)}/edit`;
@@ -80,7 +82,7 @@
     show();
   };
 
-  const show = () => {
+  const show = async () => {
     if (needsKey && !key) return;
     const path = relativePath();
     // The lists keep their paging in the query.
@@ -101,19 +103,40 @@
     const main = element('ms-page');
     leave?.();
     leave = null;
+    const before = main.firstElementChild;
     main.replaceChildren();
     main.className = `ms-page ms-${group} ms-${title.toLowerCase()}`;
     if (!make) {
       element('ms-loading').hidden = true;
       leave = window.mainspringCluster(main, { api, headers, fetch: patientFetch });
+      removed = Promise.all([removed, remove(before)]);
       return;
     }
+    element('ms-loading').hidden = false;
+    removed = Promise.all([removed, remove(before)]);
+    await removed;
+    // Another navigation may have followed.
+    if (shown !== path) return;
     if (!provider) {
       provider = studioElement('elsa-backend-provider', { 'remote-endpoint': api, 'api-key': key });
       document.body.append(provider);
     }
-    main.append(make(...pattern.exec(path).slice(1).map(decodeURIComponent)));
+    main.replaceChildren(make(...pattern.exec(path).slice(1).map(decodeURIComponent)));
     waitForContent(main);
+  };
+
+  // Blazor removes the component of an element one second after the element. Two pages of Studio cannot be there at the
+  // same time, so the component is removed at once, by the names that Blazor's own code uses for it.
+  const remove = async (node) => {
+    const component = node?._addRootComponentPromise;
+    if (!component) return;
+    clearTimeout(node._disposalTimeoutHandle);
+    node._isDisposed = true;
+    try {
+      await (await component).dispose();
+    } catch (error) {
+      console.warn('A page of Elsa Studio was not removed', error);
+    }
   };
 
   // Blazor draws an element when it has started; until then the page says that it loads.
