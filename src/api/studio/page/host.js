@@ -9,6 +9,8 @@
   const needsKey = document.querySelector('meta[name="mainspring-key"]').content === 'required';
   const KEY = 'mainspring-api-key';
   const RETRIES = 4;
+  const READ_TIME = 150;
+  const MAX_WAIT = 3000;
   const element = (id) => document.getElementById(id);
 
   let key = needsKey ? sessionStorage.getItem(KEY) || '' : '';
@@ -16,6 +18,8 @@
   let provider = null;
   let leave = null;
   let removed = Promise.resolve();
+  let pending = 0;
+  let settledAt = 0;
 
   const plainFetch = window.fetch.bind(window);
   const headers = () => (needsKey ? { Authorization: `ApiKey ${key}` } : {});
@@ -25,11 +29,28 @@
   const isRead = (url, method) => method === 'GET' || (method === 'POST' && readsByPost.test(url.pathname));
   const isPassing = (response) => [502, 503, 504].includes(response.status);
 
+  const pause = (time) => new Promise((resume) => setTimeout(resume, time));
+  // Studio does not expect that a page ends while it reads. The body is read after the response has come.
+  const untilQuiet = async () => {
+    const end = Date.now() + MAX_WAIT;
+    while (Date.now() < end && (pending > 0 || Date.now() - settledAt < READ_TIME)) await pause(30);
+  };
+
   const patientFetch = async (input, init) => {
     const isRequest = input instanceof Request;
     const url = new URL(isRequest ? input.url : input, base);
     const method = (init?.method || (isRequest ? input.method : 'GET')).toUpperCase();
     if (!url.href.startsWith(`${api}/`)) return plainFetch(input, init);
+    pending += 1;
+    try {
+      return await fetchPatiently(input, init, url, method, isRequest);
+    } finally {
+      pending -= 1;
+      settledAt = Date.now();
+    }
+  };
+
+  const fetchPatiently = async (input, init, url, method, isRequest) => {
     const repeats = isRequest || init?.body instanceof ReadableStream || !isRead(url, method) ? 0 : RETRIES;
     for (let attempt = 0; ; attempt += 1) {
       try {
@@ -39,7 +60,7 @@
       } catch (error) {
         if (attempt >= repeats || error.name === 'AbortError') throw error;
       }
-      await new Promise((resume) => setTimeout(resume, 250 * 2 ** attempt));
+      await pause(250 * 2 ** attempt);
     }
   };
   window.fetch = patientFetch;
@@ -73,13 +94,20 @@
 
   const pushState = history.pushState.bind(history);
   const replaceState = history.replaceState.bind(history);
+  // Blazor keeps a location of its own, so it navigates wherever it has started.
   const go = (path) => {
-    pushState(null, '', new URL(path, base));
-    show();
+    const url = new URL(path, base).href;
+    if (provider && window.Blazor?.navigateTo) window.Blazor.navigateTo(url);
+    else history.pushState(null, '', url);
   };
   history.pushState = (state, unused, url) => {
     pushState(state, unused, url);
     show();
+  };
+  // A list writes its paging into the query, perhaps after the user has left it: then this is not its address any more.
+  history.replaceState = (state, unused, url) => {
+    const target = new URL(url ?? location.href, base);
+    if (target.pathname === location.pathname) replaceState(state, unused, target);
   };
 
   const show = async () => {
@@ -132,6 +160,7 @@
     if (!component) return;
     clearTimeout(node._disposalTimeoutHandle);
     node._isDisposed = true;
+    await untilQuiet();
     try {
       await (await component).dispose();
     } catch (error) {
@@ -210,6 +239,10 @@
   });
 
   window.addEventListener('DOMContentLoaded', () => {
+    // Before Blazor starts, which reads the address.
+    if (!pages.some(([pattern]) => pattern.test(relativePath()))) {
+      replaceState(null, '', new URL('workflows/definitions', base));
+    }
     if (needsKey && !key) {
       askForKey('');
       return;
