@@ -129,20 +129,20 @@ impl Pool {
         self.settle(client, answer)
     }
 
-    /// Runs one statement that is planned for its parameters, with the given types; some parameters may be unused. With
-    /// `bitmaps` it may combine indexes by bitmaps.
+    /// Runs one statement that is planned for its parameters, with the given types; some parameters may be unused. `settings`
+    /// is empty, or begins a transaction for the statement and sets what holds in it (`BEGIN; SET LOCAL …`).
     pub(crate) async fn query_planned(
         &self,
         sql: &str,
         params: &[(&(dyn ToSql + Sync), Type)],
-        bitmaps: bool,
+        settings: &'static str,
     ) -> Result<Vec<Row>> {
         let client = self.client().await?;
         let answer = within(self.bounds.answer, async {
-            if !bitmaps {
+            if settings.is_empty() {
                 return client.query_typed(sql, params).await;
             }
-            client.batch_execute("BEGIN; SET LOCAL enable_bitmapscan = on").await?;
+            client.batch_execute(settings).await?;
             let rows = client.query_typed(sql, params).await;
             client.batch_execute("ROLLBACK").await?;
             rows
