@@ -109,7 +109,8 @@ CREATE TABLE cluster_job (
     period interval NOT NULL DEFAULT '1 hour'
 ) WITH (fillfactor = 50);
 INSERT INTO cluster_job (name)
-VALUES ('release-orphaned'), ('purge-expired'), ('create-partitions'), ('report-unrunnable');
+VALUES ('release-orphaned'), ('purge-expired'), ('create-partitions'), ('report-unrunnable'),
+       ('purge-definitions');
 
 -- Names of locks, and what waits for them, are known to the process alone. Unlogged: worthless a moment later.
 CREATE UNLOGGED TABLE lock_report (
@@ -206,6 +207,8 @@ CREATE TABLE definition (
     is_published boolean NOT NULL,
     -- Once published, the body never changes again: instances run on it.
     was_published boolean NOT NULL DEFAULT false,
+    -- Started as a draft: this body never changes again, either. A save replaces the row by one with another id.
+    was_started boolean NOT NULL DEFAULT false,
     is_readonly boolean NOT NULL DEFAULT false,
     is_system boolean NOT NULL DEFAULT false,
     created_at timestamptz NOT NULL DEFAULT now(),
@@ -216,12 +219,17 @@ CREATE TABLE definition (
     -- What is left to do after the strategy changed: 2 seed, add keys of instances that started before (starts are
     -- refused as busy until then); 1 prune, delete keys of instances that ended meanwhile; 0 done.
     seeding smallint NOT NULL DEFAULT 0 /* done */ CHECK (seeding BETWEEN 0 AND 2),
-    -- All activity types of a version that was ever published; null: no node that knows them all has read it yet.
+    -- All activity types of a version that was ever published or started; null: no node that knows them all has read it yet.
     activity_types text[],
+    -- Deleted, or replaced after it was started as a draft: it can be read by its id while an instance runs or ran on
+    -- it, and cannot be started. Then it is purged.
+    deleted_at timestamptz,
     PRIMARY KEY (tenant_id, version_id),
-    UNIQUE (tenant_id, definition_id, version),
-    CHECK (was_published OR NOT is_published)
+    CHECK (was_published OR NOT is_published),
+    CHECK (deleted_at IS NULL OR NOT (is_latest OR is_published))
 );
+CREATE UNIQUE INDEX definition_version ON definition (tenant_id, definition_id, version) WHERE deleted_at IS NULL;
+CREATE INDEX definition_deleted ON definition (tenant_id, version_id) WHERE deleted_at IS NOT NULL;
 CREATE UNIQUE INDEX definition_latest ON definition (tenant_id, definition_id) WHERE is_latest;
 CREATE UNIQUE INDEX definition_published ON definition (tenant_id, definition_id) WHERE is_published;
 CREATE INDEX definition_seeding ON definition (tenant_id, definition_id) WHERE is_published AND seeding > 0 /* done */;
@@ -229,7 +237,7 @@ CREATE INDEX definition_seeding ON definition (tenant_id, definition_id) WHERE i
 CREATE INDEX definition_correlation ON definition (tenant_id)
     WHERE is_published AND activation_strategy = 3 /* correlation */;
 CREATE INDEX definition_without_activity_types ON definition (tenant_id, version_id)
-    WHERE was_published AND activity_types IS NULL;
+    WHERE (was_published OR was_started) AND activity_types IS NULL;
 
 -- A row and no sequence: it grows in the transaction of the publish, and a sequence would show 2 before 1 is
 -- committed.
@@ -794,7 +802,9 @@ CREATE TYPE start_request AS (
     key text,
     fingerprint bytea,
     -- A worker of this node runs it at once: the row is inserted with a claim.
-    claimed boolean
+    claimed boolean,
+    -- Null: the published version.
+    version_id text
 );
 
 -- Deletes the idempotency key that the calling statement has just written, for a start that lost its activation key

@@ -51,7 +51,7 @@ pub(super) struct StartFields {
     /// The values of variables by name; in a query as JSON.
     #[param(value_type = Option<String>)]
     variables: Option<Map<String, Value>>,
-    /// `Published`, or absent: other versions cannot be started.
+    /// Which version: `Latest`, `LatestOrPublished`, `LatestAndPublished`, `Draft`, a number, or `Published` as if it is absent.
     version_options: Option<String>,
 }
 
@@ -221,13 +221,13 @@ pub(super) fn start_request(
     mut fields: Fields,
     idempotency: Option<Idempotency>,
 ) -> Result<StartRequest, ApiError> {
-    versions::take_published(&mut fields)?;
     if fields.any("activityHandle").is_some() {
         let message = "Starting at an activity handle is not supported; use triggerActivityId.";
         return Err(ApiError::bad_request("not-supported", message).field("activityHandle", message));
     }
     Ok(StartRequest {
         definition_id: DefinitionId::new(definition_id),
+        version: versions::take(&mut fields)?,
         instance_id: None,
         correlation_id: fields.text("correlationId")?,
         name: fields.text("name")?,

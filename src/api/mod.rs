@@ -165,25 +165,7 @@ fn undocumented_routes() -> Router<Api> {
     Router::new()
         .merge(instances::routes())
         .merge(activity_executions::routes())
-        .route("/workflow-definitions", get(definitions::list).post(definitions::save))
-        .route(
-            "/workflow-definitions/import",
-            post(definitions::import_new).put(definitions::import_new),
-        )
-        .route(
-            "/workflow-definitions/by-definition-id/{id}",
-            get(definitions::by_definition_id),
-        )
-        .route("/workflow-definitions/by-id/{id}", get(definitions::by_version_id))
-        .route(
-            "/workflow-definitions/{id}",
-            get(definitions::by_definition_id).put(definitions::put),
-        )
-        .route(
-            "/workflow-definitions/{id}/import",
-            post(definitions::import).put(definitions::import),
-        )
-        .route("/workflow-definitions/{id}/publish", post(definitions::publish))
+        .merge(definitions::routes())
         .merge(bulk::routes())
         .merge(alterations::routes())
 }

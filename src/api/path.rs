@@ -52,6 +52,20 @@ impl<S: Send + Sync> FromRequestParts<S> for IdPair {
     }
 }
 
+/// The parameters of a path with an id and the number of a version.
+pub(super) struct IdAndVersion(pub(super) String, pub(super) i32);
+
+impl<S: Send + Sync> FromRequestParts<S> for IdAndVersion {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let IdPair(id, version) = IdPair::from_request_parts(parts, state).await?;
+        let number = version.parse().ok().filter(|number| *number > 0);
+        let invalid = || ApiError::bad_request("invalid-path", "A version in a path is a whole number from 1.");
+        Ok(Self(id, number.ok_or_else(invalid)?))
+    }
+}
+
 fn not_utf8() -> ApiError {
     ApiError::bad_request("invalid-path", "The path is not percent-encoded UTF-8.")
 }

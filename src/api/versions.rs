@@ -12,20 +12,10 @@ const NAME: &str = "versionOptions";
 pub(super) fn take(fields: &mut Fields) -> Result<Option<VersionOptions>, ApiError> {
     match fields.any(NAME) {
         None => Ok(None),
+        Some(Value::String(text)) if text.is_empty() => Ok(None),
         Some(Value::String(text)) => parse(&text).map(Some),
         Some(Value::Number(number)) => parse(&number.to_string()).map(Some),
         Some(_) => Err(invalid()),
-    }
-}
-
-/// Takes the field out where only the published version is valid: a start runs that version.
-pub(super) fn take_published(fields: &mut Fields) -> Result<(), ApiError> {
-    match take(fields)? {
-        None | Some(VersionOptions::Published) => Ok(()),
-        Some(_) => {
-            let message = "Only the published version can be started; publish the version first.";
-            Err(ApiError::bad_request("version-not-startable", message).field(NAME, message))
-        }
     }
 }
 
@@ -88,15 +78,5 @@ mod tests {
             let mut fields = Fields::from_body(Some(json!({"versionOptions": bad}))).unwrap();
             assert_eq!(take(&mut fields).unwrap_err().status_and_code(), (400, "invalid-field"));
         }
-    }
-
-    #[test]
-    fn only_the_published_version_starts() {
-        let start = |value| take_published(&mut Fields::from_body(Some(json!({"versionOptions": value}))).unwrap());
-        assert!(start(json!(null)).is_ok() && start(json!("Published")).is_ok());
-        assert_eq!(
-            start(json!("Draft")).unwrap_err().status_and_code(),
-            (400, "version-not-startable")
-        );
     }
 }

@@ -13,13 +13,13 @@ use crate::Result;
 use crate::db::Pool;
 use crate::id::Incarnation;
 use crate::store::maintenance::Job;
-use crate::store::{activation, activity_type, bulk_action, fan_out, maintenance};
+use crate::store::{activation, activity_type, bulk_action, definition, fan_out, maintenance};
 
 /// Between two runs. Orphaned claims wait this long at most. Partitions are made seven days ahead.
 fn interval(job: Job) -> Duration {
     match job {
         Job::ReleaseOrphaned | Job::PurgeExpired => Duration::from_secs(10),
-        Job::CreatePartitions => Duration::from_secs(3600),
+        Job::CreatePartitions | Job::PurgeDefinitions => Duration::from_secs(3600),
         Job::ReportUnrunnable => Duration::from_secs(60),
     }
 }
@@ -88,6 +88,7 @@ async fn run(
             activation::finish_all_publishes(pool, take_over.connector().schema().lock_class()).await
         }
         Job::CreatePartitions => maintenance::ensure_partitions(pool).await,
+        Job::PurgeDefinitions => definition::delete::purge_all(pool).await.map(drop),
         Job::ReportUnrunnable => {
             for stranded in activity_type::stranded(pool).await? {
                 tracing::warn!(

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 use super::bookmark::stimulus_hash;
 use super::bounds::InterpreterOptions;
 use super::burst_contract::{Burst, BurstResult, Instruction};
 use super::evaluate::Evaluator;
 use super::journal::Recorder;
+use super::node_id;
 use super::program::{self, Program};
 use super::run::BurstRun;
 use super::script_names;
@@ -98,6 +99,26 @@ impl Interpreter {
     /// `missing-root` when there is no root activity.
     pub fn compile(&self, definition: &WorkflowDefinition) -> Result<Program> {
         program::compile(&self.catalogue, definition)
+    }
+
+    /// Writes into every activity of a tree its node id, by which the journal names it, and an id where it has none.
+    pub(crate) fn write_node_ids(&self, root: &mut Value) {
+        node_id::write(&self.catalogue, root);
+    }
+
+    /// Removes the node ids from a tree that a client sent, and writes an id into every activity without one.
+    pub(crate) fn remove_node_ids(&self, root: &mut Value) {
+        node_id::remove(&self.catalogue, root);
+    }
+
+    /// The activity with a node id, in a tree that has them: `{activity, nodeId, port, children}`.
+    pub(crate) fn subgraph(&self, root: &Value, node_id: &str) -> Option<Value> {
+        node_id::subgraph(&self.catalogue, root, node_id)
+    }
+
+    /// The containers around an activity: `{childNode, container, pathSegments}`.
+    pub(crate) fn path_segments(&self, root: &Value, node_id: &str) -> Option<Value> {
+        node_id::segments(&self.catalogue, root, node_id)
     }
 
     /// The triggers of a definition: activities that can start a workflow, and wait for a stimulus or a time. Their

@@ -7,7 +7,7 @@
 //!
 //! # Layout
 //! - `interpreter`: the public interface; `burst_contract`: input and result of a burst; `bounds`: its limits.
-//! - `program`: a compiled definition; `workflow_options`: its options for commits and journal; `validate`: the errors
+//! - `program`: a compiled definition; `node_id`: the ids of its activities, also in JSON; `workflow_options`: its options for commits and journal; `validate`: the errors
 //!   that keep a definition from being published.
 //! - `state`: what is kept of an instance between bursts; `status`, `bookmark`: parts of it; `workflow_state`: how Elsa's
 //!   API shows it; `scope`: its variables.
@@ -20,6 +20,7 @@ mod burst_contract;
 mod evaluate;
 mod interpreter;
 mod journal;
+mod node_id;
 mod program;
 mod run;
 mod scope;

@@ -3,12 +3,13 @@
 //! The tree's first node is the workflow itself, `Workflow1`, as in Elsa; the definition's root is its child. A type that
 //! the catalogue does not have becomes a leaf that faults when it is executed: the rest of the workflow still runs.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
 
+use super::node_id::{IdMaker, WORKFLOW_ID, node_id};
 use super::workflow_options::{CommitStrategy, JournalLevel};
 use crate::activity::{
     ActivityNode, ActivityTree, BreakBehavior, Catalogue, Descriptor, ErasedActivity, NodeIndex, NodeInput,
@@ -18,8 +19,6 @@ use crate::definition::{Argument, Connection, InputBinding, RawActivity, Variabl
 use crate::expression::{TypeName, coerce};
 use crate::id::{ActivityId, DefinitionId, VersionId};
 use crate::{Error, Result};
-
-pub(super) const WORKFLOW_ID: &str = "Workflow1";
 
 /// A compiled definition. Shared by all bursts of its instances.
 pub struct Program {
@@ -139,14 +138,11 @@ pub(super) fn compile(catalogue: &Catalogue, definition: &WorkflowDefinition) ->
     let Some(root) = definition.root.as_ref() else {
         return Err(Error::invalid("missing-root", "The definition has no root activity").field("root", "is missing"));
     };
-    let mut taken = HashSet::from([WORKFLOW_ID.to_owned()]);
-    collect_ids(root, &mut taken);
     let mut compiler = Compiler {
         catalogue,
         tree: ActivityTree::default(),
         registered: Vec::new(),
-        taken,
-        counters: HashMap::new(),
+        ids: IdMaker::of(root),
         needs_outputs: false,
         required_types: BTreeSet::new(),
         unknown_types: BTreeSet::new(),
@@ -181,8 +177,7 @@ struct Compiler<'a> {
     catalogue: &'a Catalogue,
     tree: ActivityTree,
     registered: Vec<Option<RegisteredActivity>>,
-    taken: HashSet<String>,
-    counters: HashMap<String, usize>,
+    ids: IdMaker,
     needs_outputs: bool,
     required_types: BTreeSet<String>,
     unknown_types: BTreeSet<String>,
@@ -231,7 +226,7 @@ impl Compiler<'_> {
         let descriptor = registered.as_ref().map(|registered| Arc::clone(&registered.descriptor));
         let descriptor = descriptor.as_deref();
         let id = if raw.id().is_empty() {
-            self.make_id(raw.type_name())
+            self.ids.make(raw.type_name())
         } else {
             raw.id().to_owned()
         };
@@ -263,7 +258,7 @@ impl Compiler<'_> {
         self.registered.push(registered.clone());
         self.tree.push(ActivityNode {
             index,
-            node_id: format!("{parent_path}:{id}"),
+            node_id: node_id(&parent_path, &id),
             id,
             type_name: raw.type_name().to_owned(),
             version: raw.version(),
@@ -300,19 +295,6 @@ impl Compiler<'_> {
             }
         }
         Some(index)
-    }
-
-    /// An id for an activity without one: `WriteLine1`, `WriteLine2`, …, as in Elsa.
-    fn make_id(&mut self, type_name: &str) -> String {
-        let short = type_name.rsplit('.').next().unwrap_or_default().to_owned();
-        loop {
-            let counter = self.counters.entry(short.clone()).or_default();
-            *counter += 1;
-            let id = format!("{short}{counter}");
-            if self.taken.insert(id.clone()) {
-                return id;
-            }
-        }
     }
 }
 
@@ -366,17 +348,4 @@ fn may_read_outputs(input: &NodeInput) -> bool {
             }
             _ => false,
         })
-}
-
-fn collect_ids(value: &Value, into: &mut HashSet<String>) {
-    match value {
-        Value::Object(fields) => {
-            if let Some(Value::String(id)) = fields.get("id") {
-                into.insert(id.clone());
-            }
-            fields.values().for_each(|field| collect_ids(field, into));
-        }
-        Value::Array(items) => items.iter().for_each(|item| collect_ids(item, into)),
-        _ => {}
-    }
 }

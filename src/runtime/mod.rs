@@ -20,8 +20,8 @@ pub use context::instance_list::{
 #[cfg(test)]
 pub(crate) use context::request::ExecutedState;
 pub use context::request::{
-    BulkResult, DefinitionFilter, DefinitionSummary, EventAccepted, EventRequest, Executed, Idempotency,
-    InstanceDetail, InstanceSelection, InstanceSummary, JournalRecord, Listed, Page, Published, Readiness,
+    BulkResult, DefinitionFilter, DefinitionOrder, DefinitionSummary, EventAccepted, EventRequest, Executed,
+    Idempotency, InstanceDetail, InstanceSelection, InstanceSummary, JournalRecord, Listed, Page, Published, Readiness,
     ResumeRequest, StartRequest, VersionOptions,
 };
 pub use context::settings::Role;

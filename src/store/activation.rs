@@ -121,8 +121,8 @@ async fn finish_step(pool: &Pool, lock_class: i32, tenant: Option<&str>, definit
     outcome
 }
 
-/// Waits until every transaction has ended that writes work now.
-async fn wait_for_writers(pool: &Pool) -> Result<()> {
+/// Waits until every transaction has ended that writes work now. [`Error::is_unavailable`] if one does not end in time.
+pub(super) async fn wait_for_writers(pool: &Pool) -> Result<()> {
     let until = Instant::now() + WRITERS_TIMEOUT;
     let mut remaining: Option<Vec<String>> = None;
     loop {

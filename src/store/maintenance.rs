@@ -88,14 +88,17 @@ pub(crate) enum Job {
     CreatePartitions,
     /// Logs work that no node can run.
     ReportUnrunnable,
+    /// The purge of deleted versions of definitions that nothing has any more.
+    PurgeDefinitions,
 }
 
 impl Job {
-    pub(crate) const ALL: [Self; 4] = [
+    pub(crate) const ALL: [Self; 5] = [
         Self::ReleaseOrphaned,
         Self::PurgeExpired,
         Self::CreatePartitions,
         Self::ReportUnrunnable,
+        Self::PurgeDefinitions,
     ];
 
     fn name(self) -> &'static str {
@@ -104,6 +107,7 @@ impl Job {
             Self::PurgeExpired => "purge-expired",
             Self::CreatePartitions => "create-partitions",
             Self::ReportUnrunnable => "report-unrunnable",
+            Self::PurgeDefinitions => "purge-definitions",
         }
     }
 }

@@ -68,10 +68,8 @@ pub(crate) trait Planner: Sync {
 }
 
 /// A version without schedules.
-#[cfg(test)]
 pub(crate) struct NoSchedules;
 
-#[cfg(test)]
 impl Planner for NoSchedules {
     fn ids(&self, _: &DefinitionId) -> Vec<String> {
         Vec::new()

@@ -11,7 +11,7 @@ WITH runner AS MATERIALIZED (
            ARRAY(SELECT DISTINCT t FROM runner r, unnest(r.missing_activity_types) t
                WHERE t = ANY (d.activity_types) ORDER BY t) AS missing
     FROM definition d
-    WHERE d.was_published
+    WHERE (d.was_published OR d.was_started)
       AND EXISTS (SELECT 1 FROM runner)
       AND NOT EXISTS (SELECT 1 FROM runner r WHERE NOT r.missing_activity_types && d.activity_types)
 ), waiting AS MATERIALIZED (

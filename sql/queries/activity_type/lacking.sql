@@ -4,4 +4,4 @@
 -- locks:   none
 SELECT d.tenant_id, d.version_id, ARRAY(SELECT t FROM unnest(d.activity_types) t WHERE t <> ALL ($1::text[])) AS missing
 FROM definition d
-WHERE d.was_published AND NOT d.activity_types <@ $1::text[]
+WHERE (d.was_published OR d.was_started) AND NOT d.activity_types <@ $1::text[]

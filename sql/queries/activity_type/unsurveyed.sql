@@ -4,6 +4,6 @@
 -- locks:   none
 SELECT d.tenant_id, d.version_id
 FROM definition d
-WHERE d.was_published AND d.activity_types IS NULL AND (d.tenant_id, d.version_id) > ($1, $2)
+WHERE (d.was_published OR d.was_started) AND d.activity_types IS NULL AND (d.tenant_id, d.version_id) > ($1, $2)
 ORDER BY d.tenant_id, d.version_id
 LIMIT 64

@@ -148,8 +148,16 @@ FROM (
                       WHERE d.tenant_id = t.tenant_id AND d.definition_id = t.definition_id AND d.is_published)
     UNION ALL
     SELECT 'definition-without-latest', count(*), min(d.definition_id)
-    FROM (SELECT tenant_id, definition_id, bool_or(is_latest) AS latest FROM definition GROUP BY 1, 2) d
+    FROM (SELECT tenant_id, definition_id, bool_or(is_latest) AS latest FROM definition
+          WHERE deleted_at IS NULL GROUP BY 1, 2) d
     WHERE NOT d.latest
+    UNION ALL
+    SELECT 'latest-version-is-not-the-greatest', count(*), min(d.version_id)
+    FROM definition d
+    WHERE d.is_latest
+      AND EXISTS (SELECT 1 FROM definition m
+                  WHERE m.tenant_id = d.tenant_id AND m.definition_id = d.definition_id AND m.deleted_at IS NULL
+                    AND m.version > d.version)
     UNION ALL
     SELECT 'dead-letter-of-existing-row', count(*), min(l.instance_id || '/' || l.id)
     FROM dead_letter l
@@ -241,7 +249,8 @@ FROM (
     UNION ALL
     SELECT 'cluster-job-out-of-schedule', count(*), min(j.name)
     FROM (VALUES ('release-orphaned', interval '10 seconds'), ('purge-expired', interval '10 seconds'),
-                 ('create-partitions', interval '1 hour'), ('report-unrunnable', interval '1 minute')) j(name, period)
+                 ('create-partitions', interval '1 hour'), ('report-unrunnable', interval '1 minute'),
+                 ('purge-definitions', interval '1 hour')) j(name, period)
     LEFT JOIN cluster_job c ON c.name = j.name
     WHERE c.name IS NULL OR c.next_run_at > clock_timestamp() + 2 * j.period
 ) v

@@ -1,5 +1,5 @@
 -- purpose: add a draft version; its id is replaced when another definition has it
--- caller:  store::definition, in the transaction that holds the definition's lock
+-- caller:  store::definition::save, in the transaction that holds the definition's lock
 -- index:   definition_pkey
 -- locks:   definition
 INSERT INTO definition (tenant_id, version_id, definition_id, version, name, description, body, is_latest, is_published,

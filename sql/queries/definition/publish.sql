@@ -1,5 +1,5 @@
 -- purpose: unpublish the other version, increase the revision, and notify all nodes of it
--- caller:  store::definition, in the transaction that holds the definition's lock
+-- caller:  store::definition::save, in the transaction that holds the definition's lock
 -- index:   definition_published, definition_pkey, revision_pkey
 -- locks:   definition, then revision; at the commit, the global lock of NOTIFY
 WITH before AS (

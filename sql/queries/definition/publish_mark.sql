@@ -1,7 +1,7 @@
 -- purpose: mark the version as published, in a statement after the other one was unpublished, because of the unique
 --          index. If the strategy differs from the one before ($3, with the steps $4 left), set the steps that are
 --          left to do
--- caller:  store::definition, in the transaction that holds the definition's lock
+-- caller:  store::definition::save, in the transaction that holds the definition's lock
 -- index:   definition_pkey
 -- locks:   definition
 UPDATE definition d

@@ -1,6 +1,6 @@
 -- purpose: unset is_latest of the newest version; if that is the published one and stays published ($3), increase the
 --          revision and notify all nodes
--- caller:  store::definition, in the transaction that holds the definition's lock
+-- caller:  store::definition::save, in the transaction that holds the definition's lock
 -- index:   definition_latest, revision_pkey
 -- locks:   definition, then revision; at the commit, the global lock of NOTIFY
 WITH before AS (

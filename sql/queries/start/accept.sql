@@ -1,4 +1,4 @@
--- purpose: accept starts, in the version that is published now; those that a worker of this node runs at once are
+-- purpose: accept starts, in the version that is published now or that they name; those that a worker of this node runs at once are
 --          inserted with a claim. A start that the activation strategy refuses writes nothing, nor does one whose
 --          strategy is still being seeded. While the cluster is paused the statement fails
 -- caller:  store::start, in the forms of StartForm: in the shorter ones a start of a workflow with a strategy, or whose
@@ -50,8 +50,21 @@ WITH wanted AS MATERIALIZED (
     -- As a subquery it has the same estimate for each batch, so that a pooled connection gets a generic plan, too.
     FROM unnest((SELECT $2::start_request[])) s
 --]
+--[published
     LEFT JOIN definition d
         ON d.tenant_id = s.tenant_id AND d.definition_id = s.definition_id AND d.is_published
+--]
+--[version
+    -- Under the strategy of the published version, if there is one: it counts the instances of all versions.
+    LEFT JOIN LATERAL (
+        SELECT v.version_id, v.version, coalesce(p.activation_strategy, v.activation_strategy) AS activation_strategy,
+               coalesce(p.seeding, v.seeding) AS seeding
+        FROM definition v
+        LEFT JOIN definition p ON p.tenant_id = v.tenant_id AND p.definition_id = v.definition_id AND p.is_published
+        WHERE v.tenant_id = s.tenant_id AND v.definition_id = s.definition_id AND v.deleted_at IS NULL
+          AND (v.version_id = s.version_id OR (s.version_id IS NULL AND v.is_published))
+        LIMIT 1) d ON true
+--]
     -- Evaluated once, before the first row.
     WHERE (SELECT CASE p.mode WHEN 0 /* running */ THEN true ELSE raise_paused(p.reason) END
            FROM cluster_pause p WHERE p.only_row)

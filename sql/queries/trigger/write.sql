@@ -1,5 +1,5 @@
 -- purpose: insert the triggers of the published version
--- caller:  store::definition, in the publishing transaction
+-- caller:  store::definition::save, in the publishing transaction
 -- index:   trigger_pkey
 -- locks:   trigger
 INSERT INTO trigger (tenant_id, definition_id, activity_id, hash, name, payload)

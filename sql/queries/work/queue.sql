@@ -10,7 +10,7 @@ WITH runner AS MATERIALIZED (
 ), nowhere AS MATERIALIZED (
     SELECT d.tenant_id, d.version_id
     FROM definition d
-    WHERE EXISTS (SELECT 1 FROM runner r WHERE r.missing_activity_types <> '{}') AND d.was_published
+    WHERE EXISTS (SELECT 1 FROM runner r WHERE r.missing_activity_types <> '{}') AND (d.was_published OR d.was_started)
       AND NOT EXISTS (SELECT 1 FROM runner r WHERE NOT r.missing_activity_types && d.activity_types)
 ), rows AS (
     SELECT w.kind, CASE WHEN w.claimed_by IS NOT NULL THEN 'claimed'

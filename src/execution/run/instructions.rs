@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::BurstRun;
 use crate::execution::bounds::admit;
 use crate::execution::burst_contract::Instruction;
-use crate::execution::program::WORKFLOW_ID;
+use crate::execution::node_id::WORKFLOW_ID;
 use crate::execution::state::{StartTrigger, WorkItem};
 use crate::execution::status::{Status, SubStatus};
 use crate::expression::{TypeName, coerce};

@@ -22,7 +22,8 @@ use crate::activity::{
 use crate::execution::bounds::{self, InterpreterOptions, admit};
 use crate::execution::evaluate::Evaluator;
 use crate::execution::journal::{EntryDetails, Recorder};
-use crate::execution::program::{Program, WORKFLOW_ID};
+use crate::execution::node_id::WORKFLOW_ID;
+use crate::execution::program::Program;
 use crate::execution::scope;
 use crate::execution::state::{Context, ContextStatus, InstanceState, WorkItem};
 use crate::execution::status::{Status, SubStatus};

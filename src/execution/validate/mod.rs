@@ -11,7 +11,8 @@ use crate::activity::{ActivityNode, Catalogue};
 use crate::definition::{ValidationError, Variable, WorkflowDefinition};
 use crate::execution::bounds::activity_timeout_error;
 use crate::execution::evaluate::object;
-use crate::execution::program::{self, Program, WORKFLOW_ID};
+use crate::execution::node_id::WORKFLOW_ID;
+use crate::execution::program::{self, Program};
 use crate::expression::{TypeName, coerce, is_runnable};
 
 mod input_names;

@@ -1,5 +1,5 @@
-//! The cache of compiled definitions by version id, bounded by bytes. A version that was ever published never changes, so
-//! no entry goes stale.
+//! The cache of compiled definitions by version id, bounded by bytes. A version that was ever published or started never
+//! changes, and no other one is compiled here, so no entry goes stale.
 //!
 //! A program that is evicted, or larger than the budget, lives as long as a burst uses it, and is found until then.
 
@@ -96,11 +96,15 @@ impl ProgramCache {
         &self,
         pool: &Pool,
         interpreter: &Interpreter,
-        start: (&TenantId, &DefinitionId),
+        start: (&TenantId, &DefinitionId, Option<&VersionId>),
         input: &Map<String, Value>,
         trigger: Option<&ActivityId>,
     ) -> Result<Vec<(String, String)>> {
-        let (tenant, definition) = start;
+        let (tenant, definition, version) = start;
+        if let Some(version) = version {
+            let program = self.get(pool, interpreter, tenant, version).await?;
+            return Ok(program.start_errors(input, trigger));
+        }
         let key = (tenant.clone(), definition.clone());
         let remembered = self.published().get(&key).cloned();
         if let Some(version) = remembered {
@@ -135,9 +139,12 @@ impl ProgramCache {
             .start_errors(input, trigger))
     }
 
-    /// Whether this node knows all activities of the published version, as far as it was read.
-    pub(crate) fn can_run(&self, tenant: &TenantId, definition: &DefinitionId) -> bool {
-        let published = self.published().get(&(tenant.clone(), definition.clone())).cloned();
+    /// Whether this node knows all activities of this version, else of the published one, as far as it was read.
+    pub(crate) fn can_run(&self, tenant: &TenantId, definition: &DefinitionId, version: Option<&VersionId>) -> bool {
+        let published = match version {
+            Some(version) => Some(version.clone()),
+            None => self.published().get(&(tenant.clone(), definition.clone())).cloned(),
+        };
         let Some(version) = published else { return true };
         let program = self.known().find(&(tenant.clone(), version));
         program.is_none_or(|program| program.unknown_activity_types().is_empty())

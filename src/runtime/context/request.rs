@@ -18,11 +18,14 @@ pub struct Idempotency {
     pub fingerprint: [u8; 32],
 }
 
-/// Starts a workflow by its definition id: the published version, as resolved by the statement that accepts it.
+/// Starts a workflow by its definition id: the published version, as resolved by the statement that accepts it, or another.
 #[derive(Clone, Debug, Default)]
 pub struct StartRequest {
     /// Which workflow.
     pub definition_id: DefinitionId,
+    /// Which version; absent: the published one. A draft runs under its own version id, has no triggers or schedules, and
+    /// never changes after its first start: the next save replaces it by a draft with another id.
+    pub version: Option<VersionOptions>,
     /// The caller's own id for the new instance; random when absent.
     pub instance_id: Option<InstanceId>,
     /// The correlation id of the new instance.
@@ -130,9 +133,9 @@ pub enum VersionOptions {
     Latest,
     /// The published one.
     Published,
-    /// The published one, otherwise the newest.
+    /// The newest and the published one; of one version: the published one, otherwise the newest.
     LatestOrPublished,
-    /// The newest and the published one.
+    /// The newest one, if it is published.
     LatestAndPublished,
     /// Drafts.
     Draft,
@@ -187,15 +190,35 @@ pub struct Listed<T> {
     pub total_count: u64,
 }
 
-/// Which definitions to list.
+/// By what definitions are ordered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DefinitionOrder {
+    /// By name, whatever the case.
+    #[default]
+    Name,
+    /// By the time when the version was made.
+    Created,
+    /// By the number of the version.
+    Version,
+}
+
+/// Which definitions to list, and in which order.
 #[derive(Clone, Debug, Default)]
 pub struct DefinitionFilter {
     /// Which versions.
     pub versions: VersionOptions,
+    /// Only versions with these ids of their own; deleted ones, too, while they are kept for instances.
+    pub version_ids: Vec<VersionId>,
     /// Only these.
     pub definition_ids: Vec<DefinitionId>,
+    /// Only those that belong, or do not belong, to the system.
+    pub is_system: Option<bool>,
     /// Part of the name, the description or an id, whatever the case.
     pub search_term: Option<String>,
+    /// The order.
+    pub order: DefinitionOrder,
+    /// The order is reversed.
+    pub descending: bool,
 }
 
 /// A definition in a list.
@@ -219,6 +242,8 @@ pub struct DefinitionSummary {
     pub is_published: bool,
     /// Read only.
     pub is_readonly: bool,
+    /// Belongs to the system.
+    pub is_system: bool,
     /// When the version was made.
     pub created_at: DateTime<Utc>,
 }

@@ -50,7 +50,10 @@ impl Engine {
         let ours = ours
             && node.commits.are_accepted()
             && !node.lifecycle.is_draining()
-            && node.caches.programs.can_run(&start.tenant, &start.definition_id);
+            && node
+                .caches
+                .programs
+                .can_run(&start.tenant, &start.definition_id, start.version_id.as_ref());
         let (sender, accepted) = oneshot::channel();
         // A task of its own: a client that disconnects cancels nothing.
         let owned = Arc::clone(&node);
@@ -76,8 +79,12 @@ impl Engine {
         let node = self.accepting()?;
         let ours = request.instance_id.is_none() && node.claims.workers.count > 0;
         let start = self.new_start(&node, request, "dispatch").await?;
-        let ours =
-            ours && node.commits.are_accepted() && node.caches.programs.can_run(&start.tenant, &start.definition_id);
+        let ours = ours
+            && node.commits.are_accepted()
+            && node
+                .caches
+                .programs
+                .can_run(&start.tenant, &start.definition_id, start.version_id.as_ref());
         let permit = if ours { free_worker(&node).await } else { None };
         let charge = node.claims.bytes.try_charge(weight::json(&start.body));
         let Some((permit, charge)) = permit.zip(charge) else {
@@ -113,8 +120,11 @@ impl Engine {
         self.checked("input", &request.input)?;
         self.checked("variables", &request.variables)?;
         let programs = &node.caches.programs;
+        let version_id = self
+            .version_to_start(node, &request.definition_id, request.version)
+            .await?;
         let (what, trigger) = (
-            (&self.inner.tenant, &request.definition_id),
+            (&self.inner.tenant, &request.definition_id, version_id.as_ref()),
             request.trigger_activity_id.as_ref(),
         );
         let problems = programs
@@ -144,6 +154,7 @@ impl Engine {
             tenant: self.inner.tenant.clone(),
             instance,
             definition_id: request.definition_id,
+            version_id,
             body: serde_json::to_value(&body)
                 .map_err(|error| Error::internal("a start cannot be written").caused_by(error))?,
             request: request.idempotency.map(|given| request_key(route, given)),

@@ -52,6 +52,8 @@ pub(crate) struct NewStart {
     pub(crate) tenant: TenantId,
     pub(crate) instance: InstanceId,
     pub(crate) definition_id: DefinitionId,
+    /// The version; none: the published one.
+    pub(crate) version_id: Option<VersionId>,
     pub(crate) body: Value,
     pub(crate) request: Option<IdempotencyKey>,
     /// The caller chose the id, so another start may have the same.
@@ -92,6 +94,7 @@ struct StartRow<'a> {
     key: Option<&'a str>,
     fingerprint: Option<&'a [u8]>,
     claimed: bool,
+    version_id: Option<&'a str>,
 }
 
 type Pending = (NewStart, oneshot::Sender<Result<StartOutcome>>);
@@ -201,10 +204,15 @@ impl Acceptor {
             }
             StartOutcome::NoDefinition => Err(Error::not_found(
                 "definition-not-found",
-                format!(
-                    "no published workflow definition has the id {:?}; publish it first",
-                    start.definition_id.as_str()
-                ),
+                match &start.version_id {
+                    None => format!(
+                        "no published workflow definition has the id {:?}; publish it first",
+                        start.definition_id.as_str()
+                    ),
+                    Some(version) => {
+                        format!("the version {version:?} of the workflow definition was changed or deleted; try again")
+                    }
+                },
             )),
             refused => {
                 // A used key gets its first result, also when that very instance is what the strategy counts.
@@ -255,14 +263,22 @@ pub(super) enum StartForm {
     Unclaimed,
     /// Only the published versions: all starts are inserted claimed, with generated ids.
     Claimed,
+    /// All of [`Self::ChosenId`], and versions that are not published.
+    Version,
 }
 
 impl StartForm {
-    pub(super) const ALL: [Self; 4] = [Self::Checked, Self::ChosenId, Self::Unclaimed, Self::Claimed];
+    pub(super) const ALL: [Self; 5] = [
+        Self::Checked,
+        Self::ChosenId,
+        Self::Unclaimed,
+        Self::Claimed,
+        Self::Version,
+    ];
 
     /// Whether it checks keys and strategies.
     pub(super) fn is_checked(self) -> bool {
-        matches!(self, Self::Checked | Self::ChosenId)
+        matches!(self, Self::Checked | Self::ChosenId | Self::Version)
     }
 
     fn index(self) -> usize {
@@ -271,6 +287,7 @@ impl StartForm {
             Self::ChosenId => 1,
             Self::Unclaimed => 2,
             Self::Claimed => 3,
+            Self::Version => 4,
         }
     }
 
@@ -279,7 +296,9 @@ impl StartForm {
         let has = |part: &str| match part {
             "checked" => self.is_checked(),
             "unchecked" => !self.is_checked(),
-            "chosen" => self == Self::ChosenId,
+            "chosen" => matches!(self, Self::ChosenId | Self::Version),
+            "version" => self == Self::Version,
+            "published" => self != Self::Version,
             "unclaimed" => self == Self::Unclaimed,
             "pooled" => pooled,
             "own" => !pooled,
@@ -464,7 +483,9 @@ impl AcceptTask {
         };
         let is_checked =
             |start: &NewStart| start.request.is_some() || (!self.strategies.is_empty() && has_strategy(start));
-        if batch.iter().any(|(start, _)| start.has_chosen_id) {
+        if batch.iter().any(|(start, _)| start.version_id.is_some()) {
+            StartForm::Version
+        } else if batch.iter().any(|(start, _)| start.has_chosen_id) {
             StartForm::ChosenId
         } else if batch.iter().any(|(start, _)| is_checked(start)) {
             StartForm::Checked
@@ -490,6 +511,7 @@ impl AcceptTask {
                 key: start.request.as_ref().map(|request| request.key.as_str()),
                 fingerprint: start.request.as_ref().map(|request| request.fingerprint.as_slice()),
                 claimed: start.claimed,
+                version_id: start.version_id.as_ref().map(VersionId::as_str),
             })
             .collect();
         let incarnation = self.incarnation.0;

@@ -19,6 +19,7 @@ pub(super) fn definition(name: &str) -> NewDefinition {
         description: None,
         is_readonly: false,
         is_system: false,
+        adds_version: false,
         body: json!({ "name": name }).into(),
     }
 }
@@ -28,6 +29,7 @@ pub(super) fn start(instance: &str, key: Option<&str>) -> NewStart {
         tenant: TenantId::default(),
         instance: InstanceId::new(instance),
         definition_id: DefinitionId::new("d"),
+        version_id: None,
         body: json!({}),
         request: key.map(|key| idempotency_key("start", key)),
         has_chosen_id: false,

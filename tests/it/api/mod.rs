@@ -1,6 +1,7 @@
 //! The REST API.
 
 mod cluster;
+mod definitions;
 mod descriptors;
 mod openapi;
 mod resume;

@@ -68,6 +68,7 @@ impl Timers {
             description: None,
             is_readonly: false,
             is_system: false,
+            adds_version: false,
             body: body.into(),
         };
         let class = self.fixture.base.schema().lock_class();

@@ -1,4 +1,14 @@
 //! Definitions: save, publish, read.
+//!
+//! `read` and `list` read them, `retract` and `delete` take them back, `revert` makes an earlier version the newest one, and
+//! `draft` finds the version of a start.
+
+mod delete;
+mod draft;
+mod list;
+mod read;
+mod retract;
+mod revert;
 
 use std::sync::Arc;
 
@@ -7,17 +17,15 @@ use serde_json::Value;
 use super::Engine;
 use crate::definition::{ValidationError, WorkflowDefinition};
 use crate::execution::{Interpreter, Program, ScheduledTrigger};
-use crate::id::{DefinitionId, TenantId, VersionId};
+use crate::id::{DefinitionId, TenantId};
 use crate::runtime::context::node_context::NodeContext;
-use crate::runtime::context::request::{
-    DefinitionFilter, DefinitionSummary, Listed, Page, Published, VersionOptions, is_plain,
-};
+use crate::runtime::context::request::{Published, VersionOptions, is_plain};
 use crate::runtime::scheduler::decide::PublishedSchedules;
 use crate::signal::DefinitionChange;
 use crate::store::definition::{
-    self, DefinitionRow, ListFilter, NewDefinition, PublishOutcome, StartSources, TriggerRow, VersionSelector,
+    self, DefinitionRow, NewDefinition, PublishOutcome, StartSources, TriggerRow, VersionSelector,
 };
-use crate::{Error, Result, compute, weight};
+use crate::{Error, Result, compute};
 
 /// How often a publish is tried while the draft keeps changing.
 const PUBLISH_ATTEMPTS: usize = 5;
@@ -36,13 +44,22 @@ impl Engine {
     async fn save_draft(&self, definition: WorkflowDefinition) -> Result<Published> {
         let node = self.node()?;
         let tenant = self.inner.tenant.clone();
-        let new = compute::run(is_large(&definition), move || new_definition(tenant, &definition)).await??;
+        let interpreter = self.inner.interpreter.clone();
+        let preparing = compute::run(is_large(&definition), move || {
+            new_definition(tenant, &interpreter, definition)
+        });
+        let new = preparing.await??;
+        self.save_new(&node, new).await
+    }
+
+    /// Saves a draft that is prepared.
+    async fn save_new(&self, node: &Arc<NodeContext>, new: NewDefinition) -> Result<Published> {
         let saved = definition::save(&node.database.pool, node.database.lock_class(), &new, None).await?;
         if !saved.is_unchanged {
-            announce_change(&node, &new.tenant, &new.definition_id);
+            announce_change(node, &new.tenant, &new.definition_id);
         }
         Ok(Published {
-            definition: shown(saved.row).await?,
+            definition: self.shown(saved.row).await?,
             already_published: saved.is_unchanged,
         })
     }
@@ -57,8 +74,8 @@ impl Engine {
         let node = self.node()?;
         let (tenant, interpreter) = (self.inner.tenant.clone(), self.inner.interpreter.clone());
         let preparing = compute::run(is_large(&definition), move || {
-            let new = new_definition(tenant, &definition)?;
-            Ok::<_, Error>((new, compiled(&interpreter, &definition)?))
+            let program = compiled(&interpreter, &definition)?;
+            Ok::<_, Error>((new_definition(tenant, &interpreter, definition)?, program))
         });
         let (new, program) = preparing.await??;
         let validated = self.starts_of(program).await?;
@@ -71,7 +88,7 @@ impl Engine {
             node.inbox_matches.notify_one();
         }
         Ok(Published {
-            definition: shown(saved.row).await?,
+            definition: self.shown(saved.row).await?,
             already_published: saved.is_unchanged,
         })
     }
@@ -90,7 +107,7 @@ impl Engine {
                 .ok_or_else(|| not_found(id))?;
             if row.is_published {
                 return Ok(Published {
-                    definition: shown(row).await?,
+                    definition: self.shown(row).await?,
                     already_published: true,
                 });
             }
@@ -112,7 +129,7 @@ impl Engine {
                     ..row
                 };
                 return Ok(Published {
-                    definition: shown(row).await?,
+                    definition: self.shown(row).await?,
                     already_published: false,
                 });
             }
@@ -121,88 +138,6 @@ impl Engine {
             "definition-changing",
             "the draft keeps changing while it is published; try again",
         ))
-    }
-
-    /// Reads one version of a definition. The published one may be the previous one until this node is notified of a publish
-    /// on another node: some milliseconds, at most about one check-in.
-    pub async fn definition(&self, id: &DefinitionId, which: VersionOptions) -> Result<Value> {
-        let node = self.node()?;
-        // Without a recent check-in it is unknown what is stale.
-        let is_recent = node.lifecycle.reports.borrow().sent.elapsed() < self.inner.settings.check_in * 2;
-        if which != VersionOptions::Published || !is_recent {
-            return self.definition_now(id, which).await;
-        }
-        let key = (self.inner.tenant.clone(), id.clone());
-        match node.caches.definitions.get(&key) {
-            Ok(known) => compute::run(compute::is_large(&known), move || Value::clone(&known)).await,
-            Err(fill) => {
-                let read = self.definition_now(id, which).await?;
-                let copying = compute::run(compute::is_large(&read), move || {
-                    (weight::json(&read), read.clone(), read)
-                });
-                let (bytes, copy, read) = copying.await?;
-                node.caches.definitions.keep(fill, key, Arc::new(copy), bytes);
-                Ok(read)
-            }
-        }
-    }
-
-    async fn definition_now(&self, id: &DefinitionId, which: VersionOptions) -> Result<Value> {
-        let wanted = VersionSelector {
-            definition_id: Some(id.clone()),
-            ..wanted(which)
-        };
-        let row = definition::find(self.node()?.database.reads.by_key(), &self.inner.tenant, &wanted).await?;
-        shown(row.ok_or_else(|| not_found(id))?).await
-    }
-
-    /// Reads a version by its own id.
-    pub async fn definition_version(&self, id: &VersionId) -> Result<Value> {
-        let wanted = VersionSelector {
-            version_id: Some(id.clone()),
-            ..VersionSelector::default()
-        };
-        let row = definition::find(self.node()?.database.reads.by_key(), &self.inner.tenant, &wanted).await?;
-        let row = row.ok_or_else(|| {
-            Error::not_found(
-                "definition-not-found",
-                format!("no workflow definition has the version id {:?}", id.as_str()),
-            )
-        });
-        shown(row?).await
-    }
-
-    /// Lists definitions by name.
-    pub async fn definitions(&self, filter: &DefinitionFilter, page: Page) -> Result<Listed<DefinitionSummary>> {
-        let (limit, offset) = page.window();
-        let list = ListFilter {
-            selector: match filter.versions {
-                VersionOptions::LatestOrPublished => wanted(VersionOptions::Latest),
-                versions => wanted(versions),
-            },
-            latest_and_published: filter.versions == VersionOptions::LatestAndPublished,
-            definition_ids: filter.definition_ids.iter().map(DefinitionId::as_str).collect(),
-            search: filter.search_term.as_deref().filter(|term| !term.is_empty()),
-            limit,
-            offset,
-        };
-        let (total_count, rows) =
-            definition::list(self.node()?.database.reads.lists(), &self.inner.tenant, &list).await?;
-        let items = rows
-            .into_iter()
-            .map(|row| DefinitionSummary {
-                id: row.version_id,
-                definition_id: row.definition_id,
-                name: row.name,
-                description: row.description,
-                version: row.version,
-                is_latest: row.is_latest,
-                is_published: row.is_published,
-                is_readonly: row.is_readonly,
-                created_at: row.created_at,
-            })
-            .collect();
-        Ok(Listed { items, total_count })
     }
 
     /// The triggers and schedules of a definition that can be published.
@@ -225,7 +160,14 @@ impl Engine {
     }
 }
 
-fn new_definition(tenant: TenantId, definition: &WorkflowDefinition) -> Result<NewDefinition> {
+fn new_definition(
+    tenant: TenantId,
+    interpreter: &Interpreter,
+    mut definition: WorkflowDefinition,
+) -> Result<NewDefinition> {
+    if let Some(root) = &mut definition.root {
+        interpreter.remove_node_ids(root);
+    }
     let given = &definition.definition_id;
     let definition_id = if given.as_str().is_empty() {
         DefinitionId::random()
@@ -250,6 +192,7 @@ fn new_definition(tenant: TenantId, definition: &WorkflowDefinition) -> Result<N
         description: definition.description.clone(),
         is_readonly: definition.is_readonly,
         is_system: definition.is_system,
+        adds_version: false,
         body: Arc::new(definition.to_value()),
     })
 }
@@ -325,7 +268,8 @@ fn wanted(which: VersionOptions) -> VersionSelector {
         VersionOptions::Published => wanted.published = true,
         VersionOptions::Draft => wanted.draft = true,
         VersionOptions::Specific(version) => wanted.version = Some(version),
-        VersionOptions::LatestOrPublished | VersionOptions::LatestAndPublished | VersionOptions::All => {}
+        VersionOptions::LatestAndPublished => (wanted.latest, wanted.published) = (true, true),
+        VersionOptions::LatestOrPublished | VersionOptions::All => {}
     }
     wanted
 }
@@ -340,10 +284,4 @@ fn model(row: &DefinitionRow) -> Result<WorkflowDefinition> {
     model.is_published = row.is_published;
     model.created_at = Some(row.created_at);
     Ok(model)
-}
-
-/// A definition as the API shows it.
-async fn shown(row: DefinitionRow) -> Result<Value> {
-    let showing = compute::run(compute::is_large(&row.body), move || Ok(model(&row)?.to_value()));
-    showing.await?
 }

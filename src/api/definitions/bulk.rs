@@ -1,0 +1,171 @@
+//! Bulk actions on definitions and versions: a few at a time, each in a transaction of its own.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use futures_util::{StreamExt, stream};
+use serde_json::json;
+
+use crate::api::Api;
+use crate::api::fields::Fields;
+use crate::http::{ApiError, ApiResult, RequestBody};
+use crate::id::{DefinitionId, VersionId};
+use crate::runtime::{DefinitionFilter, DefinitionSummary, Page, VersionOptions};
+use crate::{Error, Result};
+
+/// The most ids of one action: as many as a page of a list has.
+const MOST_IDS: usize = 1_000;
+
+/// How many are processed at once: fewer than there are pooled connections.
+const CONCURRENCY: usize = 4;
+
+/// The ids of a body, each once and in their order.
+fn ids(body: RequestBody, name: &str) -> Result<Vec<String>, ApiError> {
+    let mut ids = Fields::from_body(body.value)?.texts(name)?;
+    if ids.len() > MOST_IDS {
+        return Err(ApiError::invalid_field(
+            name,
+            format!("{name} has at most {MOST_IDS} ids."),
+        ));
+    }
+    let mut seen = BTreeSet::new();
+    ids.retain(|id| seen.insert(id.clone()));
+    Ok(ids)
+}
+
+/// The newest versions of these definitions, by definition.
+async fn latest(api: &Api, ids: &[String]) -> Result<HashMap<String, DefinitionSummary>> {
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let filter = DefinitionFilter {
+        versions: VersionOptions::Latest,
+        definition_ids: ids.iter().cloned().map(DefinitionId::new).collect(),
+        ..DefinitionFilter::default()
+    };
+    let page = Page {
+        page: 0,
+        page_size: Page::MAX_SIZE,
+    };
+    let items = api.engine.definitions(&filter, page).await?.items.into_iter();
+    Ok(items
+        .map(|item| (item.definition_id.as_str().to_owned(), item))
+        .collect())
+}
+
+/// `POST /bulk-actions/publish/workflow-definitions/by-definition-ids`
+pub(super) async fn publish(State(api): State<Api>, body: RequestBody) -> ApiResult {
+    let ids = ids(body, "definitionIds")?;
+    let latest = latest(&api, &ids).await?;
+    let (mut published, mut already, mut not_found, mut skipped) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut failed, mut warnings) = (Vec::new(), BTreeMap::new());
+    let mut wanted = Vec::new();
+    for id in ids {
+        match latest.get(&id) {
+            None => not_found.push(id),
+            Some(item) if item.is_published => already.push(id),
+            Some(item) if item.is_readonly => skipped.push(id),
+            Some(_) => wanted.push(id),
+        }
+    }
+    let publishes = wanted.into_iter().map(|id| {
+        let engine = api.engine.clone();
+        async move { (engine.publish(&DefinitionId::new(id.clone())).await, id) }
+    });
+    let mut publishes = stream::iter(publishes).buffered(CONCURRENCY);
+    while let Some((outcome, id)) = publishes.next().await {
+        match outcome {
+            Ok(done) if done.already_published => already.push(id),
+            Ok(_) => published.push(id),
+            Err(error) if error.is_not_found() => not_found.push(id),
+            Err(error) if is_own(&error) => {
+                warnings.insert(id.clone(), messages(&error));
+                failed.push(id);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let body = json!({
+        "published": published, "alreadyPublished": already, "notFound": not_found, "skipped": skipped,
+        "updatedConsumers": [], "failed": failed, "warnings": warnings,
+    });
+    Ok(Json(body).into_response())
+}
+
+/// Whether an error is about one definition, so that the others are not concerned.
+fn is_own(error: &Error) -> bool {
+    error.is_invalid() || error.is_conflict() || error.is_unprocessable()
+}
+
+fn messages(error: &Error) -> Vec<String> {
+    let fields = error.fields();
+    if fields.is_empty() {
+        return vec![error.message().to_owned()];
+    }
+    fields.iter().map(|(_, message)| message.clone()).collect()
+}
+
+/// `POST /bulk-actions/retract/workflow-definitions/by-definition-ids`
+pub(super) async fn retract(State(api): State<Api>, body: RequestBody) -> ApiResult {
+    let ids = ids(body, "definitionIds")?;
+    let latest = latest(&api, &ids).await?;
+    let (mut retracted, mut already, mut not_found, mut skipped) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut wanted = Vec::new();
+    for id in ids {
+        match latest.get(&id) {
+            None => not_found.push(id),
+            Some(item) if item.is_readonly => skipped.push(id),
+            Some(_) => wanted.push(id),
+        }
+    }
+    let retracts = wanted.into_iter().map(|id| {
+        let engine = api.engine.clone();
+        async move { (engine.retract(&DefinitionId::new(id.clone())).await, id) }
+    });
+    let mut retracts = stream::iter(retracts).buffered(CONCURRENCY);
+    while let Some((outcome, id)) = retracts.next().await {
+        match outcome {
+            Ok(_) => retracted.push(id),
+            Err(error) if error.is_not_found() => not_found.push(id),
+            Err(error) if error.is_invalid() => already.push(id),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let body = json!({
+        "retracted": retracted, "alreadyRetracted": already, "notFound": not_found, "skipped": skipped,
+    });
+    Ok(Json(body).into_response())
+}
+
+/// `POST /bulk-actions/delete/workflow-definitions/by-definition-id`
+pub(super) async fn delete(State(api): State<Api>, body: RequestBody) -> ApiResult {
+    let deletes = ids(body, "definitionIds")?.into_iter().map(|id| {
+        let engine = api.engine.clone();
+        async move { engine.delete_definition(&DefinitionId::new(id)).await.map(drop) }
+    });
+    deleted(stream::iter(deletes).buffer_unordered(CONCURRENCY)).await
+}
+
+/// `POST /bulk-actions/delete/workflow-definitions/by-id`
+pub(super) async fn delete_versions(State(api): State<Api>, body: RequestBody) -> ApiResult {
+    let deletes = ids(body, "ids")?.into_iter().map(|id| {
+        let engine = api.engine.clone();
+        async move { engine.delete_definition_version(&VersionId::new(id)).await }
+    });
+    deleted(stream::iter(deletes).buffer_unordered(CONCURRENCY)).await
+}
+
+/// The number of those that there were.
+async fn deleted(mut outcomes: impl futures_util::Stream<Item = Result<()>> + Unpin) -> ApiResult {
+    let mut count = 0;
+    while let Some(outcome) = outcomes.next().await {
+        match outcome {
+            Ok(()) => count += 1,
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(Json(json!({ "deleted": count })).into_response())
+}

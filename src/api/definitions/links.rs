@@ -1,0 +1,96 @@
+//! The links of a definition and of a list, by which Elsa's designer decides what it offers.
+//!
+//! Without a `publish` link a definition is read only there, and without `bulk-publish` the whole list is. Who may call this API
+//! may call all of it; only what is marked as read only has fewer links. Only routes that exist are linked.
+
+use serde_json::{Value, json};
+
+use crate::http::ApiError;
+use crate::runtime::DefinitionSummary;
+
+/// The property with the links. The server writes it, so a client's value is dropped.
+pub(super) const LINKS: &str = "links";
+
+/// Adds the links of a definition.
+pub(super) fn linked(mut definition: Value) -> Value {
+    let id = definition
+        .get("definitionId")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
+    let readonly = definition.get("isReadonly").and_then(Value::as_bool).unwrap_or(false);
+    if let Some(fields) = definition.as_object_mut() {
+        fields.insert(LINKS.to_owned(), of_definition(&id, readonly));
+    }
+    definition
+}
+
+/// A definition in a list, with Elsa's properties about its origin.
+pub(super) fn summary(item: &DefinitionSummary) -> Result<Value, ApiError> {
+    let mut item = linked(serde_json::to_value(item).map_err(|_| ApiError::internal())?);
+    if let Some(fields) = item.as_object_mut() {
+        fields.insert("providerName".to_owned(), Value::Null);
+        fields.insert("materializerName".to_owned(), "Json".into());
+        fields.insert("isMaterializerAvailable".to_owned(), true.into());
+    }
+    Ok(item)
+}
+
+fn link(path: &str, rel: &str, method: &str) -> Value {
+    json!({"href": path, "rel": rel, "method": method})
+}
+
+fn of_definition(id: &str, readonly: bool) -> Value {
+    let own = |rest: &str, rel: &str, method: &str| link(&format!("/workflow-definitions/{id}{rest}"), rel, method);
+    let mut links = vec![
+        own("", "self", "GET"),
+        link(&format!("/workflow-definitions/by-definition-id/{id}"), "self", "GET"),
+        own("/versions", "versions", "GET"),
+        own("/dispatch", "dispatch", "POST"),
+        own("/execute", "execute", "POST"),
+    ];
+    if !readonly {
+        links.push(own("/publish", "publish", "POST"));
+        links.push(own("/retract", "retract", "POST"));
+        links.push(own("", "delete", "DELETE"));
+        links.push(own("/import", "import", "PUT"));
+        links.push(own("/update-references", "update-references", "POST"));
+    }
+    links.into()
+}
+
+/// The links of a list of definitions.
+pub(super) fn of_list() -> Value {
+    let bulk = |action: &str, by: &str, rel: &str| {
+        link(
+            &format!("/bulk-actions/{action}/workflow-definitions/{by}"),
+            rel,
+            "POST",
+        )
+    };
+    let own = |rest: &str, rel: &str, method: &str| link(&format!("/workflow-definitions{rest}"), rel, method);
+    json!([
+        own("", "self", "GET"),
+        own("/validation/is-name-unique", "is-name-unique", "GET"),
+        own("/query/count", "count", "GET"),
+        own("/many-by-id", "many-by-id", "GET"),
+        bulk("delete", "by-definition-id", "bulk-delete-by-definition-id"),
+        bulk("delete", "by-id", "bulk-delete-by-id"),
+        bulk("publish", "by-definition-ids", "bulk-publish"),
+        bulk("retract", "by-definition-ids", "bulk-retract"),
+        own("/import", "import", "POST"),
+        own("", "create", "POST"),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_definition_that_may_be_edited_can_be_published() {
+        let links = |readonly: bool| linked(json!({"definitionId": "d", "isReadonly": readonly}))["links"].to_string();
+        assert!(links(false).contains("/workflow-definitions/d/publish"));
+        assert!(!links(true).contains("publish") && !links(true).contains("retract"));
+    }
+}

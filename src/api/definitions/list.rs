@@ -1,0 +1,89 @@
+//! The list of definitions, and what is asked of all of them.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::Uri;
+use axum::response::IntoResponse;
+use serde_json::{Value, json};
+
+use super::{links, version_ids};
+use crate::api::fields::Fields;
+use crate::api::{Api, paging, versions};
+use crate::http::{ApiError, ApiResult};
+use crate::id::DefinitionId;
+use crate::runtime::{DefinitionFilter, DefinitionOrder, VersionOptions};
+
+/// The most ids in one filter; a query has no more parameters.
+const MOST_IDS: usize = 1_000;
+
+/// `GET /workflow-definitions`
+pub(super) async fn list(State(api): State<Api>, uri: Uri) -> ApiResult {
+    let mut fields = Fields::from_query(&uri)?;
+    let page = paging::page(&mut fields)?;
+    let order = match fields.keyword("orderBy", &["Created", "Name", "Version"])? {
+        Some("Created") => DefinitionOrder::Created,
+        Some("Version") => DefinitionOrder::Version,
+        _ => DefinitionOrder::Name,
+    };
+    let direction = fields.keyword("orderDirection", &["Ascending", "Descending"])?;
+    let filter = DefinitionFilter {
+        // Without the option, Elsa lists every version of every definition.
+        versions: versions::take(&mut fields)?.unwrap_or(VersionOptions::All),
+        version_ids: version_ids(ids(&mut fields, "ids")?),
+        definition_ids: ids(&mut fields, "definitionIds")?
+            .into_iter()
+            .map(DefinitionId::new)
+            .collect(),
+        is_system: fields.flag("isSystem")?,
+        search_term: fields
+            .text("searchTerm")?
+            .map(|term| term.trim().to_owned())
+            .filter(|term| !term.is_empty()),
+        order,
+        // Names from A, and what is new first.
+        descending: direction.map_or(order != DefinitionOrder::Name, |word| word == "Descending"),
+    };
+    let materializer = fields.text("materializer")?;
+    let labels = fields.texts("label")?;
+    // All definitions are materialized from JSON, and none has a label.
+    if materializer.is_some_and(|name| !name.eq_ignore_ascii_case("Json")) || !labels.is_empty() {
+        return response(Vec::new(), 0);
+    }
+    let listed = api.engine.definitions(&filter, page).await?;
+    let items: Result<Vec<Value>, ApiError> = listed.items.iter().map(links::summary).collect();
+    response(items?, listed.total_count)
+}
+
+fn response(items: Vec<Value>, total_count: u64) -> ApiResult {
+    let body = json!({"items": items, "totalCount": total_count, "links": links::of_list()});
+    Ok(Json(body).into_response())
+}
+
+fn ids(fields: &mut Fields, name: &str) -> Result<Vec<String>, ApiError> {
+    let ids = fields.texts(name)?;
+    if ids.len() > MOST_IDS {
+        return Err(ApiError::invalid_field(
+            name,
+            format!("{name} has at most {MOST_IDS} ids."),
+        ));
+    }
+    Ok(ids)
+}
+
+/// `GET /workflow-definitions/query/count`
+pub(super) async fn count(State(api): State<Api>) -> ApiResult {
+    let count = api.engine.count_definitions().await?;
+    Ok(Json(json!({"count": count})).into_response())
+}
+
+/// `GET /workflow-definitions/validation/is-name-unique`
+pub(super) async fn is_name_unique(State(api): State<Api>, uri: Uri) -> ApiResult {
+    let mut fields = Fields::from_query(&uri)?;
+    let besides = fields.id("definitionId")?.map(DefinitionId::new);
+    let Some(name) = fields.text("name")? else {
+        let message = "The query must have a name.";
+        return Err(ApiError::bad_request("missing-field", message).field("name", message));
+    };
+    let is_unique = api.engine.is_definition_name_unique(&name, besides.as_ref()).await?;
+    Ok(Json(json!({"isUnique": is_unique})).into_response())
+}

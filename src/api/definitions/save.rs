@@ -1,0 +1,49 @@
+//! Saves.
+
+use axum::extract::State;
+use serde_json::Value;
+
+use super::{missing_body, parse, publish_response};
+use crate::api::Api;
+use crate::api::fields::Fields;
+use crate::api::path::Id;
+use crate::http::{ApiError, ApiResult, RequestBody};
+use crate::id::DefinitionId;
+
+/// `POST /workflow-definitions`: saves a draft, and publishes it if `publish` is true.
+pub(super) async fn save(State(api): State<Api>, body: RequestBody) -> ApiResult {
+    let mut fields = Fields::from_body(body.value)?;
+    let publish = fields.flag("publish")?.unwrap_or(false);
+    let Some(model) = fields.object("model")? else {
+        let message = "The body must have a `model`, the workflow definition.";
+        return Err(ApiError::bad_request("missing-field", message).field("model", message));
+    };
+    let saved = api.engine.save(parse(Value::Object(model)).await?, publish).await?;
+    publish_response(saved).await
+}
+
+/// `PUT /workflow-definitions/{id}`: a bare definition, or `{model, publish}`. It is published unless `publish` is false,
+/// so that a start right after the update, on any node, runs the new version.
+pub(super) async fn put(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
+    let body = body.value.ok_or_else(missing_body)?;
+    let (model, publish) = if is_envelope(&body) {
+        let mut fields = Fields::from_body(Some(body))?;
+        let publish = fields.flag("publish")?;
+        (fields.object("model")?.map(Value::Object).unwrap_or_default(), publish)
+    } else {
+        (body, None)
+    };
+    let mut definition = parse(model).await?;
+    definition.definition_id = DefinitionId::new(id);
+    let saved = api.engine.save(definition, publish.unwrap_or(true)).await?;
+    publish_response(saved).await
+}
+
+/// Whether a body wraps a definition instead of being one: a definition has a root, and no model.
+fn is_envelope(body: &Value) -> bool {
+    let has = |name: &str| {
+        let named = |fields: &serde_json::Map<String, Value>| fields.keys().any(|key| key.eq_ignore_ascii_case(name));
+        body.as_object().is_some_and(named)
+    };
+    has("model") && !has("root")
+}

@@ -1,0 +1,54 @@
+//! Deletes of definitions and of versions.
+
+use super::{announce_change, not_found};
+use crate::id::{DefinitionId, VersionId};
+use crate::runtime::context::node_context::NodeContext;
+use crate::runtime::engine::Engine;
+use crate::store::definition::delete;
+use crate::{Error, Result};
+
+impl Engine {
+    /// Deletes a definition: all its versions, triggers and schedules, in one transaction; nothing starts it any more. Its
+    /// instances stay, and those that run go on: a version that has any can still be read by its own id, and is purged when
+    /// they are deleted. Returns the number of versions.
+    ///
+    /// No such definition: [`Error::is_not_found`]. Dropping the future deletes it or not; deleting again is safe.
+    pub async fn delete_definition(&self, id: &DefinitionId) -> Result<usize> {
+        let node = self.node()?;
+        let deleted = self.delete_versions(&node, id, None).await?;
+        if deleted == 0 {
+            return Err(not_found(id));
+        }
+        Ok(deleted)
+    }
+
+    /// Deletes one version by its own id, as [`Engine::delete_definition`] does. If it was the newest one, the one before
+    /// becomes the newest; if it was published, no version is.
+    pub async fn delete_definition_version(&self, id: &VersionId) -> Result<()> {
+        let node = self.node()?;
+        let missing = || {
+            Error::not_found(
+                "definition-not-found",
+                format!("no workflow definition has the version id {:?}", id.as_str()),
+            )
+        };
+        let definition = delete::definition_of(&node.database.pool, &self.inner.tenant, id).await?;
+        let definition = definition.ok_or_else(missing)?;
+        match self.delete_versions(&node, &definition, Some(id)).await? {
+            0 => Err(missing()),
+            _ => Ok(()),
+        }
+    }
+
+    async fn delete_versions(&self, node: &NodeContext, id: &DefinitionId, only: Option<&VersionId>) -> Result<usize> {
+        let (pool, tenant) = (&node.database.pool, &self.inner.tenant);
+        let deleted = delete::delete(pool, node.database.lock_class(), tenant, id, only).await?;
+        if !deleted.is_empty() {
+            announce_change(node, tenant, id);
+            if let Err(error) = delete::purge(pool, tenant, &deleted).await {
+                tracing::debug!(workflow = id.as_str(), %error, "deleted versions are purged later, by a cluster job");
+            }
+        }
+        Ok(deleted.len())
+    }
+}

@@ -1,0 +1,51 @@
+//! The version that a start names.
+
+use super::{compiled, model, not_found, wanted};
+use crate::id::{DefinitionId, VersionId};
+use crate::runtime::context::node_context::NodeContext;
+use crate::runtime::context::request::VersionOptions;
+use crate::runtime::engine::Engine;
+use crate::store::definition::{self, VersionSelector, draft};
+use crate::{Error, Result, compute};
+
+impl Engine {
+    /// The id of the version that a start runs; none: the one that is published when the start is accepted. A draft is marked
+    /// as started before, so that what the instance runs on never changes.
+    pub(in crate::runtime::engine) async fn version_to_start(
+        &self,
+        node: &NodeContext,
+        id: &DefinitionId,
+        which: Option<VersionOptions>,
+    ) -> Result<Option<VersionId>> {
+        let which = match which {
+            None | Some(VersionOptions::Published) => return Ok(None),
+            Some(VersionOptions::All) => {
+                let message = "a start names one version, not all of them";
+                return Err(Error::invalid("version-not-startable", message).field("versionOptions", message));
+            }
+            Some(which) => which,
+        };
+        let (pool, tenant) = (&node.database.pool, &self.inner.tenant);
+        let found = draft::startable(pool, tenant, id, &wanted(which)).await?;
+        let found = found.ok_or_else(|| not_found(id))?;
+        if found.is_published && !matches!(which, VersionOptions::Specific(_)) {
+            return Ok(None);
+        }
+        if found.may_change {
+            let by_id = VersionSelector {
+                version_id: Some(found.version_id.clone()),
+                ..VersionSelector::default()
+            };
+            let row = definition::find(pool, tenant, &by_id)
+                .await?
+                .ok_or_else(|| not_found(id))?;
+            let interpreter = self.inner.interpreter.clone();
+            let checking = compute::run(compute::is_large(&row.body), move || {
+                compiled(&interpreter, &model(&row)?).map(drop)
+            });
+            checking.await??;
+            draft::mark_started(pool, node.database.lock_class(), tenant, id, &found.version_id).await?;
+        }
+        Ok(Some(found.version_id))
+    }
+}

@@ -1,0 +1,112 @@
+//! Deletes of definitions and of single versions.
+//!
+//! A start that is accepted at the same moment may have a snapshot in which the version is still published. So a delete marks
+//! the rows, and they are purged later: every transaction that could have accepted such a start has ended by then, and what it
+//! accepted keeps its version.
+
+use deadpool_postgres::Object;
+
+use super::{begin, clear_start_sources};
+use crate::Result;
+use crate::db::{ANSWER_TIMEOUT, Pool, columns, within};
+use crate::id::{DefinitionId, TenantId, VersionId};
+use crate::store::activation;
+
+const VERSIONS: &str = include_str!("../../../sql/queries/definition/versions.sql");
+const DELETE: &str = include_str!("../../../sql/queries/definition/delete.sql");
+const SET_LATEST: &str = include_str!("../../../sql/queries/definition/set_latest.sql");
+const DEFINITION_OF: &str = include_str!("../../../sql/queries/definition/definition_of.sql");
+const LIST_DELETED: &str = include_str!("../../../sql/queries/definition/list_deleted.sql");
+const PURGE: &str = include_str!("../../../sql/queries/definition/purge.sql");
+
+/// The most deleted versions that one statement tries to purge.
+const PURGE_PAGE: i64 = 100;
+
+/// Deletes all versions of a definition, or one of them, with what starts it; returns the ids of the versions, none if there
+/// are none. If the newest is deleted, the greatest of the others becomes the newest one.
+pub(crate) async fn delete(
+    pool: &Pool,
+    lock_class: i32,
+    tenant: &TenantId,
+    id: &DefinitionId,
+    only: Option<&VersionId>,
+) -> Result<Vec<String>> {
+    let connection = pool.exclusive().await?;
+    let deleting = delete_within(connection.client()?, lock_class, tenant, id, only);
+    let deleted = within(ANSWER_TIMEOUT * 2, deleting).await?;
+    connection.give_back();
+    Ok(deleted)
+}
+
+async fn delete_within(
+    client: &Object,
+    lock_class: i32,
+    tenant: &TenantId,
+    id: &DefinitionId,
+    only: Option<&VersionId>,
+) -> Result<Vec<String>> {
+    begin(client, lock_class, tenant, id).await?;
+    let rows = client.query(VERSIONS, &[&tenant.as_str(), &id.as_str()]).await?;
+    let at = columns!(rows; version_id, is_latest, is_published)?;
+    let (mut deleted, mut has_latest, mut has_published) = (Vec::new(), false, false);
+    for row in &rows {
+        let version: String = row.get(at.version_id);
+        if only.is_none_or(|only| only.as_str() == version) {
+            deleted.push(version);
+            has_latest |= row.get::<_, bool>(at.is_latest);
+            has_published |= row.get::<_, bool>(at.is_published);
+        }
+    }
+    if deleted.is_empty() {
+        client.batch_execute("ROLLBACK").await?;
+        return Ok(deleted);
+    }
+    if has_published {
+        clear_start_sources(client, lock_class, tenant, id).await?;
+    }
+    client
+        .query(DELETE, &[&tenant.as_str(), &id.as_str(), &deleted])
+        .await?;
+    if has_latest && deleted.len() < rows.len() {
+        client.execute(SET_LATEST, &[&tenant.as_str(), &id.as_str()]).await?;
+    }
+    client.batch_execute("COMMIT").await?;
+    Ok(deleted)
+}
+
+/// The definition of a version that is not deleted.
+pub(crate) async fn definition_of(pool: &Pool, tenant: &TenantId, version: &VersionId) -> Result<Option<DefinitionId>> {
+    let row = pool
+        .query_opt(DEFINITION_OF, &[&tenant.as_str(), &version.as_str()])
+        .await?;
+    Ok(row.map(|row| DefinitionId::new(row.get::<_, String>("definition_id"))))
+}
+
+/// Purges those of these deleted versions that nothing has; returns how many. Waits until every transaction has ended that
+/// could have accepted a start of one. Dropped, or after an error, a cluster job purges them.
+pub(crate) async fn purge(pool: &Pool, tenant: &TenantId, versions: &[String]) -> Result<usize> {
+    activation::wait_for_writers(pool).await?;
+    let mut purged = 0;
+    for page in versions.chunks(usize::try_from(PURGE_PAGE).unwrap_or(1)) {
+        let tenants = vec![tenant.as_str(); page.len()];
+        purged += pool.query(PURGE, &[&tenants, &page]).await?.len();
+    }
+    Ok(purged)
+}
+
+/// Purges all deleted versions that nothing has any more, page by page; returns how many.
+pub(crate) async fn purge_all(pool: &Pool) -> Result<usize> {
+    let (mut after, mut purged) = ((String::new(), String::new()), 0);
+    loop {
+        let rows = pool.query(LIST_DELETED, &[&after.0, &after.1, &PURGE_PAGE]).await?;
+        let at = columns!(rows; tenant_id, version_id)?;
+        let page = rows.iter().map(|row| (row.get(at.tenant_id), row.get(at.version_id)));
+        let (tenants, versions): (Vec<String>, Vec<String>) = page.unzip();
+        let (Some(tenant), Some(version)) = (tenants.last(), versions.last()) else {
+            return Ok(purged);
+        };
+        after = (tenant.clone(), version.clone());
+        activation::wait_for_writers(pool).await?;
+        purged += pool.query(PURGE, &[&tenants, &versions]).await?.len();
+    }
+}

@@ -1,0 +1,66 @@
+//! Retracts: the published version is no longer started.
+
+use deadpool_postgres::Object;
+
+use super::read::{VersionSelector, find_within};
+use super::{DefinitionRow, begin, clear_start_sources, head};
+use crate::Result;
+use crate::db::{ANSWER_TIMEOUT, Pool, within};
+use crate::id::{DefinitionId, TenantId};
+
+const RETRACT: &str = include_str!("../../../sql/queries/definition/retract.sql");
+
+/// The result of a retract.
+#[derive(Clone, Debug)]
+pub(crate) enum RetractOutcome {
+    /// This version was published until now.
+    Retracted(DefinitionRow),
+    /// No version is published: nothing was written.
+    NotPublished,
+    /// There is no such definition.
+    NotFound,
+}
+
+/// Retracts the published version with its triggers and schedules, in one transaction. What was accepted before runs.
+pub(crate) async fn retract(
+    pool: &Pool,
+    lock_class: i32,
+    tenant: &TenantId,
+    id: &DefinitionId,
+) -> Result<RetractOutcome> {
+    let connection = pool.exclusive().await?;
+    let retracting = retract_within(connection.client()?, lock_class, tenant, id);
+    let outcome = within(ANSWER_TIMEOUT * 2, retracting).await?;
+    connection.give_back();
+    Ok(outcome)
+}
+
+async fn retract_within(
+    client: &Object,
+    lock_class: i32,
+    tenant: &TenantId,
+    id: &DefinitionId,
+) -> Result<RetractOutcome> {
+    begin(client, lock_class, tenant, id).await?;
+    let wanted = VersionSelector {
+        definition_id: Some(id.clone()),
+        published: true,
+        ..VersionSelector::default()
+    };
+    let Some(row) = find_within(client, tenant, &wanted).await? else {
+        let exists = head(client, tenant, id).await?.is_some();
+        client.batch_execute("ROLLBACK").await?;
+        return Ok(if exists {
+            RetractOutcome::NotPublished
+        } else {
+            RetractOutcome::NotFound
+        });
+    };
+    clear_start_sources(client, lock_class, tenant, id).await?;
+    client.query(RETRACT, &[&tenant.as_str(), &id.as_str()]).await?;
+    client.batch_execute("COMMIT").await?;
+    Ok(RetractOutcome::Retracted(DefinitionRow {
+        is_published: false,
+        ..row
+    }))
+}
