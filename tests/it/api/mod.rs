@@ -3,6 +3,7 @@
 mod cluster;
 mod definitions;
 mod descriptors;
+mod instance_list;
 mod openapi;
 mod resume;
 mod runtime_admin;
