@@ -234,13 +234,13 @@ fn without_null(schema: Option<&mut Value>) {
     }
 }
 
-/// Method and path as one word: `postEventsByIdTrigger`.
+/// Method and path as one word: `postEventsWithIdTrigger`.
 pub(super) fn operation_id(path: &str, method: &str) -> String {
     let mut id = method.to_owned();
     let path = path.strip_prefix(crate::api::PREFIX).unwrap_or(path);
     for segment in path.split('/').skip(1) {
         let parameter = segment.strip_prefix('{').and_then(|name| name.strip_suffix('}'));
-        id.push_str(if parameter.is_some() { "By" } else { "" });
+        id.push_str(if parameter.is_some() { "With" } else { "" });
         for word in parameter.unwrap_or(segment).split(|c: char| !c.is_ascii_alphanumeric()) {
             let mut letters = word.chars();
             id.extend(letters.next().map(|first| first.to_ascii_uppercase()));

@@ -148,7 +148,7 @@ fn an_operation_id_is_one_word() {
     assert_eq!(
         ids,
         [
-            "getEventsByIdTrigger",
+            "getEventsWithIdTrigger",
             "getBulkActionsCancelWorkflowInstancesSlash",
             "getOpenapiJson"
         ]
