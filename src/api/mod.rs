@@ -146,6 +146,8 @@ pub fn router(engine: Engine, options: ApiOptions) -> Router {
 fn routes() -> OpenApiRouter<Api> {
     let elsa = OpenApiRouter::default()
         .merge(OpenApiRouter::from(undocumented_routes()))
+        .merge(instances::routes())
+        .merge(activity_executions::routes())
         .merge(execute::routes())
         .merge(descriptors::routes())
         .merge(runtime_admin::routes())
@@ -163,8 +165,6 @@ fn routes() -> OpenApiRouter<Api> {
 /// The areas that the OpenAPI document does not have yet.
 fn undocumented_routes() -> Router<Api> {
     Router::new()
-        .merge(instances::routes())
-        .merge(activity_executions::routes())
         .merge(definitions::routes())
         .merge(bulk::routes())
         .merge(alterations::routes())

@@ -11,32 +11,68 @@ use crate::api::fields::Fields;
 use crate::api::path::Id;
 use crate::http::{ApiError, ApiResult};
 use crate::id::ActivityExecutionId;
+use crate::runtime::{ActivityExecutionDetail, ActivityExecutionSummary, CallStack};
 
 /// The executions of a call stack, unless the client asks for another number.
 const DEFAULT_TAKE: u32 = 100;
 
-/// `GET /activity-executions/by-id?id=`
+/// Gets an activity execution by its id in the query.
+#[utoipa::path(get, path = "/activity-executions/by-id", tag = "Activity executions",
+    params(("id" = String, Query, description = "The id of the execution.")),
+    responses(
+        (status = 200, description = "The execution.", body = ActivityExecutionDetail),
+        (status = 404, description = "`activity-execution-not-found`: the execution does not exist."),
+    ))]
 pub(super) async fn by_query(State(api): State<Api>, uri: Uri) -> ApiResult {
     Ok(Json(api.engine.activity_execution(&id(&uri)?).await?).into_response())
 }
 
-/// `GET /activity-executions/{id}`
+/// Gets an activity execution.
+#[utoipa::path(get, path = "/activity-executions/{id}", tag = "Activity executions",
+    params(("id" = String, Path, description = "The id of the execution.")),
+    responses(
+        (status = 200, description = "The execution.", body = ActivityExecutionDetail),
+        (status = 404, description = "`activity-execution-not-found`: the execution does not exist."),
+    ))]
 pub(super) async fn by_path(State(api): State<Api>, Id(id): Id) -> ApiResult {
     Ok(Json(api.engine.activity_execution(&ActivityExecutionId::new(id)).await?).into_response())
 }
 
-/// `GET /activity-execution-summaries/by-id?id=`
+/// Gets an activity execution in short by its id in the query.
+#[utoipa::path(get, path = "/activity-execution-summaries/by-id", tag = "Activity executions",
+    params(("id" = String, Query, description = "The id of the execution.")),
+    responses(
+        (status = 200, description = "The execution.", body = ActivityExecutionSummary),
+        (status = 404, description = "`activity-execution-not-found`: the execution does not exist."),
+    ))]
 pub(super) async fn summary_by_query(State(api): State<Api>, uri: Uri) -> ApiResult {
     Ok(Json(api.engine.activity_execution_summary(&id(&uri)?).await?).into_response())
 }
 
-/// `GET /activity-execution-summaries/{id}`
+/// Gets an activity execution in short.
+#[utoipa::path(get, path = "/activity-execution-summaries/{id}", tag = "Activity executions",
+    params(("id" = String, Path, description = "The id of the execution.")),
+    responses(
+        (status = 200, description = "The execution.", body = ActivityExecutionSummary),
+        (status = 404, description = "`activity-execution-not-found`: the execution does not exist."),
+    ))]
 pub(super) async fn summary_by_path(State(api): State<Api>, Id(id): Id) -> ApiResult {
     let id = ActivityExecutionId::new(id);
     Ok(Json(api.engine.activity_execution_summary(&id).await?).into_response())
 }
 
-/// `GET /activity-executions/{id}/call-stack`: no workflow starts another one, so all of it is of one instance.
+/// Lists the executions that led to one, beginning with the workflow.
+#[utoipa::path(get, path = "/activity-executions/{id}/call-stack", tag = "Activity executions",
+    params(
+        ("id" = String, Path, description = "The id of the execution."),
+        ("includeCrossWorkflowChain" = Option<bool>, Query, description = "Accepted; no workflow starts another one."),
+        ("skip" = Option<u32>, Query, description = "The executions before the first one of the response."),
+        ("take" = Option<u32>, Query, description = "The most executions; 100 if absent or 0."),
+    ),
+    responses(
+        (status = 200, description = "A range of the stack.", body = CallStack),
+        (status = 404, description = "`activity-execution-not-found`: the execution does not exist."),
+    ))]
 pub(super) async fn call_stack(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResult {
     let mut fields = Fields::from_query(&uri)?;
     fields.flag("includeCrossWorkflowChain")?;

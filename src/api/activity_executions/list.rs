@@ -8,21 +8,57 @@ use serde_json::json;
 
 use crate::api::Api;
 use crate::api::fields::Fields;
+use crate::api::openapi::Count;
 use crate::http::{ApiError, ApiResult};
 use crate::id::{ActivityId, InstanceId};
 use crate::runtime::ActivityExecutionFilter;
+use crate::runtime::{ActivityExecutionDetail, ActivityExecutionList, ActivityExecutionSummary};
+use utoipa::IntoParams;
 
-/// `GET /activity-executions/list`
+/// Which executions of an instance.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
+#[allow(dead_code, reason = "a schema")]
+struct ExecutionQuery {
+    /// The instance.
+    workflow_instance_id: String,
+    /// Only of the activity at this place of the definition.
+    activity_node_id: Option<String>,
+    /// Only of this activity.
+    activity_id: Option<String>,
+    /// Only those that ended, or only those that did not.
+    completed: Option<bool>,
+}
+
+/// Lists activity executions of an instance, oldest first.
+#[utoipa::path(get, path = "/activity-executions/list", tag = "Activity executions",
+    params(ExecutionQuery),
+    responses(
+        (status = 200, description = "The executions; of many, the newest.", body = ActivityExecutionList<ActivityExecutionDetail>),
+        (status = 404, description = "`instance-not-found`: the instance does not exist."),
+    ))]
 pub(super) async fn details(State(api): State<Api>, uri: Uri) -> ApiResult {
     Ok(Json(api.engine.activity_executions(&filter(&uri)?).await?).into_response())
 }
 
-/// `GET /activity-execution-summaries/list`
+/// Lists activity executions of an instance in short, oldest first.
+#[utoipa::path(get, path = "/activity-execution-summaries/list", tag = "Activity executions",
+    params(ExecutionQuery),
+    responses(
+        (status = 200, description = "The executions; of many, the newest.", body = ActivityExecutionList<ActivityExecutionSummary>),
+        (status = 404, description = "`instance-not-found`: the instance does not exist."),
+    ))]
 pub(super) async fn summaries(State(api): State<Api>, uri: Uri) -> ApiResult {
     Ok(Json(api.engine.activity_execution_summaries(&filter(&uri)?).await?).into_response())
 }
 
-/// `GET /activity-executions/count`
+/// Counts activity executions of an instance.
+#[utoipa::path(get, path = "/activity-executions/count", tag = "Activity executions",
+    params(ExecutionQuery),
+    responses(
+        (status = 200, description = "Their number.", body = Count),
+        (status = 404, description = "`instance-not-found`: the instance does not exist."),
+    ))]
 pub(super) async fn count(State(api): State<Api>, uri: Uri) -> ApiResult {
     let count = api.engine.count_activity_executions(&filter(&uri)?).await?;
     Ok(Json(json!({"count": count})).into_response())

@@ -4,21 +4,20 @@ mod execution;
 mod list;
 mod report;
 
-use axum::Router;
-use axum::routing::{get, post};
-
 use super::Api;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 /// The routes of activity executions.
-pub(super) fn routes() -> Router<Api> {
-    Router::new()
-        .route("/activity-executions/report", post(report::report))
-        .route("/activity-executions/list", get(list::details))
-        .route("/activity-executions/count", get(list::count))
-        .route("/activity-executions/by-id", get(execution::by_query))
-        .route("/activity-executions/{id}", get(execution::by_path))
-        .route("/activity-executions/{id}/call-stack", get(execution::call_stack))
-        .route("/activity-execution-summaries/list", get(list::summaries))
-        .route("/activity-execution-summaries/by-id", get(execution::summary_by_query))
-        .route("/activity-execution-summaries/{id}", get(execution::summary_by_path))
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::default()
+        .routes(routes!(report::report))
+        .routes(routes!(list::details))
+        .routes(routes!(list::count))
+        .routes(routes!(execution::by_query))
+        .routes(routes!(execution::by_path))
+        .routes(routes!(execution::call_stack))
+        .routes(routes!(list::summaries))
+        .routes(routes!(execution::summary_by_query))
+        .routes(routes!(execution::summary_by_path))
 }

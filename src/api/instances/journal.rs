@@ -5,21 +5,39 @@ use axum::extract::State;
 use axum::http::Uri;
 use axum::response::IntoResponse;
 
+use super::schema::{JournalFields, RangeQuery};
 use crate::api::Api;
 use crate::api::fields::Fields;
+use crate::api::openapi::PageQuery;
 use crate::api::paging::{self, RowRange};
 use crate::api::path::{Id, IdPair};
 use crate::http::{ApiResult, RequestBody};
 use crate::id::{ActivityId, InstanceId};
 use crate::runtime::JournalFilter;
+use crate::runtime::{JournalRecord, Listed};
 
-/// `GET /workflow-instances/{id}/journal`
+/// Lists the journal of an instance.
+#[utoipa::path(get, path = "/workflow-instances/{id}/journal", tag = "Instances",
+    params(("id" = String, Path, description = "The id of the instance."), PageQuery, RangeQuery),
+    responses(
+        (status = 200, description = "A range of entries, the oldest first.", body = Listed<JournalRecord>),
+        (status = 404, description = "`instance-not-found`: the instance does not exist."),
+    ))]
 pub(super) async fn list(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResult {
     let range = paging::row_range(&mut Fields::from_query(&uri)?)?;
     journal_response(api, id, range, JournalFilter::default()).await
 }
 
-/// `POST /workflow-instances/{id}/journal`: the same with a filter. Elsa's client puts the paging into the query.
+/// Lists the journal of an instance, with a filter.
+///
+/// The range in the body takes precedence over the one in the query.
+#[utoipa::path(post, path = "/workflow-instances/{id}/journal", tag = "Instances",
+    params(("id" = String, Path, description = "The id of the instance."), PageQuery, RangeQuery),
+    request_body = Option<JournalFields>,
+    responses(
+        (status = 200, description = "A range of the entries that match, the oldest first.", body = Listed<JournalRecord>),
+        (status = 404, description = "`instance-not-found`: the instance does not exist."),
+    ))]
 pub(super) async fn filtered(State(api): State<Api>, Id(id): Id, uri: Uri, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     let paged = |fields: &Fields| {
@@ -43,7 +61,16 @@ pub(super) async fn filtered(State(api): State<Api>, Id(id): Id, uri: Uri, body:
     journal_response(api, id, range, filter).await
 }
 
-/// `GET /workflow-instances/{id}/journal/{activityId}`: the last entry about the activity.
+/// Gets the last entry of a journal about an activity.
+#[utoipa::path(get, path = "/workflow-instances/{id}/journal/{activityId}", tag = "Instances",
+    params(
+        ("id" = String, Path, description = "The id of the instance."),
+        ("activityId" = String, Path, description = "The id of the activity."),
+    ),
+    responses(
+        (status = 200, description = "The entry.", body = JournalRecord),
+        (status = 404, description = "`instance-not-found`, `entry-not-found`."),
+    ))]
 pub(super) async fn last(State(api): State<Api>, IdPair(id, activity): IdPair) -> ApiResult {
     let entry = api
         .engine

@@ -7,12 +7,14 @@ use axum::response::IntoResponse;
 use serde_json::Value;
 
 use super::filter;
+use super::schema::{InstanceListFields, InstanceQuery, ListedOrStarted};
 use crate::api::Api;
 use crate::api::execute;
 use crate::api::fields::Fields;
+use crate::api::openapi::{IdempotencyKey, PageQuery};
 use crate::api::paging;
 use crate::http::{ApiError, ApiResult, RequestBody};
-use crate::runtime::{InstanceOrder, InstancePage};
+use crate::runtime::{InstanceList, InstanceOrder, InstancePage};
 
 /// The orders of Elsa, and names that its columns have elsewhere.
 const ORDERS: [(&str, InstanceOrder); 8] = [
@@ -37,12 +39,28 @@ const START_KEYS: [&str; 7] = [
     "triggerActivityId",
 ];
 
-/// `GET /workflow-instances`
+/// Lists instances, the newest first unless another order is given.
+#[utoipa::path(get, path = "/workflow-instances", tag = "Instances",
+    params(PageQuery, InstanceQuery),
+    responses(
+        (status = 200, description = "A page of instances.", body = InstanceList),
+    ))]
 pub(super) async fn list(State(api): State<Api>, uri: Uri) -> ApiResult {
     list_response(&api, Fields::from_query(&uri)?).await
 }
 
-/// `POST /workflow-instances`: the list, as Elsa's clients use it; a start, if the body has only the keys of a start.
+/// Lists instances, with the criteria in the body, or starts one.
+///
+/// A body starts an instance if `definitionId` is text and every field is one of `definitionId`, `versionOptions`, `input`,
+/// `variables`, `correlationId`, `name` and `triggerActivityId`.
+#[utoipa::path(post, path = "/workflow-instances", tag = "Instances",
+    params(IdempotencyKey),
+    request_body = Option<InstanceListFields>,
+    responses(
+        (status = 200, description = "A page of instances, or the instance that was started.", body = ListedOrStarted),
+        (status = 404, description = "`definition-not-found`: of a start: no version of it is published."),
+        (status = 409, description = "`cannot-start`: of a start: the activation strategy of the workflow rejects it."),
+    ))]
 pub(super) async fn list_or_start(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let start = body.value.as_ref().is_some_and(is_start_body);
     let mut fields = Fields::from_body(body.value)?;

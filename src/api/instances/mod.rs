@@ -4,21 +4,18 @@ pub(super) mod filter;
 mod instance;
 mod journal;
 mod list;
-
-use axum::Router;
-use axum::routing::{get, post};
+mod schema;
 
 use super::Api;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 /// The routes of instances, except for the bulk actions.
-pub(super) fn routes() -> Router<Api> {
-    Router::new()
-        .route("/workflow-instances", get(list::list).post(list::list_or_start))
-        .route("/workflow-instances/{id}", get(instance::get).delete(instance::delete))
-        .route("/cancel/workflow-instances/{id}", post(instance::cancel))
-        .route(
-            "/workflow-instances/{id}/journal",
-            get(journal::list).post(journal::filtered),
-        )
-        .route("/workflow-instances/{id}/journal/{activityId}", get(journal::last))
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::default()
+        .routes(routes!(list::list, list::list_or_start))
+        .routes(routes!(instance::get, instance::delete))
+        .routes(routes!(instance::cancel))
+        .routes(routes!(journal::list, journal::filtered))
+        .routes(routes!(journal::last))
 }

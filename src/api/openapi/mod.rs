@@ -8,7 +8,7 @@ mod document;
 mod page;
 mod parameters;
 
-pub(super) use parameters::{Counted, IdempotencyKey, NoFields, PageQuery, Started};
+pub(super) use parameters::{Count, Counted, IdempotencyKey, NoFields, PageQuery, Started};
 
 use std::sync::LazyLock;
 

@@ -136,6 +136,53 @@ fn every_operation_is_described() {
     }
 }
 
+/// The names of all types with a schema, with those that share one.
+fn schema_names(folder: &std::path::Path, found: &mut BTreeMap<String, Vec<String>>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            schema_names(&path, found);
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        for (at, _) in text.match_indices("ToSchema)") {
+            let head = text[at..]
+                .split(['{', '(', ';'])
+                .find(|part| part.contains("struct ") || part.contains("enum "));
+            let name = head
+                .and_then(|head| head.trim_end().rsplit(' ').next())
+                .unwrap_or_default();
+            let renamed = text[at..]
+                .split('{')
+                .next()
+                .and_then(|head| head.split_once("schema(as = "));
+            let name = renamed.map_or(name, |(_, rest)| rest.split(')').next().unwrap());
+            found
+                .entry(name.to_owned())
+                .or_default()
+                .push(path.display().to_string());
+        }
+    }
+}
+
+/// Of two types with one name, the document would have the schema of one.
+#[test]
+fn no_two_schemas_have_one_name() {
+    let mut found = BTreeMap::new();
+    schema_names(
+        &std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+        &mut found,
+    );
+    assert!(
+        found.contains_key("EventFields") && found.contains_key("Schedule"),
+        "{found:?}"
+    );
+    found.remove("$name");
+    found.remove("");
+    let twice: Vec<_> = found.iter().filter(|(_, places)| places.len() > 1).collect();
+    assert!(twice.is_empty(), "{twice:#?}");
+}
+
 #[test]
 fn an_operation_id_is_one_word() {
     let ids: Vec<_> = [

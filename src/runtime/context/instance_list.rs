@@ -118,6 +118,7 @@ impl Default for InstancePage {
 
 /// A page of instances.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct InstanceList {
     /// The rows of this page.
@@ -125,6 +126,7 @@ pub struct InstanceList {
     /// All that match, up to 10,000 exactly.
     pub total_count: u64,
     /// There are more than 10,000, and the count is an estimate.
+    #[cfg_attr(feature = "http", schema(required = false))]
     pub total_count_is_estimate: bool,
     /// Where the next page begins; none: this is the last one.
     #[serde(skip_serializing_if = "Option::is_none")]

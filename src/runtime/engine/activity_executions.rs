@@ -20,6 +20,7 @@ const MAX_REPORTED: usize = 1_000_000;
 
 /// An execution of an activity in short (Elsa's `ActivityExecutionRecordSummary`).
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ActivityExecutionSummary {
     /// Its id.
@@ -52,6 +53,7 @@ pub struct ActivityExecutionSummary {
 
 /// An execution of an activity (Elsa's `ActivityExecutionRecord`).
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ActivityExecutionDetail {
     /// What a list shows.
@@ -79,6 +81,7 @@ pub struct ActivityExecutionDetail {
 
 /// How often an activity was executed (Elsa's `ActivityExecutionStats`).
 #[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ActivityExecutionStats {
     /// The activity.
@@ -103,6 +106,7 @@ pub struct ActivityExecutionStats {
 
 /// Executions, oldest first.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ActivityExecutionList<T> {
     /// The newest of them, if there are many.
@@ -113,6 +117,7 @@ pub struct ActivityExecutionList<T> {
 
 /// The executions that led to one, beginning with the workflow (Elsa's `ActivityExecutionCallStack`).
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CallStack {
     /// The execution that was asked for: the last one of the stack.
