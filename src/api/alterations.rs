@@ -1,10 +1,9 @@
 //! Alterations of many instances, as far as there are any: cancels.
 
+use axum::Json;
 use axum::extract::State;
 use axum::response::IntoResponse;
-use axum::routing::{get, post};
-use axum::{Json, Router};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::Api;
 use super::fields::Fields;
@@ -12,14 +11,82 @@ use super::instances::filter;
 use super::path::Id;
 use crate::http::{ApiError, ApiResult, RequestBody};
 use crate::runtime::InstanceFilter;
+use chrono::{DateTime, Utc};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
-pub(super) fn routes() -> Router<Api> {
-    Router::new()
-        .route("/alterations/submit", post(submit))
-        .route("/alterations/{id}", get(plan))
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::default().routes(routes!(submit)).routes(routes!(plan))
 }
 
-/// `POST /alterations/submit`: one alteration of the type `Cancel` for all instances that match the filter.
+/// What to do, and with which instances.
+#[derive(ToSchema)]
+#[allow(dead_code, reason = "a schema")]
+struct AlterationFields {
+    /// `{type: "Cancel"}`; others are not supported yet.
+    alterations: Vec<Alteration>,
+    /// The criteria of the list of instances, and `emptyFilterSelectsAll`.
+    filter: Option<Map<String, Value>>,
+}
+
+/// An alteration.
+#[derive(ToSchema)]
+#[allow(dead_code, reason = "a schema")]
+struct Alteration {
+    /// `Cancel`.
+    r#type: String,
+}
+
+/// A plan that is accepted.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(dead_code, reason = "a schema")]
+struct PlanAccepted {
+    /// Its id.
+    plan_id: String,
+}
+
+/// A plan in Elsa's shape.
+#[derive(ToSchema)]
+#[allow(dead_code, reason = "a schema")]
+struct PlanView {
+    plan: Plan,
+    /// Empty.
+    jobs: Vec<Value>,
+}
+
+/// What is done with many instances.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(dead_code, reason = "a schema")]
+struct Plan {
+    /// Its id.
+    id: String,
+    /// What is done.
+    alterations: Vec<Alteration>,
+    /// With which instances.
+    workflow_instance_filter: Value,
+    /// `Running` or `Completed`.
+    status: String,
+    /// When it was accepted.
+    created_at: DateTime<Utc>,
+    /// When it began.
+    started_at: Option<DateTime<Utc>>,
+    /// When it finished.
+    completed_at: Option<DateTime<Utc>>,
+    /// Instances so far.
+    processed: u64,
+    /// Instances that were left out.
+    failed: u64,
+}
+
+/// Cancels all instances that match a filter.
+#[utoipa::path(post, path = "/alterations/submit", tag = "Instances",
+    request_body = AlterationFields,
+    responses(
+        (status = 200, description = "The plan is accepted.", body = PlanAccepted),
+    ))]
 async fn submit(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     let alterations = match fields.any("alterations") {
@@ -60,7 +127,13 @@ async fn submit(State(api): State<Api>, body: RequestBody) -> ApiResult {
     Ok(Json(json!({ "planId": id })).into_response())
 }
 
-/// `GET /alterations/{id}`: a plan in Elsa's shape. It has no jobs of single instances, but counts.
+/// Gets a plan.
+#[utoipa::path(get, path = "/alterations/{id}", tag = "Instances",
+    params(("id" = String, Path, description = "The id of the plan.")),
+    responses(
+        (status = 200, description = "The plan.", body = PlanView),
+        (status = 404, description = "`bulk-action-not-found`: it does not exist, or finished more than a day ago."),
+    ))]
 async fn plan(State(api): State<Api>, Id(id): Id) -> ApiResult {
     let action = api.engine.bulk_action(&id).await?;
     let status = if action.finished_at.is_some() {

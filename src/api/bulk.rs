@@ -1,43 +1,121 @@
 //! Bulk actions on workflow instances: cancel and delete many at once.
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::IntoResponse;
-use axum::routing::{get, post};
-use axum::{Json, Router};
 use serde_json::json;
 
 use super::Api;
 use super::fields::Fields;
+use super::openapi::{self, PageQuery};
 use super::paging;
 use super::path::Id;
 use super::versions;
 use crate::http::{ApiError, ApiResult, RequestBody};
 use crate::id::{DefinitionId, InstanceId, VersionId};
-use crate::runtime::{BulkResult, InstanceSelection, VersionOptions};
+use crate::runtime::{BulkAction, BulkResult, InstanceSelection, Listed, VersionOptions};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
-pub(super) fn routes() -> Router<Api> {
-    Router::new()
-        .route("/bulk-actions/cancel/workflow-instances", post(cancel))
-        .route("/bulk-actions/cancel/workflow-instances/", post(cancel))
-        .route("/bulk-actions/delete/workflow-instances", post(delete))
-        .route("/bulk-actions/delete/workflow-instances/by-id", post(delete))
-        .route("/cluster/bulk-actions", get(list))
-        .route("/cluster/bulk-actions/{id}", get(progress))
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::default()
+        .routes(routes!(list))
+        .routes(routes!(progress))
+        .routes(routes!(delete))
+        .routes(openapi::also_at(
+            "/bulk-actions/delete/workflow-instances/by-id",
+            routes!(delete),
+        ))
+        .routes(routes!(cancel))
+        .routes(openapi::also_at(
+            "/bulk-actions/cancel/workflow-instances/",
+            routes!(cancel),
+        ))
 }
 
-/// `GET /cluster/bulk-actions`: the bulk actions that go on page by page, and those that finished last.
+/// Which instances to delete: those that meet all criteria, of which there must be one.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(dead_code, reason = "a schema")]
+struct DeleteFields {
+    /// Only these.
+    ids: Option<Vec<String>>,
+    /// Only of this definition.
+    workflow_definition_id: Option<String>,
+    /// Only of these definitions.
+    workflow_definition_ids: Option<Vec<String>>,
+}
+
+/// The number of instances that were deleted.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(dead_code, reason = "a schema")]
+struct InstancesDeleted {
+    /// How many.
+    deleted: u64,
+    /// The bulk action that goes on.
+    plan_id: Option<String>,
+}
+
+/// Which instances to cancel: those that meet any of the criteria.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(dead_code, reason = "a schema")]
+struct CancelFields {
+    /// These.
+    ids: Option<Vec<String>>,
+    /// Those of this version.
+    definition_version_id: Option<String>,
+    /// Those of this definition, together with `versionOptions`.
+    definition_id: Option<String>,
+    /// Which versions of `definitionId`.
+    version_options: Option<String>,
+}
+
+/// The number of instances that were cancelled.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(dead_code, reason = "a schema")]
+struct InstancesCancelled {
+    /// How many.
+    cancelled: u64,
+    /// The first bulk action that goes on.
+    plan_id: Option<String>,
+    /// All bulk actions that go on.
+    plan_ids: Option<Vec<String>>,
+}
+
+/// Lists the bulk actions that go on page by page, and those that finished last.
+#[utoipa::path(get, path = "/cluster/bulk-actions", tag = "Instances",
+    params(PageQuery),
+    responses(
+        (status = 200, description = "A page of bulk actions.", body = Listed<BulkAction>),
+    ))]
 async fn list(State(api): State<Api>, uri: Uri) -> ApiResult {
     let page = paging::page(&mut Fields::from_query(&uri)?)?;
     Ok(Json(api.engine.bulk_actions(page).await?).into_response())
 }
 
-/// `GET /cluster/bulk-actions/{id}`
+/// Gets a bulk action.
+#[utoipa::path(get, path = "/cluster/bulk-actions/{id}", tag = "Instances",
+    params(("id" = String, Path, description = "The id of the bulk action.")),
+    responses(
+        (status = 200, description = "The bulk action.", body = BulkAction),
+        (status = 404, description = "`bulk-action-not-found`: it does not exist, or finished more than a day ago."),
+    ))]
 async fn progress(State(api): State<Api>, Id(id): Id) -> ApiResult {
     Ok(Json(api.engine.bulk_action(&id).await?).into_response())
 }
 
-/// `POST /bulk-actions/delete/workflow-instances`: the instances that meet all given criteria.
+/// Deletes the instances that meet all criteria.
+#[utoipa::path(post, path = "/bulk-actions/delete/workflow-instances", tag = "Instances",
+    request_body = DeleteFields,
+    responses(
+        (status = 200, description = "They are deleted.", body = InstancesDeleted),
+        (status = 202, description = "The deletion of many instances is accepted, and goes on page by page.", body = InstancesDeleted),
+    ))]
 async fn delete(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     let ids = optional_list(&mut fields, "ids")?;
@@ -61,7 +139,14 @@ async fn delete(State(api): State<Api>, body: RequestBody) -> ApiResult {
     }
 }
 
-/// `POST /bulk-actions/cancel/workflow-instances`: the instances that meet any of the given criteria.
+/// Cancels the instances that meet any of the criteria.
+#[utoipa::path(post, path = "/bulk-actions/cancel/workflow-instances", tag = "Instances",
+    request_body = CancelFields,
+    responses(
+        (status = 200, description = "They are cancelled.", body = InstancesCancelled),
+        (status = 202, description = "The cancel of many instances is accepted, and goes on page by page.", body = InstancesCancelled),
+        (status = 404, description = "`definition-not-found`: the definition has no such version."),
+    ))]
 async fn cancel(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     let ids = optional_list(&mut fields, "ids")?;

@@ -147,6 +147,8 @@ fn routes() -> OpenApiRouter<Api> {
     let elsa = OpenApiRouter::default()
         .merge(OpenApiRouter::from(undocumented_routes()))
         .merge(instances::routes())
+        .merge(bulk::routes())
+        .merge(alterations::routes())
         .merge(activity_executions::routes())
         .merge(execute::routes())
         .merge(descriptors::routes())
@@ -166,8 +168,6 @@ fn routes() -> OpenApiRouter<Api> {
 fn undocumented_routes() -> Router<Api> {
     Router::new()
         .merge(definitions::routes())
-        .merge(bulk::routes())
-        .merge(alterations::routes())
 }
 
 /// The health endpoints at the address of the API, for a node without the role `api`; any other request gets `no-api-here`.

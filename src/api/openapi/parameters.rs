@@ -45,3 +45,11 @@ pub(in crate::api) struct Count {
     /// How many there are.
     pub(in crate::api) count: u64,
 }
+
+/// A list that is sent whole.
+#[derive(ToSchema)]
+pub(in crate::api) struct Counted<T> {
+    items: Vec<T>,
+    /// The number of items.
+    count: u64,
+}

@@ -16,6 +16,7 @@ const MOST_LISTED: i64 = 1000;
 
 /// A cancel or delete of many instances, page by page.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct BulkAction {
     /// Its id.
