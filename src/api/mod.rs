@@ -52,7 +52,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::FromRef;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{get, post};
+use axum::routing::get;
 use utoipa_axum::router::OpenApiRouter;
 
 pub use health::probe_router;
@@ -166,8 +166,7 @@ fn routes() -> OpenApiRouter<Api> {
 
 /// The areas that the OpenAPI document does not have yet.
 fn undocumented_routes() -> Router<Api> {
-    Router::new()
-        .merge(definitions::routes())
+    Router::new().merge(definitions::routes())
 }
 
 /// The health endpoints at the address of the API, for a node without the role `api`; any other request gets `no-api-here`.

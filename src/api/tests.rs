@@ -2,6 +2,7 @@
 
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
+use axum::routing::post;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
