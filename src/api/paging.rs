@@ -9,17 +9,6 @@ use super::fields::Fields;
 use crate::http::{ApiError, ApiResult};
 use crate::runtime::Page;
 
-/// The directions of an order.
-const DIRECTIONS: [&str; 2] = ["Ascending", "Descending"];
-
-/// Checks what Elsa's lists have in common and this engine ignores: the order is fixed, and no row is of the system.
-pub(super) fn check_ignored(fields: &mut Fields, orders: &[&'static str]) -> Result<(), ApiError> {
-    fields.keyword("orderBy", orders)?;
-    fields.keyword("orderDirection", &DIRECTIONS)?;
-    fields.flag("isSystem")?;
-    Ok(())
-}
-
 /// The response with a page of a list.
 pub(super) fn response(items: &[impl Serialize], total_count: u64) -> ApiResult {
     Ok(Json(json!({"items": items, "totalCount": total_count})).into_response())
