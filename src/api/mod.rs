@@ -145,7 +145,7 @@ pub fn router(engine: Engine, options: ApiOptions) -> Router {
 /// All routes but the files of Studio, with what the OpenAPI document says of them.
 fn routes() -> OpenApiRouter<Api> {
     let elsa = OpenApiRouter::default()
-        .merge(OpenApiRouter::from(undocumented_routes()))
+        .merge(definitions::routes())
         .merge(instances::routes())
         .merge(bulk::routes())
         .merge(alterations::routes())
@@ -162,11 +162,6 @@ fn routes() -> OpenApiRouter<Api> {
         .merge(bookmarks::url_routes())
         .merge(health::routes())
         .merge(openapi::routes())
-}
-
-/// The areas that the OpenAPI document does not have yet.
-fn undocumented_routes() -> Router<Api> {
-    Router::new().merge(definitions::routes())
 }
 
 /// The health endpoints at the address of the API, for a node without the role `api`; any other request gets `no-api-here`.

@@ -8,6 +8,7 @@ use axum::response::IntoResponse;
 use futures_util::{StreamExt, stream};
 use serde_json::json;
 
+use super::schema::{BulkPublished, BulkRetracted, DefinitionIds, DefinitionsDeleted, VersionIds};
 use crate::api::Api;
 use crate::api::fields::Fields;
 use crate::http::{ApiError, ApiResult, RequestBody};
@@ -55,7 +56,12 @@ async fn latest(api: &Api, ids: &[String]) -> Result<HashMap<String, DefinitionS
         .collect())
 }
 
-/// `POST /bulk-actions/publish/workflow-definitions/by-definition-ids`
+/// Publishes the latest versions of several definitions.
+#[utoipa::path(post, path = "/bulk-actions/publish/workflow-definitions/by-definition-ids", tag = "Definitions",
+    request_body = Option<DefinitionIds>,
+    responses(
+        (status = 200, description = "What became of each.", body = BulkPublished),
+    ))]
 pub(super) async fn publish(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let ids = ids(body, "definitionIds")?;
     let latest = latest(&api, &ids).await?;
@@ -107,7 +113,12 @@ fn messages(error: &Error) -> Vec<String> {
     fields.iter().map(|(_, message)| message.clone()).collect()
 }
 
-/// `POST /bulk-actions/retract/workflow-definitions/by-definition-ids`
+/// Ends the publication of several definitions.
+#[utoipa::path(post, path = "/bulk-actions/retract/workflow-definitions/by-definition-ids", tag = "Definitions",
+    request_body = Option<DefinitionIds>,
+    responses(
+        (status = 200, description = "What became of each.", body = BulkRetracted),
+    ))]
 pub(super) async fn retract(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let ids = ids(body, "definitionIds")?;
     let latest = latest(&api, &ids).await?;
@@ -139,7 +150,12 @@ pub(super) async fn retract(State(api): State<Api>, body: RequestBody) -> ApiRes
     Ok(Json(body).into_response())
 }
 
-/// `POST /bulk-actions/delete/workflow-definitions/by-definition-id`
+/// Deletes several definitions with all versions.
+#[utoipa::path(post, path = "/bulk-actions/delete/workflow-definitions/by-definition-id", tag = "Definitions",
+    request_body = Option<DefinitionIds>,
+    responses(
+        (status = 200, description = "The number of those that there were.", body = DefinitionsDeleted),
+    ))]
 pub(super) async fn delete(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let deletes = ids(body, "definitionIds")?.into_iter().map(|id| {
         let engine = api.engine.clone();
@@ -148,7 +164,12 @@ pub(super) async fn delete(State(api): State<Api>, body: RequestBody) -> ApiResu
     deleted(stream::iter(deletes).buffer_unordered(CONCURRENCY)).await
 }
 
-/// `POST /bulk-actions/delete/workflow-definitions/by-id`
+/// Deletes several versions.
+#[utoipa::path(post, path = "/bulk-actions/delete/workflow-definitions/by-id", tag = "Definitions",
+    request_body = Option<VersionIds>,
+    responses(
+        (status = 200, description = "The number of those that there were.", body = DefinitionsDeleted),
+    ))]
 pub(super) async fn delete_versions(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let deletes = ids(body, "ids")?.into_iter().map(|id| {
         let engine = api.engine.clone();

@@ -4,32 +4,70 @@ use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::IntoResponse;
 
+use super::schema::{Definition, Saved};
 use super::{definition_response, publish_response};
 use crate::api::fields::Fields;
+use crate::api::openapi::NoFields;
 use crate::api::path::Id;
 use crate::api::{Api, versions};
 use crate::http::{ApiResult, RequestBody};
 use crate::id::DefinitionId;
 use crate::runtime::VersionOptions;
 
-/// `GET /workflow-definitions/by-definition-id/{id}` and `GET /workflow-definitions/{id}`
+/// Gets a version of a definition.
+#[utoipa::path(get, path = "/workflow-definitions/by-definition-id/{id}", tag = "Definitions",
+    params(
+        ("id" = String, Path, description = "The id of the definition."),
+        ("versionOptions" = Option<String>, Query, description = "`Latest` (if absent), `Published`, `LatestOrPublished`, `LatestAndPublished`, `Draft`, `AllVersions`, or the number of a version."),
+    ),
+    responses(
+        (status = 200, description = "The version.", body = Definition),
+        (status = 404, description = "`definition-not-found`: the definition does not exist."),
+    ))]
 pub(super) async fn get(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResult {
     let which = versions::take(&mut Fields::from_query(&uri)?)?.unwrap_or(VersionOptions::Latest);
     let definition = api.engine.definition(&DefinitionId::new(id), which).await?;
     definition_response(definition).await
 }
 
-/// `POST /workflow-definitions/{id}/publish`
+/// Publishes the latest version.
+#[utoipa::path(post, path = "/workflow-definitions/{id}/publish", tag = "Definitions",
+    params(("id" = String, Path, description = "The id of the definition.")),
+    request_body = Option<NoFields>,
+    responses(
+        (status = 200, description = "The version, also if it was published already.", body = Saved),
+        (status = 404, description = "`definition-not-found`: the definition does not exist."),
+        (status = 409, description = "`newer-version-published` or `definition-changing`."),
+    ))]
 pub(super) async fn publish(State(api): State<Api>, Id(id): Id, _body: RequestBody) -> ApiResult {
     publish_response(api.engine.publish(&DefinitionId::new(id)).await?).await
 }
 
-/// `POST /workflow-definitions/{id}/retract`
+/// Ends the publication of a definition.
+///
+/// Its triggers and schedules go; instances stay.
+#[utoipa::path(post, path = "/workflow-definitions/{id}/retract", tag = "Definitions",
+    params(("id" = String, Path, description = "The id of the definition.")),
+    request_body = Option<NoFields>,
+    responses(
+        (status = 200, description = "The version that was published.", body = Definition),
+        (status = 404, description = "`definition-not-found`: the definition does not exist."),
+        (status = 409, description = "`definition-changing`: another request changes it; try again."),
+    ))]
 pub(super) async fn retract(State(api): State<Api>, Id(id): Id, _body: RequestBody) -> ApiResult {
     definition_response(api.engine.retract(&DefinitionId::new(id)).await?).await
 }
 
-/// `DELETE /workflow-definitions/{id}`: all versions. Instances stay.
+/// Deletes all versions of a definition.
+///
+/// Instances stay, and a version with instances stays readable.
+#[utoipa::path(delete, path = "/workflow-definitions/{id}", tag = "Definitions",
+    params(("id" = String, Path, description = "The id of the definition.")),
+    responses(
+        (status = 204, description = "They are deleted."),
+        (status = 404, description = "`definition-not-found`: the definition does not exist."),
+        (status = 409, description = "`definition-changing`: another request changes it; try again."),
+    ))]
 pub(super) async fn delete(State(api): State<Api>, Id(id): Id) -> ApiResult {
     api.engine.delete_definition(&DefinitionId::new(id)).await?;
     Ok(StatusCode::NO_CONTENT.into_response())

@@ -5,13 +5,23 @@ use axum::extract::State;
 use axum::http::Uri;
 use axum::response::IntoResponse;
 
+use super::schema::{ActivityTree, PathSegments};
 use crate::api::Api;
 use crate::api::fields::Fields;
 use crate::api::path::Id;
 use crate::http::{ApiError, ApiResult};
 use crate::id::VersionId;
 
-/// `GET /workflow-definitions/subgraph/{id}` and `/graph/{id}`: the activity with the node id `parentNodeId`, else the root.
+/// Gets an activity of a version and all that it contains.
+#[utoipa::path(get, path = "/workflow-definitions/subgraph/{id}", tag = "Definitions",
+    params(
+        ("id" = String, Path, description = "The id of the version."),
+        ("parentNodeId" = Option<String>, Query, description = "The node id of the activity; absent, the root."),
+    ),
+    responses(
+        (status = 200, description = "The tree.", body = ActivityTree),
+        (status = 404, description = "`definition-not-found`: the version does not exist, or has no root."),
+    ))]
 pub(super) async fn subgraph(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResult {
     let parent = Fields::from_query(&uri)?.id("parentNodeId")?;
     let node = api
@@ -21,7 +31,16 @@ pub(super) async fn subgraph(State(api): State<Api>, Id(id): Id, uri: Uri) -> Ap
     Ok(Json(node).into_response())
 }
 
-/// `GET /workflow-definitions/subgraph/segments/{id}`
+/// Gets the containers around an activity of a version.
+#[utoipa::path(get, path = "/workflow-definitions/subgraph/segments/{id}", tag = "Definitions",
+    params(
+        ("id" = String, Path, description = "The id of the version."),
+        ("childNodeId" = String, Query, description = "The node id of the activity."),
+    ),
+    responses(
+        (status = 200, description = "The containers, the outermost first.", body = PathSegments),
+        (status = 404, description = "`definition-not-found`, `node-not-found`."),
+    ))]
 pub(super) async fn segments(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResult {
     let Some(child) = Fields::from_query(&uri)?.id("childNodeId")? else {
         let message = "The query must have a childNodeId.";

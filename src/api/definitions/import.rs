@@ -4,18 +4,34 @@ use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use serde_json::Value;
 
+use super::schema::{Definition, DefinitionFields};
 use super::{definition_response, missing_body, parse};
 use crate::api::path::Id;
 use crate::api::{Api, PREFIX};
 use crate::http::{ApiResult, RequestBody};
 use crate::id::DefinitionId;
 
-/// `POST|PUT /workflow-definitions/import`: saves a draft, even if the definition has `isPublished`.
+/// Imports a definition as a draft.
+#[utoipa::path(method(post, put), path = "/workflow-definitions/import", tag = "Definitions",
+    request_body = DefinitionFields,
+    responses(
+        (status = 200, description = "The draft.", body = Definition),
+        (status = 201, description = "The draft of a definition that had no id.", body = Definition),
+        (status = 409, description = "`newer-version-published` or `definition-changing`."),
+    ))]
 pub(super) async fn import_new(State(api): State<Api>, body: RequestBody) -> ApiResult {
     import_as(&api, None, body).await
 }
 
-/// `POST|PUT /workflow-definitions/{id}/import`: the id in the path takes precedence over the one in the body.
+/// Imports a definition as a draft of the definition in the path.
+#[utoipa::path(method(post, put), path = "/workflow-definitions/{id}/import", tag = "Definitions",
+    params(("id" = String, Path, description = "The id of the definition.")),
+    request_body = DefinitionFields,
+    responses(
+        (status = 200, description = "The draft.", body = Definition),
+        (status = 201, description = "The draft of a definition that had no id.", body = Definition),
+        (status = 409, description = "`newer-version-published` or `definition-changing`."),
+    ))]
 pub(super) async fn import(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
     import_as(&api, Some(DefinitionId::new(id)), body).await
 }

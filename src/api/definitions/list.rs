@@ -6,8 +6,10 @@ use axum::http::Uri;
 use axum::response::IntoResponse;
 use serde_json::{Value, json};
 
+use super::schema::{DefinitionList, DefinitionQuery, Uniqueness};
 use super::{links, version_ids};
 use crate::api::fields::Fields;
+use crate::api::openapi::{Count, PageQuery};
 use crate::api::{Api, paging, versions};
 use crate::http::{ApiError, ApiResult};
 use crate::id::DefinitionId;
@@ -16,7 +18,12 @@ use crate::runtime::{DefinitionFilter, DefinitionOrder, VersionOptions};
 /// The most ids in one filter; a query has no more parameters.
 const MOST_IDS: usize = 1_000;
 
-/// `GET /workflow-definitions`
+/// Lists definitions, by name unless another order is given.
+#[utoipa::path(get, path = "/workflow-definitions", tag = "Definitions",
+    params(PageQuery, DefinitionQuery),
+    responses(
+        (status = 200, description = "A page of versions without their activities.", body = DefinitionList),
+    ))]
 pub(super) async fn list(State(api): State<Api>, uri: Uri) -> ApiResult {
     let mut fields = Fields::from_query(&uri)?;
     let page = paging::page(&mut fields)?;
@@ -70,13 +77,25 @@ fn ids(fields: &mut Fields, name: &str) -> Result<Vec<String>, ApiError> {
     Ok(ids)
 }
 
-/// `GET /workflow-definitions/query/count`
+/// Counts the definitions.
+#[utoipa::path(get, path = "/workflow-definitions/query/count", tag = "Definitions",
+    responses(
+        (status = 200, description = "Their number.", body = Count),
+    ))]
 pub(super) async fn count(State(api): State<Api>) -> ApiResult {
     let count = api.engine.count_definitions().await?;
     Ok(Json(json!({"count": count})).into_response())
 }
 
-/// `GET /workflow-definitions/validation/is-name-unique`
+/// Says whether no definition has a name.
+#[utoipa::path(get, path = "/workflow-definitions/validation/is-name-unique", tag = "Definitions",
+    params(
+        ("name" = String, Query, description = "The name."),
+        ("definitionId" = Option<String>, Query, description = "The definition that is left out."),
+    ),
+    responses(
+        (status = 200, description = "Whether the latest version of no other definition has it.", body = Uniqueness),
+    ))]
 pub(super) async fn is_name_unique(State(api): State<Api>, uri: Uri) -> ApiResult {
     let mut fields = Fields::from_query(&uri)?;
     let besides = fields.id("definitionId")?.map(DefinitionId::new);

@@ -11,74 +11,53 @@ mod import;
 mod links;
 mod list;
 mod save;
+mod schema;
 mod version;
 
+use axum::Json;
 use axum::response::IntoResponse;
-use axum::routing::{delete, get, post};
-use axum::{Json, Router};
 use serde_json::{Value, json};
 
-use super::Api;
+use super::{Api, openapi};
 use crate::compute;
 use crate::definition::WorkflowDefinition;
 use crate::http::{ApiError, ApiResult};
 use crate::id::VersionId;
 use crate::runtime::Published;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 /// The routes of definitions, except for those that start them.
-pub(super) fn routes() -> Router<Api> {
-    Router::new()
-        .route("/workflow-definitions", get(list::list).post(save::save))
-        .route("/workflow-definitions/query/count", get(list::count))
-        .route(
-            "/workflow-definitions/validation/is-name-unique",
-            get(list::is_name_unique),
-        )
-        .route("/workflow-definitions/many-by-id", get(version::many))
-        .route(
-            "/workflow-definitions/import",
-            post(import::import_new).put(import::import_new),
-        )
-        .route("/workflow-definitions/by-definition-id/{id}", get(definition::get))
-        .route("/workflow-definitions/by-id/{id}", get(version::get))
-        .route("/workflow-definitions/graph/{id}", get(graph::subgraph))
-        .route("/workflow-definitions/subgraph/{id}", get(graph::subgraph))
-        .route("/workflow-definitions/subgraph/segments/{id}", get(graph::segments))
-        .route(
-            "/workflow-definitions/{id}",
-            get(definition::get).put(save::put).delete(definition::delete),
-        )
-        .route(
-            "/workflow-definitions/{id}/import",
-            post(import::import).put(import::import),
-        )
-        .route("/workflow-definitions/{id}/publish", post(definition::publish))
-        .route("/workflow-definitions/{id}/retract", post(definition::retract))
-        .route("/workflow-definitions/{id}/versions", get(version::list))
-        .route(
-            "/workflow-definitions/{id}/version/{version}",
-            delete(version::delete_by_number),
-        )
-        .route("/workflow-definitions/{id}/revert/{version}", post(version::revert))
-        .route("/workflow-definitions/{id}/consumers", get(consumer::list))
-        .route("/workflow-definitions/{id}/update-references", post(consumer::update))
-        .route("/workflow-definition-versions/{id}", delete(version::delete))
-        .route(
-            "/bulk-actions/publish/workflow-definitions/by-definition-ids",
-            post(bulk::publish),
-        )
-        .route(
-            "/bulk-actions/retract/workflow-definitions/by-definition-ids",
-            post(bulk::retract),
-        )
-        .route(
-            "/bulk-actions/delete/workflow-definitions/by-definition-id",
-            post(bulk::delete),
-        )
-        .route(
-            "/bulk-actions/delete/workflow-definitions/by-id",
-            post(bulk::delete_versions),
-        )
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::default()
+        .routes(routes!(list::list, save::save))
+        .routes(routes!(list::count))
+        .routes(routes!(list::is_name_unique))
+        .routes(routes!(version::many))
+        .routes(routes!(import::import_new))
+        .routes(routes!(definition::get))
+        .routes(routes!(version::get))
+        .routes(routes!(graph::subgraph))
+        .routes(openapi::also_at(
+            "/workflow-definitions/graph/{id}",
+            routes!(graph::subgraph),
+        ))
+        .routes(routes!(graph::segments))
+        .routes(routes!(save::put, definition::delete))
+        .routes(openapi::also_at("/workflow-definitions/{id}", routes!(definition::get)))
+        .routes(routes!(import::import))
+        .routes(routes!(definition::publish))
+        .routes(routes!(definition::retract))
+        .routes(routes!(version::list))
+        .routes(routes!(version::delete_by_number))
+        .routes(routes!(version::revert))
+        .routes(routes!(consumer::list))
+        .routes(routes!(consumer::update))
+        .routes(routes!(version::delete))
+        .routes(routes!(bulk::publish))
+        .routes(routes!(bulk::retract))
+        .routes(routes!(bulk::delete))
+        .routes(routes!(bulk::delete_versions))
 }
 
 fn missing_body() -> ApiError {

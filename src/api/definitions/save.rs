@@ -3,6 +3,7 @@
 use axum::extract::State;
 use serde_json::Value;
 
+use super::schema::{DefinitionOrSave, SaveFields, Saved};
 use super::{missing_body, parse, publish_response};
 use crate::api::Api;
 use crate::api::fields::Fields;
@@ -10,7 +11,15 @@ use crate::api::path::Id;
 use crate::http::{ApiError, ApiResult, RequestBody};
 use crate::id::DefinitionId;
 
-/// `POST /workflow-definitions`: saves a draft, and publishes it if `publish` is true.
+/// Saves a draft, and publishes it on request.
+///
+/// If the latest version is published and equal, nothing is written.
+#[utoipa::path(post, path = "/workflow-definitions", tag = "Definitions",
+    request_body = SaveFields,
+    responses(
+        (status = 200, description = "The version.", body = Saved),
+        (status = 409, description = "`newer-version-published` or `definition-changing`."),
+    ))]
 pub(super) async fn save(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     let publish = fields.flag("publish")?.unwrap_or(false);
@@ -22,8 +31,16 @@ pub(super) async fn save(State(api): State<Api>, body: RequestBody) -> ApiResult
     publish_response(saved).await
 }
 
-/// `PUT /workflow-definitions/{id}`: a bare definition, or `{model, publish}`. It is published unless `publish` is false,
-/// so that a start right after the update, on any node, runs the new version.
+/// Saves a definition, and publishes it unless `publish` is false.
+///
+/// The id in the path takes precedence. The next start, on any node, runs the published version.
+#[utoipa::path(put, path = "/workflow-definitions/{id}", tag = "Definitions",
+    params(("id" = String, Path, description = "The id of the definition.")),
+    request_body = DefinitionOrSave,
+    responses(
+        (status = 200, description = "The version.", body = Saved),
+        (status = 409, description = "`newer-version-published` or `definition-changing`."),
+    ))]
 pub(super) async fn put(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
     let body = body.value.ok_or_else(missing_body)?;
     let (model, publish) = if is_envelope(&body) {

@@ -7,22 +7,36 @@ use axum::response::IntoResponse;
 use serde_json::json;
 
 use super::links::{linked, summary};
+use super::schema::{Definition, DefinitionItem};
 use super::{definition_response, version_ids};
 use crate::api::fields::Fields;
+use crate::api::openapi::{Counted, NoFields, PageQuery};
 use crate::api::path::{Id, IdAndVersion};
 use crate::api::{Api, PREFIX, paging};
 use crate::http::{ApiError, ApiResult, RequestBody};
 use crate::id::{DefinitionId, VersionId};
+use crate::runtime::Listed;
 use crate::runtime::{DefinitionFilter, DefinitionOrder, Page, VersionOptions};
 use crate::{Error, compute};
 
-/// `GET /workflow-definitions/by-id/{id}`
+/// Gets a version by its own id.
+#[utoipa::path(get, path = "/workflow-definitions/by-id/{id}", tag = "Definitions",
+    params(("id" = String, Path, description = "The id of the version.")),
+    responses(
+        (status = 200, description = "The version.", body = Definition),
+        (status = 404, description = "`definition-not-found`: the version does not exist."),
+    ))]
 pub(super) async fn get(State(api): State<Api>, Id(id): Id) -> ApiResult {
     let definition = api.engine.definition_version(&VersionId::new(id)).await?;
     definition_response(definition).await
 }
 
-/// `GET /workflow-definitions/many-by-id`
+/// Gets several versions by their own ids.
+#[utoipa::path(get, path = "/workflow-definitions/many-by-id", tag = "Definitions",
+    params(("ids" = Option<Vec<String>>, Query, description = "The ids, repeatable.")),
+    responses(
+        (status = 200, description = "Those that exist.", body = Counted<Definition>),
+    ))]
 pub(super) async fn many(State(api): State<Api>, uri: Uri) -> ApiResult {
     let ids = version_ids(Fields::from_query(&uri)?.texts("ids")?);
     let items = api.engine.definition_versions(&ids).await?;
@@ -34,7 +48,13 @@ pub(super) async fn many(State(api): State<Api>, uri: Uri) -> ApiResult {
     Ok(response.await?)
 }
 
-/// `GET /workflow-definitions/{id}/versions`: the newest first, without bodies.
+/// Lists the versions of a definition, the newest first.
+#[utoipa::path(get, path = "/workflow-definitions/{id}/versions", tag = "Definitions",
+    params(("id" = String, Path, description = "The id of the definition."), PageQuery),
+    responses(
+        (status = 200, description = "A page of versions without their activities; 1,000 if `pageSize` is absent.", body = Listed<DefinitionItem>),
+        (status = 404, description = "`definition-not-found`: the definition does not exist."),
+    ))]
 pub(super) async fn list(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResult {
     let mut fields = Fields::from_query(&uri)?;
     let size = paging::size(&mut fields, "pageSize")?;
@@ -57,7 +77,18 @@ pub(super) async fn list(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiRes
     Ok(Json(json!({"items": items?, "totalCount": listed.total_count})).into_response())
 }
 
-/// `POST /workflow-definitions/{id}/revert/{version}`: a new draft with the content of an earlier version.
+/// Makes a new draft with the content of an earlier version.
+#[utoipa::path(post, path = "/workflow-definitions/{id}/revert/{version}", tag = "Definitions",
+    params(
+        ("id" = String, Path, description = "The id of the definition."),
+        ("version" = String, Path, description = "The number of the version."),
+    ),
+    request_body = Option<NoFields>,
+    responses(
+        (status = 201, description = "The draft, without its activities.", body = DefinitionItem),
+        (status = 404, description = "`definition-not-found`: the version does not exist."),
+        (status = 409, description = "`newer-version-published` or `definition-changing`."),
+    ))]
 pub(super) async fn revert(
     State(api): State<Api>,
     IdAndVersion(id, version): IdAndVersion,
@@ -90,13 +121,30 @@ pub(super) async fn revert(
     Ok(response)
 }
 
-/// `DELETE /workflow-definition-versions/{id}`
+/// Deletes a version.
+#[utoipa::path(delete, path = "/workflow-definition-versions/{id}", tag = "Definitions",
+    params(("id" = String, Path, description = "The id of the version.")),
+    responses(
+        (status = 204, description = "It is deleted."),
+        (status = 404, description = "`definition-not-found`: the version does not exist."),
+        (status = 409, description = "`definition-changing`: another request changes it; try again."),
+    ))]
 pub(super) async fn delete(State(api): State<Api>, Id(id): Id) -> ApiResult {
     api.engine.delete_definition_version(&VersionId::new(id)).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// `DELETE /workflow-definitions/{id}/version/{version}`
+/// Deletes a version by its number.
+#[utoipa::path(delete, path = "/workflow-definitions/{id}/version/{version}", tag = "Definitions",
+    params(
+        ("id" = String, Path, description = "The id of the definition."),
+        ("version" = String, Path, description = "The number of the version."),
+    ),
+    responses(
+        (status = 200, description = "It is deleted."),
+        (status = 404, description = "`definition-not-found`: the version does not exist."),
+        (status = 409, description = "`definition-changing`: another request changes it; try again."),
+    ))]
 pub(super) async fn delete_by_number(State(api): State<Api>, IdAndVersion(id, version): IdAndVersion) -> ApiResult {
     let definition = DefinitionId::new(id);
     let filter = DefinitionFilter {

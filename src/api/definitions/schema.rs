@@ -1,0 +1,287 @@
+//! Definitions as the document shows them. They are composed JSON, which keeps what the engine does not know.
+#![allow(dead_code, clippy::large_enum_variant, reason = "schemas")]
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::runtime::DefinitionSummary;
+
+/// Which definitions to list, and how.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
+pub(super) struct DefinitionQuery {
+    /// `Latest`, `Published`, `LatestOrPublished`, `LatestAndPublished`, `Draft`, `AllVersions` (if absent), or the number of
+    /// a version.
+    version_options: Option<String>,
+    /// Only these versions, by their own ids; repeatable.
+    ids: Option<Vec<String>>,
+    /// Only of these definitions; repeatable.
+    definition_ids: Option<Vec<String>>,
+    /// Only with this text in the name, the description or an id, in any case.
+    search_term: Option<String>,
+    /// Only of the system, or only others.
+    is_system: Option<bool>,
+    /// `Name`, `Created` or `Version`.
+    order_by: Option<String>,
+    /// `Ascending` or `Descending`.
+    order_direction: Option<String>,
+    /// `Json`: another value finds nothing.
+    materializer: Option<String>,
+    /// Any value finds nothing.
+    label: Option<Vec<String>>,
+}
+
+/// What a client may do.
+#[derive(ToSchema)]
+struct Link {
+    /// Below the prefix of the API.
+    href: String,
+    /// What it does.
+    rel: String,
+    /// The method.
+    method: String,
+}
+
+/// A version of a workflow definition. Properties that the engine does not know are kept.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Definition {
+    /// The id of the version.
+    id: String,
+    /// The id that all versions share.
+    definition_id: String,
+    /// Its name.
+    name: Option<String>,
+    /// Its description.
+    description: Option<String>,
+    /// When the version was made.
+    created_at: Option<String>,
+    /// Counts from 1.
+    version: i32,
+    /// The version of the tool that made it.
+    tool_version: Option<String>,
+    /// Its variables.
+    variables: Vec<Value>,
+    /// Its inputs.
+    inputs: Vec<Value>,
+    /// Its outputs.
+    outputs: Vec<Value>,
+    /// Its outcomes.
+    outcomes: Vec<String>,
+    /// What clients keep with it.
+    custom_properties: Map<String, Value>,
+    /// It may not be edited.
+    is_readonly: bool,
+    /// It is the system's.
+    is_system: bool,
+    /// The newest version.
+    is_latest: bool,
+    /// The published version.
+    is_published: bool,
+    /// Strategies and other options.
+    options: Map<String, Value>,
+    /// The root activity; each activity has its `nodeId`.
+    root: Option<Map<String, Value>>,
+    /// What the client may do.
+    links: Vec<Link>,
+}
+
+/// A workflow definition as clients send it; `nodeId` and `links` are ignored.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct DefinitionFields {
+    /// The id of the definition; absent, a new one.
+    definition_id: Option<String>,
+    /// The number of the version that was edited.
+    version: Option<i32>,
+    /// Its name.
+    name: Option<String>,
+    /// Its description.
+    description: Option<String>,
+    /// The version of the tool that made it.
+    tool_version: Option<String>,
+    /// Its variables.
+    variables: Option<Vec<Value>>,
+    /// Its inputs.
+    inputs: Option<Vec<Value>>,
+    /// Its outputs.
+    outputs: Option<Vec<Value>>,
+    /// Its outcomes.
+    outcomes: Option<Vec<String>>,
+    /// What clients keep with it.
+    custom_properties: Option<Map<String, Value>>,
+    /// Strategies and other options.
+    options: Option<Map<String, Value>>,
+    /// The root activity; a publish needs one.
+    root: Option<Map<String, Value>>,
+}
+
+/// A definition to save.
+#[derive(ToSchema)]
+pub(super) struct SaveFields {
+    /// The definition.
+    model: DefinitionFields,
+    /// Publishes it, too.
+    publish: Option<bool>,
+}
+
+/// A definition, bare or in the form of a save.
+#[derive(ToSchema)]
+#[serde(untagged)]
+pub(super) enum DefinitionOrSave {
+    /// A definition.
+    Definition(DefinitionFields),
+    /// The form of a save.
+    Save(SaveFields),
+}
+
+/// The result of a save or a publish.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Saved {
+    /// The version.
+    workflow_definition: Definition,
+    /// It was published before, and nothing was written.
+    already_published: bool,
+    /// 0: workflows are no activities yet.
+    consuming_workflow_count: u64,
+    /// Empty.
+    validation_errors: Vec<Value>,
+}
+
+/// A version in a list.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct DefinitionItem {
+    #[serde(flatten)]
+    summary: DefinitionSummary,
+    /// What the client may do.
+    links: Vec<Link>,
+    /// Null.
+    provider_name: Option<String>,
+    /// `Json`.
+    materializer_name: Option<String>,
+    /// True.
+    is_materializer_available: Option<bool>,
+}
+
+/// A page of versions.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct DefinitionList {
+    /// The versions of this page.
+    items: Vec<DefinitionItem>,
+    /// All that match.
+    total_count: u64,
+    /// What the client may do.
+    links: Vec<Link>,
+}
+
+/// Whether a name is unique.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Uniqueness {
+    /// No other definition has it.
+    is_unique: bool,
+}
+
+/// An activity with those that it contains.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ActivityTree {
+    /// The activity.
+    activity: Map<String, Value>,
+    /// Its place in the definition.
+    node_id: String,
+    /// The port of its container that holds it.
+    port: Option<String>,
+    /// Those that it contains, each as this one.
+    #[schema(no_recursion)]
+    children: Option<Vec<ActivityTree>>,
+}
+
+/// The containers around an activity.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PathSegments {
+    /// The activity.
+    child_node: ActivityTree,
+    /// The container that holds it.
+    container: ActivityTree,
+    /// The containers, the outermost first.
+    path_segments: Vec<Map<String, Value>>,
+}
+
+/// The definitions that use another one.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Consumers {
+    /// Empty.
+    consuming_workflow_definition_ids: Vec<String>,
+}
+
+/// The definitions that were updated.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct UpdatedConsumers {
+    /// Empty.
+    affected_workflows: Vec<String>,
+}
+
+/// The definitions of a bulk action, at most 1,000.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct DefinitionIds {
+    /// Their ids.
+    definition_ids: Option<Vec<String>>,
+}
+
+/// The versions of a bulk action, at most 1,000.
+#[derive(ToSchema)]
+pub(super) struct VersionIds {
+    /// Their own ids.
+    ids: Option<Vec<String>>,
+}
+
+/// What became of each definition, by id.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct BulkPublished {
+    /// They are published.
+    published: Vec<String>,
+    /// They were published before.
+    already_published: Vec<String>,
+    /// They do not exist.
+    not_found: Vec<String>,
+    /// They are read only.
+    skipped: Vec<String>,
+    /// Empty.
+    updated_consumers: Vec<String>,
+    /// They cannot be published; `warnings` says why.
+    failed: Vec<String>,
+    /// Why, by id.
+    warnings: HashMap<String, Vec<String>>,
+}
+
+/// What became of each definition, by id.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct BulkRetracted {
+    /// They are not published any more.
+    retracted: Vec<String>,
+    /// They were not published.
+    already_retracted: Vec<String>,
+    /// They do not exist.
+    not_found: Vec<String>,
+    /// They are read only.
+    skipped: Vec<String>,
+}
+
+/// The number of what was deleted.
+#[derive(ToSchema)]
+pub(super) struct DefinitionsDeleted {
+    /// How many there were.
+    deleted: u64,
+}
