@@ -48,6 +48,9 @@ fn read(folder: &Path, found: &mut BTreeMap<String, Vec<String>>) {
             for form in text.split("#[utoipa::path(").skip(1) {
                 add_described(form, found);
             }
+            for call in text.split("also_at(").skip(1) {
+                add_further(call, &path, found);
+            }
         }
     }
 }
@@ -82,6 +85,27 @@ fn add_described(form: &str, found: &mut BTreeMap<String, Vec<String>>) {
             known.push(method);
         }
     }
+}
+
+/// A further path of a handler: `"/path", routes!(module::handler)`. A path that is computed is left out.
+fn add_further(call: &str, file: &Path, found: &mut BTreeMap<String, Vec<String>>) {
+    let (path, rest) = call.split_once(',').unwrap();
+    let Some(handler) = rest.trim_start().strip_prefix("routes!(") else {
+        return;
+    };
+    if !path.trim().starts_with('"') {
+        return;
+    }
+    let handler = handler.split(')').next().unwrap();
+    let (file, name) = match handler.split_once("::") {
+        Some((module, name)) => (file.with_file_name(format!("{module}.rs")), name),
+        None => (file.to_owned(), handler),
+    };
+    let text = fs::read_to_string(file).unwrap();
+    let before = text.split(&format!("fn {name}(")).next().unwrap();
+    let methods = before.rsplit("#[utoipa::path(").next().unwrap();
+    let methods = methods.split("path = ").next().unwrap();
+    add_described(&format!("{methods}path = {path},"), found);
 }
 
 /// A call of `route`: from its path on.
