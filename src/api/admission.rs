@@ -81,7 +81,8 @@ impl Admission {
         if self.cors.admitted(headers).is_none() {
             cross_site::reject_cross_site(headers, &self.hosts, host)?;
         }
-        if path::is_open(request.uri().path()) {
+        // A browser sends no key with a WebSocket: the token in the query stands for it.
+        if path::is_open(request.uri().path()) || request.uri().path() == path::HUB {
             return Ok(());
         }
         if self.key.as_ref().is_some_and(|key| !key.matches(headers)) {
@@ -117,7 +118,7 @@ async fn admit_and_run(admission: &Admission, request: Request, next: Next) -> R
     if let Err(error) = admission.check(&request) {
         return error.into_response();
     }
-    let by_token = path::takes_token(request.uri().path());
+    let by_token = path::takes_token(request.uri().path()) || request.uri().path() == path::HUB;
     let permits = if by_token {
         &admission.token_permits
     } else {

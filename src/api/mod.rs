@@ -37,6 +37,7 @@ mod events;
 mod execute;
 mod fields;
 mod health;
+mod hub;
 mod instances;
 mod openapi;
 mod paging;
@@ -111,6 +112,7 @@ struct Api {
     descriptors: Arc<descriptors::ActivityDescriptors>,
     /// No API key is required.
     is_anonymous: bool,
+    hub: Arc<hub::HubPermits>,
 }
 
 impl Api {
@@ -120,6 +122,7 @@ impl Api {
             body_limits: Arc::new(BodyLimits::new(options.body_timeout, options.body_memory_mib)),
             descriptors: Arc::default(),
             is_anonymous: options.api_key.is_none(),
+            hub: Arc::default(),
         }
     }
 }
@@ -134,7 +137,7 @@ impl FromRef<Api> for Arc<BodyLimits> {
 pub fn router(engine: Engine, options: ApiOptions) -> Router {
     let api = Api::new(engine, &options);
     let leaving = from_fn_with_state(api.engine.clone(), admission::close_when_leaving);
-    let routes = Router::from(routes()).with_state(api);
+    let routes = Router::from(routes()).merge(hub::routes()).with_state(api);
     let routes = match options.studio.clone() {
         Some(studio) => routes.merge(studio::router(studio, options.api_key.is_some())),
         None => routes,

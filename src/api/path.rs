@@ -23,6 +23,11 @@ pub(super) const RESUME_BY_PATH: &str = "/workflows/resume/{token}";
 /// The same up to the token.
 pub(super) const RESUME_PREFIX: &str = "/workflows/resume/";
 
+/// The hub by which Studio follows instances; a connection needs a token, no key.
+pub(super) const HUB: &str = "/elsa/hubs/workflow-instance";
+/// Where the token for it comes from.
+pub(super) const HUB_NEGOTIATION: &str = "/elsa/hubs/workflow-instance/negotiate";
+
 /// The longest id or name in a path, in bytes. The engine creates no longer ones.
 const MAX_ID_BYTES: usize = 1024;
 

@@ -15,9 +15,9 @@ use hyper::body::{Frame, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use super::connections::{ActiveRequest, ConnectionLimits, ConnectionTable, TrackedConnection, TrackedStream};
@@ -65,7 +65,7 @@ pub async fn serve_within(
     let table = ConnectionTable::new(limits);
     let mut limit_check = tokio::time::interval(table.limit_check_interval());
     limit_check.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let graceful = GracefulShutdown::new();
+    let closing = CancellationToken::new();
     let mut connections = JoinSet::new();
     let mut warned: Option<Instant> = None;
     // Accepted, and waiting for room: others are closed only for a connection that exists.
@@ -78,7 +78,7 @@ pub async fn serve_within(
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
             () = table.wait_for_room(), if waiting.is_some() => {
                 if let Some(stream) = waiting.take() {
-                    connections.spawn(serve_connection(stream, router.clone(), graceful.watcher(), table.track()));
+                    connections.spawn(serve_connection(stream, router.clone(), closing.clone(), table.track()));
                 }
             }
             accepted = listener.accept(), if waiting.is_none() => match accepted {
@@ -96,7 +96,9 @@ pub async fn serve_within(
         }
     }
     drop((listener, waiting));
-    if tokio::time::timeout(drain, graceful.shutdown()).await.is_err() {
+    closing.cancel();
+    let ended = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(drain, ended).await.is_err() {
         tracing::warn!(
             connections = connections.len(),
             "closing connections whose requests did not end within the drain timeout"
@@ -106,7 +108,7 @@ pub async fn serve_within(
     Ok(())
 }
 
-async fn serve_connection(stream: TcpStream, router: Router, watcher: Watcher, tracked: TrackedConnection) {
+async fn serve_connection(stream: TcpStream, router: Router, closing: CancellationToken, tracked: TrackedConnection) {
     // Responses are small and clients wait for them: they must not wait to be joined with more data.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
@@ -130,13 +132,23 @@ async fn serve_connection(stream: TcpStream, router: Router, watcher: Watcher, t
     let mut server = http1::Builder::new();
     // The connection table enforces the time limit of heads, and further ones.
     server.header_read_timeout(None).max_buf_size(MAX_HEAD);
-    let connection = server.serve_connection(TokioIo::new(stream), service);
-    tokio::select! {
-        biased;
-        () = state.ended() => {}
-        ended = watcher.watch(connection) => {
-            if let Err(error) = ended {
-                tracing::debug!(%error, "a connection failed");
+    // A request for a WebSocket ends this connection, and its handler goes on with the stream.
+    let connection = server.serve_connection(TokioIo::new(stream), service).with_upgrades();
+    let mut connection = std::pin::pin!(connection);
+    let mut is_closing = false;
+    loop {
+        tokio::select! {
+            biased;
+            () = state.ended() => return,
+            () = closing.cancelled(), if !is_closing => {
+                is_closing = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            ended = connection.as_mut() => {
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "a connection failed");
+                }
+                return;
             }
         }
     }

@@ -32,10 +32,12 @@ pub use engine::activity_executions::{
 pub use engine::builder::EngineBuilder;
 pub use engine::bulk_actions::BulkAction;
 pub use engine::cluster_view::{ClusterFanOut, ClusterLock, ClusterNode, ClusterNodeState, QueueItem};
+pub use engine::connection_token::ConnectionToken;
 pub use engine::dead_letters::{
     DeadLetter, DeadLetterBatch, DeadLetterCause, DeadLetterFilter, DeadLetterReplayed, DeadLettersReplayed,
 };
 pub use engine::journal::{JournalFilter, JournalRange};
+pub use engine::observe::{InstanceObserver, ObservedActivity};
 pub use engine::pause::{
     DrainOutcome, RuntimeSource, RuntimeState, RuntimeStatus, cluster_status, pause_cluster, resume_cluster,
 };

@@ -55,6 +55,10 @@ pub enum WakeNotification {
     WorkDone(WorkId),
     /// This instance was cancelled or deleted: a running burst of it cannot commit.
     InstanceCancelled(InstanceId),
+    /// This instance is observed at the sender: a node that changes it sends [`WakeNotification::InstanceChanged`], for a while.
+    InstanceObserved(InstanceId),
+    /// This instance, which is observed, was changed.
+    InstanceChanged(InstanceId),
     /// The cluster was paused or resumed: read which.
     PauseChanged,
     /// An instance has ended that kept other instances of its schedule from starting: a queued occurrence may start.

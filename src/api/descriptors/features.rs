@@ -13,11 +13,16 @@ use crate::http::{ApiError, ApiResult};
 
 /// Name, display name and description, all in Elsa's namespace. Only what is served is here: Elsa Studio asks a feature that
 /// is listed.
-const FEATURES: [(&str, &str, &str); 6] = [
+const FEATURES: [(&str, &str, &str); 7] = [
     (
         "WorkflowManagement",
         "Workflow Management",
         "Definitions and their versions, and instances.",
+    ),
+    (
+        "RealTimeWorkflowUpdates",
+        "Real Time Workflow Updates",
+        "The hub that tells a designer of the commits of an instance.",
     ),
     ("WorkflowRuntime", "Workflow Runtime", "Runs instances, in a cluster."),
     ("WorkflowsApi", "Workflows API", "This REST API."),

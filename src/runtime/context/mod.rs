@@ -20,6 +20,7 @@ pub(crate) mod instance_list;
 pub(crate) mod lifecycle;
 pub(crate) mod locks;
 pub(crate) mod node_context;
+pub(crate) mod observed;
 pub(crate) mod pause_state;
 pub(crate) mod payload_cache;
 pub(crate) mod program_cache;

@@ -12,6 +12,7 @@ use super::claim_state::ClaimState;
 use super::definition_cache::DefinitionCache;
 use super::lifecycle::Lifecycle;
 use super::locks::{InstanceLock, NodeLocks};
+use super::observed::Observed;
 use super::pause_state::PauseState;
 use super::program_cache::ProgramCache;
 use super::replies::ReplyRegistry;
@@ -43,6 +44,7 @@ pub(crate) struct NodeContext {
     pub(crate) schedules: ScheduleState,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) pause: PauseState,
+    pub(crate) observed: Arc<Observed>,
     /// Notified when this node has published triggers: the inbox may keep events for them.
     pub(crate) inbox_matches: Notify,
     /// Notified when this node has accepted a bulk action.
@@ -140,6 +142,14 @@ impl NodeContext {
     pub(crate) fn row_due(&self, at: Instant) {
         let known = self.claims.wake_timer.row_due(at);
         self.notifications.wake.row_due(at, known, self.lifecycle.check_in);
+    }
+
+    /// This node has changed an instance: whoever observes it is told, here and at other nodes.
+    pub(crate) fn committed(&self, instance: &InstanceId) {
+        if self.observed.committed(instance) {
+            let changed = WakeNotification::InstanceChanged(instance.clone());
+            self.notifications.wake.notify([changed]);
+        }
     }
 
     /// What is known of the pause: bursts stop if the cluster drains, and all loops go on if it was resumed.

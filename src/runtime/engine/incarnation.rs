@@ -17,6 +17,7 @@ use crate::runtime::context::definition_cache::DefinitionCache;
 use crate::runtime::context::lifecycle::Lifecycle;
 use crate::runtime::context::locks::NodeLocks;
 use crate::runtime::context::node_context::{Caches, Commits, Database, NodeContext, Notifications};
+use crate::runtime::context::observed::Observed;
 use crate::runtime::context::pause_state::PauseState;
 use crate::runtime::context::program_cache::ProgramCache;
 use crate::runtime::context::replies::ReplyRegistry;
@@ -35,6 +36,7 @@ pub(super) struct Shared {
     pub(super) interpreter: Interpreter,
     pub(super) programs: Arc<ProgramCache>,
     pub(super) replies: Arc<ReplyRegistry>,
+    pub(super) observed: Arc<Observed>,
 }
 
 /// A registration with its context and its tasks.
@@ -186,6 +188,7 @@ async fn open(membership: &Membership, shared: &Shared) -> Result<(Arc<NodeConte
         schedules: ScheduleState::new(election),
         lifecycle: Lifecycle::new(reports, taken_over, settings.check_in, draining),
         pause: PauseState::default(),
+        observed: Arc::clone(&shared.observed),
         inbox_matches: Notify::new(),
         bulk_actions: Notify::new(),
         inbox_lifetime: i64::try_from(settings.inbox_lifetime.as_micros()).unwrap_or(i64::MAX),

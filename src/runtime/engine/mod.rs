@@ -8,6 +8,7 @@
 //! - `resume_token`: resumes by a holder of a signed token.
 //! - `definitions`, `schedules`, `instances`, `instance_list`, `journal`, `activity_executions`, `dead_letters`,
 //!   `cluster_view`: one subject each.
+//! - `observe`: who is told of commits; `connection_token`: opens one connection; `signed_text`: what tokens are.
 //! - `pause`: the pause of the whole cluster.
 //! - `designer`: what designers ask besides.
 //! - `lock_reports`, `cache_invalidation`: what other nodes ask for and change.
@@ -18,6 +19,7 @@ pub(crate) mod builder;
 pub(crate) mod bulk_actions;
 mod cache_invalidation;
 pub(crate) mod cluster_view;
+pub(crate) mod connection_token;
 pub(crate) mod dead_letters;
 mod definitions;
 mod delete;
@@ -28,10 +30,12 @@ mod instance_list;
 mod instances;
 pub(crate) mod journal;
 mod lock_reports;
+pub(crate) mod observe;
 pub(crate) mod pause;
 mod resume;
 pub(crate) mod resume_token;
 pub(crate) mod schedules;
+mod signed_text;
 mod start;
 mod supervisor;
 
@@ -52,6 +56,7 @@ use crate::db::{Connector, DatabaseUrl, SchemaName, direct, migrate};
 use crate::execution::{Interpreter, InterpreterOptions, check_value};
 use crate::id::{NodeId, TenantId};
 use crate::runtime::context::node_context::NodeContext;
+use crate::runtime::context::observed::Observed;
 use crate::runtime::context::program_cache::ProgramCache;
 use crate::runtime::context::request::Readiness;
 use crate::runtime::context::settings::{Role, Settings};
@@ -75,6 +80,7 @@ pub(crate) struct Inner {
     pub(crate) interpreter: Interpreter,
     pub(crate) tenant: TenantId,
     current: watch::Receiver<Option<Arc<NodeContext>>>,
+    observed: Arc<Observed>,
     /// Nothing new is claimed; requests are still served.
     leaving: CancellationToken,
     closing: CancellationToken,
@@ -121,6 +127,7 @@ impl Engine {
         let (leaving, closing) = (CancellationToken::new(), CancellationToken::new());
         let (drain_timeout, refused) = (Arc::<OnceLock<Duration>>::default(), Arc::<AtomicBool>::default());
         let programs = ProgramCache::new(settings.cache_bytes / 4 * 3);
+        let observed = Arc::<Observed>::default();
         let supervisor = Supervisor {
             base,
             shared: Shared {
@@ -128,6 +135,7 @@ impl Engine {
                 interpreter: interpreter.clone(),
                 programs: Arc::new(programs),
                 replies: Arc::default(),
+                observed: Arc::clone(&observed),
             },
             current: sender,
             leaving: leaving.clone(),
@@ -142,6 +150,7 @@ impl Engine {
             interpreter,
             tenant: TenantId::default(),
             current,
+            observed,
             leaving,
             closing,
             refused,

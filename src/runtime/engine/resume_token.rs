@@ -7,26 +7,19 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::{DateTime, Utc};
-use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use sha2::Sha256;
 
 use super::Engine;
+use super::signed_text::{self, Purpose, parts};
 use crate::id::{BookmarkId, InstanceId};
 use crate::runtime::context::request::{Executed, Idempotency, ResumeRequest};
 use crate::store::instance::Generation;
 use crate::store::token;
 use crate::{Error, Result};
 
-/// The prefix of a token: its format.
-const VERSION: &str = "v1";
-
-/// The longest token that is parsed. Ids have at most 255 bytes each.
-const LONGEST: usize = 2_048;
+const PURPOSE: Purpose = Purpose("resume token");
 
 /// How often refused tokens are logged.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
@@ -174,7 +167,7 @@ impl Engine {
     }
 
     /// The signing key, read from the database once, unless the program has set a secret.
-    async fn token_key(&self) -> Result<&[u8]> {
+    pub(super) async fn token_key(&self) -> Result<&[u8]> {
         if let Some(secret) = &self.inner.settings.token_secret {
             return Ok(&secret.0);
         }
@@ -211,40 +204,13 @@ fn invalid() -> Error {
     Error::invalid("invalid-token", "this is no token of this engine").field("t", "is no token of this engine")
 }
 
-fn mac(key: &[u8], payload: &str) -> Result<Hmac<Sha256>> {
-    // Bound to this purpose, as the same secret may have other uses.
-    let mut mac =
-        Hmac::<Sha256>::new_from_slice(key).map_err(|_| Error::internal("a key of this length signs nothing"))?;
-    mac.update(b"mainspring resume token\n");
-    mac.update(VERSION.as_bytes());
-    mac.update(b".");
-    mac.update(payload.as_bytes());
-    Ok(mac)
-}
-
 fn write(key: &[u8], payload: &Payload) -> Result<String> {
-    let json = serde_json::to_vec(payload).map_err(|error| Error::internal("a token is no JSON").caused_by(error))?;
-    let payload = URL_SAFE_NO_PAD.encode(json);
-    let signature = URL_SAFE_NO_PAD.encode(mac(key, &payload)?.finalize().into_bytes());
-    Ok(format!("{VERSION}.{payload}.{signature}"))
-}
-
-/// Payload and signature.
-fn parts(token: &str) -> Option<(&str, Vec<u8>)> {
-    if token.len() > LONGEST {
-        return None;
-    }
-    let (payload, signature) = token.strip_prefix(VERSION)?.strip_prefix('.')?.split_once('.')?;
-    let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
-    (signature.len() == 32 && !payload.is_empty()).then_some((payload, signature))
+    signed_text::write(key, PURPOSE, payload)
 }
 
 /// The content of a genuine token.
-fn read(key: &[u8], (payload, signature): (&str, Vec<u8>)) -> Result<Payload> {
-    // In constant time.
-    mac(key, payload)?.verify_slice(&signature).map_err(|_| invalid())?;
-    let json = URL_SAFE_NO_PAD.decode(payload).map_err(|_| invalid())?;
-    serde_json::from_slice(&json).map_err(|_| invalid())
+fn read(key: &[u8], parts: (&str, Vec<u8>)) -> Result<Payload> {
+    signed_text::read(key, PURPOSE, parts)?.ok_or_else(invalid)
 }
 
 #[cfg(test)]

@@ -236,6 +236,7 @@ impl Finished {
             }
         };
         activity_faults::report(&state, incidents);
+        node.committed(&key.1);
         if let Some(due) = next_timer.due_at(commit.committed_at) {
             // By the database's clock, which this node's estimate never exceeds.
             let from_now = (due - clock.now()).to_std().unwrap_or_default();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::release::release_claims;
-use super::{inbox_match, pause};
+use super::{inbox_match, observed, pause};
 use crate::Result;
 use crate::runtime::context::node_context::NodeContext;
 use crate::store::claim::{self, InstanceKey, Release};
@@ -27,14 +27,15 @@ const VACUUM_PAUSE: Duration = Duration::from_secs(2);
 
 type ClaimKey = (InstanceKey, Claim);
 
-/// Reconciles claims, vacuums, starts what the inbox keeps for published triggers and follows pauses, until the incarnation
-/// stops.
+/// Reconciles claims, vacuums, starts what the inbox keeps for published triggers, follows pauses and announces what is observed,
+/// until the incarnation stops.
 pub(crate) async fn run(node: Arc<NodeContext>) {
     tokio::join!(
         reconcile(&node),
         vacuum(&node),
         inbox_match::run(&node),
-        pause::follow(&node)
+        pause::follow(&node),
+        observed::follow(&node)
     );
 }
 

@@ -22,6 +22,7 @@ pub(crate) mod inbox_match;
 pub(crate) mod instance_filter;
 pub(crate) mod instruction;
 pub(crate) mod maintenance;
+mod observed;
 mod pause;
 pub(crate) mod poll;
 mod poll_state;

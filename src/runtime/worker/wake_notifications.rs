@@ -33,6 +33,8 @@ pub(crate) async fn receive(node: Arc<NodeContext>, mut notifications: WakeSubsc
                 // A burst that runs the instance wakes the poller at its end.
                 WakeNotification::WorkReady(instance) => polls |= !claims.in_flight.note_work(instance),
                 WakeNotification::InstanceCancelled(instance) => claims.cancel(instance),
+                WakeNotification::InstanceObserved(instance) => node.observed.announced(instance),
+                WakeNotification::InstanceChanged(instance) => node.observed.changed_elsewhere(instance),
                 WakeNotification::PauseChanged => node.pause.read_again(),
                 WakeNotification::OverlapEnded => schedules.overlap_ended(),
                 WakeNotification::ReplyAwaited(work) => node.notifications.wake.remember_awaited(*work),

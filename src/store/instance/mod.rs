@@ -3,6 +3,8 @@
 pub(crate) mod delete;
 pub(crate) mod list;
 
+use std::collections::HashMap;
+
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,6 +17,7 @@ use crate::db::{Pool, columns};
 use crate::id::{BookmarkId, DefinitionId, InstanceId, InstanceVersion, TenantId, VersionId};
 
 const FIND: &str = include_str!("../../../sql/queries/instance/find.sql");
+const VERSIONS: &str = include_str!("../../../sql/queries/instance/versions.sql");
 const PENDING: &str = include_str!("../../../sql/queries/instance/pending.sql");
 const BOOKMARKS: &str = include_str!("../../../sql/queries/instance/bookmarks.sql");
 
@@ -87,6 +90,15 @@ pub(crate) async fn find_summary(pool: &Pool, tenant: &TenantId, id: &InstanceId
     let row = pool.query_opt(FIND, &[&tenant.as_str(), &id.as_str(), &false]).await?;
     row.map(|row| Ok(instance_row(InstanceColumns::of(&row)?, &row)))
         .transpose()
+}
+
+/// The versions of instances, as far as they exist.
+pub(crate) async fn versions(pool: &Pool, tenant: &TenantId, ids: &[InstanceId]) -> Result<HashMap<InstanceId, i64>> {
+    let ids: Vec<&str> = ids.iter().map(InstanceId::as_str).collect();
+    let rows = pool.query(VERSIONS, &[&tenant.as_str(), &ids]).await?;
+    let at = columns!(rows; id, version)?;
+    let version = |row: &Row| (InstanceId::new(row.get::<_, String>(at.id)), row.get(at.version));
+    Ok(rows.iter().map(version).collect())
 }
 
 /// Reads an accepted start before its first commit, as the instance that it becomes.

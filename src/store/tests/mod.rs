@@ -24,5 +24,6 @@ mod retract;
 mod sql;
 mod starts;
 mod stimulus_keys;
+mod token;
 mod vacuum;
 mod work_status;

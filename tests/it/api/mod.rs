@@ -4,6 +4,7 @@ mod cluster;
 mod definitions;
 mod descriptors;
 mod instance_list;
+mod live;
 mod openapi;
 mod resume;
 mod runtime_admin;

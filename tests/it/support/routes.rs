@@ -64,6 +64,8 @@ fn full(name: &str) -> String {
         "READY" => "/health/ready".to_owned(),
         "OPENAPI_JSON" => "/openapi.json".to_owned(),
         "OPENAPI_PAGE" => "/openapi".to_owned(),
+        "HUB" => "/elsa/hubs/workflow-instance".to_owned(),
+        "HUB_NEGOTIATION" => "/elsa/hubs/workflow-instance/negotiate".to_owned(),
         literal => {
             let path = literal.strip_prefix('"').and_then(|path| path.strip_suffix('"'));
             format!(

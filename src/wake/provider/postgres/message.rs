@@ -38,6 +38,10 @@ pub(super) struct Payload {
     done: Vec<i64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     cancelled: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    observed: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    changed: Vec<String>,
 }
 
 impl Payload {
@@ -51,6 +55,8 @@ impl Payload {
                 .ready
                 .iter()
                 .chain(&payload.cancelled)
+                .chain(&payload.observed)
+                .chain(&payload.changed)
                 .all(|id| (1..=LONGEST_ID).contains(&id.len()));
         sound.then_some(payload)
     }
@@ -71,6 +77,8 @@ impl Payload {
             .chain(works(self.awaited).map(WakeNotification::ReplyAwaited))
             .chain(works(self.done).map(WakeNotification::WorkDone))
             .chain(instances(self.cancelled).map(WakeNotification::InstanceCancelled))
+            .chain(instances(self.observed).map(WakeNotification::InstanceObserved))
+            .chain(instances(self.changed).map(WakeNotification::InstanceChanged))
             .collect()
     }
 }
@@ -105,6 +113,9 @@ pub(super) fn pack(from: &str, no: &mut u64, notifications: Vec<WakeNotification
             WakeNotification::PauseChanged => open.pause_changed = true,
             WakeNotification::WorkReady(id) if has_valid_length(&id) => open.ready.push(id.into()),
             WakeNotification::InstanceCancelled(id) if has_valid_length(&id) => open.cancelled.push(id.into()),
+            WakeNotification::InstanceObserved(id) if has_valid_length(&id) => open.observed.push(id.into()),
+            WakeNotification::InstanceChanged(id) if has_valid_length(&id) => open.changed.push(id.into()),
+            WakeNotification::InstanceObserved(_) | WakeNotification::InstanceChanged(_) => {}
             // No instance has such an id.
             WakeNotification::WorkReady(_) | WakeNotification::InstanceCancelled(_) => open.poll = true,
             WakeNotification::ReplyAwaited(WorkId(id)) => open.awaited.push(id),
@@ -122,7 +133,10 @@ fn size(notification: &WakeNotification) -> usize {
         | WakeNotification::Schedules
         | WakeNotification::OverlapEnded
         | WakeNotification::PauseChanged => 0,
-        WakeNotification::WorkReady(id) | WakeNotification::InstanceCancelled(id) => {
+        WakeNotification::WorkReady(id)
+        | WakeNotification::InstanceCancelled(id)
+        | WakeNotification::InstanceObserved(id)
+        | WakeNotification::InstanceChanged(id) => {
             serde_json::to_string(id).map_or(LONGEST_ID * 6, |text| text.len()) + 1
         }
         WakeNotification::ReplyAwaited(_) | WakeNotification::WorkDone(_) => 21,
@@ -147,6 +161,8 @@ mod tests {
                 WakeNotification::OverlapEnded,
                 WakeNotification::PauseChanged,
                 WakeNotification::InstanceCancelled(InstanceId::new("gone")),
+                WakeNotification::InstanceObserved(InstanceId::new("seen")),
+                WakeNotification::InstanceChanged(InstanceId::new("seen")),
             ])
             .collect();
         let mut no = 6;

@@ -1,0 +1,268 @@
+//! Which instances somebody observes, at this node and at others.
+//!
+//! # Invariants
+//!
+//! - A commit of what nobody observes costs one load of a flag.
+//! - A node announces what is observed at it to all others, which forget it unless it is announced again. They notify it of
+//!   commits. Each of these is a hint: after a check-in it compares the versions in the database.
+//! - Everything is bounded: instances, observers, and what an observer has not taken yet, in which changes of an instance
+//!   coalesce.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+
+use crate::id::InstanceId;
+
+/// The most instances that are observed at a node.
+const MOST_HERE: usize = 1_000;
+
+/// The most instances that are known to be observed at other nodes.
+const MOST_ELSEWHERE: usize = 10_000;
+
+/// How often a node announces what is observed at it.
+pub(crate) const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// How long an announcement holds.
+const LIFETIME: Duration = Duration::from_secs(15);
+
+/// What this process knows of observers. It outlives an incarnation.
+#[derive(Debug, Default)]
+pub(crate) struct Observed {
+    state: Mutex<State>,
+    /// Something is observed, here or elsewhere.
+    is_any: AtomicBool,
+    /// Notified when something is observed here that was not before.
+    added: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    here: HashMap<InstanceId, Here>,
+    elsewhere: HashMap<InstanceId, Instant>,
+    next_observer: u64,
+    /// Not announced yet.
+    unannounced: Vec<InstanceId>,
+}
+
+/// An instance that is observed here.
+#[derive(Debug, Default)]
+struct Here {
+    /// Its version in the database at the last check-in; none: not read yet.
+    version: Option<Option<i64>>,
+    observers: Vec<(u64, Arc<Changes>)>,
+}
+
+/// Changed instances that an observer has not taken yet.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    pending: Mutex<BTreeSet<InstanceId>>,
+    added: Notify,
+}
+
+impl Changes {
+    fn add(&self, id: &InstanceId) {
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        if pending.insert(id.clone()) {
+            self.added.notify_one();
+        }
+    }
+
+    /// Takes all changed instances; waits until there are any. Cancellation safe. One waiter.
+    pub(crate) async fn take(&self) -> Vec<InstanceId> {
+        loop {
+            let taken = std::mem::take(&mut *self.pending.lock().unwrap_or_else(PoisonError::into_inner));
+            if !taken.is_empty() {
+                return taken.into_iter().collect();
+            }
+            self.added.notified().await;
+        }
+    }
+}
+
+/// One observer of one instance; dropping it ends the observation.
+#[derive(Debug)]
+pub(crate) struct Observation {
+    observed: Arc<Observed>,
+    id: InstanceId,
+    observer: u64,
+}
+
+impl Drop for Observation {
+    fn drop(&mut self) {
+        let mut state = self.observed.state();
+        if let Some(here) = state.here.get_mut(&self.id) {
+            here.observers.retain(|(observer, _)| *observer != self.observer);
+            if here.observers.is_empty() {
+                state.here.remove(&self.id);
+            }
+        }
+        self.observed.refresh(&state);
+    }
+}
+
+impl Observed {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn refresh(&self, state: &State) {
+        self.is_any
+            .store(!state.here.is_empty() || !state.elsewhere.is_empty(), Relaxed);
+    }
+
+    /// Adds an observer of an instance, which counts as changed: what came before its first look is not lost. None: as many
+    /// instances are observed as may be.
+    pub(crate) fn observe(self: &Arc<Self>, id: &InstanceId, changes: &Arc<Changes>) -> Option<Observation> {
+        let mut state = self.state();
+        let is_new = !state.here.contains_key(id);
+        if is_new && state.here.len() >= MOST_HERE {
+            return None;
+        }
+        let observer = state.next_observer;
+        state.next_observer += 1;
+        let here = state.here.entry(id.clone()).or_default();
+        here.observers.push((observer, Arc::clone(changes)));
+        if is_new && state.unannounced.len() < MOST_HERE {
+            state.unannounced.push(id.clone());
+            self.added.notify_one();
+        }
+        self.refresh(&state);
+        changes.add(id);
+        Some(Observation {
+            observed: Arc::clone(self),
+            id: id.clone(),
+            observer,
+        })
+    }
+
+    /// A commit of this node has changed an instance; true if it is observed at another node.
+    pub(crate) fn committed(&self, id: &InstanceId) -> bool {
+        if !self.is_any.load(Relaxed) {
+            return false;
+        }
+        let state = self.state();
+        state.tell(id);
+        state.elsewhere.get(id).is_some_and(|until| *until > Instant::now())
+    }
+
+    /// An instance was changed by another node.
+    pub(crate) fn changed_elsewhere(&self, id: &InstanceId) {
+        if self.is_any.load(Relaxed) {
+            self.state().tell(id);
+        }
+    }
+
+    /// Another node announces that an instance is observed at it.
+    pub(crate) fn announced(&self, id: &InstanceId) {
+        let now = Instant::now();
+        let mut state = self.state();
+        if state.elsewhere.len() >= MOST_ELSEWHERE {
+            state.elsewhere.retain(|_, until| *until > now);
+        }
+        if state.elsewhere.len() < MOST_ELSEWHERE || state.elsewhere.contains_key(id) {
+            state.elsewhere.insert(id.clone(), now + LIFETIME);
+        }
+        self.refresh(&state);
+    }
+
+    /// Returns when something new is to be announced. Cancellation safe. One waiter.
+    pub(crate) async fn added(&self) {
+        self.added.notified().await;
+    }
+
+    /// What has not been announced yet.
+    pub(crate) fn unannounced(&self) -> Vec<InstanceId> {
+        std::mem::take(&mut self.state().unannounced)
+    }
+
+    /// All that is observed here; forgets what is not observed elsewhere any more.
+    pub(crate) fn here(&self) -> Vec<InstanceId> {
+        let now = Instant::now();
+        let mut state = self.state();
+        state.elsewhere.retain(|_, until| *until > now);
+        self.refresh(&state);
+        state.here.keys().cloned().collect()
+    }
+
+    /// The versions of instances in the database, as far as they exist: those that differ from the last ones have changed.
+    pub(crate) fn compare(&self, asked: &[InstanceId], versions: &HashMap<InstanceId, i64>) {
+        let mut state = self.state();
+        for id in asked {
+            let Some(here) = state.here.get_mut(id) else { continue };
+            let version = versions.get(id).copied();
+            if here.version.replace(version).is_some_and(|before| before != version) {
+                state.tell(id);
+            }
+        }
+    }
+}
+
+impl State {
+    fn tell(&self, id: &InstanceId) {
+        if let Some(here) = self.here.get(id) {
+            here.observers.iter().for_each(|(_, changes)| changes.add(id));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn is_told(changes: &Changes) -> Vec<InstanceId> {
+        let taken = tokio::time::timeout(Duration::from_millis(1), changes.take()).await;
+        taken.unwrap_or_default()
+    }
+
+    #[tokio::test]
+    async fn changes_reach_the_observers_of_an_instance_until_they_end() {
+        let observed = Arc::new(Observed::default());
+        let (id, other, changes) = (InstanceId::new("i"), InstanceId::new("o"), Arc::new(Changes::default()));
+        assert!(!observed.committed(&id));
+        let observation = observed.observe(&id, &changes).unwrap();
+        assert_eq!(
+            is_told(&changes).await,
+            std::slice::from_ref(&id),
+            "for what came before"
+        );
+        assert_eq!(observed.unannounced(), std::slice::from_ref(&id));
+        assert!(!observed.committed(&id) && !observed.committed(&other));
+        observed.changed_elsewhere(&id);
+        assert_eq!(is_told(&changes).await, std::slice::from_ref(&id));
+        assert!(is_told(&changes).await.is_empty());
+
+        let ids = observed.here();
+        let at = |version| HashMap::from([(id.clone(), version)]);
+        observed.compare(&ids, &at(3));
+        assert!(is_told(&changes).await.is_empty());
+        observed.compare(&ids, &at(3));
+        assert!(is_told(&changes).await.is_empty());
+        for versions in [at(4), HashMap::new()] {
+            observed.compare(&ids, &versions);
+            assert_eq!(is_told(&changes).await, std::slice::from_ref(&id));
+        }
+        drop(observation);
+        assert!(observed.here().is_empty() && !observed.is_any.load(Relaxed));
+    }
+
+    #[test]
+    fn what_is_announced_is_notified_and_all_is_bounded() {
+        let observed = Arc::new(Observed::default());
+        let changes = Arc::new(Changes::default());
+        let id = |n: usize| InstanceId::new(format!("i{n}"));
+        for n in 0..MOST_ELSEWHERE + 10 {
+            observed.announced(&id(n));
+        }
+        assert!(observed.committed(&id(7)) && !observed.committed(&id(MOST_ELSEWHERE + 1)));
+        let observations: Vec<_> = (0..MOST_HERE)
+            .map(|n| observed.observe(&id(n), &changes).unwrap())
+            .collect();
+        assert!(observed.observe(&id(MOST_HERE), &changes).is_none());
+        assert!(observed.observe(&id(0), &changes).is_some());
+        assert_eq!(observed.here().len(), observations.len());
+    }
+}

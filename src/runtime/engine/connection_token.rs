@@ -1,0 +1,82 @@
+//! Tokens with which one connection is opened, once, at any node: a browser can send no key with a WebSocket. A token is
+//! signed, expires by the database's clock, and carries the rights of whoever asked for it.
+
+use std::time::Duration;
+
+use chrono::DateTime;
+use serde::{Deserialize, Serialize};
+
+use super::Engine;
+use super::signed_text::{self, Purpose};
+use crate::store::token;
+use crate::{Error, Result};
+
+const PURPOSE: Purpose = Purpose("connection token");
+
+/// How long a token opens a connection: a client does so at once.
+const LIFETIME: Duration = Duration::from_secs(30);
+
+/// The content of a token.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Payload {
+    #[serde(rename = "c")]
+    connection: String,
+    /// Whoever asked had the API key.
+    #[serde(rename = "k")]
+    has_key: bool,
+    /// Milliseconds since 1970.
+    #[serde(rename = "e")]
+    expires: i64,
+}
+
+/// A token, and the id of the connection that it opens.
+#[derive(Debug)]
+pub struct ConnectionToken {
+    /// The id of the connection.
+    pub connection_id: String,
+    /// The token: a secret.
+    pub token: String,
+}
+
+impl Engine {
+    /// Creates a token for one connection. `has_key`: whoever asks has the API key.
+    pub async fn connection_token(&self, has_key: bool) -> Result<ConnectionToken> {
+        let connection_id = uuid::Uuid::new_v4().simple().to_string();
+        let now = token::clock(&self.node()?.database.pool).await?;
+        let lifetime = i64::try_from(LIFETIME.as_millis()).unwrap_or(i64::MAX);
+        let payload = Payload {
+            connection: connection_id.clone(),
+            has_key,
+            expires: now.timestamp_millis().saturating_add(lifetime),
+        };
+        let token = signed_text::write(self.token_key().await?, PURPOSE, &payload)?;
+        Ok(ConnectionToken { connection_id, token })
+    }
+
+    /// Uses a token up; returns the id of its connection. One that no node of this cluster has signed, that has expired, that was used before, or without the
+    /// key where it is needed: [`Error::is_invalid`]. Cancellation safe: dropped, it may be used up.
+    pub async fn spend_connection_token(&self, text: &str, needs_key: bool) -> Result<String> {
+        // A forged token costs no statement.
+        let parts = signed_text::parts(text).ok_or_else(invalid)?;
+        let payload: Payload = signed_text::read(self.token_key().await?, PURPOSE, parts)?.ok_or_else(invalid)?;
+        if needs_key && !payload.has_key {
+            return Err(invalid());
+        }
+        let expires = DateTime::from_timestamp_millis(payload.expires).ok_or_else(invalid)?;
+        let node = self.node()?;
+        let pool = &node.database.pool;
+        match token::spend(pool, &self.inner.tenant, &payload.connection, expires).await? {
+            token::Spent::Now => Ok(payload.connection),
+            token::Spent::Expired => {
+                Err(Error::invalid("token-expired", "this token has expired").field("id", "has expired"))
+            }
+            token::Spent::Before => {
+                Err(Error::invalid("token-used", "this token was used before").field("id", "was used before"))
+            }
+        }
+    }
+}
+
+fn invalid() -> Error {
+    Error::invalid("invalid-token", "this is no token of this engine").field("id", "is no token of this engine")
+}

@@ -1,0 +1,249 @@
+//! The hub: an observer at one node is told of what another one commits; what is no token, no record or too long ends a
+//! connection and nothing else.
+
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+
+use crate::support::node::{Node, assert_invariants};
+use crate::support::{Http, TIMEOUT, TestDatabase, assert_fields};
+
+const HUB: &str = "/elsa/hubs/workflow-instance";
+const KEY: &str = "0123456789abcdef";
+
+type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+/// A node, and its address without a scheme.
+fn node(database: &TestDatabase, name: &'static str, settings: &[&str]) -> (Node, String) {
+    let node = Node::start_with(database, name, &[&["--check-in", "200ms"], settings].concat(), "");
+    let ready = node.child.wait_for_line("ready ", TIMEOUT);
+    let address = ready.trim_end_matches('/').trim_start_matches("http://").to_owned();
+    (node, address)
+}
+
+async fn negotiate(http: &Http) -> String {
+    let answer = http
+        .post(&format!("{HUB}/negotiate?negotiateVersion=1"), &json!({}))
+        .await
+        .expect(200);
+    assert_fields!(answer, {"negotiateVersion": 1,
+        "availableTransports": [{"transport": "WebSockets", "transferFormats": ["Text"]}]});
+    assert!(answer["connectionId"].is_string());
+    answer["connectionToken"].as_str().unwrap().to_owned()
+}
+
+/// Connects as a browser does: without a key, from a page of this origin. An error has the status.
+async fn connect(address: &str, token: &str, origin: &str) -> Result<Socket, u16> {
+    let mut request = format!("ws://{address}{HUB}?id={token}").into_client_request().unwrap();
+    request.headers_mut().insert("origin", origin.parse().unwrap());
+    match connect_async(request).await {
+        Ok((socket, _)) => Ok(socket),
+        Err(tokio_tungstenite::tungstenite::Error::Http(answer)) => Err(answer.status().as_u16()),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+async fn send(socket: &mut Socket, record: &Value) {
+    socket.send(Message::text(format!("{record}\u{1e}"))).await.unwrap();
+}
+
+/// The next records; empty: the connection has ended.
+async fn receive(socket: &mut Socket) -> Vec<Value> {
+    loop {
+        match tokio::time::timeout(TIMEOUT, socket.next()).await.expect("in time") {
+            Some(Ok(Message::Text(text))) => {
+                let records = text.as_str().split_terminator('\u{1e}');
+                return records.map(|record| serde_json::from_str(record).unwrap()).collect();
+            }
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+            _ => return Vec::new(),
+        }
+    }
+}
+
+/// Connected, and greeted.
+async fn greeted(http: &Http, address: &str) -> Socket {
+    let token = negotiate(http).await;
+    let mut socket = connect(address, &token, &format!("http://{address}")).await.unwrap();
+    send(&mut socket, &json!({"protocol": "json", "version": 1})).await;
+    assert_eq!(receive(&mut socket).await, [json!({})]);
+    socket
+}
+
+/// Waits until an instance is told to have changed; returns the counts of its activities.
+async fn changed(socket: &mut Socket, id: &str) -> Value {
+    loop {
+        let records = receive(socket).await;
+        assert!(!records.is_empty(), "the connection has ended");
+        let of = |target: &str| {
+            records
+                .iter()
+                .find(|record| record["target"] == target)
+                .map(|record| &record["arguments"][0])
+        };
+        let Some(updated) = of("WorkflowInstanceUpdatedAsync") else {
+            continue;
+        };
+        assert_eq!(updated["workflowInstanceId"], id);
+        assert_eq!(of("WorkflowExecutionLogUpdatedAsync"), Some(&json!({})));
+        return of("ActivityExecutionLogUpdatedAsync").unwrap()["stats"].clone();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_observer_at_one_node_is_told_of_the_commits_of_another() {
+    let database = TestDatabase::create().await;
+    let settings = ["--api-key", KEY];
+    let ((one, at_one), (mut two, at_two)) = (
+        node(&database, "one", &[&settings[..], &["--workers", "0"]].concat()),
+        node(&database, "two", &settings),
+    );
+    let (first, second) = (
+        one.http.clone().unwrap().with_key(KEY),
+        two.http.clone().unwrap().with_key(KEY),
+    );
+    let event = |id: &str| json!({"type": "Elsa.Event", "id": id, "eventName": id});
+    first
+        .publish(
+            &json!({"definitionId": "waits", "root": {"type": "Elsa.Sequence", "id": "root",
+            "activities": [event("a"), event("b")]}}),
+        )
+        .await;
+    let start = second.dispatch("waits", &json!({})).await;
+    let id = start["workflowInstanceId"].as_str().unwrap();
+    second.instance_becomes(id, "Suspended").await;
+
+    // The first node runs nothing; the token was made by the second.
+    let mut socket = greeted(&second, &at_one).await;
+    let observe = json!({"type": 1, "target": "ObserveInstanceAsync", "arguments": [id], "invocationId": "0"});
+    send(&mut socket, &observe).await;
+    assert_eq!(
+        receive(&mut socket).await,
+        [json!({"type": 3, "invocationId": "0", "result": null})]
+    );
+    let stats = changed(&mut socket, id).await;
+    let of = |stats: &Value, activity: &str| {
+        let found = stats
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|stat| stat["activityId"] == activity);
+        found.cloned().unwrap_or_default()
+    };
+    assert_fields!(of(&stats, "a"), {"startedCount": 1, "completedCount": 0, "isBlocked": true});
+    second.trigger("a", &json!({})).await;
+    loop {
+        let stats = changed(&mut socket, id).await;
+        if of(&stats, "b")["startedCount"] == 1 {
+            assert_fields!(of(&stats, "a"), {"completedCount": 1, "uncompletedCount": 0, "isBlocked": false});
+            break;
+        }
+    }
+    send(
+        &mut socket,
+        &json!({"type": 1, "target": "Other", "arguments": [], "invocationId": "1"}),
+    )
+    .await;
+    let refused = loop {
+        // A check-in may repeat the last change.
+        let records = receive(&mut socket).await;
+        if records.is_empty() || records[0]["type"] == 3 {
+            break records;
+        }
+    };
+    assert_fields!(refused[0], {"type": 3, "invocationId": "1"});
+    assert!(refused[0]["error"].is_string());
+
+    // An observer at the node that commits; both are told of the end.
+    let mut near = greeted(&first, &at_two).await;
+    send(
+        &mut near,
+        &json!({"type": 1, "target": "ObserveInstanceAsync", "arguments": [id]}),
+    )
+    .await;
+    changed(&mut near, id).await;
+    first.trigger("b", &json!({})).await;
+    for socket in [&mut near, &mut socket] {
+        while of(&changed(socket, id).await, "b")["completedCount"] != 1 {}
+    }
+
+    // A node that leaves sends its clients to another one.
+    two.child.signal("TERM");
+    let end = loop {
+        let records = receive(&mut near).await;
+        if records.is_empty() || records[0]["type"] == 7 {
+            break records;
+        }
+    };
+    assert_eq!(end, [json!({"type": 7, "allowReconnect": true})]);
+    two.child.wait(TIMEOUT);
+    for node in [&one, &two] {
+        assert!(!node.child.logs("v1."), "a token is in the log");
+    }
+    assert_invariants(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_token_or_no_record_ends_a_connection_and_nothing_else() {
+    let database = TestDatabase::create().await;
+    let (node, address) = node(&database, "one", &["--api-key", KEY]);
+    let (anonymous, http) = (node.http.clone().unwrap(), node.http.clone().unwrap().with_key(KEY));
+    let origin = format!("http://{address}");
+    anonymous
+        .post(&format!("{HUB}/negotiate"), &json!({}))
+        .await
+        .assert_refused(401, "unauthorized");
+
+    let token = negotiate(&http).await;
+    assert_eq!(connect(&address, &token, "http://evil.example").await.err(), Some(403));
+    let (head, signature) = token.rsplit_once('.').unwrap();
+    let reversed: String = signature.chars().rev().collect();
+    for bad in ["", "x", head, &format!("{head}.{reversed}"), &"v1.a".repeat(1000)] {
+        assert_eq!(connect(&address, bad, &origin).await.err(), Some(400), "{bad}");
+    }
+    http.get(&format!("{HUB}?id={token}"))
+        .await
+        .assert_refused(400, "websocket-required");
+    drop(connect(&address, &token, &origin).await.unwrap());
+    assert_eq!(connect(&address, &token, &origin).await.err(), Some(400), "it was used");
+    let mut observer = greeted(&http, &address).await;
+    send(
+        &mut observer,
+        &json!({"type": 1, "target": "ObserveInstanceAsync", "arguments": ["none"]}),
+    )
+    .await;
+    changed(&mut observer, "none").await;
+    for garbage in [
+        Message::text("no record"),
+        Message::text("{}\u{1e}"),
+        Message::text("[[[\u{1e}"),
+        Message::text(format!("{{\"type\":6,\"x\":\"{}\"}}\u{1e}", "x".repeat(20_000))),
+        Message::binary(vec![0_u8; 10]),
+    ] {
+        let mut socket = greeted(&http, &address).await;
+        // It may be closed while it is sent.
+        let _ = socket.send(garbage).await;
+        while !receive(&mut socket).await.is_empty() {}
+    }
+    for greeting in ["", "{}\u{1e}", "{\"protocol\":\"messagepack\",\"version\":1}\u{1e}"] {
+        let token = negotiate(&http).await;
+        let mut socket = connect(&address, &token, &origin).await.unwrap();
+        socket.send(Message::text(greeting)).await.unwrap();
+        let answers = receive(&mut socket).await;
+        assert!(answers.is_empty() || answers[0]["error"].is_string(), "{answers:?}");
+    }
+    // The others are served as before.
+    send(&mut observer, &json!({"type": 6})).await;
+    send(
+        &mut observer,
+        &json!({"type": 1, "target": "ObserveInstanceAsync", "arguments": ["other"]}),
+    )
+    .await;
+    changed(&mut observer, "other").await;
+    send(&mut observer, &json!({"type": 7})).await;
+    assert_eq!(receive(&mut observer).await, [json!({"type": 7})]);
+    assert_invariants(&database).await;
+}
