@@ -11,6 +11,7 @@
 //! - When the connection is lost, the acceptance of the batch is in doubt and resolved by `doubt`.
 
 mod doubt;
+mod form;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
@@ -25,14 +26,13 @@ use tokio_util::task::AbortOnDropHandle;
 use super::activation::{UNSEEDED_INTERVAL, UNSEEDED_TIMEOUT, unseeded};
 use super::clock::DatabaseClock;
 use super::commit::DefinitionRef;
-use super::parts::with_parts;
 use super::request::{IdempotencyKey, find_request};
 use crate::db::{ANSWER_TIMEOUT, Connector, Exclusive, Pool, Session, columns, find_column, within};
 use crate::failpoint;
 use crate::id::{DefinitionId, Incarnation, InstanceId, TenantId, VersionId, WorkId};
 use crate::{Error, Result};
 
-const ACCEPT: &str = include_str!("../../../sql/queries/start/accept.sql");
+pub(super) use form::StartForm;
 
 /// The most starts in one statement.
 const BATCH: usize = 256;
@@ -249,62 +249,6 @@ impl Acceptor {
             Some(instance) => Ok(AcceptedStart::Existing { instance }),
             None => Err(paused),
         }
-    }
-}
-
-/// What the statement of a batch checks; fewer checks are faster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum StartForm {
-    /// Idempotency keys and activation strategies.
-    Checked,
-    /// The same, and whether a chosen id was taken since the statement began.
-    ChosenId,
-    /// Only the published versions and the ids.
-    Unclaimed,
-    /// Only the published versions: all starts are inserted claimed, with generated ids.
-    Claimed,
-    /// All of [`Self::ChosenId`], and versions that are not published.
-    Version,
-}
-
-impl StartForm {
-    pub(super) const ALL: [Self; 5] = [
-        Self::Checked,
-        Self::ChosenId,
-        Self::Unclaimed,
-        Self::Claimed,
-        Self::Version,
-    ];
-
-    /// Whether it checks keys and strategies.
-    pub(super) fn is_checked(self) -> bool {
-        matches!(self, Self::Checked | Self::ChosenId | Self::Version)
-    }
-
-    fn index(self) -> usize {
-        match self {
-            Self::Checked => 0,
-            Self::ChosenId => 1,
-            Self::Unclaimed => 2,
-            Self::Claimed => 3,
-            Self::Version => 4,
-        }
-    }
-
-    /// The statement in this form. `pooled`: for a connection of the pool; `relaxed`: it sets `synchronous_commit` itself.
-    pub(super) fn text(self, pooled: bool, relaxed: bool) -> String {
-        let has = |part: &str| match part {
-            "checked" => self.is_checked(),
-            "unchecked" => !self.is_checked(),
-            "chosen" => matches!(self, Self::ChosenId | Self::Version),
-            "version" => self == Self::Version,
-            "published" => self != Self::Version,
-            "unclaimed" => self == Self::Unclaimed,
-            "pooled" => pooled,
-            "own" => !pooled,
-            _ => relaxed,
-        };
-        with_parts(ACCEPT, |part| part.split(" and ").all(has))
     }
 }
 
