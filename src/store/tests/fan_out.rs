@@ -339,7 +339,9 @@ async fn a_fan_out_starts_what_its_triggers_start_once_and_reports_what_is_refus
     let crowd = Crowd::of(MANY).await;
     let activation_of = |strategy| super::activation::publish(&crowd.fixture, &crowd.writer, strategy, &[]);
     activation_of("AllowAlways").await;
-    // The instances that wait run its definition.
+    // The instances that wait run this version.
+    let runs = "UPDATE definition SET version_id = 'd1' WHERE definition_id = 'd'";
+    crowd.fixture.execute(runs).await;
     super::activation::publish(&crowd.fixture, &crowd.writer, "Singleton", &[trigger(HASH)]).await;
     crowd.publish_definition("open", &[trigger(HASH)]).await;
     activation::finish_all_publishes(&crowd.writer.pool, crowd.class)

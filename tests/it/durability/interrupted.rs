@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::failpoints::{AFTER_A_FAILURE, DELETE, STRATEGY};
+use crate::support::failpoints::{AFTER_A_FAILURE, DELETE, PAUSE, STRATEGY};
 use crate::support::node::{Node, assert_invariants};
 use crate::support::{Gate, Http, TIMEOUT, TestDatabase, poll_until, wait_until};
 
@@ -184,4 +184,43 @@ async fn a_schedule_whose_node_dies_during_recomputation_is_recomputed_by_the_ne
     let _next = Node::start(&database, "target");
     wait_until("the schedule to be computed again", async || stale().await == 0).await;
     assert_invariants(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pause_whose_node_dies_holds_or_is_not_begun_and_the_next_request_completes_it() {
+    for point in PAUSE {
+        let database = TestDatabase::create().await;
+        let mut one = Node::start_armed(&database, "one", &format!("{point}=abort")).await;
+        let http = one.http.clone().unwrap();
+        let model = json!({"definitionId": "says", "root": {"type": "Elsa.WriteLine", "id": "say", "text": "here"}});
+        http.publish(&model).await;
+        // For a transaction like this one a pause waits.
+        let mut client = database.connect().await;
+        let accepting = client.transaction().await.unwrap();
+        let lock = "LOCK TABLE mainspring.work IN ROW EXCLUSIVE MODE";
+        accepting.batch_execute(lock).await.unwrap();
+        let paused = http
+            .send(Method::POST, "admin/workflow-runtime/pause", &[], Some(&json!({})))
+            .await;
+        assert!(paused.is_err(), "{point} was not reached");
+        assert_eq!(one.child.wait(TIMEOUT).signal(), Some(ABORTED), "{point}");
+        accepting.rollback().await.unwrap();
+
+        let two = Node::start(&database, "two");
+        let http = two.http.clone().unwrap();
+        let status = http.get("admin/workflow-runtime/status").await.expect(200);
+        assert_eq!(
+            status["state"]["isAcceptingNewWork"],
+            json!(point == "pause.set"),
+            "{point}"
+        );
+        http.post("admin/workflow-runtime/pause", &json!({})).await.expect(200);
+        let refused = http.post("workflow-definitions/says/execute", &json!({})).await;
+        refused.assert_refused(503, "runtime-paused");
+        http.post("admin/workflow-runtime/resume", &json!({})).await.expect(200);
+        http.post("workflow-definitions/says/execute", &json!({}))
+            .await
+            .expect(200);
+        assert_invariants(&database).await;
+    }
 }

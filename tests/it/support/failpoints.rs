@@ -59,6 +59,9 @@ pub(crate) const DELETE: [&str; 5] = [
 /// A change of the activation strategy.
 pub(crate) const STRATEGY: [&str; 2] = ["activation.waits", "activation.waited"];
 
+/// A pause of the cluster.
+pub(crate) const PAUSE: [&str; 2] = ["pause.set", "pause.waits"];
+
 /// What a burst passes only after another failure: the release of its rows, and the question what became of its claim.
 pub(crate) const AFTER_A_FAILURE: [&str; 2] = ["claim.release", "classify.before"];
 
@@ -87,6 +90,7 @@ pub(crate) fn all() -> Vec<&'static str> {
         &REMOVAL,
         &DELETE,
         &STRATEGY,
+        &PAUSE,
         &AFTER_A_FAILURE,
         &REPLAY,
         &RECOMPUTE,
