@@ -35,7 +35,7 @@ pub(crate) struct Serve {
     /// A further host name to accept in requests; can be repeated, or contain several with commas. `*`: any name
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) allowed_host: Vec<String>,
-    /// The origin of web pages elsewhere that may call this node with its key, as https://studio.example; can be repeated, or
+    /// The origin of web pages elsewhere that may call this node with its key, as `https://studio.example`; can be repeated, or
     /// contain several with commas
     #[arg(long, value_name = "ORIGIN", value_delimiter = ',', value_parser = parse_origin)]
     pub(crate) cors_origin: Vec<String>,

@@ -11,7 +11,7 @@ impl Engine {
     /// Makes a new draft with the content of an earlier version; a draft that is the newest version so far stays as it is.
     /// If the newest version is published and equal, nothing is written, and it is returned.
     ///
-    /// No such version: [`Error::is_not_found`]. Dropping the future makes the draft or not.
+    /// No such version: [`crate::Error::is_not_found`]. Dropping the future makes the draft or not.
     pub async fn revert(&self, id: &DefinitionId, version: i32) -> Result<Published> {
         let read = self.definition_now(id, VersionOptions::Specific(version)).await;
         let read = read.map_err(|error| if error.is_not_found() { not_found(id) } else { error })?;
