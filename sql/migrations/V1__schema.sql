@@ -375,8 +375,8 @@ CREATE INDEX instance_by_time ON instance (created_at);
 CREATE INDEX instance_by_version ON instance (version_id, created_at) INCLUDE (tenant_id);
 CREATE INDEX instance_incident ON instance (created_at) WHERE incident_count > 0;
 
--- Makes the indexes by which names and correlation ids are searched: by any part of them where the extension pg_trgm is
--- installed, else by their beginning. A start without either costs nothing. Repeatable: an operator who installs the
+-- Makes the indexes by which names and correlation ids are searched: by any part of their first 256 characters where the
+-- extension pg_trgm is installed (each trigram of a longer value would cost its start an entry), else by their beginning. A start without either costs nothing. Repeatable: an operator who installs the
 -- extension later calls it again.
 CREATE FUNCTION create_search_indexes() RETURNS void
 LANGUAGE plpgsql AS $$
@@ -388,8 +388,8 @@ BEGIN
     DROP INDEX IF EXISTS instance_correlation;
     IF opclass IS NOT NULL THEN
         BEGIN
-            EXECUTE 'CREATE INDEX instance_name ON instance USING gin (name ' || opclass || ') WHERE name IS NOT NULL';
-            EXECUTE 'CREATE INDEX instance_correlation ON instance USING gin (correlation_id ' || opclass || ')
+            EXECUTE 'CREATE INDEX instance_name ON instance USING gin (left(name, 256) ' || opclass || ') WHERE name IS NOT NULL';
+            EXECUTE 'CREATE INDEX instance_correlation ON instance USING gin (left(correlation_id, 256) ' || opclass || ')
                      WHERE correlation_id IS NOT NULL';
             RETURN;
         EXCEPTION WHEN insufficient_privilege THEN
@@ -401,7 +401,7 @@ BEGIN
     CREATE INDEX instance_correlation ON instance ((left(correlation_id, 64) COLLATE "C")) WHERE correlation_id IS NOT NULL;
 END $$;
 
--- The extension is trusted: whoever may create objects in the database may install it. It goes into no schema of ours, which
+-- The extension is trusted: a role that may create objects in the database may install it. It goes into no schema of ours, which
 -- may be dropped while other schemas use it.
 DO $$
 BEGIN

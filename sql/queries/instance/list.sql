@@ -54,7 +54,7 @@ FROM
       AND (s.id = $18 OR s.id >= $18 AND ($20::text = '' OR s.id < $20) AND starts_with(s.id, $18) OR s.version_id = ANY ($21)
 --]
 --[trigrams
-           OR s.name ILIKE $19 OR s.correlation_id ILIKE $19
+           OR left(s.name, 256) ILIKE $19 OR left(s.correlation_id, 256) ILIKE $19
 --]
 --[beginnings
            OR s.name IS NOT NULL AND (left(s.name, 64) COLLATE "C") LIKE $19
@@ -62,6 +62,12 @@ FROM
 --]
 --[search
           )
+--]
+--[correlation_trigrams
+      AND left(s.correlation_id, 256) = ANY (ARRAY(SELECT left(c.id, 256) FROM unnest($4) c(id)))
+--]
+--[name_trigrams
+      AND left(s.name, 256) = left($5, 256)
 --]
 --[correlation_beginnings
       AND s.correlation_id IS NOT NULL

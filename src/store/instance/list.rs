@@ -34,7 +34,10 @@ const MAX_SINGLE_VERSIONS: usize = 100;
 /// The most versions that a search text may mean.
 const MAX_FOUND_VERSIONS: i64 = 1_000;
 
-/// The bytes of a name or correlation id that an index without trigrams has.
+/// The characters of a name or correlation id that an index of trigrams has.
+const INDEXED_ANYWHERE: usize = 256;
+
+/// The characters of a name or correlation id that an index without trigrams has.
 const INDEXED: usize = 64;
 
 /// The times of a column that are meant: at least, at most, and none of these. Rows without a time are not within bounds.
@@ -338,16 +341,14 @@ fn given<T>(list: &[T]) -> Option<&[T]> {
     (!list.is_empty()).then_some(list)
 }
 
-/// The pattern of LIKE for a text anywhere, or at the beginning of what an index without trigrams has.
+/// The pattern of LIKE for a text anywhere in what an index of trigrams has, or at the beginning of what one without has.
 fn pattern(text: &str, anywhere: bool) -> String {
-    let cut = if anywhere {
-        text
-    } else {
-        text.char_indices()
-            .nth(INDEXED)
-            .and_then(|(end, _)| text.get(..end))
-            .unwrap_or(text)
-    };
+    let indexed = if anywhere { INDEXED_ANYWHERE } else { INDEXED };
+    let cut = text
+        .char_indices()
+        .nth(indexed)
+        .and_then(|(end, _)| text.get(..end))
+        .unwrap_or(text);
     let mut pattern = String::with_capacity(cut.len() + 2);
     if anywhere {
         pattern.push('%');
@@ -492,6 +493,8 @@ impl Parameters<'_> {
             "search" => filter.search.is_some(),
             "trigrams" => filter.search.is_some() && self.has_trigrams,
             "beginnings" => filter.search.is_some() && !self.has_trigrams,
+            "correlation_trigrams" => !filter.correlation_ids.is_empty() && self.has_trigrams,
+            "name_trigrams" => filter.name.is_some() && self.has_trigrams,
             "correlation_beginnings" => !filter.correlation_ids.is_empty() && !self.has_trigrams,
             "name_beginning" => filter.name.is_some() && !self.has_trigrams,
             part => ordered

@@ -269,6 +269,30 @@ async fn filters_orders_and_pages_agree_with_a_model() {
         .await;
     assert_eq!((wrong.status, &wrong.body["code"]), (400, &json!("invalid-field")));
 
+    // A long value is searched in its beginning, and filtered by the whole of it.
+    let long: String = (0..10_000)
+        .map(|_| char::from(rand::random_range(b'a'..=b'z')))
+        .collect();
+    let other = format!("{long}?");
+    let rows = client
+        .execute(
+            "UPDATE mainspring.instance SET correlation_id = $1 || CASE WHEN id = md5('9') THEN '' ELSE '?' END
+             WHERE correlation_id = 'Order-9'",
+            &[&long],
+        )
+        .await
+        .unwrap();
+    assert_eq!(rows, 2);
+    for (name, body, count) in [
+        ("part of the beginning", json!({"searchTerm": long[100..140]}), 2),
+        ("part of the end", json!({"searchTerm": long[5_000..5_040]}), 0),
+        ("the one", json!({"correlationId": long}), 1),
+        ("the other", json!({"correlationId": other}), 1),
+        ("the beginning", json!({"correlationId": long[..256]}), 0),
+    ] {
+        assert_eq!(list(&http, &body).await["totalCount"], count, "{name}");
+    }
+
     // Without the extension the beginning of a text is found, in its case.
     client
         .batch_execute(
