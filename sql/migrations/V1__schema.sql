@@ -128,7 +128,7 @@ CREATE TABLE cluster_pause (
     generation bigint NOT NULL DEFAULT 0,
     paused_at timestamptz,
     drain_started_at timestamptz,
-    -- Of the pause, and of whoever asked for the last change.
+    -- Of the pause, and the client that requested the last change.
     reason text,
     requested_by text
 ) WITH (fillfactor = 50);

@@ -1,4 +1,4 @@
--- purpose: read whether the cluster runs, is paused or drains, since when, and who asked for it
+-- purpose: read whether the cluster runs, is paused or drains, since when, and which client requested it
 -- caller:  store::pause
 -- index:   cluster_pause_pkey
 -- locks:   none

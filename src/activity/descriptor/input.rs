@@ -32,7 +32,7 @@ pub struct InputDescriptor {
     pub is_refreshed: bool,
     /// Not shown by the designer.
     pub is_hidden: bool,
-    /// The designer shows it and lets nobody change it.
+    /// The designer shows it and does not edit it.
     pub is_read_only: bool,
     /// Its value may be a secret. The designer notes it; the journal shows the value as that of any input.
     pub is_sensitive: bool,

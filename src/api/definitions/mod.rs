@@ -1,7 +1,7 @@
 //! Workflow definitions and their versions.
 //!
 //! `definition` and `version` are what is read of one and done to it, `save` and `import` write drafts, `list` and `bulk` are
-//! about many. `graph` shows parts of a version, `consumer` those that use it; `links` tells clients what they may do.
+//! about many. `graph` shows parts of a version, `consumer` those that use it; `links` lists what a client may do.
 
 mod bulk;
 mod consumer;

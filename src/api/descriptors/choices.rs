@@ -41,7 +41,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// The most choices that are sent.
 const MOST: usize = 10_000;
 
-/// Tells what an input offers now, by the values of the other inputs.
+/// The choices of an input now, by the values of the other inputs.
 #[utoipa::path(post, path = "/descriptors/activities/{type}/options/{input}", tag = "For designers",
     params(
         ("type" = String, Path, description = "The name of the activity type."),

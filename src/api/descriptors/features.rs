@@ -22,7 +22,7 @@ const FEATURES: [(&str, &str, &str); 7] = [
     (
         "RealTimeWorkflowUpdates",
         "Real Time Workflow Updates",
-        "The hub that tells a designer of the commits of an instance.",
+        "The hub that reports the commits of an instance to a designer.",
     ),
     ("WorkflowRuntime", "Workflow Runtime", "Runs instances, in a cluster."),
     ("WorkflowsApi", "Workflows API", "This REST API."),

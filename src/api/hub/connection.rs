@@ -1,4 +1,4 @@
-//! One connection: its handshake, its calls, its pings, and what it is told.
+//! One connection: its handshake, its calls, its pings, and the changes that it receives.
 
 use std::time::{Duration, Instant};
 
@@ -33,7 +33,7 @@ const READ_SHARE: u32 = 4;
 enum End {
     /// The client is gone, or does not take what it is sent.
     Gone,
-    /// The client wants it.
+    /// The client requested it.
     Asked,
     /// For this reason of the client's doing.
     Refused(&'static str),
@@ -126,7 +126,7 @@ impl Connection<'_> {
 
     async fn try_serve(&mut self, first: Vec<String>) -> Result<std::convert::Infallible, End> {
         for record in first {
-            self.obey(&record).await?;
+            self.handle(&record).await?;
         }
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -138,11 +138,11 @@ impl Connection<'_> {
                     self.heard = Instant::now();
                     if let Some(text) = received? {
                         for record in protocol::records(&text).map_err(End::Refused)? {
-                            self.obey(record).await?;
+                            self.handle(record).await?;
                         }
                     }
                 }
-                _ = tick.tick() => self.look().await?,
+                _ = tick.tick() => self.check_silence().await?,
                 changed = self.observer.changed(), if next_change <= Instant::now() => {
                     let began = Instant::now();
                     for instance in changed {
@@ -157,7 +157,7 @@ impl Connection<'_> {
         }
     }
 
-    async fn obey(&mut self, record: &str) -> Result<(), End> {
+    async fn handle(&mut self, record: &str) -> Result<(), End> {
         let (invocation, error) = match protocol::message(record).map_err(End::Refused)? {
             ClientMessage::Ping => return Ok(()),
             ClientMessage::Close => return Err(End::Asked),
@@ -173,7 +173,7 @@ impl Connection<'_> {
         }
     }
 
-    async fn look(&mut self) -> Result<(), End> {
+    async fn check_silence(&mut self) -> Result<(), End> {
         if self.engine.is_leaving() {
             return Err(End::Leaving);
         }

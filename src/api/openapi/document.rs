@@ -242,9 +242,9 @@ pub(super) fn operation_id(path: &str, method: &str) -> String {
         let parameter = segment.strip_prefix('{').and_then(|name| name.strip_suffix('}'));
         id.push_str(if parameter.is_some() { "With" } else { "" });
         for word in parameter.unwrap_or(segment).split(|c: char| !c.is_ascii_alphanumeric()) {
-            let mut letters = word.chars();
-            id.extend(letters.next().map(|first| first.to_ascii_uppercase()));
-            id.extend(letters);
+            let mut characters = word.chars();
+            id.extend(characters.next().map(|first| first.to_ascii_uppercase()));
+            id.extend(characters);
         }
         // A path that ends with a slash is another path.
         id.push_str(if segment.is_empty() { "Slash" } else { "" });

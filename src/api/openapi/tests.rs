@@ -12,7 +12,7 @@ const METHODS: [&str; 9] = [
     "get", "head", "delete", "options", "patch", "post", "put", "trace", "connect",
 ];
 
-/// `METHOD path` of every route. A router tells its routes only in its debug form; a form that is not understood yields
+/// `METHOD path` of every route. A router shows its routes only in its debug form; a form that is not understood yields
 /// no route, which no assertion here survives.
 fn served(routes: &Router<Api>) -> BTreeSet<String> {
     let text = format!("{routes:?}");

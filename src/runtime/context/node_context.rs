@@ -144,7 +144,7 @@ impl NodeContext {
         self.notifications.wake.row_due(at, known, self.lifecycle.check_in);
     }
 
-    /// This node has changed an instance: whoever observes it is told, here and at other nodes.
+    /// This node has changed an instance: its observers are notified, here and at other nodes.
     pub(crate) fn committed(&self, instance: &InstanceId) {
         if self.observed.committed(instance) {
             let changed = WakeNotification::InstanceChanged(instance.clone());

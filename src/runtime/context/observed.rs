@@ -1,8 +1,8 @@
-//! Which instances somebody observes, at this node and at others.
+//! Which instances are observed, at this node and at others.
 //!
 //! # Invariants
 //!
-//! - A commit of what nobody observes costs one load of a flag.
+//! - A commit of an instance without observers costs one load of a flag.
 //! - A node announces what is observed at it to all others, which forget it unless it is announced again. They notify it of
 //!   commits. Each of these is a hint: after a check-in it compares the versions in the database.
 //! - Everything is bounded: instances, observers, and what an observer has not taken yet, in which changes of an instance
@@ -114,7 +114,7 @@ impl Observed {
             .store(!state.here.is_empty() || !state.elsewhere.is_empty(), Relaxed);
     }
 
-    /// Adds an observer of an instance, which counts as changed: what came before its first look is not lost. None: as many
+    /// Adds an observer of an instance, which counts as changed: what came before is not lost. None: as many
     /// instances are observed as may be.
     pub(crate) fn observe(self: &Arc<Self>, id: &InstanceId, changes: &Arc<Changes>) -> Option<Observation> {
         let mut state = self.state();
@@ -145,14 +145,14 @@ impl Observed {
             return false;
         }
         let state = self.state();
-        state.tell(id);
+        state.notify(id);
         state.elsewhere.get(id).is_some_and(|until| *until > Instant::now())
     }
 
     /// An instance was changed by another node.
     pub(crate) fn changed_elsewhere(&self, id: &InstanceId) {
         if self.is_any.load(Relaxed) {
-            self.state().tell(id);
+            self.state().notify(id);
         }
     }
 
@@ -195,14 +195,14 @@ impl Observed {
             let Some(here) = state.here.get_mut(id) else { continue };
             let version = versions.get(id).copied();
             if here.version.replace(version).is_some_and(|before| before != version) {
-                state.tell(id);
+                state.notify(id);
             }
         }
     }
 }
 
 impl State {
-    fn tell(&self, id: &InstanceId) {
+    fn notify(&self, id: &InstanceId) {
         if let Some(here) = self.here.get(id) {
             here.observers.iter().for_each(|(_, changes)| changes.add(id));
         }
@@ -213,9 +213,9 @@ impl State {
 mod tests {
     use super::*;
 
-    async fn is_told(changes: &Changes) -> Vec<InstanceId> {
-        let taken = tokio::time::timeout(Duration::from_millis(1), changes.take()).await;
-        taken.unwrap_or_default()
+    async fn taken(changes: &Changes) -> Vec<InstanceId> {
+        let taking = tokio::time::timeout(Duration::from_millis(1), changes.take());
+        taking.await.unwrap_or_default()
     }
 
     #[tokio::test]
@@ -224,26 +224,22 @@ mod tests {
         let (id, other, changes) = (InstanceId::new("i"), InstanceId::new("o"), Arc::new(Changes::default()));
         assert!(!observed.committed(&id));
         let observation = observed.observe(&id, &changes).unwrap();
-        assert_eq!(
-            is_told(&changes).await,
-            std::slice::from_ref(&id),
-            "for what came before"
-        );
+        assert_eq!(taken(&changes).await, std::slice::from_ref(&id), "for what came before");
         assert_eq!(observed.unannounced(), std::slice::from_ref(&id));
         assert!(!observed.committed(&id) && !observed.committed(&other));
         observed.changed_elsewhere(&id);
-        assert_eq!(is_told(&changes).await, std::slice::from_ref(&id));
-        assert!(is_told(&changes).await.is_empty());
+        assert_eq!(taken(&changes).await, std::slice::from_ref(&id));
+        assert!(taken(&changes).await.is_empty());
 
         let ids = observed.here();
         let at = |version| HashMap::from([(id.clone(), version)]);
         observed.compare(&ids, &at(3));
-        assert!(is_told(&changes).await.is_empty());
+        assert!(taken(&changes).await.is_empty());
         observed.compare(&ids, &at(3));
-        assert!(is_told(&changes).await.is_empty());
+        assert!(taken(&changes).await.is_empty());
         for versions in [at(4), HashMap::new()] {
             observed.compare(&ids, &versions);
-            assert_eq!(is_told(&changes).await, std::slice::from_ref(&id));
+            assert_eq!(taken(&changes).await, std::slice::from_ref(&id));
         }
         drop(observation);
         assert!(observed.here().is_empty() && !observed.is_any.load(Relaxed));

@@ -1,5 +1,5 @@
 //! Tokens with which one connection is opened, once, at any node: a browser can send no key with a WebSocket. A token is
-//! signed, expires by the database's clock, and carries the rights of whoever asked for it.
+//! signed, expires by the database's clock, and carries the rights of the client that requested it.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ pub struct ConnectionToken {
 }
 
 impl Engine {
-    /// Creates a token for one connection. `has_key`: whoever asks has the API key.
+    /// Creates a token for one connection. `has_key`: the client has the API key.
     pub async fn connection_token(&self, has_key: bool) -> Result<ConnectionToken> {
         let connection_id = uuid::Uuid::new_v4().simple().to_string();
         let now = token::clock(&self.node()?.database.pool).await?;

@@ -8,7 +8,7 @@
 //! - `resume_token`: resumes by a holder of a signed token.
 //! - `definitions`, `schedules`, `instances`, `instance_list`, `journal`, `activity_executions`, `dead_letters`,
 //!   `cluster_view`: one subject each.
-//! - `observe`: who is told of commits; `connection_token`: opens one connection; `signed_text`: what tokens are.
+//! - `observe`: the observers of commits; `connection_token`: opens one connection; `signed_text`: what tokens are.
 //! - `pause`: the pause of the whole cluster.
 //! - `designer`: what designers ask besides.
 //! - `lock_reports`, `cache_invalidation`: what other nodes ask for and change.

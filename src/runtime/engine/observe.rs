@@ -1,4 +1,4 @@
-//! Observing instances: a caller at any node is told of the commits of every node.
+//! Observing instances: a caller at any node receives the commits of every node.
 
 use std::sync::Arc;
 

@@ -14,14 +14,14 @@ use crate::store::pause::{self, PauseMode, PauseRow};
 use crate::wake::WakeNotification;
 use crate::{Error, Result};
 
-/// The longest reason, and the longest name of whoever asks, in characters.
+/// The longest reason, and the longest name of the client that requests, in characters.
 const LONGEST_REASON: usize = 500;
 const LONGEST_NAME: usize = 200;
 
 /// How long a drain waits until no burst is under way: an activity that runs is not ended.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Between two looks at the bursts that are under way.
+/// Between two reads of the bursts that are under way.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What accepts or claims, as Elsa lists ingress sources.
@@ -53,7 +53,7 @@ pub struct RuntimeState {
     pub paused_at: Option<DateTime<Utc>>,
     /// Since when bursts stop before their next activity.
     pub drain_started_at: Option<DateTime<Utc>>,
-    /// Why, in the words of whoever paused it.
+    /// Why, in the words of the request.
     pub pause_reason_text: Option<String>,
     /// Who changed it last.
     pub pause_requested_by: Option<String>,

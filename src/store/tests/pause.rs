@@ -127,13 +127,13 @@ impl Bench {
                 Ok(1)
             }
             Way::Replay => {
-                let letter = self.letter().await;
-                dead_letter::replay(pool, &tenant, letter).await?;
+                let dead_letter = self.dead_letter().await;
+                dead_letter::replay(pool, &tenant, dead_letter).await?;
                 Ok(1)
             }
             Way::ReplayOfMany => {
-                let letter = self.letter().await;
-                let replayed = dead_letter::replay_many(pool, &tenant, &[letter]).await?;
+                let dead_letter = self.dead_letter().await;
+                let replayed = dead_letter::replay_many(pool, &tenant, &[dead_letter]).await?;
                 Ok(usize::try_from(replayed.rows).unwrap())
             }
             Way::Claim => {
@@ -145,7 +145,7 @@ impl Bench {
         }
     }
 
-    async fn letter(&self) -> i64 {
+    async fn dead_letter(&self) -> i64 {
         self.fixture
             .count(
                 "INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, body, failures, crashes)

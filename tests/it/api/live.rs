@@ -1,4 +1,4 @@
-//! The hub: an observer at one node is told of what another one commits; what is no token, no record or too long ends a
+//! The hub: an observer at one node receives what another one commits; what is no token, no record or too long ends a
 //! connection and nothing else.
 
 use futures_util::{SinkExt, StreamExt};
@@ -73,7 +73,7 @@ async fn greeted(http: &Http, address: &str) -> Socket {
     socket
 }
 
-/// Waits until an instance is told to have changed; returns the counts of its activities.
+/// Waits until an instance is reported as changed; returns the counts of its activities.
 async fn changed(socket: &mut Socket, id: &str) -> Value {
     loop {
         let records = receive(socket).await;
@@ -94,7 +94,7 @@ async fn changed(socket: &mut Socket, id: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_observer_at_one_node_is_told_of_the_commits_of_another() {
+async fn an_observer_at_one_node_receives_the_commits_of_another() {
     let database = TestDatabase::create().await;
     let settings = ["--api-key", KEY];
     let ((one, at_one), (mut two, at_two)) = (
@@ -157,7 +157,7 @@ async fn an_observer_at_one_node_is_told_of_the_commits_of_another() {
     assert_fields!(refused[0], {"type": 3, "invocationId": "1"});
     assert!(refused[0]["error"].is_string());
 
-    // An observer at the node that commits; both are told of the end.
+    // An observer at the node that commits; both receive the end.
     let mut near = greeted(&first, &at_two).await;
     send(
         &mut near,

@@ -1,4 +1,4 @@
-//! docs/elsa-client.md tells the truth about each call of Elsa's API client.
+//! docs/elsa-client.md is right about each call of Elsa's API client.
 
 use std::collections::BTreeSet;
 
