@@ -10,17 +10,19 @@
 --   cluster_pause      one row: whether the cluster runs, is paused or drains
 -- Definitions
 --   definition         the versions of each workflow definition, with their JSON
+--   definition_reference  what each version uses as activities
 --   revision           one counter; grows with each publish, so that every node notices it
 --   trigger            the stimuli that start a published definition
 --   schedule           the timers, cron expressions and points in time that start a published definition
 -- Instances
 --   instance           the state of each workflow instance
 --   bookmark           what an instance waits for
+--   child              living instances that activities of other instances have started
 --   burst_record       what each burst did: journal entries and activity executions, partitioned by day
 --   journal            view: one row per journal entry
 --   activity_execution view: one row per burst that touched an activity execution
 -- Queues
---   work               instructions for instances: start, resume, stimulus, cancel, continue
+--   work               instructions for instances: start, resume, stimulus, cancel, continue, child end
 --   timer              delays of instances; each ends one bookmark
 --   fan_out            events that many instances wait for, given to them page by page
 --   bulk_action        cancels and deletes of many instances, page by page
@@ -224,6 +226,8 @@ CREATE TABLE definition (
     -- Deleted, or replaced after it was started as a draft: it can be read by its id while an instance runs or ran on
     -- it, and cannot be started. Then it is purged.
     deleted_at timestamptz,
+    -- The activity type that it is, if other definitions can use it as an activity.
+    activity_type text,
     PRIMARY KEY (tenant_id, version_id),
     CHECK (was_published OR NOT is_published),
     CHECK (deleted_at IS NULL OR NOT (is_latest OR is_published))
@@ -238,6 +242,28 @@ CREATE INDEX definition_correlation ON definition (tenant_id)
     WHERE is_published AND activation_strategy = 3 /* correlation */;
 CREATE INDEX definition_without_activity_types ON definition (tenant_id, version_id)
     WHERE (was_published OR was_started) AND activity_types IS NULL;
+
+CREATE INDEX definition_activity_type ON definition (activity_type, tenant_id)
+    WHERE activity_type IS NOT NULL AND deleted_at IS NULL;
+
+-- The definitions that a version uses as activities, as its activities name them. Kept until the version is purged.
+CREATE TABLE definition_reference (
+    tenant_id text NOT NULL,
+    version_id text NOT NULL,
+    definition_id text NOT NULL,
+    -- The type of the activity, which names the definition where there is none with that id.
+    type_name text NOT NULL,
+    -- Empty: by number.
+    wanted_version_id text NOT NULL,
+    wanted_version integer NOT NULL,
+    used_definition_id text NOT NULL,
+    -- What it means for ever, from the publish of the version or the start of its draft; null before.
+    used_version_id text,
+    PRIMARY KEY (version_id, definition_id, type_name, wanted_version_id, wanted_version, tenant_id)
+);
+CREATE INDEX definition_reference_used ON definition_reference (used_definition_id, tenant_id);
+CREATE INDEX definition_reference_version ON definition_reference (used_version_id, tenant_id)
+    WHERE used_version_id IS NOT NULL;
 
 -- A row and no sequence: it grows in the transaction of the publish, and a sequence would show 2 before 1 is
 -- committed.
@@ -367,6 +393,8 @@ CREATE TABLE instance (
     created_at timestamptz NOT NULL DEFAULT now(),
     updated_at timestamptz NOT NULL DEFAULT now(),
     finished_at timestamptz,
+    -- The instance whose activity started this one; null: none did.
+    parent_instance_id text,
     state bytea NOT NULL,
     PRIMARY KEY (id, tenant_id)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
@@ -374,6 +402,8 @@ CREATE INDEX instance_by_time ON instance (created_at);
 -- Also for a definition, by the ids of its versions. A count reads it alone.
 CREATE INDEX instance_by_version ON instance (version_id, created_at) INCLUDE (tenant_id);
 CREATE INDEX instance_incident ON instance (created_at) WHERE incident_count > 0;
+-- An instance without a parent has no entry.
+CREATE INDEX instance_parent ON instance (parent_instance_id, created_at) WHERE parent_instance_id IS NOT NULL;
 
 -- Makes the indexes by which names and correlation ids are searched: by any part of their first 256 characters where the
 -- extension pg_trgm is installed (each trigram of a longer value would cost its start an entry), else by their beginning. A start without either costs nothing. Repeatable: an operator who installs the
@@ -441,6 +471,42 @@ CREATE INDEX bookmark_hash ON bookmark (hash, number) WHERE publishable;
 -- A correlation id may be longer than an entry of an index.
 CREATE INDEX bookmark_correlation ON bookmark (hash, hashtextextended(correlation_id, 0), number)
     WHERE publishable AND correlation_id IS NOT NULL;
+-- Of an instance that has thousands of bookmarks, those for one stimulus. The id of a bookmark begins with z if it was made
+-- beside many others: a start with few has no entry here, and a lookup reads those few by the primary key. `|| ''` keeps
+-- the lookups by hash from this index, and that of one instance from bookmark_hash.
+CREATE INDEX bookmark_crowded ON bookmark (instance_id, (hash || ''), number)
+    WHERE publishable AND id >= 'z';
+-- Tasks, whose ids are those of their executions: one by its id, and all in the order in which they began.
+CREATE INDEX bookmark_task ON bookmark (activity_execution_id) WHERE name = 'Elsa.RunTask';
+CREATE INDEX bookmark_tasks ON bookmark (number) WHERE name = 'Elsa.RunTask';
+
+-- A child that lives: a start or a running instance that an activity of another instance has made. Whichever statement
+-- ends it deletes the row and inserts the work of its parent, so that a parent is woken once for each child.
+CREATE TABLE child (
+    tenant_id text NOT NULL,
+    id text NOT NULL,
+    parent_instance_id text NOT NULL,
+    -- When the parent was first committed, in microseconds since 1970: its bookmark ids repeat in a later instance.
+    parent_generation bigint NOT NULL,
+    -- The bookmark at which the parent waits for this child; null: it does not, or was woken by a dead letter of the child.
+    bookmark_id text,
+    PRIMARY KEY (id, tenant_id)
+) WITH (fillfactor = 90, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
+        autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX child_parent ON child (parent_instance_id);
+
+-- The body of the work that wakes a parent.
+CREATE FUNCTION child_end(bookmark text, generation bigint, result json) RETURNS json
+LANGUAGE sql STABLE AS $$
+    SELECT json_build_object('bookmarkId', bookmark, 'generation', generation, 'result', result)
+$$;
+
+-- The result of a child that ended without a burst of its own.
+CREATE FUNCTION child_result(child text, sub_status text, reason text) RETURNS json
+LANGUAGE sql STABLE AS $$
+    SELECT json_build_object('workflowInstanceId', child, 'status', 'Finished', 'subStatus', sub_status,
+                             'output', '{}'::json, 'reason', reason)
+$$;
 
 -- One row per burst: a row per journal entry and per activity execution would be most of the cost of a commit.
 -- Append-only, partitioned by the now() of the commit, never by a node's clock.
@@ -547,7 +613,7 @@ CREATE TABLE work (
     -- Negative for a cancel, so that it is claimed before the other rows of its instance.
     id bigint GENERATED ALWAYS AS IDENTITY,
     instance_id text NOT NULL,
-    -- 0 start, 1 resume, 2 stimulus, 3 cancel, 4 continue
+    -- 0 start, 1 resume, 2 stimulus, 3 cancel, 4 continue, 7 child end
     kind smallint NOT NULL,
     -- Of a start: the version that was published when it was accepted. A start that yielded keeps definition_id, so
     -- that no indexed column changes.
@@ -602,7 +668,7 @@ CREATE INDEX timer_claimed ON timer (claimed_by) WHERE claimed_by IS NOT NULL;
 -- Timers in backoff, not those that are not due yet.
 CREATE INDEX timer_postponed ON timer (available_at) WHERE claimed_by IS NULL AND available_at > due;
 
--- An event for which many bookmarks wait, or an earlier event of this table. Events of one hash take their turns in the
+-- An event for which many bookmarks wait, or an earlier event of this table, or that a workflow publishes. Events of one hash take their turns in the
 -- order of their ids. A turn starts what the triggers start and draws a cut; then pages of bookmarks with a number up to
 -- the cut get a row of work each, which names the fan-out and has no payload.
 CREATE TABLE fan_out (
@@ -640,6 +706,7 @@ ALTER TABLE fan_out ALTER COLUMN payload SET STORAGE EXTERNAL;
 -- `+ 0` keeps the queries of unfinished ones from the primary key, which has the finished ones, too.
 CREATE INDEX fan_out_unfinished ON fan_out ((id + 0)) WHERE finished_at IS NULL;
 CREATE INDEX fan_out_hash ON fan_out (hash, id) WHERE finished_at IS NULL;
+CREATE INDEX fan_out_begun ON fan_out (hash) WHERE finished_at IS NULL AND cut IS NOT NULL;
 CREATE INDEX fan_out_finished ON fan_out (finished_at) WHERE finished_at IS NOT NULL;
 -- Not compressed: pg_column_size shows how many bytes a claim loads.
 ALTER TABLE fan_out ALTER COLUMN payload SET STORAGE EXTERNAL;
@@ -959,8 +1026,22 @@ CREATE TYPE commit_request AS (
     -- The burst_record; null: none.
     first_entry bigint,
     entries integer,
-    record text
+    record text,
+    -- Of a new instance.
+    parent_instance_id text
 );
+-- A child that the burst starts, in the version that is published by then.
+CREATE TYPE commit_child AS (
+    no integer,
+    id text,
+    definition_id text,
+    correlation_id text,
+    body json,
+    -- The bookmark at which the burst waits for it; null: it does not.
+    bookmark_id text
+);
+-- The burst is that of a child, and its parent goes on if it waits. `ends`: the child has ended; else it only waits.
+CREATE TYPE commit_child_end AS (no integer, ends boolean, result json);
 CREATE TYPE commit_claim AS (no integer, work_id bigint, timer_id text, claim_no bigint);
 CREATE TYPE commit_bookmark AS (
     no integer,
@@ -977,6 +1058,10 @@ CREATE TYPE commit_bookmark AS (
 );
 CREATE TYPE commit_burned AS (no integer, id text);
 CREATE TYPE commit_stimulus AS (no integer, hash bytea, name text, payload json, lifetime bigint);
+-- An event that a burst publishes, in the order of the array.
+CREATE TYPE commit_event AS (
+    no integer, hash bytea, name text, payload json, correlation_id text, is_local boolean, lifetime bigint
+);
 -- A bookmark that a timer ends at a point in time.
 CREATE TYPE commit_due AS (no integer, id text, due timestamptz);
 -- A stimulus key that a burst needs; the lock statement before may not have got it.

@@ -2,7 +2,7 @@
 --          many there were, which of them may run, their rows of work, and whether rows were missed that other sessions hold:
 --          those may wait for our locks, so the caller starts again instead of waiting
 -- caller:  store::bulk_action, in the transaction that holds their locks
--- index:   instance_pkey, bookmark_pkey, timer_pkey, work_instance, inbox_instance, dead_letter_instance, activation_instance
+-- index:   instance_pkey, bookmark_pkey, timer_pkey, work_instance, inbox_instance, dead_letter_instance, activation_instance, child_pkey, child_parent
 -- locks:   all of their rows; locked work and timers are skipped, inbox by id
 -- Idempotency keys stay: a retry of the start finds no instance, and starts none.
 WITH deleted AS (
@@ -29,6 +29,24 @@ WITH deleted AS (
     DELETE FROM inbox x USING inbox_held h WHERE x.ctid = h.place
 ), dead_letter_deleted AS (
     DELETE FROM dead_letter d WHERE d.tenant_id = $1 AND d.instance_id = ANY ($2) RETURNING d.kind, d.instance_id
+), child_deleted AS (
+    DELETE FROM child c WHERE c.tenant_id = $1 AND c.id = ANY ($2) RETURNING c.*
+), parent_woken AS (
+    INSERT INTO work (tenant_id, instance_id, kind, body)
+    SELECT c.tenant_id, c.parent_instance_id, 7 /* child end */, child_end(c.bookmark_id, c.parent_generation,
+               child_result(c.id, 'Faulted', 'the instance ' || c.id || ' was deleted'))
+    FROM child_deleted c
+    WHERE c.bookmark_id IS NOT NULL AND c.parent_instance_id <> ALL ($2)
+      AND (SELECT true FROM instance p
+           WHERE p.id = c.parent_instance_id AND p.tenant_id = c.tenant_id AND p.status = 0 /* running */ LIMIT 1)
+    RETURNING 1
+), children_cancelled AS (
+    -- The children of running instances, as by a cancel; the id of a cancel is negative.
+    INSERT INTO work (tenant_id, id, instance_id, kind, body) OVERRIDING SYSTEM VALUE
+    SELECT c.tenant_id, -nextval('work_id_seq'), c.id, 3 /* cancel */, '{}'
+    FROM child c WHERE c.tenant_id = $1 AND c.parent_instance_id = ANY ($2) AND c.id <> ALL ($2)
+      AND c.parent_instance_id IN (SELECT d.id FROM deleted d WHERE d.status = 0 /* running */)
+    RETURNING 1
 ), record_deleted AS (
     -- Partitions of other days are left out.
     DELETE FROM burst_record r WHERE r.tenant_id = $1 AND r.instance_id = ANY ($2) AND r.at >= $3 AND r.at <= $4
@@ -38,6 +56,7 @@ SELECT (SELECT count(*)
               UNION SELECT w.instance_id FROM work_deleted w WHERE w.kind = 0 /* start */
               UNION SELECT d.instance_id FROM dead_letter_deleted d WHERE d.kind = 0 /* start */) n) AS processed,
        ARRAY(SELECT w.id FROM work_deleted w ORDER BY w.id) AS works,
+       (SELECT count(*) FROM parent_woken) + (SELECT count(*) FROM children_cancelled) AS made,
        ARRAY(SELECT w.instance_id FROM work_deleted w ORDER BY w.id) AS work_instances,
        (SELECT count(*) FROM work w WHERE w.tenant_id = $1 AND w.instance_id = ANY ($2)) > (SELECT count(*) FROM work_held)
        OR (SELECT count(*) FROM timer t WHERE t.tenant_id = $1 AND t.instance_id = ANY ($2))

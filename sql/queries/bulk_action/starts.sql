@@ -12,5 +12,6 @@ WHERE w.tenant_id = $1 AND w.id > $2 AND w.kind = 0 /* start */ AND w.definition
   AND ($7::text IS NULL OR w.body->>'name' = $7)
   AND ($8::timestamptz IS NULL OR w.created_at >= $8)
   AND ($9::timestamptz IS NULL OR w.created_at <= $9)
+  AND ($11::text[] IS NULL OR w.body->'parent'->>'instanceId' = ANY ($11))
 ORDER BY w.id
 LIMIT $10

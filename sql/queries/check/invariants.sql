@@ -30,6 +30,8 @@ FROM (
     SELECT 'running-without-reason', count(*), min(i.id)
     FROM instance i
     WHERE i.status = 0 /* running */
+      -- Whose branches have all ended or stopped with an incident, by its strategy: it waits to be repaired.
+      AND NOT (i.sub_status = 2 /* suspended */ AND i.incident_count > 0)
       AND NOT EXISTS (SELECT 1 FROM bookmark b WHERE b.tenant_id = i.tenant_id AND b.instance_id = i.id)
       AND NOT EXISTS (SELECT 1 FROM work w WHERE w.tenant_id = i.tenant_id AND w.instance_id = i.id)
       AND NOT EXISTS (SELECT 1 FROM dead_letter l WHERE l.tenant_id = i.tenant_id AND l.instance_id = i.id)
@@ -64,6 +66,40 @@ FROM (
     SELECT 'status-mismatch', count(*), min(i.id)
     FROM instance i WHERE (i.status = 1 /* finished */) <> (i.sub_status >= 3 /* finished */)
         OR (i.status = 1 /* finished */) <> (i.finished_at IS NOT NULL)
+    UNION ALL
+    -- Its end would delete the row.
+    SELECT 'child-without-instance', count(*), min(c.id)
+    FROM child c
+    WHERE NOT EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = c.tenant_id AND i.id = c.id AND i.status = 0 /* running */)
+      AND NOT EXISTS (SELECT 1 FROM work w WHERE w.tenant_id = c.tenant_id AND w.instance_id = c.id AND w.kind = 0 /* start */)
+      AND NOT EXISTS (SELECT 1 FROM dead_letter l WHERE l.tenant_id = c.tenant_id AND l.instance_id = c.id
+          AND l.kind = 0 /* start */)
+    UNION ALL
+    -- No cancel of its parent would reach it.
+    SELECT 'orphaned-child', count(*), min(i.id)
+    FROM instance i
+    WHERE i.parent_instance_id IS NOT NULL AND i.status = 0 /* running */
+      AND NOT EXISTS (SELECT 1 FROM child c WHERE c.tenant_id = i.tenant_id AND c.id = i.id)
+    UNION ALL
+    -- The cancel of a parent has left a child that lives, and no cancel of it.
+    SELECT 'child-of-cancelled-parent', count(*), min(c.id)
+    FROM child c
+    WHERE EXISTS (SELECT 1 FROM instance p WHERE p.tenant_id = c.tenant_id AND p.id = c.parent_instance_id
+                  AND p.sub_status = 4 /* cancelled */)
+      AND NOT EXISTS (SELECT 1 FROM work w WHERE w.tenant_id = c.tenant_id AND w.instance_id = c.id
+          AND w.kind = 3 /* cancel */)
+      AND NOT EXISTS (SELECT 1 FROM dead_letter l WHERE l.tenant_id = c.tenant_id AND l.instance_id = c.id)
+    UNION ALL
+    -- Nothing would wake the parent.
+    SELECT 'waiting-without-child', count(*), min(b.instance_id || '/' || b.id)
+    FROM bookmark b
+    WHERE b.name IN ('Elsa.DispatchWorkflow', 'Elsa.BulkDispatchWorkflows', 'Elsa.ExecuteWorkflow') AND NOT b.publishable
+      AND NOT EXISTS (SELECT 1 FROM child c WHERE c.tenant_id = b.tenant_id AND c.parent_instance_id = b.instance_id
+          AND c.bookmark_id = b.id)
+      AND NOT EXISTS (SELECT 1 FROM timer t WHERE t.tenant_id = b.tenant_id AND t.instance_id = b.instance_id
+          AND t.id = b.id)
+      AND NOT EXISTS (SELECT 1 FROM work w WHERE w.tenant_id = b.tenant_id AND w.instance_id = b.instance_id)
+      AND NOT EXISTS (SELECT 1 FROM dead_letter l WHERE l.tenant_id = b.tenant_id AND l.instance_id = b.instance_id)
     UNION ALL
     SELECT 'journal-without-instance', count(*), min(j.instance_id)
     FROM (SELECT DISTINCT tenant_id, instance_id FROM burst_record) j
@@ -133,7 +169,7 @@ FROM (
     SELECT 'fan-outs-of-one-stimulus', count(*), min(g.ids)
     FROM (SELECT min(f.id) || '/' || max(f.id) AS ids
           FROM fan_out f WHERE f.finished_at IS NULL AND f.cut IS NOT NULL
-          GROUP BY f.tenant_id, f.hash HAVING count(*) > 1) g
+          GROUP BY f.tenant_id, f.hash, f.correlation_id, f.instance_id HAVING count(*) > 1) g
     UNION ALL
     SELECT 'fan-out-past-its-cut', count(*), min(f.id::text)
     FROM fan_out f
@@ -146,6 +182,18 @@ FROM (
     FROM trigger t
     WHERE NOT EXISTS (SELECT 1 FROM definition d
                       WHERE d.tenant_id = t.tenant_id AND d.definition_id = t.definition_id AND d.is_published)
+    UNION ALL
+    SELECT 'reference-without-version', count(*), min(r.version_id || ' uses ' || r.used_definition_id)
+    FROM definition_reference r
+    WHERE NOT EXISTS (SELECT 1 FROM definition d WHERE d.tenant_id = r.tenant_id AND d.version_id = r.version_id)
+       OR (r.used_version_id IS NOT NULL
+           AND NOT EXISTS (SELECT 1 FROM definition u WHERE u.tenant_id = r.tenant_id AND u.version_id = r.used_version_id
+                           AND (u.was_published OR u.was_started)))
+    UNION ALL
+    SELECT 'undecided-reference', count(*), min(r.version_id || ' uses ' || r.used_definition_id)
+    FROM definition_reference r
+    JOIN definition d ON d.tenant_id = r.tenant_id AND d.version_id = r.version_id
+    WHERE r.used_version_id IS NULL AND (d.was_published OR d.was_started)
     UNION ALL
     SELECT 'definition-without-latest', count(*), min(d.definition_id)
     FROM (SELECT tenant_id, definition_id, bool_or(is_latest) AS latest FROM definition

@@ -1,8 +1,8 @@
 -- purpose: write every burst of a batch whose fences hold, each whole or not at all; returns the winners
 -- caller:  store::commit::pipeline (the contended lane runs the same text without SKIP LOCKED)
--- index:   fence_pkey, work_pkey, timer_pkey, instance_pkey, bookmark_pkey, activation_instance, definition_published, definition_correlation
+-- index:   fence_pkey, work_pkey, timer_pkey, instance_pkey, bookmark_pkey, activation_instance, definition_published, definition_correlation, child_pkey, child_parent
 -- locks:   fence (key share), then work by id, timer by id, then instance; of a single-claim batch burst by
---          burst (the contended lane sends one at a time);
+--          burst (the contended lane sends one at a time); then the rows of children that end;
 --          then dependants of the winners only
 -- Rows of tables are looked up one by one, in subqueries that the planner cannot flatten, and are updated by ctid: a plan
 -- that is made while a table is empty would join it by a walk over a whole index. A row that another transaction changed
@@ -81,6 +81,19 @@ WITH fence_held AS MATERIALIZED (
     FROM burned b
     WHERE b.timer_place IS NOT NULL
 --]
+--[family
+), child_held AS MATERIALIZED (
+    -- Of a child that ends. Another transaction may hold it or have changed it, as a dead letter of the child does.
+    SELECT e.no, e.ends, e.result, c.tenant_id, c.parent_instance_id, c.parent_generation, c.bookmark_id, c.place,
+           (SELECT x.ctid FROM child x WHERE x.ctid = c.place FOR UPDATE SKIP LOCKED) = c.place AS held
+    FROM (SELECT n.no, n.ends, n.result, r.tenant_id, r.instance_id
+          FROM unnest($14::commit_child_end[]) n
+          JOIN request r ON r.no = n.no
+          ORDER BY r.tenant_id, r.instance_id) e
+    CROSS JOIN LATERAL (
+        SELECT y.tenant_id, y.parent_instance_id, y.parent_generation, y.bookmark_id, y.ctid AS place FROM child y
+        WHERE y.id = e.instance_id AND y.tenant_id = e.tenant_id LIMIT 1) c
+--]
 --[multi
 ), held AS (
     SELECT h.no, count(*) AS claims
@@ -100,6 +113,9 @@ WITH fence_held AS MATERIALIZED (
 --]
 --[burned
       AND CASE WHEN r.no IN (SELECT b.no FROM timer_burned b WHERE b.held IS NOT TRUE) THEN false ELSE true END
+--]
+--[family
+      AND CASE WHEN r.no IN (SELECT c.no FROM child_held c WHERE c.held IS NOT TRUE) THEN false ELSE true END
 --]
 ), winner AS MATERIALIZED (
     SELECT e.*
@@ -156,10 +172,10 @@ WITH fence_held AS MATERIALIZED (
 --]
 ), inserted AS (
     INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status, version,
-                          last_burst, correlation_id, name, incident_count, state, finished_at)
+                          last_burst, correlation_id, name, incident_count, state, finished_at, parent_instance_id)
     SELECT w.tenant_id, w.instance_id, w.definition_id, w.version_id, w.definition_version, w.status, w.sub_status, 1,
            w.burst, w.correlation_id, w.name, w.incident_count, w.state, CASE WHEN w.status = 1 /* finished */
-               THEN now() END
+               THEN now() END, w.parent_instance_id
     FROM winner w
     -- An id that is taken fails the batch, which is split until that request is alone. ON CONFLICT would look each row up,
     -- and write it in two steps.
@@ -296,7 +312,15 @@ WITH fence_held AS MATERIALIZED (
           WHERE w.status = 0 /* running */ AND w.correlation_id <> ''
             AND EXISTS (SELECT 1 FROM definition d
                         WHERE d.tenant_id = w.tenant_id AND d.is_published
-                            AND d.activation_strategy = 3 /* correlation */)) s
+                            AND d.activation_strategy = 3 /* correlation */)
+          UNION ALL
+          -- No start of an imported instance has taken the key of a strategy that was published a moment ago.
+          SELECT w.*, 1::smallint /* singleton */
+          FROM winner w
+          WHERE w.status = 0 /* running */ AND w.expected = 0 AND w.claims = 0
+            AND EXISTS (SELECT 1 FROM definition d
+                        WHERE d.tenant_id = w.tenant_id AND d.definition_id = w.definition_id AND d.is_published
+                          AND d.activation_strategy = 1 /* singleton */)) s
     ORDER BY s.instance_id, s.strategy
     ON CONFLICT DO NOTHING
 ), bookmark_moved AS (
@@ -309,11 +333,106 @@ WITH fence_held AS MATERIALIZED (
           JOIN winner w ON w.no = b.no
           OFFSET 0) m
     WHERE x.ctid = m.place
+), event_made AS (
+    -- What a workflow publishes takes its turn after this commit, which holds no keys of a publisher. The ids have the order
+    -- of the events.
+    INSERT INTO fan_out (tenant_id, hash, name, payload, correlation_id, instance_id, expires_at)
+    SELECT w.tenant_id, p.hash, p.name, p.payload, p.correlation_id, CASE WHEN p.is_local THEN w.instance_id END,
+           now() + p.lifetime * interval '1 microsecond'
+    FROM unnest($12::commit_event[]) WITH ORDINALITY p(no, hash, name, payload, correlation_id, is_local, lifetime, place)
+    JOIN winner w ON w.no = p.no
+    ORDER BY p.place
 ), unmatched_noted AS (
     INSERT INTO unmatched_work (tenant_id, work_id)
     SELECT w.tenant_id, u.work_id
     FROM unnest($9::commit_claim[]) u
     JOIN winner w ON w.no = u.no
+--]
+--[family
+), child_ended AS (
+    DELETE FROM child x USING child_held h
+    WHERE x.ctid = h.place AND h.ends
+      AND CASE WHEN h.no IN (SELECT w.no FROM winner w) THEN true ELSE false END
+), child_rested AS (
+    -- It waits for something, and its parent for it no longer.
+    UPDATE child x SET bookmark_id = NULL
+    FROM child_held h
+    WHERE x.ctid = h.place AND NOT h.ends
+      AND CASE WHEN h.no IN (SELECT w.no FROM winner w) THEN true ELSE false END
+), parent_woken AS (
+    INSERT INTO work (tenant_id, instance_id, kind, body)
+    SELECT h.tenant_id, h.parent_instance_id, 7 /* child end */, child_end(h.bookmark_id, h.parent_generation, h.result)
+    FROM child_held h
+    WHERE h.bookmark_id IS NOT NULL
+      AND CASE WHEN h.no IN (SELECT w.no FROM winner w) THEN true ELSE false END
+      AND (SELECT true FROM instance p
+           WHERE p.id = h.parent_instance_id AND p.tenant_id = h.tenant_id AND p.status = 0 /* running */ LIMIT 1)
+), child_wanted AS MATERIALIZED (
+    SELECT w.no, w.tenant_id, w.instance_id AS parent_instance_id, n.place, n.id, n.definition_id, n.correlation_id, n.body,
+           n.bookmark_id, d.version_id, d.version, d.activation_strategy,
+           CASE WHEN d.activation_strategy > 0 /* always */
+                THEN activation_key(d.activation_strategy, n.definition_id, n.correlation_id) END AS held,
+           CASE WHEN d.seeding = 2 /* seed */ THEN raise_activation_unseeded()
+                WHEN d.activation_strategy > 0 /* always */
+                THEN activation_blocked(w.tenant_id, d.activation_strategy, n.definition_id, n.correlation_id)
+                ELSE false END AS blocked,
+           (extract(epoch FROM
+--]
+--[family and existing
+               coalesce(w.created_at, now())
+--]
+--[family and new
+               now()
+--]
+--[family
+               ) * 1000000)::bigint AS generation
+    FROM unnest($13::commit_child[]) WITH ORDINALITY n(no, id, definition_id, correlation_id, body, bookmark_id, place)
+    JOIN winner w ON w.no = n.no
+    LEFT JOIN LATERAL (
+        SELECT v.version_id, v.version, v.activation_strategy, v.seeding FROM definition v
+        WHERE v.tenant_id = w.tenant_id AND v.definition_id = n.definition_id AND v.is_published LIMIT 1) d ON true
+), child_activated AS (
+    INSERT INTO activation (tenant_id, key, instance_id, exclusive, strategy, definition_id, correlation_id)
+    SELECT c.tenant_id, c.held, c.id, true, c.activation_strategy, c.definition_id, nullif(c.correlation_id, '')
+    FROM child_wanted c
+    WHERE c.held IS NOT NULL AND NOT c.blocked
+    ORDER BY c.tenant_id, c.held, c.place
+    ON CONFLICT DO NOTHING
+    RETURNING tenant_id, instance_id
+), child_started AS (
+    INSERT INTO work (tenant_id, instance_id, kind, definition_id, version_id, definition_version, body)
+    SELECT c.tenant_id, c.id, 0 /* start */, c.definition_id, c.version_id, c.version, c.body
+    FROM child_wanted c
+    WHERE c.version_id IS NOT NULL AND NOT c.blocked
+      AND (c.held IS NULL OR (c.tenant_id, c.id) IN (SELECT a.tenant_id, a.instance_id FROM child_activated a))
+    ORDER BY c.place
+    RETURNING tenant_id, instance_id
+), child_made AS (
+    INSERT INTO child (tenant_id, id, parent_instance_id, parent_generation, bookmark_id)
+    SELECT c.tenant_id, c.id, c.parent_instance_id, c.generation, c.bookmark_id
+    FROM child_wanted c
+    WHERE (c.tenant_id, c.id) IN (SELECT s.tenant_id, s.instance_id FROM child_started s)
+    ORDER BY c.place
+), child_refused AS (
+    -- It counts as faulted.
+    INSERT INTO work (tenant_id, instance_id, kind, body)
+    SELECT c.tenant_id, c.parent_instance_id, 7 /* child end */, child_end(c.bookmark_id, c.generation,
+               child_result(c.id, 'Faulted', CASE WHEN c.version_id IS NULL
+                   THEN 'the definition ' || c.definition_id || ' has no published version'
+                   ELSE 'the activation strategy of ' || c.definition_id || ' refuses another instance' END))
+    FROM child_wanted c
+    WHERE c.bookmark_id IS NOT NULL
+      AND (c.tenant_id, c.id) NOT IN (SELECT s.tenant_id, s.instance_id FROM child_started s)
+    ORDER BY c.place
+), children_cancelled AS (
+    -- A cancel reaches the children that live; the id of its row is negative.
+    INSERT INTO work (tenant_id, id, instance_id, kind, body) OVERRIDING SYSTEM VALUE
+    SELECT c.tenant_id, -nextval('work_id_seq'), c.id, 3 /* cancel */, '{}'
+    FROM winner w
+    CROSS JOIN LATERAL (
+        SELECT x.tenant_id, x.id FROM child x WHERE x.parent_instance_id = w.instance_id AND x.tenant_id = w.tenant_id
+        OFFSET 0) c
+    WHERE w.status = 1 /* finished */ AND w.sub_status = 4 /* cancelled */
 --]
 ), recorded AS (
     INSERT INTO burst_record (tenant_id, instance_id, version, at, began_at, first_entry, entries, body)
@@ -372,6 +491,11 @@ SELECT w.no, w.expected + 1 AS version, now() AS committed_at
        --]
        --[new_row
        , c.id AS continued
+       --]
+       --[family
+       , (SELECT count(*) FROM child_wanted x
+          WHERE x.no = w.no AND (x.tenant_id, x.id) NOT IN (SELECT s.tenant_id, s.instance_id FROM child_started s))
+         AS refused_children
        --]
 FROM winner w
 --[new_row

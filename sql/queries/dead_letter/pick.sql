@@ -1,6 +1,6 @@
 -- purpose: list dead letters that match a filter (as dead_letter/list), oldest first, after a given one, and whether
 --          each can be replayed in one statement with others: no stimulus, and no start with a schedule or an
---          activation strategy. Bodies of $12 bytes at most, or one letter; `found` counts without that bound
+--          activation strategy. Bodies of $12 bytes at most, or one dead letter; `found` counts without that bound
 -- caller:  store::dead_letter
 -- index:   dead_letter_pkey, dead_letter_instance, instance_pkey, definition_published
 -- locks:   none

@@ -5,7 +5,6 @@
 -- locks:   the dead letter
 DELETE FROM dead_letter d
 WHERE d.tenant_id = $1 AND d.id = $2 AND d.kind = 6 /* inbox */
-RETURNING d.hash, d.name, d.body->'payload' AS payload, d.correlation_id, nullif(d.instance_id, '') AS instance_id,
-          d.activity_execution_id,
+RETURNING d.name, d.body->'payload' AS payload,
           EXISTS (SELECT 1 FROM instance i
                   WHERE i.tenant_id = d.tenant_id AND i.id = d.instance_id AND i.status = 1 /* finished */) AS ended

@@ -1,8 +1,10 @@
--- purpose: purge those of these deleted versions that no instance, no accepted start and no dead letter has
+-- purpose: purge those of these deleted versions that no instance, no accepted start, no dead letter and no other
+--          version has, with their references
 -- caller:  store::definition::delete, after all transactions have ended that could have accepted a start of them
--- index:   definition_pkey, instance_by_definition; work and dead letters are scanned: rare
--- locks:   definition
+-- index:   definition_pkey, instance_by_definition, definition_reference_version, definition_reference_pkey; work and dead letters are scanned: rare
+-- locks:   definition, definition_reference
 -- Without EXISTS, whose plan may hash all instances.
+WITH purged AS (
 DELETE FROM definition d
 USING unnest($1::text[], $2::text[]) k(tenant_id, version_id)
 WHERE d.tenant_id = k.tenant_id AND d.version_id = k.version_id AND d.deleted_at IS NOT NULL
@@ -10,4 +12,10 @@ WHERE d.tenant_id = k.tenant_id AND d.version_id = k.version_id AND d.deleted_at
        WHERE i.definition_id = d.definition_id AND i.version_id = d.version_id AND i.tenant_id = d.tenant_id LIMIT 1) IS NULL
   AND (SELECT true FROM work w WHERE w.version_id = d.version_id AND w.tenant_id = d.tenant_id LIMIT 1) IS NULL
   AND (SELECT true FROM dead_letter l WHERE l.version_id = d.version_id AND l.tenant_id = d.tenant_id LIMIT 1) IS NULL
-RETURNING d.version_id
+  AND (SELECT true FROM definition_reference r
+       WHERE r.used_version_id = d.version_id AND r.tenant_id = d.tenant_id LIMIT 1) IS NULL
+RETURNING d.tenant_id, d.version_id
+), references_of AS (
+    DELETE FROM definition_reference r USING purged p WHERE r.tenant_id = p.tenant_id AND r.version_id = p.version_id
+)
+SELECT p.version_id FROM purged p

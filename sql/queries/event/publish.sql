@@ -1,12 +1,13 @@
 -- purpose: publish an event once: to every bookmark that waits for it, to every published trigger, else into the
---          inbox. If more than $12 bookmarks wait for it, or an earlier event for the same is still being fanned out,
---          it becomes a fan-out instead. A start that the activation strategy refuses is not made, and reported;
---          while the strategy is being seeded the statement fails, to be tried again
+--          inbox. If more than $12 bookmarks wait for it, or so many that the copies of its payload take more than $14
+--          bytes, or an earlier event for the same is still being fanned out, it becomes a fan-out instead. A start that
+--          the activation strategy refuses is not made, and reported; while the strategy is being seeded the statement
+--          fails, to be tried again
 -- caller:  store::event (replays of dead letters, too), in the transaction that holds the stimulus keys
--- index:   idempotency_key_pkey, bookmark_hash or bookmark_correlation or bookmark_pkey, trigger_hash, definition_published, activation_held
+-- index:   idempotency_key_pkey, bookmark_hash or bookmark_correlation or (bookmark_pkey, bookmark_crowded), trigger_hash, definition_published, activation_held
 -- locks:   idempotency_key by key, then activation by key, then work, then inbox
 -- An event is for one instance (part targeted), else for a correlation id (correlated), else for all (any): a condition
--- on each of them that may be null would use no index.
+-- on each of them that may be null would use no index. An activity execution names its instance.
 WITH accepted AS (
     INSERT INTO idempotency_key (tenant_id, route, key, fingerprint, expires_at)
     VALUES ($1, $2, $3, $4, now() + $13::bigint * interval '1 microsecond')
@@ -16,9 +17,19 @@ WITH accepted AS (
         -- An expired key is replaced, also before it is purged.
         WHERE idempotency_key.expires_at <= now()
     RETURNING expires_at
+), direct AS MATERIALIZED (
+    SELECT least($12::bigint, greatest(1, $14::bigint / coalesce(pg_column_size($7::json), 1))) AS most
 ), waiting AS MATERIALIZED (
     SELECT b.instance_id, b.id
+--[any or correlated
     FROM bookmark b
+--]
+--[targeted
+    -- Not by the hash, for which any number of other instances may wait, and not by all bookmarks of the instance.
+    FROM (SELECT f.* FROM bookmark f WHERE f.instance_id = $9 AND f.id < 'z' AND f.hash || '' = $5
+          UNION ALL
+          SELECT c.* FROM bookmark c WHERE c.instance_id = $9 AND c.id >= 'z' AND c.hash || '' = $5) b
+--]
     WHERE EXISTS (SELECT 1 FROM accepted) AND b.tenant_id = $1 AND b.publishable
 --[any
       AND b.hash = $5
@@ -27,16 +38,15 @@ WITH accepted AS (
       AND b.hash = $5 AND hashtextextended(b.correlation_id, 0) = hashtextextended($8, 0) AND b.correlation_id = $8
 --]
 --[targeted
-      -- Not by the hash, for which any number of other instances may wait.
-      AND b.instance_id = $9 AND b.hash || '' = $5 AND ($8::text IS NULL OR b.correlation_id = $8)
+      AND ($8::text IS NULL OR b.correlation_id = $8)
 --]
       AND ($10::text IS NULL OR b.activity_execution_id = $10)
-    LIMIT $12::bigint + 1
+    LIMIT (SELECT d.most + 1 FROM direct d)
 ), deferred AS MATERIALIZED (
     INSERT INTO fan_out (tenant_id, hash, name, payload, correlation_id, instance_id, activity_execution_id, expires_at)
     SELECT $1, $5, $6, $7, $8, $9, $10, now() + $11::bigint * interval '1 microsecond'
     FROM accepted
-    WHERE (SELECT count(*) FROM waiting) > $12
+    WHERE (SELECT count(*) FROM waiting) > (SELECT d.most FROM direct d)
        OR EXISTS (SELECT 1 FROM fan_out f
                   WHERE f.hash = $5 AND f.tenant_id = $1 AND f.finished_at IS NULL
                     AND f.correlation_id IS NOT DISTINCT FROM $8 AND f.instance_id IS NOT DISTINCT FROM $9)

@@ -2,7 +2,7 @@
 --          rows are unclaimed at a time. After the last page it is finished, or, if neither a page nor a trigger met
 --          anything, it takes its turn again
 -- caller:  store::fan_out, in the transaction that holds the fan-out
--- index:   work_fan_out, bookmark_hash or bookmark_correlation or bookmark_pkey
+-- index:   work_fan_out, bookmark_hash or bookmark_correlation or (bookmark_pkey, bookmark_crowded)
 -- locks:   none but the fan-out, which the caller holds
 WITH queued AS MATERIALIZED (
     -- Not from the first row on: consumed rows stay in the index until it is vacuumed.
@@ -15,7 +15,14 @@ WITH queued AS MATERIALIZED (
     SELECT least($8::bigint, $9 - (SELECT count(*) FROM queued)) AS rows
 ), page AS MATERIALIZED (
     SELECT b.instance_id, b.id, b.number, b.activity_execution_id
+--[any or correlated
     FROM bookmark b
+--]
+--[targeted
+    FROM (SELECT f.* FROM bookmark f WHERE f.instance_id = $5 AND f.id < 'z' AND f.hash || '' = $3
+          UNION ALL
+          SELECT c.* FROM bookmark c WHERE c.instance_id = $5 AND c.id >= 'z' AND c.hash || '' = $3) b
+--]
     WHERE b.tenant_id = $2 AND b.publishable AND b.number > $7 AND b.number <= $10
 --[any
       AND b.hash = $3
@@ -24,7 +31,7 @@ WITH queued AS MATERIALIZED (
       AND b.hash = $3 AND hashtextextended(b.correlation_id, 0) = hashtextextended($4, 0) AND b.correlation_id = $4
 --]
 --[targeted
-      AND b.instance_id = $5 AND b.hash || '' = $3 AND ($4::text IS NULL OR b.correlation_id = $4)
+      AND ($4::text IS NULL OR b.correlation_id = $4)
 --]
       AND ($6::text IS NULL OR b.activity_execution_id = $6)
     ORDER BY b.number

@@ -1,4 +1,4 @@
--- purpose: delete fan-outs that finished a while ago and whose payload no row of work needs
+-- purpose: delete a page of fan-outs that finished a while ago and whose payload no row of work needs; no row: none is left
 -- caller:  store::fan_out, a cluster job
 -- index:   fan_out_finished, work_fan_out
 -- locks:   fan_out; locked ones are skipped
@@ -7,3 +7,4 @@ WHERE f.id = ANY (ARRAY(SELECT x.id FROM fan_out x
                         WHERE x.finished_at < now() - $1::bigint * interval '1 microsecond'
                           AND NOT EXISTS (SELECT 1 FROM work w WHERE w.fan_out = x.id)
                         ORDER BY x.finished_at LIMIT 1000 FOR UPDATE SKIP LOCKED))
+RETURNING f.id

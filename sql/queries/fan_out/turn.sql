@@ -2,13 +2,20 @@
 --          it, it is finished; if nothing was triggered either, the inbox keeps it until it expires. While an activation
 --          strategy is being seeded the statement fails, to be tried again
 -- caller:  store::fan_out, in the transaction that holds the fan-out and its stimulus keys
--- index:   bookmark_hash or bookmark_correlation or bookmark_pkey, trigger_hash, definition_published, activation_held
+-- index:   bookmark_hash or bookmark_correlation or (bookmark_pkey, bookmark_crowded), trigger_hash, definition_published, activation_held
 -- locks:   activation by key, then work, then inbox
 -- Bookmarks that are committed later have a higher number than the cut, as their commits share the stimulus keys.
 WITH waits AS MATERIALIZED (
     SELECT EXISTS (
         SELECT 1
+--[any or correlated
         FROM bookmark b
+--]
+--[targeted
+        FROM (SELECT f.* FROM bookmark f WHERE f.instance_id = $5 AND f.id < 'z' AND f.hash || '' = $3
+              UNION ALL
+              SELECT c.* FROM bookmark c WHERE c.instance_id = $5 AND c.id >= 'z' AND c.hash || '' = $3) b
+--]
         WHERE b.tenant_id = $2 AND b.publishable
 --[any
           AND b.hash = $3
@@ -17,7 +24,7 @@ WITH waits AS MATERIALIZED (
           AND b.hash = $3 AND hashtextextended(b.correlation_id, 0) = hashtextextended($4, 0) AND b.correlation_id = $4
 --]
 --[targeted
-          AND b.instance_id = $5 AND b.hash || '' = $3 AND ($4::text IS NULL OR b.correlation_id = $4)
+          AND ($4::text IS NULL OR b.correlation_id = $4)
 --]
           AND ($6::text IS NULL OR b.activity_execution_id = $6)) AS any
 ), triggered AS MATERIALIZED (

@@ -2,11 +2,11 @@
 --          there was one, its rows of work, and whether rows were missed that other sessions hold: those may wait for
 --          our locks, so the caller starts again instead of waiting
 -- caller:  store::instance::delete, in the transaction that holds its locks
--- index:   instance_pkey, bookmark_pkey, timer_pkey, work_instance, inbox_instance, dead_letter_instance, activation_instance, burst_record_pkey
+-- index:   instance_pkey, bookmark_pkey, timer_pkey, work_instance, inbox_instance, dead_letter_instance, activation_instance, burst_record_pkey, child_pkey, child_parent
 -- locks:   all of its rows; locked work and timers are skipped, inbox by id
 -- Idempotency keys stay: a retry of the start finds no instance, and starts none.
 WITH deleted AS (
-    DELETE FROM instance i WHERE i.tenant_id = $1 AND i.id = $2 RETURNING 1
+    DELETE FROM instance i WHERE i.tenant_id = $1 AND i.id = $2 RETURNING i.status
 ), work_held AS MATERIALIZED (
     SELECT w.tenant_id, w.id FROM work w WHERE w.tenant_id = $1 AND w.instance_id = $2
     ORDER BY w.tenant_id, w.id FOR UPDATE SKIP LOCKED
@@ -28,6 +28,24 @@ WITH deleted AS (
     DELETE FROM inbox x USING inbox_held h WHERE x.ctid = h.place
 ), dead_letter_deleted AS (
     DELETE FROM dead_letter d WHERE d.tenant_id = $1 AND d.instance_id = $2 RETURNING d.kind
+), child_deleted AS (
+    DELETE FROM child c WHERE c.tenant_id = $1 AND c.id = $2 RETURNING c.*
+), parent_woken AS (
+    INSERT INTO work (tenant_id, instance_id, kind, body)
+    SELECT c.tenant_id, c.parent_instance_id, 7 /* child end */, child_end(c.bookmark_id, c.parent_generation,
+               child_result(c.id, 'Faulted', 'the instance ' || c.id || ' was deleted'))
+    FROM child_deleted c
+    WHERE c.bookmark_id IS NOT NULL
+      AND (SELECT true FROM instance p
+           WHERE p.id = c.parent_instance_id AND p.tenant_id = c.tenant_id AND p.status = 0 /* running */ LIMIT 1)
+    RETURNING 1
+), children_cancelled AS (
+    -- The children of a running instance, as by a cancel; the id of a cancel is negative.
+    INSERT INTO work (tenant_id, id, instance_id, kind, body) OVERRIDING SYSTEM VALUE
+    SELECT c.tenant_id, -nextval('work_id_seq'), c.id, 3 /* cancel */, '{}'
+    FROM child c WHERE c.tenant_id = $1 AND c.parent_instance_id = $2
+      AND EXISTS (SELECT 1 FROM deleted d WHERE d.status = 0 /* running */)
+    RETURNING 1
 ), record_deleted AS (
     -- Partitions of days before the instance are left out.
     DELETE FROM burst_record r WHERE r.tenant_id = $1 AND r.instance_id = $2 AND r.at >= $3
@@ -35,6 +53,7 @@ WITH deleted AS (
 SELECT EXISTS (SELECT 1 FROM deleted) OR EXISTS (SELECT 1 FROM work_deleted w WHERE w.kind = 0 /* start */)
        OR EXISTS (SELECT 1 FROM dead_letter_deleted d WHERE d.kind = 0 /* start */) AS known,
        ARRAY(SELECT w.id FROM work_deleted w ORDER BY w.id) AS works,
+       (SELECT count(*) FROM parent_woken) + (SELECT count(*) FROM children_cancelled) AS made,
        (SELECT count(*) FROM work w WHERE w.tenant_id = $1 AND w.instance_id = $2) > (SELECT count(*) FROM work_held)
        OR (SELECT count(*) FROM timer t WHERE t.tenant_id = $1 AND t.instance_id = $2)
           > (SELECT count(*) FROM timer_held) AS missed

@@ -1,7 +1,7 @@
 -- purpose: list instances: a page of them in an order, or how many there are, up to a bound, or how many the planner expects.
 --          Filters that are not given are null and leave the plan; so it is planned for each call
 -- caller:  store::instance::list
--- index:   instance_by_time, instance_by_version, instance_incident, instance_pkey, instance_name, instance_correlation
+-- index:   instance_by_time, instance_by_version, instance_incident, instance_pkey, instance_name, instance_correlation, instance_parent
 -- locks:   none
 --[estimate
 EXPLAIN (FORMAT JSON)
@@ -10,14 +10,14 @@ EXPLAIN (FORMAT JSON)
 SELECT count(*) AS total FROM (
 --]
 SELECT i.id, i.definition_id, i.version_id, i.definition_version, i.status, i.sub_status, i.correlation_id, i.name,
-    i.incident_count, i.created_at, i.updated_at, i.finished_at
+    i.incident_count, i.created_at, i.updated_at, i.finished_at, i.parent_instance_id
 FROM
 --[each_version
     -- A few versions, each in the order of its index.
     unnest($2::text[]) v(id) CROSS JOIN LATERAL
 --]
     (SELECT s.id, s.definition_id, s.version_id, s.definition_version, s.status, s.sub_status, s.correlation_id, s.name,
-            s.incident_count, s.created_at, s.updated_at, s.finished_at
+            s.incident_count, s.created_at, s.updated_at, s.finished_at, s.parent_instance_id
     FROM
 --[few_running
     (SELECT b.instance_id FROM bookmark b UNION SELECT w.instance_id FROM work w UNION SELECT t.instance_id FROM timer t
@@ -75,6 +75,9 @@ FROM
 --]
 --[name_beginning
       AND s.name IS NOT NULL AND (left(s.name, 64) COLLATE "C") = left($5, 64)
+--]
+--[parents
+      AND s.parent_instance_id IS NOT NULL AND s.parent_instance_id = ANY ($26::text[])
 --]
 --[created_before
       AND s.created_at <= $24::text::timestamptz AND (s.created_at, s.id) < ($24::text::timestamptz, $25)

@@ -26,7 +26,8 @@ SELECT EXISTS (SELECT 1 FROM checked_in)
        ARRAY(SELECT n.incarnation FROM node n ORDER BY n.incarnation) AS members,
        EXISTS (SELECT 1 FROM cluster_job j
                WHERE j.next_run_at <= clock_timestamp() OR j.next_run_at > clock_timestamp() + 2 * j.period) AS jobs_due,
-       EXISTS (SELECT 1 FROM fan_out f WHERE f.finished_at IS NULL) AS has_fan_outs,
+       u.fan_outs,
+       u.fan_out_numbers,
        EXISTS (SELECT 1 FROM bulk_action b WHERE b.finished_at IS NULL) AS has_bulk_actions,
        EXISTS (SELECT 1 FROM inbox_match) AS has_inbox_matches,
        EXISTS (SELECT 1 FROM others o WHERE 'api' = ANY (o.roles)) AS has_api_peers,
@@ -46,6 +47,9 @@ SELECT EXISTS (SELECT 1 FROM checked_in)
 FROM (SELECT least((SELECT t.available_at FROM timer t WHERE t.claimed_by IS NULL ORDER BY t.available_at LIMIT 1),
                    (SELECT w.available_at FROM work w WHERE w.claimed_by IS NULL
                     ORDER BY w.available_at, w.id LIMIT 1))) h(at),
+     -- Those whose turn comes first, as many as cost a check-in nothing.
+     (SELECT count(*) AS fan_outs, coalesce(sum(o.cut - o.cursor), 0)::bigint AS fan_out_numbers
+      FROM (SELECT f.cut, f.cursor FROM fan_out f WHERE f.finished_at IS NULL ORDER BY f.id + 0 LIMIT 1000) o) u,
      -- A node that cannot run every version polls for itself, and has no shard of a backlog.
      (SELECT count(*) AS worker_peers, count(*) FILTER (WHERE o.incarnation < $1) AS rank
       FROM others o

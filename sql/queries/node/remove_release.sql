@@ -2,8 +2,8 @@
 --          >= 2) if it had any, else for all. At its third crash a row becomes a dead letter if it was claimed at
 --          half of the crashes within ten minutes or more; at its tenth in any case
 -- caller:  store::node::removal
--- index:   work_claimed, timer_claimed
--- locks:   work by id, then timer by id; locked rows are skipped and found by the next run
+-- index:   work_claimed, timer_claimed, child_pkey
+-- locks:   work by id, then timer by id, then child; locked rows are skipped and found by the next run
 WITH cause AS MATERIALIZED (
     SELECT coalesce(bool_or(d.crashed), false) AS crashed, coalesce(bool_or(d.had_isolated), false) AS had_isolated,
            greatest(3, least(10, ((SELECT count(*) FROM crash x
@@ -47,15 +47,34 @@ WITH cause AS MATERIALIZED (
     DELETE FROM activation a USING work_dead d
     WHERE d.kind = 0 /* start */ AND a.tenant_id = d.tenant_id AND a.instance_id = d.instance_id
       AND NOT EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = a.tenant_id AND i.id = a.instance_id)
+), child_given_up AS MATERIALIZED (
+    -- It counts as faulted, once: a replay of its dead letter wakes no parent.
+    SELECT c.*
+    FROM (SELECT w.tenant_id, w.instance_id FROM work_dead w
+          UNION
+          SELECT t.tenant_id, t.instance_id FROM timer_dead t) d
+    CROSS JOIN LATERAL (
+        SELECT x.*, x.ctid AS place FROM child x
+        WHERE x.id = d.instance_id AND x.tenant_id = d.tenant_id AND x.bookmark_id IS NOT NULL
+        FOR NO KEY UPDATE) c
+), child_counted AS (
+    UPDATE child x SET bookmark_id = NULL WHERE x.ctid = ANY (ARRAY(SELECT g.place FROM child_given_up g))
+), parent_woken AS (
+    INSERT INTO work (tenant_id, instance_id, kind, body)
+    SELECT g.tenant_id, g.parent_instance_id, 7 /* child end */, child_end(g.bookmark_id, g.parent_generation,
+               child_result(g.id, 'Faulted', 'the instance ' || g.id || ' has a dead letter'))
+    FROM child_given_up g
+    WHERE (SELECT true FROM instance p
+           WHERE p.id = g.parent_instance_id AND p.tenant_id = g.tenant_id AND p.status = 0 /* running */ LIMIT 1)
 ), dead_letters AS (
     INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, timer_id, definition_id, version_id,
                              definition_version, body, due, failures, crashes, accepted_at)
-    SELECT d.tenant_id, d.instance_id, d.kind, 'the process that ran it died, ' || d.crashes || ' times', d.id, NULL,
+    SELECT d.tenant_id, d.instance_id, d.kind, 'the process that ran it crashed, ' || d.crashes || ' times', d.id, NULL,
            d.definition_id, d.version_id, d.definition_version, d.body, NULL, d.failures, d.crashes,
            d.created_at
     FROM work_dead d
     UNION ALL
-    SELECT d.tenant_id, d.instance_id, 5 /* timer */, 'the process that ran it died, ' || d.crashes || ' times', NULL, d.id,
+    SELECT d.tenant_id, d.instance_id, 5 /* timer */, 'the process that ran it crashed, ' || d.crashes || ' times', NULL, d.id,
            NULL, NULL, NULL, NULL, d.due, d.failures, d.crashes, NULL
     FROM timer_dead d
     RETURNING 1

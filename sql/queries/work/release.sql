@@ -2,8 +2,8 @@
 --          row becomes a dead letter. Transient failures ($7 = 1) count only up to half of that, the row's own ($7 =
 --          2) to the end
 -- caller:  store::claim
--- index:   work_pkey, timer_pkey
--- locks:   work by id, then timer by id
+-- index:   work_pkey, timer_pkey, child_pkey
+-- locks:   work by id, then timer by id, then child
 WITH returned AS MATERIALIZED (
     SELECT * FROM unnest($2::text[], $3::text[], $4::bigint[], $5::text[], $6::bigint[])
         u(tenant_id, instance_id, work_id, timer_id, claim_no)
@@ -53,6 +53,25 @@ WITH returned AS MATERIALIZED (
     DELETE FROM activation a USING work_dead d
     WHERE d.kind = 0 /* start */ AND a.tenant_id = d.tenant_id AND a.instance_id = d.instance_id
       AND NOT EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = a.tenant_id AND i.id = a.instance_id)
+), child_given_up AS MATERIALIZED (
+    -- It counts as faulted, once: a replay of its dead letter wakes no parent.
+    SELECT c.*
+    FROM (SELECT w.tenant_id, w.instance_id FROM work_dead w
+          UNION
+          SELECT t.tenant_id, t.instance_id FROM timer_dead t) d
+    CROSS JOIN LATERAL (
+        SELECT x.*, x.ctid AS place FROM child x
+        WHERE x.id = d.instance_id AND x.tenant_id = d.tenant_id AND x.bookmark_id IS NOT NULL
+        FOR NO KEY UPDATE) c
+), child_counted AS (
+    UPDATE child x SET bookmark_id = NULL WHERE x.ctid = ANY (ARRAY(SELECT g.place FROM child_given_up g))
+), parent_woken AS (
+    INSERT INTO work (tenant_id, instance_id, kind, body)
+    SELECT g.tenant_id, g.parent_instance_id, 7 /* child end */, child_end(g.bookmark_id, g.parent_generation,
+               child_result(g.id, 'Faulted', 'the instance ' || g.id || ' has a dead letter'))
+    FROM child_given_up g
+    WHERE (SELECT true FROM instance p
+           WHERE p.id = g.parent_instance_id AND p.tenant_id = g.tenant_id AND p.status = 0 /* running */ LIMIT 1)
 ), dead_letters AS (
     INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, timer_id, definition_id, version_id,
                              definition_version, body, due, failures, crashes, accepted_at)
