@@ -73,7 +73,8 @@ impl Connector {
         connector.hosts.configure(|config| {
             let given = config.get_options().unwrap_or_default().to_owned();
             config.options(format!(
-                "{given} -c statement_timeout={} -c plan_cache_mode=force_custom_plan",
+                // A list may keep one of the server's processors busy, not all of them.
+                "{given} -c statement_timeout={} -c plan_cache_mode=force_custom_plan -c max_parallel_workers_per_gather=0",
                 timeout.as_millis()
             ));
         });

@@ -44,9 +44,7 @@ impl PasswordFile {
     }
 
     /// Reads the password, without a line end at the end of the file.
-    ///
-    /// # Errors
-    /// An error of the file system, or an empty or too long file.
+    /// Errors: An error of the file system, or an empty or too long file.
     pub(super) async fn read(&self) -> std::io::Result<Vec<u8>> {
         let path = self.0.clone();
         tokio::task::spawn_blocking(move || read(&path))

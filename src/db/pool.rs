@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use deadpool_postgres::{Connect, Manager, ManagerConfig, Object, RecyclingMethod, Runtime};
 use postgres_types::{ToSql, Type};
@@ -28,6 +28,8 @@ pub(super) struct PoolBounds {
     pub(super) busy: fn() -> Error,
     /// For a statement that takes longer than its session allows; none: as any other statement.
     pub(super) slow: Option<fn() -> Error>,
+    /// A connection rests for as long as its statement took: it uses half of a processor at most.
+    pub(super) rests: bool,
 }
 
 impl PoolBounds {
@@ -41,6 +43,7 @@ impl PoolBounds {
             Error::unavailable("database-unavailable", message)
         },
         slow: None,
+        rests: false,
     };
 }
 
@@ -121,12 +124,13 @@ impl Pool {
     /// server still finishes the statement.
     pub(crate) async fn query(&self, sql: &'static str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
         let client = self.client().await?;
+        let began = Instant::now();
         let answer = within(self.bounds.answer, async {
             let statement = client.prepare_cached(sql).await?;
             client.query(&statement, params).await
         })
         .await;
-        self.settle(client, answer)
+        self.settle(client, answer, began.elapsed())
     }
 
     /// Runs one statement that is planned for its parameters, with the given types; some parameters may be unused. `settings`
@@ -137,7 +141,10 @@ impl Pool {
         params: &[(&(dyn ToSql + Sync), Type)],
         settings: &'static str,
     ) -> Result<Vec<Row>> {
-        let client = self.client().await?;
+        // Dropped within the transaction, the connection closes.
+        let mut connection = self.exclusive().await?;
+        let client = connection.client()?;
+        let began = Instant::now();
         let answer = within(self.bounds.answer, async {
             if settings.is_empty() {
                 return client.query_typed(sql, params).await;
@@ -148,15 +155,25 @@ impl Pool {
             rows
         })
         .await;
-        self.settle(client, answer)
+        match connection.0.take() {
+            Some(client) => self.settle(client, answer, began.elapsed()),
+            None => answer,
+        }
     }
 
-    fn settle(&self, client: Object, answer: Result<Vec<Row>>) -> Result<Vec<Row>> {
-        let Err(error) = answer else { return answer };
+    fn settle(&self, client: Object, answer: Result<Vec<Row>>, took: Duration) -> Result<Vec<Row>> {
         // In doubt, or on a server that was demoted: the next statement gets a new connection.
-        if ["database-timeout", "database-read-only"].contains(&error.code()) {
+        let is_in_doubt = |error: &Error| ["database-timeout", "database-read-only"].contains(&error.code());
+        if answer.as_ref().is_err_and(is_in_doubt) {
             discard(client);
+        } else if self.bounds.rests {
+            // The answer does not wait for it, and a runtime that stops only closes the connection earlier.
+            tokio::spawn(async move {
+                tokio::time::sleep(took).await;
+                drop(client);
+            });
         }
+        let Err(error) = answer else { return answer };
         match self.bounds.slow {
             Some(slow) if error.has_timed_out() => Err(slow().caused_by(error)),
             _ => Err(error),

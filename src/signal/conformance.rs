@@ -15,7 +15,7 @@ pub(super) async fn conforms(mut pair: impl AsyncFnMut() -> Pair) {
     all_members_receive_in_order(pair().await).await;
     every_id_survives_the_transport(pair().await).await;
     nothing_is_lost_between_two_receives(pair().await).await;
-    a_slow_subscriber_is_told_to_invalidate(pair().await).await;
+    a_slow_subscriber_receives_an_invalidation(pair().await).await;
     the_end_of_a_member_does_not_affect_the_others(pair().await).await;
 }
 
@@ -74,7 +74,7 @@ async fn nothing_is_lost_between_two_receives((one, two): Pair) {
     }
 }
 
-async fn a_slow_subscriber_is_told_to_invalidate((one, two): Pair) {
+async fn a_slow_subscriber_receives_an_invalidation((one, two): Pair) {
     let (mut slow, mut quick) = (two.subscribe(), two.subscribe());
     let count = 2_000;
     for n in 0..count {

@@ -78,6 +78,8 @@ pub(crate) enum BulkPage {
         works: Vec<(InstanceId, WorkId)>,
         /// Instances that a burst may be running.
         busy: Vec<InstanceId>,
+        /// Rows of work that deletes made: for parents that waited, and cancels of children.
+        made: i64,
     },
 }
 
@@ -147,7 +149,7 @@ async fn find_starts(pool: &Pool, action: &BulkActionState, filter: &ListFilter,
     }
     let versions = list::version_ids(ListPools::of_work(pool), &action.tenant, filter).await?;
     let given = |list: &'_ [String]| (!list.is_empty()).then(|| list.to_vec());
-    let params: [&(dyn ToSql + Sync); 10] = [
+    let params: [&(dyn ToSql + Sync); 11] = [
         &action.tenant.as_str(),
         &action.cursor_work,
         &action.accepted_at,
@@ -158,6 +160,7 @@ async fn find_starts(pool: &Pool, action: &BulkActionState, filter: &ListFilter,
         &filter.created.from,
         &filter.created.to,
         &rows,
+        &given(&filter.parents),
     ];
     let found = pool.query(STARTS, &params).await?;
     let at = columns!(found; id, instance_id)?;
@@ -262,6 +265,7 @@ async fn write(pool: &Pool, action: &BulkActionState, mut found: Found, size: Pa
         processed: u64::try_from(written.processed).unwrap_or(0),
         works: written.works,
         busy: written.busy,
+        made: written.made,
     })
 }
 
@@ -270,6 +274,7 @@ struct Written {
     processed: i64,
     works: Vec<(InstanceId, WorkId)>,
     busy: Vec<InstanceId>,
+    made: i64,
 }
 
 /// Deletes or cancels these instances.
@@ -293,13 +298,14 @@ async fn change(client: &deadpool_postgres::Object, action: &BulkActionState, id
                 .into_iter()
                 .map(InstanceId::new)
                 .collect(),
+            made: 0,
         });
     }
     let at = columns!(times; since, until)?;
     let (since, until): (Option<DateTime<Utc>>, Option<DateTime<Utc>>) = (times.get(at.since), times.get(at.until));
     let delete = client.prepare_cached(DELETE).await?;
     let row = client.query_one(&delete, &[&tenant, &ids, &since, &until]).await?;
-    let at = columns!(row; processed, works, work_instances, missed)?;
+    let at = columns!(row; processed, works, work_instances, made, missed)?;
     if row.get(at.missed) {
         let message = "instances of a page got new work while they were deleted";
         return Err(Error::unavailable("database-busy", message));
@@ -314,6 +320,7 @@ async fn change(client: &deadpool_postgres::Object, action: &BulkActionState, id
         processed: row.get(at.processed),
         works: instances.iter().cloned().zip(works).collect(),
         busy: instances,
+        made: row.get(at.made),
     })
 }
 

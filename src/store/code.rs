@@ -43,6 +43,8 @@ codes! {
         Stimulus = 2 "stimulus",
         Cancel = 3 "cancel",
         Continue = 4 "continue",
+        /// A child of the instance has ended.
+        ChildEnd = 7 "child end",
     }
 
     /// `dead_letter.kind`: as [`WorkKind`], or the other table that the row was in.
@@ -55,6 +57,7 @@ codes! {
         Timer = 5 "timer",
         /// An expired stimulus.
         Inbox = 6 "inbox",
+        ChildEnd = 7 "child end",
     }
 
     /// Why a row is a dead letter; computed, no column holds it.

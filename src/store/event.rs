@@ -14,9 +14,9 @@ use tokio::time::Instant;
 use tokio_postgres::Row;
 
 use super::activation::{UNSEEDED_INTERVAL, UNSEEDED_TIMEOUT};
-use super::fan_out::MAX_DIRECT;
+use super::fan_out::{MAX_DIRECT, MAX_DIRECT_BYTES};
 use super::request::{IdempotencyKey, find_request};
-use super::stimulus_key::{BEGIN, KeySet, LOCK, StimulusScope};
+use super::stimulus_key::{self, BEGIN, KeySet, LOCK, StimulusScope};
 use crate::db::{ANSWER_TIMEOUT, Pool, is_in_doubt, within};
 use crate::failpoint;
 use crate::id::{FanOutId, InstanceId, StimulusHash, TenantId};
@@ -44,14 +44,15 @@ pub(crate) struct NewEvent {
 }
 
 impl NewEvent {
-    fn keys(&self) -> KeySet {
+    /// The instance that it is for.
+    pub(super) fn target(&self) -> Option<InstanceId> {
+        stimulus_key::target(self.instance.as_ref(), self.activity_execution_id.as_deref())
+    }
+
+    pub(super) fn keys(&self) -> KeySet {
         let can_start = self.instance.is_none() && self.activity_execution_id.is_none();
-        KeySet::of_publisher(
-            &self.hash,
-            self.correlation_id.as_deref(),
-            self.instance.as_ref(),
-            can_start,
-        )
+        let correlation_id = self.correlation_id.as_deref();
+        KeySet::of_publisher(&self.hash, correlation_id, self.target().as_ref(), can_start)
     }
 }
 
@@ -74,8 +75,11 @@ const DOUBT: Duration = Duration::from_secs(5);
 const DOUBT_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_DOUBT_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long the key of a client is remembered. A random one is only needed while an event is in doubt.
-pub(super) const KEY_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long the key of a client is remembered.
+const KEY_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How long a key is remembered that no client has: it is only needed while the event is in doubt.
+pub(super) const RANDOM_KEY_LIFETIME: Duration = Duration::from_secs(60);
 
 /// Publishes an event; one whose key was used before changes nothing. Retries for a while if an activation strategy that was
 /// published a moment ago is not ready, or if the outcome is in doubt. Dropped, the event may be published.
@@ -129,13 +133,14 @@ async fn publish_once(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<
     let hash = event.hash.0.as_slice();
     let (keys, modes) = event.keys().columns();
     let remembered = if event.request.is_random() {
-        DOUBT * 12
+        RANDOM_KEY_LIFETIME
     } else {
         KEY_LIFETIME
     };
     let remembered = i64::try_from(remembered.as_micros()).unwrap_or(i64::MAX);
-    let scope = StimulusScope::of(event.correlation_id.as_deref(), event.instance.as_ref());
-    let params: [&(dyn ToSql + Sync); 13] = [
+    let target = event.target();
+    let scope = StimulusScope::of(event.correlation_id.as_deref(), target.as_ref());
+    let params: [&(dyn ToSql + Sync); 14] = [
         &event.tenant.as_str(),
         &event.request.route,
         &event.request.key,
@@ -144,11 +149,12 @@ async fn publish_once(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<
         &event.name,
         &event.payload,
         &event.correlation_id,
-        &event.instance.as_ref().map(InstanceId::as_str),
+        &target.as_ref().map(InstanceId::as_str),
         &event.activity_execution_id,
         &lifetime,
         &MAX_DIRECT,
         &remembered,
+        &MAX_DIRECT_BYTES,
     ];
     let sent = within(ANSWER_TIMEOUT, async {
         let lock = client.prepare_cached(LOCK).await?;

@@ -3,7 +3,8 @@
 //! # Invariants
 //!
 //! - Events of one hash take their turns in the order in which they were accepted; a later event of the same key is not
-//!   published directly before.
+//!   published directly before. What workflows publish becomes a fan-out in the commit of the burst, without any key; of two
+//!   that are committed at the same moment either one may be the first.
 //! - A turn holds the stimulus keys of a publisher. A bookmark that waits at that moment has a number up to the cut; one that
 //!   replaces it in a later commit takes over its number. So pages by number, up to the cut, meet each waiting instance.
 //! - A page inserts its rows and moves the cursor in one transaction, which holds the row of the fan-out: any node may write
@@ -25,6 +26,7 @@ use crate::id::{FanOutId, InstanceId, StimulusHash};
 use crate::{Error, Result};
 
 const NEXT: &str = include_str!("../../sql/queries/fan_out/next.sql");
+const HAS_TURN: &str = include_str!("../../sql/queries/fan_out/has_turn.sql");
 const TURN: &str = include_str!("../../sql/queries/fan_out/turn.sql");
 const PAGE: &str = include_str!("../../sql/queries/fan_out/page.sql");
 const LIST: &str = include_str!("../../sql/queries/fan_out/list.sql");
@@ -37,6 +39,10 @@ static PAGES: LazyLock<[String; 3]> = LazyLock::new(|| StimulusScope::texts(PAGE
 /// An event with more waiting bookmarks becomes a fan-out.
 pub(crate) const MAX_DIRECT: i64 = 1000;
 
+/// The most bytes that the copies of a payload take for the bookmarks of an event that becomes no fan-out, unless only one
+/// bookmark waits for it.
+pub(crate) const MAX_DIRECT_BYTES: i64 = 16 << 20;
+
 /// The most bookmarks of one page.
 pub(crate) const PAGE_ROWS: i64 = 500;
 
@@ -45,6 +51,9 @@ const MAX_QUEUED: i64 = 2000;
 
 /// How long a finished fan-out is listed.
 const RETENTION: Duration = Duration::from_secs(600);
+
+/// How many pages of a thousand finished fan-outs one purge deletes: workflows may publish many events.
+const PURGE_PAGES: usize = 100;
 
 /// How the next page is written.
 #[derive(Clone, Debug)]
@@ -66,6 +75,8 @@ pub(crate) enum FanOutStep {
     Paged { resumed: u64, dead_letters: u64 },
     /// As many rows of the fan-out are unclaimed as may be.
     Full,
+    /// Another one of its keys has begun.
+    Behind,
 }
 
 /// A step that failed, and the fan-out it worked on, if it came so far.
@@ -170,6 +181,18 @@ async fn turn(client: &deadpool_postgres::Object, lock_class: i32, locked: &Lock
     // In a statement before the one that matches.
     client.query(&lock, &[&lock_class, &keys, &modes]).await?;
     failpoint::hit("fan_out.keys").await?;
+    let has_turn = client.prepare_cached(HAS_TURN).await?;
+    let instance = locked.instance.as_ref().map(InstanceId::as_str);
+    let own: [&(dyn ToSql + Sync); 5] = [
+        &locked.id.0,
+        &locked.tenant,
+        &locked.hash.0.as_slice(),
+        &locked.correlation_id,
+        &instance,
+    ];
+    if !client.query_one(&has_turn, &own).await?.get::<_, bool>("has_turn") {
+        return Ok(FanOutStep::Behind);
+    }
     let statement = client.prepare_cached(locked.scope().pick(&TURNS)).await?;
     let params: [&(dyn ToSql + Sync); 6] = [
         &locked.id.0,
@@ -286,7 +309,11 @@ pub(crate) async fn list(pool: &Pool, limit: i64) -> Result<Vec<FanOutRow>> {
 /// Deletes fan-outs that finished a while ago.
 pub(crate) async fn purge(pool: &Pool) -> Result<()> {
     let retention = i64::try_from(RETENTION.as_micros()).unwrap_or(i64::MAX);
-    pool.query(PURGE, &[&retention]).await?;
+    for _ in 0..PURGE_PAGES {
+        if pool.query(PURGE, &[&retention]).await?.is_empty() {
+            break;
+        }
+    }
     Ok(())
 }
 

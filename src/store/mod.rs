@@ -46,6 +46,7 @@ pub(crate) mod request;
 pub(crate) mod schedule;
 pub(crate) mod start;
 pub(crate) mod stimulus_key;
+pub(crate) mod task;
 #[cfg(test)]
 mod tests;
 pub(crate) mod token;

@@ -8,7 +8,7 @@
 //! |---|---|---|---|---|
 //! | creates a bookmark | shared | shared, if its instance has a correlation id | shared | |
 //! | changes a correlation id, for the bookmarks that stay | | the new one, shared | shared | |
-//! | publishes for one instance | | | exclusive | |
+//! | publishes for one instance, or an activity execution in it | | | exclusive | |
 //! | publishes for a correlation id | | exclusive | | shared |
 //! | publishes for all | exclusive | | | shared |
 //! | publishes or retracts triggers | | | | exclusive |
@@ -18,7 +18,7 @@
 use std::collections::BTreeMap;
 
 use super::parts::with_parts;
-use crate::id::{InstanceId, StimulusHash};
+use crate::id::{ActivityExecutionId, InstanceId, StimulusHash};
 
 /// Locks the keys of a transaction that is not a commit.
 pub(super) const LOCK: &str = include_str!("../../sql/queries/stimulus_key/lock.sql");
@@ -58,6 +58,16 @@ impl StimulusKey<'_> {
     }
 }
 
+/// The instance that an event is for: the one that it names, else the one that the id of its activity execution names. If they
+/// differ, nothing can match.
+pub(super) fn target(instance: Option<&InstanceId>, activity_execution_id: Option<&str>) -> Option<InstanceId> {
+    instance.cloned().or_else(|| {
+        let execution = ActivityExecutionId::new(activity_execution_id?);
+        let (instance, _) = execution.parts()?;
+        (!instance.is_empty()).then(|| InstanceId::new(instance))
+    })
+}
+
 /// Which bookmarks an event can match. Each has a form of the statements that match, as each uses another index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StimulusScope {
@@ -75,9 +85,10 @@ impl StimulusScope {
         }
     }
 
-    /// The forms of a statement that has a part for each scope.
+    /// The forms of a statement that has parts for some of the scopes.
     pub(crate) fn texts(whole: &str) -> [String; 3] {
-        ["any", "correlated", "targeted"].map(|scope| with_parts(whole, |part| part == scope))
+        ["any", "correlated", "targeted"]
+            .map(|scope| with_parts(whole, |part| part.split(" or ").any(|of| of == scope)))
     }
 
     /// The form for this scope.

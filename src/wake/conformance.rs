@@ -18,7 +18,7 @@ pub(super) async fn conforms(mut pair: impl AsyncFnMut() -> Pair) {
     all_subscribers_receive(pair().await).await;
     nothing_is_lost_between_two_receives(pair().await).await;
     many_notifications_arrive_by_name_or_as_a_poll(pair().await).await;
-    a_slow_subscriber_is_told_to_poll(pair().await).await;
+    a_slow_subscriber_receives_a_poll(pair().await).await;
     the_end_of_a_member_does_not_affect_the_others(pair().await).await;
 }
 
@@ -111,7 +111,7 @@ async fn many_notifications_arrive_by_name_or_as_a_poll((one, two): Pair) {
     }
 }
 
-async fn a_slow_subscriber_is_told_to_poll((one, two): Pair) {
+async fn a_slow_subscriber_receives_a_poll((one, two): Pair) {
     let (mut slow, mut quick) = (two.subscribe(), two.subscribe());
     let count = 2_000;
     for n in 0..count {

@@ -2,9 +2,9 @@
 
 mod session;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::db::{Connector, DatabaseUrl, Pool, SchemaName, migrate};
+use crate::db::{Connector, DatabaseUrl, Pool, ReadPool, SchemaName, migrate};
 use crate::testing::TestDatabase;
 
 fn connector(database: &TestDatabase, schema: &str) -> Connector {
@@ -123,6 +123,22 @@ async fn a_connection_that_takes_no_writes_is_not_used_again() {
         let error = pool.query(writes, &[]).await.unwrap_err();
         assert_eq!((error.code(), error.is_unavailable()), ("database-read-only", true));
         pool.query(writes, &[]).await.unwrap();
+    }
+}
+
+/// Whatever clients list without a pause, half of the time of its connections is left to other sessions.
+#[tokio::test]
+async fn the_connection_of_a_list_rests_for_as_long_as_the_list_took() {
+    let (_database, base) = migrated().await;
+    let reads = ReadPool::new(&base, 2).unwrap();
+    let slow = Duration::from_millis(150);
+    reads.lists().query("SELECT 1", &[]).await.unwrap();
+    let began = Instant::now();
+    reads.lists().query("SELECT pg_sleep(0.15)", &[]).await.unwrap();
+    match reads.lists().query("SELECT 1", &[]).await {
+        Ok(_) => assert!(began.elapsed() >= 2 * slow, "{:?}", began.elapsed()),
+        // On a machine that was stalled the rest is longer than the wait for a connection.
+        Err(error) => assert_eq!(error.code(), "reads-busy"),
     }
 }
 

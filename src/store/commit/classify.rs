@@ -75,6 +75,7 @@ pub(super) async fn classify<'a>(
                 instance: row.get::<_, Option<i64>>(at.version).map(|version| Commit {
                     version: InstanceVersion(version),
                     continued: row.get::<_, Option<i64>>(at.continued).map(WorkId),
+                    refused_children: 0,
                     created_at: row.get(at.created_at),
                     committed_at: row.get(at.updated_at),
                     // Neither is read here; another poll is always safe.

@@ -2,7 +2,7 @@
 //!
 //! The first lane takes what the queue holds; the second helps while the first is busy and the queue is long; the contended
 //! lane takes what found a locked row, one request at a time, or a held stimulus key, all requests that miss the same keys
-//! together, and waits for the lock.
+//! together, and waits for the lock. What it has no place for is [`CommitOutcome::Busy`] at once.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -47,6 +47,8 @@ pub(crate) struct WriterOptions {
     pub(crate) bytes: usize,
     /// Distinct stimulus keys in one batch: the shared lock table of Postgres is small.
     pub(crate) keys: usize,
+    /// Requests that wait for the contended lane, beside one batch in it; what exceeds them is [`CommitOutcome::Busy`].
+    pub(crate) contended: usize,
     /// How many waiting requests start the second lane. None: there is no second lane.
     pub(crate) second_lane_min: Option<usize>,
     /// How long a request waits for a locked row before its outcome is [`CommitOutcome::Busy`].
@@ -62,6 +64,7 @@ impl Default for WriterOptions {
             batch: 256,
             bytes: 4 << 20,
             keys: 384,
+            contended: 2048,
             second_lane_min: Some(SECOND_LANE_MIN),
             lock_timeout: Duration::from_secs(10),
             doubt_timeout: Duration::from_secs(60),
@@ -278,8 +281,8 @@ impl LaneTask {
         batch
     }
 
-    /// Sends what found a locked row to the contended lane, or, within that lane, to the end of its backlog until the lock
-    /// timeout is over.
+    /// Sends what found a locked row to the contended lane, unless that is full, or, within that lane, to the end of its
+    /// backlog until the lock timeout is over.
     async fn defer<G: CommitGuard>(
         &self,
         busy: Vec<Pending<G>>,
@@ -297,13 +300,18 @@ impl LaneTask {
                 continue;
             }
             match contended {
-                // While it is full, this lane waits for it, and the senders wait for this lane.
-                Some(lane) => {
-                    pending.guard.contended();
-                    if let Err(refused) = lane.send(pending).await {
-                        end_unwritten(refused.0);
+                // While it is full the burst is given back without blame: if this lane waited, one publisher that holds a
+                // key for long would stop the commits of all that need no such key.
+                Some(lane) => match lane.try_reserve() {
+                    Ok(place) => {
+                        pending.guard.contended();
+                        place.send(pending);
                     }
-                }
+                    Err(_) => {
+                        metrics::counter!("mainspring_contended_refused_total").increment(1);
+                        end_unwritten(pending);
+                    }
+                },
                 None => {
                     backlog.push_back(pending);
                     stays = true;

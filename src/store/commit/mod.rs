@@ -40,7 +40,7 @@ pub(crate) use breaker::{Breaker, ClaimLimit, PROBE_INSTANCES};
 pub(crate) use lanes::WriterOptions;
 #[cfg(test)]
 pub(crate) use pipeline::SendMode;
-pub(crate) use row::{BookmarkRow, DueRow, StimulusRow};
+pub(crate) use row::{BookmarkRow, ChildEndRow, ChildRow, DueRow, EventRow, StimulusRow};
 #[cfg(test)]
 pub(crate) use statement::StatementShape;
 pub(crate) use writer::{CommitWriter, WRITERS, WriterTasks};
@@ -92,7 +92,7 @@ pub(crate) struct Effects {
     pub(crate) elapsed: Duration,
     pub(crate) bookmarks_made: Vec<BookmarkRow>,
     pub(crate) bookmarks_burned: Vec<BookmarkId>,
-    /// Roughly the bytes of the payloads of new bookmarks and stimuli, counted once.
+    /// Roughly the bytes of the payloads of new bookmarks, events and stimuli, counted once.
     pub(crate) payload_bytes: usize,
     /// Bookmarks that existed and stay, and may match other stimuli now, as the correlation id has changed.
     pub(crate) rematched: Vec<WaitingBookmark>,
@@ -100,6 +100,8 @@ pub(crate) struct Effects {
     pub(crate) dues: Vec<DueRow>,
     /// Stimuli that matched nothing, for the inbox, targeted at this instance.
     pub(crate) stimuli: Vec<StimulusRow>,
+    /// Events that it publishes, in order. Each becomes a fan-out, whose turn any node gives it.
+    pub(crate) events: Vec<EventRow>,
     /// Claimed rows that matched nothing, for callers of other nodes that wait for them.
     pub(crate) unmet: Vec<WorkId>,
     /// The record of the burst, unless the definition keeps no journal.
@@ -108,6 +110,14 @@ pub(crate) struct Effects {
     pub(crate) continues: bool,
     /// It yielded, and the commit reads whether other work waits for the instance.
     pub(crate) reads_pending_work: bool,
+    /// Of a new instance: the one whose activity started it.
+    pub(crate) parent: Option<InstanceId>,
+    /// The children that it starts. Their bodies count as payload.
+    pub(crate) children: Vec<ChildRow>,
+    /// The instance is a child, and its parent may wait for this commit.
+    pub(crate) child_end: Option<ChildEndRow>,
+    /// It is cancelled, and has started children.
+    pub(crate) cancels_children: bool,
 }
 
 /// A bookmark that waits for a stimulus.
@@ -147,6 +157,8 @@ pub(crate) struct Commit {
     pub(crate) created_at: DateTime<Utc>,
     /// The time of this commit, by the database's clock.
     pub(crate) committed_at: DateTime<Utc>,
+    /// So many children of the burst were not started: refused by their activation strategy, or not published.
+    pub(crate) refused_children: i64,
 }
 
 /// What the commit of one request came to.
@@ -211,7 +223,12 @@ impl CommitRequest {
         effects.state.len()
             + effects.record.as_ref().map_or(0, |record| record.body.len())
             + effects.payload_bytes
-            + 256 * (1 + effects.bookmarks_made.len() + effects.stimuli.len() + self.claims.len())
+            + 256
+                * (1 + effects.bookmarks_made.len()
+                    + effects.stimuli.len()
+                    + effects.events.len()
+                    + effects.children.len()
+                    + self.claims.len())
     }
 
     /// The claimed row under which a burst that yielded continues, if it has one that matched something.
@@ -222,6 +239,11 @@ impl CommitRequest {
             _ => None,
         });
         works.next().filter(|_| self.effects.continues)
+    }
+
+    /// It makes an instance that no start was accepted for.
+    fn is_import(&self) -> bool {
+        self.expected.is_none() && self.claims.is_empty()
     }
 
     /// Its only claim, if that is a row of work; of a burst that yielded, the row to continue under.

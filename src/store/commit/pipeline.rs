@@ -7,12 +7,14 @@ use postgres_types::{ToSql, Type};
 use tokio_postgres::error::DbError;
 use tokio_postgres::{Client, Statement};
 
-use super::row::{BookmarkRow, BurnedRow, ClaimRow, DueRow, KeyRow, RequestRow, StimulusRow};
+use super::row::{
+    BookmarkRow, BurnedRow, ChildEndRow, ChildRow, ClaimRow, DueRow, EventRow, KeyRow, RequestRow, StimulusRow,
+};
 use super::statement::StatementShape;
 use super::{Claim, Commit, CommitRequest};
 use crate::db::{ANSWER_TIMEOUT, Connector, ErrorClass, Session, find_column, within};
 use crate::failpoint;
-use crate::id::{Incarnation, InstanceVersion, WorkId};
+use crate::id::{Incarnation, InstanceId, InstanceVersion, WorkId};
 use crate::store::stimulus_key::KeySet;
 use crate::{Error, Result};
 
@@ -336,7 +338,7 @@ fn winners(rows: &[tokio_postgres::Row]) -> Winners {
     };
     // The other columns depend on the shape.
     let (created, freed, more) = (place("created_at"), place("freed"), place("more"));
-    let continued = place("continued");
+    let (continued, refused) = (place("continued"), place("refused_children"));
     rows.iter()
         .filter_map(|row| {
             let no = usize::try_from(row.get::<_, i32>(no)).ok()?;
@@ -348,6 +350,7 @@ fn winners(rows: &[tokio_postgres::Row]) -> Winners {
                 released_schedule: freed.is_some_and(|place| row.get(place)),
                 has_pending_work: more.is_some_and(|place| row.get(place)),
                 continued: continued.and_then(|place| row.get(place)).map(WorkId),
+                refused_children: refused.map_or(0, |place| row.get(place)),
             };
             Some((no, commit))
         })
@@ -381,6 +384,7 @@ pub(super) fn request_row(no: i32, request: &CommitRequest) -> RequestRow<'_> {
         first_entry: record.map(|record| record.first_entry),
         entries: record.map(|record| record.entries),
         record: record.map(|record| record.body.as_str()),
+        parent_instance_id: effects.parent.as_ref().map(InstanceId::as_str),
     }
 }
 
@@ -416,6 +420,9 @@ struct Rows<'a> {
     unmet: Vec<ClaimRow<'a>>,
     dues: Vec<&'a DueRow>,
     rematched: Vec<BurnedRow<'a>>,
+    events: Vec<&'a EventRow>,
+    children: Vec<&'a ChildRow>,
+    child_ends: Vec<&'a ChildEndRow>,
     keys: Vec<KeyRow>,
     modes: KeySet,
     /// Tenants, instances and ids of the bookmarks to match with the inbox.
@@ -430,6 +437,9 @@ impl<'a> Rows<'a> {
             request.effects.bookmarks_made.iter_mut().for_each(|row| row.no = no);
             request.effects.stimuli.iter_mut().for_each(|row| row.no = no);
             request.effects.dues.iter_mut().for_each(|row| row.no = no);
+            request.effects.events.iter_mut().for_each(|row| row.no = no);
+            request.effects.children.iter_mut().for_each(|row| row.no = no);
+            request.effects.child_end.iter_mut().for_each(|row| row.no = no);
             rows.add(no, request);
         }
         rows
@@ -454,6 +464,9 @@ impl<'a> Rows<'a> {
         }));
         self.stimuli.extend(&effects.stimuli);
         self.dues.extend(&effects.dues);
+        self.events.extend(&effects.events);
+        self.children.extend(&effects.children);
+        self.child_ends.extend(&effects.child_end);
         for (key, exclusive) in request.keys() {
             self.keys.push(KeyRow { no, key });
             self.modes.add(key, exclusive);
@@ -477,7 +490,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    fn params<'b>(&'b self, incarnation: &'b i64, writer: &'b i16) -> [&'b (dyn ToSql + Sync); 11] {
+    fn params<'b>(&'b self, incarnation: &'b i64, writer: &'b i16) -> [&'b (dyn ToSql + Sync); 14] {
         [
             incarnation,
             writer,
@@ -494,6 +507,9 @@ impl<'a> Rows<'a> {
             &self.unmet,
             &self.dues,
             &self.rematched,
+            &self.events,
+            &self.children,
+            &self.child_ends,
         ]
     }
 }

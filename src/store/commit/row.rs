@@ -39,6 +39,7 @@ pub(super) struct RequestRow<'a> {
     pub(super) first_entry: Option<i64>,
     pub(super) entries: Option<i32>,
     pub(super) record: Option<&'a str>,
+    pub(super) parent_instance_id: Option<&'a str>,
 }
 
 #[derive(Debug, ToSql)]
@@ -90,6 +91,21 @@ pub(crate) struct DueRow {
     pub(crate) due: DateTime<Utc>,
 }
 
+/// An event that the burst publishes. `no` is set by the batch.
+#[derive(Clone, Debug, ToSql)]
+#[postgres(name = "commit_event")]
+pub(crate) struct EventRow {
+    pub(crate) no: i32,
+    pub(crate) hash: Vec<u8>,
+    pub(crate) name: String,
+    pub(crate) payload: Option<Value>,
+    pub(crate) correlation_id: Option<String>,
+    /// Only for the instance of the burst.
+    pub(crate) is_local: bool,
+    /// Microseconds that the inbox keeps it if nothing waits for it.
+    pub(crate) lifetime: i64,
+}
+
 /// A stimulus for the inbox. `no` is set by the batch.
 #[derive(Clone, Debug, ToSql)]
 #[postgres(name = "commit_stimulus")]
@@ -100,4 +116,27 @@ pub(crate) struct StimulusRow {
     pub(crate) payload: Option<Value>,
     /// Microseconds until it expires.
     pub(crate) lifetime: i64,
+}
+
+/// A child that a burst starts. `no` is set by the batch.
+#[derive(Clone, Debug, ToSql)]
+#[postgres(name = "commit_child")]
+pub(crate) struct ChildRow {
+    pub(crate) no: i32,
+    pub(crate) id: String,
+    pub(crate) definition_id: String,
+    pub(crate) correlation_id: Option<String>,
+    pub(crate) body: Value,
+    /// The bookmark at which its parent waits for it.
+    pub(crate) bookmark_id: Option<String>,
+}
+
+/// What the parent of this instance goes on with. `no` is set by the batch.
+#[derive(Clone, Debug, ToSql)]
+#[postgres(name = "commit_child_end")]
+pub(crate) struct ChildEndRow {
+    pub(crate) no: i32,
+    /// The child has ended; otherwise it waits for something.
+    pub(crate) ends: bool,
+    pub(crate) result: Value,
 }

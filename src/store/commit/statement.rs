@@ -26,8 +26,11 @@ pub(crate) struct StatementShape {
     pub(super) reports_pending: bool,
     /// Those that need a new row of work to continue under.
     pub(super) new_row: bool,
-    /// Claims that matched nothing, running instances with a correlation id, and bookmarks that follow a changed one.
+    /// Events, claims that matched nothing, running instances with a correlation id or from a file, and bookmarks that follow a
+    /// changed correlation id.
     pub(super) rare: bool,
+    /// Children: new ones, and the end of some; and a cancel that reaches children. Multi-claim only.
+    pub(super) family: bool,
 }
 
 impl StatementShape {
@@ -43,12 +46,13 @@ impl StatementShape {
         reports_pending: false,
         new_row: true,
         rare: true,
+        family: true,
     };
 
     /// All shapes that a batch can have.
     #[cfg(test)]
     pub(crate) fn all() -> impl Iterator<Item = Self> {
-        let shapes = (0..1 << 10).map(|bits| Self {
+        let shapes = (0..1 << 11).map(|bits| Self {
             existing: bits & 1 > 0,
             waiting: bits & 2 > 0,
             rare: bits & 4 > 0,
@@ -59,13 +63,14 @@ impl StatementShape {
             multi: bits & 128 > 0,
             reports_pending: bits & 256 > 0,
             lookup: bits & 512 > 0,
+            family: bits & 1024 > 0,
         });
         shapes.filter(|shape| {
             (shape.existing || !(shape.timed || shape.burned))
                 && (shape.continuing || !shape.new_row)
                 && (!shape.reports_pending || shape.continuing && !shape.multi)
                 && !(shape.lookup && shape.multi)
-                && (shape.multi || !(shape.timed || shape.burned || shape.new_row || shape.rare))
+                && (shape.multi || !(shape.timed || shape.burned || shape.new_row || shape.rare || shape.family))
         })
     }
 
@@ -96,10 +101,12 @@ impl StatementShape {
         self.reports_pending |= effects.continues && effects.reads_pending_work;
         self.new_row |= effects.continues && request.continuation().is_none();
         self.rare |= !effects.unmet.is_empty()
+            || !effects.events.is_empty()
             || !effects.rematched.is_empty()
-            || (effects.status == super::RUNNING && effects.correlation_id.is_some());
+            || (effects.status == super::RUNNING && (effects.correlation_id.is_some() || request.is_import()));
+        self.family |= !effects.children.is_empty() || effects.child_end.is_some() || effects.cancels_children;
         let is_single = matches!(&*request.claims, [Claim::Work(..)]);
-        self.multi |= !is_single || self.burned || self.rare || request.holds;
+        self.multi |= !is_single || self.burned || self.rare || self.family || request.holds;
     }
 
     /// The shape of a batch of one.
@@ -120,6 +127,7 @@ impl StatementShape {
             && covers(self.continuing, other.continuing)
             && covers(self.new_row, other.new_row)
             && covers(self.rare, other.rare)
+            && covers(self.family, other.family)
     }
 
     /// The text of the statement in this shape.
@@ -141,6 +149,8 @@ impl StatementShape {
             "continuing" => self.continuing,
             "reports_pending" => self.continuing && (self.multi || self.reports_pending),
             "new_row" => self.new_row,
+            "family" => self.family,
+            "new" => !self.existing,
             _ => self.rare,
         }
     }

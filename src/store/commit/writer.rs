@@ -54,7 +54,7 @@ impl<G: CommitGuard + 'static> CommitWriter<G> {
         options: WriterOptions,
     ) -> Result<(Self, WriterTasks)> {
         let queue = Arc::new(Queue::new(options.batch * 2, options.second_lane_min));
-        let (to_contended, contended_queue) = mpsc::channel(options.batch * 8);
+        let (to_contended, contended_queue) = mpsc::channel(options.contended);
         let breaker = Arc::<Breaker>::default();
         let lane = |writer, mode| LaneTask::new(connector, incarnation, writer, mode, &options, &breaker);
         let [first_writer, contended_writer, second_writer] = WRITERS;

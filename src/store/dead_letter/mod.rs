@@ -84,7 +84,7 @@ pub(crate) struct DeadLetterFilter<'a> {
 
 /// A dead letter that a bulk replay selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SelectedLetter {
+pub(crate) struct SelectedDeadLetter {
     pub(crate) id: i64,
     /// It can be replayed with others in one statement.
     pub(crate) is_plain: bool,
@@ -117,6 +117,7 @@ pub(super) fn word(kind: i16) -> &'static str {
         Some(DeadLetterKind::Continue) => "continue",
         Some(DeadLetterKind::Timer) => "delay",
         Some(DeadLetterKind::Inbox) => "event",
+        Some(DeadLetterKind::ChildEnd) => "child-end",
         None => "unknown",
     }
 }
@@ -130,6 +131,7 @@ pub(crate) fn kinds(word: &str) -> &'static [i16] {
         "cancel" => const { &[DeadLetterKind::Cancel.number()] },
         "continue" => const { &[DeadLetterKind::Continue.number()] },
         "delay" => const { &[DeadLetterKind::Timer.number()] },
+        "child-end" => const { &[DeadLetterKind::ChildEnd.number()] },
         _ => &[],
     }
 }
@@ -148,7 +150,7 @@ pub(crate) async fn list(
     offset: i64,
 ) -> Result<(u64, Vec<DeadLetterRow>)> {
     let rows = query(pool, LIST, tenant, filter, &[limit, offset]).await?;
-    let at = LetterColumns::of(&rows)?;
+    let at = DeadLetterColumns::of(&rows)?;
     let dead_letters = rows.iter().filter_map(|row| dead_letter(at, row)).collect();
     Ok((super::total(&rows), dead_letters))
 }
@@ -187,10 +189,10 @@ pub(crate) async fn select(
     behind: i64,
     limit: i64,
     bytes: i64,
-) -> Result<(Vec<SelectedLetter>, bool)> {
+) -> Result<(Vec<SelectedDeadLetter>, bool)> {
     let rows = query(pool, SELECT, tenant, filter, &[behind, limit, bytes]).await?;
     let at = columns!(rows; id, found, together)?;
-    let picked = rows.iter().map(|row| SelectedLetter {
+    let picked = rows.iter().map(|row| SelectedDeadLetter {
         id: row.get(at.id),
         is_plain: row.get(at.together),
     });
@@ -209,10 +211,10 @@ pub(crate) async fn replay_many(pool: &Pool, tenant: &TenantId, ids: &[i64]) -> 
     })
 }
 
-columns!(struct LetterColumns { id, instance_id, kind, reason, created_at, failures, crashes, body, work_id, timer_id, definition_id, correlation_id, accepted_at, hash, activity_execution_id, name });
+columns!(struct DeadLetterColumns { id, instance_id, kind, reason, created_at, failures, crashes, body, work_id, timer_id, definition_id, correlation_id, accepted_at, hash, activity_execution_id, name });
 
 /// None: the page is empty.
-fn dead_letter(at: LetterColumns, row: &tokio_postgres::Row) -> Option<DeadLetterRow> {
+fn dead_letter(at: DeadLetterColumns, row: &tokio_postgres::Row) -> Option<DeadLetterRow> {
     Some(DeadLetterRow {
         id: row.get::<_, Option<i64>>(at.id)?,
         instance: Some(row.get::<_, String>(at.instance_id))

@@ -5,9 +5,9 @@ use std::time::Duration;
 use postgres_types::ToSql;
 use serde_json::Value;
 
-use super::super::event::{Fanout, KEY_LIFETIME, PUBLISHES, fanout};
-use super::super::fan_out::MAX_DIRECT;
-use super::super::stimulus_key::{KeySet, LOCK, StimulusScope};
+use super::super::event::{Fanout, PUBLISHES, RANDOM_KEY_LIFETIME, fanout};
+use super::super::fan_out::{MAX_DIRECT, MAX_DIRECT_BYTES};
+use super::super::stimulus_key::{self, KeySet, LOCK, StimulusScope};
 use crate::db::{ANSWER_TIMEOUT, Pool, within};
 use crate::failpoint;
 use crate::id::{InstanceId, StimulusHash, TenantId};
@@ -42,10 +42,12 @@ pub(crate) async fn replay(
         .try_into()
         .map_err(|_| Error::internal("a dead letter has no stimulus"))?;
     let hash = StimulusHash(hash);
-    let target: Option<String> = row.get("instance_id");
+    let instance = row.get::<_, Option<String>>("instance_id").map(InstanceId::new);
+    let execution: Option<String> = row.get("activity_execution_id");
     let correlation_id: Option<String> = row.get("correlation_id");
-    let can_start = target.is_none() && row.get::<_, Option<String>>("activity_execution_id").is_none();
-    let target = target.map(InstanceId::new);
+    let can_start = instance.is_none() && execution.is_none();
+    // What is in the dead letter never changes.
+    let target = stimulus_key::target(instance.as_ref(), execution.as_deref());
     let scope = StimulusScope::of(correlation_id.as_deref(), target.as_ref());
     let (keys, modes) = KeySet::of_publisher(&hash, correlation_id.as_deref(), target.as_ref(), can_start).columns();
     let connection = pool.exclusive().await?;
@@ -59,12 +61,11 @@ pub(crate) async fn replay(
             return Ok(None);
         };
         failpoint::hit("replay.taken").await?;
-        let instance: Option<String> = dead_letter.get("instance_id");
         let mut published = None;
         if !dead_letter.get::<_, bool>("ended") {
-            let key = format!("letter-{id}");
+            let key = format!("dead-letter-{id}");
             let lifetime = i64::try_from(lifetime.as_micros()).unwrap_or(i64::MAX);
-            let params: [&(dyn ToSql + Sync); 13] = [
+            let params: [&(dyn ToSql + Sync); 14] = [
                 &tenant,
                 &"replay",
                 &key,
@@ -72,18 +73,20 @@ pub(crate) async fn replay(
                 &hash.0.as_slice(),
                 &dead_letter.get::<_, String>("name"),
                 &dead_letter.get::<_, Option<Value>>("payload"),
-                &dead_letter.get::<_, Option<String>>("correlation_id"),
-                &instance,
-                &dead_letter.get::<_, Option<String>>("activity_execution_id"),
+                &correlation_id,
+                &target.as_ref().map(InstanceId::as_str),
+                &execution,
                 &lifetime,
                 &MAX_DIRECT,
-                &i64::try_from(KEY_LIFETIME.as_micros()).unwrap_or(i64::MAX),
+                // A retry finds no dead letter: the key is not what keeps the event from being published twice.
+                &i64::try_from(RANDOM_KEY_LIFETIME.as_micros()).unwrap_or(i64::MAX),
+                &MAX_DIRECT_BYTES,
             ];
             published = Some(fanout(&client.query_one(scope.pick(&PUBLISHES), &params).await?));
         }
         client.batch_execute("COMMIT").await?;
         Ok::<_, Error>(Some(ReplayedStimulus {
-            instance: instance.map(InstanceId::new),
+            instance: target,
             fanout: published,
         }))
     })

@@ -6,7 +6,7 @@
 
 use deadpool_postgres::Object;
 
-use super::{begin, clear_start_sources};
+use super::{LOCK, clear_start_sources, composition};
 use crate::Result;
 use crate::db::{ANSWER_TIMEOUT, Pool, columns, within};
 use crate::id::{DefinitionId, TenantId, VersionId};
@@ -45,7 +45,11 @@ async fn delete_within(
     id: &DefinitionId,
     only: Option<&VersionId>,
 ) -> Result<Vec<String>> {
-    begin(client, lock_class, tenant, id).await?;
+    client.batch_execute("BEGIN").await?;
+    composition::lock(client, lock_class, tenant).await?;
+    client
+        .execute(LOCK, &[&lock_class, &tenant.as_str(), &id.as_str()])
+        .await?;
     let rows = client.query(VERSIONS, &[&tenant.as_str(), &id.as_str()]).await?;
     let at = columns!(rows; version_id, is_latest, is_published)?;
     let (mut deleted, mut has_latest, mut has_published) = (Vec::new(), false, false);
@@ -61,6 +65,7 @@ async fn delete_within(
         client.batch_execute("ROLLBACK").await?;
         return Ok(deleted);
     }
+    composition::refuse_used(client, tenant, id, &deleted).await?;
     if has_published {
         clear_start_sources(client, lock_class, tenant, id).await?;
     }

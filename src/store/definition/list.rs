@@ -105,3 +105,43 @@ pub(crate) async fn list(pool: &Pool, tenant: &TenantId, filter: &ListFilter<'_>
         items.map(|row| definition_row(at, row, Arc::default())).collect(),
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::store::Fixture;
+
+    #[tokio::test]
+    async fn every_shape_of_the_statement_runs() {
+        let fixture = Fixture::new().await;
+        let pool = Pool::new(&fixture.base, 1).unwrap();
+        let mut texts = std::collections::HashSet::new();
+        let scopes = [
+            VersionScope::All,
+            VersionScope::Latest,
+            VersionScope::Published,
+            VersionScope::LatestOrPublished,
+            VersionScope::LatestAndPublished,
+            VersionScope::Draft,
+        ];
+        for scope in scopes {
+            for order in [ListOrder::Name, ListOrder::Created, ListOrder::Version] {
+                for descending in [false, true] {
+                    let filter = ListFilter {
+                        scope,
+                        order,
+                        descending,
+                        search: Some("text"),
+                        limit: 10,
+                        ..ListFilter::default()
+                    };
+                    let listed = list(&pool, &TenantId::default(), &filter).await;
+                    let (total, rows) = listed.unwrap_or_else(|error| panic!("{error:?}\n{}", text(&filter)));
+                    assert_eq!((total, rows.len()), (0, 0));
+                    texts.insert(text(&filter));
+                }
+            }
+        }
+        assert_eq!(texts.len(), TEXTS.len());
+    }
+}

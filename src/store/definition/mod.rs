@@ -13,12 +13,15 @@
 //!
 //! # Layout
 //!
-//! `save` saves and publishes; `retract`, `delete` and `draft` (its start) change a version; `read` and `list` read.
+//! `composition`: definitions that use others as activities, `reference`: what they use. `save` saves and publishes; `retract`, `delete` and `draft` (its start) change a version; `read` and `list` read, `import` for imported instances.
 
+pub(crate) mod composition;
 pub(crate) mod delete;
 pub(crate) mod draft;
+pub(crate) mod import;
 pub(crate) mod list;
 pub(crate) mod read;
+pub(crate) mod reference;
 pub(crate) mod retract;
 mod save;
 
@@ -29,9 +32,10 @@ use deadpool_postgres::Object;
 use postgres_types::{FromSql, Type};
 use serde_json::Value;
 
-pub(crate) use read::{VersionSelector, body, find};
+pub(crate) use read::{VersionSelector, find};
 pub(crate) use save::{publish, save};
 
+use self::reference::ReferenceRow;
 use super::schedule::{NoSchedules, Planner};
 use super::stimulus_key::{self, KeySet};
 use crate::Result;
@@ -86,6 +90,10 @@ pub(crate) struct NewDefinition {
     pub(crate) description: Option<String>,
     pub(crate) is_readonly: bool,
     pub(crate) is_system: bool,
+    /// The activity type that it is, if it can be used as an activity.
+    pub(crate) activity_type: Option<String>,
+    /// What it uses as activities.
+    pub(crate) references: Vec<ReferenceRow>,
     /// A draft that is the newest version stays as it is.
     pub(crate) adds_version: bool,
     pub(crate) body: Arc<Value>,
@@ -154,12 +162,7 @@ async fn lock_start_sources(
     new: StartSources<'_>,
 ) -> Result<()> {
     super::schedule::publish(client, tenant, id, new.schedules).await?;
-    let stored = client.query(TRIGGER_LIST, &[&tenant.as_str(), &id.as_str()]).await?;
-    let at = columns!(stored; hash)?;
-    let stored = stored
-        .iter()
-        .filter_map(|row| <[u8; 32]>::try_from(row.get::<_, &[u8]>(at.hash)).ok());
-    let stored: Vec<StimulusHash> = stored.map(StimulusHash).collect();
+    let stored = stored_triggers(client, tenant, id).await?;
     let keys = KeySet::of_triggers(new.triggers.iter().map(|trigger| &trigger.hash).chain(&stored));
     if !keys.is_empty() {
         let (keys, modes) = keys.columns();
@@ -168,6 +171,16 @@ async fn lock_start_sources(
             .await?;
     }
     Ok(())
+}
+
+/// The stimuli of the triggers of a definition.
+async fn stored_triggers(client: &Object, tenant: &TenantId, id: &DefinitionId) -> Result<Vec<StimulusHash>> {
+    let stored = client.query(TRIGGER_LIST, &[&tenant.as_str(), &id.as_str()]).await?;
+    let at = columns!(stored; hash)?;
+    let hashes = stored
+        .iter()
+        .filter_map(|row| <[u8; 32]>::try_from(row.get::<_, &[u8]>(at.hash)).ok());
+    Ok(hashes.map(StimulusHash).collect())
 }
 
 /// Removes all that starts instances of a definition, in a transaction that holds its lock.

@@ -4,17 +4,16 @@ use std::sync::Arc;
 
 use deadpool_postgres::Object;
 use postgres_types::ToSql;
-use serde_json::Value;
 
 use super::{DefinitionColumns, DefinitionRow, JsonText, definition_row};
-use crate::db::Pool;
+use crate::db::{Pool, columns};
 use crate::id::{DefinitionId, TenantId, VersionId};
 use crate::{Error, Result, compute};
 
 const FIND: &str = include_str!("../../../sql/queries/definition/find.sql");
 const FIND_MANY: &str = include_str!("../../../sql/queries/definition/find_many.sql");
-const BODY: &str = include_str!("../../../sql/queries/definition/body.sql");
 const IS_NAME_FREE: &str = include_str!("../../../sql/queries/definition/is_name_free.sql");
+const IS_PUBLISHED: &str = include_str!("../../../sql/queries/definition/is_published.sql");
 const COUNT: &str = include_str!("../../../sql/queries/definition/count.sql");
 
 /// Selects a version of a definition.
@@ -114,24 +113,14 @@ pub(crate) async fn is_name_free(
     Ok(row.get("free"))
 }
 
+/// Whether a version of a definition is published.
+pub(crate) async fn is_published(pool: &Pool, tenant: &TenantId, definition: &str) -> Result<bool> {
+    let row = pool.query_one(IS_PUBLISHED, &[&tenant.as_str(), &definition]).await?;
+    let at = columns!(row; is_published)?;
+    Ok(row.get(at.is_published))
+}
+
 /// The number of definitions.
 pub(crate) async fn count(pool: &Pool, tenant: &TenantId) -> Result<u64> {
     Ok(crate::store::total(&pool.query(COUNT, &[&tenant.as_str()]).await?))
-}
-
-/// The body of a version, to compile it.
-pub(crate) async fn body(
-    pool: &Pool,
-    tenant: &TenantId,
-    version: &VersionId,
-) -> Result<Option<(DefinitionId, i32, Value)>> {
-    let row = pool.query_opt(BODY, &[&tenant.as_str(), &version.as_str()]).await?;
-    let Some(row) = row else { return Ok(None) };
-    let JsonText(text) = row.get("body");
-    let body = compute::parse(text).await?;
-    Ok(Some((
-        DefinitionId::new(row.get::<_, String>("definition_id")),
-        row.get("version"),
-        body,
-    )))
 }

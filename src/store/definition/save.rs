@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{
     DefinitionRow, NewDefinition, PublishOutcome, Saved, StartSources, TRIGGER_CLEAR, TRIGGER_LIST, begin, head,
-    lock_start_sources,
+    lock_start_sources, reference,
 };
 use crate::db::{ANSWER_TIMEOUT, Pool, columns, within};
 use crate::failpoint;
@@ -57,9 +57,27 @@ fn is_equivalent(a: &Value, b: &Value) -> bool {
     };
     let covers = |a: &serde_json::Map<String, Value>, b: &serde_json::Map<String, Value>| {
         let mut fields = a.iter().filter(|(name, _)| !ENGINE_FIELDS.contains(&name.as_str()));
-        fields.all(|(name, value)| b.get(name) == Some(value))
+        fields.all(|(name, value)| b.get(name).is_some_and(|other| is_equal_part(value, other)))
     };
     covers(a, b) && covers(b, a)
+}
+
+/// Whether two parts of a body are equal. An activity that names no version is shown with the one that runs, so a version that
+/// only one side names is no difference.
+fn is_equal_part(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Object(a), Value::Object(b)) => {
+            let is_activity =
+                a.get("type").is_some_and(Value::is_string) && b.get("type").is_some_and(Value::is_string);
+            let is_shown =
+                |name: &str| is_activity && name == "version" && a.contains_key(name) != b.contains_key(name);
+            a.iter()
+                .all(|(name, value)| is_shown(name) || b.get(name).is_some_and(|other| is_equal_part(value, other)))
+                && b.keys().all(|name| is_shown(name) || a.contains_key(name))
+        }
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_equal_part(a, b)),
+        (a, b) => a == b,
+    }
 }
 
 /// Compares a stored body with another one; a large one on a compute thread.
@@ -70,7 +88,7 @@ async fn is_same(text: Vec<u8>, with: Arc<Value>, same: fn(&Value, &Value) -> bo
 
 /// Counts earlier instances if the activation strategy changed. If that fails, the publish stays valid: a job of the cluster
 /// does it later, and starts are refused as busy until then.
-async fn finish_publish(pool: &Pool, lock_class: i32, tenant: &TenantId, id: &DefinitionId) {
+pub(super) async fn finish_publish(pool: &Pool, lock_class: i32, tenant: &TenantId, id: &DefinitionId) {
     if let Err(error) = activation::finish_publish(pool, lock_class, tenant, id).await {
         tracing::warn!(workflow = id.as_str(), %error, "the running instances are not counted for the new activation strategy; a cluster job counts them, and starts are refused as busy until then");
     }
@@ -118,8 +136,25 @@ async fn save_within(
     new: &NewDefinition,
     publish: Option<StartSources<'_>>,
 ) -> Result<Saved> {
+    begin(client, lock_class, &new.tenant, &new.definition_id).await?;
+    let saved = save_in(client, lock_class, new, publish).await?;
+    if saved.is_unchanged {
+        client.batch_execute("ROLLBACK").await?;
+        return Ok(saved);
+    }
+    client.batch_execute("COMMIT").await?;
+    failpoint::hit("publish.committed").await?;
+    Ok(saved)
+}
+
+/// Saves in a transaction that holds the definition's lock, and is to be rolled back where nothing is written.
+pub(super) async fn save_in(
+    client: &Object,
+    lock_class: i32,
+    new: &NewDefinition,
+    publish: Option<StartSources<'_>>,
+) -> Result<Saved> {
     let (tenant, id, body) = (&new.tenant, &new.definition_id, &*new.body);
-    begin(client, lock_class, tenant, id).await?;
     let mut head = head(client, tenant, id).await?;
     if let (Some(_), Some(published)) = (publish, head.as_ref().and_then(|head| head.published_version))
         && new.version > 0
@@ -150,7 +185,6 @@ async fn save_within(
                 None => true,
             };
             if is_unchanged {
-                client.batch_execute("ROLLBACK").await?;
                 return Ok(Saved {
                     row: DefinitionRow {
                         is_published: true,
@@ -163,7 +197,7 @@ async fn save_within(
             row
         }
         Some(head) if !head.was_published && !head.was_started && !new.adds_version => {
-            let params: [&(dyn ToSql + Sync); 7] = [
+            let params: [&(dyn ToSql + Sync); 8] = [
                 &tenant.as_str(),
                 &head.version_id.as_str(),
                 &new.name,
@@ -171,6 +205,7 @@ async fn save_within(
                 &body,
                 &new.is_readonly,
                 &new.is_system,
+                &new.activity_type,
             ];
             let row = client.query_one(UPDATE_DRAFT, &params).await?;
             saved_row(new, head.version_id, head.version, row.get("created_at"))
@@ -194,7 +229,7 @@ async fn save_within(
                 .await?;
             let spare = VersionId::random();
             let wanted = new.version_id.as_ref().unwrap_or(&spare);
-            let params: [&(dyn ToSql + Sync); 10] = [
+            let params: [&(dyn ToSql + Sync); 11] = [
                 &tenant.as_str(),
                 &wanted.as_str(),
                 &spare.as_str(),
@@ -205,6 +240,7 @@ async fn save_within(
                 &body,
                 &new.is_readonly,
                 &new.is_system,
+                &new.activity_type,
             ];
             let row = client.query_one(INSERT_DRAFT, &params).await?;
             saved_row(
@@ -215,11 +251,12 @@ async fn save_within(
             )
         }
     };
+    if !is_equal {
+        reference::write_references(client, tenant, &row.version_id, &new.references).await?;
+    }
     if let Some(starts) = publish {
         mark_published(client, lock_class, tenant, id, &row.version_id, starts).await?;
     }
-    client.batch_execute("COMMIT").await?;
-    failpoint::hit("publish.committed").await?;
     Ok(Saved {
         row: DefinitionRow {
             is_published: publish.is_some(),

@@ -10,12 +10,16 @@
 //!   the instance.
 //! - A delete is idempotent: a caller whose outcome is unknown deletes again.
 
+use std::sync::LazyLock;
+
 use chrono::{DateTime, Utc};
 use postgres_types::ToSql;
 
+use super::list::ListPools;
 use crate::db::{ANSWER_TIMEOUT, Pool, columns, within};
 use crate::failpoint;
 use crate::id::{InstanceId, TenantId, WorkId};
+use crate::store::parts::with_parts;
 use crate::{Error, Result};
 
 const LOCK_WORK: &str = include_str!("../../../sql/queries/instance/delete_lock_work.sql");
@@ -31,6 +35,8 @@ const MAX_ATTEMPTS: u32 = 20;
 pub(crate) struct Deleted {
     /// Rows of work for which callers may wait.
     pub(crate) works: Vec<WorkId>,
+    /// Rows of work that it made: for the parent that waits for it, and cancels of its children.
+    pub(crate) made: i64,
 }
 
 /// Deletes an instance; none: it does not exist. Dropped, the delete has happened or not.
@@ -84,7 +90,8 @@ pub(crate) async fn delete(pool: &Pool, tenant: &TenantId, instance: &InstanceId
     connection.give_back();
     let known: bool = row.get("known");
     let works = row.get::<_, Vec<i64>>("works").into_iter().map(WorkId).collect();
-    Ok(known.then_some(Deleted { works }))
+    let made = row.get("made");
+    Ok(known.then_some(Deleted { works, made }))
 }
 
 /// The instances of a bulk action; an absent filter excludes nothing.
@@ -99,8 +106,22 @@ pub(crate) struct DeleteFilter<'a> {
     pub(crate) limit: i64,
 }
 
-/// The ids of these instances.
-pub(crate) async fn list_ids(pool: &Pool, tenant: &TenantId, filter: &DeleteFilter<'_>) -> Result<Vec<InstanceId>> {
+/// The statement, for instances that wait where these are few, else for all.
+static IDS_FORMS: LazyLock<[String; 2]> =
+    LazyLock::new(|| ["all", "few_running"].map(|source| with_parts(IDS, |part| part == source)));
+
+pub(crate) fn ids_text(few_running: bool) -> &'static str {
+    let [all, running] = &*IDS_FORMS;
+    if few_running { running } else { all }
+}
+
+/// The ids of these instances. Finished ones are not read while few instances run. Code `read-timeout`: it takes too long.
+pub(crate) async fn list_ids(
+    pools: ListPools<'_>,
+    tenant: &TenantId,
+    filter: &DeleteFilter<'_>,
+) -> Result<Vec<InstanceId>> {
+    let few_running = filter.unfinished && filter.ids.is_none() && pools.few_running().await?;
     let params: [&(dyn ToSql + Sync); 7] = [
         &tenant.as_str(),
         &filter.ids,
@@ -110,7 +131,7 @@ pub(crate) async fn list_ids(pool: &Pool, tenant: &TenantId, filter: &DeleteFilt
         &filter.unfinished,
         &filter.limit,
     ];
-    let rows = pool.query(IDS, &params).await?;
+    let rows = pools.lists().query(ids_text(few_running), &params).await?;
     let at = columns!(rows; id)?;
     Ok(rows
         .iter()

@@ -2,6 +2,7 @@
 
 pub(crate) mod delete;
 pub(crate) mod list;
+pub(crate) mod transfer;
 
 use std::collections::HashMap;
 
@@ -17,6 +18,7 @@ use crate::db::{Pool, columns};
 use crate::id::{BookmarkId, DefinitionId, InstanceId, InstanceVersion, TenantId, VersionId};
 
 const FIND: &str = include_str!("../../../sql/queries/instance/find.sql");
+const EXECUTION_STATE: &str = include_str!("../../../sql/queries/instance/execution_state.sql");
 const VERSIONS: &str = include_str!("../../../sql/queries/instance/versions.sql");
 const PENDING: &str = include_str!("../../../sql/queries/instance/pending.sql");
 const BOOKMARKS: &str = include_str!("../../../sql/queries/instance/bookmarks.sql");
@@ -30,6 +32,10 @@ pub(crate) struct Generation(i64);
 impl Generation {
     pub(crate) fn of(created_at: DateTime<Utc>) -> Self {
         Self(created_at.timestamp_micros())
+    }
+
+    pub(crate) fn number(self) -> i64 {
+        self.0
     }
 }
 
@@ -46,9 +52,11 @@ pub(crate) struct InstanceRow {
     pub(crate) created_at: DateTime<Utc>,
     pub(crate) updated_at: DateTime<Utc>,
     pub(crate) finished_at: Option<DateTime<Utc>>,
+    /// The instance whose activity started it.
+    pub(crate) parent: Option<InstanceId>,
 }
 
-columns!(struct InstanceColumns { id, definition_id, version_id, definition_version, status, sub_status, correlation_id, name, incident_count, created_at, updated_at, finished_at });
+columns!(struct InstanceColumns { id, definition_id, version_id, definition_version, status, sub_status, correlation_id, name, incident_count, created_at, updated_at, finished_at, parent_instance_id });
 
 fn instance_row(at: InstanceColumns, row: &Row) -> InstanceRow {
     InstanceRow {
@@ -66,6 +74,7 @@ fn instance_row(at: InstanceColumns, row: &Row) -> InstanceRow {
         created_at: row.get(at.created_at),
         updated_at: row.get(at.updated_at),
         finished_at: row.get(at.finished_at),
+        parent: row.get::<_, Option<String>>(at.parent_instance_id).map(InstanceId::new),
     }
 }
 
@@ -90,6 +99,30 @@ pub(crate) async fn find_summary(pool: &Pool, tenant: &TenantId, id: &InstanceId
     let row = pool.query_opt(FIND, &[&tenant.as_str(), &id.as_str(), &false]).await?;
     row.map(|row| Ok(instance_row(InstanceColumns::of(&row)?, &row)))
         .transpose()
+}
+
+/// Whether an instance goes on. `status` and `sub_status` are numbers of the schema.
+#[derive(Clone, Debug)]
+pub(crate) struct ExecutionStateRow {
+    pub(crate) status: i16,
+    pub(crate) sub_status: i16,
+    pub(crate) updated_at: DateTime<Utc>,
+}
+
+/// Reads whether an instance goes on, and nothing else of it.
+pub(crate) async fn execution_state(
+    pool: &Pool,
+    tenant: &TenantId,
+    id: &InstanceId,
+) -> Result<Option<ExecutionStateRow>> {
+    let row = pool
+        .query_opt(EXECUTION_STATE, &[&tenant.as_str(), &id.as_str()])
+        .await?;
+    Ok(row.map(|row| ExecutionStateRow {
+        status: row.get("status"),
+        sub_status: row.get("sub_status"),
+        updated_at: row.get("updated_at"),
+    }))
 }
 
 /// The versions of instances, as far as they exist.
@@ -123,6 +156,10 @@ pub(crate) async fn pending(pool: &Pool, tenant: &TenantId, id: &InstanceId) -> 
             created_at,
             updated_at: created_at,
             finished_at: None,
+            parent: body
+                .pointer("/parent/instanceId")
+                .and_then(Value::as_str)
+                .map(InstanceId::new),
         }
     }))
 }

@@ -151,6 +151,9 @@ pub(crate) async fn check_in(
     deadline: Duration,
 ) -> Result<CheckIn> {
     let row = within(deadline, client.query_one(statement, &[&incarnation.0])).await?;
+    let (fan_outs, numbers): (i64, i64) = (row.get("fan_outs"), row.get("fan_out_numbers"));
+    metrics::gauge!("mainspring_fan_outs_unfinished").set(fan_outs as f64);
+    metrics::gauge!("mainspring_fan_out_numbers_left").set(numbers as f64);
     Ok(CheckIn {
         registered: row.get("registered"),
         revision: row.get("revision"),
@@ -168,7 +171,7 @@ pub(crate) async fn check_in(
             .collect(),
         members: row.get::<_, Vec<i64>>("members").into_iter().map(Incarnation).collect(),
         jobs_due: row.get("jobs_due"),
-        has_fan_outs: row.get("has_fan_outs"),
+        has_fan_outs: fan_outs > 0,
         has_bulk_actions: row.get("has_bulk_actions"),
         has_inbox_matches: row.get("has_inbox_matches"),
         has_api_peers: row.get("has_api_peers"),

@@ -2,11 +2,12 @@
 //!
 //! The body has each activity execution once; entries and states refer to it by index. An execution is named by its number
 //! within the instance, as the row has the instance. `body` reads it, as the views `journal` and `activity_execution` do;
-//! `journal` and `execution` are what is read of an instance.
+//! `journal` and `execution` are what is read of an instance, `merge` all of it as one record.
 
 mod body;
 pub(crate) mod execution;
 pub(crate) mod journal;
+pub(crate) mod merge;
 mod read;
 
 use std::collections::HashMap;

@@ -49,6 +49,8 @@ pub(super) struct Reader<'a> {
     sql: &'static str,
     /// The version of the last record that was read.
     version: i64,
+    /// Records of later versions are left out.
+    last: i64,
 }
 
 impl<'a> Reader<'a> {
@@ -60,7 +62,13 @@ impl<'a> Reader<'a> {
             instance,
             sql: AFTER,
             version: 0,
+            last: i64::MAX,
         }
+    }
+
+    /// Only those of commits up to a version.
+    pub(super) fn up_to(self, version: i64) -> Self {
+        Self { last: version, ..self }
     }
 
     /// From the last commit back.
@@ -84,6 +92,7 @@ impl<'a> Reader<'a> {
         self.version = rows.last().map_or(self.version, |row| row.get(at.version));
         let records: Vec<StoredRecord> = rows
             .iter()
+            .filter(|row| row.get::<_, i64>(at.version) <= self.last)
             .map(|row| StoredRecord {
                 first_entry: row.get(at.first_entry),
                 began_at: row.get(at.began_at),

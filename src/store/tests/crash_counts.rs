@@ -56,7 +56,7 @@ async fn crashes(fixture: &Fixture, instance: &str) -> Option<i32> {
     row.map(|row| row.get(0))
 }
 
-async fn dies(fixture: &Fixture, writer: &Writer) {
+async fn crash(fixture: &Fixture, writer: &Writer) {
     fixture.remove(writer.incarnation, RemovalCause::Crashed).await;
 }
 
@@ -91,7 +91,7 @@ async fn an_isolated_timer_is_claimed_alone() {
     fixture.admin.client.execute(insert, &[]).await.unwrap();
     let taken = claimed(&writer, &["i", "j"], true).await;
     assert_eq!(taken, [("i".to_owned(), vec![2]), ("j".to_owned(), vec![1, 0])]);
-    dies(&fixture, &writer).await;
+    crash(&fixture, &writer).await;
     let dead_letter = &writer.dead_letters().await[0];
     assert_eq!((dead_letter.kind, dead_letter.crashes), ("delay", 3));
     assert_eq!(fixture.count("SELECT count(*) FROM timer").await, 1);
@@ -112,11 +112,11 @@ async fn all_claims_count_a_crash_unless_one_was_isolated() {
     let (first, second) = (fixture.writer().await, fixture.writer().await);
     resumes(&fixture, &first, &[("i", 1), ("j", 0)]).await;
     claimed(&first, &["i", "j"], false).await;
-    dies(&fixture, &first).await;
+    crash(&fixture, &first).await;
     assert_eq!(crashes(&fixture, "i").await, Some(2));
     assert_eq!(crashes(&fixture, "j").await, Some(1));
     claimed(&second, &["i", "j"], true).await;
-    dies(&fixture, &second).await;
+    crash(&fixture, &second).await;
     assert_eq!(crashes(&fixture, "i").await, None, "dead-lettered at its third crash");
     assert_eq!(crashes(&fixture, "j").await, Some(1), "the other row keeps its count");
     let tenant = TenantId::default();
@@ -150,12 +150,12 @@ async fn a_third_crash_counts_less_where_processes_die_without_the_row() {
             resumes(&fixture, &writer, &[("i", 2)]).await;
         }
         claimed(&writer, &["i"], true).await;
-        dies(&fixture, &writer).await;
+        crash(&fixture, &writer).await;
         assert_eq!(crashes(&fixture, "i").await, Some(expected));
     }
     let writer = fixture.writer().await;
     claimed(&writer, &["i"], true).await;
-    dies(&fixture, &writer).await;
+    crash(&fixture, &writer).await;
     assert_eq!(crashes(&fixture, "i").await, None);
     assert_eq!(writer.dead_letters().await[0].crashes, 5);
     fixture.is_sound().await;
@@ -173,7 +173,7 @@ async fn no_crash_is_counted_for_a_node_that_was_cut_off_or_a_server_that_was_re
     fixture
         .execute("UPDATE node SET postmaster_started_at = now() - interval '1 day'")
         .await;
-    dies(&fixture, &restarted).await;
+    crash(&fixture, &restarted).await;
     assert_eq!(crashes(&fixture, "i").await, Some(2));
     fixture.is_sound().await;
 }
@@ -187,7 +187,7 @@ async fn a_dead_lettered_start_is_kept_by_its_dead_letter() {
                   VALUES ('', 'i', 0, 'd', 'd1', 1, '{\"input\": {\"a\": 1}}', 2)";
     fixture.admin.client.execute(insert, &[]).await.unwrap();
     claimed(&writer, &["i"], true).await;
-    dies(&fixture, &writer).await;
+    crash(&fixture, &writer).await;
     assert_eq!(crashes(&fixture, "i").await, None);
     let tenant = TenantId::default();
     let dead_letter = &writer.dead_letters().await[0];

@@ -50,10 +50,10 @@ async fn a_start_beside_a_delete_keeps_its_version() {
     assert_eq!(purges.await.unwrap().unwrap(), 0, "a start has it");
     assert_eq!(used.version_id.as_str(), versions[0]);
     assert!(
-        definition::body(&pool, &tenant, &used.version_id)
+        !definition::composition::parts(&pool, &tenant, &[used.version_id.as_str()])
             .await
             .unwrap()
-            .is_some()
+            .is_empty()
     );
     // It is found by its own id only, and is not started again.
     let by_id = VersionSelector {

@@ -19,6 +19,8 @@ pub(super) fn definition(name: &str) -> NewDefinition {
         description: None,
         is_readonly: false,
         is_system: false,
+        activity_type: None,
+        references: Vec::new(),
         adds_version: false,
         body: json!({ "name": name }).into(),
     }

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use super::definitions::{definition, start};
 use crate::assert_outcome;
-use crate::db::Session;
+use crate::db::{Pool, Session};
 use crate::id::{ClaimNo, InstanceId, TenantId};
 use crate::store::commit::{Claim, CommitOutcome, CommitRequest};
 use crate::store::definition as definitions;
 use crate::store::definition::StartSources;
-use crate::store::instance::delete;
+use crate::store::instance::delete::{self, DeleteFilter, ids_text};
+use crate::store::instance::list::ListPools;
 use crate::store::start::{AcceptedStart, Acceptor};
 use crate::testing::store::{Fixture, burst, execute, journal, spawn, waiting};
 
@@ -207,4 +208,60 @@ async fn a_start_that_is_replayed_in_the_same_moment_is_deleted() {
     let deleted = deletes.await.unwrap().unwrap().expect("the replayed start");
     assert_eq!(deleted.works.len(), 1);
     nothing_is_left(&fixture).await;
+}
+
+/// Among many finished instances of a version, the few that run are found by what waits for them.
+#[tokio::test]
+async fn unfinished_instances_are_found_without_reading_the_finished_ones() {
+    let fixture = Fixture::new().await;
+    let fill = "
+        SET statement_timeout = '2min';
+        INSERT INTO definition (tenant_id, version_id, definition_id, version, is_latest, is_published, was_published, body)
+            VALUES ('', 'd1', 'd', 1, true, true, true, '{}');
+        INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status, version, state)
+            SELECT '', 'i' || n, 'd', 'd1', 1, CASE WHEN n > 3 THEN 1 ELSE 0 END, CASE WHEN n > 3 THEN 3 ELSE 2 END, 1, '{}'
+            FROM generate_series(1, 50000) n;
+        INSERT INTO bookmark (tenant_id, instance_id, id, activity_id, node_id, activity_execution_id, name, hash, payload,
+                              publishable)
+            SELECT '', 'i' || n, 'b', 'a', 'n', 'e', 'Elsa.Event', sha256('1'), '{}', true FROM generate_series(1, 2) n;
+        INSERT INTO work (tenant_id, instance_id, kind, body) VALUES ('', 'i3', 1 /* resume */, '{}');
+        INSERT INTO work (tenant_id, instance_id, kind, body, definition_id, version_id, definition_version)
+            VALUES ('', 'new', 0 /* start */, '{}', 'd', 'd1', 1);
+        ANALYZE";
+    fixture.execute(fill).await;
+    let pool = Pool::new(&fixture.base, 1).unwrap();
+    let filter = DeleteFilter {
+        version_id: Some("d1"),
+        unfinished: true,
+        limit: 1001,
+        ..DeleteFilter::default()
+    };
+    let pools = ListPools::of_work(&pool);
+    let mut found = delete::list_ids(pools, &TenantId::default(), &filter).await.unwrap();
+    found.sort();
+    let expected = ["i1", "i2", "i3", "new"].map(InstanceId::new);
+    assert_eq!(found, expected);
+    let explain = format!(
+        "SET plan_cache_mode = force_custom_plan;
+         PREPARE ids (text, text[], text[], text, integer, boolean, bigint) AS {};
+         EXPLAIN EXECUTE ids('', NULL, NULL, 'd1', NULL, true, 1001)",
+        ids_text(true)
+    );
+    let messages = fixture.admin.client.simple_query(&explain).await.unwrap();
+    let lines = messages.iter().filter_map(|message| match message {
+        tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0),
+        _ => None,
+    });
+    let plan = lines.collect::<Vec<_>>().join("\n");
+    assert!(
+        plan.contains("instance_pkey") && !plan.contains("instance_by_version"),
+        "{plan}"
+    );
+    // All of them, where also finished ones are meant.
+    let all = DeleteFilter {
+        unfinished: false,
+        ..filter
+    };
+    let found = delete::list_ids(pools, &TenantId::default(), &all).await.unwrap();
+    assert_eq!(found.len(), 1001);
 }

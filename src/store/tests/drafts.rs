@@ -43,11 +43,10 @@ async fn a_draft_that_was_started_is_replaced_by_the_next_save() {
     let second = save("three").await;
     assert_ne!(second.version_id, first.version_id);
     assert_eq!(second.version, 1, "the same draft, for those who list versions");
-    let (_, _, body) = definition::body(pool, &tenant, &first.version_id)
+    let parts = definition::composition::parts(pool, &tenant, &[first.version_id.as_str()])
         .await
-        .unwrap()
         .unwrap();
-    assert_eq!(body["name"], "two");
+    assert_eq!(parts[0].body["name"], "two");
     assert!(acceptor.accept(of_version("j")).await.unwrap_err().is_not_found());
     // The published version starts beside drafts, and its strategy is that of all.
     let sources = StartSources::by(&[]);

@@ -58,6 +58,18 @@ impl Crowd {
         self.fixture.execute(&bookmarks).await;
     }
 
+    /// Makes an instance wait at so many bookmarks of an execution `g`.
+    pub(super) async fn bookmarks(&self, instance: &str, count: i64) {
+        let bookmarks = format!(
+            "INSERT INTO bookmark (tenant_id, instance_id, id, activity_id, node_id, activity_execution_id, name, hash, payload,
+                                   publishable)
+             SELECT '', '{instance}', CASE WHEN n > 64 THEN 'z' ELSE '' END || n, 'a', 'w:a', 'g', 'Elsa.Event',
+                    decode(repeat('0{HASH}', 32), 'hex'), '{{}}', true
+             FROM generate_series(1, {count}) n"
+        );
+        self.fixture.execute(&bookmarks).await;
+    }
+
     pub(super) async fn publish(&self, event: &NewEvent) -> Fanout {
         event::publish(&self.writer.pool, self.class, event).await.unwrap()
     }
@@ -372,15 +384,12 @@ async fn a_fan_out_is_for_those_whom_its_event_names() {
     let crowd = Crowd::new().await;
     crowd.gather("order", MANY, "e", Some("order")).await;
     crowd.gather("other", MANY, "f", Some("other")).await;
-    let bookmarks = format!(
-        "INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status, version, state)
-             VALUES ('', 'm', 'd', 'd1', 1, 0, 2, 1, '');
-         INSERT INTO bookmark (tenant_id, instance_id, id, activity_id, node_id, activity_execution_id, name, hash, payload,
-                               publishable)
-             SELECT '', 'm', n, 'a', 'w:a', 'g', 'Elsa.Event', decode(repeat('0{HASH}', 32), 'hex'), '{{}}', true
-             FROM generate_series(1, {MANY}) n"
-    );
-    crowd.fixture.execute(&bookmarks).await;
+    let instance =
+        "INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status,
+                                          version, state)
+                        VALUES ('', 'm', 'd', 'd1', 1, 0, 2, 1, '')";
+    crowd.fixture.execute(instance).await;
+    crowd.bookmarks("m", MANY).await;
     let targeted = NewEvent {
         instance: Some(InstanceId::new("m")),
         ..event("b")

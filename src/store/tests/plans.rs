@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use super::plan_tables::{BIG, EMPTIED, FILL};
 use crate::id::{Incarnation, NodeId};
 use crate::store::claim;
 use crate::store::commit::StatementShape;
@@ -10,86 +11,10 @@ use crate::store::start::StartForm;
 use crate::store::stimulus_key::StimulusScope;
 use crate::testing::store::Fixture;
 
-/// The tables that grow, with the statements that fill them.
-const FILL: &str = "
-    INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status, version,
-                          state)
-        SELECT '', 'i' || n, 'd' || n % 20, 'd1', 1, 0, 2, 1, '{}' FROM generate_series(1, 100000) n;
-    INSERT INTO bookmark (tenant_id, instance_id, id, activity_id, node_id, activity_execution_id, name, hash, payload,
-                          publishable, correlation_id)
-        SELECT '', 'i' || n, 'b' || CASE v WHEN 1 THEN '' ELSE '1' END, 'a', 'n', 'e', 'Elsa.Event',
-               sha256(CASE v WHEN 1 THEN n::text ELSE 'one' END::bytea), '{}', true, CASE WHEN n % 2 = 0 THEN 'c' || n END
-        FROM generate_series(1, 100000) n, generate_series(1, 2) v
-        WHERE v = 1 OR n <= 20000;
-    INSERT INTO fan_out (tenant_id, hash, name, payload, expires_at, finished_at)
-        SELECT '', sha256(n::text::bytea), 'Elsa.Event', '{}', now(), now() - (n - 100) * interval '1 second'
-        FROM generate_series(1, 20000) n;
-    INSERT INTO fan_out (tenant_id, hash, name, payload, expires_at)
-        SELECT '', sha256(n::text::bytea), 'Elsa.Event', '{}', now() FROM generate_series(1, 100) n;
-    INSERT INTO work (tenant_id, instance_id, kind, body, fan_out)
-        SELECT '', 'f' || n, 2, '{}', n FROM generate_series(1, 2000) n;
-    INSERT INTO work (tenant_id, instance_id, kind, body, claimed_by, available_at)
-        SELECT '', 'i' || n, 1, '{}', CASE WHEN n % 100 = 0 THEN 4711 + n % 3 END, now() - n * interval '1 second'
-        FROM generate_series(1, 100000) n;
-    INSERT INTO timer (tenant_id, instance_id, id, due, available_at, claimed_by)
-        SELECT '', 'i' || n, 'b', now(), now() + (n - 50000) * interval '1 second',
-               CASE WHEN n % 100 = 0 THEN 4711 + n % 3 END
-        FROM generate_series(1, 100000) n;
-    INSERT INTO inbox (tenant_id, hash, name, expires_at)
-        SELECT '', sha256(n::text::bytea), 'Elsa.Event', now() + n * interval '1 second'
-        FROM generate_series(1, 20000) n;
-    INSERT INTO burst_record (tenant_id, instance_id, version, at, began_at, first_entry, entries, body)
-        SELECT '', 'i' || n, 1, now(), now(), 1, 1, '{}' FROM generate_series(1, 20000) n;
-    INSERT INTO idempotency_key (tenant_id, route, key, fingerprint, expires_at)
-        SELECT '', 'start', 'k' || n, '', now() + n * interval '1 second' FROM generate_series(1, 20000) n;
-    INSERT INTO definition (tenant_id, version_id, definition_id, version, is_latest, is_published, was_published, body)
-        SELECT '', 'd' || n || 'v' || v, 'd' || n, v, v = 2, v = 1, true, '{}'
-        FROM generate_series(1, 10000) n, generate_series(1, 2) v;
-    INSERT INTO trigger (tenant_id, definition_id, activity_id, hash, name, payload)
-        SELECT '', 'd' || n, 'a', sha256(n::text::bytea), 'Elsa.Event', '{}' FROM generate_series(1, 10000) n;
-    INSERT INTO activation (tenant_id, key, instance_id, exclusive, strategy, definition_id)
-        SELECT '', sha256(n::text::bytea), 'i' || n, true, 1, 'd' || n FROM generate_series(1, 20000) n;
-    INSERT INTO schedule (tenant_id, id, definition_id, activity_id, activity_type, spec, anchor, tz_version, overlap,
-                          next_occurrence, next_fire, paused, queued)
-        SELECT '', 's' || n, 'd' || n % 10000, 'a' || n, 'Elsa.Timer', '{}', now(), '2026a', n % 3,
-               now() + (n - 100) * interval '1 second', now() + (n - 100) * interval '1 second', n % 50 = 0,
-               CASE WHEN n % 1000 = 2 THEN '{}'::json END
-        FROM generate_series(1, 100000) n;
-    INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, inbox_id, hash, name, body, failures, crashes,
-                             created_at)
-        SELECT '', 'i' || n, 6, 'expired', n, sha256(n::text::bytea), 'Elsa.Event', '{}', 0, 0, now() - n * interval '1 second'
-        FROM generate_series(1, 100000) n;
-    ANALYZE";
-
-const BIG: [&str; 12] = [
-    "fan_out",
-    "dead_letter",
-    "schedule",
-    "activation",
-    "instance",
-    "bookmark",
-    "work",
-    "timer",
-    "inbox",
-    "idempotency_key",
-    "trigger",
-    "definition",
-];
-
-/// The tables that are empty after an idle time.
-const EMPTIED: [&str; 7] = [
-    "work",
-    "timer",
-    "bookmark",
-    "inbox",
-    "activation",
-    "dead_letter",
-    "instance",
-];
-
 const BATCH: &str =
     "(bigint, smallint, commit_request[], commit_claim[], commit_bookmark[], commit_burned[], commit_stimulus[],
-                      commit_key[], commit_claim[], commit_due[], commit_burned[])";
+                      commit_key[], commit_claim[], commit_due[], commit_burned[], commit_event[], commit_child[],
+                      commit_child_end[])";
 
 #[derive(Clone, Copy)]
 struct Hot {
@@ -115,7 +40,7 @@ macro_rules! hot {
 /// The other form of the claim.
 const CLAIM_BOUNDED: &str = "work/claim, bounded";
 
-const HOT: [Hot; 39] = [
+const HOT: [Hot; 43] = [
     hot!(
         "work/poll",
         "64, array['','']::text[], array['i1','i2']::text[], true, now() - interval '1 day', 5000000, 4, 1",
@@ -144,22 +69,25 @@ const HOT: [Hot; 39] = [
         "array['','']::text[], array['i1','i2']::text[], 1000",
         false
     ),
+    hot!("instance/execution_state", "'', 'i1'", false),
     hot!(
         "commit/batch",
-        "4711, 0, array[row(0,'','i1',1,null,1,'d','d1',1,0,2,null,null,0,'',0,1,1,true,0,0,'')::commit_request],
+        "4711, 0, array[row(0,'','i1',1,null,1,'d','d1',1,0,2,null,null,0,'',0,1,1,true,0,0,'',null)::commit_request],
          array[row(0,1,null,1)::commit_claim, row(0,null,'b',1)::commit_claim], '{}', array[row(0,'b')::commit_burned],
-         '{}', '{}', '{}', '{}', array[row(0,'b')::commit_burned]",
+         '{}', '{}', '{}', '{}', array[row(0,'b')::commit_burned],
+         array[row(0,sha256('7'),'Elsa.Event',null,null,false,1)::commit_event], array[row(0,'i9','d9',null,'{}',null)::commit_child],
+         array[row(0,true,'{}')::commit_child_end]",
         true
     ),
     hot!(
         "commit/classify",
-        "4711, 0, array[row(0,'','i1',1,null,1,'d','d1',1,0,2,null,null,0,'',0,1,1,true,0,0,'')::commit_request],
+        "4711, 0, array[row(0,'','i1',1,null,1,'d','d1',1,0,2,null,null,0,'',0,1,1,true,0,0,'',null)::commit_request],
          array[row(0,1,null,1)::commit_claim, row(0,null,'b',1)::commit_claim]",
         true
     ),
     hot!(
         "event/publish",
-        "'', 'event', 'key', '', sha256('7'), 'Elsa.Event', '{}', 'c7', 'i7', null, 1000000, 1000, 60000000",
+        "'', 'event', 'key', '', sha256('7'), 'Elsa.Event', '{}', 'c7', 'i7', null, 1000000, 1000, 60000000, 16777216",
         false
     ),
     hot!("fan_out/turn", "7, '', sha256('7'), 'c7', 'i7', null", false),
@@ -169,6 +97,9 @@ const HOT: [Hot; 39] = [
         false
     ),
     hot!("fan_out/next", "'{}'", false),
+    hot!("fan_out/has_turn", "7, '', sha256('7'), null, null", false),
+    hot!("task/find", "'', 'i7:3'", false),
+    hot!("task/list", "'', 5000, 101", false),
     hot!("fan_out/list", "100", false),
     hot!("fan_out/purge", "600000000", false),
     hot!("node/check_in", "4711", false),
@@ -447,13 +378,17 @@ fn hot() -> impl Iterator<Item = Hot> {
     let of = |name| HOT.into_iter().filter(move |hot: &Hot| hot.name == name);
     let leak = |sql: String| -> &'static str { Box::leak(sql.into_boxed_str()) };
     let scoped = ["event/publish", "fan_out/turn", "fan_out/page"];
-    let own = ["bookmark_hash", "bookmark_correlation", "bookmark_pkey"];
+    let own = [
+        "bookmark_hash",
+        "bookmark_correlation",
+        "bookmark_pkey, bookmark_crowded",
+    ];
     let scopes = scoped.into_iter().flat_map(of).flat_map(move |hot| {
         let texts = StimulusScope::texts(hot.sql).into_iter().zip(own);
         texts.map(move |(text, own)| {
-            let any_of = "bookmark_hash or bookmark_correlation or bookmark_pkey";
+            let any_of = "bookmark_hash or bookmark_correlation or (bookmark_pkey, bookmark_crowded)";
             // An event for one instance starts nothing.
-            let is_targeted = own == "bookmark_pkey";
+            let is_targeted = own.contains("bookmark_pkey");
             Hot {
                 sql: leak(if is_targeted {
                     by_index(&text, own)
@@ -591,5 +526,4 @@ async fn a_backlog_that_a_node_cannot_run_does_not_slow_its_polls() {
     // 20 rows that are due; a thousand others that are not due yet, at three or four pages each.
     assert!(poll < 300, "{poll} pages for a poll");
     assert!(next < 8_000, "{next} pages to find the next due time");
-    println!("{poll} pages for a poll, {next} to find the next due time");
 }

@@ -13,8 +13,9 @@ use crate::store::commit::{CommitOutcome, CommitRequest, WaitingBookmark};
 use crate::store::dead_letter::stimulus;
 use crate::store::definition::{self, StartSources};
 use crate::store::event::{self, NewEvent};
+use crate::store::fan_out::{self, FanOutPage, FanOutStep};
 use crate::store::maintenance;
-use crate::store::stimulus_key::{KeySet, LOCK};
+use crate::store::stimulus_key::LOCK;
 use crate::testing::store::{self, Fixture, Writer, burst, waiting};
 
 const ORDER: &str = "order";
@@ -34,17 +35,42 @@ enum Waiter {
 #[derive(Clone, Copy, Debug)]
 struct Target {
     instance: bool,
-    correlated: bool,
-    execution: bool,
+    correlated: Option<&'static str>,
+    execution: Option<Execution>,
 }
+
+/// How an event names an activity execution.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Execution {
+    /// By an id that names its instance.
+    OfInstance,
+    /// By another text.
+    Other,
+}
+
+/// How an event comes to those that it fits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    Publish,
+    /// The replay of its dead letter.
+    Replay,
+    /// The turn of its fan-out, and the pages.
+    Turn,
+}
+use Way::{Publish, Replay, Turn};
 
 const ALL: Target = Target {
     instance: false,
-    correlated: false,
-    execution: false,
+    correlated: None,
+    execution: None,
 };
 const CORRELATED: Target = Target {
-    correlated: true,
+    correlated: Some(ORDER),
+    ..ALL
+};
+/// An empty correlation id is one.
+const EMPTY: Target = Target {
+    correlated: Some(""),
     ..ALL
 };
 const INSTANCE: Target = Target { instance: true, ..ALL };
@@ -52,13 +78,24 @@ const BOTH: Target = Target {
     instance: true,
     ..CORRELATED
 };
-const EXECUTION: Target = Target { execution: true, ..ALL };
+const EXECUTION: Target = Target {
+    execution: Some(Execution::OfInstance),
+    ..ALL
+};
 const CORRELATED_EXECUTION: Target = Target {
-    execution: true,
+    execution: Some(Execution::OfInstance),
+    ..CORRELATED
+};
+const OTHER_EXECUTION: Target = Target {
+    execution: Some(Execution::Other),
+    ..ALL
+};
+const CORRELATED_OTHER_EXECUTION: Target = Target {
+    execution: Some(Execution::Other),
     ..CORRELATED
 };
 
-/// Stops each transaction at its end that writes an instance, an event of the inbox or a trigger while `gate` is locked.
+/// Stops each transaction at its end that writes an instance, an event of the inbox, a trigger or a turn while `gate` is locked.
 const GATE: &str = "CREATE TABLE gate (no integer);
     INSERT INTO gate VALUES (1);
     CREATE FUNCTION pass() RETURNS trigger LANGUAGE plpgsql AS
@@ -68,26 +105,43 @@ const GATE: &str = "CREATE TABLE gate (no integer);
     CREATE CONSTRAINT TRIGGER pass AFTER INSERT ON inbox DEFERRABLE INITIALLY DEFERRED
         FOR EACH ROW EXECUTE FUNCTION pass();
     CREATE CONSTRAINT TRIGGER pass AFTER INSERT ON trigger DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION pass();
+    CREATE CONSTRAINT TRIGGER pass AFTER UPDATE ON fan_out DEFERRABLE INITIALLY DEFERRED
         FOR EACH ROW EXECUTE FUNCTION pass()";
+
+/// The id of the execution that waits.
+fn execution(instance: &str, target: Target) -> String {
+    match target.execution {
+        Some(Execution::Other) => "e".to_owned(),
+        _ => format!("{instance}:1"),
+    }
+}
 
 fn published(key: &str, instance: &str, hash: u8, target: Target) -> NewEvent {
     NewEvent {
         payload: Some(json!({"said": key})),
-        correlation_id: target.correlated.then(|| ORDER.to_owned()),
+        correlation_id: target.correlated.map(str::to_owned),
         instance: target.instance.then(|| InstanceId::new(instance)),
-        activity_execution_id: target.execution.then(|| "e".to_owned()),
+        activity_execution_id: target.execution.map(|_| execution(instance, target)),
         ..store::event(key, hash)
     }
 }
 
-fn correlated(mut request: CommitRequest) -> CommitRequest {
-    request.effects.correlation_id = Some(ORDER.to_owned());
+fn correlated(mut request: CommitRequest, target: Target) -> CommitRequest {
+    request.effects.correlation_id = Some(target.correlated.unwrap_or(ORDER).to_owned());
+    request
+}
+
+/// A new instance that waits.
+fn waits(instance: &str, hash: u8, target: Target) -> CommitRequest {
+    let mut request = waiting(burst(instance, None), "b", hash);
+    request.effects.bookmarks_made[0].activity_execution_id = execution(instance, target);
     request
 }
 
 /// The change of the correlation id of an instance whose bookmark stays.
-fn correlates(instance: &str, hash: u8) -> CommitRequest {
-    let mut request = correlated(burst(instance, Some(1)));
+fn correlates(instance: &str, hash: u8, target: Target) -> CommitRequest {
+    let mut request = correlated(burst(instance, Some(1)), target);
     (request.effects.status, request.effects.sub_status) = (0, 2);
     request.effects.rematched = vec![WaitingBookmark {
         bookmark: "b".to_owned(),
@@ -114,12 +168,12 @@ impl Case {
     }
 
     /// The transaction after which the event fits.
-    fn begins(&self, waiter: Waiter, instance: &str, hash: u8) -> BoxFuture<'static, ()> {
+    fn begins(&self, waiter: Waiter, instance: &str, hash: u8, target: Target) -> BoxFuture<'static, ()> {
         let (writer, class) = (Arc::clone(&self.writer), self.class());
         let request = match waiter {
-            Waiter::Bookmark => waiting(burst(instance, None), "b", hash),
-            Waiter::CorrelatedBookmark => correlated(waiting(burst(instance, None), "b", hash)),
-            Waiter::Correlation => correlates(instance, hash),
+            Waiter::Bookmark => waits(instance, hash, target),
+            Waiter::CorrelatedBookmark => correlated(waits(instance, hash, target), target),
+            Waiter::Correlation => correlates(instance, hash, target),
             Waiter::Trigger => {
                 let mut new = definition("n");
                 new.definition_id = DefinitionId::new(instance);
@@ -138,12 +192,24 @@ impl Case {
         .boxed()
     }
 
-    /// The publish of the event, or the replay of its dead letter.
-    async fn publishes(&self, event: NewEvent, is_replay: bool) -> BoxFuture<'static, ()> {
+    /// What brings the event to those that it fits.
+    async fn publishes(&self, event: NewEvent, way: Way) -> BoxFuture<'static, ()> {
         let (pool, class) = (self.writer.pool.clone(), self.class());
-        if !is_replay {
+        if way == Publish {
             return async move {
                 event::publish(&pool, class, &event).await.unwrap();
+            }
+            .boxed();
+        }
+        if way == Turn {
+            self.defers(&event).await;
+            return async move {
+                loop {
+                    let step = fan_out::step(&pool, class, &[], |_| FanOutPage::Rows(10)).await;
+                    if step.unwrap().1 == FanOutStep::Idle {
+                        break;
+                    }
+                }
             }
             .boxed();
         }
@@ -156,6 +222,26 @@ impl Case {
             replayed.unwrap().unwrap().fanout.unwrap();
         }
         .boxed()
+    }
+
+    /// Makes a fan-out of the event, for which nothing waits yet.
+    async fn defers(&self, event: &NewEvent) {
+        let sql =
+            "INSERT INTO fan_out (tenant_id, hash, name, payload, correlation_id, instance_id, activity_execution_id,
+                                        expires_at)
+                   VALUES ('', $1, $2, $3, $4, $5, $6, now() + interval '1 minute')";
+        let target = event.target();
+        let target = target.as_ref().map(InstanceId::as_str);
+        let hash = event.hash.0.as_slice();
+        let (correlation_id, execution) = (&event.correlation_id, &event.activity_execution_id);
+        let client = &self.fixture.admin.client;
+        client
+            .execute(
+                sql,
+                &[&hash, &event.name, &event.payload, correlation_id, &target, execution],
+            )
+            .await
+            .unwrap();
     }
 
     /// Runs both, the first up to its end before the second begins. A second one that shares no key ends meanwhile.
@@ -174,26 +260,29 @@ impl Case {
         second.await.unwrap();
     }
 
-    async fn never_miss(&self, waiter: Waiter, targets: &[(Target, bool)]) {
+    async fn never_miss(&self, waiter: Waiter, targets: &[(Target, Way)]) {
         let mut number = 10;
-        for (target, is_replay) in targets {
+        for (target, way) in targets {
             for event_first in [false, true] {
                 number += 1;
-                let name = format!("{waiter:?}, {target:?}, replay {is_replay}, event first {event_first}");
+                let name = format!("{waiter:?}, {target:?}, {way:?}, event first {event_first}");
                 let instance = format!("i{number}");
                 if waiter == Waiter::Correlation {
-                    self.writer.commits(waiting(burst(&instance, None), "b", number)).await;
+                    self.writer.commits(waits(&instance, number, *target)).await;
                 }
                 let event = published(&name, &instance, number, *target);
-                let publishes = self.publishes(event, *is_replay).await;
-                let begins = self.begins(waiter, &instance, number);
+                let publishes = self.publishes(event, *way).await;
+                let begins = self.begins(waiter, &instance, number, *target);
                 if event_first {
                     self.in_order(publishes, begins).await;
                 } else {
                     self.in_order(begins, publishes).await;
                 }
                 self.fixture.match_inbox(&self.writer.pool).await;
-                let rows = format!("SELECT count(*) FROM work WHERE body->'payload'->>'said' = '{name}'");
+                let rows = format!(
+                    "SELECT count(*) FROM work w LEFT JOIN fan_out f ON f.id = w.fan_out
+                     WHERE coalesce(w.body->'payload', f.payload)->>'said' = '{name}'"
+                );
                 let kept = "SELECT count(*) FROM inbox";
                 let found = (self.fixture.count(&rows).await, self.fixture.count(kept).await);
                 assert_eq!(found, (1, 0), "rows of work and of the inbox: {name}");
@@ -207,11 +296,17 @@ impl Case {
 #[tokio::test]
 async fn a_new_bookmark_and_a_publisher_never_miss_each_other() {
     let targets = [
-        (ALL, false),
-        (INSTANCE, false),
-        (EXECUTION, false),
-        (INSTANCE, true),
-        (EXECUTION, true),
+        (ALL, Publish),
+        (INSTANCE, Publish),
+        (EXECUTION, Publish),
+        (OTHER_EXECUTION, Publish),
+        (INSTANCE, Replay),
+        (EXECUTION, Replay),
+        (OTHER_EXECUTION, Replay),
+        (ALL, Turn),
+        (INSTANCE, Turn),
+        (EXECUTION, Turn),
+        (OTHER_EXECUTION, Turn),
     ];
     Case::new().await.never_miss(Waiter::Bookmark, &targets).await;
 }
@@ -219,13 +314,19 @@ async fn a_new_bookmark_and_a_publisher_never_miss_each_other() {
 #[tokio::test]
 async fn a_new_bookmark_of_a_correlated_instance_and_a_publisher_never_miss_each_other() {
     let targets = [
-        (ALL, false),
-        (CORRELATED, false),
-        (INSTANCE, false),
-        (BOTH, false),
-        (CORRELATED_EXECUTION, false),
-        (CORRELATED, true),
-        (BOTH, true),
+        (ALL, Publish),
+        (CORRELATED, Publish),
+        (EMPTY, Publish),
+        (INSTANCE, Publish),
+        (BOTH, Publish),
+        (CORRELATED_EXECUTION, Publish),
+        (CORRELATED_OTHER_EXECUTION, Publish),
+        (CORRELATED, Replay),
+        (BOTH, Replay),
+        (CORRELATED_EXECUTION, Replay),
+        (CORRELATED, Turn),
+        (BOTH, Turn),
+        (CORRELATED_EXECUTION, Turn),
     ];
     let case = Case::new().await;
     case.never_miss(Waiter::CorrelatedBookmark, &targets).await;
@@ -234,27 +335,36 @@ async fn a_new_bookmark_of_a_correlated_instance_and_a_publisher_never_miss_each
 #[tokio::test]
 async fn a_new_correlation_id_and_a_publisher_never_miss_each_other() {
     let targets = [
-        (CORRELATED, false),
-        (CORRELATED_EXECUTION, false),
-        (BOTH, false),
-        (CORRELATED, true),
-        (BOTH, true),
+        (CORRELATED, Publish),
+        (EMPTY, Publish),
+        (CORRELATED_EXECUTION, Publish),
+        (CORRELATED_OTHER_EXECUTION, Publish),
+        (BOTH, Publish),
+        (CORRELATED, Replay),
+        (BOTH, Replay),
+        (CORRELATED, Turn),
+        (CORRELATED_EXECUTION, Turn),
+        (BOTH, Turn),
     ];
     Case::new().await.never_miss(Waiter::Correlation, &targets).await;
 }
 
 #[tokio::test]
 async fn a_new_trigger_and_a_publisher_never_miss_each_other() {
-    let targets = [(ALL, false), (CORRELATED, false), (CORRELATED, true)];
+    let targets = [
+        (ALL, Publish),
+        (CORRELATED, Publish),
+        (CORRELATED, Replay),
+        (ALL, Turn),
+        (CORRELATED, Turn),
+    ];
     Case::new().await.never_miss(Waiter::Trigger, &targets).await;
 }
 
 /// A session that holds the keys of the publisher of an event.
 async fn holds(fixture: &Fixture, event: &NewEvent) -> Session {
     let session = fixture.session().await;
-    let can_start = event.instance.is_none() && event.activity_execution_id.is_none();
-    let correlation_id = event.correlation_id.as_deref();
-    let (keys, modes) = KeySet::of_publisher(&event.hash, correlation_id, event.instance.as_ref(), can_start).columns();
+    let (keys, modes) = event.keys().columns();
     session.client.batch_execute("BEGIN").await.unwrap();
     let class = fixture.base.schema().lock_class();
     session.client.query(LOCK, &[&class, &keys, &modes]).await.unwrap();
@@ -276,7 +386,9 @@ async fn transactions_that_cannot_fit_each_other_do_not_wait() {
     let publisher = holds(&fixture, &other("held")).await;
     let in_time = async {
         writer.commits(waiting(burst("a", None), "b", 9)).await;
-        writer.commits(correlated(waiting(burst("b", None), "b", 9))).await;
+        writer
+            .commits(correlated(waiting(burst("b", None), "b", 9), CORRELATED))
+            .await;
         for (key, target) in [("c", CORRELATED), ("i", INSTANCE), ("e", ALL), ("x", BOTH)] {
             event::publish(&writer.pool, class, &published(key, "i", 9, target))
                 .await
@@ -287,23 +399,26 @@ async fn transactions_that_cannot_fit_each_other_do_not_wait() {
     assert_eq!(fixture.count(no_other_waits).await, 0);
     publisher.client.batch_execute("ROLLBACK").await.unwrap();
 
-    // Beside a publisher for an instance: one for another instance and a bookmark elsewhere, and a new trigger.
-    let publisher = holds(&fixture, &published("held", "i", 9, INSTANCE)).await;
-    let in_time = async {
-        writer.commits(waiting(burst("d", None), "b", 9)).await;
-        for target in [INSTANCE, CORRELATED, ALL] {
-            event::publish(&writer.pool, class, &published("j", "j", 9, target))
+    // Beside a publisher for an instance, or for an execution in it: one for another instance and a bookmark elsewhere, and a
+    // new trigger.
+    for (held, instance) in [(INSTANCE, "d"), (EXECUTION, "g")] {
+        let publisher = holds(&fixture, &published("held", "i", 9, held)).await;
+        let in_time = async {
+            writer.commits(waiting(burst(instance, None), "b", 9)).await;
+            for target in [INSTANCE, EXECUTION, CORRELATED, ALL] {
+                event::publish(&writer.pool, class, &published("j", "j", 9, target))
+                    .await
+                    .unwrap();
+            }
+            let triggers = [trigger(9)];
+            let sources = Some(StartSources::by(&triggers));
+            definition::save(&writer.pool, class, &definition("n"), sources)
                 .await
                 .unwrap();
-        }
-        let triggers = [trigger(9)];
-        let sources = Some(StartSources::by(&triggers));
-        definition::save(&writer.pool, class, &definition("n"), sources)
-            .await
-            .unwrap();
-    };
-    tokio::time::timeout(Duration::from_secs(60), in_time).await.unwrap();
-    publisher.client.batch_execute("ROLLBACK").await.unwrap();
+        };
+        tokio::time::timeout(Duration::from_secs(60), in_time).await.unwrap();
+        publisher.client.batch_execute("ROLLBACK").await.unwrap();
+    }
 
     // Beside a commit of a new bookmark: another one, and publishers for others.
     let blocker = fixture.stop_at("a").await;

@@ -33,9 +33,12 @@ struct Lanes {
 
 impl Lanes {
     async fn new() -> Self {
+        Self::with(WriterOptions::default()).await
+    }
+
+    async fn with(options: WriterOptions) -> Self {
         let fixture = Fixture::new().await;
         let writer = fixture.writer().await;
-        let options = WriterOptions::default();
         let started = CommitWriter::start(&writer.connector, writer.incarnation, options).await;
         let (commit, tasks) = started.unwrap();
         Self {
@@ -148,5 +151,41 @@ async fn a_request_with_a_locked_row_is_written_alone() {
     row.client.batch_execute("ROLLBACK").await.unwrap();
     committed(requests).await;
     assert_eq!(lanes.transactions("row").await, 3);
+    lanes.fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn without_a_place_in_the_contended_lane_a_request_is_busy_and_delays_no_other() {
+    let options = WriterOptions {
+        batch: 4,
+        contended: 8,
+        second_lane_min: None,
+        ..WriterOptions::default()
+    };
+    let lanes = Lanes::with(options).await;
+    let publisher = lanes.publisher(9).await;
+    let requests: Vec<_> = (0..MANY)
+        .map(|n| lanes.sends(waiting(burst(&format!("i{n}"), None), "b", 9)))
+        .collect();
+    // Beside them what needs no such key is written.
+    committed([lanes.sends(waiting(burst("first", None), "b", 7))]).await;
+    let until = async {
+        while requests.iter().filter(|request| request.is_finished()).count() < MANY - 12 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), until).await.unwrap();
+    committed([lanes.sends(waiting(burst("last", None), "b", 7))]).await;
+    publisher.client.batch_execute("ROLLBACK").await.unwrap();
+    let mut written = 0;
+    for request in requests {
+        match request.await.unwrap() {
+            CommitOutcome::Committed(_) => written += 1,
+            outcome => assert_outcome!(outcome, CommitOutcome::Busy),
+        }
+    }
+    // Those in the channel, and at most a batch in the lane.
+    assert!((8..=12).contains(&written), "{written}");
+    assert_eq!(lanes.contended.load(Ordering::SeqCst), written);
     lanes.fixture.is_sound().await;
 }

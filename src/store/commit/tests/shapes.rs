@@ -35,6 +35,7 @@ fn request(bits: u32) -> CommitRequest {
     request.effects.continues = is(7);
     request.effects.reads_pending_work = is(8);
     request.holds = is(9);
+    request.effects.cancels_children = is(10);
     request
 }
 
@@ -50,12 +51,13 @@ fn union(a: StatementShape, b: StatementShape) -> StatementShape {
         reports_pending: a.reports_pending || b.reports_pending,
         new_row: a.new_row || b.new_row,
         rare: a.rare || b.rare,
+        family: a.family || b.family,
     }
 }
 
 /// The texts of all batches of such requests, before and while holders are looked up.
 fn formed() -> HashSet<String> {
-    let single: HashSet<StatementShape> = (0..1 << 10)
+    let single: HashSet<StatementShape> = (0..1 << 11)
         .map(|bits| StatementShape::of_one(&request(bits)))
         .collect();
     let mut shapes = single.clone();

@@ -7,6 +7,9 @@
 //!   them, because an index of a column that bursts change would cost each commit.
 //! - A count is exact up to [`EXACT`]; beyond, or where it takes half a second, it is what the planner expects, and says so.
 
+#[cfg(test)]
+mod tests;
+
 use chrono::{DateTime, Duration, Utc};
 use postgres_types::{ToSql, Type};
 
@@ -17,10 +20,10 @@ use crate::store::code::{StatusCode, SubStatusCode};
 use crate::store::parts::with_parts;
 use crate::{Error, Result};
 
-const LIST: &str = include_str!("../../../sql/queries/instance/list.sql");
-const WAITING: &str = include_str!("../../../sql/queries/instance/waiting.sql");
-const SELECT_VERSIONS: &str = include_str!("../../../sql/queries/definition/select_versions.sql");
-const SEARCH_VERSIONS: &str = include_str!("../../../sql/queries/definition/search_versions.sql");
+const LIST: &str = include_str!("../../../../sql/queries/instance/list.sql");
+const WAITING: &str = include_str!("../../../../sql/queries/instance/waiting.sql");
+const SELECT_VERSIONS: &str = include_str!("../../../../sql/queries/definition/select_versions.sql");
+const SEARCH_VERSIONS: &str = include_str!("../../../../sql/queries/definition/search_versions.sql");
 
 /// Up to here a count is exact.
 pub(crate) const EXACT: i64 = 10_000;
@@ -30,6 +33,10 @@ const SURELY_MORE: f64 = 50_000.0;
 
 /// The most versions that are read one by one.
 const MAX_SINGLE_VERSIONS: usize = 100;
+
+/// The same for pages of a thousand: each version is read up to the size of the page, and for most of these rows in vain. Read
+/// at once in the order of creation, all pages together read each row once.
+const MAX_PAGED_VERSIONS: usize = 4;
 
 /// The most versions that a search text may mean.
 const MAX_FOUND_VERSIONS: i64 = 1_000;
@@ -79,6 +86,7 @@ pub(crate) struct ListFilter {
     pub(crate) updated: TimeRange,
     pub(crate) finished: TimeRange,
     pub(crate) search: Option<String>,
+    pub(crate) parents: Vec<String>,
 }
 
 /// The column of an order.
@@ -193,6 +201,23 @@ impl<'a> ListPools<'a> {
             lists: pool,
         }
     }
+
+    /// For statements of a list beside this module.
+    pub(super) fn lists(self) -> &'a Pool {
+        self.lists
+    }
+
+    /// Whether so few rows wait for running instances that these are found by them.
+    pub(super) async fn few_running(self) -> Result<bool> {
+        Ok(self.waiting().await?.0)
+    }
+
+    /// That, and whether texts have trigram indexes.
+    async fn waiting(self) -> Result<(bool, bool)> {
+        let row = self.keys.query_one(WAITING, &[&(EXACT + 1)]).await?;
+        let at = columns!(row; rows, has_trigrams)?;
+        Ok((row.get::<_, i64>(at.rows) <= EXACT, row.get(at.has_trigrams)))
+    }
 }
 
 /// The first instances behind a place, the oldest first, without a count.
@@ -206,6 +231,7 @@ pub(crate) async fn oldest(
     let Some(parameters) = parameters(pools, tenant, filter).await? else {
         return Ok(Vec::new());
     };
+    let parameters = parameters.for_large_pages();
     let page = ListPage {
         order: ListOrder::Created,
         descending: false,
@@ -284,15 +310,14 @@ async fn parameters<'a>(
     let by_text = filter.search.is_some() || filter.name.is_some() || !filter.correlation_ids.is_empty();
     let (mut source, mut has_trigrams) = (Source::AtOnce, false);
     if is_running || by_text {
-        let row = pools.keys.query_one(WAITING, &[&(EXACT + 1)]).await?;
-        let at = columns!(row; rows, has_trigrams)?;
-        has_trigrams = row.get(at.has_trigrams);
-        if is_running && row.get::<_, i64>(at.rows) <= EXACT {
+        let (few_running, trigrams) = pools.waiting().await?;
+        has_trigrams = trigrams;
+        if is_running && few_running {
             source = Source::FewRunning;
         }
     }
     let few_versions = versions.as_ref().is_some_and(|ids| ids.len() <= MAX_SINGLE_VERSIONS);
-    if source == Source::AtOnce && few_versions && !by_text && filter.ids.is_empty() {
+    if source == Source::AtOnce && few_versions && !by_text && filter.ids.is_empty() && filter.parents.is_empty() {
         source = Source::EachVersion;
     }
     let mut found_versions = Vec::new();
@@ -416,6 +441,15 @@ impl Parameters<'_> {
         Ok(expected.unwrap_or_default())
     }
 
+    /// How rows are found for pages of a thousand.
+    fn for_large_pages(mut self) -> Self {
+        let has_many = |versions: &Vec<String>| versions.len() > MAX_PAGED_VERSIONS;
+        if self.source == Source::EachVersion && self.versions.as_ref().is_some_and(has_many) {
+            self.source = Source::AtOnce;
+        }
+        self
+    }
+
     async fn run(
         &self,
         pools: ListPools<'_>,
@@ -429,13 +463,25 @@ impl Parameters<'_> {
             (_, source) => source,
         };
         let text = self.text(wanted, source, page);
+        self.send(pools, &text, wanted == Wanted::Count, page, limit).await
+    }
+
+    /// Runs a text of the statement. A count has half a second.
+    async fn send(
+        &self,
+        pools: ListPools<'_>,
+        text: &str,
+        is_count: bool,
+        page: Option<&ListPage>,
+        limit: i64,
+    ) -> Result<Vec<tokio_postgres::Row>> {
         let filter = self.filter;
         let (has_search, after) = (filter.search.is_some(), page.and_then(|page| page.after.as_ref()));
         let bitmaps = has_search || !filter.correlation_ids.is_empty() || filter.name.is_some();
         let offset = page.map_or(0, |page| page.offset);
         let (key, id) = (after.map(|after| &after.key), after.map(|after| &after.id));
         let times = |list| given::<DateTime<Utc>>(list);
-        let params: [(&(dyn ToSql + Sync), Type); 25] = [
+        let params: [(&(dyn ToSql + Sync), Type); 26] = [
             (&self.tenant, Type::TEXT),
             (&self.versions, Type::TEXT_ARRAY),
             (&given(&filter.ids), Type::TEXT_ARRAY),
@@ -461,14 +507,15 @@ impl Parameters<'_> {
             (&offset, Type::INT8),
             (&key, Type::TEXT),
             (&id, Type::TEXT),
+            (&given(&filter.parents), Type::TEXT_ARRAY),
         ];
-        let settings = match (bitmaps, wanted == Wanted::Count) {
+        let settings = match (bitmaps, is_count) {
             (false, false) => "",
             (true, false) => "BEGIN; SET LOCAL enable_bitmapscan = on",
             (false, true) => "BEGIN; SET LOCAL statement_timeout = 500",
             (true, true) => "BEGIN; SET LOCAL enable_bitmapscan = on; SET LOCAL statement_timeout = 500",
         };
-        pools.lists.query_planned(&text, &params, settings).await
+        pools.lists.query_planned(text, &params, settings).await
     }
 
     fn text(&self, wanted: Wanted, source: Source, page: Option<&ListPage>) -> String {
@@ -490,6 +537,7 @@ impl Parameters<'_> {
             "each_version" => source == Source::EachVersion,
             "at_once" => source != Source::EachVersion,
             "few_running" => source == Source::FewRunning,
+            "parents" => !filter.parents.is_empty(),
             "search" => filter.search.is_some(),
             "trigrams" => filter.search.is_some() && self.has_trigrams,
             "beginnings" => filter.search.is_some() && !self.has_trigrams,
@@ -501,23 +549,5 @@ impl Parameters<'_> {
                 .as_ref()
                 .is_some_and(|(order, behind)| part == order || behind.as_deref() == Some(part)),
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_pattern_means_the_text_itself() {
-        assert_eq!(pattern("50%_\\", true), "%50\\%\\_\\\\%");
-        assert_eq!(pattern(&"é".repeat(70), false), format!("{}%", "é".repeat(64)));
-    }
-
-    #[test]
-    fn the_end_of_a_prefix_is_behind_it() {
-        for (prefix, behind) in [("ab", "ac"), ("a9", "aa"), ("az", "b"), ("zz", "")] {
-            assert_eq!(behind_prefix(prefix), behind);
-        }
     }
 }
